@@ -2,6 +2,7 @@
 
     python benchmarks/canary_run_length.py            # prints the tables, some minutes
     python benchmarks/canary_run_length.py --write    # also into the .md and docs/canary.md
+    python benchmarks/canary_run_length.py --paired   # the paired test alone, into the .md
 
 Whole canary sets are simulated with a fixed seed: five measures a run, of which health is drawn
 question by question from chances of its own, learnt with `learn_baseline`, watched within the
@@ -21,7 +22,13 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from misslink.canary.alarms import DEFAULT_MEASURES, CanaryMeasure, RunReading, detect_alarms
+from misslink.canary.alarms import (
+    DEFAULT_MEASURES,
+    CanaryMeasure,
+    RunReading,
+    detect_alarms,
+    find_paired_alarms,
+)
 from misslink.stats import proportion
 from misslink.stats.control_charts import ChartLimits, ProcessBaseline, chart_limits, learn_baseline
 from misslink.types import Estimate
@@ -46,6 +53,10 @@ NOISE = {
 ROOT = Path(__file__).parents[1]
 PAGES = Path(__file__).with_suffix(".md"), ROOT / "docs" / "canary.md"
 MARKS = "<!-- run lengths -->", "<!-- /run lengths -->"
+PAIRED_MARKS = "<!-- paired -->", "<!-- /paired -->"
+PAIRED_HISTORIES = 200
+EARLIER = (1, 5, 20)  # runs before a loss
+LOST = 0.15, 0.27  # share of the canaries that fail at once from one run on
 
 
 @dataclasses.dataclass(frozen=True)
@@ -213,17 +224,69 @@ def table() -> Iterator[str]:
         yield f"| {' | '.join(cells)} |"
 
 
-def put(page: Path, lines: list[str]) -> None:
+def healthy_runs(
+    noise: tuple[tuple[float, float], ...], n: int, runs: int, rng: np.random.Generator
+) -> list[RunReading]:
+    """Runs in which every canary is healthy by a chance of its own."""
+    chances = np.repeat([chance for _, chance in noise], [round(s * n) for s, _ in noise])
+    drawn_health = rng.random((runs, n)) < chances
+    return [
+        RunReading(run, 0.0, {}, n, healthy={str(name): bool(h) for name, h in enumerate(healthy)})
+        for run, healthy in enumerate(drawn_health)
+    ]
+
+
+def paired_false_alarms(name: str, n: int, histories: int = PAIRED_HISTORIES) -> int:
+    """In how many histories of EVERY runs the paired test has an alarm."""
+    rng = np.random.default_rng([SEED, n, len(name)])
+    return sum(
+        bool(find_paired_alarms(healthy_runs(NOISE[name], n, EVERY, rng), (), 5))
+        for _ in range(histories)
+    )
+
+
+def paired_detections(name: str, n: int, earlier: int, share: float) -> int:
+    """In how many histories a loss of canaries is an alarm in its first run."""
+    rng = np.random.default_rng([SEED, n, earlier, round(100 * share)])
+    seen = 0
+    for _ in range(PAIRED_HISTORIES):
+        *before, last = healthy_runs(NOISE[name], n, earlier + 1, rng)
+        lost = rng.choice(n, round(share * n), replace=False)
+        healthy = {**last.healthy, **{str(canary): False for canary in lost}}
+        series = [*before, dataclasses.replace(last, healthy=healthy)]
+        seen += any(alarm.run == last.run for alarm in find_paired_alarms(series, (), 5))
+    return seen
+
+
+def paired_table() -> Iterator[str]:
+    """The rows of the paired test."""
+    cells = [f"{share:.0%} lost after {e}" for share, e in itertools.product(LOST, EARLIER)]
+    yield f"| canaries | noise | false alarm in {EVERY} runs | {' | '.join(cells)} |"
+    yield f"| --: | --- | --: |{' --: |' * len(cells)}"
+    for n, name in itertools.product((30, 60), NOISE):
+        counts = [paired_false_alarms(name, n)]
+        counts += [paired_detections(name, n, e, s) for s, e in itertools.product(LOST, EARLIER)]
+        row = [str(n), name.partition(":")[0]]
+        row += [written(proportion(count, PAIRED_HISTORIES)) for count in counts]
+        yield f"| {' | '.join(row)} |"
+
+
+def put(page: Path, lines: list[str], marks: tuple[str, str] = MARKS) -> None:
     """Put the table between its marks."""
     text = page.read_text(encoding="utf-8")
-    between = re.compile(f"{re.escape(MARKS[0])}.*{re.escape(MARKS[1])}", re.DOTALL)
+    between = re.compile(f"{re.escape(marks[0])}.*{re.escape(marks[1])}", re.DOTALL)
     assert between.search(text), f"{page} has no place for the table"
-    whole = "\n".join([MARKS[0], *lines, MARKS[1]])
+    whole = "\n".join([marks[0], *lines, marks[1]])
     page.write_text(between.sub(lambda _: whole, text), encoding="utf-8")
 
 
 def main(arguments: list[str]) -> None:
     """Verify, print, and write where that is asked for."""
+    if "--paired" in arguments:
+        lines = list(paired_table())
+        print("\n".join(lines))
+        put(PAGES[0], lines, PAIRED_MARKS)
+        return
     for learn, noise in itertools.product(LEARN, NOISE.values()):
         verify(noise, 30, learn)
     print("the same first alarms as misslink.canary.alarms.detect_alarms", file=sys.stderr)

@@ -21,17 +21,17 @@ SELF_CONTAINED = {"goldset", "canary", "live"}  # the rest is the core
 BUDGETS = {
     "": 1559,  # 1200 and documents.py, timeouts.py, which came from other packages
     "annotation": 1150,
-    "calibration": 1889,  # 1650; the judge's error by exposure took 70
-    "canary": 2707,  # 2300
+    "calibration": 1891,  # 1650; the judge's error by exposure took 70
+    "canary": 2805,  # 2300
     "capture": 1853,  # 1300
     "cli": 3510,  # 3200
     "compare": 964,  # 750
     "embedding": 462,  # 420
     "engines": 972,  # 700
     "examples": 70,  # the app that the README and the tutorial run
-    "gate": 1589,  # 1200
-    "goldset": 7416,  # 7300
-    "io": 4024,  # 2600; a key twice is an error
+    "gate": 1567,  # 1200
+    "goldset": 7481,  # 7300
+    "io": 4033,  # 2600; a key twice is an error
     "judge": 1700,
     "judge/backends": 2518,  # 2200; roles of numbers and names
     "judge/batch": 1088,  # 800
@@ -46,7 +46,7 @@ BUDGETS = {
     "render": 1000,
     "report": 4876,  # 3400
     "retrieval": 2128,  # 2000
-    "stats": 2783,  # 2400; risks by exposure, in clusters and by labels took 130
+    "stats": 2790,  # 2400; risks by exposure, in clusters and by labels took 130
     "text": 900,
 }
 

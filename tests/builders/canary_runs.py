@@ -16,13 +16,13 @@ SETTINGS = {
 
 
 def result(name, healthy=True, **more):  # noqa: FBT002 (the word stands in the test)
-    said = "the first expected passage is at rank 1" if healthy else "no expected passage"
+    reason = "the first expected passage is at rank 1" if healthy else "no expected passage"
     given = {
         "owner": None,
         "status": "answered",
-        "said": said,
+        "reason": reason,
         "rank": 1 if healthy else None,
-        "found": float(bool(healthy)),
+        "coverage": float(bool(healthy)),
         "score": 0.6 if healthy else None,
         "latency_s": 0.5,
     }

@@ -328,3 +328,66 @@ def test_what_is_worse_than_bearable_is_not_learnt():
     assert CanaryMeasure("health", least=0.5).learnable(0.5) == 0.5
     assert CanaryMeasure("errors", better="low", least=0.2).learnable(0.3) is None
     assert CanaryMeasure("health").learnable(0.0) == 0.0
+
+
+def pairs(*runs, n=60):
+    """Runs of `n` canaries, of which those numbered in each of `runs` fail."""
+    return [
+        RunReading(
+            run,
+            0.0,
+            {"health": 1 - len(failing) / n},
+            n,
+            healthy={f"c{canary}": canary not in failing for canary in range(n)},
+        )
+        for run, failing in enumerate(map(set, runs), 1)
+    ]
+
+
+def test_many_canaries_lost_at_once_are_an_alarm_in_the_first_run_after_one_other():
+    found = detect_alarms(pairs((), range(16)))
+    (alarm,) = found.alarms
+    assert found.status == "alarm"
+    assert (alarm.measure, alarm.chart, alarm.run, alarm.is_new) == ("health", "paired", 2, True)
+    assert (alarm.value, alarm.expected) == pytest.approx((44 / 60, 1.0))
+    assert alarm.shift.value == pytest.approx(-16 / 60)
+    assert alarm.shift.low < -16 / 60 < alarm.shift.high < 0
+    assert "exact paired test of 60 canaries" in alarm.sentence
+
+
+def test_canaries_that_come_and_go_are_no_alarm():
+    """Eleven others fail in every run: as many are lost as are regained."""
+    runs = [range(11 * (run % 5), 11 * (run % 5) + 11) for run in range(15)]
+    assert detect_alarms(pairs(*runs)).status == "learning"
+    assert detect_alarms(pairs((), range(10))).status == "learning", "2 ** -10 is not rare enough"
+
+
+def test_more_history_makes_the_test_sharper():
+    assert detect_alarms(pairs(*[()] * 9, range(3))).status == "learning"
+    assert detect_alarms(pairs(*[()] * 13, range(3))).status == "alarm"
+
+
+def test_a_paired_alarm_lasts_until_the_canaries_are_back():
+    lost, calm = range(16), 5
+    runs = [(), lost, lost, *[()] * calm]
+    states = [
+        [alarm.state for alarm in detect_alarms(pairs(*runs[:end]), calm=calm).alarms]
+        for end in range(2, len(runs) + 1)
+    ]
+    assert states == [["open"], ["open"], *[["held"]] * 4, ["recovered"]]
+    found = detect_alarms(pairs(*runs, lost), calm=calm)
+    assert [(alarm.run, alarm.ended) for alarm in found.episodes] == [(2, 8), (9, None)]
+
+
+def test_one_event_is_one_alarm():
+    """Where a chart of health opens in the same run, the paired test adds none."""
+    found = detect_alarms(pairs(*[()] * 25, range(30)))
+    assert [(alarm.measure, alarm.run) for alarm in found.episodes] == [("health", 26)]
+
+
+def test_false_alarms_of_the_paired_test_are_rare(monkeypatch):
+    """By the benchmark's own simulation, in few histories."""
+    monkeypatch.syspath_prepend(ROOT / "benchmarks")
+    from canary_run_length import NOISE, paired_false_alarms
+
+    assert sum(paired_false_alarms(name, 30, histories=3) for name in NOISE) <= 3

@@ -14,6 +14,7 @@ import pytest
 
 from canary_runs import finished, hung, result
 from misslink.canary.history import HISTORY_FORMAT, CanaryHistory
+from misslink.canary.markdown import run_markdown
 from misslink.canary.results import save_pending_run
 from misslink.errors import InputError
 from misslink.io.sqlite import SqliteLockedError
@@ -57,9 +58,9 @@ def test_degraded_canaries_are_named_with_their_owner_and_what_was(path):
 
 
 def test_news_is_kept_for_the_webhook_once_an_alarm_and_once_a_recovery(path):
-    runs = [finished(n, tell=True) for n in range(12)]
-    runs += [finished(12 + n, ill=range(8), tell=True) for n in range(6)]
-    runs += [finished(18 + n, tell=True) for n in range(40)]
+    runs = [finished(n, notify=True) for n in range(12)]
+    runs += [finished(12 + n, ill=range(8), notify=True) for n in range(6)]
+    runs += [finished(18 + n, notify=True) for n in range(40)]
     enter(path, *runs)
     with CanaryHistory(path) as history:
         letters = [letter.content for letter in history.outbox.letters("main")]
@@ -80,9 +81,9 @@ def test_without_a_webhook_nothing_waits(path):
 
 def test_an_app_that_is_gone_is_told_once_and_is_no_zero(path):
     def gone(number):
-        return finished(number, results=tuple(hung(f"c{n}") for n in range(10)), tell=True)
+        return finished(number, results=tuple(hung(f"c{n}") for n in range(10)), notify=True)
 
-    documents = enter(path, finished(0, tell=True), gone(1), gone(2))
+    documents = enter(path, finished(0, notify=True), gone(1), gone(2))
     assert documents[1]["health"]["value"] is None
     assert documents[1]["errors"] == 10
     with CanaryHistory(path) as history:
@@ -240,7 +241,11 @@ def test_a_process_killed_while_it_enters_a_run_leaves_no_half_of_it(path):
 
 
 def test_the_history_keeps_neither_questions_nor_addresses(path):
-    enter(path, *(finished(n, tell=True) for n in range(12)), finished(12, ill=range(9), tell=True))
+    enter(
+        path,
+        *(finished(n, notify=True) for n in range(12)),
+        finished(12, ill=range(9), notify=True),
+    )
     content = b"".join(one.read_bytes() for one in path.parent.iterdir())
     assert b"http" not in content
 
@@ -254,12 +259,32 @@ def test_a_document_is_json_without_nan(path):
 def test_an_accepted_change_closes_its_alarms_and_says_so_once(tmp_path):
     with CanaryHistory(tmp_path / "canary.sqlite") as history:
         for number in range(12):
-            history.enter(finished(number, tell=True))
-        history.enter(finished(12, ill=range(8), tell=True))
-        after = history.enter(finished(13, ill=range(8), tell=True, accept=True))
-        history.enter(finished(14, ill=range(8), tell=True, accept=True))
+            history.enter(finished(number, notify=True))
+        history.enter(finished(12, ill=range(8), notify=True))
+        after = history.enter(finished(13, ill=range(8), notify=True, accept=True))
+        history.enter(finished(14, ill=range(8), notify=True, accept=True))
         told = [letter.content for letter in history.outbox.letters("main")]
     assert (after.document["status"], after.document["alarms"]) == ("learning", [])
     assert [one["event"] for one in told] == ["alarm", "accepted"]
     closed = {(news["measure"], news["run"], news["state"]) for news in told[1]["news"]}
     assert closed == {(news["measure"], news["run"], "accepted") for news in told[0]["news"]}
+
+
+def test_a_loss_of_many_canaries_is_news_in_the_second_run(path):
+    documents = enter(
+        path, finished(0, count=60, notify=True), finished(1, ill=range(16), count=60)
+    )
+    assert [document["status"] for document in documents] == ["learning", "alarm"]
+    (alarm,) = documents[1]["alarms"]
+    assert (alarm["chart"], alarm["run"], alarm["shift"]["n"]) == ("paired", 2, 60)
+    assert len(documents[1]["degraded"]) == 16
+
+
+def test_a_canary_that_fails_from_the_first_run_is_reported_while_the_charts_learn(path):
+    (first, *_, last) = enter(path, *(finished(n, ill=(3,)) for n in range(10)))
+    assert first["failing"] == [{"id": "c3", "owner": "team 1", "now": "no expected passage"}]
+    assert first["degraded"] == []
+    assert any("1 canary fails before the normal state is learned: c3" in n for n in first["notes"])
+    assert "| c3 | team 1 | not healthy | no expected passage |" in run_markdown(first)
+    assert last["status"] == "ok"
+    assert not any("is learned" in note for note in last["notes"])

@@ -31,7 +31,7 @@ def test_what_was_not_measured_says_why(tmp_path):
 
 def test_hostile_texts_stay_text(tmp_path):
     def run(number, *, healthy):
-        bad = result("a|b <b>@ops", healthy, owner="![x](http://evil)", said="*now*")
+        bad = result("a|b <b>@ops", healthy, owner="![x](http://evil)", reason="*now*")
         return finished(number, results=(bad,))
 
     text = run_markdown(

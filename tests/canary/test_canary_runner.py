@@ -88,15 +88,15 @@ def test_an_expected_passage_beyond_k_is_ill_and_found_is_its_share():
 
     found = seen(app, asks("c"), {**asks("x"), "relevant": ["a", "c"]}, k=2)
     assert healths(found) == {"c": False, "x": True}
-    assert [one.found for one in found.results] == [0.0, 0.5]
-    assert found.results[0].said == "no expected passage is among the first 2"
+    assert [one.coverage for one in found.results] == [0.0, 0.5]
+    assert found.results[0].reason == "no expected passage is among the first 2"
 
 
 def test_a_relevance_below_the_least_is_ill():
     retriever = store(SKY).as_retriever(search_kwargs={"k": 3})
     found = seen(retriever, asks("sky", min_relevance=0.999), asks("snow", min_relevance=0.01))
     assert healths(found) == {"sky": False, "snow": True}
-    assert "below 0.999" in found.results[0].said
+    assert "below 0.999" in found.results[0].reason
 
 
 @pytest.mark.parametrize(("scores", "healthy"), [((0.9, 0.5), True), ((0.1, 0.7), None)])
@@ -107,7 +107,7 @@ def test_without_an_embedding_scores_serve_unless_they_are_distances(scores, hea
 
     (one,) = seen(app, asks("sky", min_relevance=0.4)).results
     assert one.healthy is healthy
-    assert healthy or "they are distances" in one.said
+    assert healthy or "they are distances" in one.reason
 
 
 def test_what_hangs_and_what_raises_is_not_measured_and_no_zero():

@@ -68,3 +68,15 @@ def test_another_owner_is_the_same_set_and_another_expectation_is_not():
 
     assert digest() == digest(owner="ops", tags={"lang": "en"})
     assert len({digest(), digest(min_relevance=0.1), digest(relevant=["p2"])}) == 3
+
+
+def test_the_names_of_other_canary_files_are_read(tmp_path):
+    path = tmp_path / "canaries.json"
+    item = {"query": "Who?", "expected_top_chunks": ["p1", "p2"], "min_relevance_score": 0.4}
+    path.write_text(json.dumps([{**item, "owner": "search team"}]), encoding="utf-8")
+    (canary,) = read_canaries(path).canaries
+    assert (canary.case.question, canary.case.relevant) == ("Who?", {"p1": 1, "p2": 1})
+    assert (canary.min_relevance, canary.owner) == (0.4, "search team")
+    path.write_text(json.dumps([{**item, "relevant": ["p1"]}]), encoding="utf-8")
+    with pytest.raises(InputError, match="'expected_top_chunks' and 'relevant' are the same"):
+        read_canaries(path)

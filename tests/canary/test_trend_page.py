@@ -98,7 +98,7 @@ def test_a_series_of_one_run_without_any_value_has_a_page(tmp_path):
 
 def test_hostile_texts_stay_text(tmp_path):
     def run(number, *, healthy):
-        bad = result(HOSTILE, healthy, owner=HOSTILE, said=HOSTILE)
+        bad = result(HOSTILE, healthy, owner=HOSTILE, reason=HOSTILE)
         settings = {**SETTINGS, "app": HOSTILE}
         return finished(
             number, results=(bad,), documents={HOSTILE: str(healthy)}, settings=settings

@@ -227,8 +227,8 @@ def history(tmp_path):
     """A history in which an alarm opened and waits to be told."""
     with CanaryHistory(tmp_path / "canary.sqlite") as history:
         for number in range(12):
-            history.enter(finished(number, tell=True))
-        history.enter(finished(12, ill=range(8), tell=True))
+            history.enter(finished(number, notify=True))
+        history.enter(finished(12, ill=range(8), notify=True))
         yield history
 
 
@@ -254,7 +254,7 @@ def test_what_does_not_arrive_waits_and_arrives_in_its_order(history, hook):
     assert (lost["ok"], lost["sent"], lost["waiting"], lost["status"]) == (False, 0, 1, 503)
     assert lost["error"]
     for number in range(13, 60):
-        history.enter(finished(number, tell=True))
+        history.enter(finished(number, notify=True))
     hook.got.clear()
     hook.status = 200
     delivered = notify(history, "main", to, ONCE)
@@ -268,7 +268,7 @@ def test_what_does_not_arrive_waits_and_arrives_in_its_order(history, hook):
 @pytest.mark.parametrize("status", [400, 404, 413, 422])
 def test_what_is_refused_for_good_is_kept_as_failed_and_holds_nothing_up(history, hook, status):
     for number in range(13, 60):  # until it has recovered
-        history.enter(finished(number, tell=True))
+        history.enter(finished(number, notify=True))
     waiting = len(history.outbox.letters("main"))
     assert waiting >= 2
     hook.answers = [(status, {})]

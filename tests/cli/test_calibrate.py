@@ -194,3 +194,15 @@ def test_labels_of_unknown_cases_can_be_left_out(misslink, files):
     document = json.loads(out)
     assert (code, document["n"], document["unknown_labels"]) == (0, 1, 1)
     assert "Labels of unknown cases left out: 1." in document["notes"]
+
+
+def test_labels_of_an_unknown_metric_are_refused_with_their_line(misslink, files):
+    """A misspelt metric was ignored."""
+    rows = [json.loads(line) for line in Path(files[1]).read_text().splitlines()]
+    labels = lines("typo.jsonl", [*rows, {**rows[0], "metric": "faithfulnes"}])
+    code, out, err = misslink("calibrate", "--verdicts", files[0], "--labels", labels)
+    assert (code, out) == (2, "")
+    assert f"line {len(rows) + 1}, field 'metric': there is no metric 'faithfulnes'" in err
+    assert "did you mean 'faithfulness'?" in err
+    others = lines("other.jsonl", [*rows, {**rows[0], "metric": "answer_relevance"}])
+    assert misslink("calibrate", "--verdicts", files[0], "--labels", others)[0] == 0

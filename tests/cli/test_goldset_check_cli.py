@@ -56,7 +56,7 @@ def test_a_clean_gold_set_ends_well_and_says_what_was_not_checked(check):
     document = check("--corpus", "corpus.jsonl")
     assert document["findings"] == []
     assert document["counts"] == {"error": 0, "warning": 0, "note": 0}
-    assert document["checked"] == ["duplicates", "leakage", "unreachable", "evidence"]
+    assert document["checked"] == ["duplicates", "leakage", "counts", "unreachable", "evidence"]
     assert document["not_checked"]["stale"] == "no --before or --baseline was given"
     assert document["not_checked"]["balance"] == "no --logs was given"
 
@@ -224,3 +224,21 @@ def test_an_empty_gold_set_is_bad_input(misslink):
     code, out, err = misslink("goldset", "check", "empty.jsonl", "--json")
     assert (code, out) == (2, "")
     assert "empty.jsonl" in err
+
+
+def test_expected_numbers_of_passages_are_an_option(check):
+    rows = [
+        {"id": "a", "question": "Where?", "category": "simple_factual", "relevant": ["x", "y"]},
+        {"id": "b", "question": "Who?", "category": "chat", "relevant": ["x"]},
+    ]
+    lines("counts.jsonl", rows)
+    assert kinds(check(gold="counts.jsonl")) == [("counts", "warning", ["a"])]
+    assert kinds(check("--expect", "simple_factual=1-2", gold="counts.jsonl")) == []
+    other = check("--expect", "simple_factual=2", "--expect", "chat=2", gold="counts.jsonl")
+    assert kinds(other) == [("counts", "warning", ["b"])]
+    for wrong, message in (
+        ("simple=1", "did you mean 'simple_factual'?"),
+        ("chat", "is not a category and a range"),
+        ("chat=3-1", "3 is more than 1"),
+    ):
+        assert message in check("--expect", wrong, expect=2, gold="counts.jsonl")

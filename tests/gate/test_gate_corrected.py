@@ -257,3 +257,11 @@ def test_a_share_corrected_for_a_judge_not_to_be_used_is_warned_of_everywhere(tm
     assert pull_request_comment(decision).replace("\\", "").count(said) == 1
     fine = decided(tmp_path, gates, run).document()["gates"]
     assert not any(said in note for one in fine for note in one["notes"])
+
+
+def test_a_calibration_of_another_judge_corrects_no_gate(tmp_path, run):
+    document = {**run.calibration, "judge": "openai:other"}
+    with pytest.raises(InputError, match="the calibration is of the judge openai:other, and the "):
+        decided(
+            tmp_path, [f"{GATE}, threshold: 0.1"], run.model_copy(update={"calibration": document})
+        )

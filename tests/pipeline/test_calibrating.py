@@ -148,7 +148,7 @@ STRANGER = {"case_id": "zebra", "metric": "faithfulness", "label": 1, "annotator
     [
         ({"labels": [STRANGER]}, "belong to another run"),
         ({"labels": [*labels(), STRANGER]}, "there is no case 'zebra'"),
-        ({"labels": labels(("taste",))}, "these labels are of taste"),
+        ({"labels": labels(("taste",))}, "there is no metric 'taste'"),
         ({"labels": labels(), "judge": "none"}, "labels calibrate a judge"),
         ({"labels": labels(), "calibration": Path("c.json")}, "not both"),
     ],
@@ -163,3 +163,10 @@ def test_labels_that_cannot_be_meant_stop_it_before_anything_is_asked(tmp_path, 
 def test_labels_of_unknown_cases_are_left_out_where_that_is_said(cache, in_one_go):
     run = evaluated(labels=[*labels(), STRANGER], known_only=True, cache=cache)
     assert run.links == in_one_go.links
+
+
+def test_labels_of_a_misspelt_metric_are_refused_before_the_app_is_called(tmp_path):
+    rows = [*labels(), *({**row, "metric": "corectness"} for row in labels(("correctness",)))]
+    with pytest.raises(InputError, match=r"there is no metric 'corectness'; did you mean 'corr"):
+        evaluated(labels=lines(tmp_path / "l.jsonl", rows), out=tmp_path / "run")
+    assert not (tmp_path / "run").exists()

@@ -87,6 +87,8 @@ class MetricVerdicts:
         See `hash_verdicts`. None: they are not from a run.
     exposures : mapping of str to str
         How much of what a case needs was in the prompt: 'none', 'some' or 'all', where it is known.
+    metrics : frozenset of str
+        All metrics of the file or run.
     """
 
     items: Mapping[str, JudgedCase]
@@ -97,6 +99,7 @@ class MetricVerdicts:
     identity: Mapping[str, str] = field(default_factory=dict)
     sha256: str | None = None
     exposures: Mapping[str, str] = field(default_factory=dict)
+    metrics: frozenset[str] = frozenset()
 
     @property
     def prompts(self) -> dict[str, str]:
@@ -183,6 +186,7 @@ def verdicts_from_run(run: Run, metric: str, name: str) -> MetricVerdicts:
         {n: str(v) for n, v in inputs.items() if n.startswith("judge_identity.")},
         hash_verdicts(run, metric),
         case_exposures(run.links)[1],
+        frozenset(verdict.metric for verdict in run.verdicts),
     )
 
 
@@ -276,7 +280,7 @@ def read_verdicts(
         raise _missing_metric_error(metric, metrics, name)
     judges = {case.judge for case in items.values() if case.judge}
     judge = judges.pop() if len(judges) == 1 else None
-    return MetricVerdicts(items, metric, name, frozenset(cases), judge)
+    return MetricVerdicts(items, metric, name, frozenset(cases), judge, metrics=frozenset(metrics))
 
 
 def _case_from_row(case_id: str, row: Mapping[str, Any]) -> JudgedCase:

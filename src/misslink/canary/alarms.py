@@ -20,6 +20,7 @@ from misslink.stats.control_charts import (
     control_chart,
     learn_baseline,
 )
+from misslink.stats.paired_tests import more_failures_p, paired_difference
 from misslink.types import Estimate
 
 _RESOLUTION = 0.01  # of what was measured, where a measure has no resolution of its own
@@ -43,6 +44,8 @@ class RunReading:
         How many questions it asked, at least 1.
     suspects : tuple of str
         What has changed since the run before, one sentence each.
+    healthy : mapping of str to bool
+        Of each canary whose health was measured.
     """
 
     run: int
@@ -50,6 +53,7 @@ class RunReading:
     values: Mapping[str, float | None]
     n: int
     suspects: tuple[str, ...] = ()
+    healthy: Mapping[str, bool] = dataclasses.field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -116,7 +120,7 @@ class CanaryMeasure:
             return f"{value:.{digits}f}"
         return f"{value:.{digits}g} s" if self.unit == "s" else f"{value:.{digits}g}"
 
-    def format_distinct(self, one: float, other: float) -> tuple[str, str]:
+    def format_distinct(self, value: float, other: float) -> tuple[str, str]:
         """Return two values for people, with digits enough to tell them apart.
 
         Examples
@@ -125,10 +129,10 @@ class CanaryMeasure:
         ('0.6001', '0.5996')
         """
         for digits in range(_DIGITS, _MOST_DIGITS):
-            texts = self.written(one, digits), self.written(other, digits)
+            texts = self.written(value, digits), self.written(other, digits)
             if texts[0] != texts[1]:
                 return texts
-        return self.written(one), self.written(other)
+        return self.written(value), self.written(other)
 
     def learnable(self, plotted: float | None) -> float | None:
         """Return the value, or None if it is worse than `least`: charts do not learn from it."""
@@ -165,8 +169,8 @@ class CanaryAlarm:
     ----------
     measure : str
         Which.
-    chart : {"ewma", "cusum", "jump"}
-        Which chart said so first.
+    chart : {"ewma", "cusum", "jump", "paired"}
+        Which chart signalled first; paired: the test of newly failing canaries.
     since : int
         The run in which the change seems to have begun.
     run : int
@@ -192,7 +196,7 @@ class CanaryAlarm:
     """
 
     measure: str
-    chart: ChartName
+    chart: ChartName | Literal["paired"]
     since: int
     run: int
     value: float
@@ -222,7 +226,7 @@ _HALF = 0.5
 class _AlarmStretch:
     """Places in the series: where an alarm opened, signalled last, is seen last; its quiet runs."""
 
-    opened: int
+    first: int
     chart: ChartName
     signalled: int
     seen: int
@@ -244,6 +248,72 @@ def find_alarms(
         alarms.append(_build_alarm(series, drawn, measure, stretch, free))
         free = stretch.seen + 1
     return alarms
+
+
+_PAIRED_LEVEL = 0.0005  # of the paired test: in 370 runs without a change it errs in at most 17%
+_PAIRED_RUNS = 20  # earlier runs that it compares with
+
+
+def find_paired_alarms(
+    series: Sequence[RunReading], health: Sequence[CanaryAlarm], calm: int
+) -> list[CanaryAlarm]:
+    """Return alarms of canaries that fail now and did not before, by an exact paired test.
+
+    It needs one earlier run, so it also works while charts learn. While an alarm lasts, runs are
+    compared with those before it; it recovers as other alarms do. None opens within an alarm of
+    `health`, which says the same.
+    """
+    measure = DEFAULT_MEASURES[0]
+    alarms: list[CanaryAlarm] = []
+    earlier: list[RunReading] = []
+    quiet: list[RunReading] = []
+    for reading in series:
+        if not reading.healthy:
+            continue
+        history = {
+            name: [run.healthy[name] for run in earlier[-_PAIRED_RUNS:] if name in run.healthy]
+            for name in reading.healthy
+        }
+        history = {name: healthy for name, healthy in history.items() if healthy}
+        counts = [(len(healthy), healthy.count(False)) for healthy in history.values()]
+        now = [reading.healthy[name] for name in history]
+        is_signal = more_failures_p(counts, [not healthy for healthy in now]) < _PAIRED_LEVEL
+        if alarms and alarms[-1].ended is None:
+            quiet = [] if is_signal else [*quiet, reading]
+            is_over = len(quiet) >= calm
+            alarms[-1] = dataclasses.replace(
+                alarms[-1],
+                value=sum(now) / len(now) if now else alarms[-1].value,
+                state="recovered" if is_over else "held" if quiet else "open",
+                ended=reading.run if is_over else None,
+                is_new=False,
+            )
+            earlier = quiet if is_over else earlier
+        elif is_signal and not any(
+            alarm.run <= reading.run and (alarm.ended is None or alarm.ended > reading.run)
+            for alarm in health
+        ):
+            quiet = []
+            usual = [1 - fails / runs for runs, fails in counts]
+            alarm = CanaryAlarm(
+                measure=measure.name,
+                chart="paired",
+                since=reading.run,
+                run=reading.run,
+                value=sum(now) / len(now),
+                expected=sum(usual) / len(usual),
+                shift=paired_difference(usual, list(map(float, now))).difference,
+                is_new=reading is series[-1],
+                state="open",
+                suspects=reading.suspects,
+                sentence="",
+            )
+            alarms.append(alarm)
+        else:
+            earlier.append(reading)
+    return [
+        dataclasses.replace(alarm, sentence=_alarm_sentence(alarm, measure)) for alarm in alarms
+    ]
 
 
 def chart_notes(
@@ -307,7 +377,7 @@ def _find_stretches(
         bad = point.below if measure.better == "high" else point.above
         if current is None:
             if bad:
-                current = _AlarmStretch(opened=place, chart=bad[0], signalled=place, seen=place)
+                current = _AlarmStretch(first=place, chart=bad[0], signalled=place, seen=place)
             continue
         current.seen = place
         if bad:
@@ -329,7 +399,7 @@ def _build_alarm(
     stretch: _AlarmStretch,
     free: int,
 ) -> CanaryAlarm:
-    since = _find_change_point(drawn, measure, stretch.opened, free)
+    since = _find_change_point(drawn, measure, stretch.first, free)
     value = drawn.points[stretch.seen].value
     assert value is not None  # noqa: S101 (a stretch is seen where something was measured)
     state: Literal["open", "held", "recovered"] = "held" if stretch.quiet else "open"
@@ -339,29 +409,27 @@ def _build_alarm(
         measure=measure.name,
         chart=stretch.chart,
         since=series[since].run,
-        run=series[stretch.opened].run,
+        run=series[stretch.first].run,
         value=measure.chart_to_value(value),
         expected=measure.chart_to_value(drawn.centre),
         shift=_estimate_shift(drawn, measure, since, stretch.signalled),
-        is_new=stretch.opened == len(series) - 1,
+        is_new=stretch.first == len(series) - 1,
         state=state,
-        suspects=_list_suspects(series, since, stretch.opened, free),
+        suspects=_list_suspects(series, since, stretch.first, free),
         sentence="",
         ended=series[stretch.seen].run if stretch.is_over else None,
     )
     return dataclasses.replace(alarm, sentence=_alarm_sentence(alarm, measure))
 
 
-def _find_change_point(
-    drawn: ControlChart, measure: CanaryMeasure, opened_at: int, free: int
-) -> int:
+def _find_change_point(drawn: ControlChart, measure: CanaryMeasure, opening: int, free: int) -> int:
     """Where the change most probably began: the maximum of the likelihood for a step of any size.
 
     Pignatiello and Samuel (2001), Journal of Quality Technology 33.
     """
     sign = -1 if measure.better == "high" else 1
-    best, where, total, count = -1.0, opened_at, 0.0, 0
-    for place in range(opened_at, max(free, opened_at - _MAX_LOOK_BACK) - 1, -1):
+    best, where, total, count = -1.0, opening, 0.0, 0
+    for place in range(opening, max(free, opening - _MAX_LOOK_BACK) - 1, -1):
         value = drawn.points[place].value
         if value is None:
             continue
@@ -392,11 +460,11 @@ def _estimate_shift(
 
 
 def _list_suspects(
-    series: Sequence[RunReading], since: int, opened_at: int, free: int
+    series: Sequence[RunReading], since: int, opening: int, free: int
 ) -> tuple[str, ...]:
     """What changed from one run before the change seems to have begun: that is an estimate."""
     suspects = (
-        suspect for run in series[max(free, since - 1) : opened_at + 1] for suspect in run.suspects
+        suspect for run in series[max(free, since - 1) : opening + 1] for suspect in run.suspects
     )
     return tuple(dict.fromkeys(suspects))
 
@@ -413,9 +481,12 @@ def _alarm_sentence(alarm: CanaryAlarm, measure: CanaryMeasure) -> str:
         )
     when = f"from run {alarm.since}" if alarm.since != alarm.run else f"in run {alarm.run}"
     now, usual = measure.format_distinct(alarm.value, alarm.expected)
+    basis = f"n = {shift.n}; {alarm.chart} chart"
+    if alarm.chart == "paired":
+        basis = f"exact paired test of {shift.n} canaries with their earlier runs"
     text = (
         f"{measure.called} {moved} {when}: {now} now, {usual} is usual; {size} "
-        f"(n = {shift.n}; {alarm.chart} chart, run {alarm.run})"
+        f"({basis}, run {alarm.run})"
     )
     if alarm.state == "recovered":
         text += f"; recovered in run {alarm.ended}"
@@ -480,7 +551,7 @@ def detect_alarms(
 ) -> AlarmStatus:
     """Put the runs of a history on control charts and say what is wrong after the last.
 
-    The same history gives the same answer, and a longer one does not change what was said of its
+    The same history gives the same answer, and a longer one does not change the alarms of its
     beginning. Alarms are of changes for the worse; one for the better is a note.
 
     Parameters
@@ -526,6 +597,8 @@ def detect_alarms(
         charts[measure.name] = unlog_chart(drawn, measure)
         episodes += alarms
         notes += chart_notes(series, drawn, baseline, measure, step)
+    health = [alarm for alarm in episodes if alarm.measure == DEFAULT_MEASURES[0].name]
+    episodes += find_paired_alarms(series, health, calm)
     why = [f"{_list_measures(named, begun)}: {clause}" for clause, named in reasons.items()]
     if not begun:
         why = ["nothing was measured yet"]

@@ -17,11 +17,13 @@ from misslink.text.normalization import valid_text
 from misslink.types import Case
 
 _CANARY_FIELDS = ("min_relevance", "owner")  # what a canary has beyond a case of a gold set
+# Names of the same in other canary files; a case takes query for question itself.
+_FIELD_ALIASES = {"expected_top_chunks": "relevant", "min_relevance_score": "min_relevance"}
 _MAX_OWNER_LENGTH = 200  # characters
 # In YAML: keys under which everything is text, as it is written.
 _TEXT_FIELDS = frozenset(
     {"id", "question", "query", "evidence", "reference", "references", "owner", "category", "tags"}
-    | {"tier", "relevant_any", "asked_at"}
+    | {"tier", "relevant_any", "asked_at", "expected_top_chunks"}
 )
 
 
@@ -76,7 +78,7 @@ class CanarySet:
         return hash_content(content)[:16]
 
     def refuse_unjudged(self) -> None:
-        """Refuse canaries that nothing could be said of without a judge.
+        """Refuse canaries that nothing is known of without a judge.
 
         Raises
         ------
@@ -101,7 +103,8 @@ def read_canaries(path: str | Path) -> CanarySet:
     path : path
         Objects (in YAML a list of them, alone or under ``canaries``) as in a gold set,
         ``{"id", "question", "relevant" or "evidence", "reference"?}``, with ``min_relevance`` and
-        ``owner`` where wanted.
+        ``owner`` where wanted. ``query``, ``expected_top_chunks`` and ``min_relevance_score`` are
+        read as ``question``, ``relevant`` and ``min_relevance``.
 
     Raises
     ------
@@ -121,8 +124,9 @@ def build_canary_set(items: Iterable[tuple[int | None, Any]], name: str) -> Cana
     for line, item in items:
         if not isinstance(item, Mapping):
             raise InputError("a canary is an object with fields", path=name, line=line)
-        own.append((_min_relevance(item, name, line), _owner(item, name, line)))
-        cases.append({key: value for key, value in item.items() if key not in _CANARY_FIELDS})
+        fields = _rename_fields(item, name, line)
+        own.append((_min_relevance(fields, name, line), _owner(fields, name, line)))
+        cases.append({key: value for key, value in fields.items() if key not in _CANARY_FIELDS})
         lines.append(line)
     gold = _as_gold_set(cases, lines, name)
     canaries = tuple(
@@ -136,6 +140,15 @@ def build_canary_set(items: Iterable[tuple[int | None, Any]], name: str) -> Cana
                 f"canary '{canary.id}' expects nothing; give it relevant, evidence or reference",
             )
     return CanarySet(canaries, gold)
+
+
+def _rename_fields(item: Mapping[str, Any], name: str, line: int | None) -> dict[str, Any]:
+    for alias, field in _FIELD_ALIASES.items():
+        if alias in item and field in item:
+            raise InputError(
+                f"'{alias}' and '{field}' are the same; give one", path=name, line=line, field=alias
+            )
+    return {_FIELD_ALIASES.get(key, key): value for key, value in item.items()}
 
 
 def _read_yaml(path: Path) -> Iterator[tuple[int | None, Any]]:

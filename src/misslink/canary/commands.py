@@ -69,7 +69,7 @@ def print_run(document: Mapping[str, Any], results: Sequence[CanaryResult]) -> N
             result.canary,
             result.owner or "",
             "degraded" if result.canary in degraded else states[result.healthy],
-            result.said,
+            result.reason,
         )
         for result in results
         if result.healthy is not True
@@ -254,7 +254,7 @@ def execute_run(options: CanaryOptions, *, as_json: bool) -> None:
     except SqliteLockedError:
         print("misslink: the history is held by another program; the run begins", file=sys.stderr)
     with interruptible("nothing of this run was; the same command starts it again"):
-        observation, finished = _observe(options, canaries, tell=target is not None)
+        observation, finished = _observe(options, canaries, notify=target is not None)
     try:
         code = _record_and_notify(options, observation, finished, target, as_json=as_json)
     except MisslinkError as error:
@@ -285,7 +285,7 @@ def _check_options(options: CanaryOptions, *, as_json: bool) -> None:
 
 
 def _observe(
-    options: CanaryOptions, canaries: CanarySet, *, tell: bool
+    options: CanaryOptions, canaries: CanarySet, *, notify: bool
 ) -> tuple[CanaryObservation, FinishedRun]:
     """Open judge, corpus, embedding and app, and run the canaries."""
     import asyncio
@@ -332,7 +332,7 @@ def _observe(
             judge=judge,
             corpus=corpus,
             embedder=embedder,
-            own_embedding=options.embedding == "app",
+            app_embedding=options.embedding == "app",
             timeout_s=options.timeout_s,
             deadline_s=options.deadline_s,
             concurrency=options.concurrency,
@@ -363,7 +363,7 @@ def _observe(
         corpus_known=observation.corpus_known,
         code=code,
         accept=options.accept_change,
-        tell=tell,
+        notify=notify,
         learn=options.learn,
         notes=observation.notes,
     )
@@ -425,7 +425,7 @@ def _exit_code(
             parts.append(f"the next run tries {delivered['waiting']} again")
         _print_error(f"not all news arrived ({delivered['error']}): {'; '.join(parts)}")
     if not any(result.answered for result in observation.results):
-        reason = observation.results[0].said
+        reason = observation.results[0].reason
         _print_error(f"the app answered no canary; of the first: {reason}")
         return _UNREACHABLE
     if document["health"]["value"] is None:

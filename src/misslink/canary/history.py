@@ -23,7 +23,9 @@ from misslink.canary.results import (
     run_figures,
 )
 from misslink.io.sqlite import SqliteFormat, transaction
+from misslink.render.format import pluralize
 
+_MAX_LISTED = 5  # failing canaries in a note
 _SCHEMA = (
     """
     CREATE TABLE IF NOT EXISTS fingerprints (
@@ -172,6 +174,11 @@ def run_document(
     suspects: Sequence[str],
 ) -> dict[str, Any]:
     """The document of a run that the charts were checked with; `changed`: since the run before."""
+    failing = [
+        {"id": result.canary, "owner": result.owner, "now": result.reason}
+        for result in finished.results
+        if result.healthy is False
+    ]
     return {
         "name": finished.name,
         "run": run,
@@ -184,6 +191,7 @@ def run_document(
         "answered": metrics.answered.model_dump(),
         "latency_s": dict(metrics.latency),
         "degraded": [asdict(result) for result in degraded],
+        "failing": failing,
         "learn": finished.learn,
         "status": watched.status,
         "reason": watched.reason,
@@ -192,9 +200,20 @@ def run_document(
         "suspects": list(suspects),
         "accepted": finished.accept,
         "errors": sum(not result.answered for result in finished.results),
-        "notes": [*finished.notes, *watched.notes],
+        "notes": [*finished.notes, *watched.notes, *_learning_note(failing, watched)],
         "delivered": None,
     }
+
+
+def _learning_note(failing: Sequence[Mapping[str, Any]], watched: AlarmStatus) -> list[str]:
+    """Canaries that fail while the charts learn: they would become normal."""
+    if not failing or watched.status == "ok":
+        return []
+    names = ", ".join(str(canary["id"]) for canary in failing[:_MAX_LISTED])
+    more = f" and {len(failing) - _MAX_LISTED} more" if len(failing) > _MAX_LISTED else ""
+    count = pluralize(len(failing), "canary fails", "canaries fail")
+    fix = "fix the app or these canaries, or failing becomes normal"
+    return [f"{count} before the normal state is learned: {names}{more}; {fix}"]
 
 
 def news_document(
@@ -407,7 +426,7 @@ def _record_run(
     ]
     news = news_document(document, notes, _app_stopped_answering(before, finished))
     file.execute("UPDATE runs SET document = ? WHERE id = ?", (json.dumps(document), run))
-    if news and finished.tell:
+    if news and finished.notify:
         file.execute(
             "INSERT INTO outbox (name, run, content) VALUES (?, ?, ?)",
             (name, run, json.dumps(news)),
@@ -473,8 +492,24 @@ def _load_readings(
         "accepted = ? ORDER BY id",
         (name, key, accepted),
     )
+    healthy_by_run: dict[int, dict[str, bool]] = {}
+    healths = file.execute(
+        "SELECT run, canary, json_extract(content, '$.healthy') AS healthy FROM results WHERE "
+        "healthy IS NOT NULL AND run IN (SELECT id FROM runs WHERE name = ? AND key = ? AND "
+        "accepted = ?)",
+        (name, key, accepted),
+    )
+    for run, canary, healthy in healths:
+        healthy_by_run.setdefault(run, {})[canary] = bool(healthy)
     return tuple(
-        RunReading(run, time, json.loads(measured), n, tuple(json.loads(suspects)))
+        RunReading(
+            run,
+            time,
+            json.loads(measured),
+            n,
+            tuple(json.loads(suspects)),
+            healthy_by_run.get(run, {}),
+        )
         for run, time, measured, n, suspects in rows
     )
 

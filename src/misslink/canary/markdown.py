@@ -69,10 +69,16 @@ def _run_section(document: Mapping[str, Any]) -> Iterator[str]:
         yield _alarm_list(document["alarms"])
     rows = [(label, _estimate_text(document[key], key)) for key, label in _FIGURE_NAMES.items()]
     rows.append(("Seconds to an answer", format_latency(document)))
-    of = f"of {pluralize(document['canaries'], 'canary', 'canaries')}"
-    yield TextTable(("", of), rows).markdown().strip("\n")
-    if document["degraded"]:
-        yield _degraded_table(document["degraded"])
+    count = f"of {pluralize(document['canaries'], 'canary', 'canaries')}"
+    yield TextTable(("", count), rows).markdown().strip("\n")
+    degraded = {canary["id"] for canary in document["degraded"]}
+    failing = [
+        {**canary, "before": "not healthy"}
+        for canary in document["failing"]
+        if canary["id"] not in degraded
+    ]
+    if degraded or failing:
+        yield _degraded_table([*document["degraded"], *failing])
     if document["suspects"]:
         yield "Since the run before: " + escape_markdown("; ".join(document["suspects"])) + "."
     notes = [escape_markdown(note) for note in (document["reason"], *document["notes"]) if note]
@@ -91,7 +97,7 @@ def _degraded_table(degraded: Sequence[Mapping[str, str]]) -> str:
         for canary in degraded[:_MAX_LISTED]
     ]
     more = len(degraded) - _MAX_LISTED
-    text = TextTable(("Degraded", "Owner", "Before", "Now"), rows).markdown().strip("\n")
+    text = TextTable(("Failing", "Owner", "Before", "Now"), rows).markdown().strip("\n")
     return f"{text}\n\n{more} more are in the JSON of the same run." if more > 0 else text
 
 

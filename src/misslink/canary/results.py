@@ -36,11 +36,11 @@ class CanaryResult:
     healthy : bool or None
         An expected passage is within k, its relevance reaches the least that the canary wants,
         and the answer is right where it was judged. None: part of that was not measured.
-    said : str
+    reason : str
         Why it is healthy, is not, or cannot be told.
     rank : int or None
         Of the first expected passage within k, from 1.
-    found : float or None
+    coverage : float or None
         Share of the expected passages within k.
     score : float or None
         Relevance of the best expected passage within k.
@@ -54,9 +54,9 @@ class CanaryResult:
     owner: str | None
     status: CanaryStatus
     healthy: bool | None
-    said: str
+    reason: str
     rank: int | None = None
-    found: float | None = None
+    coverage: float | None = None
     score: float | None = None
     right: bool | None = None
     latency_s: float | None = None
@@ -112,7 +112,7 @@ class DegradedCanary:
     id : str
     owner : str or None
     before, now : str
-        What was said of it when it was last healthy, and what is said now.
+        Its reasons when it was last healthy, and now.
     """
 
     id: str
@@ -129,14 +129,14 @@ def run_figures(results: Sequence[CanaryResult], *, seed: int = 0) -> RunFigures
     from misslink.stats import mean, proportion
 
     measured = [result.healthy for result in results if result.healthy is not None]
-    coverage = [result.found for result in results if result.found is not None]
+    coverage = [result.coverage for result in results if result.coverage is not None]
     scores = [result.score for result in results if result.score is not None]
     times = [result.latency_s for result in results if result.latency_s is not None]
     median, tail = np.quantile(times, [0.5, _TAIL_SHARE]).tolist() if times else (None, None)
     none = "the app answered no question whose passages could be looked for"
     why_no_health = "there is no canary"
     if results:
-        why_no_health = f"the health of no canary was measured; of the first: {results[0].said}"
+        why_no_health = f"the health of no canary was measured; of the first: {results[0].reason}"
     return RunFigures(
         health=(
             proportion(sum(measured), len(measured))
@@ -184,7 +184,7 @@ def find_degraded(
         was = bool(previous) and (previous[0].healthy or 2 * len(healthy) > len(previous))
         if result.healthy is False and was:
             degraded.append(
-                DegradedCanary(result.canary, result.owner, healthy[0].said, result.said)
+                DegradedCanary(result.canary, result.owner, healthy[0].reason, result.reason)
             )
     return tuple(degraded)
 
@@ -213,8 +213,8 @@ class FinishedRun:
         Digest of the app's own code, where it is known.
     accept : bool
         Whether what is seen now is the new norm: nothing before it is compared with.
-    tell : bool
-        Whether alarms are to be told to a webhook.
+    notify : bool
+        Whether a webhook is notified of alarms.
     learn : int
         From how many runs a measure's usual state is learnt.
     notes : sequence of str
@@ -231,7 +231,7 @@ class FinishedRun:
     corpus_known: bool = True
     code: str | None = None
     accept: bool = False
-    tell: bool = False
+    notify: bool = False
     learn: int = 20
     notes: tuple[str, ...] = ()
     uid: str = field(default_factory=lambda: uuid.uuid4().hex)

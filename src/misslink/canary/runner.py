@@ -37,7 +37,7 @@ class CanaryRequest:
     judge: JudgeSession | None = None
     corpus: Sequence[Passage] | None = None  # None: list the app's own store, if possible
     embedder: Embedder | None = None
-    own_embedding: bool = True  # without `embedder`, use the app's
+    app_embedding: bool = True  # without `embedder`, use the app's
     timeout_s: float = 30.0  # per question
     deadline_s: float = 600.0  # for all questions
     concurrency: int = 4
@@ -161,7 +161,7 @@ def score_relevance(
     }
 
 
-_MAX_LENGTH = 600  # characters that are said of a canary
+_MAX_LENGTH = 600  # characters of a reason
 
 
 @dataclass(frozen=True)
@@ -218,9 +218,9 @@ def canary_result(
         owner=canary.owner,
         status="answered",
         healthy=parts.healthy,
-        said=redact_secrets(parts.reason)[:_MAX_LENGTH],
+        reason=redact_secrets(parts.reason)[:_MAX_LENGTH],
         rank=rank,
-        found=coverage,
+        coverage=coverage,
         score=relevance.value if relevance else None,
         right=right,
         latency_s=trace.latency_s,
@@ -352,7 +352,7 @@ async def _resolve_embedder(
     request: CanaryRequest, watcher: Watcher, loop: BackgroundLoop, notes: list[str]
 ) -> Embedder | None:
     """The embedding to measure by: the one that was named, or the app's own, opened here."""
-    model = watcher.embeddings() if request.embedder is None and request.own_embedding else None
+    model = watcher.embeddings() if request.embedder is None and request.app_embedding else None
     if model is None:
         return request.embedder
     from misslink.embedding import open_embedder

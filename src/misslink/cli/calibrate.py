@@ -96,6 +96,7 @@ def calibrate(
     from misslink.calibration.stored_calibration import merge_calibration
     from misslink.io import read_run
     from misslink.io.manifest import display_path
+    from misslink.registry import judged_metrics
 
     if (run is None) == (verdicts is None):
         raise InputError("name a run folder, or a file with --verdicts, and not both")
@@ -103,10 +104,14 @@ def calibrate(
     limits = replace(limits, target=target)
     human = load_labels(labels or [_label_folder(run)])
     whole = None if run is None else read_run(run)
-    document = calibrate_verdicts(
+    judged = (
         read_verdicts(verdicts, metric)
         if whole is None
-        else verdicts_from_run(whole, metric, str(run)),
+        else verdicts_from_run(whole, metric, str(run))
+    )
+    human.check_metrics({*judged_metrics.names(), *judged.metrics})
+    document = calibrate_verdicts(
+        judged,
         human,
         threshold=threshold,
         all_verdicts=read_verdicts(all_verdicts, metric) if all_verdicts else None,

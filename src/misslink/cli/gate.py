@@ -91,10 +91,10 @@ def gate(
         raise typer.Exit(1)
 
 
-def _check_place(option: str, place: Path, others: tuple[Path | None, ...]) -> None:
+def _check_place(option: str, place: Path, in_use: tuple[Path | None, ...]) -> None:
     """Raise InputError where a file cannot be written, or would replace another one."""
     check_output_path(place, option)
-    if place.resolve() in {other.resolve() for other in others if other is not None}:
+    if place.resolve() in {other.resolve() for other in in_use if other is not None}:
         problem = "this file is read or written for the gate already and would be lost"
     elif is_part_of_run(place):
         problem = "this file is part of a run and would be lost"

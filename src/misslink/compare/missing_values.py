@@ -66,9 +66,9 @@ def one_sided_missing_values(
         groups: dict[str, tuple[dict[str, None], dict[str, None]]] = {}
         for value, other in zip(values, other_values, strict=True):
             reason_of = _reason_lookup(run, value.name)
-            own_cases, other_cases = value.of_case or {}, other.of_case or {}
+            of_case, of_other = value.of_case or {}, other.of_case or {}
             for name in ids:
-                if own_cases.get(name) is None and other_cases.get(name) is not None:
+                if of_case.get(name) is None and of_other.get(name) is not None:
                     reason = _APP_FAILED if name in failed else reason_of(name)
                     if reason.startswith("failed: "):  # each with its own error
                         reason = _VERDICT_FAILED

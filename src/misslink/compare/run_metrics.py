@@ -332,11 +332,11 @@ def _unknown_metric_error(run: Run, name: str) -> InputError:
     hint = did_you_mean(name, known_metric_names(run))
     ranks = [format_metric_name(entry) for entry in rank_metrics.names()]
     listed = ", ".join([*ranks, *judged_readings(run), "latency", "errors"])
-    known = (
+    listing = (
         f"known: {listed}, and paths such as link.attributable_fraction, "
         "link.failures.retrieval_miss, coverage.faithfulness, usage.calls"
     )
-    return InputError(f"no metric of a run is called '{name}'; {hint or known}")
+    return InputError(f"no metric of a run is called '{name}'; {hint or listing}")
 
 
 class MissingPathError(LookupError):

@@ -262,7 +262,7 @@ def metric_change(
     elif earlier.estimate.method != "recorded" and earlier.estimate.n > value.estimate.n:
         missing = newly_unmeasured(run, value, None, ())
     if value.of_case is None or earlier.of_case is None:
-        return MetricChange(drop, lost=missing)
+        return MetricChange(drop, unmeasured=missing)
     pairs = {
         name: (old, new)
         for name, new in value.of_case.items()
@@ -287,7 +287,7 @@ def metric_change(
         worse=tuple(name for name in changed if losses[name] > 0),
         better=tuple(name for name in changed if losses[name] < 0),
         means=(means[0], means[1]) if means else None,
-        lost=missing,
+        unmeasured=missing,
     )
 
 
@@ -321,14 +321,14 @@ def regression_problems(outcome: GateOutcome) -> Iterator[Reason]:
     if earlier.value is None or change is None:
         yield Reason(code="no_baseline_value", **about, why=str(earlier.reason))
         return
-    if change.lost:
-        reasons = dict(Counter(change.lost.values()))
+    if change.unmeasured:
+        reasons = dict(Counter(change.unmeasured.values()))
         if outcome.numbers_alone:
             counts = {"n": now.n, "before": earlier.n}
             yield Reason(code="fewer_values", metric=outcome.metric, **counts, reasons=reasons)
         else:
-            lost = len(change.lost)
-            yield Reason(code="values_lost", metric=outcome.metric, lost=lost, reasons=reasons)
+            count = len(change.unmeasured)
+            yield Reason(code="values_lost", metric=outcome.metric, lost=count, reasons=reasons)
     if outcome.paired:
         if any(pair_count_problems(outcome)) or not outcome.loss_exceeds_margin:
             return
@@ -355,13 +355,13 @@ def allowed_change(outcome: GateOutcome) -> dict[str, Any] | None:
         return None
     margin = _margin_parameters(outcome)
     if outcome.paired and change.means is not None:
-        by, (before, value) = "pairs", change.means
+        basis, (before, value) = "pairs", change.means
     elif outcome.is_corrected and change.means and change.means[1] != now:
         # The number itself is estimated in another way, so the two show no change.
-        by, (before, value) = "error_rates", change.means
+        basis, (before, value) = "error_rates", change.means
     else:
-        by, before, value = "value", earlier.value, now
-    return {"by": by, "before": before, "value": value, "margin": margin}
+        basis, before, value = "value", earlier.value, now
+    return {"by": basis, "before": before, "value": value, "margin": margin}
 
 
 def _margin_parameters(outcome: GateOutcome) -> dict[str, Any] | None:

@@ -83,16 +83,18 @@ def _case_list_intro(outcome: GateOutcome, entries: list[RegressedCase]) -> str:
         return ""
     if outcome.metric == "new_failures":
         return " These questions:"
-    if outcome.change is not None and (outcome.change.worse or outcome.change.lost):
-        worse = [entry for entry in entries if entry.case.id not in outcome.change.lost]
+    if outcome.change is not None and (outcome.change.worse or outcome.change.unmeasured):
+        worse = [entry for entry in entries if entry.case.id not in outcome.change.unmeasured]
         if not worse:
             return " These have no value now:"
-        lost_count = sum(bool(entry.lost) for entry in worse)
+        missed_count = sum(bool(entry.newly_missed) for entry in worse)
         text = f" {question_count(len(worse))} got worse"
-        if lost_count and is_rank_metric(outcome.metric):
-            passage = f"lost {'its' if lost_count == 1 else 'their'} passage"
-            text += f", {lost_count:,} of them {passage}"
-            text = f" {question_count(lost_count)} {passage}" if lost_count == len(worse) else text
+        if missed_count and is_rank_metric(outcome.metric):
+            passage = f"lost {'its' if missed_count == 1 else 'their'} passage"
+            text += f", {missed_count:,} of them {passage}"
+            text = (
+                f" {question_count(missed_count)} {passage}" if missed_count == len(worse) else text
+            )
         unmeasured = len(entries) - len(worse)
         has = "has" if unmeasured == 1 else "have"
         return f"{text}, and {unmeasured:,} more {has} no value now:" if unmeasured else f"{text}:"
@@ -136,10 +138,10 @@ def _case_detail(outcome: GateOutcome, entry: RegressedCase, k: int) -> str:
 
 def _passage_details(entry: RegressedCase, k: int) -> list[str]:
     """The newly missed passages, else those with a lower rank."""
-    if entry.lost:
+    if entry.newly_missed:
         return [
             f"{code_span(miss.passage_id[:_MAX_TEXT])} {escape_markdown(describe_location(miss, entry.trace, k))}"
-            for miss in entry.lost
+            for miss in entry.newly_missed
         ]
     return [
         f"{code_span(moved.passage_id[:_MAX_TEXT])} "

@@ -73,7 +73,11 @@ def require_correction(run: Run, criteria: ShipCriteria, gate: Gate, value: Metr
     elif not calibrated:
         problem = f"estimate: corrected needs a calibration; {_CALIBRATE_HINT}"
     elif value.name in calibrated and is_good_share(value):
-        return
+        metric = calibrated[value.name]
+        why = judge_mismatch(run, run, metric, stored_calibrations(run)[metric])
+        if why is None:
+            return
+        problem = f"{why}; {_CALIBRATE_HINT}"
     elif share in calibrated:
         problem = (
             f"{value.name} is a mean and is not corrected; write  metric: {share}  for the share "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from misslink.compare.run_metrics import select_cases
 from misslink.errors import InputError, did_you_mean
-from misslink.io.yaml_with_lines import EntryPath, YamlDocument, read_yaml
+from misslink.io.yaml_with_lines import EntryPath, read_yaml
 from misslink.render.format import metric_bounds
 from misslink.types import Case, FailureMode, Reason, Run
 
@@ -253,6 +253,7 @@ _PYDANTIC_TERMS = {
     "greater than or equal to": "at least",
 }
 _RANGE_TOLERANCE = 1e-9  # a limit on changes must be this much below the range
+_ErrorAt = Callable[..., InputError]  # of a problem, the place in the file, and the field
 _EXAMPLE = "gates: [{name: retrieval_recall_at_5, threshold: 0.85}]"
 
 
@@ -297,127 +298,100 @@ def read_criteria(path: str | Path) -> ShipCriteria:
     """
     path = Path(path)
     source = read_yaml(path, _TEXT_KEYS)
+
+    def error(problem: str, *spot: str | int, field: str | None = None) -> InputError:
+        return InputError(problem, path=path, line=source.line(spot) if spot else None, field=field)
+
     gates: list[Gate] = []
     lines: dict[str, int | None] = {}
-    for body, spot in _gate_bodies(path, source):
-        line = source.line(spot)
-        gate = _parse_gate(path, source, body, spot)
+    for which, body, spot in _gate_bodies(source.data, error):
+        gate = _parse_gate(_named_body(which, body, spot, error), spot, error)
         if gate.name in lines:
-            raise InputError(
-                f"gate '{gate.name}' is a duplicate of that in line {lines[gate.name]}; rename one",
-                path=path,
-                line=line,
+            first = lines[gate.name]
+            raise error(
+                f"gate '{gate.name}' is a duplicate of that in line {first}; rename one", *spot
             )
-        lines[gate.name] = line
+        lines[gate.name] = source.line(spot)
         gates.append(gate)
     name = source.data.get("name")
     if name is not None and (not isinstance(name, str) or not name.strip()):
-        raise InputError("name must be a text", path=path, line=source.line(("name",)))
+        raise error("name must be a text", "name")
     return ShipCriteria(name or path.stem, path, tuple(gates), lines)
 
 
-def _gate_bodies(path: Path, source: YamlDocument) -> list[tuple[dict[str, Any], EntryPath]]:
-    """The mapping of each gate, including its name, and its position."""
-    data = source.data
+def _gate_bodies(data: Any, error: _ErrorAt) -> Iterator[tuple[str, dict[str, Any], EntryPath]]:
+    """What each gate is called in messages, its mapping, and its position."""
+    example = f"write for example  {_EXAMPLE}"
     if data is None:
-        raise InputError(f"the file is empty; write for example  {_EXAMPLE}", path=path)
+        raise error(f"the file is empty; {example}")
     if not isinstance(data, dict):
-        raise InputError(
-            f"the file is no mapping; write for example  {_EXAMPLE}", path=path, line=1
-        )
+        raise error(f"the file is no mapping; {example}", 0)
     for key in data:
         if key not in {"gates", "name", "$schema"}:
             hint = did_you_mean(key, ["gates", "name"]) or "write all gates under 'gates:'"
-            raise InputError(
-                f"a criteria file has no '{key}'; {hint}", path=path, line=source.line((key,))
-            )
-    gates, line = data.get("gates"), source.line(("gates",))
-    if not gates or not isinstance(gates, list | dict):
-        problem = "it has no gate, so every run would pass"
-        if gates:
-            problem = "gates must be a list of gates, or a mapping of names to gates"
-        raise InputError(f"{problem}; write for example  {_EXAMPLE}", path=path, line=line)
-    entries: list[tuple[str | None, Any, EntryPath]] = (
-        [(None, body, ("gates", index)) for index, body in enumerate(gates)]
-        if isinstance(gates, list)
-        else [(name, body, ("gates", name)) for name, body in gates.items()]
-    )
-    return [(_named_body(path, source, *entry), entry[2]) for entry in entries]
+            raise error(f"a criteria file has no '{key}'; {hint}", key)
+    gates = data.get("gates")
+    if not gates:
+        raise error(f"it has no gate, so every run would pass; {example}", "gates")
+    if not isinstance(gates, list | dict):
+        problem = "gates must be a list of gates, or a mapping of names to gates"
+        raise error(f"{problem}; {example}", "gates")
+    listed = isinstance(gates, list)
+    for key, body in gates.items() if isinstance(gates, dict) else enumerate(gates):
+        which = f"gate {key + 1}" if listed else f"gate '{key}'"
+        if not isinstance(body, dict):
+            example = "{name: ..., ...}" if listed else f"{key}: {{threshold: 0.85}}"
+            raise error(f"{which} is no mapping; write {example}", "gates", key)
+        yield which, body, ("gates", key)
 
 
 def _named_body(
-    path: Path, source: YamlDocument, key: str | None, body: Any, spot: EntryPath
+    which: str, body: dict[str, Any], spot: EntryPath, error: _ErrorAt
 ) -> dict[str, Any]:
-    which = f"gate '{key}'" if key is not None else f"gate {int(spot[-1]) + 1}"
-    line = source.line(spot)
-    if not isinstance(body, dict):
-        example = f"{key}: {{threshold: 0.85}}" if key is not None else "{name: ..., ...}"
-        raise InputError(f"{which} is no mapping; write {example}", path=path, line=line)
-    _reject_empty(path, source, which, body, spot)
-    if key is not None:
-        if body.get("name", key) != key:
-            raise InputError(
-                f"{which} is called '{body['name']}' inside; remove one name", path=path, line=line
-            )
-        if key == "new_failures" and "new_failures" not in body:
-            outer = {name: body[name] for name in ("severity", "name") if name in body}
-            inner = {name: value for name, value in body.items() if name not in outer}
-            return {**outer, "name": key, "new_failures": inner}
-        return {**body, "name": key}
-    if body.get("name") is None:
-        within = body.get("new_failures")
-        within = within if isinstance(within, dict) else {}
-        conditions = [within[key] for key in ("failure", "retrieval") if key in within]
-        default = "_".join(["new_failures", *map(str, conditions)])
-        name = default if "new_failures" in body else body.get("metric")
-        if not name:
-            raise InputError(f"{which} has no name; add one", path=path, line=line)
+    """The mapping of a gate with its name."""
+    within = body.get("new_failures")
+    within = within if isinstance(within, dict) else {}
+    parts = {(): body, ("tag",): body.get("tag"), ("new_failures",): within}
+    for inside, part in parts.items():
+        for key, value in part.items() if isinstance(part, dict) else ():  # no limit, no filter
+            if value is None:
+                problem = f"{which}: '{key}' is empty; give a value or remove it"
+                raise error(problem, *spot, *inside, key, field=key)
+    name = spot[-1]
+    if isinstance(name, str):
+        if body.get("name", name) != name:
+            raise error(f"{which} is called '{body['name']}' inside; remove one name", *spot)
+        if name == "new_failures" and "new_failures" not in body:
+            inner = {key: body[key] for key in body if key not in {"severity", "name"}}
+            body = {**{key: body[key] for key in body if key not in inner}, "new_failures": inner}
         return {**body, "name": name}
-    return body
+    conditions = [within[key] for key in ("failure", "retrieval") if key in within]
+    default = "_".join(["new_failures", *map(str, conditions)])
+    gate_name = body.get("name") or (default if "new_failures" in body else body.get("metric"))
+    if not gate_name:
+        raise error(f"{which} has no name; add one", *spot)
+    return {**body, "name": gate_name}
 
 
-def _reject_empty(
-    path: Path, source: YamlDocument, which: str, body: dict[str, Any], spot: EntryPath
-) -> None:
-    """Raise for a key without a value, which would be no limit or no filter."""
-    for key, value in body.items():
-        if value is None:
-            raise InputError(
-                f"{which}: '{key}' is empty; give a value or remove it",
-                path=path,
-                line=source.line((*spot, key)),
-                field=key,
-            )
-        if isinstance(value, dict):
-            _reject_empty(path, source, which, value, (*spot, key))
-
-
-def _parse_gate(path: Path, source: YamlDocument, body: dict[str, Any], spot: EntryPath) -> Gate:
+def _parse_gate(body: dict[str, Any], spot: EntryPath, error: _ErrorAt) -> Gate:
     which = f"gate '{body['name']}'"
-    inner = body.get("new_failures")
-    for part, model in ((body, Gate), (inner, NewFailures)):
-        for key in part if isinstance(part, dict) else ():
-            if key not in model.model_fields:
-                hint = did_you_mean(key, model.model_fields)
-                advice = hint or f"known: {', '.join(model.model_fields)}"
-                raise InputError(
-                    f"{which}: there is no '{key}'; {advice}",
-                    path=path,
-                    line=source.line(
-                        (*spot, key) if part is body else (*spot, "new_failures", key)
-                    ),
-                )
     try:
         gate = Gate.model_validate(body)
     except ValidationError as invalid:
-        error = invalid.errors()[0]
-        place = tuple(error["loc"])
-        line = source.line((*spot, *place))
+        problems = invalid.errors()
+        unknown = [problem for problem in problems if problem["type"] == "extra_forbidden"]
+        problem = [*unknown, *problems][0]
+        place = problem["loc"]
+        if unknown:
+            fields = (Gate if len(place) == 1 else NewFailures).model_fields
+            hint = did_you_mean(str(place[-1]), fields) or f"known: {', '.join(fields)}"
+            raise error(f"{which}: there is no '{place[-1]}'; {hint}", *spot, *place) from None
         field = ".".join(map(str, place)) or None
-        raise InputError(
-            f"{which}: {_validation_message(error)}", path=path, line=line, field=field
-        ) from None
-    _check_limits(path, source, gate, spot)
+        message = f"{which}: {_validation_message(problem)}"
+        raise error(message, *spot, *place, field=field) from None
+    if limit := _limit_problem(gate):
+        field, message = limit
+        raise error(f"{which}: {message}", *spot, *filter(None, [field]), field=field)
     return gate
 
 
@@ -439,38 +413,26 @@ def _validation_message(error: Any) -> str:
     return f"this {problem} (it is {text})" + (f"; {hint}" if hint else "")
 
 
-def _check_limits(path: Path, source: YamlDocument, gate: Gate, spot: EntryPath) -> None:
-    """Raise for a limit that every value of the metric meets or violates."""
+def _limit_problem(gate: Gate) -> tuple[str | None, str] | None:
+    """The field and the problem of a limit that every value of the metric meets or violates."""
     metric = gate.metric or gate.name
     within = None if gate.new_failures else metric_bounds(metric)
     if within is None:
-        return
+        return None
     least, most = within
     for field in ("threshold", "at_most", "regression_max"):
-        limit = getattr(gate, field)
-        change = field == "regression_max"
-        # A change is at least 0, also for metrics below 0.
-        if limit is None or (0 if change else least) <= limit <= most - (
-            change and _RANGE_TOLERANCE
-        ):
+        limit, change = getattr(gate, field), field == "regression_max"
+        low, high = (0, most - _RANGE_TOLERANCE) if change else (least, most)
+        if limit is None or low <= limit <= high:
             continue
         span = f"between {least:g} and {most:g}" if least > -math.inf else f"at most {most:g}"
-        problem = f"{limit:g} is not {span}; fix it"
         if most < limit <= 100:
-            problem = problem.replace("fix it", f"write {limit / 100:g} for {limit:g}%")
-        elif change:
-            problem = f"a change of {limit:g} is never exceeded; write 0.03 for 3 points"
-        raise InputError(
-            f"gate '{gate.name}': {problem}",
-            path=path,
-            line=source.line((*spot, field)),
-            field=field,
-        )
+            return field, f"{limit:g} is not {span}; write {limit / 100:g} for {limit:g}%"
+        if change:
+            return field, f"a change of {limit:g} is never exceeded; write 0.03 for 3 points"
+        return field, f"{limit:g} is not {span}; fix it"
     limits = (gate.threshold, gate.at_most, gate.regression_max, gate.min_cases)
     if limits in {(low, high, None, None) for low in (None, least) for high in (None, most)}:
-        raise InputError(
-            f"gate '{gate.name}': every run passes, as {metric} is always between {least:g} and "
-            f"{most:g}; fix its limits",
-            path=path,
-            line=source.line(spot),
-        )
+        span = f"between {least:g} and {most:g}"
+        return None, f"every run passes, as {metric} is always {span}; fix its limits"
+    return None

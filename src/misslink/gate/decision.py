@@ -154,12 +154,12 @@ def _check_direction(run: Run, criteria: ShipCriteria, gate: Gate, value: Metric
 def _gameable_notes(outcomes: Sequence[GateOutcome]) -> Iterator[str]:
     """Warn if one passage high in the ranking is enough for every gate on retrieval."""
     names = [outcome.metric for outcome in outcomes if is_rank_metric(outcome.metric)]
-    others = any(
+    has_other = any(
         outcome.metric.startswith("link.retrieval.")
         or (outcome.gate.new_failures and outcome.gate.new_failures.retrieval)
         for outcome in outcomes
     )
-    if names and not others and {name.partition("@")[0] for name in names} <= {"hit", "mrr"}:
+    if names and not has_other and {name.partition("@")[0] for name in names} <= {"hit", "mrr"}:
         yield (
             f"Warning: retrieval is gated by {' and '.join(dict.fromkeys(names))} alone, for which "
             "one relevant passage is enough. Add a gate on recall@k or ndcg@k."
@@ -185,7 +185,7 @@ def _measure_gate(diff: BaselineDiff, gate: Gate, metric: str) -> GateOutcome:
         baseline=None if earlier is None else earlier.estimate,
         change=change,
         notes=(*_gate_notes(diff, gate, value, run), *corrected_notes(diff.run, gate, share)),
-        cases=((*change.lost, *change.worse) if change else ()) or _worst_cases(value),
+        cases=((*change.unmeasured, *change.worse) if change else ()) or _worst_cases(value),
         lower_is_better=value.lower_is_better,
         numbers_alone=diff.baseline is not None and diff.baseline_run is None,
         corrected=share,

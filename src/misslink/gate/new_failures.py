@@ -177,7 +177,7 @@ class RegressedCase:
     Parameters
     ----------
     case : Case
-    lost : tuple of RetrievalMiss
+    newly_missed : tuple of RetrievalMiss
         Passages missed now and not in the baseline; without a baseline, all missed passages.
     now, before : str
         Its failure mode; "" if unknown.
@@ -192,7 +192,7 @@ class RegressedCase:
     """
 
     case: Case
-    lost: tuple[RetrievalMiss, ...]
+    newly_missed: tuple[RetrievalMiss, ...]
     now: str
     before: str
     trace: Trace | None = None

@@ -36,7 +36,7 @@ class MetricChange:
         Changed cases, the largest change first.
     means : pair of float or None
         Of the baseline and of the run, over the paired cases.
-    lost : mapping of str to str
+    unmeasured : mapping of str to str
         Cases without a value now that had one before, each with the reason.
     """
 
@@ -47,7 +47,7 @@ class MetricChange:
     worse: tuple[str, ...] = ()
     better: tuple[str, ...] = ()
     means: tuple[float, float] | None = None
-    lost: Mapping[str, str] = field(default_factory=dict)
+    unmeasured: Mapping[str, str] = field(default_factory=dict)
 
     @cached_property
     def loss(self) -> Estimate | None:
@@ -145,7 +145,7 @@ class GateOutcome:
             "loss": change.loss and change.loss.model_dump(),
             "loss_level": change.loss and change.level,
             "p": change.p,
-            "lost": list(change.lost),
+            "lost": list(change.unmeasured),
             "lower_is_better": self.lower_is_better,
             "selection": {"tag": dict(spec.tag), "tier": spec.tier, "category": spec.category},
             "cases": list(self.cases),
@@ -166,7 +166,7 @@ class GateDecision:
         In the order of the file.
     notes : tuple of str
         About the comparison as a whole.
-    shown : dict of str to str
+    places : dict of str to str
         Display names of the run and the baseline.
     both : frozenset of str
         Cases with the same question in the run and the baseline.
@@ -177,7 +177,7 @@ class GateDecision:
     baseline: Run | None
     outcomes: tuple[GateOutcome, ...]
     notes: tuple[str, ...] = ()
-    shown: dict[str, str] = field(default_factory=dict)
+    places: dict[str, str] = field(default_factory=dict)
     both: frozenset[str] = frozenset()
 
     @property
@@ -219,8 +219,8 @@ class GateDecision:
         return {
             "passed": self.passed,
             "criteria": self.criteria.name,
-            "run": self.shown.get("run"),
-            "baseline": self.shown.get("baseline"),
+            "run": self.places.get("run"),
+            "baseline": self.places.get("baseline"),
             "notes": list(self.notes),
             "gates": [outcome.document() for outcome in self.outcomes],
         }

@@ -107,6 +107,18 @@ class Labels:
             raise InputError(f"no label is of the metric '{metric}'; {hint}", path=self.name)
         return Labels(labels, self.name)
 
+    def check_metrics(self, known: Collection[str]) -> None:
+        """Raise InputError for a label of an unknown metric, which would be ignored."""
+        for label in self.items:
+            if label.metric not in known:
+                hint = known_names(label.metric, sorted(known), " metrics")
+                raise InputError(
+                    f"there is no metric '{label.metric[:_MAX_CHARACTERS]}'; {hint}",
+                    path=self.name,
+                    line=label.line,
+                    field="metric",
+                )
+
     def select_cases(
         self, cases: Collection[str], whose: str, *, leave_out: bool = False
     ) -> Labels:

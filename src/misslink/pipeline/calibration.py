@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from misslink.pipeline.evaluate import EvaluationConfig
 
 _log = logging.getLogger(__name__)
-_MAX_LISTED = 5
 
 
 @dataclass(frozen=True)
@@ -61,21 +60,15 @@ def load_run_labels(
     Raises
     ------
     InputError
-        They cannot be read, are of unknown cases, or of no metric in `judged`.
+        They cannot be read, or are of unknown cases, or of a metric that is not in `judged`.
     """
     if config.labels is None:
         return None
     labels = load_labels(config.labels)
+    labels.check_metrics(judged)
     labels_of_cases = labels.select_cases(
         [case.id for case in gold.cases], display_path(gold.name), leave_out=config.known_only
     )
-    if not set(labels_of_cases.metrics) & set(judged):
-        listed = ", ".join(labels_of_cases.metrics[:_MAX_LISTED])
-        raise InputError(
-            f"these labels are of {listed}, which this evaluation does not judge. Judged metrics: "
-            f"{', '.join(sorted(judged))}",
-            path=labels.name,
-        )
     if config.only:
         items = tuple(label for label in labels_of_cases.items if label.case_id in set(config.only))
         return replace(labels_of_cases, items=items)

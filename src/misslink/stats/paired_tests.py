@@ -205,6 +205,36 @@ def _exact_flip_p(sizes: Sequence[tuple[float, int]], close: float) -> float:
     return min(math.fsum(chances[np.abs(sums) >= close]), 1.0)
 
 
+def more_failures_p(history: Sequence[tuple[int, int]], failed: Sequence[bool]) -> float:
+    """Return the exact p-value of as many failures now, given how often each item failed before.
+
+    Parameters
+    ----------
+    history : sequence of (int, int)
+        Of each item: earlier runs, and in how many of them it failed.
+    failed : sequence of bool
+        Whether each item fails now.
+
+    Returns
+    -------
+    float
+        One-sided. If an item's runs are exchangeable, each of its failures, those of now included,
+        is in the last of its m runs with a chance of 1/m; the number of items that fail now is then
+        a sum of independent yes-or-no variables. With one earlier run it is McNemar's exact test.
+
+    Examples
+    --------
+    >>> more_failures_p([(1, 0)] * 4, [True] * 4), more_failures_p([(9, 0)] * 2, [True, True])
+    (0.0625, 0.01)
+    """
+    items = zip(history, failed, strict=True)
+    chances = [(fails + now) / (runs + 1) for (runs, fails), now in items]
+    tail = np.ones(1)
+    for chance in filter(None, chances):
+        tail = np.convolve(tail, [1 - chance, chance])
+    return min(1.0, math.fsum(tail[sum(map(bool, failed)) :]))
+
+
 def holm(ps: Sequence[float | None]) -> list[float | None]:
     """Return p-values corrected for their number, in their order; a missing one stays missing.
 

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from checked_sets import PLACES, TEXTS, THINGS, a_case, clean, corpus, evidence_text, gold_of
 from misslink.goldset.checks import CheckInputs, GateRequirement, PassageSearch, check_goldset
+from misslink.goldset.checks.coverage import check_label_counts
 from misslink.goldset.logs import LogRequest, RequestLog
 from misslink.io.goldset import read_goldset
 from misslink.retrieval.matching import Need, find_split, satisfies
@@ -280,3 +281,37 @@ def test_no_spelling_is_guessed_where_a_whole_corpus_has_other_ids():
         return sum("did you mean" in one.way_out for one in found)
 
     assert (guesses(cases[:100]), guesses(cases)) == (100, 0)
+
+
+def test_implausible_numbers_of_relevant_passages_are_warned_of_by_category():
+    """A simple question with 7, an unanswerable one with any; alternatives count as their fewest."""
+    names = [f"p{number}" for number in range(7)]
+    gold = read_goldset(
+        [
+            {"id": "a", "question": "A?", "category": "simple_factual", "relevant": names},
+            {"id": "b", "question": "B?", "category": "simple_factual", "relevant": ["p1"]},
+            {"id": "c", "question": "C?", "category": "simple_factual", "relevant": names[:2]},
+            {"id": "d", "question": "D?", "category": "complex_factual", "relevant": ["p1"]},
+            {"id": "e", "question": "E?", "answerable": False, "relevant": ["p1"]},
+            {"id": "f", "question": "F?", "category": "own", "relevant": names},
+            {"id": "g", "question": "G?", "category": "complex_factual"},
+            {
+                "id": "h",
+                "question": "H?",
+                "category": "simple_factual",
+                "relevant_any": [names, ["p1"]],
+            },
+        ]
+    )
+    found = {f.numbers["category"]: f for f in check_label_counts(gold, CheckInputs())}
+    assert {name: finding.cases for name, finding in found.items()} == {
+        "simple_factual": ("a", "c"),
+        "complex_factual": ("d",),
+        "unanswerable": ("e",),
+    }
+    assert found["simple_factual"].numbers["counts"] == {"a": 7, "c": 2}
+    assert {finding.severity for finding in found.values()} == {"warning"}
+    expected = {"simple_factual": (1, 7), "own": (1, 3)}
+    (own,) = check_label_counts(gold, CheckInputs(expected_counts=expected))
+    assert own.cases == ("f",)
+    assert "7 relevant passages each, expected 1 to 3" in own.message

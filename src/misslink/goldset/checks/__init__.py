@@ -7,8 +7,10 @@ from collections.abc import Callable, Sequence
 from misslink.goldset.checks.coverage import (
     check_balance,
     check_duplicates,
+    check_label_counts,
     check_leakage,
     check_unjudged,
+    expected_label_counts,
 )
 from misslink.goldset.checks.passage_search import PassageSearch
 from misslink.goldset.checks.power import GatePower, check_power, gate_power
@@ -43,6 +45,7 @@ __all__ = [
     "accepted_proposals",
     "apply_proposals",
     "check_goldset",
+    "expected_label_counts",
     "gate_power",
 ]
 
@@ -50,6 +53,7 @@ __all__ = [
 CHECKS: tuple[Callable[[GoldSet, CheckInputs], Sequence[GoldSetFinding]], ...] = (
     check_duplicates,
     check_leakage,
+    check_label_counts,
     check_unreachable_ids,
     check_changed_passages,
     check_evidence,

@@ -16,9 +16,11 @@ from misslink.goldset.checks.protocol import (
 )
 from misslink.goldset.dedupe import fact_key, sorted_words
 from misslink.goldset.generation.corpus import measure_copying
+from misslink.goldset.generation.settings import GenerationSettings
 from misslink.goldset.logs.requests import RequestLog
 from misslink.goldset.pooling.rankings import Bm25Ranking
 from misslink.io.goldset import GoldSet
+from misslink.render.format import pluralize
 from misslink.stats import holm, mean, proportion
 from misslink.text.normalization import fold, stems
 from misslink.types import Case, Passage
@@ -112,6 +114,62 @@ def _block_duplicates(
                     {"alike": share, "by": by, "questions": questions},
                 )
                 break
+
+
+UNANSWERABLE = "unanswerable"  # the cases that say so, whatever their category
+
+
+def expected_label_counts(limits: GenerationSettings) -> dict[str, tuple[int, int]]:
+    """Return the least and most relevant passages of each category that is generated.
+
+    >>> expected_label_counts(GenerationSettings())["complex_factual"]
+    (2, 3)
+    """
+    counts = {name: category.passages for name, category in limits.categories.items()}
+    return {**counts, UNANSWERABLE: (0, 0)}
+
+
+def check_label_counts(gold: GoldSet, inputs: CheckInputs) -> Sequence[GoldSetFinding]:
+    """Find categories whose cases have implausibly few or many relevant passages.
+
+    Of alternatives the smallest counts. Cases without any label are not checked.
+    """
+    expected = inputs.expected_counts
+    expected = expected_label_counts(inputs.limits) if expected is None else expected
+    implausible: dict[tuple[str, bool], dict[str, int]] = defaultdict(dict)
+    for case in sorted(gold.cases, key=lambda case: case.id):
+        category = UNANSWERABLE if case.answerable is False else case.category or ""
+        count = _label_count(case)
+        least, most = expected.get(category, (0, count))
+        if count and not least <= count <= most:
+            implausible[category, count > most][case.id] = count
+    findings = []
+    for (category, too_many), counts in implausible.items():
+        least, most = expected[category]
+        low, high = min(counts.values()), max(counts.values())
+        message = (
+            f"{pluralize(len(counts), 'case')} of category '{category}': {_span(low, high)} relevant "
+            f"passages each, expected {_span(least, most)}"
+        )
+        fix = "label only what the answer needs, and give copies of it as relevant_any"
+        if most == 0:
+            fix = "remove the labels, or the mark that nothing answers it"
+        elif not too_many:
+            fix = "label every passage that the answer needs"
+        fix += f"; if it is right, add --expect {category}={min(low, least)}-{max(high, most)}"
+        numbers = {"category": category, "expected": [least, most], "counts": counts}
+        findings.append(GoldSetFinding("counts", "warning", message, fix, tuple(counts), numbers))
+    return findings
+
+
+def _label_count(case: Case) -> int:
+    graded = sum(grade > 0 for grade in case.relevant.values())
+    alternatives = min((len(names) for names in case.relevant_any if names), default=0)
+    return max(graded + alternatives, len(evidence_texts(case)))
+
+
+def _span(low: int, high: int) -> str:
+    return str(low) if low == high else f"{low} to {high}"
 
 
 def check_leakage(gold: GoldSet, inputs: CheckInputs) -> Sequence[GoldSetFinding]:

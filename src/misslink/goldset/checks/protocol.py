@@ -84,6 +84,9 @@ class CheckInputs:
         Of the questions of the gold set and of the log. None: compare by words.
     limits : GenerationSettings
         From where on questions are near-duplicates or copies.
+    expected_counts : mapping of str to (int, int), or None
+        Least and most relevant passages of each category, 'unanswerable' being one. None: those of
+        the generator's categories.
     seed : int
         Random seed for permutations.
     """
@@ -99,6 +102,7 @@ class CheckInputs:
     effect: float = 0.05
     vectors: QuestionVectors | None = None
     limits: GenerationSettings = field(default_factory=GenerationSettings)
+    expected_counts: Mapping[str, tuple[int, int]] | None = None
     seed: int = 0
 
 

@@ -13,7 +13,7 @@ import typer
 
 from misslink.cli.options import JSON_OPTION, OVERWRITE_OPTION, option
 from misslink.cli.output import print_json, print_line, print_table, redirect_app_stdout
-from misslink.errors import InputError
+from misslink.errors import InputError, known_names
 from misslink.goldset.cli.options import (
     COLUMN_OPTION,
     CORPUS_OPTION,
@@ -48,7 +48,7 @@ _CHECK_INPUTS = {
     "unjudged": (("run",), "--run"),
     "power": (("demands",), "--criteria"),
 }
-_CHECK_NAMES = ("duplicates", "leakage", *_CHECK_INPUTS)
+_CHECK_NAMES = ("duplicates", "leakage", "counts", *_CHECK_INPUTS)
 _SHOWN_FINDINGS = 5  # of one check and severity
 _SHOWN_IDS = 3  # of a finding
 _MAX_ID_LENGTH = 30
@@ -70,6 +70,9 @@ def check_command(
     k: int = option(5, "--k", "Cutoff of the run.", min=1),
     effect: float = option(
         0.05, "--effect", "Distance to detect, for gates without regression_max."
+    ),
+    expect: list[str] = option(
+        [], "--expect", "Expected passages, such as simple_factual=1-2; repeatable."
     ),
     embedding: str | None = option(
         None,
@@ -111,6 +114,7 @@ def check_command(
         for path in (fix, _replaced_labels_path(fix)):
             refuse_existing(path, "--fix", overwrite=overwrite)
     gold = read_goldset(goldset)
+    expected_counts = _read_expectations(expect, gold)
     demands, left_out = ((), {}) if criteria is None else _read_gates(criteria, gold)
     with redirect_app_stdout():
         log = read_logs(logs, parse_columns(column)) if logs else None
@@ -124,6 +128,7 @@ def check_command(
             k=k,
             demands=demands,
             effect=effect,
+            expected_counts=expected_counts,
             vectors=_embed_questions(embedding, gold, log),
         )
         findings = check_goldset(gold, inputs)
@@ -137,6 +142,28 @@ def check_command(
         _print_findings(document)
     if document["counts"]["error"]:
         raise typer.Exit(1)
+
+
+def _read_expectations(expect: Sequence[str], gold: GoldSet) -> dict[str, tuple[int, int]]:
+    """The expected numbers of relevant passages: the generator's, then those of --expect."""
+    from misslink.goldset.checks import expected_label_counts
+    from misslink.goldset.generation.settings import GenerationSettings
+
+    expected = expected_label_counts(GenerationSettings())
+    known = sorted({*expected, *(case.category for case in gold.cases if case.category)})
+    for text in expect:
+        category, _, span = text.rpartition("=")
+        ends = span.split("-")
+        if not all(end.isdecimal() for end in ends) or not 1 <= len(ends) <= 2 or not category:
+            message = f"--expect {text} is not a category and a range. Write simple_factual=1-2."
+            raise InputError(message)
+        if category not in known:
+            raise InputError(f"--expect {text}: {known_names(category, known, ' category')}")
+        least, most = int(ends[0]), int(ends[-1])
+        if least > most:
+            raise InputError(f"--expect {text}: {least} is more than {most}. Swap the two.")
+        expected[category] = least, most
+    return expected
 
 
 def _read_gates(path: Path, gold: GoldSet) -> tuple[tuple[GateRequirement, ...], dict[str, str]]:
