@@ -146,7 +146,7 @@ def test_a_judge_without_batches_is_refused_and_the_others_named(server):
 
 
 def test_a_cascade_asks_its_dear_judge_in_batches(server):
-    options = {"judge": "cascade:heuristic,openai:test-judge", "audit": 1.0}
+    options = {"judge": "cascade:heuristic,openai:test-judge", "cascade_check": 1.0}
     run(server, "batches", **options)
     run(server, "local", engine="local", **options)
     assert same("batches", "local") == [True] * 4
