@@ -37,7 +37,7 @@ from misslink.linking.association import summarize_association
 from misslink.linking.attribution_rules import link_case
 from misslink.linking.checklist import build_checklist
 from misslink.linking.miss_measurement import MissMeasurements, measure_misses
-from misslink.types import Case, Claim, Link, Passage, Trace, Verdict
+from misslink.types import Case, Claim, Link, Passage, Run, Trace, Verdict
 
 TARGET = Path(__file__).with_suffix(".md")
 SEED = 20261122
@@ -181,7 +181,16 @@ async def stages(made: MadeUp, *, with_embedding: bool) -> tuple[dict[str, Any],
         return build_checklist(made.cases, made.traces, measured, K, corpus=made.corpus)
 
     async def summarised(links: list[Link]) -> dict[str, Any]:
-        return summarize_association(links, cases=made.cases, seed=0)
+        verdicts = [verdict for of_case in made.verdicts for verdict in of_case.values()]
+        run = Run(
+            manifest={},
+            cases=made.cases,
+            traces=made.traces,
+            verdicts=verdicts,
+            links=links,
+            summary={},
+        )
+        return summarize_association(run)
 
     measured = await timed(
         "measure", measure_misses(made.cases, made.traces, K, embedder=embedder, corpus=made.corpus)

@@ -263,7 +263,9 @@ def _replayed(fraction: Estimate) -> str:
     if value is None or low is None or high is None or low <= 0 <= high:
         return "replay: not enough data to tell whether missing passages cause the failures"
     if value < 0:
-        return "replay: injecting the missed passages breaks more answers than it fixes"
+        return (
+            "in a replay, injecting the missed passages fixed fewer answers than injecting others"
+        )
     return f"replay: missing passages cause {format_percent(value)} of the failures"
 
 
