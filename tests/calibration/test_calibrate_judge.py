@@ -13,9 +13,10 @@ from labelled import METRIC, held, label, table, verdict
 from misslink.calibration import calibrate, read_verdicts
 from misslink.calibration.inter_annotator import annotator_agreement, pair_answers, settle_labels
 from misslink.calibration.judge_accuracy import judge_confusion
+from misslink.calibration.verdicts import JudgedCase, MetricVerdicts
 from misslink.errors import InputError
 from misslink.io.label_sets import ImportOptions
-from misslink.io.labels import read_labels
+from misslink.io.labels import Label, Labels, read_labels
 from misslink.registry import importers
 from misslink.types import Estimate
 
@@ -420,3 +421,43 @@ def test_half_of_clapnqs_questions_have_no_answer_in_their_passage():
     found = imported("clapnq", "faithfulness", "clapnq_dev.jsonl")
     good = [label["label"] for label in found.labels if label["metric"] == "context_sufficiency"]
     assert (len(good), sum(good)) == (275, 143)
+
+
+def exposed(rows, none, all_):
+    """Labels and verdicts of cases with none and with all; each (label, score) so many times."""
+    items, labels, exposures = {}, [], {}
+    for exposure, counts in (("none", none), ("all", all_)):
+        for (good, score), count in counts.items():
+            for _ in range(count):
+                case_id = f"c{len(items)}"
+                items[case_id] = JudgedCase(case_id, value=score)
+                exposures[case_id] = exposure
+                labels.append(
+                    Label(case_id=case_id, metric=METRIC, value=float(good), annotator="ada")
+                )
+    verdicts = MetricVerdicts(
+        items, "faithfulness", rows, frozenset(items), "j", exposures=exposures
+    )
+    return calibrate(verdicts, Labels(tuple(labels), "labels"))
+
+
+RIGHT_90 = {(1, 1.0): 18, (1, 0.0): 2, (0, 0.0): 18, (0, 1.0): 2}
+RIGHT_50 = {(1, 1.0): 10, (1, 0.0): 10, (0, 0.0): 10, (0, 1.0): 10}
+
+
+def test_the_judges_error_is_measured_and_compared_by_exposure():
+    found = exposed("made", RIGHT_90, RIGHT_50)["by_exposure"]
+    assert found["none"]["sensitivity"]["value"] == 0.9
+    assert found["all"]["specificity"]["value"] == 0.5
+    assert found["some"]["specificity"]["value"] is None
+    assert (found["tested"], found["differs"]) == (True, True)
+    alike = exposed("made", RIGHT_90, RIGHT_90)["by_exposure"]
+    assert (alike["tested"], alike["differs"], alike["p"]) == (True, False, 1.0)
+    few = exposed("made", {(1, 1.0): 3, (0, 0.0): 3}, RIGHT_90)["by_exposure"]
+    assert (few["tested"], few["differs"], few["p"]) == (False, None, None)
+    assert "too few labels" in few["reason"]
+
+
+def test_a_judge_that_adds_nothing_to_the_labels_is_reported():
+    nothing = exposed("made", RIGHT_50, RIGHT_50)["reasons"]
+    assert any("adds nothing to the labels" in reason for reason in nothing)

@@ -226,6 +226,16 @@ def _print_agreement(console: Console, document: Mapping[str, Any]) -> None:
         (f"finding bad cases: {_statistic_name(name)}", format_estimate(detection[name]))
         for name in ("precision", "recall", "f1")
     ]
+    errors = document["by_exposure"]
+    rows += [
+        (
+            f"{name}, with {exposure} of the relevant passages",
+            format_estimate(errors[exposure][name]),
+        )
+        for exposure in ("none", "some", "all")
+        for name in ("sensitivity", "specificity")
+        if errors[exposure][name]["value"] is not None
+    ]
     base = document["baselines"]
     for label, number in (
         ("always the majority: accuracy", base["majority"]["accuracy"]),

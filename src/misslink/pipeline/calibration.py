@@ -20,7 +20,7 @@ from misslink.calibration.stored_calibration import (
     stored_calibrations,
     verdict_scores,
 )
-from misslink.documents import JudgeErrorTest, calibrations_of
+from misslink.documents import calibrations_of
 from misslink.errors import InputError
 from misslink.io import GoldSet
 from misslink.io.labels import Labels
@@ -159,7 +159,12 @@ def measure_error_by_exposure(run: Run, links: Sequence[Link], seed: int) -> Run
                 exposures,
                 seed=seed,
             )
-            plain["by_exposure"] = JudgeErrorTest.model_validate(errors).model_dump(mode="json")
+            plain["by_exposure"] = {
+                name: {rate: value[rate].model_dump(mode="json") for rate in value}
+                if isinstance(value, Mapping)
+                else value
+                for name, value in errors.items()
+            }
         document = merge_calibration(document, plain)
     return run.model_copy(update={"calibration": document}) if document else run
 
