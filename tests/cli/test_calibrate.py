@@ -135,7 +135,12 @@ def test_a_later_evaluation_is_corrected_by_it(misslink, harbour):
         calibration=harbour / "calibration.json",
     )
     assert run.calibration == document
-    assert run.summary["link"]["corrected"]["sensitivity"]["n"] == read.sensitivity.n
+    tested, by_exposure = run.summary["link"]["judge_error_by_exposure"], document["by_exposure"]
+    assert {name: tested[name] for name in ("tested", "p")} == {
+        name: by_exposure[name] for name in ("tested", "p")
+    }
+    corrected = run.summary["link"]["corrected"]["attributable_fraction"]
+    assert corrected["value"] is not None or corrected["reason_code"]["code"] != "not_calibrated"
 
 
 def test_hostile_names_do_not_reach_the_terminal_as_they_are(misslink, harbour):
