@@ -10,6 +10,7 @@ import pytest
 from markdown_it import MarkdownIt
 
 from example_run import example_run
+from misslink.report.html import render_page
 from misslink.report.markdown import render_markdown, write_markdown
 from misslink.report.page import build_page
 from misslink.types import Case, Run
@@ -118,6 +119,17 @@ def test_it_tells_what_the_page_tells_in_its_order():
     assert all(row.share.text in seen for row in page.proven.misses)
     assert page.badge.text in seen
     assert page.command in seen
+
+
+def test_warnings_of_the_run_are_on_the_page_and_in_markdown_and_inert():
+    warning = {"code": "no_prompt", "message": "<script>alert(1)</script> was captured."}
+    summary = {**example_run().summary, "warnings": [warning]}
+    page = build_page(example_run().model_copy(update={"summary": summary}))
+    assert '<li dir="auto">&lt;script&gt;alert(1)&lt;/script&gt; was captured.</li>' in (
+        render_page(page)
+    )
+    assert "- &lt;script" in render_markdown(page)
+    assert "html_block" not in {token.type for token in tokens_of(render_markdown(page))}
 
 
 def test_every_number_of_a_table_has_its_interval_and_its_n():

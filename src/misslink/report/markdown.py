@@ -166,6 +166,7 @@ def _headline_text(page: ReportPage) -> Iterator[str]:
         yield escape_markdown(page.evidence)
     if page.proof:
         yield escape_markdown(" ".join(page.proof.sentences))
+    yield "\n".join(f"- {escape_markdown(text)}" for text in page.warnings)
 
 
 def _numbers_table(page: ReportPage) -> str:
