@@ -38,13 +38,13 @@ def test_few_cases_are_counts_and_no_percentages():
 def test_a_bound_says_up_to_and_only_a_whole_gain_is_printed():
     fixes = {fix.label: fix for fix in first_screen(proven_run()).fixes}
     assert fixes["Rerank the first 50"].retrieves == "up to 3"
-    assert fixes["Retrieve more (larger k)"].avoided == ""  # its interval includes 0
+    assert fixes["Larger k"].avoided == ""  # its interval includes 0
 
 
 def test_the_example_is_a_claim_that_a_missed_passage_contradicts():
     example = first_screen(example_run()).example
     assert example.claim == "The with statement swallows every exception"
-    assert (example.relation, example.ranks) == ("contradicts it", "your search: rank 17")
+    assert (example.relation, example.rank) == ("contradicts it", "rank 17")
     assert example.fragment == "case=14"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from example_run import HOSTILE, example_run
+from misslink.judge.backends.heuristic.judge import fit_note, load_fit
 from misslink.pipeline.summary import metric_readings
 from misslink.registry import judged_metrics, rank_metrics
 from misslink.report.glossary import metric_words
@@ -24,16 +25,24 @@ def _run(**parts):
 
 
 @pytest.mark.parametrize(
-    ("judge", "badge"),
+    ("manifest", "line"),
     [
-        ("heuristic", "heuristic judge"),
-        ("openai:some-model", "not calibrated"),
-        ("none", "no judge"),
-        (None, "judge not recorded"),
+        ({"judge": "heuristic"}, "heuristic (words, numbers, names). Not compared"),
+        ({"judge": "openai:some-model"}, "openai:some-model. Not compared with labels of people"),
+        ({"judge": "none"}, "not used. Only retrieval was measured."),
+        ({}, "not recorded."),
     ],
 )
-def test_the_badge_says_how_far_to_trust_the_judge(judge, badge):
-    assert build_page(_run(manifest={"judge": judge})).badge.text == badge
+def test_the_line_of_the_judge_says_what_it_is_and_whether_it_was_checked(manifest, line):
+    assert build_page(_run(manifest=manifest)).judge[0].startswith(line)
+
+
+def test_the_heuristic_judge_without_labels_shows_its_figures_of_public_data():
+    manifest = {"judge": "heuristic", "judge_note": fit_note(load_fit("heuristic"))}
+    line, basis = build_page(_run(manifest=manifest)).judge
+    assert line.startswith("heuristic (words, numbers, names). Of 10 answers it calls unfaithful,")
+    assert line.endswith("of the unfaithful ones.")
+    assert "RAGTruth QA answers not used for fitting" in basis
 
 
 def test_one_number_a_level_at_the_run_s_own_cutoff(page):
@@ -119,19 +128,17 @@ def test_terms_are_explained_once():
 
 
 @pytest.mark.parametrize(
-    ("verdict", "badge", "warns"),
-    [
-        ("trust", "calibrated: trust it", False),
-        ("caution", "calibrated: use with caution", True),
-        ("distrust", "calibrated: do not trust it", True),
-    ],
+    ("verdict", "advice"),
+    [("trust", ""), ("caution", " Use it with caution."), ("distrust", " Do not trust it.")],
 )
-def test_a_calibrated_judge_gives_the_badge_its_verdict_and_first_reason(verdict, badge, warns):
-    run = _run(manifest={"judge": "heuristic"})
-    known = {"verdict": verdict, "reasons": ["Specificity is 55%.", "More."]}
-    found = build_page(run.model_copy(update={"calibration": known})).badge
-
-    assert (found.text, found.note, found.warns) == (badge, "Specificity is 55%.", warns)
+def test_a_calibrated_judge_is_described_by_people_s_labels(verdict, advice):
+    counts = {"true_good": 40, "false_good": 3, "true_bad": 7, "false_bad": 5}
+    known = {"verdict": verdict, "reasons": ["Specificity is 70%."], "confusion": counts}
+    run = _run(manifest={"judge": "heuristic"}).model_copy(update={"calibration": known})
+    assert build_page(run).judge[0] == (
+        "heuristic (words, numbers, names). Of 12 answers it calls bad, people agree on 7; it finds "
+        f"7 of their 10 bad answers.{advice}"
+    )
 
 
 def test_groups_come_worst_first_and_small_ones_last_and_marked(page):

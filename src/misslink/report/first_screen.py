@@ -18,20 +18,20 @@ from misslink.types import ClaimLink, Link, RetrievalMiss, Run
 _BAR_WIDTH = 1000
 _MIN_PERCENT_CASES = 10  # below it counts are shown
 _MAX_FIXES = 4
-_TEXT_LENGTH, _QUESTION_LENGTH = 110, 80
+_TEXT_LENGTH = 90
 _FIX_LABELS = {
     "index_documents": "Index the missing documents",
     "keep_in_prompt": "Keep retrieved passages in the prompt",
     "rechunk": "Change the chunking",
     "remove_duplicates": "Remove near-duplicates",
     "hybrid_search": "Add keyword search",
-    "larger_k": "Retrieve more (larger k)",
+    "larger_k": "Larger k",
     "expand_queries": "Expand the queries",
     "fine_tune_embedding": "Fine-tune the embedding",
     "rerank": "Rerank the first 50",
 }
 _EXPOSURE_TITLES = {
-    "missing_passages": "Answers fail less often with more relevant passages in the prompt",
+    "missing_passages": "Fewer answers fail with more relevant passages in the prompt",
     "generator": "Answers fail as often with every relevant passage in the prompt",
 }
 _RELATIONS = {
@@ -79,12 +79,11 @@ class FixRow:
 class Example:
     """A claim, and what a missed passage says of it."""
 
-    question: str
     claim: str
     relation: str
     passage_id: str
     quote: str
-    ranks: str
+    rank: str
     fragment: str
 
 
@@ -184,14 +183,12 @@ def _find_example(run: Run, numbers: Mapping[str, int]) -> Example | None:
         tied = _decisive_tie(links[case.id]) if case.id in links else None
         if tied and tied[0].index < len(claims.get(case.id, ())):
             tie, miss = tied
-            ranks = (("your search", miss.true_rank), ("keyword search", miss.bm25_rank))
             return Example(
-                question=shorten(case.question, _QUESTION_LENGTH),
                 claim=shorten(claims[case.id][tie.index].text, _TEXT_LENGTH),
                 relation=_RELATIONS[tie.relation],
                 passage_id=shorten(miss.passage_id, 60),
                 quote=shorten(tie.quote or miss.text or "", _TEXT_LENGTH),
-                ranks=", ".join(f"{name}: rank {rank:,}" for name, rank in ranks if rank),
+                rank=f"rank {miss.true_rank:,}" if miss.true_rank else "",
                 fragment=case_fragment(numbers[case.id]),
             )
     return None

@@ -1,4 +1,4 @@
-"""How far the judge can be trusted: badge, calibration and reliability diagram."""
+"""How far the judge can be trusted: one line, calibration and reliability diagram."""
 
 from __future__ import annotations
 
@@ -28,11 +28,7 @@ from misslink.report.human_labels import DisputeQueue, LabelForecast, forecast_l
 from misslink.report.judge_notes import JudgeBias, read_biases
 from misslink.types import Estimate, Run
 
-# By the verdict of a calibration: the text of the badge, and whether it warns.
-_VERDICT_BADGES = {
-    "trust": ("calibrated: trust it", False),
-    "caution": ("calibrated: use with caution", True),
-}
+_ADVICE = {"trust": "", "caution": "Use it with caution."}  # by the verdict of a calibration
 _DECIMAL_NAMES = {
     "kappa": "Cohen's kappa",
     "gwet_ac1": "Gwet's AC1",
@@ -67,43 +63,40 @@ _DIAGRAM_SIZE, _DIAGRAM_EDGE = 300.0, 36.0
 _DOT_RADII = (3.0, 8.0)  # with few cases, and with most
 
 
-@dataclass(frozen=True)
-class JudgeBadge:
-    """How far the judge can be trusted: a few words and a sentence."""
-
-    text: str
-    note: str
-    warns: bool
-
-
-def judge_badge(run: Run) -> JudgeBadge:
-    """Say how far the judge of `run` can be trusted, by its calibration, else by its manifest."""
+def describe_judge(run: Run) -> tuple[str, str]:
+    """Return what the judge is and how often it is right, and on which data that was measured."""
     manifest, calibration = manifest_of(run), calibration_of(run)
     judge, note = manifest.judge, manifest.judge_note
-    if not judge:
-        return JudgeBadge("judge not recorded", note, warns=True)
-    if judge == "none":
-        return JudgeBadge("no judge", note or "Only retrieval was measured.", warns=False)
+    if judge in ("", "none"):
+        return note or (
+            "not recorded." if not judge else "not used. Only retrieval was measured."
+        ), ""
+    is_heuristic = judge.startswith("heuristic")
+    name = "heuristic (words, numbers, names)" if is_heuristic else judge
     if calibration and calibration.verdict:
-        badge = _VERDICT_BADGES.get(calibration.verdict, ("calibrated: do not trust it", True))
-        reason = next(iter(calibration.reasons), "Compared with human labels.")
-        return JudgeBadge(badge[0], reason, badge[1])
+        table, advice = calibration.confusion, _ADVICE.get(calibration.verdict, "Do not trust it.")
+        right = next(iter(calibration.reasons), "Compared with people's labels.")
+        if table:
+            right = (
+                f"Of {table.true_bad + table.false_bad:,} answers it calls bad, people agree on "
+                f"{table.true_bad:,}; it finds {table.true_bad:,} of their "
+                f"{table.true_bad + table.false_good:,} bad answers."
+            )
+        return f"{name}. {right} {advice}".rstrip(), next(iter(calibration.reasons), "")
     from misslink.calibration.stored_calibration import applied_calibration  # imports numpy
 
     applied = applied_calibration(run)
     rates = applied.rates if applied else {}
     shown = [format_estimate(name, rates[name]) for name in sorted(rates)]
     if len(shown) > 1 and all(rate.measured for rate in shown):
-        agreement = (
-            f"Compared with human labels, it calls {shown[0].brief} of faithful answers faithful "
-            f"and {shown[1].brief} of unfaithful ones unfaithful."
+        right = (
+            f"{shown[0].value} of faithful answers faithful and {shown[1].value} of unfaithful ones"
         )
-        return JudgeBadge("compared with human labels", f"{agreement} {note}".rstrip(), warns=False)
-    if judge.startswith("heuristic"):
-        usual = "It weighs shared words and numbers; it does not understand the text."
-        return JudgeBadge("heuristic judge", note or usual, warns=True)
-    usual = "Its verdicts were not compared with human labels, so they may be off by a constant."
-    return JudgeBadge("not calibrated", note or usual, warns=True)
+        return f"{name}. By people's labels, it calls {right} unfaithful.", note
+    if is_heuristic and note:
+        text, _, basis = note.removeprefix("heuristic; ").partition(" (")
+        return f"{name}. {text[:1].upper()}{text[1:].rstrip('.')}.", basis.removesuffix(")")
+    return f"{name}. Not compared with labels of people: run `misslink annotate`.", note
 
 
 @dataclass(frozen=True)

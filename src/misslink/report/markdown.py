@@ -136,7 +136,7 @@ def render_markdown(page: ReportPage, *, page_at: str = "") -> str:
         " · ".join(
             f"{escape_markdown(label)}: **{escape_markdown(text)}**" for label, text in page.facts
         ),
-        _badge_line(page),
+        f"> Judge: {_inline_with_code(' '.join(page.judge))}",
         *_headline_text(page),
         _numbers_table(page),
         corrected_shares_markdown(page),
@@ -150,12 +150,6 @@ def render_markdown(page: ReportPage, *, page_at: str = "") -> str:
         _rerun_section(page, page_at),
     ]
     return "\n\n".join(part.strip("\n") for part in parts if part) + "\n"
-
-
-def _badge_line(page: ReportPage) -> str:
-    mark = "⚠️ " if page.badge.warns else ""
-    note = f": {escape_markdown(page.badge.note)}" if page.badge.note else ""
-    return f"> {mark}**{escape_markdown(page.badge.text)}**{note}"
 
 
 def _headline_text(page: ReportPage) -> Iterator[str]:

@@ -8,7 +8,6 @@ from pathlib import PurePath
 
 from misslink.documents import Manifest, manifest_of, summary_of, whatif_of
 from misslink.linking.findings import find
-from misslink.render.format import pluralize
 from misslink.render.headline import describe_errors, describe_evidence, describe_verdict
 from misslink.report.association import (
     AdjustedAssociation,
@@ -47,7 +46,7 @@ from misslink.report.judge_notes import (
     read_audit,
     repeat_rows,
 )
-from misslink.report.judge_trust import JudgeBadge, JudgeTrust, judge_badge, read_judge_trust
+from misslink.report.judge_trust import JudgeTrust, describe_judge, read_judge_trust
 from misslink.report.next_steps import NextStep, next_steps, no_steps_reason
 from misslink.report.overview import (
     GroupTable,
@@ -92,7 +91,7 @@ class ReportPage:
 
     title: str
     facts: tuple[tuple[str, str], ...]
-    badge: JudgeBadge
+    judge: tuple[str, str]
     errors: str
     warnings: tuple[str, ...]
     verdict: str
@@ -181,7 +180,7 @@ def build_page(run: Run, *, cases: int | None = None, table: str = "") -> Report
     return ReportPage(
         title=_page_title(manifest_of(run)),
         facts=_run_facts(run),
-        badge=judge_badge(run),
+        judge=describe_judge(run),
         errors=describe_errors(findings),
         warnings=tuple(
             warning["message"]
@@ -235,12 +234,10 @@ def _run_facts(run: Run) -> tuple[tuple[str, str], ...]:
     manifest = manifest_of(run)
     facts = {
         "Gold set": PurePath(manifest.goldset).name,
-        "Judge": manifest.judge,
-        "Cutoff k": manifest.k,
+        "Cutoff": f"k = {manifest.k}" if manifest.k else "",
         "Date": _format_date(manifest.created),
-        "misslink": manifest.misslink,
     }
-    return (("Questions", pluralize(len(run.cases), "case")), *map(_recorded, facts.items()))
+    return tuple(map(_recorded, facts.items()))
 
 
 def _manifest_rows(run: Run) -> tuple[tuple[str, str], ...]:
@@ -286,5 +283,4 @@ def _format_date(created: str) -> str:
         moment = dt.datetime.fromisoformat(created)
     except ValueError:
         return created
-    zone = f" {moment.tzname()}" if moment.tzinfo else ""
-    return f"{moment.day} {moment:%B %Y, %H:%M}{zone}"
+    return f"{moment.day} {moment:%B %Y}"
