@@ -308,6 +308,8 @@ def test_a_click_on_a_claim_shows_its_quote_or_the_passage_that_it_needed(at):
         assert fragment(page) == f"case=14&claim={number}"
     missed = page.locator(".passage.missed", has=page.locator("mark.lit"))
     assert "rank 17 of 100 asked" in missed.inner_text()
+    assert "What stood above it" not in missed.inner_text()
+    missed.get_by_text("All measurements").click()
     assert "What stood above it" in missed.inner_text()
     page.locator(".passage.missed .back").first.click()
     assert page.locator("li.lit").inner_text().startswith("✗ contradicted")

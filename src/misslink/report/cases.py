@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 
 from misslink.failure_modes import FAILURE_MODES, FAILURES
-from misslink.render.format import format_decimal, format_percent
+from misslink.linking.fixes import FIXES, rank_fixes
+from misslink.render.format import format_decimal, format_percent, pluralize
 from misslink.report.claims import (
     CaseLocations,
     ClaimRow,
@@ -17,7 +18,7 @@ from misslink.report.claims import (
     split_text,
 )
 from misslink.report.human_labels import HumanLabel, read_human_labels
-from misslink.report.links import CORRECT_VALUES
+from misslink.report.links import CORRECT_VALUES, number_cases, view_fragment
 from misslink.report.replay import describe_case_replays
 from misslink.types import Case, Claim, Link, Repeats, Run, Trace, Verdict
 
@@ -29,6 +30,17 @@ PARTIAL_PAGE_CASES = (
     5_000  # cases in the page of a run that has more; more than anybody reads, half the weight
 )
 
+FIX_LABELS = {
+    "index_documents": "Index the missing documents",
+    "keep_in_prompt": "Keep retrieved passages in the prompt",
+    "rechunk": "Change the chunking",
+    "remove_duplicates": "Remove near-duplicates",
+    "hybrid_search": "Add keyword search",
+    "larger_k": "Larger k",
+    "expand_queries": "Expand the queries",
+    "fine_tune_embedding": "Fine-tune the embedding",
+    "rerank": "Rerank the first 50",
+}
 ORDER_RULE = (
     "by failure mode, in the order of the table of failure modes; then the lower faithfulness, the more claims "
     "that no passage supports, the lower recall and the lower reciprocal rank; then the order of "
@@ -162,8 +174,7 @@ class ModeEvidence:
 class CaseEntry:
     """One case of the run, by its place in the gold set (``number``, from 1).
 
-    ``evidence`` holds all its failure modes, the primary one first; where the run gives none a failure mode
-    (older runs), ``also`` names the others. ``failure``, ``retrieval`` and ``answered`` are
+    ``evidence`` holds all its failure modes, the primary one first. ``failure``, ``retrieval`` and ``answered`` are
     keys of the glossary, "" where no link speaks of the case. ``values`` are those of its scored
     verdicts by metric, ``bad`` the metrics with a bad label; ``people`` how the judge's calls stand
     to those of people.
@@ -184,8 +195,9 @@ class CaseEntry:
     bad: tuple[str, ...]
     people: tuple[str, ...]
     latency_s: float | None
-    also: tuple[str, ...]
     reason: str
+    summary: tuple[str, ...]
+    fix: tuple[str, int, str] | None
     evidence: tuple[ModeEvidence, ...]
     basis: str
     replays: tuple[str, ...]
@@ -222,14 +234,25 @@ def build_case_entries(run: Run, k: int, most: int | None = None) -> tuple[CaseE
         if verdict.case_id in case_ids:
             verdicts.setdefault(verdict.case_id, []).append(verdict)
     replays, labels = describe_case_replays(run), read_human_labels(run)
+    places = number_cases(run.cases)
+    fixes: dict[str, tuple[str, int, str]] = {}
+    for fix in rank_fixes(run):  # the best first
+        applies = FIXES[fix.name].applies
+        like = [link.case_id for link in run.links if any(map(applies, link.missed))]
+        ids = sorted(places[case_id] for case_id in like if case_id in places)
+        fixes = (
+            dict.fromkeys(like, (FIX_LABELS[fix.name], len(ids), view_fragment(ids=ids))) | fixes
+        )
     entries = []
     for number in numbers:
         case = run.cases[number - 1]
         link, case_verdicts = links.get(case.id), verdicts.get(case.id, [])
         again, people = replays.get(case.id, ()), labels.get(case.id, {})
-        entries.append(
-            _case_entry(number, case, traces.get(case.id), link, case_verdicts, again, people, k)
+        entry = _case_entry(
+            number, case, traces.get(case.id), link, case_verdicts, again, people, k
         )
+        failed = link and link.failure in FAILURES
+        entries.append(replace(entry, fix=fixes.get(case.id)) if failed else entry)
     return tuple(entries)
 
 
@@ -270,14 +293,9 @@ def _case_entry(
         bad=tuple(dict.fromkeys(v.metric for v in verdicts if v.label is False)),
         people=tuple(dict.fromkeys(label.stands for label in people.values() if label.stands)),
         latency_s=trace.latency_s if trace else None,
-        also=(
-            tuple(
-                FAILURE_MODES[failure].label for failure in link.also if failure not in link.reasons
-            )
-            if link
-            else ()
-        ),
         reason=link.reason if link else "There is no link for this case: the run has no judge.",
+        summary=_summarize_case(link, claims) if link and link.failure in FAILURES else (),
+        fix=None,
         evidence=_mode_evidence(link),
         basis="confirmed by replay" if link and link.basis == "replayed" else "",
         replays=replays,
@@ -294,6 +312,19 @@ def _case_entry(
         error=(trace.error or "") if trace else "",
         raws=_raw_replies(verdicts),
     )
+
+
+def _summarize_case(link: Link, claims: Sequence[Claim]) -> tuple[str, ...]:
+    """The ranks of the missed passages, and what these say of the unsupported claims."""
+    owner = FAILURE_MODES[link.failure or "inconclusive"].owner or "unknown"
+    ranks = sorted({miss.true_rank for miss in link.missed if miss.true_rank is not None})
+    where = f" Missed passages: {', '.join(f'rank {rank:,}' for rank in ranks)}." if ranks else ""
+    bad = {index for index, claim in enumerate(claims) if claim.support != "supported"}
+    text = f"{len(bad):,} of {pluralize(len(claims), 'claim')} unsupported." if claims else ""
+    for verb in ("support", "contradict"):
+        ties = {tie.index for tie in link.claims if tie.relation == f"would_{verb}"} & bad
+        text += f" A missed passage would {verb} {len(ties):,} of them." if ties else ""
+    return f"Owner: {owner.replace('_', ' ')}.{where}", text
 
 
 def _retrieval_note(case: Case, trace: Trace, k: int) -> str | None:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from itertools import pairwise
+from math import inf
 from typing import NamedTuple
 
 from misslink.linking.miss_types import MISS_LABELS
@@ -152,7 +153,7 @@ class CaseLocations:
         self._trace = trace
         self._links = link.claims if link else ()
         self._missed: dict[str, list[RetrievalMiss]] = {}  # one passage can carry several evidences
-        for missed in link.missed if link else ():
+        for missed in sorted(link.missed if link else (), key=_by_rank):
             self._missed.setdefault(missed.passage_id, []).append(missed)
         retrieved = trace.retrieved if trace else ()
         self._passages = {passage.id: passage for passage in retrieved}
@@ -264,6 +265,10 @@ class CaseLocations:
         if missed.depth:
             return f"not within the first {missed.depth}"
         return "rank not known, the retriever was not asked deeper"
+
+
+def _by_rank(missed: RetrievalMiss) -> float:
+    return inf if missed.true_rank is None else missed.true_rank
 
 
 def _describe_relation(link: ClaimLink) -> str:

@@ -222,6 +222,7 @@ def _shareable_parts(entry: CaseEntry) -> Iterator[Hashable]:
     yield from entry.verdicts
     yield from entry.evidence
     yield entry.judges
+    yield entry.fix
     for claim in entry.claims:
         yield claim.quotes
         yield claim.needed
@@ -298,9 +299,10 @@ def _list_row(entry: CaseEntry, metrics: Mapping[str, int]) -> dict[str, Any]:
 def _case_body(entry: CaseEntry, shared: _SharedValues, *, raws: bool) -> dict[str, Any]:
     shell = quote_case_id(entry.id)
     return _without_empty(
-        also=entry.also,
-        reason=entry.reason if entry.also or not entry.evidence else "",
+        reason="" if entry.evidence else entry.reason,
         evidence=[shared.part(part) for part in entry.evidence],
+        summary=entry.summary,
+        fix=shared.part(entry.fix) if entry.fix else None,
         basis=entry.basis,
         replays=entry.replays,
         answer=entry.answer,

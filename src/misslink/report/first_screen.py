@@ -11,7 +11,7 @@ from misslink.linking.findings import EXPOSURES
 from misslink.linking.fixes import rank_fixes
 from misslink.render.format import IntervalBar, format_estimate, shorten
 from misslink.render.headline import Findings
-from misslink.report.cases import rank_cases
+from misslink.report.cases import FIX_LABELS, rank_cases
 from misslink.report.links import case_fragment, number_cases, view_fragment
 from misslink.types import ClaimLink, Link, RetrievalMiss, Run
 
@@ -19,17 +19,6 @@ _BAR_WIDTH = 1000
 _MIN_PERCENT_CASES = 10  # below it counts are shown
 _MAX_FIXES = 4
 _TEXT_LENGTH = 90
-_FIX_LABELS = {
-    "index_documents": "Index the missing documents",
-    "keep_in_prompt": "Keep retrieved passages in the prompt",
-    "rechunk": "Change the chunking",
-    "remove_duplicates": "Remove near-duplicates",
-    "hybrid_search": "Add keyword search",
-    "larger_k": "Larger k",
-    "expand_queries": "Expand the queries",
-    "fine_tune_embedding": "Fine-tune the embedding",
-    "rerank": "Rerank the first 50",
-}
 _EXPOSURE_TITLES = {
     "missing_passages": "Fewer answers fail with more relevant passages in the prompt",
     "generator": "Answers fail as often with every relevant passage in the prompt",
@@ -113,7 +102,7 @@ def read_first_screen(run: Run, findings: Findings) -> FirstScreen:
         missed=fixes[0].missed if fixes else 0,
         fixes=tuple(
             FixRow(
-                label=_FIX_LABELS[fix.name],
+                label=FIX_LABELS[fix.name],
                 retrieves=f"{'up to ' if fix.basis == 'at_most' else ''}{fix.retrieves:,}",
                 width=round(100 * min(fix.retrieves / fix.missed, 1), 1) if fix.missed else 0,
                 avoided=format_estimate("failures_avoided", fix.avoided).brief

@@ -135,10 +135,11 @@ const missedDetail = (detail) => {
   return el("div", { class: "measured" },
     reason && said("p", "", `${reason[0].toUpperCase()}${reason.slice(1)}${/[.!?]$/.test(reason) ? "" : "."}`),
     (far || also) && el("p", { class: "small" }, far, also),
-    detail.measured && el("dl", { class: "small-facts" }, detail.measured.map(([label, value]) =>
-      el("div", {}, said("dt", "", label), said("dd", "", value)))),
-    detail.above && [el("p", { class: "small" }, "What stood above it:"),
-      el("ol", { class: "rivals" }, detail.above.map(rival))]);
+    (detail.measured || detail.above) && el("details", {}, el("summary", {}, "All measurements"),
+      detail.measured && el("dl", { class: "small-facts" }, detail.measured.map(([label, value]) =>
+        el("div", {}, said("dt", "", label), said("dd", "", value)))),
+      detail.above && [el("p", { class: "small" }, "What stood above it:"),
+        el("ol", { class: "rivals" }, detail.above.map(rival))]));
 };
 
 const passageOf = (row, passage, place, missed) => {
@@ -180,7 +181,6 @@ const whyOf = (row, body) => [
     one.primary && body.basis && [" ", el("span", { class: "confirmed" }, body.basis)],
     !one.primary && [" ", el("span", { class: "small" }, "also")], `: ${one.words}`))),
   body.reason && said("p", "reason", body.reason,
-    body.also && [" ", el("span", { class: "small" }, `Also: ${body.also.join(", ").toLowerCase()}.`)],
     body.basis && !body.evidence && [" ", el("span", { class: "confirmed" }, body.basis)]),
   (body.replays ?? []).map((text) => said("p", "small", `Replay: ${text}`)),
   body.error && said("p", "error", el("b", {}, "The app raised"), ` ${body.error}`),
@@ -194,9 +194,14 @@ const metaOf = (row) => {
 };
 
 const drawCase = (row, body) => el("article", { class: "case", "aria-labelledby": "case-title" },
-  el("p", { class: "case-outcome" }, causeChip(row), " ", el("span", { class: "outcome" }, outcomeOf(row))),
   el("h3", { id: "case-title", dir: "auto" }, row.question),
-  metaOf(row), whyOf(row, body),
+  metaOf(row),
+  el("div", { class: "case-verdict" },
+    el("p", {}, causeChip(row), " ", (body.summary ?? [])[0] ?? el("span", { class: "outcome" }, outcomeOf(row))),
+    body.summary && body.summary[1] && el("p", {}, body.summary[1]),
+    body.fix && el("p", {}, el("b", { class: "good" }, `Try: ${body.fix[0]}.`), " ",
+      el("a", { href: `#${body.fix[2]}` }, `${body.fix[1]} ${body.fix[1] === 1 ? "case" : "cases"} like this`))),
+  whyOf(row, body),
   el("div", { class: "columns" },
     el("div", { class: "told" },
       el("h4", {}, "Answer"), answerOf(row, body), claimsOf(row, body), referencesOf(body),

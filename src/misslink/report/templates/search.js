@@ -55,7 +55,7 @@ const bodyOf = (number) => {
   const passage = (one, i) => ({ ...one, rank: one.rank ?? String(i + 1), flags: partOf(one.flags) });
   return {
     ...held, evidence: held.evidence?.map(partOf), verdicts: held.verdicts?.map(partOf),
-    judges: partOf(held.judges), claims: held.claims?.map(claim),
+    judges: partOf(held.judges), fix: partOf(held.fix), claims: held.claims?.map(claim),
     retrieved: held.retrieved?.map(passage), missed: held.missed?.map(passage),
   };
 };
