@@ -13,7 +13,7 @@ class FailureModeInfo:
     on passed cases.
     """
 
-    owner: str | None  # retriever, index, prompt, generator, gold_set, none; None: not known
+    owner: str  # retriever, index, prompt, generator, gold_set, none, or unknown
     label: str
     meaning: str
     action: str
@@ -135,7 +135,7 @@ FAILURE_MODES: dict[str, FailureModeInfo] = {
         failed=False,
     ),
     "inconclusive": FailureModeInfo(
-        None,
+        "unknown",
         "Inconclusive",
         "A verdict is missing, or too uncertain to say.",
         "Read the case's reason. Where a verdict failed, judge again with another --cache, because "

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from misslink.judge import Reply
 from misslink.linking.attribution_rules import link_case
 from misslink.types import Case, Claim, Evidence, Passage, Trace, Verdict
 
@@ -133,31 +134,31 @@ NO_SEARCH = {"retrieved": (), "more": {"unmeasured": "no search was seen"}}
         (World(**EITHER, rests_on="other", correct=True), "passed", "none"),
         (World(**EITHER, declined=True), "over_refused", "generator"),
         # Some of them did; the judge says whether they suffice.
-        (World(**PART, declined=True), "inconclusive", None),
+        (World(**PART, declined=True), "inconclusive", "unknown"),
         (World(**PART, declined=True, sufficient=True), "over_refused", "generator"),
         (World(**PART, declined=True, sufficient=False), "retrieval_miss", "retriever"),
-        (World(**PART, support="unsupported"), "inconclusive", None),
+        (World(**PART, support="unsupported"), "inconclusive", "unknown"),
         (World(**PART, support="unsupported", sufficient=True), "ignored_context", "generator"),
         (World(**PART, support="unsupported", sufficient=False), "retrieval_miss", "retriever"),
         (World(**PART, support="contradicted", rests_on="gold", sufficient=False),
          "contradicts_context", "generator"),
         (World(**PART, rests_on="gold", correct=True), "passed", "none"),
         # The gold set labels no passage.
-        (World(**NO_LABEL, support="contradicted"), "inconclusive", None),
-        (World(**NO_LABEL, support="contradicted", sufficient=False), "inconclusive", None),
+        (World(**NO_LABEL, support="contradicted"), "inconclusive", "unknown"),
+        (World(**NO_LABEL, support="contradicted", sufficient=False), "inconclusive", "unknown"),
         (World(**NO_LABEL, support="contradicted", sufficient=True), "contradicts_context",
          "generator"),
         (World(**NO_LABEL, correct=False, sufficient=True), "distracted", "generator"),
         # Retrieval was not observed.
-        (World(**NO_SEARCH, support="unsupported"), "inconclusive", None),
-        (World(**NO_SEARCH, declined=True), "inconclusive", None),
-        (World(**NO_LABEL, answerable=True, declined=True), "inconclusive", None),
+        (World(**NO_SEARCH, support="unsupported"), "inconclusive", "unknown"),
+        (World(**NO_SEARCH, declined=True), "inconclusive", "unknown"),
+        (World(**NO_LABEL, answerable=True, declined=True), "inconclusive", "unknown"),
         (World(**NO_LABEL, answerable=True, declined=True, sufficient=True), "over_refused",
          "generator"),
-        (World(**NO_LABEL, declined=True), "inconclusive", None),
+        (World(**NO_LABEL, declined=True), "inconclusive", "unknown"),
         (World(**NO_LABEL, declined=True, sufficient=False), "passed", "none"),
-        (World(**NO_LABEL, correct=False), "inconclusive", None),
-        (World(**NO_LABEL, support="unsupported", sufficient=False), "inconclusive", None),
+        (World(**NO_LABEL, correct=False), "inconclusive", "unknown"),
+        (World(**NO_LABEL, support="unsupported", sufficient=False), "inconclusive", "unknown"),
         # There is no answer.
         (World(**NO_LABEL, answerable=False), "should_have_abstained", "generator"),
         (World(answerable=False), "should_have_abstained", "generator"),
@@ -165,8 +166,9 @@ NO_SEARCH = {"retrieved": (), "more": {"unmeasured": "no search was seen"}}
         (World(**NO_LABEL, answerable=False, declined=True), "passed", "none"),
         (World(answerable=False, declined=True), "passed", "none"),
         # A verdict is missing.
-        (World(support=None), "inconclusive", None),
-        (World(faithfulness="failed"), "inconclusive", None),
+        (World(support=None), "inconclusive", "unknown"),
+        (World(faithfulness="failed"), "inconclusive", "unknown"),
+        (World(**HIT, faithfulness="failed", correct=False), "inconclusive", "unknown"),
     ],
 )  # fmt: skip
 def test_a_case_gets_the_failure_mode_and_the_owner_that_its_evidence_shows(world, failures, owner):
@@ -301,3 +303,92 @@ def test_an_id_that_was_never_retrieved_is_a_miss_without_a_rank():
 
 def test_a_supported_answer_has_no_claim_links():
     assert World(**HIT, rests_on="gold").link().claims == ()
+
+
+class KnowingJudge:
+    """Answers each ask for claim needs by `relations`: claim to the passage that supports it."""
+
+    name, identity = "knowing", {}
+
+    def __init__(self, relations):
+        self.relations = relations
+        self.asked = []
+
+    async def ask(self, ask):
+        self.asked.append((ask.inputs["claims"], ask.inputs["passages"]))
+        needs = []
+        for number, claim in enumerate(ask.inputs["claims"], 1):
+            text = self.relations.get(claim)
+            held = text in ask.inputs["passages"]
+            needs.append(
+                {
+                    "claim": number,
+                    "relation": "would_support" if held else "unrelated",
+                    "passage": ask.inputs["passages"].index(text) + 1 if held else None,
+                    "quote": text if held else None,
+                }
+            )
+        return Reply(ask.schema.model_validate({"claims": needs}), "")
+
+    async def close(self): ...
+
+
+MONKS, FEE = "Monks still live at Bero abbey.", "Tickets to Bero abbey cost nine crowns."
+
+
+@pytest.mark.parametrize("dropped", [False, True])
+@pytest.mark.parametrize("sufficient", [None, True, False])
+@pytest.mark.parametrize("held", [FEE, MONKS])
+def test_an_omitted_claim_needs_a_missed_passage_only_where_the_prompt_lacks_it(
+    dropped, sufficient, held
+):
+    case = Case(
+        id="1",
+        question="What should a visitor know about Bero abbey?",
+        relevant=("monks", "fee"),
+        references=(f"{MONKS} {FEE}",),
+    )
+    passages = [Passage(id="monks", text=MONKS, rank=1), Passage(id="fee", text=FEE, rank=2)]
+    trace = Trace(
+        case_id="1",
+        retrieved=tuple(passages if dropped else passages[:1]),
+        prompted=("monks",),
+        deeper=tuple(passages),
+        depth=10,
+        answer=MONKS,
+    )
+    common = {"case_id": "1", "judge": "openai:m", "status": "scored"}
+    quote = Evidence(passage_id="monks", quote=MONKS, start=0, end=len(MONKS))
+    stated = Claim(text=MONKS, support="supported", evidence=(quote,), correct=True)
+    verdicts = {
+        "faithfulness": Verdict(
+            metric="faithfulness", value=1.0, label=True, claims=(stated,), **common
+        ),
+        "completeness": Verdict(
+            metric="completeness",
+            value=0.5,
+            claims=(
+                Claim(text=MONKS, support="supported"),
+                Claim(text=FEE, support="unsupported"),
+            ),
+            **common,
+        ),
+        "abstention": Verdict(
+            metric="abstention",
+            **common | {"status": "skipped"},
+            reason="r",
+            parts={"declined": 0.0},
+        ),
+    }
+    if sufficient is not None:
+        verdicts["context_sufficiency"] = Verdict(
+            metric="context_sufficiency", value=float(sufficient), label=sufficient, **common
+        )
+    judge = KnowingJudge({FEE: held})
+    link = run_link(case, trace, verdicts, k=1 if not dropped else 2, judge=judge)
+    expected = "dropped_from_prompt" if dropped else "retrieval_miss"
+    if held == MONKS and sufficient is not False:  # the prompt holds it
+        expected = "inconclusive" if sufficient is None else "incomplete"
+    assert link.failure == expected, link.reason
+    if expected in {"dropped_from_prompt", "retrieval_miss"}:
+        assert {item.passage_id for item in link.evidence} == {"fee"}

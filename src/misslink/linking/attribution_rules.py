@@ -7,8 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from misslink.failure_modes import FAILURE_MODES
-from misslink.judge.backends.heuristic import claim_relations
-from misslink.judge.backends.heuristic.matching import MatchingContext
 from misslink.judge.prompts import BUILT_IN, Prompts
 from misslink.judge.protocol import Judge
 from misslink.linking.case_evidence import CaseEvidence
@@ -132,9 +130,7 @@ class _Rules:
     def explain_claim(self, index: int, claim: Claim) -> FailureEvidence:
         evidence = self.evidence
         if evidence.retrieval == "unlabelled" and evidence.sufficient is not True:
-            # What a passage in the prompt says of the claim comes before what a search returns.
-            related = evidence.sufficient is False or claim.support == "unsupported"
-            return self._link(index, self.ties.get(index) if related else None)
+            return self._explain_unlabelled(index, claim)
         quote = claim.evidence[0] if claim.evidence else None
         passage = quote.passage_id if quote else None
         words = quote.quote if quote else None
@@ -176,10 +172,20 @@ class _Rules:
             reason_code="claim_unsupported" if used else "nothing_used",
         )
 
+    def _explain_unlabelled(self, index: int, claim: Claim) -> FailureEvidence:
+        """Explain a bad claim by a search of the corpus; never by the generator."""
+        # What a passage in the prompt says of a claim comes before what a search returns.
+        by_prompt = claim.support != "unsupported" and bool(claim.evidence)
+        insufficient = self.evidence.sufficient is False
+        tie = self.ties.get(index) if insufficient or not by_prompt else None
+        if tie is None and insufficient and self.omitted_ties:
+            return self._link(None, self.omitted_ties[0])
+        return _unknown(index) if tie is None and by_prompt else self._link(index, tie)
+
     def explain_answer(self) -> FailureEvidence:
         """Explain a refusal, or an answer that is wrong or incomplete without a bad claim."""
         evidence = self.evidence
-        if self.omitted_ties and evidence.sufficient is not True:
+        if self.omitted_ties:
             return self._link(None, self.omitted_ties[0])
         if evidence.sufficient is False:
             return self._link(None, None)
@@ -189,6 +195,8 @@ class _Rules:
             return FailureEvidence(
                 failure="over_refused", passage_id=self.first_relevant, reason_code="declined"
             )
+        if evidence.unknown_reason is not None:
+            return _unknown(None)
         used = {
             item.passage_id
             for claim in evidence.claims
@@ -216,7 +224,8 @@ class _Rules:
                 return FailureEvidence(
                     failure="retrieval_miss", claim=index, reason_code="context_insufficient"
                 )
-            if self.corpus_searched and evidence.sufficient is False:
+            holds_none = self.corpus_searched and not self.ties and not self.omitted_ties
+            if holds_none and evidence.sufficient is False:
                 return FailureEvidence(
                     failure="not_indexed", claim=index, reason_code="nothing_in_corpus"
                 )
@@ -360,12 +369,12 @@ async def link_case(
         evidence = evidence.with_misses(misses)
     searched = False
     bad = dict([*evidence.unfaithful, *evidence.bad_claims])
-    omitted = _omitted_claims(evidence) if evidence.failed else ()
+    omitted = await _omitted_claims(evidence, judge, prompts) if evidence.failed else ()
     unlabelled = evidence.retrieval == "unlabelled" and evidence.sufficient is not True
     if measured is not None and unlabelled and evidence.failed:
         texts = [claim.text for claim in (*bad.values(), *omitted)]
         evidence = evidence.with_misses(measured.search([case.question, *texts], trace, k))
-        searched = measured.corpus is not None
+        searched = measured.corpus is not None and bool(texts)
     numbered = [*sorted(bad.items()), *enumerate(omitted, start=len(evidence.all_claims))]
     links = await link_claims(
         numbered, evidence.missed, question=case.question, judge=judge, prompts=prompts
@@ -402,17 +411,29 @@ async def link_case(
     )
 
 
-def _omitted_claims(evidence: CaseEvidence) -> tuple[Claim, ...]:
-    """The reference claims that the answer omits and that no passage of the prompt supports."""
-    if not evidence.omitted:
-        return ()
-    texts = tuple(passage.text for passage in evidence.context if passage.text.strip())
-    supported: Sequence[bool] = [False] * len(evidence.omitted)
-    if texts:
-        relations = claim_relations(list(evidence.omitted), MatchingContext(texts))
-        supported = [relation[0] == "would_support" for relation in relations]
-    return tuple(
-        Claim(text=text, support="unsupported")
-        for text, is_supported in zip(evidence.omitted, supported, strict=True)
-        if not is_supported
+async def _omitted_claims(
+    evidence: CaseEvidence,
+    judge: Judge | None,
+    prompts: Prompts,
+) -> tuple[Claim, ...]:
+    """The reference claims that the answer omits and that a passage outside the prompt may hold."""
+    claims = tuple(Claim(text=text, support="unsupported") for text in evidence.omitted)
+    if not claims or evidence.sufficient is False:
+        return claims
+    searched = evidence.retrieval == "unlabelled" and evidence.sufficient is None
+    if evidence.bad_claims or not (evidence.missed or searched):
+        return ()  # they explain nothing
+    in_prompt = [
+        RetrievalMiss(passage_id=passage.id, grade=1, text=passage.text)
+        for passage in evidence.context
+        if passage.text.strip()
+    ]
+    links = await link_claims(
+        list(enumerate(claims)),
+        in_prompt,
+        question=evidence.case.question,
+        judge=judge,
+        prompts=prompts,
     )
+    held = {link.index for link in links if link.relation != "unrelated"}
+    return tuple(claim for index, claim in enumerate(claims) if index not in held)

@@ -77,7 +77,7 @@ class EvaluationConfig:
     goldset: str | Path | Iterable[Case | Mapping[str, Any]] | None
     traces: str | Path | Iterable[Trace | Mapping[str, Any]] | None
     judge: str | Judge | None
-    corpus: str | Path | Sequence[Passage] | None
+    corpus: str | Path | Sequence[Passage | Mapping[str, Any]] | None
     out: str | Path | None
     k: int
     depth: int
@@ -154,7 +154,7 @@ def evaluate(
     *,
     traces: str | Path | Iterable[Trace | Mapping[str, Any]] | None = None,
     judge: str | Judge | None = "heuristic",
-    corpus: str | Path | Sequence[Passage] | None = None,
+    corpus: str | Path | Sequence[Passage | Mapping[str, Any]] | None = None,
     out: str | Path | None = None,
     k: int = 5,
     depth: int = 100,
@@ -194,7 +194,7 @@ def evaluate(
         ``heuristic``, ``openai:MODEL``, ``langchain:PROVIDER:MODEL``, ``llamacpp:FILE.gguf``,
         ``cascade:heuristic,openai:MODEL``, ``file.py:name``, a judge object, or ``none`` for
         rank metrics alone.
-    corpus : path, sequence of Passage, or None
+    corpus : path, sequence of Passage or dict, or None
         The passages of the app's index: JSON Lines, a folder, CSV or a Chroma store. None: those that
         the app's vector store lists. With them it is known what is not indexed.
     out : path or None

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from misslink.capture import Watcher, check_gold_ids, labelled_ids, load_app, match_labels
+from misslink.capture.passages import passages_from
 from misslink.engines.local import map_concurrently
 from misslink.engines.protocol import AppSpec, capture_case
 from misslink.errors import AppUnreachableError, JudgeUnreachableError
@@ -65,8 +66,13 @@ async def open_context(config: EvaluationConfig) -> AsyncIterator[EvaluationCont
     recorded = None
     if config.traces is not None:
         recorded = match_traces(read_traces(config.traces), gold)
-    corpus = config.corpus
-    corpus = read_corpus(corpus) if isinstance(corpus, str | Path) else corpus
+    corpus: Sequence[Passage] | None = None
+    if isinstance(config.corpus, str | Path):
+        corpus = read_corpus(config.corpus)
+    elif config.corpus is not None:
+        corpus = [one for one in config.corpus if isinstance(one, Passage)]
+        if len(corpus) < len(config.corpus):
+            corpus = passages_from(config.corpus, id_key=config.id_key)
     metrics = tuple(
         sorted(map(judged_metrics.get, judged_metrics.names()), key=lambda metric: metric.level)
     )

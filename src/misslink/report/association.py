@@ -343,7 +343,7 @@ def failure_mode_rows(run: Run) -> tuple[FailureModeRow, ...]:
         FailureModeRow(
             key=key,
             label=mode.label,
-            owner=(mode.owner or "").replace("_", " ") if mode.failed else "",
+            owner=mode.owner.replace("_", " ") if mode.failed else "",
             count=counts[key],
             share=format_estimate("share", proportion(counts[key], counts.total())),
             meaning=mode.meaning,

@@ -139,7 +139,7 @@ def _mode_parts(run: Run) -> tuple[ModePart, ...]:
 
 
 def _owner(mode: str) -> str:
-    return FAILURE_MODES[mode].owner or "none"
+    return FAILURE_MODES[mode].owner
 
 
 def _exposure_rows(findings: Findings) -> tuple[ExposureRow, ...]:
