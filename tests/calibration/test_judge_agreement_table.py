@@ -84,9 +84,8 @@ def test_the_numbers_are_those_of_the_table_of_people_and_judge(rows):
     assert rows["length alone"].numbers["auroc"].value == pytest.approx(longer)
 
 
-def test_a_set_on_which_nothing_was_fitted_has_no_mark(rows):
+def test_the_table_has_a_row_for_each_judge(rows):
     table = judge_agreement.table(rows.values(), {"f1": "F1", "kappa": "kappa"})
-    assert judge_agreement.MARK not in table
     assert "| hives | unfaithful | heuristic | 4 | 3 | 0.80 [" in table
     assert "| length alone | 4 | 3 | no cut | no cut |" in table
 
@@ -96,17 +95,6 @@ def test_a_number_that_is_not_there_is_left_blank():
     assert judge_agreement.written(missing) == ""
     known = Estimate(value=0.5, low=0.25, high=0.75, n=4, method="wilson")
     assert judge_agreement.written(known) == "0.50 [0.25, 0.75]"
-
-
-def test_the_readme_changes_between_its_two_lines_alone(tmp_path):
-    readme = tmp_path / "README.md"
-    begins, ends = judge_agreement.BEGINS, judge_agreement.ENDS
-    readme.write_text(f"before\n{begins}\nold \\1\n{ends}\nafter\n", encoding="utf-8")
-    assert judge_agreement.into_readme("new \\g<0>\n", readme)
-    assert readme.read_text(encoding="utf-8") == f"before\n{begins}\nnew \\g<0>\n{ends}\nafter\n"
-    readme.write_text("no lines\n", encoding="utf-8")
-    assert not judge_agreement.into_readme("new\n", readme)
-    assert readme.read_text(encoding="utf-8") == "no lines\n"
 
 
 def test_a_folder_without_any_set_is_refused(tmp_path):

@@ -82,7 +82,7 @@ def test_without_labels_the_run_cannot_tell_why():
     [
         (0.34, 0.2, 0.5, "Replay: missing passages cause 34% of the failures."),
         (0.1, -0.2, 0.4, "Replay: not enough data to tell"),
-        (-0.3, -0.5, -0.1, "Replay: injecting the missed passages breaks more answers"),
+        (-0.3, -0.5, -0.1, "In a replay, injecting the missed passages fixed fewer answers"),
     ],
 )
 def test_after_a_replay_the_causal_fraction_leads(value, low, high, sentence):
@@ -105,7 +105,8 @@ def test_claims_of_failures_without_all_passages_are_counted_once():
 def test_errors_come_first_above_two_percent():
     def run(failing):
         traces = [
-            Trace(case_id=f"hit{n}", error="boom" if n < failing else None) for n in range(100)
+            Trace(case_id=f"hit{n}", **({"error": "boom"} if n < failing else {"answer": "x"}))
+            for n in range(100)
         ]
         return run_of((0, 0), (0, 0), (50, 100), traces=tuple(traces))
 
