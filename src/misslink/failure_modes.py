@@ -153,4 +153,4 @@ FAILURE_MODES: dict[str, FailureModeInfo] = {
     ),
 }
 FAILURES = frozenset(name for name, mode in FAILURE_MODES.items() if mode.failed)
-OWNERS = ("retriever", "index", "prompt", "generator", "gold_set", "none")
+OWNERS = ("retriever", "index", "prompt", "generator", "gold_set", "none", "unknown")

@@ -119,15 +119,15 @@ def read_first_screen(run: Run, findings: Findings) -> FirstScreen:
 def _mode_parts(run: Run) -> tuple[ModePart, ...]:
     counts = Counter(link.failure for link in run.links if link.failure)
     modes = [name for name in FAILURE_MODES if counts[name]]
-    modes.sort(key=lambda name: (name not in FAILURES, OWNERS.index(_owner(name))))
+    modes.sort(key=lambda name: (name not in FAILURES, OWNERS.index(FAILURE_MODES[name].owner)))
     parts, x = [], 0.0
     for name in modes:
         width = _BAR_WIDTH * counts[name] / counts.total()
         parts.append(
             ModePart(
                 label=FAILURE_MODES[name].label,
-                owner=_owner(name) if name in FAILURES else "",
-                kind=_owner(name) if name in FAILURES else name,
+                owner=FAILURE_MODES[name].owner if name in FAILURES else "",
+                kind=FAILURE_MODES[name].owner if name in FAILURES else name,
                 count=counts[name],
                 x=round(x, 1),
                 width=round(width, 1),
@@ -136,10 +136,6 @@ def _mode_parts(run: Run) -> tuple[ModePart, ...]:
         )
         x += width
     return tuple(parts)
-
-
-def _owner(mode: str) -> str:
-    return FAILURE_MODES[mode].owner
 
 
 def _exposure_rows(findings: Findings) -> tuple[ExposureRow, ...]:
