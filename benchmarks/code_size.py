@@ -24,12 +24,12 @@ BUDGETS = {
     "calibration": 1891,  # 1650; the judge's error by exposure took 70
     "canary": 2805,  # 2300
     "capture": 1853,  # 1300
-    "cli": 3522,  # 3200
+    "cli": 3531,  # 3200
     "compare": 964,  # 750
     "embedding": 462,  # 420
     "engines": 972,  # 700
     "examples": 70,  # the app that the README and the tutorial run
-    "gate": 1567,  # 1200
+    "gate": 1571,  # 1200
     "goldset": 7481,  # 7300
     "io": 4033,  # 2600; a key twice is an error
     "judge": 1700,
@@ -42,7 +42,7 @@ BUDGETS = {
     "linking/whatif": 1195,  # 1050
     "live": 3500,  # 3000
     "metrics": 900,
-    "pipeline": 1186,  # 700
+    "pipeline": 1188,  # 700
     "render": 1000,
     "report": 4888,  # 3400
     "retrieval": 2128,  # 2000

@@ -27,6 +27,8 @@ ResultT = TypeVar("ResultT")
 _WorkQueue = queue.SimpleQueue[Callable[[], None]]
 _CURRENT_POOL: ContextVar[DaemonPool | None] = ContextVar("misslink_own_threads", default=None)
 
+MAIN_TASK = "misslink"  # the task that an interrupt cancels
+
 
 class TookTooLongError(Exception):
     """The call was not done in time and was abandoned.

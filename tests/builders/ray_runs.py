@@ -63,7 +63,7 @@ def always(question):
     return app(question)
 """
 
-_TIMES = {"latency_s"}
+_TIMES = {"latency_s", "traceback"}  # a worker has frames of its own
 _OF_A_RUN = {"created", "command", "engine", "commit", "duration_s"}
 
 

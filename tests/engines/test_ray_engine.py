@@ -119,7 +119,8 @@ def test_what_the_app_raises_is_its_trace_as_in_one_process(towns):
     (towns / "raising.py").write_text(app, encoding="utf-8")
     evaluate("raising.py:app", judge="none", engine="local")
     evaluate("raising.py:app", judge="none")
-    assert {None, "KeyError: 0"} == {trace["error"] for trace in lines("ray/traces.jsonl")}
+    errors = {trace["error"] for trace in lines("ray/traces.jsonl")}
+    assert errors == {None, "KeyError: 0 (raising.py, line 2)"}
     assert said("ray") == said("local")
 
 

@@ -98,7 +98,7 @@ def copied_or_invented(count):
 
 def test_of_a_cascade_the_dear_judge_sees_what_the_cheap_one_is_unsure_of(evaluate, judge_server):
     copied_or_invented(6)
-    cascade = evaluate(f"cascade:heuristic,{JUDGE}", audit=0.0).summary["cascade"]
+    cascade = evaluate(f"cascade:heuristic,{JUDGE}", cascade_check=0.0).summary["cascade"]
     assert cascade["seen_by"] == {"heuristic": 3, JUDGE: 3}
     assert cascade["share_dear"]["value"] == 0.5
     assert cascade["drawn"] == 0
@@ -119,7 +119,7 @@ def test_the_audit_of_a_cascade_tells_how_often_both_agree(evaluate, judge_serve
         return said
 
     judge_server.script = doubting
-    cascade = evaluate(f"cascade:heuristic,{JUDGE}", audit=1.0).summary["cascade"]
+    cascade = evaluate(f"cascade:heuristic,{JUDGE}", cascade_check=1.0).summary["cascade"]
     assert (cascade["sure"], cascade["drawn"], cascade["audited"]) == (3, 3, 3)
     assert cascade["agreement"]["value"] == pytest.approx(2 / 3)
     assert len(judge_server.calls) == 6

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import signal
 import sys
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, redirect_stdout
+from contextlib import contextmanager, redirect_stdout, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,7 @@ import typer
 
 from misslink.errors import InputError
 from misslink.io.storage import require_local_path
+from misslink.timeouts import MAIN_TASK
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -150,13 +152,20 @@ def interruptible(hint: str = "the same command resumes") -> Iterator[None]:
         timer = threading.Timer(_GRACE_S, give_up)
         timer.daemon = True
         timer.start()
+        with suppress(RuntimeError):  # no loop is running
+            loop = asyncio.get_running_loop()
+            main = [task for task in asyncio.all_tasks(loop) if task.get_name() == MAIN_TASK]
+            if main:  # cancelled, so that replies in flight are still saved
+                main[0].cancel()
+                loop.call_soon_threadsafe(lambda: None)
+                return
         raise KeyboardInterrupt
 
     in_main = threading.current_thread() is threading.main_thread()
     before = signal.signal(signal.SIGINT, interrupt) if in_main else None
     try:
         yield
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, asyncio.CancelledError):
         print(message, file=sys.stderr)
         raise typer.Exit(_INTERRUPTED) from None
     finally:

@@ -384,7 +384,11 @@ def _parse_gate(body: dict[str, Any], spot: EntryPath, error: _ErrorAt) -> Gate:
         place = problem["loc"]
         if unknown:
             fields = (Gate if len(place) == 1 else NewFailures).model_fields
-            hint = did_you_mean(str(place[-1]), fields) or f"known: {', '.join(fields)}"
+            key = str(place[-1])
+            if key.startswith(("at_le", "min_")):  # the nearest name would be its opposite
+                hint = "a minimum is called 'threshold'"
+            else:
+                hint = did_you_mean(key, fields) or f"known: {', '.join(fields)}"
             raise error(f"{which}: there is no '{place[-1]}'; {hint}", *spot, *place) from None
         field = ".".join(map(str, place)) or None
         message = f"{which}: {_validation_message(problem)}"

@@ -48,7 +48,7 @@ from misslink.pipeline.summary import (
 from misslink.registry import judged_metrics
 from misslink.render.reasons import describe_reason
 from misslink.retrieval import unmatched_reason
-from misslink.timeouts import DaemonPool
+from misslink.timeouts import MAIN_TASK, DaemonPool
 from misslink.types import Case, Passage, Reason, Run, Trace
 
 if TYPE_CHECKING:
@@ -390,6 +390,8 @@ def run_async(work: Callable[[], Coroutine[Any, Any, Result]]) -> Result:
     results: list[Result] = []
 
     async def main() -> None:
+        if task := asyncio.current_task():
+            task.set_name(MAIN_TASK)
         # Threads that no exit waits for: the app may hang in one.
         asyncio.get_running_loop().set_default_executor(DaemonPool())
         results.append(await work())

@@ -170,6 +170,8 @@ def no_steps_reason(run: Run) -> str:
     """Return why there is nothing to do, for a run without `next_steps`."""
     if not run.cases:
         return "Nothing can be advised: this run holds no cases."
+    if all(link.failure is None for link in run.links):
+        return "Nothing can be advised about answers: no judge was used."
     if all(link.failure == "inconclusive" for link in run.links):
         return "Nothing can be advised: of no case is it decided whether it failed."
     few = ", and they are few: nothing found is not nothing there"

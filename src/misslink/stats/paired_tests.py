@@ -224,8 +224,8 @@ def more_failures_p(history: Sequence[tuple[int, int]], failed: Sequence[bool]) 
 
     Examples
     --------
-    >>> more_failures_p([(1, 0)] * 4, [True] * 4), more_failures_p([(9, 0)] * 2, [True, True])
-    (0.0625, 0.01)
+    >>> more_failures_p([(1, 0)] * 4, [True] * 4)
+    0.0625
     """
     items = zip(history, failed, strict=True)
     chances = [(fails + now) / (runs + 1) for (runs, fails), now in items]

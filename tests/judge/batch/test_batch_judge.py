@@ -185,7 +185,7 @@ def test_only_judges_with_a_batch_service_are_taken(server, tmp_path):
     with pytest.raises(InputError, match=r"the judge \S+ has no batch service; .*openai:MODEL"):
         open_judge("heuristic", cache=tmp_path / "l", concurrency=8, reach=ENGINE.reach)
     cascade = "cascade:heuristic,openai:test-judge"
-    assert came(ask_all(server, tmp_path, 4, judge=cascade, audit=1.0)[0]) == [True] * 4
+    assert came(ask_all(server, tmp_path, 4, judge=cascade, cascade_check=1.0)[0]) == [True] * 4
     assert len(server.batches) == 1
 
 

@@ -125,7 +125,7 @@ def test_other_passages_and_other_code_are_generated_anew(run):
 def test_an_app_that_failed_is_asked_again(run):
     Path("broken").touch()
     ((trace, verdicts),), _ = kept(run, (GOLD, ""))
-    assert (trace.error, verdicts) == ("OSError: broken", {})
+    assert (trace.error, verdicts) == ("OSError: broken (app.py, line 16)", {})
     Path("broken").unlink()
     ((trace, verdicts),), _ = kept(run, (GOLD, ""))
     assert (trace.error, trace.answer) == (None, truth("1"))
