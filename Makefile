@@ -12,9 +12,9 @@ export ANONYMIZED_TELEMETRY := False
 demo: $(VENV)/.demo
 	$(BIN)/misslink demo
 
-# What the README shows: the demo's page, and its first screen as a picture.
-sample: $(VENV)/.dev demo
-	cp reports/demo/report.html reports/sample/report.html
+# What the README shows: the page of its quickstart, and its first screen as a picture.
+sample: $(VENV)/.dev
+	$(BIN)/python reports/sample.py
 	$(BIN)/python reports/picture.py reports/sample/report.html reports/sample/report.png
 
 test: $(VENV)/.dev
