@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 import random
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -102,8 +102,9 @@ def corpus() -> list[Passage]:
     return passages
 
 
-def planted_run(passages: Sequence[Passage], generator: random.Random) -> Run:
-    """A run whose retriever has the needed passage at a drawn rank, with answers drawn by risk."""
+def planted_run(passages: Sequence[Passage], coins: Mapping[str, float], seed: int) -> Run:
+    """A run whose retriever has the needed passage at a drawn rank; a low coin fails an answer."""
+    generator = random.Random(seed)  # noqa: S311
     cases, traces, links = [], [], []
     by_case = {n: passages[n * FILLERS + FILLERS // 2] for n in range(CASES)}
     for number in range(CASES):
@@ -119,7 +120,7 @@ def planted_run(passages: Sequence[Passage], generator: random.Random) -> Run:
         if rank > 2 * K:
             deeper.append(by_case[number].model_copy(update={"rank": rank}))
         hit = rank <= K
-        failed = generator.random() < (RISK_OF_HIT if hit else RISK_OF_MISS)
+        failed = coins[case.id] < (RISK_OF_HIT if hit else RISK_OF_MISS)
         cases.append(case)
         traces.append(
             Trace(
@@ -142,8 +143,9 @@ def simulate(scenario: Scenario, seed: int) -> Outcome:
     """One app, evaluated once and tried with the option, without and with a check."""
     generator = random.Random(seed)  # noqa: S311
     passages = corpus()
-    run = planted_run(passages, generator)
-    coins = {case.id: generator.random() for case in run.cases}
+    # The same coin before and after: an answer changes only with its context.
+    coins = {f"c{number}": generator.random() for number in range(CASES)}
+    run = planted_run(passages, coins, seed)
     usual = sum(len(p.text) for trace in run.traces for p in trace.retrieved) / CASES
 
     def fails(case: Case, context: Sequence[Passage]) -> bool:
