@@ -100,6 +100,10 @@ def test_claims_of_failures_without_all_passages_are_counted_once():
     links = (run.links[0].model_copy(update={"claims": ties}), *run.links[1:])
     findings = find(run.model_copy(update={"links": links}))
     assert (findings.unsupported_claims, findings.supported_by_missed) == (2, 1)
+    wrong = ClaimLink(index=1, passage_id="p", relation="would_support")  # its claim is supported
+    links = (run.links[0].model_copy(update={"claims": (wrong,)}), *run.links[1:])
+    findings = find(run.model_copy(update={"links": links}))
+    assert (findings.unsupported_claims, findings.supported_by_missed) == (2, 0)
 
 
 def test_errors_come_first_above_two_percent():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 
 from misslink.documents import replay_of
@@ -68,16 +67,20 @@ def _count_failed(decided: Sequence[Link], outcome: str) -> tuple[int, int]:
 def _count_claims(run: Run, links: Sequence[Link]) -> tuple[int, int]:
     """Count the unsupported claims of these cases, and those that a missed passage supports."""
     of_case = {v.case_id: v.claims for v in run.verdicts if v.metric == "faithfulness"}
-    unsupported = sum(
-        claim.support != "supported" for link in links for claim in of_case.get(link.case_id, ())
-    )
-    ties = Counter(
+    unsupported = {
+        (link.case_id, index)
+        for link in links
+        for index, claim in enumerate(of_case.get(link.case_id, ()))
+        if claim.support != "supported"
+    }
+    # A tie may also be of a claim that the prompt supports and the reference contradicts.
+    supported = {
         (link.case_id, tie.index)
         for link in links
         for tie in link.claims
         if tie.relation == "would_support"
-    )
-    return unsupported, min(len(ties), unsupported)
+    }
+    return len(unsupported), len(unsupported & supported)
 
 
 def _explain(run: Run, counts: list[tuple[int, int]], failed: int, decided: int) -> Reason | None:
