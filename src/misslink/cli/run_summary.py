@@ -35,17 +35,21 @@ def print_run_summary(run: Run, report: str) -> None:
 
     from misslink.documents import summary_of
     from misslink.linking.findings import find
-    from misslink.render.headline import describe_errors
+    from misslink.render.headline import describe_errors, describe_evidence, describe_verdict
     from misslink.report.judge_notes import describe_judging
 
     console = Console()
-    if errors := describe_errors(find(run)):  # before any number
+    findings = find(run)
+    if errors := describe_errors(findings):  # before any number
         _print_wrapped(console, errors, style="bold")
     print_line(console, _title(run), style="bold")
     _print_numbers(console, run)
     warnings = [warning["message"] for warning in summary_of(run).warnings]
     for line in [*warnings, *describe_judging(run)]:
         _print_wrapped(console, line)
+    print_line(console, "")
+    verdict = f"{describe_verdict(findings)} {describe_evidence(findings)}".strip()
+    _print_wrapped(console, verdict, style="bold")
     _print_link(console, run)
     _print_steps(console, run)
     print_line(console, "")
@@ -141,8 +145,6 @@ def _share_label(run: Run, name: str) -> float | None:
 def _print_link(console: Console, run: Run) -> None:
     from misslink.report.association import correct_association, failure_mode_rows
 
-    print_line(console, "")
-    _print_wrapped(console, run.headline, style="bold")
     corrected = correct_association(run)
     if corrected and corrected.brief:
         _print_wrapped(console, corrected.brief)
