@@ -13,9 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from misslink.errors import InputError
-from misslink.goldset.logs import LogRequest, Masker, RequestLog, SampleShares, sample_log
+from misslink.goldset.logs import Masker, SampleShares, sample_log
 from misslink.goldset.logs.clustering import group_questions, representatives, tf_idf_vectors
 from misslink.goldset.logs.failures import failure_signals
+from misslink.io.trace_formats import LogRequest, RequestLog
 from misslink.types import Passage
 
 DAY = dt.datetime(2026, 5, 1, 8, tzinfo=dt.UTC)

@@ -23,7 +23,7 @@ from misslink.goldset.checks.coverage import (
     total_variation,
 )
 from misslink.goldset.checks.power import cases_for_drop, cases_for_threshold
-from misslink.goldset.logs import LogRequest, RequestLog
+from misslink.io.trace_formats import LogRequest, RequestLog
 from misslink.retrieval import collect_hits, parse_metric
 from misslink.types import Passage
 

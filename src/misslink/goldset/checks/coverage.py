@@ -17,9 +17,9 @@ from misslink.goldset.checks.protocol import (
 from misslink.goldset.dedupe import fact_key, sorted_words
 from misslink.goldset.generation.corpus import measure_copying
 from misslink.goldset.generation.settings import GenerationSettings
-from misslink.goldset.logs.requests import RequestLog
 from misslink.goldset.pooling.rankings import Bm25Ranking
 from misslink.io.goldset import GoldSet
+from misslink.io.trace_formats.requests import RequestLog
 from misslink.render.format import pluralize
 from misslink.stats import holm, mean, proportion
 from misslink.text.normalization import fold, stems

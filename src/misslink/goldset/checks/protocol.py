@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from misslink.goldset.checks.passage_search import PassageSearch
 from misslink.goldset.generation.settings import GenerationSettings
-from misslink.goldset.logs.requests import RequestLog
 from misslink.io.goldset import GoldSet
+from misslink.io.trace_formats.requests import RequestLog
 from misslink.types import Case, Passage
 
 if TYPE_CHECKING:

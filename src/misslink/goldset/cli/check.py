@@ -33,7 +33,7 @@ if TYPE_CHECKING:
         PassageSearch,
         QuestionVectors,
     )
-    from misslink.goldset.logs import RequestLog
+    from misslink.io.trace_formats import RequestLog
     from misslink.types import Passage
 
 
@@ -93,9 +93,9 @@ def check_command(
     The exit code is 1 if there is an error, because numbers from the gold set would be wrong.
     """
     from misslink.goldset.checks import CheckInputs, check_goldset
-    from misslink.goldset.logs import parse_columns, read_logs
     from misslink.io.atomic import atomic_write
     from misslink.io.goldset import read_goldset
+    from misslink.io.trace_formats import parse_columns, read_logs
 
     if not 0 < effect < 1:
         raise InputError(f"--effect is {effect:g}, not between 0 and 1. For 5 points write 0.05.")

@@ -53,10 +53,10 @@ def import_command(
     from misslink.goldset.formats import FormatOptions, import_goldset
     from misslink.goldset.formats.base import formats, refuse_existing_file
     from misslink.goldset.formats.huggingface import COLUMNS
-    from misslink.goldset.logs import parse_columns
     from misslink.goldset.writer import to_jsonl
     from misslink.io.atomic import atomic_write
     from misslink.io.label_sets import ImportOptions
+    from misslink.io.trace_formats import parse_columns
     from misslink.registry import importers
 
     if name in importers.names():

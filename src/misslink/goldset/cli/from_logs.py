@@ -63,14 +63,13 @@ def from_logs_command(
     from misslink.goldset.logs import (
         Masker,
         SampleShares,
-        parse_columns,
         parse_mask_patterns,
-        read_logs,
         read_names,
         sample_log,
     )
     from misslink.goldset.writer import to_jsonl
     from misslink.io.atomic import atomic_write
+    from misslink.io.trace_formats import parse_columns, read_logs
 
     shares = SampleShares(head, tail, failures)
     columns = parse_columns(column)

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from misslink.errors import InputError, did_you_mean
-from misslink.goldset.logs.requests import decode_json, read_log_rows
 from misslink.io.atomic import atomic_write
 from misslink.io.goldset import GoldSet
 from misslink.io.jsonl import parse_model
 from misslink.io.rows import Row
+from misslink.io.trace_formats.requests import decode_json, read_log_rows
 from misslink.registry import Registry
 from misslink.retrieval.readers import open_qrels
 from misslink.types import Case, Trace

@@ -21,17 +21,17 @@ from misslink.goldset.formats.base import (
     formats,
     refuse_existing_file,
 )
-from misslink.goldset.logs.requests import (
+from misslink.io.atomic import atomic_path
+from misslink.io.goldset import GoldSet
+from misslink.io.jsonl import read_text
+from misslink.io.rows import Row
+from misslink.io.trace_formats.requests import (
     decode_json,
     extract_answer,
     extract_question,
     first_value,
     read_log_rows,
 )
-from misslink.io.atomic import atomic_path
-from misslink.io.goldset import GoldSet
-from misslink.io.jsonl import read_text
-from misslink.io.rows import Row
 
 COLUMNS: dict[str, tuple[str, ...]] = {
     "id": ("id", "_id", "qid", "query_id", "question_id"),

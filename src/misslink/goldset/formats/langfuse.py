@@ -21,9 +21,9 @@ from misslink.goldset.formats.base import (
     read_rows_with,
     write_file,
 )
-from misslink.goldset.logs.requests import extract_answer, extract_question, first_value
 from misslink.goldset.writer import objects_to_jsonl
 from misslink.io.goldset import GoldSet
+from misslink.io.trace_formats.requests import extract_answer, extract_question, first_value
 
 _EXPECTED = ("expectedOutput", "expected_output")
 _ITEM_KEYS = {

@@ -21,14 +21,14 @@ from misslink.goldset.formats.base import (
     read_rows_with,
     write_file,
 )
-from misslink.goldset.logs.requests import (
+from misslink.goldset.writer import objects_to_jsonl
+from misslink.io.goldset import GoldSet
+from misslink.io.trace_formats.requests import (
     decode_json,
     extract_answer,
     extract_question,
     read_log_rows,
 )
-from misslink.goldset.writer import objects_to_jsonl
-from misslink.io.goldset import GoldSet
 
 _PREFIXES = {
     "inputs": ("inputs.", "inputs_", "input_", "input."),

@@ -25,9 +25,9 @@ from misslink.goldset.formats.base import (
     read_rows_with,
     write_file,
 )
-from misslink.goldset.logs.requests import decode_json, extract_question, first_value
 from misslink.goldset.writer import objects_to_jsonl
 from misslink.io.goldset import GoldSet
+from misslink.io.trace_formats.requests import decode_json, extract_question, first_value
 from misslink.text.normalization import content_id
 from misslink.types import Case
 

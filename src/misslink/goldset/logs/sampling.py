@@ -19,8 +19,8 @@ from misslink.goldset.logs.clustering import (
 )
 from misslink.goldset.logs.failures import FAILURE_SIGNALS, failure_signals, unknown_feedback
 from misslink.goldset.logs.masking import Masker, unnumber_masks
-from misslink.goldset.logs.requests import LogRequest, RequestLog
 from misslink.goldset.splitting import apportion
+from misslink.io.trace_formats.requests import LogRequest, RequestLog
 from misslink.types import Case, Passage, Trace
 
 SampleReason = Literal["head", "failure", "tail"]

@@ -9,8 +9,8 @@ import json
 import pytest
 
 from misslink.errors import InputError
-from misslink.goldset.logs import parse_columns, read_logs
-from misslink.goldset.logs.requests import (
+from misslink.io.trace_formats import parse_columns, read_logs
+from misslink.io.trace_formats.requests import (
     extract_answer,
     extract_passages,
     extract_question,

@@ -10,13 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from misslink.errors import InputError, did_you_mean, known_names
-from misslink.goldset.logs.opentelemetry import (
-    OtelSpan,
-    is_span_row,
-    read_spans,
-    requests_from_spans,
-)
-from misslink.goldset.logs.requests import (
+from misslink.io.rows import Row
+from misslink.io.trace_formats.requests import (
     LogRequest,
     RequestLog,
     extract_answer,
@@ -26,7 +21,12 @@ from misslink.goldset.logs.requests import (
     parse_time,
     read_log_rows,
 )
-from misslink.io.rows import Row
+from misslink.io.trace_formats.spans import (
+    OtelSpan,
+    is_span_row,
+    read_spans,
+    requests_from_spans,
+)
 
 # Usual column names of each field, the most likely first.
 COLUMN_NAMES: dict[str, tuple[str, ...]] = {

@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from misslink.errors import InputError
-from misslink.goldset.logs.requests import (
+from misslink.io.rows import Row
+from misslink.io.trace_formats.requests import (
     LogRequest,
     RequestLog,
     decode_json,
@@ -27,7 +28,6 @@ from misslink.goldset.logs.requests import (
     first_value,
     parse_time,
 )
-from misslink.io.rows import Row
 from misslink.types import Passage
 
 _BATCH_KEYS = ("resourceSpans", "resource_spans")
