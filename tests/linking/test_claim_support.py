@@ -266,8 +266,7 @@ def test_a_passage_without_text_is_held_by_its_evidence_and_without_either_says_
     (link,) = hold([SEVEN], [lost("evidence-1", None, evidence=FERRY)])
     assert link.relation == "would_support"
     judge = ScriptedJudge(needs())
-    (link,) = hold([SEVEN], [lost("gone", None)], judge)
-    assert (link.relation, judge.asked) == ("unrelated", [])
+    assert (hold([SEVEN], [lost("gone", None)], judge), judge.asked) == ((), [])
 
 
 def test_a_judge_is_asked_once_and_goes_before_the_heuristic_one():
@@ -434,7 +433,7 @@ def test_one_missed_passage_keeps_all_that_was_measured_of_it():
 
 
 @pytest.mark.parametrize("claim", [SEVEN, NINE, "The ferry is blue.", INVENTED, "At nine.", ""])
-@pytest.mark.parametrize("text", [FERRY, GULLS, TOLL, "", f"{GULLS} {FERRY}"])
+@pytest.mark.parametrize("text", [FERRY, GULLS, TOLL, f"{GULLS} {FERRY}"])
 def test_what_the_heuristic_judge_is_not_asked_it_would_call_unrelated(claim, text):
     """`relations` is its own word of one pair."""
     (link,) = hold([claim], [lost("p", text)])

@@ -5,8 +5,23 @@ from __future__ import annotations
 import pytest
 
 from misslink.linking.findings import count_errors, find
-from misslink.render.headline import describe_errors, describe_findings, describe_verdict
-from misslink.types import Case, Claim, ClaimLink, Estimate, Link, Run, Trace, Verdict
+from misslink.render.headline import (
+    describe_errors,
+    describe_evidence,
+    describe_findings,
+    describe_verdict,
+)
+from misslink.types import (
+    Case,
+    Claim,
+    ClaimLink,
+    Estimate,
+    Link,
+    RetrievalMiss,
+    Run,
+    Trace,
+    Verdict,
+)
 
 LEVELS = ("miss", "partial", "hit")
 
@@ -101,9 +116,16 @@ def test_claims_of_failures_without_all_passages_are_counted_once():
     findings = find(run.model_copy(update={"links": links}))
     assert (findings.unsupported_claims, findings.supported_by_missed) == (2, 1)
     wrong = ClaimLink(index=1, passage_id="p", relation="would_support")  # its claim is supported
-    links = (run.links[0].model_copy(update={"claims": (wrong,)}), *run.links[1:])
-    findings = find(run.model_copy(update={"links": links}))
-    assert (findings.unsupported_claims, findings.supported_by_missed) == (2, 0)
+    unknown = RetrievalMiss(passage_id="p")
+    for missed, compared, sentence in (
+        ((unknown.model_copy(update={"text": "text"}),), 2, "supported 0 of their 2 unsupported"),
+        ((unknown,), 0, "The text of the missed passages is not known"),
+    ):
+        first = run.links[0].model_copy(update={"claims": (wrong,), "missed": missed})
+        findings = find(run.model_copy(update={"links": (first, *run.links[1:])}))
+        assert (findings.unsupported_claims, findings.supported_by_missed) == (2, 0)
+        assert findings.compared_claims == compared
+        assert sentence in describe_evidence(findings)
 
 
 def test_errors_come_first_above_two_percent():

@@ -326,28 +326,26 @@ async def link_claims(
     Returns
     -------
     tuple of ClaimLink
-        One for each claim, in their order; empty where nothing was missed.
+        One for each claim, in their order; empty where no missed passage's text is known.
 
     Raises
     ------
     JudgeUnreachableError
         A later run resumes from the cache.
     """
-    if not missed:
+    known = [(passage, passage.text or passage.evidence or "") for passage in missed]
+    known = [(passage, text) for passage, text in known if text]
+    if not known:
         return ()
-    texts = [passage.text or passage.evidence or "" for passage in missed]
     claims = tuple(dict.fromkeys(claim.text for _, claim in unfaithful))
-    unique_texts = tuple(dict.fromkeys(texts))
+    unique_texts = tuple(dict.fromkeys(text for _, text in known))
     relations = _heuristic_relations(claims, unique_texts)
     if judge is not None and not isinstance(unwrap_judge(judge), HeuristicJudge):
         relations |= await judge_claim_needs(claims, unique_texts, question, judge, prompts)
     return tuple(
         _strongest_link(
             index,
-            [
-                (passage, relations[claim.text, text])
-                for passage, text in zip(missed, texts, strict=True)
-            ],
+            [(passage, relations[claim.text, text]) for passage, text in known],
         )
         for index, claim in unfaithful
     )

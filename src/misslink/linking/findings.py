@@ -29,7 +29,7 @@ def find(run: Run) -> Findings:
     decided = [link for link in run.links if link.failure not in (None, "inconclusive")]
     failed = [link for link in decided if link.failure in FAILURES]
     lacking = [link for link in failed if link.retrieval in ("miss", "partial")]
-    unsupported, supported = _count_claims(run, lacking)
+    unsupported, compared, supported = _count_claims(run, lacking)
     labelled = [link for link in run.links if link.retrieval in EXPOSURES]
     counts = {level: _count_failed(decided, outcome) for outcome, level in EXPOSURES.items()}
     return Findings(
@@ -41,6 +41,7 @@ def find(run: Run) -> Findings:
         why=_explain(run, list(counts.values()), len(failed), len(decided)),
         lacking=len(lacking),
         unsupported_claims=unsupported,
+        compared_claims=compared,
         supported_by_missed=supported,
         labelled=len(labelled),
         incomplete=sum(link.retrieval != "hit" for link in labelled),
@@ -64,8 +65,8 @@ def _count_failed(decided: Sequence[Link], outcome: str) -> tuple[int, int]:
     return sum(mode in FAILURES for mode in modes), len(modes)
 
 
-def _count_claims(run: Run, links: Sequence[Link]) -> tuple[int, int]:
-    """Count the unsupported claims of these cases, and those that a missed passage supports."""
+def _count_claims(run: Run, links: Sequence[Link]) -> tuple[int, int, int]:
+    """Count the unsupported claims of these cases; those compared, and supported by a missed passage."""
     of_case = {v.case_id: v.claims for v in run.verdicts if v.metric == "faithfulness"}
     unsupported = {
         (link.case_id, index)
@@ -80,7 +81,11 @@ def _count_claims(run: Run, links: Sequence[Link]) -> tuple[int, int]:
         for tie in link.claims
         if tie.relation == "would_support"
     }
-    return len(unsupported), len(unsupported & supported)
+    known = {
+        link.case_id for link in links if all(miss.text or miss.evidence for miss in link.missed)
+    }
+    compared = {claim for claim in unsupported if claim[0] in known or claim in supported}
+    return len(unsupported), len(compared), len(unsupported & supported)
 
 
 def _explain(run: Run, counts: list[tuple[int, int]], failed: int, decided: int) -> Reason | None:

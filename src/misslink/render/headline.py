@@ -31,8 +31,9 @@ class Findings:
         Why answers fail. None: too few cases, or none failed.
     lacking : int
         Failed cases without all relevant passages in the prompt.
-    unsupported_claims, supported_by_missed : int
-        Claims of those cases, and those that a missed passage would have supported.
+    unsupported_claims, compared_claims, supported_by_missed : int
+        Claims of those cases, those compared with missed passages (their text is known), and those
+        that a missed passage would have supported.
     labelled, incomplete : int
         Cases with relevant passages, and those of them without all in the prompt.
     """
@@ -45,6 +46,7 @@ class Findings:
     why: Reason | None
     lacking: int
     unsupported_claims: int
+    compared_claims: int
     supported_by_missed: int
     labelled: int
     incomplete: int
@@ -93,10 +95,14 @@ def describe_evidence(findings: Findings) -> str:
     text = f"{findings.lacking:,} of the {failed:,} lacked a relevant passage in the prompt."
     if not findings.unsupported_claims:
         return text
-    claims = pluralize(findings.unsupported_claims, "unsupported claim")
+    if not findings.compared_claims:
+        return f"{text} The text of the missed passages is not known; --corpus FILE gives it."
+    claims = pluralize(findings.compared_claims, "unsupported claim")
+    unknown = findings.unsupported_claims - findings.compared_claims
+    rest = f" ({unknown:,} more could not be compared)" if unknown else ""
     return (
         f"{text} A missed passage would have supported {findings.supported_by_missed:,} of their "
-        f"{claims}."
+        f"{claims}{rest}."
     )
 
 

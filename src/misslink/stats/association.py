@@ -537,7 +537,8 @@ def _powered_groups(
     order = np.lexsort((*base.T, level))
     base, member, w, y, f, known = (each[order] for each in (base, member, w, y, f, known))
     clusters = [cases.clusters[place] for place in order]
-    labelled, sum_y, sum_f, n, all_f = np.maximum(base.T @ member, _TINY)
+    labelled, sum_y, sum_f, n, all_f = base.T @ member
+    labelled, n = np.where(labelled, labelled, 1), np.where(n, n, 1)  # empty: no estimate below
     slope = (w * y * f) @ member / labelled - sum_y * sum_f / labelled**2
     spread = (f**2) @ member / n - (all_f / n) ** 2
     slope = np.where(spread > _ROUNDING, slope / np.maximum(spread, _ROUNDING), 0.0)
