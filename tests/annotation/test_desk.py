@@ -46,6 +46,21 @@ def test_a_session_says_what_is_asked_and_how_far_one_is(folder):
         assert desk.session("")["annotators"] == ["ada"]
 
 
+def test_the_time_of_a_case_is_the_median_without_pauses(folder, monkeypatch):
+    minutes = {0: 0, 1: 1, 2: 3, 3: 30, 4: 34}  # of the last label of each case; 27 are a pause
+    with AnnotationSession(folder, metrics=["faithfulness"]) as desk:
+        for at, minute in minutes.items():
+            for seconds in ("00", "30") if at else ("30",):
+                time = f"2026-01-01T10:{minute:02}:{seconds}+00:00"
+                monkeypatch.setattr("misslink.annotation.session.utc_now", lambda time=time: time)
+                reply = label(desk, at=at, claim=0 if seconds == "00" else None)
+            if at == 2:
+                assert reply["seconds_per_case"] is None
+        assert reply["seconds_per_case"] == 120  # 60, 120, 240
+    with AnnotationSession(folder, metrics=["faithfulness"]) as desk:
+        assert desk.session("ada")["seconds_per_case"] == 120
+
+
 def test_an_item_shows_what_the_answer_rests_on_and_no_label_of_others(folder):
     with AnnotationSession(folder) as desk:
         label(desk, who="bob", comment="secret")

@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
+import urllib.parse
+import urllib.request
 
 import pytest
 
-from labelled_runs import ask, put, run_of, served
+from labelled_runs import TOKEN, ask, put, run_of, served
 from misslink.annotation import AnnotationSession
-from misslink.annotation.server import BODY_LIMIT, RequestGuard
+from misslink.annotation.server import BODY_LIMIT, RequestGuard, user_token
 
 
 @pytest.fixture(scope="module")
@@ -67,6 +69,41 @@ def test_the_page_itself_may_ask(port):
     assert ask(port, "/api/label", label(), headers=own)[0] == 200
 
 
+@pytest.mark.parametrize("token", ["", "guessed", TOKEN.upper(), "\u00fc"])
+def test_another_user_of_this_machine_can_neither_read_nor_label(port, token):
+    before = labels(port)
+    for path, content in (
+        ("/api/session?annotator=ada", None),
+        ("/api/item?annotator=ada&at=0", None),
+        (f"/api/export?format=csv&token={urllib.parse.quote(token)}", None),
+        ("/api/label", label()),
+        ("/api/undo", label()),
+    ):
+        status, _, body = ask(port, path, content, token=token)
+        assert (status, "carries a token" in json.loads(body)["error"]) == (403, True)
+    assert labels(port) == before
+
+
+def test_a_download_has_the_token_in_its_address(port):
+    ask(port, "/api/label", label())
+    path = f"/api/export?format=csv&token={TOKEN}"
+    assert ask(port, path, headers={"X-Misslink-Token": ""})[0] == 403
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}") as reply:
+        assert reply.status == 200
+
+
+def test_a_token_is_kept_only_in_a_file_that_is_its_users_own(tmp_path):
+    file = tmp_path / ".misslink" / "annotate-token"
+    token = user_token(file)
+    assert (len(token) > 30, user_token(file) == token) == (True, True)
+    assert file.stat().st_mode & 0o77 == 0
+    file.chmod(0o644)
+    fresh = user_token(file)
+    assert fresh != token
+    assert (file.read_text(), file.stat().st_mode & 0o77) == (fresh, 0)
+    assert user_token(tmp_path) not in ("", user_token(tmp_path))  # nowhere to write
+
+
 @pytest.mark.parametrize(
     "kind", ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data", ""]
 )
@@ -85,6 +122,7 @@ def test_too_much_is_refused_whether_or_not_its_length_is_said(port):
     assert ask(port, "/api/label", raw=big)[0] == 413
     head = (
         f"POST /api/label HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nContent-Type: application/json\r\n"
+        f"X-Misslink-Token: {TOKEN}\r\n"
         "Transfer-Encoding: chunked\r\n\r\n"
     )
     chunk = b"%x\r\n%s\r\n" % (BODY_LIMIT + 1, b"x" * (BODY_LIMIT + 1))
@@ -115,8 +153,8 @@ def test_a_length_that_is_no_number_is_refused_and_no_crash():
 
     headers = [(b"host", b"127.0.0.1:1"), (b"content-type", b"application/json")]
     headers.append((b"content-length", "\u00b2".encode("latin-1")))
-    scope = {"type": "http", "method": "POST", "headers": headers}
-    asyncio.run(RequestGuard(None, 1)(scope, None, send))
+    scope = {"type": "http", "method": "POST", "path": "/", "headers": headers}
+    asyncio.run(RequestGuard(None, 1, TOKEN)(scope, None, send))
     assert said[0]["status"] == 413
 
 
@@ -146,5 +184,5 @@ def test_a_host_without_port_is_that_of_port_80(port, host, status):
     headers = {"host": host, "origin": f"http://{host}", "content-type": "application/json"}
     raw = [(name.encode(), value.encode()) for name, value in headers.items()]
     scope = {"type": "http", "method": "POST", "path": "/", "headers": raw}
-    asyncio.run(RequestGuard(app, port)(scope, receive, send))
+    asyncio.run(RequestGuard(app, port, TOKEN)(scope, receive, send))
     assert sent[0]["status"] == status

@@ -20,7 +20,7 @@ SEEN = """() => {
       const value = element.getAttribute(name);
       const means = {
         id: /^[a-z-]+$/, class: /^[a-z -]*$/,
-        href: /^(#desk|data:,|\\/page\\/annotate.css|\\/api\\/export\\?format=[a-z]+)$/,
+        href: /^(#desk|data:,|\\/page\\/annotate.css|\\/api\\/export\\?format=[a-z]+&token=[a-z-]+)$/,
         src: /^\\/page\\/annotate.js$/, type: /^(button|text|submit|module)$/, role: /^[a-z]+$/,
       }[name];
       if (name.startsWith("on") || name === "style" || (means && !means.test(value))) {
@@ -65,7 +65,7 @@ class Tour:
                 self.page.keyboard.press("n")
             self.page.locator(".command").wait_for()
             self.look()
-            self.address = server.address
+            self.address = f"{server.origin}/"
         finally:
             server.stop()
         self.page.close()
@@ -177,7 +177,7 @@ def test_a_script_that_parses_texts_as_markup_would_be_noticed(browser, harmless
         tour.page.goto(f"{server.address}#annotator=anna&case=1")
         tour.page.locator("article").wait_for()
         tour.look()
-        tour.address = server.address
+        tour.address = f"{server.origin}/"
     finally:
         server.stop()
         tour.page.close()

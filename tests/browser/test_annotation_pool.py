@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from labelled_runs import served
+from labelled_runs import TOKEN, served
 from made_pools import HOSTILE, grade_all, put_pool, truth
 from misslink.goldset.pooling.annotation import PoolAnnotationSession
 from misslink.goldset.pooling.grades import read_grades
@@ -37,7 +37,7 @@ def saved(page, text):
 
 def test_keys_grade_undo_and_go_on_and_no_other_key_labels(page, pool, folder):
     with PoolAnnotationSession(folder) as desk, served(desk) as port:
-        page.goto(f"http://127.0.0.1:{port}/?annotator=anna")
+        page.goto(f"http://127.0.0.1:{port}/?token={TOKEN}&annotator=anna")
         page.locator(".meta", has_text="Passage 1 of").wait_for()
         told = page.inner_text(".question")
         assert "highly relevant: it answers the question by itself" in told
@@ -62,7 +62,7 @@ def test_keys_grade_undo_and_go_on_and_no_other_key_labels(page, pool, folder):
 def test_hostile_text_is_shown_as_text(page, pool, folder):
     at = next(n for n, item in enumerate(pool.items) if HOSTILE in item.text)
     with PoolAnnotationSession(folder) as desk, served(desk) as port:
-        page.goto(f"http://127.0.0.1:{port}/#annotator=anna&case={at + 1}")
+        page.goto(f"http://127.0.0.1:{port}/?token={TOKEN}#annotator=anna&case={at + 1}")
         page.locator(".answer", has_text="<img src=x onerror=alert(1)>").wait_for()
         assert page.locator("main img").count() == 0
 
@@ -71,7 +71,7 @@ def test_hostile_text_is_shown_as_text(page, pool, folder):
 def test_it_fits_the_screen_and_buttons_stand_from_low_to_high(page, pool, folder, width):
     page.set_viewport_size({"width": width, "height": 800})
     with PoolAnnotationSession(folder) as desk, served(desk) as port:
-        page.goto(f"http://127.0.0.1:{port}/?annotator=anna")
+        page.goto(f"http://127.0.0.1:{port}/?token={TOKEN}&annotator=anna")
         page.locator(".meta", has_text="Passage 1 of").wait_for()
         assert page.evaluate("document.documentElement.scrollWidth") == width
         words = [text for text in page.locator("#choices button span").all_inner_texts() if text]
@@ -86,7 +86,7 @@ def test_adjudication_shows_what_was_said_under_letters_and_ends_with_the_next_s
     grade_all(folder, "bob", lambda one: 2 if one.item == item.item
               else truth(one.case_id, one.passage_id))  # fmt: skip
     with PoolAnnotationSession(folder, adjudicate=True) as desk, served(desk) as port:
-        page.goto(f"http://127.0.0.1:{port}/")
+        page.goto(f"http://127.0.0.1:{port}/?token={TOKEN}")
         page.locator(".meta", has_text="Passage 1 of 1").wait_for()
         told = sorted(page.locator(".others li").all_inner_texts())
         assert sorted(text.split(": ")[1] for text in told) == ["highly relevant", "not relevant"]

@@ -176,7 +176,7 @@ def test_a_page_from_elsewhere_can_neither_label_nor_read(page, served, run):
     other = Served(write_run(run.parent / "other", small_run()))
     try:
         page.route("**/elsewhere", lambda route: route.fulfill(body="<title>elsewhere</title>"))
-        page.goto(f"{other.address}elsewhere")  # another origin, without a policy of its own
+        page.goto(f"{other.origin}/elsewhere")  # another origin, without a policy of its own
         tried = page.evaluate(
             """async (address) => {
               const body = JSON.stringify({
@@ -191,7 +191,7 @@ def test_a_page_from_elsewhere_can_neither_label_nor_read(page, served, run):
                 await outcome("api/label", { method: "POST", body, mode: "no-cors" }),
               ];
             }""",
-            served.address,
+            f"{served.origin}/",
         )
     finally:
         other.stop()

@@ -12,6 +12,7 @@ from misslink.io.jsonl import write_jsonl
 from misslink.io.run_folder import write_json
 from misslink.types import Case, Claim, Evidence, Link, Passage, Run, Trace, Verdict
 
+TOKEN = "of-this-user"
 FIRST = "Sockets \N{SNAKE} are closed by the with statement."
 SECOND = "It came with Python 2.4."
 LONG = "A context manager runs its own code on entry and on exit. " * 30
@@ -134,7 +135,7 @@ class Served:
         self._desk = AnnotationSession(self.run, **self.options)
         self.cases = [task.case.id for task in self._desk.tasks]
         config = uvicorn.Config(
-            build_app(self._desk, self.port),
+            build_app(self._desk, self.port, TOKEN),
             log_level="critical",
             lifespan="off",
             timeout_graceful_shutdown=1,
@@ -152,7 +153,12 @@ class Served:
     @property
     def address(self) -> str:
         """Where the page is."""
-        return f"http://127.0.0.1:{self.port}/"
+        return f"{self.origin}/?token={TOKEN}"
+
+    @property
+    def origin(self) -> str:
+        """Where all that it asks for is."""
+        return f"http://127.0.0.1:{self.port}"
 
 
 def open_case(page, served, case_id, annotator="anna"):

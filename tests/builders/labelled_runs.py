@@ -13,6 +13,7 @@ from misslink.annotation.server import bind_localhost, build_server
 from misslink.io import RunStaging
 from misslink.types import Case, Claim, Link, Passage, Run, Trace, Verdict
 
+TOKEN = "of-this-user"
 HOSTILE = "</script><img src=x onerror=alert(1)>\x1b[31m\u2028{{7*7}}"
 
 
@@ -75,7 +76,7 @@ def served(desk: AnnotationSession):
     """A running server; gives its port."""
     listening = bind_localhost(0)
     port = listening.getsockname()[1]
-    server = build_server(desk, port)
+    server = build_server(desk, port, TOKEN)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
     thread.start()
     try:
@@ -86,13 +87,13 @@ def served(desk: AnnotationSession):
         listening.close()
 
 
-def ask(port, path, content=None, *, headers=(), method=None, raw=None):
+def ask(port, path, content=None, *, headers=(), method=None, raw=None, token=TOKEN):
     """Status, headers and body of a request; `content` is posted as JSON."""
     data = raw if content is None else json.dumps(content).encode()
     request = urllib.request.Request(f"http://127.0.0.1:{port}{path}", data=data, method=method)
     if data is not None:
         request.add_header("Content-Type", "application/json")
-    for name, value in dict(headers).items():
+    for name, value in {"X-Misslink-Token": token, **dict(headers)}.items():
         request.add_header(name, value)
     try:
         with urllib.request.urlopen(request) as reply:  # noqa: S310  # loopback

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import signal
@@ -9,6 +10,7 @@ import socket
 import subprocess
 import sys
 from pathlib import Path
+from urllib.parse import parse_qs
 
 import pytest
 
@@ -38,7 +40,9 @@ def started():
         )
         begun.append(process)
         address = process.stderr.readline().rpartition("http://127.0.0.1:")[2]
-        return process, int(address.partition("/")[0])
+        port, _, query = address.strip().partition("/?")
+        asks = functools.partial(ask, int(port), token=parse_qs(query)["token"][0])
+        return process, asks, query
 
     yield start
     for process in begun:
@@ -48,9 +52,9 @@ def started():
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no such signal there")
 def test_labels_given_before_ctrl_c_lie_where_it_says_and_calibrate_comes_next(run, started):
-    process, port = started("run", "--annotator", "ada", "--no-browser")
+    process, asks, _ = started("run", "--annotator", "ada", "--no-browser")
     label = {"annotator": "ada", "at": 0, "metric": "faithfulness", "label": 1}
-    assert ask(port, "/api/label", label)[0] == 200
+    assert asks("/api/label", label)[0] == 200
     second = subprocess.run(
         [*PROGRAM, "annotate", "run", "--annotator", "ada", "--no-browser"],
         capture_output=True,
@@ -69,10 +73,14 @@ def test_labels_given_before_ctrl_c_lie_where_it_says_and_calibrate_comes_next(r
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="no such signal there")
 def test_a_killed_server_loses_nothing_and_goes_on(run, started):
-    process, port = started("run", "--annotator", "ada", "--no-browser", "--json")
+    process, asks, query = started(
+        *("run", "--annotator", "ada", "--no-browser", "--json", "--case", "c2")
+    )
+    places = {asks(f"/api/item?annotator=ada&at={at}")[2].find('"c2"') > 0: at for at in range(4)}
+    assert parse_qs(query)["case"] == [str(places[True] + 1)]
     for at in range(3):
         label = {"annotator": "ada", "at": at, "metric": "faithfulness", "label": at % 2}
-        assert ask(port, "/api/label", label)[0] == 200
+        assert asks("/api/label", label)[0] == 200
     os.kill(process.pid, signal.SIGKILL)
     process.wait()
     with AnnotationSession(run) as desk:
@@ -118,6 +126,7 @@ def test_where_people_agree_there_is_nothing_to_adjudicate(misslink, run):
         (("run", "--annotator", "../x"), "a name is 1 to 40 letters"),
         (("run", "--annotator", "adjudicated"), "reserved for --adjudicate"),
         (("run", "--metric", "faithfull"), "did you mean 'faithfulness'?"),
+        (("run", "--case", "c22"), "field '--case': no case 'c22' is to be labelled here"),
         (("run", "--adjudicate"), "this run has no labels"),
         (("run", "--export", "x.pdf"), "exported as .csv or .jsonl"),
         (("run", "--export", "run/cases.jsonl"), "this is a part of a run"),

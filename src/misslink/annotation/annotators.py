@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import statistics
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,8 @@ from misslink.io.label_folder import (
 )
 from misslink.io.labels import ADJUDICATED
 
+_PAUSE_SECONDS = 600  # a longer time between two labels is a pause
+_MIN_TIMED = 3  # cases
 ItemHash = Callable[[ItemKey], str | None]
 
 
@@ -47,6 +50,12 @@ class AnnotatorState:
             self._by_item.setdefault(entry.item, []).append(entry)
         self._labels: dict[str, dict[ItemKey, JournalEntry]] = {}
         self._done: set[int] = set()
+        self._seconds: dict[str, float] = {}  # by case, from the end of the case before it
+        self._started: dt.datetime | None = None  # the case that was labelled last
+        self._last: tuple[str, dt.datetime | None] = "", None  # its id, and its last label
+        for entry in writer.entries:
+            if entry.event == "label":
+                self._time(entry)
         for item in self._by_item:
             self._update(item)
         self._looked: set[tuple[str, str]] = set()
@@ -68,6 +77,7 @@ class AnnotatorState:
                 self._history.append(entry)
                 self._by_item.setdefault(entry.item, []).append(entry)
                 self._update(entry.item)
+                self._time(entry)
             elif entry.event == "undone":
                 self._undo(entry.item)
             else:
@@ -90,6 +100,12 @@ class AnnotatorState:
     def open(self) -> int | None:
         """The index of the first unfinished case; None if all are finished."""
         return next((index for index in range(len(self._tasks)) if index not in self._done), None)
+
+    @property
+    def seconds_per_case(self) -> float | None:
+        """The median time of a case, without pauses; None under three cases."""
+        times = self._seconds.values()
+        return statistics.median(times) if len(times) >= _MIN_TIMED else None
 
     def looked(self, case_id: str, metric: str) -> bool:
         """Whether the annotator has seen the judge's opinion."""
@@ -123,6 +139,19 @@ class AnnotatorState:
             self._done.add(index)
         else:
             self._done.discard(index)
+
+    def _time(self, entry: JournalEntry) -> None:
+        """Measure from the last label of the case before to the latest label of this one."""
+        try:
+            now = dt.datetime.fromisoformat(entry.at).astimezone(dt.UTC)
+        except ValueError:  # imported labels may have no time
+            return
+        if entry.case_id != self._last[0]:
+            self._started = self._last[1]
+        self._last = entry.case_id, now
+        seconds = (now - (self._started or now)).total_seconds()
+        if self._started and 0 <= seconds <= _PAUSE_SECONDS:
+            self._seconds[entry.case_id] = seconds
 
     def _look(self, entry: JournalEntry) -> None:
         if entry.event in {"revealed", "shown"} and self._is_current(entry):
@@ -203,13 +232,15 @@ class AnnotatorStates:
             "annotators": [name for name in names if name != ADJUDICATED],
             "total": len(self._tasks),
             "done": state.done if state else 0,
+            "seconds_per_case": state.seconds_per_case if state else None,
             "open": state.open if state else 0 if self._tasks else None,
             "notes": [*notes, *(state.writer.notes if state else ())],
         }
 
-    def progress(self, state: AnnotatorState) -> dict[str, int]:
-        """The number of finished cases of an annotator, and of all cases."""
-        return {"done": state.done, "total": len(self._tasks)}
+    def progress(self, state: AnnotatorState) -> dict[str, Any]:
+        """The number of finished cases of an annotator, of all cases, and the time of a case."""
+        done, seconds = state.done, state.seconds_per_case
+        return {"done": done, "total": len(self._tasks), "seconds_per_case": seconds}
 
     def undo(
         self,

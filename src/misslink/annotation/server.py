@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
+import secrets
 import socket
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, Self
+from urllib.parse import parse_qs
 
 from misslink.annotation.annotators import NothingToUndoError
 from misslink.annotation.label_writer import UnsavedError
@@ -37,6 +41,7 @@ HEADERS = {
     "cross-origin-resource-policy": "same-origin",
     "cross-origin-opener-policy": "same-origin",
 }
+_USER_HEADER = "x-misslink-token"
 _SAME_SITE = ("same-origin", "none")  # of Sec-Fetch-Site; none: typed in the address bar
 
 
@@ -48,10 +53,14 @@ class RequestGuard:
     app : ASGI app
     port : int
         Port on 127.0.0.1.
+    token : str
+        What a request for data must carry, so that other users of the machine are refused.
     """
 
-    def __init__(self, app: Callable[[Scope, Receive, Send], Awaitable[None]], port: int) -> None:
-        self._app = app
+    def __init__(
+        self, app: Callable[[Scope, Receive, Send], Awaitable[None]], port: int, token: str
+    ) -> None:
+        self._app, self._token = app, token.encode()
         names = ("127.0.0.1", "localhost")
         self._hosts = {f"{name}:{port}" for name in names}
         if port == _HTTP_PORT:
@@ -97,7 +106,15 @@ class RequestGuard:
             return 403, "requests from other sites are refused"
         if method not in {"GET", "HEAD", "POST"}:
             return 405, f"{method[:20]} is not supported"
+        if scope["path"].startswith("/api/") and not self._has_token(scope, fields):
+            return 403, "open the address that misslink annotate printed; it carries a token"
         return _content_refusal(fields) if method == "POST" else None
+
+    def _has_token(self, scope: Scope, fields: Mapping[str, Sequence[str]]) -> bool:
+        """Whether a header has the token, or the query, as of a link for a download."""
+        query = parse_qs(scope["query_string"].decode("latin-1"))
+        token = (fields.get(_USER_HEADER) or query.get("token", [""]))[0]
+        return secrets.compare_digest(token.encode(), self._token)
 
 
 def _content_refusal(fields: Mapping[str, Sequence[str]]) -> tuple[int, str] | None:
@@ -203,19 +220,39 @@ def bind_localhost(port: int | None) -> socket.socket:
     return listener
 
 
-def serve(session: Session, listener: socket.socket) -> None:
-    """Answer requests until the process is interrupted."""
-    build_server(session, listener.getsockname()[1]).run(sockets=[listener])
+def user_token(path: Path) -> str:
+    """Return this user's token in a file, made once, so that open pages survive a restart."""
+    with contextlib.suppress(OSError, UnicodeDecodeError):
+        status = path.stat()
+        own = os.name == "nt" or (status.st_uid == os.getuid() and not status.st_mode & 0o77)
+        if own and (stored := path.read_text(encoding="ascii").strip()):
+            return stored
+    token = secrets.token_urlsafe()
+    write_private(path, token)
+    return token
 
 
-def build_server(session: Session, port: int) -> uvicorn.Server:
+def write_private(path: Path, text: str) -> bool:
+    """Write a file that only this user can read; return whether that was possible."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.unlink(missing_ok=True)
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+    except OSError:
+        return False
+    return True
+
+
+def build_server(session: Session, port: int, token: str) -> uvicorn.Server:
     """Return the HTTP server of a session, to run on a socket of 127.0.0.1 with this port."""
     try:
         import uvicorn
     except ImportError:
         raise MissingExtraError("uvicorn", "annotate") from None
     config = uvicorn.Config(
-        build_app(session, port),
+        build_app(session, port, token),
         log_level="error",
         access_log=False,
         lifespan="off",
@@ -228,8 +265,8 @@ def build_server(session: Session, port: int) -> uvicorn.Server:
     return uvicorn.Server(config)
 
 
-def build_app(session: Session, port: int) -> RequestGuard:
-    """Return the ASGI app of a session; requests to another port are refused."""
+def build_app(session: Session, port: int, token: str) -> RequestGuard:
+    """Return the ASGI app of a session; requests to another port or without token are refused."""
     try:
         from starlette.applications import Starlette
         from starlette.exceptions import HTTPException
@@ -257,7 +294,7 @@ def build_app(session: Session, port: int) -> RequestGuard:
         Route("/api/export", _export_endpoint(session), methods=["GET"]),
     ]
     app = Starlette(routes=routes, exception_handlers={HTTPException: _not_found})
-    return RequestGuard(app, port)
+    return RequestGuard(app, port, token)
 
 
 async def _not_found(_: Request, problem: Exception) -> Response:

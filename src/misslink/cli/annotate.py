@@ -6,18 +6,21 @@ import shlex
 import sys
 import threading
 import webbrowser
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote
+from urllib.parse import urlencode
 
 import typer
 
 from misslink.cli.options import JSON_OPTION, option
 from misslink.cli.output import is_part_of_run, print_json, strip_control
-from misslink.errors import InputError
+from misslink.errors import InputError, did_you_mean
 
 if TYPE_CHECKING:
     from misslink.annotation.server import Session
+
+_STATE = Path(".misslink")
 
 
 def annotate(
@@ -25,6 +28,7 @@ def annotate(
     annotator: str | None = option(
         None, "--annotator", "Name of the annotator.", show_default="the page asks"
     ),
+    case: str | None = option(None, "--case", "Case to open first.", show_default="first open one"),
     port: int | None = option(
         None,
         "--port",
@@ -67,7 +71,7 @@ def annotate(
     resumes. Then compare the judge with the labels: misslink calibrate RUN. For a pool
     (misslink goldset pool) the page asks for grades of passages.
     """
-    from misslink.annotation.server import bind_localhost, build_server, serve
+    from misslink.annotation.server import bind_localhost, build_server, user_token, write_private
     from misslink.registry import annotation_sessions
 
     kinds = map(annotation_sessions.get, annotation_sessions.names())
@@ -82,6 +86,7 @@ def annotate(
     if export is not None:
         _export(kind, run, export, as_json=as_json)
         return
+    token = user_token(_STATE / "annotate-token")
     opened: Session = kind(run, adjudicate=adjudicate, **(plan if kind.has_plan else {}))
     with opened as session:
         if adjudicate and not session.tasks:
@@ -91,12 +96,12 @@ def annotate(
             return
         if adjudicate or annotator is not None:
             session.open("" if adjudicate or annotator is None else annotator)
+        place = {} if case is None else {"case": _place(session, case)}
         with bind_localhost(port) as listener:
             port = listener.getsockname()[1]
-            build_server(session, port)  # a missing package is reported before an address is
-            address = f"http://127.0.0.1:{port}/"
-            if annotator is not None:
-                address += f"?annotator={quote(annotator)}"
+            server = build_server(session, port, token)
+            name = {} if annotator is None else {"annotator": annotator}
+            address = f"http://127.0.0.1:{port}/?{urlencode({'token': token, **name, **place})}"
             for note in session.notes:
                 print(f"misslink: {strip_control(note)}", file=sys.stderr)
             print(
@@ -105,13 +110,26 @@ def annotate(
                 file=sys.stderr,
                 flush=True,
             )
-            if not no_browser:
-                threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
+            # A file opens the page, because other users can read a browser's command line.
+            page = _STATE / "annotate.html"
+            redirect = f'<meta http-equiv="refresh" content="0; url={escape(address)}">'
+            if not no_browser and write_private(page, redirect):
+                file = page.resolve().as_uri()
+                threading.Thread(target=webbrowser.open, args=(file,), daemon=True).start()
             try:
-                serve(session, listener)
+                server.run(sockets=[listener])
             except KeyboardInterrupt:
                 print(file=sys.stderr)  # after the line with ^C
         _print_end(session, run, as_json=as_json)
+
+
+def _place(session: Session, case: str) -> int:
+    """The number of a case in the order of labelling, from 1."""
+    names = [task.case.id for task in session.tasks]
+    if case not in names:
+        hint = did_you_mean(case, names) or f"there are {len(names)} {session.unit} to label"
+        raise InputError(f"no case {case!r} is to be labelled here; {hint}", field="--case")
+    return names.index(case) + 1
 
 
 def _export(kind: Any, run: Path, path: Path, *, as_json: bool) -> None:

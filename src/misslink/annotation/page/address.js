@@ -3,7 +3,7 @@
 export const readAddress = () => {
   const given = new URLSearchParams(location.hash.slice(1));
   const asked = new URLSearchParams(location.search);
-  const number = given.get("case") ?? "";
+  const number = (location.hash ? given : asked).get("case") ?? "";
   return {
     annotator: given.get("annotator") ?? asked.get("annotator") ?? "",
     at: /^[1-9]\d{0,8}$/.test(number) ? Number(number) - 1 : null,

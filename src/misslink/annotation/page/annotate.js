@@ -24,6 +24,8 @@ const standAlone = (made, place, push) => {
   scrollTo(0, 0);
 };
 
+const progressOf = ({ done, total, seconds_per_case }) => ({ done, total, seconds_per_case });
+
 const showEnd = async (push = true) => {
   view.session = await server.session(view.annotator);
   standAlone(drawEnd(view.session, view.annotator, {
@@ -100,7 +102,7 @@ const undo = async () => {
       if (problem instanceof server.Refused) return undefined;
       throw problem;
     }
-    Object.assign(view.session, { done: reply.done, total: reply.total });
+    Object.assign(view.session, progressOf(reply));
     await showCase(reply.at, { undone: reply.undone });
     return tell("Undone");
   }, freshen); // done twice, it might take back two labels
@@ -161,7 +163,7 @@ const foldAll = () => {
 const saved = (reply, entry) => {
   const question = view.questions.find((one) => one.metric === entry.metric && one.claim === entry.claim);
   if (reply.case_id === view.item?.case_id) view.item = reply;
-  Object.assign(view.session, { done: reply.done, total: reply.total });
+  Object.assign(view.session, progressOf(reply));
   view.blocked = null;
   const whole = isPool() ? "passage" : "answer";
   const what = entry.claim === null ? whole : `claim ${entry.claim + 1}`;
@@ -270,5 +272,6 @@ freshenOnReturn();
 addEventListener("beforeunload", (event) => {
   if (waiting().length || [...view.drafts.values()].some(Boolean)) event.preventDefault();
 });
+for (const format of ["csv", "jsonl"]) at(format).href = server.exportAddress(format);
 listen(acts, labelKey);
 start();

@@ -51,6 +51,15 @@ export const answerOf = ({ key }) => {
   return waits.get(key) ?? saved.get(key) ?? null;
 };
 
+const lasting = (seconds) => (seconds < 90 ? `${Math.round(seconds)} s` : `${Math.round(seconds / 60)} min`);
+
+// How long this annotator takes over a case, and so over those that are left.
+const paceOf = ({ done, total, seconds_per_case: pace }) => {
+  if (pace === null) return "";
+  const left = done < total ? `, ${lasting((total - done) * pace)} left` : "";
+  return `, about ${lasting(pace)} a case${left}`;
+};
+
 const drawStanding = () => {
   const { session } = view;
   at("run").textContent = session.run;
@@ -61,7 +70,7 @@ const drawStanding = () => {
   at("bar").max = Math.max(session.total, 1);
   at("bar").value = session.done;
   at("notes").replaceChildren(...session.notes.map((note) => el("li", { dir: "auto" }, `${capital(note)}.`)));
-  at("done").textContent = `${session.done} of ${session.total} done`;
+  at("done").textContent = `${session.done} of ${session.total} done${paceOf(session)}`;
 };
 
 let drawn = null; // the case as it stands on the page: its rows, and what each was drawn of

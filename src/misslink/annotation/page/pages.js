@@ -1,6 +1,7 @@
 // What stands where no case does: who labels, the end, and a run with nothing to label.
 
 import { button, el, plural, said } from "./dom.js";
+import { exportAddress } from "./server.js";
 
 const PLAIN = /^[A-Za-z0-9_@%+=:,./-]+$/;
 
@@ -66,8 +67,8 @@ export const drawEnd = (session, annotator, { open, again }) => {
       session.kind === "pool" ? "how far people agree says how clear the grades are."
         : "how far people agree is the measure of what a judge can reach."),
     el("p", {}, "Export: ",
-      el("a", { href: "/api/export?format=csv", download: true }, "CSV"), " or ",
-      el("a", { href: "/api/export?format=jsonl", download: true }, "JSON Lines"), ", everybody's labels in one file."));
+      el("a", { href: exportAddress("csv"), download: true }, "CSV"), " or ",
+      el("a", { href: exportAddress("jsonl"), download: true }, "JSON Lines"), ", everybody's labels in one file."));
 };
 
 export const drawNothing = (session) => el("section", { class: "start", "aria-labelledby": "start-title" },

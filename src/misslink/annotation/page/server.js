@@ -13,11 +13,15 @@ export class Gone extends Error {
 // It answers no, and says why: trying again changes nothing by itself.
 export class Refused extends Error {}
 
-const ask = async (path, options) => {
+// The address that misslink printed carries it, and so does a copy of it.
+const token = new URLSearchParams(location.search).get("token") ?? "";
+
+const ask = async (path, options = {}) => {
+  const headers = { ...options.headers, "X-Misslink-Token": token };
   let reply;
   let content = null;
   try {
-    reply = await fetch(path, { ...options, cache: "no-store", signal: AbortSignal.timeout(PATIENCE) });
+    reply = await fetch(path, { ...options, headers, cache: "no-store", signal: AbortSignal.timeout(PATIENCE) });
     content = await reply.json();
   } catch {
     if (!reply) throw new Gone("misslink does not answer: it was stopped, or this machine slept", false);
@@ -32,6 +36,8 @@ const query = (values) => new URLSearchParams(Object.entries(values)).toString()
 const post = (path, content) => ask(path, {
   method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(content),
 });
+
+export const exportAddress = (format) => `/api/export?${query({ format, token })}`;
 
 export const session = (annotator) => ask(`/api/session?${query({ annotator })}`);
 
