@@ -24,7 +24,10 @@ from misslink.judge.config import JudgeConfig
 
 ALL = tuple(
     dict.fromkeys(
-        (*MODEL_OPTIONS, *CASE_OPTIONS, *PACE_OPTIONS, *PRICE_OPTIONS, "batch_price", *CAP_OPTIONS)
+        [
+            *(*MODEL_OPTIONS, *CASE_OPTIONS, *PACE_OPTIONS, *PRICE_OPTIONS, *CAP_OPTIONS),
+            *("batch_price", "retry_refused"),
+        ]
     )
 )
 DEFAULTS = {one.name: one.default for one in fields(JudgeConfig)}
@@ -67,12 +70,14 @@ SAID = {
     **dict.fromkeys(("timeout", "deadline", "price_in", "price_out", "max_cost"), 1.5),
     **dict.fromkeys(("max_tokens", "context_length", "repeats", "retries"), 7),
     **dict.fromkeys(("rpm", "tpm", "max_calls"), 9),
+    "retry_refused": True,
 }
 
 
 @pytest.mark.parametrize("name", ALL)
 def test_what_is_said_arrives_under_its_name_and_nothing_else_changes(name):
-    _, given, _ = told("--" + name.replace("_", "-"), SAID[name])
+    values = () if SAID[name] is True else (SAID[name],)
+    _, given, _ = told("--" + name.replace("_", "-"), *values)
     assert given == {**{one: DEFAULTS[one] for one in ALL}, name: SAID[name]}
     assert type(given[name]) is type(SAID[name])
 

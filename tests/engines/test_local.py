@@ -7,7 +7,7 @@ import gc
 
 import pytest
 
-from misslink.engines.local import map_concurrently
+from misslink.engines.local import map_concurrently, reduced_gc
 
 
 def test_results_come_in_the_order_of_the_items_whoever_is_done_first():
@@ -162,3 +162,14 @@ def test_whoever_stops_waiting_stops_the_work():
 
     asyncio.run(stopped())
     assert sorted(ended) == [0, 1]
+
+
+def test_thresholds_of_the_garbage_collector_are_restored_after_overlapping_runs():
+    before = gc.get_threshold()
+    first, second = reduced_gc(), reduced_gc()
+    first.__enter__()
+    second.__enter__()
+    first.__exit__(None, None, None)
+    assert gc.get_threshold()[0] >= 50_000
+    second.__exit__(None, None, None)
+    assert gc.get_threshold() == before

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -30,6 +31,18 @@ def test_a_disk_that_is_full_costs_nothing_that_was_there(tmp_path, monkeypatch)
         atomic_write("two", path)
     assert path.read_text(encoding="utf-8") == "one"
     assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_what_lies_under_the_temporary_name_is_not_written_through(tmp_path):
+    path, mine = tmp_path / "page.html", tmp_path / "thesis.txt"
+    mine.write_text("years of work", encoding="utf-8")
+    part = tmp_path / f".page.html.{os.getpid()}.part"
+    part.symlink_to(mine)
+    atomic_write("one", path)
+    assert (mine.read_text("utf-8"), path.read_text("utf-8")) == ("years of work", "one")
+    part.mkdir()
+    with pytest.raises(InputError, match="it cannot be written"):
+        atomic_write("two", path)
 
 
 def test_a_folder_is_no_file(tmp_path):

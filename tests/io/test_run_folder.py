@@ -122,6 +122,35 @@ def test_two_processes_do_not_write_one_run(tmp_path):
     kept_by(tmp_path / "run", "w")
 
 
+def test_a_second_start_during_the_swap_leaves_it_alone(tmp_path):
+    """It must not put the former run back while the new one is about to take its place."""
+    out, refused = tmp_path / "run", []
+    publish(out)
+
+    def start_another(path):
+        path.write_text("new page", encoding="utf-8")
+        out.rename(tmp_path / ".run.misslink-old")
+        with pytest.raises(InputError, match="another misslink is writing this run"):
+            RunStaging(out, {"k": "i1"}, "w")
+        refused.append(not out.exists())
+
+    with RunStaging(out, {"k": "i1"}, "w") as staging:
+        staging.publish(example(), start_another)
+    assert refused == [True]
+    assert (out / "report.html").read_text(encoding="utf-8") == "new page"
+    assert [path.name for path in tmp_path.iterdir()] == ["run"]
+
+
+@pytest.mark.parametrize("name", [".run.misslink-partial", ".run.misslink-old"])
+def test_a_planted_link_is_refused_and_nothing_behind_it_is_touched(tmp_path, name):
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis.txt").write_text("years of work", encoding="utf-8")
+    (tmp_path / name).symlink_to(tmp_path / "mine")
+    with pytest.raises(InputError, match=rf"{name}: this is a link where misslink needs a folder"):
+        publish(tmp_path / "run")
+    assert [path.name for path in (tmp_path / "mine").iterdir()] == ["thesis.txt"]
+
+
 def test_a_foreign_file_of_our_name_is_moved_aside_not_lost(tmp_path):
     out = tmp_path / "site"
     out.mkdir()

@@ -4,17 +4,12 @@ import contextlib
 import os
 import sqlite3
 import threading
+from dataclasses import replace
 
 import pytest
 
 from misslink.errors import InputError
 from misslink.io.sqlite import SqliteFormat, SqliteLockedError, sqlite_errors, transaction
-
-
-def add_tag(file, version):
-    assert version == 1
-    file.execute("ALTER TABLE notes ADD COLUMN tag TEXT")
-
 
 V1 = SqliteFormat(
     "note file",
@@ -22,16 +17,6 @@ V1 = SqliteFormat(
     0x6D6C7400,
     1,
     ("CREATE TABLE IF NOT EXISTS notes (text TEXT)",),
-    wait_s=0.05,
-)
-V2 = SqliteFormat(
-    "note file",
-    "choose another --notes",
-    0x6D6C7400,
-    2,
-    ("CREATE TABLE IF NOT EXISTS notes (text TEXT, tag TEXT)",),
-    migrate=add_tag,
-    min_readable_version=2,
     wait_s=0.05,
 )
 
@@ -55,23 +40,13 @@ def test_a_file_is_created_with_its_folder_and_opened_again(tmp_path):
             file.execute("DELETE FROM notes")
 
 
-def test_an_older_file_is_migrated_when_written_and_in_memory_when_read(tmp_path):
+@pytest.mark.parametrize(("version", "age"), [(2, "older"), (0, "newer")])
+def test_a_file_of_another_version_is_refused(tmp_path, version, age):
     path = tmp_path / "notes.sqlite"
     write(path)
-    with contextlib.closing(V2.open_read_only(path)) as file:
-        assert file.execute("SELECT text, tag FROM notes").fetchall() == [("a", None)]
-    assert texts(V1.open_read_only(path)) == ["a"]
-    write(path, V2, "b")
-    with pytest.raises(InputError, match="newer misslink"):
-        V1.open(path)
-
-
-def test_an_older_file_of_a_format_without_migration_is_refused(tmp_path):
-    path = tmp_path / "notes.sqlite"
-    write(path)
-    strict = SqliteFormat("note file", "stop", V1.application_id, 2, V1.schema)
-    for act in (strict.open, strict.open_read_only):
-        with pytest.raises(InputError, match=r"older misslink \(format 1"):
+    other = SqliteFormat("note file", "stop", V1.application_id, version, V1.schema)
+    for act in (other.open, other.open_read_only):
+        with pytest.raises(InputError, match=rf"{age} misslink \(format 1"):
             act(path)
 
 
@@ -131,6 +106,25 @@ def test_another_writer_is_waited_for_and_then_reported(tmp_path):
         pytest.raises(SqliteLockedError, match="Another program is using the note file"),
     ):
         V1.open(path)
+
+
+def test_a_long_wait_is_announced_once(tmp_path, monkeypatch, caplog):
+    monkeypatch.setattr("misslink.io.sqlite._QUIET_WAIT_S", 0.01)
+    path = tmp_path / "notes.sqlite"
+    write(path)
+    patient = replace(V1, wait_s=20.0)
+    with (
+        contextlib.closing(patient.open(path)) as holder,
+        contextlib.closing(patient.open(path)) as file,
+    ):
+        for _ in range(2):
+            holder.execute("BEGIN IMMEDIATE")
+            release = threading.Timer(0.2, holder.execute, ("COMMIT",))
+            release.start()
+            with transaction(file):
+                file.execute("INSERT INTO notes VALUES ('b')")
+            release.join()
+    assert caplog.messages == ["another program is using the note file; waiting for it up to 20 s"]
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")

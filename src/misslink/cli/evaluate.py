@@ -26,7 +26,7 @@ EvaluationResult = TypeVar("EvaluationResult")
 
 @shared.with_judge_options(
     *shared.CASE_OPTIONS, *shared.PACE_OPTIONS, *shared.PRICE_OPTIONS, "batch_price",
-    *shared.CAP_OPTIONS,
+    *shared.CAP_OPTIONS, "retry_refused",
 )  # fmt: skip
 def evaluate(
     app: str | None = typer.Argument(

@@ -97,6 +97,10 @@ _OPTIONS: dict[str, tuple[type, OptionInfo]] = {
     "prompts": (str, PROMPTS_OPTION),
     "repeats": (int, _judge_option(1, *_REPEATS)),
     "cascade_check": (float, _judge_option(0.05, *_CASCADE_CHECK)),
+    "retry_refused": (
+        bool,
+        _judge_option(False, "--retry-refused", "Ask again what the judge refused to answer."),
+    ),
     "timeout": (float, _judge_option(300.0, "--timeout", "Seconds per judge call.")),
     "retries": (int, _judge_option(5, "--retries", "Retries per failed judge call.")),
     "deadline": (

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import gc
+import threading
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence, Sized
 from typing import TypeVar, cast
 
@@ -16,6 +17,9 @@ from misslink.judge.session import JudgeSpec, with_limits
 from misslink.registry import engines
 from misslink.types import Case, Trace
 
+_gc_lock = threading.Lock()
+_gc_before: list[tuple[int, int, int]] = []  # the thresholds to restore, once for each evaluation
+
 
 @contextlib.contextmanager
 def reduced_gc() -> Iterator[None]:
@@ -24,12 +28,17 @@ def reduced_gc() -> Iterator[None]:
     The oldest objects are looked through least: they are all that a run holds, and one look at
     those of 10,000 cases takes 0.7 s.
     """
-    young, middle, old = gc.get_threshold()
-    gc.set_threshold(max(young, 50_000), middle, max(old, 100))
+    with _gc_lock:
+        _gc_before.append(_gc_before[0] if _gc_before else gc.get_threshold())
+        young, middle, old = _gc_before[0]
+        gc.set_threshold(max(young, 50_000), middle, max(old, 100))
     try:
         yield
     finally:
-        gc.set_threshold(young, middle, old)
+        with _gc_lock:
+            before = _gc_before.pop()
+            if not _gc_before:  # the last of evaluations that overlap
+                gc.set_threshold(*before)
 
 
 Item = TypeVar("Item")

@@ -38,6 +38,7 @@ def atomic_path(path: Path) -> Iterator[Path]:
         part = path.with_name(f".{path.name}.{os.getpid()}.part")
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
+            part.unlink(missing_ok=True)  # a link that lies there must not be followed
             yield part
             part.replace(path)
         finally:
@@ -74,6 +75,7 @@ def finish_folder_swap(
     reserved : collection of str
         Names that a returning file must not take; it is then called ``NAME.before``.
     """
+    refuse_link(retired)
     if not retired.is_dir():
         return
     if not folder.exists():  # killed between the two renames
@@ -84,6 +86,12 @@ def finish_folder_swap(
             taken = file.name in reserved or (folder / file.name).exists()
             file.rename(folder / (f"{file.name}.before" if taken else file.name))
     shutil.rmtree(retired)
+
+
+def refuse_link(folder: Path) -> None:
+    """Raise InputError if a folder that misslink makes for itself is a link to another place."""
+    if folder.is_symlink():
+        raise InputError("this is a link where misslink needs a folder; remove it", path=folder)
 
 
 def lock_open_file(file: IO[bytes], path: Path, problem: str) -> None:

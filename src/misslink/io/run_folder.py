@@ -15,7 +15,13 @@ from typing import Any, Literal, Self
 from pydantic import BaseModel, ValidationError
 
 from misslink.errors import InputError
-from misslink.io.atomic import finish_folder_swap, folder_errors, lock_file
+from misslink.io.atomic import (
+    atomic_path,
+    finish_folder_swap,
+    folder_errors,
+    lock_file,
+    refuse_link,
+)
 from misslink.io.jsonl import parse_model, read_objects, read_text, write_jsonl
 from misslink.io.remote_run import RemoteRun, fetch_run
 from misslink.io.storage import as_url, redact_url
@@ -232,19 +238,19 @@ class RunStaging:
                 "a run needs its own folder. Name a new one, such as reports/today", path=out
             )
         with folder_errors(out):
-            self._finish_swap()
-            if not local_overwrite:
-                _reject_foreign_folder(out, self.out, inputs)
-            if self.out.exists() and not os.access(self.out, os.W_OK | os.X_OK):
-                # It could be renamed for the new run, but not emptied.
-                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+            refuse_link(self.folder)
             self.folder.mkdir(parents=True, exist_ok=True)
+            # First of all: another process may be between the two renames of its publication.
             self._lock = lock_file(
                 self.folder / "lock",
                 "another misslink is writing this run; wait for it, or choose another --out",
                 shown_path=out,
             )
             try:
+                self._finish_swap()
+                if not local_overwrite:
+                    _reject_foreign_folder(out, self.out, inputs)
+                _require_writable(self.out)
                 if self._remote is not None:
                     documents = {f"{name}.json" for name in RUN_DOCUMENTS if name != "map"}
                     self._remote.download_newer(self.folder / "download", documents)
@@ -267,8 +273,8 @@ class RunStaging:
 
     def __exit__(self, *_: object) -> None:
         """Release the folder, and remove it if it has no traces."""
-        if self.folder.is_dir() and not (self.folder / "kept.jsonl").exists():
-            shutil.rmtree(self.folder)
+        if not (self.folder / "kept.jsonl").exists():
+            shutil.rmtree(self.folder, ignore_errors=True)
         self._lock.release()
 
     def publish(self, run: Run, write_report: Callable[[Path], object]) -> Path:
@@ -319,6 +325,12 @@ class RunStaging:
 def is_run_folder(folder: Path) -> bool:
     """Return whether `folder` is a run folder."""
     return _folder_inputs(folder) is not None
+
+
+def _require_writable(folder: Path) -> None:
+    """One that is not could be renamed for a new run, but not emptied."""
+    if folder.exists() and not os.access(folder, os.W_OK | os.X_OK):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
 
 
 def _check_disk_space(path: Path, cases: int) -> None:
@@ -431,17 +443,10 @@ def add_to_run(
     if not is_run_folder(folder):
         raise InputError("this is no run folder", path=folder)
     updated = run.model_copy(update={name: dict(document)})
-    files = ("links.jsonl", f"{name}.json", *reports)
-    parts = {file: folder / f".{file}.{os.getpid()}.partial" for file in files}
-    with folder_errors(folder):
-        try:  # write everything, which takes time, then replace all files at once
-            write_jsonl(parts["links.jsonl"], updated.links)
-            write_json(parts[f"{name}.json"], document)
-            for file, write_report in reports.items():
-                write_report(updated, parts[file])
-            for file, part in parts.items():
-                part.replace(folder / file)
-        finally:
-            for part in parts.values():
-                part.unlink(missing_ok=True)
+    with folder_errors(folder), contextlib.ExitStack() as parts:
+        # Write everything, which takes time, then replace all files at once.
+        for file, write_report in reports.items():
+            write_report(updated, parts.enter_context(atomic_path(folder / file)))
+        write_json(parts.enter_context(atomic_path(folder / f"{name}.json")), document)
+        write_jsonl(parts.enter_context(atomic_path(folder / "links.jsonl")), updated.links)
     return updated

@@ -1,21 +1,42 @@
-"""Open SQLite files that several processes share: format check, migration, waiting and errors."""
+"""Open SQLite files that several processes share: format check, waiting and errors."""
 
 from __future__ import annotations
 
 import contextlib
+import logging
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from misslink.errors import InputError
 from misslink.io.storage import require_local_path
 
+_log = logging.getLogger(__name__)
+_QUIET_WAIT_S = 2.0
 _MAX_CHECKED_BYTES = 2**30  # an integrity check of this many bytes takes at most 0.6 s
 
 
 class SqliteLockedError(InputError):
     """Another process holds the database."""
+
+
+class _WaitingConnection(sqlite3.Connection):
+    """A connection that says, once, for what it waits longer than a moment."""
+
+    wait: tuple[str, float] | None = None  # the name of the file's kind, and seconds
+
+    def execute(self, sql: str, parameters: Any = (), /) -> sqlite3.Cursor:
+        try:
+            return super().execute(sql, parameters)
+        except sqlite3.OperationalError as error:
+            if self.wait is None or not _is_locked(error):
+                raise
+        (name, wait_s), self.wait = self.wait, None
+        _log.warning("another program is using the %s; waiting for it up to %g s", name, wait_s)
+        super().execute(f"PRAGMA busy_timeout = {round(1000 * wait_s)}")
+        return super().execute(sql, parameters)
 
 
 @dataclass(frozen=True)
@@ -31,16 +52,11 @@ class SqliteFormat:
     application_id : int
         In the file's header; tells this kind from every other database.
     version : int
-        Of the tables; a file with a higher one is refused.
+        Of the tables; a file with another one is refused.
     schema : sequence of str
         ``CREATE ... IF NOT EXISTS`` statements, and what else is written on every opening.
-    migrate : callable or None
-        Takes a connection inside a transaction and the version of its tables, which is lower than
-        `version`; runs before `schema`. None: a file with a lower version is refused.
-    min_readable_version : int
-        Older files are migrated in memory before they are read.
     wait_s : float
-        Seconds that a statement waits for another process.
+        Seconds that a statement waits for another process; after the first two a warning says so.
     """
 
     name: str
@@ -48,14 +64,12 @@ class SqliteFormat:
     application_id: int
     version: int
     schema: Sequence[str]
-    migrate: Callable[[sqlite3.Connection, int], None] | None = None
-    min_readable_version: int = 0
     wait_s: float = 10.0
 
     def open(
         self, path: Path | None, *, must_exist: bool = False, wait_s: float | None = None
     ) -> sqlite3.Connection:
-        """Open a file for writing, and create or migrate its tables.
+        """Open a file for writing, and create its tables.
 
         Parameters
         ----------
@@ -85,7 +99,11 @@ class SqliteFormat:
                 with contextlib.suppress(sqlite3.OperationalError):
                     file.execute("PRAGMA journal_mode = WAL")
                 file.execute("PRAGMA synchronous = NORMAL")
-                self.create_tables(file)
+                with transaction(file):
+                    for statement in self.schema:
+                        file.execute(statement)
+                    file.execute(f"PRAGMA application_id = {self.application_id}")
+                    file.execute(f"PRAGMA user_version = {self.version}")
                 if path is not None and path.stat().st_size <= _MAX_CHECKED_BYTES:
                     (result,) = file.execute("PRAGMA quick_check(1)").fetchone()
                     if result != "ok":
@@ -138,25 +156,8 @@ class SqliteFormat:
                         path=shown_path,
                     ) from None
                 file = self._open_checked(f"{url}?immutable=1", shown_path, hint, wait_s)
-            if _pragma(file, "user_version") < self.min_readable_version:
-                memory = self._connect(":memory:", wait_s)
-                with contextlib.closing(file):
-                    file.backup(memory)
-                self.create_tables(memory)
-                file = memory
             file.execute("PRAGMA query_only = 1")
             return file
-
-    def create_tables(self, file: sqlite3.Connection) -> None:
-        """Create or migrate the tables in one transaction."""
-        with transaction(file):
-            version = _pragma(file, "user_version")  # another process may be migrating it
-            if self.migrate is not None and 0 < version < self.version:
-                self.migrate(file, version)
-            for statement in self.schema:
-                file.execute(statement)
-            file.execute(f"PRAGMA application_id = {self.application_id}")
-            file.execute(f"PRAGMA user_version = {self.version}")
 
     @contextlib.contextmanager
     def errors(self, path: object, hint: str | None = None) -> Iterator[None]:
@@ -172,14 +173,19 @@ class SqliteFormat:
             raise InputError(f"There is no {self.name} here. {self.hint.capitalize()}.", path=path)
 
     def _connect(self, where: str, wait_s: float | None) -> sqlite3.Connection:
-        return sqlite3.connect(
+        wait_s = self.wait_s if wait_s is None else wait_s
+        file = sqlite3.connect(
             where,
-            timeout=self.wait_s if wait_s is None else wait_s,
+            timeout=min(wait_s, _QUIET_WAIT_S),
             isolation_level=None,
             # An event loop uses it, which may run in another thread than the opener (notebooks).
             check_same_thread=False,
             uri=where.startswith("file:"),
+            factory=_WaitingConnection,
         )
+        if wait_s > _QUIET_WAIT_S:
+            file.wait = self.name, wait_s
+        return file
 
     def _open_checked(
         self, where: str, path: object, hint: str | None, wait_s: float | None
@@ -209,7 +215,7 @@ class SqliteFormat:
                 f"supported is {self.version}). Upgrade misslink, or {hint.lower()}.",
                 path=path,
             )
-        if 0 < version < self.version and self.migrate is None:
+        if 0 < version < self.version:
             raise InputError(
                 f"This {self.name} was written by an older misslink (format {version}, the only one "
                 f"supported is {self.version}). {hint}.",
@@ -239,7 +245,7 @@ def sqlite_errors(path: object, name: str, hint: str) -> Iterator[None]:
         yield
     except (sqlite3.Error, OSError) as error:
         reason = str(error)
-        if "locked" in reason or "busy" in reason:
+        if _is_locked(error):
             raise SqliteLockedError(
                 f"Another program is using the {name}. Wait for it, or {hint}.", path=path
             ) from None
@@ -266,6 +272,10 @@ def transaction(file: sqlite3.Connection) -> Iterator[None]:
     with file:
         file.execute("BEGIN IMMEDIATE")
         yield
+
+
+def _is_locked(error: Exception) -> bool:
+    return any(word in str(error) for word in ("locked", "busy"))
 
 
 def _pragma(file: sqlite3.Connection, pragma: str) -> int:

@@ -66,6 +66,8 @@ class JudgeConfig:
     cascade_check : float
         For a cascade: the share of the cheap judge's decisions that the expensive judge checks,
         sampled at random, in [0, 1].
+    retry_refused : bool
+        Ask questions again that the judge refused in an earlier run.
     prompts : str, Path or None
         A folder whose prompts take precedence over the built-in ones of the same name, or the name
         of a built-in folder of another language, such as ``de``.
@@ -93,6 +95,7 @@ class JudgeConfig:
     batch_price: float = 0.5
     repeats: int = 1
     cascade_check: float = 0.05
+    retry_refused: bool = False
     prompts: str | Path | None = None
 
     def __post_init__(self) -> None:

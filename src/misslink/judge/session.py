@@ -263,7 +263,13 @@ def _wrap_judge(
     """One judge with everything around it, and the cache among that."""
     spec = judge if isinstance(judge, str) else None
     limited = reach(JudgeSpec(create_judge(judge, terms), spec, terms, concurrency, cache))
-    cached = CachedJudge(limited, cache)
+    # Batches are shared between processes by their own record.
+    cached = CachedJudge(
+        limited,
+        cache,
+        claims=not isinstance(limited, BatchJudge),
+        retry_refused=terms.retry_refused,
+    )
     return LongContextJudge(RepairingJudge(cached), prompts, terms.context_length), cached
 
 

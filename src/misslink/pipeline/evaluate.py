@@ -28,7 +28,7 @@ from misslink.linking.association import summarize_association
 from misslink.linking.attribution_rules import link_case
 from misslink.linking.findings import count_errors
 from misslink.pipeline import stages
-from misslink.pipeline.artifact_reuse import reuse_artifacts, reuse_link_artifacts
+from misslink.pipeline.artifact_reuse import reuse_calibrations, reuse_results
 from misslink.pipeline.calibration import (
     calibrate_run,
     measure_error_by_exposure,
@@ -299,7 +299,7 @@ async def run_pipeline(config: EvaluationConfig) -> Run:
                 unlinked = unlinked.model_copy(
                     update={"calibration": calibrated.document and dict(calibrated.document)}
                 )
-                unlinked = reuse_artifacts(unlinked, folder)
+                unlinked = reuse_calibrations(unlinked, folder)
                 calibration = calibrated.calibration
                 links = await stages.link_cases(
                     replace(context, calibration=calibration), traces, verdicts, measured
@@ -329,7 +329,6 @@ async def run_pipeline(config: EvaluationConfig) -> Run:
                 traces=unlinked.traces,
                 verdicts=unlinked.verdicts,
                 calibration=unlinked.calibration,
-                audit=unlinked.audit,
                 manifest=build_manifest(about, context.inputs, verdicts, config.command),
                 links=tuple(links),
                 map=embedding_map,
@@ -364,7 +363,7 @@ async def run_pipeline(config: EvaluationConfig) -> Run:
                     "slices": slice_estimates(cases, scores, verdicts, k=k, seed=seed),
                 },
             )
-            run = reuse_link_artifacts(run, folder)
+            run = reuse_results(run, folder)
             summary = {**run.summary, "headline": run.headline}
             run = run.model_copy(update={"summary": summary})
             if staging:

@@ -95,7 +95,7 @@ def test_what_a_judge_can_is_kept_with_its_replies_only(tmp_path):
     kept.close()
 
 
-@pytest.mark.parametrize(("version", "age"), [(3, "an older"), (99, "a newer")])
+@pytest.mark.parametrize(("version", "age"), [(4, "an older"), (99, "a newer")])
 def test_a_cache_of_another_format_is_refused(tmp_path, version, age):
     path = tmp_path / "l"
     open_and_close(path)
@@ -239,16 +239,35 @@ def opened(path, act, judge=None):
     return asyncio.run(use())
 
 
-@pytest.mark.parametrize("chances", ["{", "[1]", '{"response": 1}', '{"a": {"b": "c"}}'])
-def test_damaged_probabilities_make_a_reply_that_cannot_be_read(damaged, chances):
-    """As an unreadable one it is asked for again by whoever repairs, and its words are kept."""
-    path = damaged("UPDATE replies SET probabilities = ? WHERE rowid = 1", chances)
-    reply = opened(path, lambda kept: kept.ask(small_ask(1)))
-    assert (reply.parsed, reply.raw, reply.usage, dict(reply.probabilities)) == (
-        *(None, "said", SAID.usage, {}),
-    )
-    assert reply.problem == "the reply in the cache is damaged"
-    assert opened(path, lambda kept: kept.ask(small_ask(2))).probabilities == SAID.probabilities
+@pytest.mark.parametrize(
+    "change",
+    [
+        "UPDATE replies SET probabilities = '{' WHERE rowid = 1",
+        """UPDATE replies SET probabilities = '{"response": {"answers": 0.5}}' WHERE rowid = 1""",
+        "UPDATE replies SET parsed = replace(parsed, 'answers', 'evades') WHERE rowid = 1",
+        "UPDATE replies SET parsed = NULL WHERE rowid = 1",
+        "UPDATE replies SET raw = 'other words' WHERE rowid = 1",
+        "UPDATE replies SET prompt_tokens = 8 WHERE rowid = 1",
+    ],
+)
+def test_a_reply_that_is_not_what_was_stored_is_asked_for_again(damaged, change, caplog):
+    path = damaged(change)
+    judge = FakeJudge(SAID)
+    reply = opened(path, lambda kept: kept.ask(small_ask(1)), judge)
+    assert (reply.parsed, reply.raw, reply.usage) == (SAID.parsed, SAID.raw, SAID.usage)
+    assert reply.probabilities == SAID.probabilities
+    assert not reply.from_cache
+    assert opened(path, lambda kept: kept.ask(small_ask(2))).from_cache
+    assert "damaged; its question is asked again" in caplog.text
+
+
+def test_a_reply_under_the_key_of_another_question_is_not_used(damaged):
+    path = damaged("UPDATE opened SET at = at")
+    with sqlite3.connect(path) as file:
+        first, second = (row[0] for row in file.execute("SELECT key FROM replies"))
+        file.execute("DELETE FROM replies WHERE key = ?", (second,))
+        file.execute("UPDATE replies SET key = ? WHERE key = ?", (second, first))
+    assert not opened(path, lambda kept: kept.ask(small_ask(2))).from_cache
 
 
 @pytest.mark.parametrize("abilities", ["{", "[1]", "null"])

@@ -10,6 +10,7 @@ import sqlite3
 import subprocess
 import sys
 import threading
+import time
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -23,6 +24,7 @@ from judge_server import JudgeServer
 from misslink.errors import InputError, JudgeUnreachableError
 from misslink.judge.middleware.cache import CachedJudge
 from misslink.judge.protocol import LabelAlone, Reply, SkippedAskError
+from misslink.judge.reply_text import DECLINED, WITHHELD
 from misslink.types import Usage
 from through_cache import cache, put_to, replies
 
@@ -283,16 +285,6 @@ def test_what_no_file_can_hold_is_kept_as_well_as_can_be(tmp_path):
     assert now.usage == Usage(completion_tokens=7)
 
 
-def test_a_kept_reply_that_no_longer_fits_is_a_failure_not_a_crash(judge_server, tmp_path):
-    path = tmp_path / "l"
-    replies(judge_server, path, [1])
-    with sqlite3.connect(path) as file:
-        file.execute("UPDATE replies SET parsed = '{}'")
-    (reply,), _ = replies(judge_server, path, [1])
-    assert reply.parsed is None
-    assert "does not fit the answer schema any more" in reply.problem
-
-
 def test_a_text_that_is_asked_twice_is_kept_once(judge_server, tmp_path):
     async def put():
         async with cache(judge_server, tmp_path / "l") as judge:
@@ -408,38 +400,103 @@ def test_a_call_nobody_waits_for_any_more_is_kept(judge_server, tmp_path):
     assert judge.calls == 0
 
 
-def test_two_processes_share_a_new_cache(judge_server, tmp_path):
+def test_processes_that_share_a_new_cache_ask_each_question_once(judge_server, tmp_path):
+    judge_server.script = lambda _: time.sleep(0.02)
     both = [process(judge_server, tmp_path / "l", 30) for _ in range(2)]
     said = [running.communicate(timeout=60) for running in both]
     assert [running.returncode for running in both] == [0, 0], said
     assert all(out.startswith("30 ") for out, _ in said)
+    assert len(judge_server.calls) == 30
     _, judge = replies(judge_server, tmp_path / "l", range(30))
     assert (judge.calls, judge.from_cache) == (0, 30)
 
 
-def test_of_two_replies_to_one_ask_the_first_stored_serves_both(judge_server, tmp_path):
+@pytest.fixture
+def two_askers(judge_server, tmp_path):
+    """Ask one question through two caches of a file, the first of which waits for `go_on`."""
     arrived, go_on = threading.Event(), threading.Event()
 
     def slow(_):
         arrived.set()
         go_on.wait(10)
-        return "said first, stored second"
+        return "asked first"
 
-    judge_server.script = after(1, slow, lambda _: "said second, stored first")
+    judge_server.script = after(1, slow, lambda _: "asked second")
+
+    def run(meanwhile):
+        async def put():
+            path = tmp_path / "l"
+            async with cache(judge_server, path) as ours, cache(judge_server, path) as theirs:
+                first = asyncio.create_task(ours.ask(small_ask(1)))
+                await asyncio.to_thread(arrived.wait, 10)
+                second = asyncio.create_task(theirs.ask(small_ask(1)))
+                await meanwhile(path, first, second, go_on.set)
+                return await first, await second
+
+        return asyncio.run(put())
+
+    return run
+
+
+def test_a_question_that_another_process_asks_is_waited_for(two_askers, judge_server):
+    async def wait(path, first, second, go_on):
+        await asyncio.sleep(0.2)
+        assert not second.done()
+        go_on()
+
+    first, second = two_askers(wait)
+    assert first.raw == second.raw == "asked first"
+    assert (first.from_cache, second.from_cache) == (False, True)
+    assert len(judge_server.calls) == 1
+
+
+@pytest.mark.parametrize(
+    "lost", ["UPDATE claimants SET expires = 0", "UPDATE claimants SET process = 999999999"]
+)
+def test_the_claim_of_a_process_that_is_gone_is_taken_over(two_askers, judge_server, lost):
+    """Of two replies to one question the first that is stored serves both."""
+
+    async def lose(path, first, second, go_on):
+        with sqlite3.connect(path) as file:
+            file.execute(lost)
+        await second
+        go_on()
+
+    first, second = two_askers(lose)
+    assert first.raw == second.raw == "asked second"
+    assert len(judge_server.calls) == 2
+
+
+def test_a_question_that_failed_is_free_for_others(judge_server, tmp_path):
+    judge_server.script = after(1, status(500))
 
     async def put():
         path = tmp_path / "l"
         async with cache(judge_server, path) as ours, cache(judge_server, path) as theirs:
-            waiting = asyncio.create_task(ours.ask(small_ask(1)))
-            await asyncio.to_thread(arrived.wait, 10)
-            quick = await theirs.ask(small_ask(1))
-            go_on.set()
-            return quick, await waiting
+            return await ours.ask(small_ask(1)), await theirs.ask(small_ask(1))
 
-    quick, waited = asyncio.run(put())
-    assert quick.raw == waited.raw == "said second, stored first"
-    assert not waited.from_cache
-    assert len(judge_server.calls) == 2
+    first, second = asyncio.run(put())
+    assert (first.parsed is None, second.parsed is None) == (True, False)
+
+
+def test_refused_questions_are_asked_again_on_request_and_others_are_not(tmp_path):
+    said = {1: f"{DECLINED} (sorry)", 2: f"{WITHHELD} (content_filter)", 3: "not JSON"}
+
+    def ask_all(reply, **options):
+        async def put():
+            judge = FakeJudge(reply)
+            kept = CachedJudge(judge, tmp_path / "l", **options)
+            found = [await kept.ask(small_ask(n)) for n in said]
+            await kept.close()
+            return kept.calls, [one.problem for one in found]
+
+        return asyncio.run(put())
+
+    problems = iter(said.values())
+    ask_all(lambda _: Reply(None, "no", problem=next(problems)))
+    good = Reply(answer_to(small_ask(1)), "yes")
+    assert ask_all(good) == (0, list(said.values()))
+    assert ask_all(good, retry_refused=True) == (2, [None, None, "not JSON"])
 
 
 @contextmanager
@@ -466,7 +523,7 @@ def test_a_disk_that_fills_up_stops_the_asking(judge_server, tmp_path):
                 assert (await judge.ask(small_ask(0))).from_cache
 
     asyncio.run(put())
-    assert len(judge_server.calls) == 2
+    assert len(judge_server.calls) == 1, "nothing is asked that could not be kept"
     found, judge = replies(judge_server, path, range(4))  # what was kept is whole, and it goes on
     assert all(reply.parsed for reply in found)
     assert (judge.calls, judge.from_cache) == (3, 1)

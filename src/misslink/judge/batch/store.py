@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from misslink.io.sqlite import transaction
-from misslink.judge.middleware.cache import CACHE_FORMAT, CacheStore, utc_now
+from misslink.judge.middleware.cache import CACHE_FORMAT, CacheStore, is_running, utc_now
 from misslink.judge.protocol import Ask, Reply
 
 _SUBMIT_TIMEOUT = dt.timedelta(minutes=10)  # no request that creates a batch takes longer
@@ -47,15 +47,7 @@ class StoredBatch:
         expired = dt.datetime.now(dt.UTC) - self.created_at > _SUBMIT_TIMEOUT
         if self.process == os.getpid() or expired:
             return False  # this process knows what it submits: an earlier one had its number
-        if os.name != "posix":  # elsewhere a process cannot be probed without side effects
-            return True
-        try:
-            os.kill(self.process, 0)
-        except ProcessLookupError:
-            return False
-        except PermissionError:
-            return True
-        return True
+        return is_running(self.process)
 
 
 class BatchStore:

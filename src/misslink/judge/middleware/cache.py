@@ -3,40 +3,47 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import datetime as dt
 import hashlib
 import json
+import logging
+import os
+import platform
 import sqlite3
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, TypeAdapter, ValidationError
+from pydantic import BaseModel, ValidationError
 from pydantic_core import PydanticSerializationError
 
 from misslink.errors import InputError
 from misslink.io.sqlite import SqliteFormat, transaction
 from misslink.judge.protocol import Ask, Judge, Reply, judge_info, unwrap_judge
+from misslink.judge.reply_text import DECLINED, WITHHELD
 from misslink.text.normalization import valid_text
 from misslink.types import Usage
 
+_log = logging.getLogger(__name__)
 DEFAULT_CACHE = Path(".misslink/cache.sqlite")
 REPLY_COLUMNS = """
     prompt TEXT NOT NULL, prompt_sha256 TEXT NOT NULL, repeat INTEGER NOT NULL,
     messages TEXT NOT NULL, raw TEXT NOT NULL, parsed TEXT, problem TEXT,
     prompt_tokens INTEGER, completion_tokens INTEGER, probabilities TEXT NOT NULL,
-    answered_by TEXT, created TEXT NOT NULL
+    answered_by TEXT, created TEXT NOT NULL, checksum TEXT NOT NULL
 """
 REPLY_COLUMN_NAMES = [column.split()[0] for column in REPLY_COLUMNS.split(",")]
 # Messages repeat each other: the stable part of a prompt is in every question, and the whole of
 # it in every sample. So each text is stored once, and a message refers to it by number.
-# Batches in progress and their questions are not merged into other caches.
+# Batches in progress, their questions and claims are not merged into other caches.
 CACHE_FORMAT = SqliteFormat(
     name="response cache",
     hint="choose another --cache",
     application_id=0x6D6C6E6B,  # "mlnk"
-    version=4,
+    version=5,
     schema=(
         """
         CREATE TABLE IF NOT EXISTS judges (
@@ -68,6 +75,14 @@ CACHE_FORMAT = SqliteFormat(
         )
         """,
         "CREATE INDEX IF NOT EXISTS batched_by_batch ON batched (batch)",
+        # A process claims a question before it asks it, so that others wait for its reply.
+        "CREATE TABLE IF NOT EXISTS claims (key TEXT PRIMARY KEY, claimant INTEGER NOT NULL)",
+        """
+        CREATE TABLE IF NOT EXISTS claimants (
+            id INTEGER PRIMARY KEY, host TEXT NOT NULL, process INTEGER NOT NULL,
+            expires REAL NOT NULL
+        )
+        """,
         "CREATE TABLE IF NOT EXISTS opened (id INTEGER PRIMARY KEY CHECK (id = 1), at TEXT NOT NULL)",
         # A write on every opening shows problems before money is spent.
         "REPLACE INTO opened VALUES (1, strftime('%Y-%m-%dT%H:%M:%S+00:00'))",
@@ -75,7 +90,8 @@ CACHE_FORMAT = SqliteFormat(
     wait_s=30.0,
 )
 _SELECT_TEXTS = "SELECT id, content FROM texts WHERE id IN (SELECT value FROM json_each(?))"
-_PROBABILITIES = TypeAdapter(dict[str, dict[str, float]])
+_LEASE_S = 120.0  # an event loop that is blocked for less than this loses no claim
+_CLAIM_POLL_S = 0.1
 
 
 def utc_now() -> str:
@@ -109,6 +125,7 @@ class CacheStore:
     def __init__(self, path: Path | None) -> None:
         self.path = path
         self._file = CACHE_FORMAT.open(path)
+        self._claimant: int | None = None
 
     def _select(self, sql: str, *values: object) -> Any:
         with CACHE_FORMAT.errors(self.path):
@@ -117,31 +134,29 @@ class CacheStore:
     def get(self, key: str, ask: Ask) -> Reply | None:
         """Return the reply stored under `key`, parsed as an answer to `ask`, or None.
 
-        A damaged reply comes back without `parsed`, with its words and the problem.
+        A damaged reply is removed, so that its question is asked again.
         """
         row = self._select(
             "SELECT raw, parsed, problem, prompt_tokens, completion_tokens, probabilities, "
-            "answered_by FROM replies WHERE key = ?",
+            "answered_by, checksum FROM replies WHERE key = ?",
             key,
         )
         if row is None:
             return None
-        raw, stored, problem, prompt_tokens, completion_tokens, probabilities, answered_by = row
+        *content, checksum = row
+        raw, stored, problem, prompt_tokens, completion_tokens, probabilities, answered_by = content
         parsed = None if stored is None else _parse_answer(stored, ask)
-        if stored is not None and parsed is None:
-            problem = "the reply in the cache does not fit the answer schema any more"
-        by_place: dict[str, dict[str, float]] = {}
-        if probabilities != "{}":
-            try:
-                by_place = _PROBABILITIES.validate_json(probabilities)
-            except ValidationError:
-                parsed, problem = None, "the reply in the cache is damaged"
+        fits = (parsed is None) == (stored is None)
+        if not fits or _checksum(key, content) != checksum:
+            _log.warning("a reply in %s was damaged; its question is asked again", self.path)
+            self._select("DELETE FROM replies WHERE key = ?", key)
+            return None
         usage = Usage(prompt_tokens=prompt_tokens, completion_tokens=completion_tokens)
         return Reply(
             parsed=parsed,
             raw=raw,
             usage=None if usage == Usage() else usage,
-            probabilities=by_place,
+            probabilities=json.loads(probabilities),
             problem=problem,
             from_cache=True,
             judge=answered_by,
@@ -161,16 +176,20 @@ class CacheStore:
         probabilities = {place: dict(labels) for place, labels in reply.probabilities.items()}
         with CACHE_FORMAT.errors(self.path), transaction(self._file):
             file = self._file
+            file.execute("DELETE FROM claims WHERE key = ?", (key,))
             if self.has(key):
                 return False
             file.execute(
                 "INSERT OR IGNORE INTO judges (identity, name) VALUES (?, ?)", (identity, judge)
             )
+            content = (
+                *(reply.raw, parsed, reply.problem, usage.prompt_tokens, usage.completion_tokens),
+                *(json.dumps(probabilities), reply.judge),
+            )
             values = (
                 *(ask.prompt.name, ask.prompt.sha256, ask.repeat),
-                store_message_texts(file, ask.messages),
-                *(reply.raw, parsed, reply.problem, usage.prompt_tokens, usage.completion_tokens),
-                *(json.dumps(probabilities), reply.judge, utc_now()),
+                *(store_message_texts(file, ask.messages), *content),
+                *(utc_now(), _checksum(key, content)),
             )
             marks = ", ".join("?" * len(values))
             file.execute(
@@ -179,6 +198,53 @@ class CacheStore:
                 (key, identity, *values),
             )
         return True
+
+    def claim(self, key: str) -> bool:
+        """Reserve a question for this process; False if it is answered, or another one asks it."""
+        if self.path is None:
+            return True
+        if self._is_claimed(key):
+            return False
+        if self._claimant is None:
+            self.renew_claims()
+        with CACHE_FORMAT.errors(self.path), transaction(self._file):
+            if self.has(key) or self._is_claimed(key):
+                return False
+            self._file.execute("REPLACE INTO claims VALUES (?, ?)", (key, self._claimant))
+        return True
+
+    def release(self, key: str) -> None:
+        """Give up the claim to a question."""
+        self._select("DELETE FROM claims WHERE key = ? AND claimant = ?", key, self._claimant)
+
+    def renew_claims(self) -> None:
+        """Extend the claims of this process, and remove those of processes that are gone."""
+        now = time.time()
+        with CACHE_FORMAT.errors(self.path), transaction(self._file):
+            self._file.execute("DELETE FROM claimants WHERE expires < ?", (now,))
+            insert = "REPLACE INTO claimants VALUES (?, ?, ?, ?) RETURNING id"
+            values = (self._claimant, platform.node(), os.getpid(), now + _LEASE_S)
+            (self._claimant,) = self._file.execute(insert, values).fetchone()
+            self._file.execute(
+                "DELETE FROM claims WHERE claimant NOT IN (SELECT id FROM claimants)"
+            )
+
+    def _is_claimed(self, key: str) -> bool:
+        """Whether another process asks this question, and has not ended since."""
+        holder = self._select(
+            "SELECT host, process FROM claims JOIN claimants ON claimants.id = claimant"
+            " WHERE key = ? AND claimant IS NOT ? AND expires >= ?",
+            *(key, self._claimant, time.time()),
+        )
+        return holder is not None and (holder[0] != platform.node() or is_running(holder[1]))
+
+    def remove_refusals(self, identity: str) -> None:
+        """Remove the replies in which a judge refused to answer."""
+        self._select(
+            "DELETE FROM replies WHERE judge = (SELECT id FROM judges WHERE identity = ?)"
+            " AND parsed IS NULL AND (instr(problem, ?) = 1 OR instr(problem, ?) = 1)",
+            *(identity, DECLINED, WITHHELD),
+        )
 
     def has_judge(self, identity: str) -> bool:
         """Whether any reply of the judge with this identity is stored."""
@@ -230,8 +296,29 @@ class CacheStore:
         self._select("UPDATE judges SET abilities = ? WHERE identity = ?", abilities, identity)
 
     def close(self) -> None:
-        """Close the file."""
+        """Give up all claims and close the file."""
+        if self._claimant is not None:
+            with contextlib.suppress(InputError):  # a full disk: the claims expire
+                self._select("DELETE FROM claimants WHERE id = ?", self._claimant)
         self._file.close()
+
+
+def is_running(process: int) -> bool:
+    """Whether a process of this machine runs, as far as that can be known."""
+    if os.name != "posix":  # elsewhere a process cannot be probed without side effects
+        return True
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+def _checksum(key: str, content: Sequence[Any]) -> str:
+    text = json.dumps([key, *content], ensure_ascii=False)
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def _parse_messages(stored: str) -> list[dict[str, Any]]:
@@ -273,9 +360,19 @@ class CachedJudge:
 
     What the judge detected about its server (``abilities``) is stored with its replies, so that a
     resumed run asks as the first one did. `path` None caches in memory only.
+
+    With `claims`, of several processes that need one reply the first asks, and the others wait.
+    With `retry_refused`, questions that the judge refused earlier are asked again.
     """
 
-    def __init__(self, judge: Judge, path: Path | None) -> None:
+    def __init__(
+        self,
+        judge: Judge,
+        path: Path | None,
+        *,
+        claims: bool = True,
+        retry_refused: bool = False,
+    ) -> None:
         self.judge = judge
         self.name: str = judge.name
         self.identity: Mapping[str, Any] = judge.identity
@@ -285,8 +382,11 @@ class CachedJudge:
         self._tokens: dict[str, int] = {}
         self._identity = identity_json(judge)
         self._in_flight: dict[str, asyncio.Task[Reply]] = {}
-        self._store_error: InputError | None = None
         self._store = CacheStore(path)
+        if retry_refused:
+            self._store.remove_refusals(self._identity)
+        self._claims = claims and path is not None
+        self._renewal: asyncio.Task[None] | None = None
         self._inner = unwrap_judge(judge)
         self._abilities: str | None = None
         abilities = self._store.abilities(self._identity)
@@ -302,8 +402,6 @@ class CachedJudge:
         if cached is not None:
             self.from_cache += 1
             return cached
-        if self._store_error:
-            raise InputError(self._store_error.problem, path=self.path)
         running = self._in_flight.get(key)
         if running is not None:
             reply = await asyncio.shield(running)
@@ -345,6 +443,8 @@ class CachedJudge:
     async def close(self) -> None:
         """Close the judge, which may let calls in flight finish, then the file."""
         await self.judge.close()
+        if self._renewal is not None:
+            self._renewal.cancel()
         tasks = list(self._in_flight.values())
         for task in tasks:
             task.cancel()
@@ -352,6 +452,31 @@ class CachedJudge:
         self._store.close()
 
     async def _ask_and_store(self, key: str, ask: Ask) -> Reply:
+        if not self._claims:
+            return await self._ask_and_add(key, ask)
+        while not self._store.claim(key):
+            if (cached := self._store.get(key, ask)) is not None:
+                self.from_cache += 1
+                return cached
+            await asyncio.sleep(_CLAIM_POLL_S)
+        if self._renewal is None or self._renewal.done():
+            self._renewal = asyncio.create_task(self._renew_claims())
+        try:
+            reply = await self._ask_and_add(key, ask)
+        except BaseException:
+            with contextlib.suppress(InputError):  # where the disk is full, the claim expires
+                self._store.release(key)
+            raise
+        if not reply.came:
+            self._store.release(key)
+        return reply
+
+    async def _renew_claims(self) -> None:
+        while True:
+            await asyncio.sleep(_LEASE_S / 4)
+            self._store.renew_claims()
+
+    async def _ask_and_add(self, key: str, ask: Ask) -> Reply:
         reply = await self.judge.ask(ask)
         if reply.from_cache:  # another process asked meanwhile, and cached it in the same file
             self.from_cache += 1
@@ -363,14 +488,10 @@ class CachedJudge:
                 self._tokens[name] = self._tokens.get(name, 0) + count
         if not reply.came:
             return reply
-        try:
-            added = self._store.add(key, ask, reply, identity=self._identity, judge=self.name)
-            self._save_abilities()
-            # Where another process was first, both continue with the reply in the file.
-            stored = None if added else self._store.get(key, ask)
-        except InputError as error:
-            self._store_error = error  # no further question whose reply could not be cached
-            raise
+        added = self._store.add(key, ask, reply, identity=self._identity, judge=self.name)
+        self._save_abilities()
+        # Where another process was first, both continue with the reply in the file.
+        stored = None if added else self._store.get(key, ask)
         return reply if stored is None else replace(stored, from_cache=False)
 
     def _save_abilities(self) -> None:

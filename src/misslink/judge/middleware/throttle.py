@@ -228,7 +228,7 @@ class ThrottledJudge:
     deadline : float or None
         Seconds from the first ask, after which no call begins.
     rng : random.Random or None
-        Draws the jitter; None takes one of seed 0.
+        Draws the jitter; None: one that differs in every process.
     """
 
     def __init__(
@@ -256,7 +256,7 @@ class ThrottledJudge:
         self._retries = retries
         self._deadline = deadline
         self._ends: float | None = None
-        self._rng = rng or random.Random(0)  # noqa: S311 (jitter is no secret)
+        self._rng = rng or random.Random()  # noqa: S311 (jitter is no secret)
         limited = rpm is not None or tpm is not None
         self._pace = (
             RateLimit(rpm, tpm, judge_info(self._innermost).max_tokens) if limited else None
