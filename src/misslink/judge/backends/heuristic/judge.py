@@ -18,9 +18,8 @@ from misslink.judge.backends.heuristic.matching import (
     SOURCE_STEMS,
     ClaimMatch,
     MatchingContext,
-    contains_words,
-    leading_agreement,
 )
+from misslink.judge.backends.heuristic.reference import compare, leading_agreement
 from misslink.judge.protocol import (
     Ask,
     Examination,
@@ -295,7 +294,7 @@ class HeuristicJudge:
             [claim.text for claim in examination.claims], references, question, of_reference=False
         )
         if by_references:
-            first = leading_agreement(answer, references)
+            first = leading_agreement(answer, references, question)
             by_references[0] = first or by_references[0]
         reference_claims: list[tuple[int, str, Support]] = []
         for number, reference in enumerate(references, start=1):
@@ -305,7 +304,7 @@ class HeuristicJudge:
             reference_matches = self._agree(texts, (answer,), question, of_reference=True)
             if reference_matches:
                 reference_matches[0] = (
-                    leading_agreement(reference, (answer,)) or reference_matches[0]
+                    leading_agreement(reference, (answer,), question) or reference_matches[0]
                 )
             reference_claims += (
                 (number, text, each) for text, each in zip(texts, reference_matches, strict=True)
@@ -326,18 +325,15 @@ class HeuristicJudge:
     def _agree(
         self, claims: Sequence[str], texts: Sequence[str], question: str, *, of_reference: bool
     ) -> list[Support]:
-        """Compare claims with what should say the same; a short reference must match in full."""
-        supports: list[Support] = []
-        for claim, match in zip(
-            claims, self._match_claims(claims, MatchingContext(texts, question)), strict=True
-        ):
-            support, best = self._support(*match), match[0].best
-            if of_reference:
-                met = contains_words(texts, claim, question)
-            else:
-                met = best is None or contains_words((claim,), best.text, question)
-            supports.append("unsupported" if support == "supported" and not met else support)
-        return supports
+        """Compare claims of an answer with references, or of a reference with the answer."""
+
+        def judged(claim: str, context: MatchingContext) -> Support:
+            ((match, probability),) = self._match_claims([claim], context)
+            return self._support(match, probability)
+
+        return [
+            compare(claim, texts, question, judged, of_reference=of_reference) for claim in claims
+        ]
 
     def _match_claims(self, claims: Sequence[str], context: MatchingContext) -> list[ScoredMatch]:
         return match_claims(claims, context, self._fit)

@@ -23,7 +23,6 @@ from misslink.text.normalization import (
     stems,
     strip_ending,
 )
-from misslink.types import Support
 
 _YES = re.compile(r"\W*(?:yes|yeah|yep|true|correct)\b(?!\s+(?:and|or)\b)", re.IGNORECASE)
 # "No" before a noun, as in "No changes are made", is no answer to the question.
@@ -89,8 +88,8 @@ def find_conflict(
     """
     if coverage < SAME_STATEMENT:
         return None
-    its = _number_neighbors(sentence)
-    for neighbor, number in _number_neighbors(claim).items():
+    its = number_neighbors(sentence)
+    for neighbor, number in number_neighbors(claim).items():
         if number in new_numbers and its.get(neighbor, number) != number:
             return f"{number} where the passage says {its[neighbor]}"
     asserted, denied = _asserted_and_negated(claim)
@@ -101,7 +100,7 @@ def find_conflict(
     return f"negation of {', '.join(sorted(both_ways))}" if both_ways else None
 
 
-def _number_neighbors(text: str) -> dict[tuple[str, str], str]:
+def number_neighbors(text: str) -> dict[tuple[str, str], str]:
     """Each number of `text` by the content word nearest before, and nearest after, it."""
     words = [
         word
@@ -484,55 +483,3 @@ def _spellings(text: str) -> set[str]:
 
 
 SOURCE_STEMS = frozenset(stems(" ".join(SOURCE_WORDS)))
-
-
-SHORT_REFERENCE = 3  # content words: of a text this short, none may be lacking
-_MIN_STEM_LETTERS = 4  # letters that two words must share once their endings are off
-_REFERENCE_WORD = re.compile(r"non-\w+|\w+(?:['.]\w+)*")
-
-
-def leading_agreement(text: str, references: Sequence[str]) -> Support | None:
-    """Compare the yes or no at the start of `text` with those of `others`; None: no statement.
-
-    'contradicted' where the others that start with one all say the opposite; 'supported' where one
-    says the same, and either says nothing more.
-    """
-    polarity = leading_polarity(text)
-    with_polarity = [other for other in references if leading_polarity(other) is not None]
-    if polarity is None or not with_polarity:
-        return None
-    agreeing = [other for other in with_polarity if leading_polarity(other) == polarity]
-    if not agreeing:
-        return "contradicted"
-    return "supported" if is_polarity_only(text) or any(map(is_polarity_only, agreeing)) else None
-
-
-def contains_words(texts: Sequence[str], phrase: str, question: str = "") -> bool:
-    """Whether `texts` have every content word of `wanted`, where `wanted` is short.
-
-    True where `wanted` has no content words or more than three. Words of `question` need not be
-    repeated, unless `wanted` has no others.
-    """
-    words = _reference_words(strip_polarity(phrase))
-    if not 0 < len(words) <= SHORT_REFERENCE:
-        return True
-    question_forms = _word_forms(_reference_words(question))
-    new = [word for word in words if question_forms.isdisjoint(_word_forms([word]))]
-    text_forms = _word_forms(word for text in texts for word in _reference_words(text))
-    return all(not text_forms.isdisjoint(_word_forms([word])) for word in new or words)
-
-
-def _reference_words(text: str) -> list[str]:
-    """Content words; an identifier and a "non-zero" are one word each."""
-    words = _REFERENCE_WORD.findall(number_words_to_digits(fold(text.replace("\\_", "_"))))
-    return [word for word in words if word not in STOPWORDS]
-
-
-def _word_forms(words: Iterable[str]) -> set[str]:
-    """The words as they are, and without their endings where enough is left to tell them by."""
-    forms = set()
-    for word in words:
-        forms.add(word.removesuffix("'s").replace(",", ""))
-        if len(short := strip_ending(word)) >= _MIN_STEM_LETTERS:
-            forms.add(short)
-    return forms

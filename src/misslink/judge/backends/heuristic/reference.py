@@ -1,0 +1,183 @@
+"""Compare answers with reference answers: both answer one question, which neither need repeat."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+
+from misslink.judge.backends.heuristic.matching import (
+    SAME_STATEMENT,
+    MatchingContext,
+    leading_polarity,
+    number_neighbors,
+    strip_polarity,
+)
+from misslink.text.assertion import is_negated
+from misslink.text.normalization import (
+    STOPWORDS,
+    fold,
+    number_words_to_digits,
+    sentence_spans,
+    strip_ending,
+)
+from misslink.types import Support
+
+SHORT = 3  # content words: of a text this short, none may be lacking
+_MIN_SHARE = 0.5  # of the words that the question does not have, in the other text
+_MIN_STEM_LETTERS = 4  # letters that two words must share once their endings are off
+_WORD = re.compile(r"non-\w+|\w+(?:['.]\w+)*")
+_CHOICE = re.compile(r"(\w+),? or (?:\w+ )??(\w+)")
+_YES_OR_NO = re.compile(
+    r"\W*(?:is|are|was|were|do|does|did|has|have|had|can|could|will|would|should|may|must)\b"
+)
+
+
+def compare(
+    claim: str,
+    texts: Sequence[str],
+    question: str,
+    judged: Callable[[str, MatchingContext], Support],
+    *,
+    of_reference: bool,
+) -> Support:
+    """Compare a claim of an answer with references, or a claim of a reference with the answer.
+
+    Parameters
+    ----------
+    claim : str
+    texts : sequence of str
+        The references; with `of_reference` the answer alone.
+    question : str
+        What it says may be left out by both, so each text is read behind it.
+    judged : callable
+        The judge's support of a claim by passages.
+    of_reference : bool
+        Whether `claim` is of a reference: an answer must then hold its numbers and names.
+    """
+    asked = question.strip().rstrip("?!.: ")
+    if judged(claim, MatchingContext(texts, question)) == "contradicted":
+        return "contradicted"
+    support = judged(claim, MatchingContext([f"{asked} {text}" for text in texts], question))
+    support = "unsupported" if support == "contradicted" else support  # by the question's words
+    if all(_has_other_number(claim, text, question) for text in texts):
+        return "contradicted"
+    if all(_other_choice(claim, text, question) for text in texts):
+        return "unsupported"
+    if any(_shortly_the_same(claim, text, question, of_reference) for text in texts):
+        return "supported"
+    new = _new_words(claim, question)
+    held = _share_held(new, texts)
+    if of_reference:
+        enough = held == 1 if len(new) <= SHORT else held >= _MIN_SHARE
+    else:  # a word or two may be its own, but then it must hold what a short reference says
+        short = [words for text in texts if len(words := _key_words(text, question)) <= SHORT]
+        whole = not short or any(_share_held(words, [claim]) == 1 for words in short)
+        enough = (bool(new) and held == 1) or (whole and held >= _MIN_SHARE)
+    return support if enough else "unsupported"
+
+
+def leading_agreement(text: str, others: Sequence[str], question: str = "") -> Support | None:
+    """Compare the yes or no of `text` with those of `others`; None: no statement.
+
+    Who restates a yes-or-no question says yes, and who denies it no. 'contradicted' where the others
+    with a yes or no all say the opposite; 'supported' where one says the same, and either says
+    nothing more.
+    """
+    stance = _stance(text, question)
+    stances = {other: _stance(other, question) for other in others}
+    if stance is None or all(value is None for value in stances.values()):
+        return None
+    agreeing = [other for other, value in stances.items() if value == stance]
+    if not agreeing:
+        return "contradicted"
+    return (
+        "supported" if any(not _new_words(each, question) for each in (text, *agreeing)) else None
+    )
+
+
+def _stance(text: str, question: str) -> bool | None:
+    stance = leading_polarity(text)
+    asked = fold(question)
+    if stance is not None or " or " in asked or not _YES_OR_NO.match(asked):
+        return stance
+    words = _words(text)
+    restates = bool(words) and not _new_words(text, question)
+    return is_negated(text) == is_negated(question) if restates else None
+
+
+def _has_other_number(claim: str, text: str, question: str) -> bool:
+    """Whether the sentence of `text` about the same has another number beside the same word."""
+    words = [word for word in _words(claim) if not word[0].isdigit()]
+    own = number_neighbors(claim)
+    for start, end in sentence_spans(text):
+        sentence = text[start:end]
+        if _share_held(words, [question, sentence]) >= SAME_STATEMENT:
+            others = number_neighbors(sentence)
+            if any(own[beside] != others[beside] for beside in own.keys() & others):
+                return True
+    return False
+
+
+def _other_choice(claim: str, text: str, question: str) -> bool:
+    """Whether the question leaves a choice, and the two choose otherwise."""
+    for choice in _CHOICE.findall(fold(question)):
+        options = [_word_forms([word]) for word in choice]
+        first, second = (_word_forms(_words(each)) for each in (claim, text))
+        chosen = [{i for i, o in enumerate(options) if o & forms} for forms in (first, second)]
+        if all(chosen) and chosen[0].isdisjoint(chosen[1]):
+            return True
+    return False
+
+
+def _shortly_the_same(claim: str, text: str, question: str, of_reference: bool) -> bool:
+    """Whether a short text says just what `claim` does, which may add words but no denial."""
+    words = _new_words(text, question)
+    if not 0 < len(words) <= SHORT or is_negated(claim) != is_negated(text):
+        return False
+    if _share_held(words, [claim]) < 1:
+        return False
+    if not of_reference:
+        return True
+    facts = [w for w in _new_words(claim, question) if w[0].isdigit() or w in _names(claim)]
+    numbers = [word for word in facts if word[0].isdigit()]
+    held = _share_held(numbers, [text]) == 1 and _share_held(facts, [text]) >= _MIN_SHARE
+    return bool(facts) and held
+
+
+def _key_words(text: str, question: str) -> list[str]:
+    """The words of `text` that the question does not have; all, where it has them all."""
+    return _new_words(text, question) or _words(strip_polarity(text))
+
+
+def _new_words(text: str, question: str) -> list[str]:
+    options = {word for choice in _CHOICE.findall(fold(question)) for word in choice}
+    asked = _word_forms(word for word in _words(question) if word not in options)
+    words = _words(strip_polarity(text))
+    return [word for word in words if asked.isdisjoint(_word_forms([word]))]
+
+
+def _share_held(words: Sequence[str], texts: Iterable[str]) -> float:
+    """Share of `words` that one of the texts has; 1 without words."""
+    forms = _word_forms(word for text in texts for word in _words(text))
+    held = sum(not forms.isdisjoint(_word_forms([word])) for word in words)
+    return held / len(words) if words else 1.0
+
+
+def _names(text: str) -> set[str]:
+    return {fold(word) for word in re.findall(r"\b[A-Z][\w'-]+", text)}
+
+
+def _words(text: str) -> list[str]:
+    """Content words; an identifier and a "non-zero" are one word each."""
+    words = _WORD.findall(number_words_to_digits(fold(text.replace("\\_", "_"))))
+    return [word for word in words if word not in STOPWORDS]
+
+
+def _word_forms(words: Iterable[str]) -> set[str]:
+    """The words as they are, and without their endings where enough is left to tell them by."""
+    forms = set()
+    for word in words:
+        forms.add(word.removesuffix("'s").replace(",", ""))
+        if len(short := strip_ending(word)) >= _MIN_STEM_LETTERS:
+            forms.add(short)
+    return forms
