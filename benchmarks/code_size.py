@@ -22,7 +22,7 @@ BUDGETS = {
     "": 1559,  # 1200 and documents.py, timeouts.py, which came from other packages
     "annotation": 1196,  # 1150; a token against other users, the time of a case
     "calibration": 1891,  # 1650; the judge's error by exposure took 70
-    "canary": 2805,  # 2300
+    "canary": 2716,  # 2300
     "capture": 1853,  # 1300
     "cli": 3549,  # 3200; annotate --case and its token took 13
     "compare": 964,  # 750
@@ -30,7 +30,7 @@ BUDGETS = {
     "engines": 980,  # 700
     "examples": 70,  # the app that the README and the tutorial run
     "gate": 1571,  # 1200
-    "goldset": 6799,  # 7300 with the readers of traces, which are io/trace_formats now
+    "goldset": 6823,  # 7300 with the readers of traces, which are io/trace_formats now
     "io": 4048,  # 2600; a key twice is an error
     "io/trace_formats": 680,  # came from goldset
     "judge": 1580,
@@ -41,7 +41,7 @@ BUDGETS = {
     "linking": 2719,  # 2000; attribution took 200, exposure levels, clusters and difficulty 100
     "linking/replay": 825,  # 800
     "linking/whatif": 1195,  # 1050
-    "live": 3500,  # 3000
+    "live": 3466,  # 3000
     "metrics": 900,
     "pipeline": 1110,  # 700
     "render": 1000,

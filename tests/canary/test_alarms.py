@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from misslink.canary.alarms import CanaryMeasure, RunReading, detect_alarms
+from misslink.canary.alarms import CanaryMeasure, RunReading, detect_alarms, group_alarms
 from misslink.errors import InputError
 
 HEALTH = (CanaryMeasure("health", least=0.5),)
@@ -89,7 +89,7 @@ def test_a_small_change_that_stays_is_seen_and_dated():
 def test_a_change_for_the_better_is_a_note_and_no_alarm():
     said = detect_alarms(history(*usual(), *[1.0] * 12), HEALTH)
     assert said.status == "ok"
-    assert any("better than it was learnt" in note for note in said.notes)
+    assert any("better than usual" in note for note in said.notes)
 
 
 def test_a_question_that_never_moved_is_noted_and_an_alarm_when_it_stays():
@@ -97,8 +97,8 @@ def test_a_question_that_never_moved_is_noted_and_an_alarm_when_it_stays():
     said = detect_alarms(history(*[0.9] * 20, 0.8, n=10), HEALTH)
     assert said.status == "ok"
     (note,) = said.notes
-    assert note.startswith("health moved by 1 question and never did while it was learnt: 0.800")
-    assert note.endswith("0.900 is usual; an alarm if it stays")
+    assert note.startswith("health moved by 1 question and never did in the runs learned from: 80%")
+    assert note.endswith("90% is usual; it becomes an alarm if it stays")
     assert detect_alarms(history(*[0.9] * 20, *[0.8] * 8, n=10), HEALTH).status == "alarm"
     assert detect_alarms(history(*[0.9] * 20, 0.8, *[0.9] * 8, n=10), HEALTH).episodes == ()
 
@@ -152,7 +152,7 @@ def test_a_run_that_measured_nothing_is_neither_good_nor_bad():
 def test_an_app_that_is_broken_from_the_beginning_is_not_the_norm():
     said = detect_alarms(history(*[0.1] * 40), HEALTH)
     assert said.status == "learning"
-    assert "40 runs are below 0.500 and not learnt from" in said.reason
+    assert "40 runs are below 50% and not learned from" in said.reason
     mended = detect_alarms(history(*[0.1] * 5, *usual(), *usual(5), 0.2), HEALTH)
     assert mended.charts["health"].centre > 0.85
     assert mended.status == "alarm"
@@ -186,7 +186,7 @@ def test_seconds_are_compared_by_their_ratio_and_shown_in_seconds():
     ("options", "told"),
     [
         ({"learn": 9}, "--learn is 9; it must be at least 10"),
-        ({"calm": 0}, "cannot recover after 0 runs"),
+        ({"calm": 0}, "calm is 0; it must be at least 1"),
     ],
 )
 def test_an_option_out_of_its_range_is_refused(options, told):
@@ -196,7 +196,7 @@ def test_an_option_out_of_its_range_is_refused(options, told):
 
 def test_runs_out_of_order_are_refused():
     runs = history(0.9, 0.9)
-    with pytest.raises(InputError, match="run 1 stands behind run 2"):
+    with pytest.raises(InputError, match="run 1 follows run 2"):
         detect_alarms(runs[::-1])
 
 
@@ -211,8 +211,8 @@ def test_runs_too_far_off_to_learn_from_are_noted():
 def test_a_start_that_was_not_steady_is_noted():
     settling = [0.3 + 0.02 * place for place in range(20)]
     notes = detect_alarms(history(*settling, *NORMAL, *NORMAL), ANY_HEALTH).notes
-    assert "those before were not steady" in notes[0]
-    assert "health was learnt from runs" in notes[0]
+    assert "the runs before were not steady" in notes[0]
+    assert "health was learned from runs" in notes[0]
 
 
 def test_two_changes_with_a_recovery_between_them_are_two_alarms():
@@ -243,7 +243,7 @@ def test_a_measure_of_which_little_is_good_rises():
     errors = (CanaryMeasure("errors", better="low"),)
     runs = [RunReading(i, 0.0, {"errors": 0.0}, 30) for i in range(20)]
     (alarm,) = detect_alarms([*runs, RunReading(20, 0.0, {"errors": 1.0}, 30)], errors).alarms
-    assert alarm.sentence.startswith("errors rose in run 20: 1.000 now, 0.000 is usual")
+    assert alarm.sentence.startswith("errors rose in run 20: 100% now, 0% is usual")
 
 
 def test_sentences_name_measures_in_words_and_show_the_difference():
@@ -306,8 +306,8 @@ def test_what_is_no_number_was_not_measured(value):
 @pytest.mark.parametrize(
     ("measure", "one", "other", "told"),
     [
-        (CanaryMeasure("health"), 0.75, 1.0, ("0.750", "1.000")),
-        (CanaryMeasure("health"), 0.99996, 1.0, ("0.99996", "1.00000")),
+        (CanaryMeasure("health"), 0.75, 1.0, ("75%", "100%")),
+        (CanaryMeasure("health"), 0.99996, 1.0, ("99.996%", "100.000%")),
         (CanaryMeasure("score", unit="score"), 0.5996, 0.6, ("0.5996", "0.6")),
         (CanaryMeasure("s", unit="s"), 2.5, 2.5, ("2.5 s", "2.5 s")),
         (CanaryMeasure("score", unit="score"), 0.1 + 0.2, 0.3, ("0.3", "0.3")),
@@ -383,6 +383,20 @@ def test_one_event_is_one_alarm():
     """Where a chart of health opens in the same run, the paired test adds none."""
     found = detect_alarms(pairs(*[()] * 25, range(30)))
     assert [(alarm.measure, alarm.run) for alarm in found.episodes] == [("health", 26)]
+
+
+def test_alarms_of_measures_that_fell_together_are_one_event_and_later_ones_another():
+    runs = [
+        RunReading(run, 0.0, {"health": value, "coverage": value}, 30)
+        for run, value in enumerate([*NORMAL, *NORMAL, 0.2, *NORMAL, *NORMAL, 0.2], 1)
+    ]
+    measures = (CanaryMeasure("health"), CanaryMeasure("coverage"))
+    events = group_alarms(detect_alarms(runs, measures).episodes)
+    assert [[(alarm.measure, alarm.run) for alarm in event] for event in events] == [
+        [("health", 21), ("coverage", 21)],
+        [("health", 42), ("coverage", 42)],
+    ]
+    assert group_alarms([]) == []
 
 
 def test_false_alarms_of_the_paired_test_are_rare(monkeypatch):

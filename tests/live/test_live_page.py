@@ -29,7 +29,9 @@ def document(tmp_path_factory):
 def test_the_page_says_what_to_do_and_holds_the_tables_numbers(document):
     page = build_live_page(document)
     html = render_live_page(page)
-    assert document["verdict"]["sentence"].replace("<", "&lt;") in html
+    assert document["verdict"]["headline"] == "Ship B."
+    assert document["verdict"]["headline"] in html
+    assert document["verdict"]["detail"].replace("<", "&lt;") in html
     for row in page.comparisons[0].metrics.rows:
         for text in row:
             assert text.replace("<", "&lt;") in html
@@ -87,8 +89,9 @@ def test_only_what_is_beyond_chance_is_called_a_disagreement(document):
 def test_the_chart_ends_at_the_last_interval_and_needs_two(document):
     steps = document["comparisons"][0]["over_time"]
     chart = live_chart(steps, "share")
-    assert chart.xs[-1][1] == f"{steps[-1]['units']:,} units"
-    inside = [float(y) for y in re.findall(r" ([\d.]+)", chart.band)]
-    assert chart.frame[1] <= min(inside) <= max(inside) <= chart.frame[3]
+    assert chart["xs"][-1][1] == f"{steps[-1]['units']:,} users"
+    inside = [float(y) for y in re.findall(r" ([\d.]+)", chart["band"])]
+    top, bottom = chart["frame"][3], chart["frame"][5]
+    assert top <= min(inside) <= max(inside) <= bottom
     assert live_chart(steps[-1:], "share") is None
     assert live_chart([], "share") is None

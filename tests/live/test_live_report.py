@@ -89,7 +89,10 @@ def test_without_a_difference_it_goes_on_and_says_for_how_long(path):
     found = report(path, detect=0.1)
     needed = found["comparisons"][0]["metrics"]["satisfaction"]["needed"]
     assert found["verdict"]["decision"] == "go_on"
-    assert f"{needed['more_units']:,} more units" in found["verdict"]["sentence"]
+    about = float(f"{needed['more_units']:.1e}")
+    assert found["verdict"]["headline"] == (
+        f"No winner yet. Keep going for about {about:,.0f} more users."
+    )
     assert needed["effect"] == 0.1
     # 14 days brought those of now.
     assert needed["more_days"] == pytest.approx(

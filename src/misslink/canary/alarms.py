@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from misslink.errors import InputError
+from misslink.render.format import format_points_interval, pluralize
 from misslink.stats.control_charts import (
     ChartName,
     ChartPoint,
@@ -24,7 +25,7 @@ from misslink.stats.paired_tests import more_failures_p, paired_difference
 from misslink.types import Estimate
 
 _RESOLUTION = 0.01  # of what was measured, where a measure has no resolution of its own
-_DIGITS, _MOST_DIGITS = 3, 10
+_MAX_MORE_DIGITS = 7  # that are tried to tell two values apart
 _MIN_SECONDS = 1e-4  # what is faster is taken for this, since 0 has no logarithm
 
 
@@ -114,11 +115,13 @@ class CanaryMeasure:
         """Return the value of a place on the chart."""
         return math.exp(plotted) if self.is_ratio else plotted
 
-    def written(self, value: float, digits: int = _DIGITS) -> str:
-        """Return a value for people: decimals of a share, else as many digits that count."""
+    def written(self, value: float, more_digits: int = 0) -> str:
+        """Return a value for people: whole percent of a share, else three digits."""
         if self.unit == "share":
-            return f"{value:.{digits}f}"
-        return f"{value:.{digits}g} s" if self.unit == "s" else f"{value:.{digits}g}"
+            text = f"{100 * value:.{more_digits}f}%"
+        else:
+            text = f"{value:.{3 + more_digits}g}" + (" s" if self.unit == "s" else "")
+        return text.replace("-", "\N{MINUS SIGN}")
 
     def format_distinct(self, value: float, other: float) -> tuple[str, str]:
         """Return two values for people, with digits enough to tell them apart.
@@ -128,11 +131,21 @@ class CanaryMeasure:
         >>> CanaryMeasure("top score", unit="score").format_distinct(0.60012, 0.5996)
         ('0.6001', '0.5996')
         """
-        for digits in range(_DIGITS, _MOST_DIGITS):
+        for digits in range(_MAX_MORE_DIGITS):
             texts = self.written(value, digits), self.written(other, digits)
             if texts[0] != texts[1]:
                 return texts
         return self.written(value), self.written(other)
+
+    def format_shift(self, shift: Estimate) -> str:
+        """Return a difference with its sign and interval."""
+        if shift.value is None or shift.low is None or shift.high is None:
+            return "a change of unknown size"
+        if self.unit == "share":
+            return format_points_interval(shift)
+        plus = "+" if shift.value > 0 else ""
+        ends = f"[{self.written(shift.low)}, {self.written(shift.high)}]"
+        return f"{plus}{self.written(shift.value)} {ends}"
 
     def learnable(self, plotted: float | None) -> float | None:
         """Return the value, or None if it is worse than `least`: charts do not learn from it."""
@@ -189,8 +202,8 @@ class CanaryAlarm:
         A chart still signals; none does, but not for long enough; back to what was learnt.
     suspects : tuple of str
         What changed in the runs from `since` to `run`.
-    sentence : str
-        All this for people.
+    change : str
+        What got worse, by how much, for people.
     ended : int or None
         The run in which it recovered; None while it has not.
     """
@@ -205,8 +218,15 @@ class CanaryAlarm:
     is_new: bool
     state: Literal["open", "held", "recovered"]
     suspects: tuple[str, ...]
-    sentence: str
+    change: str = ""
     ended: int | None = None
+
+    @property
+    def sentence(self) -> str:
+        """The change with its suspects."""
+        if self.suspects:
+            return f"{self.change}. Changed by then: {'; '.join(self.suspects)}."
+        return f"{self.change}. No change of the corpus or the embedding is known from these runs."
 
 
 DEFAULT_MEASURES = (
@@ -306,14 +326,31 @@ def find_paired_alarms(
                 is_new=reading is series[-1],
                 state="open",
                 suspects=reading.suspects,
-                sentence="",
             )
             alarms.append(alarm)
         else:
             earlier.append(reading)
-    return [
-        dataclasses.replace(alarm, sentence=_alarm_sentence(alarm, measure)) for alarm in alarms
-    ]
+    return [dataclasses.replace(alarm, change=_describe_change(alarm, measure)) for alarm in alarms]
+
+
+_SAME_EVENT_RUNS = 2  # an estimate of when a change began is off by a run or two
+
+
+def group_alarms(alarms: Sequence[CanaryAlarm]) -> list[list[CanaryAlarm]]:
+    """Group alarms of different measures that began together: one change, one event.
+
+    In the order in which the events opened.
+    """
+    events: list[list[CanaryAlarm]] = []
+    for alarm in sorted(alarms, key=lambda alarm: alarm.run):
+        event = events[-1] if events else []
+        latest = max((other.run for other in event), default=0)
+        is_same = event and alarm.since <= latest + _SAME_EVENT_RUNS
+        if is_same and alarm.measure not in {other.measure for other in event}:
+            event.append(alarm)
+        else:
+            events.append([alarm])
+    return events
 
 
 def chart_notes(
@@ -328,7 +365,7 @@ def chart_notes(
     if any(point.value is not None for point in drawn.points[: baseline.begin]):
         begin, end = series[baseline.begin].run, series[baseline.end - 1].run
         notes.append(
-            f"{measure.called} was learnt from runs {begin} to {end}; those before were not steady"
+            f"{measure.called} was learned from runs {begin} to {end}; the runs before were not steady"
         )
     if baseline.left_out:
         runs = ", ".join(str(series[place].run) for place in baseline.left_out)
@@ -416,10 +453,9 @@ def _build_alarm(
         is_new=stretch.first == len(series) - 1,
         state=state,
         suspects=_list_suspects(series, since, stretch.first, free),
-        sentence="",
         ended=series[stretch.seen].run if stretch.is_over else None,
     )
-    return dataclasses.replace(alarm, sentence=_alarm_sentence(alarm, measure))
+    return dataclasses.replace(alarm, change=_describe_change(alarm, measure))
 
 
 def _find_change_point(drawn: ControlChart, measure: CanaryMeasure, opening: int, free: int) -> int:
@@ -469,30 +505,18 @@ def _list_suspects(
     return tuple(dict.fromkeys(suspects))
 
 
-def _alarm_sentence(alarm: CanaryAlarm, measure: CanaryMeasure) -> str:
+def _describe_change(alarm: CanaryAlarm, measure: CanaryMeasure) -> str:
     moved = "fell" if measure.better == "high" else "rose"
-    shift = alarm.shift
-    size = "change not known"
-    if shift.value is not None and shift.low is not None and shift.high is not None:
-        sign = "" if shift.value < 0 else "+"
-        size = (
-            f"on average {sign}{measure.written(shift.value)} "
-            f"[{measure.written(shift.low)}, {measure.written(shift.high)}]"
-        )
     when = f"from run {alarm.since}" if alarm.since != alarm.run else f"in run {alarm.run}"
     now, usual = measure.format_distinct(alarm.value, alarm.expected)
-    basis = f"n = {shift.n}; {alarm.chart} chart"
+    basis = f"n = {alarm.shift.n}; {alarm.chart} chart"
     if alarm.chart == "paired":
-        basis = f"exact paired test of {shift.n} canaries with their earlier runs"
-    text = (
-        f"{measure.called} {moved} {when}: {now} now, {usual} is usual; {size} "
-        f"({basis}, run {alarm.run})"
-    )
-    if alarm.state == "recovered":
-        text += f"; recovered in run {alarm.ended}"
-    if alarm.suspects:
-        return f"{text}. Changed meanwhile: {'; '.join(alarm.suspects)}."
-    return f"{text}. No change of the corpus or the embedding is known from these runs."
+        basis = f"exact paired test of {alarm.shift.n} canaries with their earlier runs"
+    size = f"on average {measure.format_shift(alarm.shift)} ({basis}, run {alarm.run})"
+    text = f"{measure.called} {moved} {when}"
+    if alarm.ended is not None:
+        return f"{text}: {usual} is usual, {size}; recovered in run {alarm.ended}"
+    return f"{text}: {now} now, {usual} is usual; {size}"
 
 
 def _last_reading_note(
@@ -512,17 +536,16 @@ def _last_reading_note(
     )
     now, usual = f"{seen} in run {reading.run}", f"{learnt} is usual"
     if better:
-        note = f"{measure.called} is better than it was learnt: {now}, {usual}"
-        return [f"{note}; accept the change, and a return to the old level will be an alarm"]
+        note = f"{measure.called} is better than usual: {now}, {usual}"
+        return [f"{note}; with --accept-change, a return to the old level is an alarm"]
     sign = -1 if measure.better == "high" else 1
     moved = sign * (last.value - drawn.centre) / step
     if baseline.is_floor and not worse and moved >= _HALF:
-        change = (
-            f"{measure.called} moved by {round(moved)} question{'s' if round(moved) > 1 else ''}"
-        )
-        if measure.unit != "share":
-            change = f"{measure.called} moved"
-        return [f"{change} and never did while it was learnt: {now}, {usual}; an alarm if it stays"]
+        by = f" by {pluralize(round(moved), 'question')}" if measure.unit == "share" else ""
+        change = f"{measure.called} moved{by}"
+        return [
+            f"{change} and never did in the runs learned from: {now}, {usual}; it becomes an alarm if it stays"
+        ]
     return []
 
 
@@ -641,19 +664,18 @@ def _learning_advice(values: Sequence[float | None], measure: CanaryMeasure) -> 
     if not bad or measure.least is None:
         return ""
     side = "below" if measure.better == "high" else "above"
-    runs = f"{bad} run{'s are' if bad > 1 else ' is'}"
+    runs = pluralize(bad, "run is", "runs are")
     limit = measure.written(measure.least)
-    return f" ({runs} {side} {limit} and not learnt from: put the app or its canaries right)"
+    return f" ({runs} {side} {limit} and not learned from; fix the app or its canaries)"
 
 
 def _validate_readings(readings: Sequence[RunReading], learn: int, calm: int) -> None:
     if learn < _MIN_LEARNING_RUNS:
         raise InputError(f"--learn is {learn}; it must be at least {_MIN_LEARNING_RUNS} runs")
     if calm < 1:
-        raise InputError(f"an alarm cannot recover after {calm} runs; take 1 or more")
+        raise InputError(f"calm is {calm}; it must be at least 1 run")
     for before, after in itertools.pairwise(readings):
         if after.run <= before.run:
             raise InputError(
-                f"run {after.run} stands behind run {before.run} in the history; "
-                "give the runs in their order, each once"
+                f"run {after.run} follows run {before.run}; give the runs in order, each once"
             )

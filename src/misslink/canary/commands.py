@@ -177,7 +177,7 @@ def show_history(
             "runs": list(runs),
         }
         if html is not None:
-            write_trend_page(history, name, last, html)
+            write_trend_page(history, name, html)
     to_stdout = markdown is not None and str(markdown) == STDOUT
     if markdown is not None:
         text = history_markdown(document)
@@ -188,13 +188,13 @@ def show_history(
         print_history(document)
 
 
-def write_trend_page(history: CanaryHistory, name: str, last: int | None, path: Path) -> None:
+def write_trend_page(history: CanaryHistory, name: str, path: Path) -> None:
     """Write the trend page of a series."""
     from misslink.canary.alarms import detect_alarms
     from misslink.canary.trend_page import build_trend_page, render_trend_page
     from misslink.io.atomic import atomic_write
 
-    runs, readings = history.runs(name, last), history.comparable(name)
+    runs, readings = history.runs(name), history.comparable(name)
     status = detect_alarms(readings, learn=runs[-1]["learn"])
     atomic_write(render_trend_page(build_trend_page(name, runs, readings, status)), path)
 
@@ -394,7 +394,7 @@ def _record_and_notify(
                 text = run_markdown(document)
                 print(text, end="") if to_stdout else atomic_write(text, options.markdown)
             if options.html is not None:
-                write_trend_page(history, options.name, None, options.html)
+                write_trend_page(history, options.name, options.html)
     except SqliteLockedError:
         pending = save_pending_run(finished, options.history)
         raise InputError(

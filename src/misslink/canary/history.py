@@ -207,7 +207,7 @@ def run_document(
 
 def _learning_note(failing: Sequence[Mapping[str, Any]], watched: AlarmStatus) -> list[str]:
     """Canaries that fail while the charts learn: they would become normal."""
-    if not failing or watched.status == "ok":
+    if not failing or "health" in watched.charts:
         return []
     names = ", ".join(str(canary["id"]) for canary in failing[:_MAX_LISTED])
     more = f" and {len(failing) - _MAX_LISTED} more" if len(failing) > _MAX_LISTED else ""
@@ -242,7 +242,8 @@ def news_document(
 
 def alarm_to_json(alarm: CanaryAlarm) -> dict[str, Any]:
     """An alarm as JSON values."""
-    return {**asdict(alarm), "shift": alarm.shift.model_dump(), "suspects": list(alarm.suspects)}
+    fields = {"shift": alarm.shift.model_dump(), "suspects": list(alarm.suspects)}
+    return {**asdict(alarm), **fields, "sentence": alarm.sentence}
 
 
 def format_utc(seconds: float) -> str:

@@ -136,7 +136,7 @@ def live_report(
             primary=lead,
             is_broken=ratio.is_broken,
             ratio_words=words,
-            beside=describe_other_evidence(lists, shadows, alpha),
+            other_evidence=describe_other_evidence(lists, shadows, alpha),
         ),
         "sample_ratio": _sample_ratio_document(ratio, words, sorted_units),
         "variants": [_variant(name, live, sorted_units, runs, 1 - alpha) for name in names],

@@ -68,7 +68,7 @@ def _disagreement(disagreement: Mapping[str, Any], control: str) -> str:
 
 def _variants(document: Mapping[str, Any]) -> TextTable:
     return TextTable(
-        ("variant", "planned", "units", "requests", "fell back", "failed", "with feedback"),
+        ("variant", "planned", "users", "requests", "fell back", "failed", "with feedback"),
         tuple(
             (
                 variant["name"],
@@ -82,7 +82,7 @@ def _variants(document: Mapping[str, Any]) -> TextTable:
             )
             for variant in document["variants"]
         ),
-        numbers=("planned", "units", "requests", "fell back", "failed"),
+        numbers=("planned", "users", "requests", "fell back", "failed"),
         title="Variants",
     )
 
@@ -119,7 +119,7 @@ def _cuped_sentences(comparison: Mapping[str, Any]) -> Iterator[str]:
         if saved is not None:
             gone = f" takes {format_percent(saved) if saved > 0 else 'none'} of the variance"
         without = f", {cuped['units_missing']:,} without" if cuped["units_missing"] else ""
-        yield f"CUPED on {name}{gone} ({cuped['units_known']:,} units with a past{without})."
+        yield f"CUPED on {name}{gone} ({cuped['units_known']:,} users with earlier requests{without})."
 
 
 def _guardrails(comparison: Mapping[str, Any]) -> TextTable | None:
@@ -223,28 +223,11 @@ _WIDTH, _HEIGHT = 640, 250
 _LEFT, _TOP, _RIGHT, _BOTTOM = 66, 14, 624, 212
 
 
-@dataclass(frozen=True)
-class LiveChart:
-    """Chart paths and label positions, in view box units."""
+def live_chart(rows: Sequence[Mapping[str, Any]], unit: str) -> dict[str, Any] | None:
+    """Return paths and label positions of `difference_over_time`, in view box units.
 
-    width: int
-    height: int
-    frame: tuple[float, float, float, float]
-    band: str
-    line: str
-    zero: float
-    ys: tuple[tuple[float, str], ...]
-    xs: tuple[tuple[float, str, str], ...]
-
-
-def live_chart(rows: Sequence[Mapping[str, Any]], unit: str) -> LiveChart | None:
-    """Draw what `misslink.live.comparison.difference_over_time` gives.
-
-    Returns
-    -------
-    LiveChart or None
-        None: there are fewer than two intervals. The axis is fitted to the later half, since the
-        first intervals are wide beyond any use; they are cut at its ends.
+    None with fewer than two intervals. The axis is fitted to the later half, since the first
+    intervals are too wide to be useful; they are cut at its ends.
     """
     drawn = [row for row in rows if row["difference"]["low"] is not None]
     if len(drawn) < 2:
@@ -256,28 +239,24 @@ def live_chart(rows: Sequence[Mapping[str, Any]], unit: str) -> LiveChart | None
     least, most = least - margin, most + margin
     first, last = drawn[0]["units"], drawn[-1]["units"]
 
-    def x(units: int) -> float:
-        along: float = (units - first) / max(last - first, 1)
-        return round(_LEFT + (_RIGHT - _LEFT) * along, 1)
-
     def y(value: float) -> float:
         inside = (min(max(value, least), most) - least) / (most - least)
         return float(round(_BOTTOM - (_BOTTOM - _TOP) * inside, 1))
 
     def path(key: str, points: Sequence[Mapping[str, Any]]) -> str:
-        return "L".join(f"{x(row['units'])} {y(row['difference'][key])}" for row in points)
+        along = ((row["units"] - first) / max(last - first, 1) for row in points)
+        xs = (round(_LEFT + (_RIGHT - _LEFT) * share, 1) for share in along)
+        ys = (y(row["difference"][key]) for row in points)
+        return "L".join(f"{x} {y}" for x, y in zip(xs, ys, strict=True))
 
-    ticks = sorted({least, 0.0, most}, reverse=True)
-    return LiveChart(
-        width=_WIDTH,
-        height=_HEIGHT,
-        frame=(_LEFT, _TOP, _RIGHT, _BOTTOM),
-        band=f"M{path('high', drawn)}L{path('low', drawn[::-1])}Z",
-        line=f"M{path('value', drawn)}",
-        zero=y(0.0),
-        ys=tuple((y(tick), format_amount(tick, unit)) for tick in ticks),
-        xs=((_LEFT, f"{first:,} units", "start"), (_RIGHT, f"{last:,} units", "end")),
-    )
+    return {
+        "frame": (_WIDTH, _HEIGHT, _LEFT, _TOP, _RIGHT, _BOTTOM),
+        "band": f"M{path('high', drawn)}L{path('low', drawn[::-1])}Z",
+        "line": f"M{path('value', drawn)}",
+        "zero": y(0.0),
+        "ys": [(y(tick), format_amount(tick, unit)) for tick in (most, 0.0, least)],
+        "xs": [(_LEFT, f"{first:,} users", "start"), (_RIGHT, f"{last:,} users", "end")],
+    }
 
 
 @dataclass(frozen=True)
@@ -291,7 +270,7 @@ class VariantSection:
     cuped: tuple[str, ...]
     guards: TextTable | None
     primary: str
-    chart: LiveChart | None
+    chart: dict[str, Any] | None
     table: TextTable | None
 
 
@@ -302,7 +281,8 @@ class LivePage:
     title: str
     facts: tuple[tuple[str, str], ...]
     disagreements: tuple[str, ...]
-    finding: str
+    headline: str
+    detail: str
     is_warning: bool
     variants: TextTable
     ratio: str
@@ -316,8 +296,10 @@ class LivePage:
 
     def parts(self) -> Iterator[tuple[PartKind, str | TextTable]]:
         """Yield the page in its order, for outputs that are only text and tables."""
-        for sentence in (*self.disagreements, self.finding):
+        for sentence in (*self.disagreements, self.headline):
             yield "finding", sentence
+        if self.detail:
+            yield "text", self.detail
         yield "table", self.variants
         yield "text", f"Sample ratio: {self.ratio}."
         for section in self.comparisons:
@@ -354,7 +336,8 @@ def build_live_page(document: Mapping[str, Any]) -> LivePage:
         title=document["experiment"],
         facts=tuple((name, value) for name, value in facts if value),
         disagreements=tuple(disagreement_sentences(document)),
-        finding=verdict["sentence"],
+        headline=verdict["headline"],
+        detail=verdict["detail"],
         is_warning=verdict["decision"] == "stop",
         variants=_variants(document),
         ratio=ratio["sentence"],
@@ -395,7 +378,7 @@ def _variant_section(comparison: Mapping[str, Any], document: Mapping[str, Any])
     unit = comparison["metrics"][primary]["unit"] if primary in comparison["metrics"] else "number"
     steps = [row for row in comparison["over_time"] if row["difference"]["low"] is not None]
     over_time = TextTable(
-        ("units", "difference, any time"),
+        ("users", "difference, any time"),
         [
             (f"{row['units']:,}", describe_difference(row["difference"], unit))
             for row in reversed(steps)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from misslink.render.format import format_p_value
+from misslink.render.format import format_p_value, pluralize
 from misslink.stats.experiments import AllocationStratum, SampleRatioTest
 
 _DAY = 1.0
+_UNIT_SIGNS = {"share": " points", "seconds": " s"}
 _WHOLE = 10  # points of a share from which decimals do not count
 _ANOMALY_NOTES = {
     "units_in_several_variants": "units were seen in several variants; each counts where it "
@@ -61,8 +62,7 @@ def describe_difference(found: Mapping[str, Any], unit: str) -> str:
     bare = format_amount(found["value"], unit)
     is_none = not bare.strip("0.\u2212")
     plus = "+" if found["value"] > 0 and not is_none else ""
-    sign = {"share": " points", "seconds": " s"}.get(unit, "")
-    text = f"{plus}{bare}{sign}"
+    text = f"{plus}{bare}{_UNIT_SIGNS.get(unit, '')}"
     if found["low"] is None or found["high"] is None:
         return f"{text} (no interval: {found['reason']})"
     return f"{text} [{format_amount(found['low'], unit)}, {format_amount(found['high'], unit)}]"
@@ -75,7 +75,7 @@ def verdict(
     primary: str | None,
     is_broken: bool,
     ratio_words: str,
-    beside: str | None,
+    other_evidence: str | None,
 ) -> dict[str, Any]:
     """Decide, by the primary metric, the guardrails and the sample ratio.
 
@@ -90,123 +90,95 @@ def verdict(
         Whether units did not come in the planned shares.
     ratio_words : str
         How they came.
-    beside : str or None
-        What shadows or interleaved lists say, where nothing was split.
+    other_evidence : str or None
+        What shadows or interleaved lists show, where nothing was split.
 
     Returns
     -------
     dict
-        ``decision`` (``stop``, ``ship``, ``keep``, ``go_on`` or ``none``), ``variant`` and
-        ``sentence``.
+        ``decision`` (``stop``, ``ship``, ``keep``, ``go_on`` or ``none``), ``variant``,
+        ``headline``, ``detail``, and both as ``sentence``.
     """
     if is_broken:
-        return _verdict(
-            "stop",
-            None,
-            f"Stop, the sample ratio is broken: {ratio_words}. Find out why "
-            "before reading any other figure.",
-        )
+        detail = f"The sample ratio is broken: {ratio_words}. Find the reason before you read on."
+        return _verdict("stop", None, "Stop.", detail)
     if not comparisons:
-        return _verdict(
-            "none", None, beside or "Nothing to compare: only one variant has been seen."
-        )
-    decided = [_decisive(one, control, primary) for one in comparisons]
-    for decision in ("ship", "keep", "go_on"):
-        chosen = [one for one in decided if one["decision"] == decision]
-        if decision == "keep" and len(chosen) < len(decided):
-            continue  # another variant may still be better
-        if chosen:
-            return chosen[0] if decision != "ship" else _best(chosen, comparisons, primary)
-    return next(one for one in decided if one["decision"] == "go_on")
+        nothing = "Nothing to compare: only one variant has been seen."
+        return _verdict("none", None, other_evidence or nothing)
+    decided = [_variant_verdict(one, control, primary) for one in comparisons]
+    shipped = [one for one in decided if one["decision"] == "ship"]
+    if shipped:  # the one with the greatest difference
+        gains = {
+            one["variant"]: abs(one["metrics"][primary]["always_valid"]["difference"]["value"])
+            for one in comparisons
+            if one["metrics"].get(primary, {}).get("winner") == "variant"
+        }
+        return max(shipped, key=lambda one: gains[one["variant"]])
+    # While one variant is open, it may still be better than control.
+    return next((one for one in decided if one["decision"] == "go_on"), decided[0])
 
 
-def _best(
-    shipped: Sequence[dict[str, Any]], comparisons: Sequence[Mapping[str, Any]], primary: str | None
-) -> dict[str, Any]:
-    """Of several that are better than control, that with the greatest difference."""
-    gains = {
-        one["variant"]: abs(one["metrics"][primary]["always_valid"]["difference"]["value"])
-        for one in comparisons
-        if one["metrics"].get(primary, {}).get("winner") == "variant"
-    }
-    return max(shipped, key=lambda one: gains[one["variant"]])
-
-
-def _decisive(one: Mapping[str, Any], control: str, primary: str | None) -> dict[str, Any]:
-    variant = one["variant"]
-    broken = [guard for guard in one["guardrails"] if guard["status"] == "broken"]
-    still = [guard["metric"] for guard in one["guardrails"] if guard["status"] == "open"]
+def _variant_verdict(one: Mapping[str, Any], control: str, primary: str | None) -> dict[str, Any]:
+    variant, keep, no_winner = one["variant"], f"Keep {control}.", "No winner yet."
+    broken = next((guard for guard in one["guardrails"] if guard["status"] == "broken"), None)
     if broken:
-        worst = broken[0]
-        words = describe_difference(worst["difference"], worst["unit"])
-        return _verdict(
-            "keep",
-            control,
-            f"Keep {control}: with {variant} {worst['metric']} is worse than allowed ({words}).",
-        )
+        words = describe_difference(broken["difference"], broken["unit"])
+        detail = f"With {variant}, {broken['metric']} is worse than allowed: {words}."
+        return _verdict("keep", control, keep, detail)
     if primary is None or primary not in one["metrics"]:
-        return _verdict(
-            "go_on",
-            variant,
-            f"Continue: there is no feedback yet to compare {variant} with {control}.",
-        )
-    found = one["metrics"][primary]
-    words = f"{primary} {describe_difference(found['always_valid']['difference'], found['unit'])}"
-    if found["winner"] is not None:
-        tested = f"always-valid {format_p_value(found['p_holm'])} after Holm"
-        if found["winner"] == "control":
-            return _verdict(
-                "keep", control, f"Keep {control}: {variant} is worse ({words}, {tested})."
-            )
+        detail = f"There is no feedback to compare {variant} with {control}."
+        return _verdict("go_on", variant, no_winner, detail)
+    result = one["metrics"][primary]
+    words = f"{primary} {describe_difference(result['always_valid']['difference'], result['unit'])}"
+    tested = f"{words}, {format_p_value(result['p_holm'])} at any time, after Holm"
+    if result["winner"] == "control":
+        return _verdict("keep", control, keep, f"{variant} is worse: {tested}.")
+    if result["winner"] == "variant":
+        still = [guard["metric"] for guard in one["guardrails"] if guard["status"] == "open"]
         if still:
-            return _verdict(
-                "go_on",
-                variant,
-                f"Continue: {variant} is better ({words}, {tested}), but "
-                f"guardrails are still open: {', '.join(still)}.",
-            )
-        return _verdict("ship", variant, f"Ship {variant}: it is better ({words}, {tested}).")
-    return _inconclusive(found, words, variant, control)
-
-
-def _inconclusive(
-    found: Mapping[str, Any], words: str, variant: str, control: str
-) -> dict[str, Any]:
-    needed = found["needed"]
+            headline = f"{variant} is better, but do not ship it yet."
+            detail = f"Guardrails are still open: {', '.join(still)}. {tested}."
+            return _verdict("go_on", variant, headline, detail)
+        return _verdict(
+            "ship", variant, f"Ship {variant}.", f"It is better than {control}: {tested}."
+        )
+    so_far = f"{variant} against {control} so far: {words}."
+    needed = result["needed"]
     if needed is None:
-        return _verdict(
-            "go_on",
-            variant,
-            f"Continue: {variant} and {control} cannot be told apart yet ({words}).",
-        )
-    effect = format_amount(needed["effect"], found["unit"])
-    effect += {"share": " points", "seconds": " s"}.get(found["unit"], "")
+        return _verdict("go_on", variant, no_winner, so_far)
+    effect = format_amount(needed["effect"], result["unit"]) + _UNIT_SIGNS.get(result["unit"], "")
     if not needed["more_units"]:
-        return _verdict(
-            "keep",
-            control,
-            f"Keep {control}: a difference of {effect} would have been "
-            f"seen by now in 4 of 5 repetitions, and {variant} shows none ({words}).",
-        )
-    rate = "" if needed["more_days"] is None else f", {_days(needed['more_days'])} at this rate"
-    return _verdict(
-        "go_on",
-        variant,
-        f"Continue: {variant} and {control} cannot be told apart yet "
-        f"({words}); seeing a difference of {effect} with 80% power takes "
-        f"{needed['more_units']:,} more units{rate}.",
-    )
+        detail = f"A difference of {effect} would have been seen by now in 4 of 5 experiments."
+        return _verdict("keep", control, keep, f"{detail} {so_far}")
+    headline = f"{no_winner} Keep going for about {_about(needed['more_units'])} more users."
+    days = "" if needed["more_days"] is None else f" ({_days(needed['more_days'])} at this rate)"
+    detail = f"Then a difference of {effect} is seen with 80% power{days}. {so_far}"
+    return _verdict("go_on", variant, headline, detail)
+
+
+def _about(count: int) -> str:
+    """Two significant digits of a forecast.
+
+    >>> _about(21_208), _about(7)
+    ('21,000', '7')
+    """
+    return f"{int(float(f'{count:.1e}')):,}"
 
 
 def _days(days: float) -> str:
     if days < _DAY:
         return "under a day"
-    whole = round(days)
-    return f"about {whole:,} {'day' if whole == 1 else 'days'}"
+    return f"about {pluralize(round(days), 'day')}"
 
 
-def _verdict(decision: str, variant: str | None, sentence: str) -> dict[str, Any]:
-    return {"decision": decision, "variant": variant, "sentence": sentence}
+def _verdict(decision: str, variant: str | None, headline: str, detail: str = "") -> dict[str, Any]:
+    return {
+        "decision": decision,
+        "variant": variant,
+        "headline": headline,
+        "detail": detail,
+        "sentence": f"{headline} {detail}".rstrip(),
+    }
 
 
 def describe_sample_ratio(ratio: SampleRatioTest, strata: Sequence[AllocationStratum]) -> str:
@@ -216,7 +188,7 @@ def describe_sample_ratio(ratio: SampleRatioTest, strata: Sequence[AllocationStr
         for name, count in one.observed.items():
             observed[name] = observed.get(name, 0) + count
     if not observed:
-        return "no unit has been assigned yet"
+        return "no user has been assigned yet"
     counts = ", ".join(
         f"{name} {observed.get(name, 0):,} (expected {expected:,.0f})"
         for name, expected in ratio.expected.items()
@@ -250,6 +222,6 @@ def _preferred(lists: Mapping[str, Any], alpha: float) -> str:
         return "Users have not preferred either interleaved retriever yet."
     tested = f"always-valid {format_p_value(found['p_sequential'])}"
     if found["p_sequential"] > alpha:
-        return f"Readers have preferred neither retriever beyond chance: {wins}, {tested}."
+        return f"Users have preferred neither retriever beyond chance: {wins}, {tested}."
     better = max(lists["variants"], key=lambda name: found["wins"][name])
-    return f"Readers preferred {better}: {wins}, {tested}."
+    return f"Users preferred {better}: {wins}, {tested}."

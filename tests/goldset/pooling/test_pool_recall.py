@@ -68,6 +68,32 @@ def test_a_question_with_an_open_passage_is_left_out_and_says_why():
     assert found["questions"] == 2
 
 
+def test_a_disputed_passage_does_not_drop_its_question_and_widens_the_interval():
+    pool = pool_of(random=1000)
+    grades = true_grades(pool)
+    item = next(i for i in pool.items if (i.case_id, i.passage_id) == ("q1", "d1"))
+    settled = of(estimate_recall(pool, grades), "good", "recall@3")["estimated"]
+    del grades[item.item]
+    found = estimate_recall(pool, grades, {item.item: [0, 1]})
+    disputed = of(found, "good", "recall@3")["estimated"]
+    assert found["left_out"] == {}
+    assert found["questions"] == 3
+    assert found["disputed"] == 1
+    assert settled.value == pytest.approx(9 / 30)
+    assert disputed.value == pytest.approx(8.5 / 29.5)  # one of two votes
+    assert disputed.low == pytest.approx(8 / 29)  # ranked: not relevant, or relevant
+    assert disputed.high == pytest.approx(9 / 30)
+
+
+def test_a_band_whose_only_passage_is_disputed_keeps_its_question():
+    pool = pool_of(random=0, stratified=4)
+    grades = true_grades(pool)
+    drawn = [i.item for i in pool.items if (i.case_id, i.stratum) == ("q2", 2)]
+    for item in drawn:
+        del grades[item]
+    assert "q2" not in estimate_recall(pool, grades, {item: [0, 2] for item in drawn})["left_out"]
+
+
 def test_a_band_of_which_nothing_was_graded_leaves_its_question_out():
     pool = pool_of()
     grades = {

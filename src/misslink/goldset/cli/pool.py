@@ -36,6 +36,7 @@ from misslink.cli.output import (
 )
 from misslink.errors import InputError
 from misslink.goldset.cli.options import CORPUS_HELP, OUT_OPTION
+from misslink.render.format import pluralize
 
 if TYPE_CHECKING:
     from misslink.goldset.pooling import GradingPool
@@ -327,8 +328,8 @@ def _grade_lines(document: Mapping[str, Any]) -> Iterator[str]:
     tied = [row for row in document["queue"] if not row["settled"]]
     if document["queue"]:
         yield (
-            f"Annotators disagree on {len(document['queue'])} passages; {len(tied)} are tied and "
-            "left out. Resolve them with  misslink annotate POOL --adjudicate"
+            f"Annotators disagree on {len(document['queue'])} passages; {len(tied)} are tied. "
+            "Resolve them with  misslink annotate POOL --adjudicate"
         )
     for row in tied[:_SHOWN_ITEMS]:
         votes = ", ".join(f"{name} {grade}" for name, grade in row["grades"].items())
@@ -352,6 +353,9 @@ def _recall_lines(recall: Mapping[str, Any]) -> Iterator[str]:
     )
     for case_id, reason in islice(left_out.items(), _SHOWN_ITEMS):
         yield f"  {case_id} is left out: {reason}"
+    if disputed := recall["disputed"]:
+        count = pluralize(disputed, "tied passage counts", "tied passages count")
+        yield f"  {count} by the share of votes; the intervals cover both outcomes."
     yield _estimate_line("Relevant passages that no retriever returned", recall["outside"])
     if sample := recall["sample"]:
         yield (

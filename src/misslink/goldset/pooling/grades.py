@@ -315,6 +315,7 @@ def merge_pool_grades(
         for case in pool.goldset.cases
     )
     items = {item.item: item for item in pool.items}
+    votes = {row["item"]: list(row["grades"].values()) for row in resolved.queue}
     counts = Counter(grades.values())
     accepted = len(grades) - len(resolved.grades)
     document = {
@@ -339,7 +340,7 @@ def merge_pool_grades(
             for row in resolved.queue
         ],
         "prelabels": prelabels,
-        "recall": estimate_recall(pool, grades, relevance_level=relevance_level),
+        "recall": estimate_recall(pool, grades, votes, relevance_level=relevance_level),
         "notes": _merge_notes(pool, accepted),
     }
     return cases, _to_json_values(document)

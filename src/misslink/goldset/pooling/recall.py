@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 from misslink.goldset.pooling.pool import GradingPool, PoolItem
@@ -150,9 +151,29 @@ def recall_cutoffs(depth: int) -> list[int]:
 
 
 def estimate_recall(
-    pool: GradingPool, grades: Mapping[str, int], *, relevance_level: int = 1
+    pool: GradingPool,
+    grades: Mapping[str, int],
+    votes: Mapping[str, Sequence[int]] = MappingProxyType({}),
+    *,
+    relevance_level: int = 1,
 ) -> dict[str, Any]:
-    """Estimate the share of all relevant passages that each retriever returns, by cutoff."""
+    """Estimate the share of all relevant passages that each retriever returns, by cutoff.
+
+    Parameters
+    ----------
+    pool : GradingPool
+    grades : mapping of str to int
+        By item.
+    votes : mapping of str to sequence of int
+        The annotators' grades of disputed items. Such an item counts by the share of its votes
+        that are relevant, and the interval covers both outcomes.
+    relevance_level : int
+    """
+    disputed = {
+        item: sum(grade >= relevance_level for grade in several) / len(several)
+        for item, several in votes.items()
+        if item not in grades
+    }
     items: dict[str, list[PoolItem]] = {case.id: [] for case in pool.goldset.cases}
     for item in pool.items:
         items[item.case_id].append(item)
@@ -160,24 +181,29 @@ def estimate_recall(
     cells: list[tuple[int, SampledCell]] = []
     found: dict[str, set[str]] = {}  # all relevant passages found
     inside: dict[str, set[str]] = {}  # those in the pool or in the gold set
+    open_: dict[str, dict[str, float]] = {}  # disputed ones in the pool, and how likely relevant
     for case_id, several in items.items():
-        if problem := _incomplete_reason(pool, case_id, several, grades):
+        if problem := _incomplete_reason(pool, case_id, several, {**grades, **disputed}):
             left_out[case_id] = problem
             continue
         drawn = {i.passage_id: grades[i.item] for i in several if i.item in grades}
-        pooled = {i.passage_id: grades[i.item] for i in several if i.stratum == _POOLED_INDEX}
+        pooled = [item for item in several if item.stratum == _POOLED_INDEX]
+        judged = {i.passage_id: grades[i.item] for i in pooled if i.item in grades}
+        open_[case_id] = {i.passage_id: disputed[i.item] for i in pooled if i.item in disputed}
         known = {
             name
-            for name, grade in (pool.gold_grades[case_id] | pooled).items()
+            for name, grade in (pool.gold_grades[case_id] | judged).items()
             if grade >= relevance_level
         }
         inside[case_id] = known
         found[case_id] = known | {n for n, grade in drawn.items() if grade >= relevance_level}
-        cells += _sampled_cells(pool, case_id, several, grades, relevance_level)
+        shares = {item: float(grade >= relevance_level) for item, grade in grades.items()}
+        cells += _sampled_cells(pool, case_id, several, {**shares, **disputed})
     outside = _relevant_outside(pool, list(found), cells)
     return {
         "questions": len(found),
         "left_out": left_out,
+        "disputed": sum(item.item in disputed for case in found for item in items[case]),
         "relevance_level": relevance_level,
         "relevant": sum(map(len, found.values())),
         "outside": outside,
@@ -185,7 +211,7 @@ def estimate_recall(
         "retrievers": {
             name: {
                 f"recall@{k}": {
-                    "estimated": _recall_estimate(rankings, inside, outside, k),
+                    "estimated": _recall_estimate(rankings, inside, open_, outside, k),
                     "of_judged": _recall_of_judged(rankings, found, k),
                 }
                 for k in recall_cutoffs(pool.depth)
@@ -196,7 +222,7 @@ def estimate_recall(
 
 
 def _incomplete_reason(
-    pool: GradingPool, case_id: str, items: list[PoolItem], grades: Mapping[str, int]
+    pool: GradingPool, case_id: str, items: list[PoolItem], grades: Mapping[str, float]
 ) -> str | None:
     """Why a question does not count yet; None if it does."""
     pooled = [item.item in grades for item in items if item.stratum == _POOLED_INDEX]
@@ -210,15 +236,14 @@ def _incomplete_reason(
 
 
 def _sampled_cells(
-    pool: GradingPool, case_id: str, items: list[PoolItem], grades: Mapping[str, int], level: int
+    pool: GradingPool, case_id: str, items: list[PoolItem], shares: Mapping[str, float]
 ) -> list[tuple[int, SampledCell]]:
     """The sampled strata of a question; skipped items count as not drawn."""
     cells = []
     for index, stratum in enumerate(pool.strata[case_id]):
         if index > _POOLED_INDEX and stratum.drawn:
-            drawn = [grades[i.item] for i in items if i.stratum == index and i.item in grades]
-            relevant = sum(grade >= level for grade in drawn)
-            cells.append((index, SampledCell(stratum.size, len(drawn), relevant)))
+            drawn = [shares[i.item] for i in items if i.stratum == index and i.item in shares]
+            cells.append((index, SampledCell(stratum.size, len(drawn), sum(drawn))))
     return cells
 
 
@@ -257,22 +282,31 @@ def _sample_summary(
 
 
 def _recall_estimate(
-    rankings: Rankings, inside: Mapping[str, set[str]], outside: Estimate, k: int
+    rankings: Rankings,
+    inside: Mapping[str, set[str]],
+    disputed: Mapping[str, Mapping[str, float]],
+    outside: Estimate,
+    k: int,
 ) -> Estimate:
     known = sum(map(len, inside.values()))
     n = known + outside.n
     if outside.value is None or outside.low is None or outside.high is None:
         return Estimate.missing(outside.reason or _NOT_SAMPLED, n=n, method=TOTAL_METHOD)
-    total = known + outside.value
+    top = {case: set(rankings.get(case, ())[:k]) for case in inside}
+    hits = sum(len(names & top[case]) for case, names in inside.items())
+    shares = [(name in top[case], s) for case, of in disputed.items() for name, s in of.items()]
+    ranked = sum(is_ranked for is_ranked, _ in shares)
+    total = known + sum(share for _, share in shares) + outside.value
     if total <= 0:
         return Estimate.missing("nothing relevant was found", n=n, method=TOTAL_METHOD)
-    hits = sum(len(names & set(rankings.get(case, ())[:k])) for case, names in inside.items())
+    value = (hits + sum(share for is_ranked, share in shares if is_ranked)) / total
     unranked = sum(case_id not in rankings for case_id in inside)
     return Estimate(
-        value=hits / total,
-        low=hits / (known + outside.high),
-        high=hits / (known + outside.low or total),  # without known ones there are no hits
-        n=n,
+        value=value,
+        # Where nothing is known to be relevant, the ends have no denominator.
+        low=hits / (known + len(shares) - ranked + outside.high or total),
+        high=(hits + ranked) / (known + ranked + outside.low or total),
+        n=n + len(shares),
         method=TOTAL_METHOD,
         reason=f"{unranked} questions without a ranking count as 0" if unranked else None,
     )
