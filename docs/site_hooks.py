@@ -136,10 +136,11 @@ def cli_reference() -> str:
     lines = [
         "# Command line",
         "",
-        "Every command of `misslink`, with its options. `misslink COMMAND --help` prints the same.",
+        "Every command of `misslink`, with its options. `misslink COMMAND --help` prints the main ones,",
+        "`misslink COMMAND --help-all` all of them.",
         "",
     ]
-    add_command(lines, "misslink", build_command())
+    add_command(lines, "misslink", build_command(all_options=True))
     return "\n".join(lines) + "\n"
 
 
@@ -147,7 +148,7 @@ def add_command(lines: list[str], name: str, command: Any) -> None:
     """Append a command, or the commands of a group."""
     lines += [f"## {name}", "", (command.help or "").strip(), ""]
     if command.epilog:
-        examples = [line.strip() for line in command.epilog.split("\n\n")[1:]]
+        examples = [line.strip() for line in command.epilog.split("Examples:\n\n")[1].split("\n\n")]
         lines += ["```console", *examples, "```", ""]
     for child, subcommand in getattr(command, "commands", {}).items():
         add_command(lines, f"{name} {child}", subcommand)

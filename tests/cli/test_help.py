@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -24,7 +25,7 @@ def walk(command, name=""):
         yield from walk(subcommand, path)
 
 
-COMMANDS = dict(walk(build_command()))
+COMMANDS = dict(walk(build_command(all_options=True)))
 PAGES = {name: command for name, command in COMMANDS.items() if not hasattr(command, "commands")}
 OPTIONS = [
     (name, parameter)
@@ -37,7 +38,10 @@ OPTIONS = [
 def written():
     lines = []
     for name, command in COMMANDS.items():
-        lines += [f"misslink {name}", *(f"  {line}" for line in command.help.splitlines() if line)]
+        lines.append(f"misslink {name}")
+        lines += textwrap.wrap(
+            command.help.replace("\n\n", " "), 98, initial_indent="  ", subsequent_indent="  "
+        )
         for parameter in command.params:
             if parameter.name not in SHELLS:
                 panel = getattr(parameter, "rich_help_panel", None)
@@ -64,7 +68,7 @@ def test_the_help_of_an_option_keeps_the_rules(name, parameter):
 
 def test_the_help_of_a_command_begins_with_a_short_sentence():
     for name, command in COMMANDS.items():
-        first = command.help.split("\n")[0]
+        first = re.split(r"(?<=[.:]) ", command.help)[0].partition("\n")[0]
         assert first.endswith((".", ":")), name
         assert len(first) <= 88, name
 
@@ -111,6 +115,15 @@ def test_the_root_groups_the_commands_by_task(misslink):
     panels = ("Evaluate", "Understand and improve", "Compare and gate", "Judge", "Gold sets")
     places = [out.index(f" {panel} ") for panel in (*panels, "Production")]
     assert places == sorted(places)
+
+
+def test_a_page_names_the_command_that_lists_the_other_options(misslink):
+    _, short, _ = misslink("evaluate", "--help")
+    code, long, _ = misslink("evaluate", "--help-all")
+    assert code == 0
+    assert "--help-all lists" in short
+    assert "--max-cost" in long
+    assert "--max-cost" not in short
 
 
 def test_a_wrong_name_gets_a_suggestion(misslink):

@@ -144,7 +144,7 @@ def test_evaluate_prints_the_corrected_share_beside_the_raw_one(misslink, given)
     code, out, err = misslink(
         *("evaluate", "--goldset", given / "gold.jsonl", "--traces", given / "traces.jsonl"),
         *("--embedding", "none", "--cache", given / "cache.sqlite", "--out", "new"),
-        *("--labels", file),
+        *("--labels", file, "--verbose"),
     )
     assert code == 0, err
     assert "fully_faithful 50% [" in out

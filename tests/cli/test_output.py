@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from misslink.cli.output import format_estimate, progress_bars
@@ -15,13 +17,20 @@ def _estimate(value, low, high):
     return {**ends, "n": 5, "method": "made", "reason": reason}
 
 
-def test_a_bar_follows_a_total_that_changes(capsys):
+def test_a_bar_follows_a_total_that_changes(capsys, monkeypatch):
+    monkeypatch.setenv("TTY_COMPATIBLE", "1")
     with progress_bars() as tick:
         tick("judge", 1, 2)
         tick("judge", 3, 5)
     printed = capsys.readouterr()
-    assert "3/5" in printed.err
+    assert re.search(r"3/5\S* [\d,]+\.\d/s \S*0:00:00", printed.err)
     assert printed.out == ""
+
+
+def test_without_a_terminal_there_is_no_progress(capsys):
+    with progress_bars() as tick:
+        tick("judge", 1, 2)
+    assert capsys.readouterr() == ("", "")
 
 
 @pytest.mark.parametrize(

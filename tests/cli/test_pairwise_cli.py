@@ -66,7 +66,7 @@ def test_json_is_one_document_with_everything(command, runs, judge_server):
     assert found["left_out"] == {"one has no answer": 1}
     assert found["per_case"]["y"]["winner"] == "b"
     assert found["usage"]["calls"] == 6
-    assert "Judging" in err
+    assert err == ""  # no progress without a terminal
 
     code, out, _ = command(*runs, *options)
     again = json.loads(out)

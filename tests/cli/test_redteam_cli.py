@@ -127,6 +127,7 @@ def test_a_judge_that_finds_everything_good_is_told_to_have_measured_nothing(att
 def test_the_bar_ends_at_the_total(attack, judge_server, monkeypatch):
     abbey = next(case for case in SUITE.cases if case.id == "abbey")
     judge_server.script = lambda body: honest(body) if abbey.question in str(body) else "What?"
+    monkeypatch.setenv("TTY_COMPATIBLE", "1")
     _, _, err = attack()
     done, total = map(int, re.findall(r"(\d+)/(\d+)", err)[-1])
     assert done == total == len(SUITE.cases) * (1 + len(SUITE.attacks))

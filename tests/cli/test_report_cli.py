@@ -59,7 +59,7 @@ def test_every_form_has_its_file_beside_the_run(misslink, run, form, name, begin
 
 
 def test_people_are_told_what_the_run_found_and_what_to_do(misslink, run):
-    _, out, _ = misslink("report", run, "--format", "csv")
+    _, out, _ = misslink("report", run, "--format", "csv", "--verbose")
     assert out.startswith("2 cases, judge heuristic, k = 5\n")
     assert "recall@5" in out
     assert "What to do next\n1. " in out

@@ -10,10 +10,12 @@ import pytest
 from rich.cells import cell_len
 
 from example_run import HOSTILE, example_run, missing
+from misslink import evaluate
 from misslink.cli.run_summary import print_run_summary, wrap_text
+from misslink.examples import load_example
 from misslink.linking.findings import find
 from misslink.render.format import FormattedEstimate
-from misslink.render.headline import describe_findings
+from misslink.render.headline import describe_findings, describe_verdict
 from misslink.report.overview import metric_levels
 from misslink.types import Estimate, Run
 from proven_run import proven_run
@@ -25,12 +27,16 @@ WIDE = "correctness_of_everything_that_a_plugin_of_somebody_else_measured"
 def printed(capsys, monkeypatch):
     """Print a run at a width; returns the lines."""
 
-    def at(width, run):
+    def at(width, run, *, verbose=True):
         monkeypatch.setenv("COLUMNS", str(width))
-        print_run_summary(run, "reports/today/report.html")
+        print_run_summary(run, "reports/today/report.html", verbose=verbose)
         return capsys.readouterr().out.splitlines()
 
     return at
+
+
+def ferry_run():
+    return evaluate(**load_example("ferry"), cache=None)
 
 
 def measured(run):
@@ -52,6 +58,21 @@ def test_no_line_is_wider_than_the_terminal(printed, run, width):
     assert len(lines) > 30
     # The hostile run's names of options are words that no blank breaks.
     assert [line for line in lines if cell_len(line) > width and " " in line.strip()] == []
+
+
+@pytest.mark.parametrize("run", [example_run, proven_run, ferry_run])
+def test_the_summary_is_at_most_25_lines_unless_verbose(printed, run):
+    lines = printed(80, run(), verbose=False)
+    assert len(lines) <= 25, "\n".join(lines)
+    assert [line for line in lines if cell_len(line) > 80 and " " in line.strip()] == []
+    text = " ".join(lines)
+    assert describe_verdict(find(run())) in text
+    assert re.search(r"retrieval_miss +retriever +\d", text)
+    assert [line[:2] for line in lines if re.match(r"[1-9]\. ", line)] == ["1.", "2.", "3."]
+    assert any(line.startswith("Judge: ") for line in lines)
+    assert lines[-1] == "report: reports/today/report.html"
+    long = " ".join(printed(80, run()))
+    assert all(shown.name in long for shown in measured(run()))
 
 
 @pytest.mark.parametrize("width", [80, 60])
@@ -146,7 +167,7 @@ def test_an_old_encoding_gets_what_it_can_show(monkeypatch, encoding):
     monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(kept, encoding=encoding))
     monkeypatch.setenv("COLUMNS", "80")
     metric = {"value": 0.5, "low": 0.4, "high": 0.6, "n": 9, "method": "m", "reason": None}
-    print_run_summary(with_metrics(دوال=metric), "reports/übermorgen/report.html")
+    print_run_summary(with_metrics(دوال=metric), "übermorgen.html", verbose=True)
     sys.stdout.flush()
     text = kept.getvalue().decode(encoding)
     assert "7 of 12 judged answers fail." in " ".join(text.split())

@@ -29,6 +29,7 @@ EvaluationResult = TypeVar("EvaluationResult")
     *shared.CAP_OPTIONS, "retry_refused",
 )  # fmt: skip
 def evaluate(
+    context: typer.Context,
     app: str | None = typer.Argument(
         None, help="App: package.module:name or path/to/file.py:name.", show_default=False
     ),
@@ -93,6 +94,7 @@ def evaluate(
     seed: int = shared.SEED_OPTION,
     overwrite: bool = option(False, "--overwrite", "Replace a run of other inputs."),
     dry_run: bool = shared.DRY_RUN_OPTION,
+    verbose: bool = shared.VERBOSE_OPTION,
     *,
     given: JudgeOptions,
     as_json: bool = shared.JSON_OPTION,
@@ -110,7 +112,10 @@ def evaluate(
     from misslink.io.storage import redact_url
     from misslink.judge.config import JudgeConfig
 
-    del options["given"], options["as_json"], options["dry_run"]
+    for name in ("context", "given", "as_json", "dry_run", "verbose"):
+        del options[name]
+    if traces is not None and app == (context.default_map or {}).get("app"):
+        options["app"] = None  # it is from misslink.toml
     stamp = dt.datetime.now().astimezone().strftime("%Y-%m-%d-%H%M%S")
     options |= {
         "out": out or str(Path("reports") / stamp),
@@ -118,10 +123,12 @@ def evaluate(
         "terms": JudgeConfig(**given),
         "command": shlex.join(["misslink", *map(redact_url, sys.argv[1:])]),
     }
-    run_and_print(as_json, dry_run=dry_run, **options)
+    run_and_print(as_json, dry_run=dry_run, verbose=verbose, **options)
 
 
-def run_and_print(as_json: bool, *, dry_run: bool = False, **options: Any) -> None:
+def run_and_print(
+    as_json: bool, *, dry_run: bool = False, verbose: bool = False, **options: Any
+) -> None:
     """Evaluate with progress on stderr, and print the summary or the forecast of a dry run."""
     from misslink.io.storage import redact_url
     from misslink.pipeline import evaluate_async, forecast_async
@@ -144,7 +151,7 @@ def run_and_print(as_json: bool, *, dry_run: bool = False, **options: Any) -> No
     if as_json:
         output.print_json(run.summary)
     else:
-        print_run_summary(run, f"{run.summary['run']}/report.html")
+        print_run_summary(run, f"{run.summary['run']}/report.html", verbose=verbose)
 
 
 def _with_progress(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 COMMAND_PANELS = {
-    "Evaluate": ("evaluate", "retrieval", "report", "demo"),
+    "Evaluate": ("init", "evaluate", "retrieval", "report", "demo"),
     "Understand and improve": ("diagnose", "replay", "whatif"),
     "Compare and gate": ("compare", "gate"),
     "Judge": ("judge", "annotate", "calibrate", "prompts", "cache"),
@@ -13,11 +13,12 @@ COMMAND_PANELS = {
     "Production": ("canary", "live"),
 }
 MORE_OPTIONS = "More options"
+SHOW_ALL = "--help-all"
 _APP = "app.py:chain --goldset gold.jsonl"
 _JUDGE = "--judge openai:gpt-4.1-mini"
 # Main options of the commands that have many; the others are under "More options".
 MAIN_OPTIONS = {
-    "evaluate": "goldset traces corpus judge out k labels overwrite dry_run as_json",
+    "evaluate": "goldset traces corpus judge out k overwrite dry_run verbose as_json",
     "retrieval": "qrels runs metrics relevance_level by bounds per_query as_json",
     "replay": "app sample judge as_json",
     "whatif": "corpus app options k check as_json",
@@ -32,6 +33,7 @@ MAIN_OPTIONS = {
     "live report": "experiment control primary guardrail offline html markdown as_json",
 }
 EXAMPLES = {
+    "init": ("misslink init",),
     "evaluate": (
         f"misslink evaluate {_APP} --out reports/today",
         "misslink evaluate --traces traces.jsonl --goldset gold.jsonl",
@@ -106,19 +108,26 @@ EXAMPLES = {
 }
 
 
-def arrange_help(command: Any, name: str = "") -> None:
-    """Put the commands of a click group and their options into panels, and add the examples."""
+def arrange_help(command: Any, *, all_options: bool, name: str = "") -> None:
+    """Put commands and options into panels, hide what is not a main option, and add examples."""
     panels = {child: panel for panel, names in COMMAND_PANELS.items() for child in names}
+    paragraphs = (command.help or "").split("\n\n")
+    command.help = "\n\n".join(" ".join(text.split()) for text in paragraphs)
     for child, subcommand in getattr(command, "commands", {}).items():
         if not name:
             subcommand.rich_help_panel = panels[child]
-        arrange_help(subcommand, f"{name} {child}".strip())
+        arrange_help(subcommand, all_options=all_options, name=f"{name} {child}".strip())
     if not name or hasattr(command, "commands"):
         return
-    command.epilog = "\n\n".join(["Examples:", *(f"  {line}" for line in EXAMPLES[name])])
-    main = MAIN_OPTIONS.get(name, "").split()
+    main, more = MAIN_OPTIONS.get(name, "").split(), 0
     for parameter in command.params:
-        own_panel = getattr(parameter, "rich_help_panel", None)
-        is_option = parameter.param_type_name == "option"
-        if main and is_option and own_panel is None and parameter.name not in {*main, "help"}:
+        if parameter.param_type_name != "option":
+            continue
+        if main and parameter.rich_help_panel is None and parameter.name not in main:
             parameter.rich_help_panel = MORE_OPTIONS
+        if parameter.rich_help_panel is not None:
+            parameter.hidden = not all_options
+            more += 1
+    hint = [f"misslink {name} {SHOW_ALL} lists {more} more options."] if more else []
+    examples = [f"  {line}" for line in EXAMPLES[name]]
+    command.epilog = "\n\n".join([*([] if all_options else hint), "Examples:", *examples])

@@ -19,12 +19,14 @@ from misslink.cli import (
     diagnose,
     evaluate,
     gate,
+    init,
     replay,
     report,
     retrieval,
     whatif,
 )
-from misslink.cli.help import arrange_help
+from misslink.cli.config import read_defaults
+from misslink.cli.help import SHOW_ALL, arrange_help
 from misslink.cli.options import option
 from misslink.cli.output import end_despite_hung_threads, strip_control
 from misslink.errors import MisslinkError
@@ -40,6 +42,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+app.command("init")(init.init)
 app.command("evaluate")(evaluate.evaluate)
 app.command("retrieval")(retrieval.retrieval)
 app.command("report")(report.report)
@@ -110,17 +113,21 @@ def main() -> None:
         sys.exit(_READER_LEFT)
 
 
-def build_command() -> Any:
+def build_command(*, all_options: bool = False) -> Any:
     """Return the whole command line as a click command, with its help pages arranged."""
     command = typer.main.get_command(app)
-    arrange_help(command)
+    arrange_help(command, all_options=all_options)
     return command
 
 
 def _run() -> None:
+    arguments = ["--help" if word == SHOW_ALL else word for word in sys.argv[1:]]
     try:
-        build_command()()
+        command = build_command(all_options=SHOW_ALL in sys.argv)
+        # A mistake in the settings must not hide the help, or keep init from replacing them.
+        without = {"init", "-h", "--help", "--version"} & {*arguments[:1], *arguments[-1:]}
+        command(arguments, default_map={} if without else read_defaults(command))
     except MisslinkError as error:
-        told = redact_secrets(f"misslink: {error}")  # of a URL that stood where a path belongs
-        print(*map(strip_control, told.split("\n")), sep="\n", file=sys.stderr)
+        message = redact_secrets(f"misslink: {error}")  # of a URL that stood where a path belongs
+        print(*map(strip_control, message.split("\n")), sep="\n", file=sys.stderr)
         sys.exit(error.exit_code)

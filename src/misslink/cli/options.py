@@ -16,6 +16,8 @@ def option(default: Any, flag: str, text: str, **more: Any) -> Any:
     return typer.Option(default, flag, help=text, **more)
 
 
+OF_RUN = "the run's"  # the default of what an earlier run decides; no setting replaces it
+
 JSON_OPTION: Any = option(False, "--json", "Print one JSON document.")
 CACHE_OPTION: Any = option(
     None, "--cache", "Response cache of the judge.", show_default=".misslink/cache.sqlite"
@@ -25,6 +27,7 @@ JUDGE_OPTION: Any = option(
 )
 CONCURRENCY_OPTION: Any = option(8, "--concurrency", "Questions in flight at once.", min=1)
 SEED_OPTION: Any = option(0, "--seed", "Random seed for samples and intervals.")
+VERBOSE_OPTION: Any = option(False, "--verbose", "Print all metrics, warnings and notes, too.")
 DRY_RUN_OPTION: Any = option(
     False, "--dry-run", "Print the number of judge calls and their cost; make none."
 )
@@ -40,11 +43,9 @@ ID_KEY_OPTION: Any = option(None, *_ID_KEY)
 INPUT_KEY_OPTION: Any = option(None, *_INPUT_KEY)
 
 # Commands that call the app or the judge of a run again; without a value they take the run's.
-JUDGE_OF_RUN: Any = option(
-    None, "--judge", "Judge, such as openai:MODEL.", show_default="the run's"
-)
-ID_KEY_OF_RUN: Any = option(None, *_ID_KEY, show_default="the run's")
-INPUT_KEY_OF_RUN: Any = option(None, *_INPUT_KEY, show_default="the run's")
+JUDGE_OF_RUN: Any = option(None, "--judge", "Judge, such as openai:MODEL.", show_default=OF_RUN)
+ID_KEY_OF_RUN: Any = option(None, *_ID_KEY, show_default=OF_RUN)
+INPUT_KEY_OF_RUN: Any = option(None, *_INPUT_KEY, show_default=OF_RUN)
 
 JudgeOptions: TypeAlias = Mapping[str, Any]
 """Values of the judge options, by the field names of JudgeConfig."""
@@ -125,8 +126,8 @@ _OPTIONS: dict[str, tuple[type, OptionInfo]] = {
     "max_cost": (float, _judge_option(None, "--max-cost", "Maximum cost; needs prices.")),
 }
 
-REPEATS_OF_RUN: Any = _judge_option(None, *_REPEATS, min=1, show_default="the run's")
-CASCADE_CHECK_OF_RUN: Any = _judge_option(None, *_CASCADE_CHECK, show_default="the run's")
+REPEATS_OF_RUN: Any = _judge_option(None, *_REPEATS, min=1, show_default=OF_RUN)
+CASCADE_CHECK_OF_RUN: Any = _judge_option(None, *_CASCADE_CHECK, show_default=OF_RUN)
 # Commands that judge the cases of a run again.
 RERUN_OPTIONS = (*CASE_OPTIONS, *PACE_OPTIONS, *PRICE_OPTIONS, *CAP_OPTIONS)
 # Commands that ask the judge about something else than the cases of a run.

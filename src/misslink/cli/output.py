@@ -188,23 +188,35 @@ def end_despite_hung_threads(code: int) -> None:
 
 @contextmanager
 def progress_bars() -> Iterator[Progress]:
-    """Show one progress bar per stage on stderr."""
+    """Show count, rate and remaining time of each stage on stderr; nothing without a terminal."""
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
 
     columns = (
         TextColumn("{task.description}"),
-        BarColumn(),
+        BarColumn(bar_width=20),
         MofNCompleteColumn(),
+        TextColumn("{task.fields[rate]}"),
         TimeElapsedColumn(),
+        TimeRemainingColumn(compact=True),
     )
-    with Progress(*columns, console=Console(stderr=True)) as bars:
+    console = Console(stderr=True)
+    with Progress(*columns, console=console, disable=not console.is_terminal) as bars:
         tasks: dict[str, Any] = {}
 
         def tick(stage: str, done: int, total: int) -> None:
             if stage not in tasks:
-                tasks[stage] = bars.add_task(_STAGES.get(stage, stage), total=total)
-            bars.update(tasks[stage], completed=done, total=total)
+                tasks[stage] = bars.add_task(_STAGES.get(stage, stage), total=total, rate="")
+            elapsed = bars.tasks[tasks[stage]].elapsed
+            rate = f"{done / elapsed:,.1f}/s" if done and elapsed else ""
+            bars.update(tasks[stage], completed=done, total=total, rate=rate)
 
         yield tick
 

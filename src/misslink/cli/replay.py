@@ -41,7 +41,7 @@ def replay(
         None,
         "--app",
         "App, or a function that builds it from a retriever: app.py:chain.",
-        show_default="the run's",
+        show_default=shared.OF_RUN,
     ),
     sample: int = option(40, "--sample", "Maximum cases per failure mode.", min=1),
     judge: str | None = shared.JUDGE_OF_RUN,

@@ -9,7 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from misslink.cli.options import RUN_ARGUMENT, option
+from misslink.cli.options import RUN_ARGUMENT, VERBOSE_OPTION, option
 from misslink.cli.output import is_part_of_run, print_json
 from misslink.errors import InputError
 
@@ -31,6 +31,7 @@ def report(
         "File to write; - is stdout.",
         show_default="RUN/report.FORM, or RUN/cases.parquet",
     ),
+    verbose: bool = VERBOSE_OPTION,
     as_json: bool = option(False, "--json", "Print the path as JSON."),
 ) -> None:
     """Write the report of a run and print its summary."""
@@ -64,7 +65,7 @@ def report(
         return
     from misslink.cli.run_summary import print_run_summary
 
-    print_run_summary(read, str(path))
+    print_run_summary(read, str(path), verbose=verbose)
 
 
 def report_writers(folder: Path) -> dict[str, Callable[[Run, Path], Path]]:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 
 _WIDEST = 100  # columns; longer lines are hard to read
+_MAX_LINES = 25  # without --verbose
 _BY = {"rogan-gladen": "Rogan and Gladen"}  # the other way is called as it is in a sentence
 _SAME = 1e-9  # between two ways to compute one share
 _TIED = "\N{NO-BREAK SPACE}"
@@ -29,8 +30,11 @@ _WITHIN = re.compile(
 )
 
 
-def print_run_summary(run: Run, report: str) -> None:
-    """Print the results of a run, the next steps, and the path of its report."""
+def print_run_summary(run: Run, report: str, *, verbose: bool = False) -> None:
+    """Print the verdict, failure modes, next steps, judge and report path of a run.
+
+    At 80 columns these are at most 25 lines; `verbose` adds the metrics, warnings and all notes.
+    """
     from rich.console import Console
 
     from misslink.documents import summary_of
@@ -39,21 +43,40 @@ def print_run_summary(run: Run, report: str) -> None:
     from misslink.report.judge_notes import describe_judging
 
     console = Console()
+    width = min(console.width, _WIDEST)
     findings = find(run)
-    if errors := describe_errors(findings):  # before any number
-        _print_wrapped(console, errors, style="bold")
-    print_line(console, _title(run), style="bold")
-    _print_numbers(console, run)
-    warnings = [warning["message"] for warning in summary_of(run).warnings]
-    for line in [*warnings, *describe_judging(run)]:
-        _print_wrapped(console, line)
-    print_line(console, "")
+    errors = describe_errors(findings)
     verdict = f"{describe_verdict(findings)} {describe_evidence(findings)}".strip()
-    _print_wrapped(console, verdict, style="bold")
-    _print_link(console, run)
-    _print_steps(console, run)
+    headline = list(wrap_text(verdict, width))
+    steps = list(_step_lines(run, width, verbose=verbose))
+    warnings = [(warning["code"], warning["message"]) for warning in summary_of(run).warnings]
+    about_judge = [message for code, message in warnings if code == "judge"]
+    others = [message for code, message in warnings if code != "judge"]
+    judging = describe_judging(run)
+    if not about_judge and judging:
+        about_judge = [f"Judge: {run.summary.get('judge')}. {judging[0]}"]
+    if errors:  # before any number
+        _print_wrapped(console, errors, style="bold")
+    if verbose:
+        print_line(console, _title(run), style="bold")
+        _print_numbers(console, run)
+        for line in (*others, *judging):
+            _print_wrapped(console, line)
+        print_line(console, "")
+    closing = [line for note in about_judge for line in wrap_text(note, width)]
+    if others and not verbose:
+        counted = "1 warning" if len(others) == 1 else f"{len(others)} warnings"
+        closing.append(f"{counted} in the report; --verbose prints all.")
+    closing.append(f"report: {report}")
+    for line in headline:
+        print_line(console, line, style="bold")
+    taken = [*(wrap_text(errors, width) if errors else ()), *headline, *steps, *closing]
+    room = _MAX_LINES - len(taken) - 6  # blank lines, titles, and a count of what is left out
+    _print_link(console, run, None if verbose else max(room, 1))
     print_line(console, "")
-    print_line(console, f"report: {report}")
+    print_line(console, "What to do next", style="bold")
+    for line in (*steps, "", *closing):
+        print_line(console, line)
 
 
 def wrap_text(text: str, width: int, indent: str = "") -> Iterator[str]:
@@ -142,31 +165,34 @@ def _share_label(run: Run, name: str) -> float | None:
     return None
 
 
-def _print_link(console: Console, run: Run) -> None:
+def _print_link(console: Console, run: Run, most: int | None) -> None:
+    """The failure modes, the first `most` of them; all of them with the attributable fraction."""
     from misslink.report.association import correct_association, failure_mode_rows
 
     corrected = correct_association(run)
-    if corrected and corrected.brief:
+    if most is None and corrected and corrected.brief:
         _print_wrapped(console, corrected.brief)
-    rows = [
-        (row.key, row.owner, f"{row.count:,}", row.share.brief) for row in failure_mode_rows(run)
-    ]
-    if rows:
-        print_line(console, "")
-        columns = ("failure", "owner", "cases", "share [95%]")
-        print_table(console, TextTable(columns, rows, columns[2:]))
+    rows = failure_mode_rows(run)
+    if not rows:
+        return
+    shown = sorted(rows, key=lambda row: -row.count)[:most]
+    columns = ("failure", "owner", "cases", "share [95%]")
+    cells = [(r.key, r.owner, f"{r.count:,}", r.share.brief) for r in rows if r in shown]
+    print_line(console, "")
+    print_table(console, TextTable(columns, cells, columns[2:]))
+    if left := len(rows) - len(shown):
+        print_line(console, f"and {left} more with fewer cases; --verbose prints all.")
 
 
-def _print_steps(console: Console, run: Run) -> None:
+def _step_lines(run: Run, width: int, *, verbose: bool) -> Iterator[str]:
     from misslink.report.next_steps import next_steps, no_steps_reason
 
     steps = next_steps(run)
-    print_line(console, "")
-    print_line(console, "What to do next", style="bold")
     for place, step in enumerate(steps, 1):
-        _print_wrapped(console, f"{place}. {step.action} {step.why}", indent="   ")
+        why = step.why if verbose else f"{step.why.partition('. ')[0].rstrip('.')}."
+        yield from wrap_text(f"{place}. {step.action} {why}", width, "   ")
     if not steps:
-        _print_wrapped(console, no_steps_reason(run))
+        yield from wrap_text(no_steps_reason(run), width)
 
 
 def _cells(shown: FormattedEstimate) -> tuple[str, str, str]:

@@ -1,0 +1,123 @@
+"""Settings in misslink.toml and pyproject.toml, and the command that writes them."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from misslink.cli.config import read_defaults
+from misslink.cli.main import build_command
+from misslink.examples import copy_example
+
+
+@pytest.fixture
+def settings():
+    """Write misslink.toml; returns the default map of the commands."""
+
+    def write(text, file="misslink.toml"):
+        Path(file).write_text(text, encoding="utf-8")
+        return read_defaults(build_command())
+
+    return write
+
+
+def test_settings_are_defaults_and_options_replace_them(misslink):
+    copy_example("ferry", Path())
+    Path("misslink.toml").write_text(
+        'app = "app.py:chain"\ngoldset = "goldset.jsonl"\njudge = "none"\nk = 3\n', "utf-8"
+    )
+    code, out, err = misslink("evaluate", "--k", "2", "--json", "--out", "run")
+    assert code == 0, err
+    document = json.loads(out)
+    assert (document["judge"], document["k"]) == ("none", 2)
+    code, out, err = misslink("evaluate", "--traces", "traces.jsonl", "--json", "--out", "recorded")
+    assert code == 0, err  # the app of the settings does not contradict --traces
+    assert json.loads(out)["k"] == 3
+
+
+def test_pyproject_holds_settings_too_and_misslink_toml_is_read_first(settings):
+    pyproject = "[tool.misslink]\nk = 7\n"
+    assert settings(pyproject, "pyproject.toml")["evaluate"] == {"k": 7}
+    assert settings("k = 8\n")["evaluate"] == {"k": 8}
+
+
+def test_a_broken_or_unrelated_pyproject_is_not_read(settings):
+    assert settings("[project]\nname = 'x'\n", "pyproject.toml") == {}
+    assert settings("= broken", "pyproject.toml") == {}
+
+
+def test_an_earlier_run_decides_before_settings(settings):
+    commands = settings('judge = "openai:m"\nid-key = "key"\ntemperature = 1\nrpm = 9\n')
+    assert commands["evaluate"] == {
+        "judge": "openai:m", "id_key": "key", "temperature": 1.0, "rpm": 9
+    }  # fmt: skip
+    for name in ("replay", "whatif"):
+        assert commands[name] == {"rpm": 9}, name
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ('jugde = "none"', ("no setting 'jugde'", "did you mean 'judge'?")),
+        ("base_url = 1", ("no setting 'base_url'", "did you mean 'base-url'?")),
+        ('k = "five"', ("field 'k'", "a whole number", "'five'")),
+        ("k = 0", ("field 'k'", "more than 0")),
+        ("goldset = 3", ("field 'goldset'", "a text")),
+        ("retries = -1", ("retries is -1",)),
+        ("max-cost = 1", ("price-in",)),
+        ("api-key = 'x'", ("no setting 'api-key'",)),
+        ("a = 1\nb = nothing", ("line 2", "not valid TOML")),
+    ],
+)
+def test_a_mistake_is_one_sentence_that_names_file_and_key(misslink, text, parts):
+    Path("misslink.toml").write_text(text, encoding="utf-8")
+    code, out, err = misslink("gate", "run")
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert all(part in err for part in ("misslink.toml", *parts)), err
+    assert misslink("gate", "--help")[0] == 0
+
+
+def test_init_writes_what_it_finds(misslink):
+    copy_example("ferry", Path())
+    code, out, err = misslink("init", "--json")
+    assert (code, err) == (0, "")
+    found = {"app": "app.py:chain", "goldset": "goldset.jsonl", "corpus": "corpus.jsonl"}
+    assert json.loads(out) == {
+        "found": found, "written": ["misslink.toml"], "next": "misslink evaluate"
+    }  # fmt: skip
+    assert tomllib.loads(Path("misslink.toml").read_text("utf-8")) == {
+        **found,
+        "judge": "heuristic",
+    }
+    assert read_defaults(build_command())["evaluate"] == {**found, "judge": "heuristic"}
+
+
+def test_init_in_an_empty_folder_writes_a_gold_set_that_evaluate_reads(misslink):
+    code, out, _ = misslink("init")
+    assert code == 0
+    assert "misslink evaluate APP" in out
+    Path("app.py").write_text("def answer(question): return {'answer': 'At nine.'}\n", "utf-8")
+    code, _, err = misslink("evaluate", "app.py:answer", "--out", "run")
+    assert code == 0, err
+
+
+def test_init_replaces_settings_only_if_told_to(misslink):
+    Path("misslink.toml").write_text("broken =", encoding="utf-8")
+    assert misslink("init")[0] == 2
+    assert misslink("init", "--overwrite")[0] == 0
+    code, _, err = misslink("init")
+    assert (code, "--overwrite" in err) == (2, True)
+
+
+def test_init_reads_only_apps_of_the_folder(misslink):
+    for folder in (".venv", "tests"):
+        Path(folder).mkdir()
+        Path(folder, "a.py").write_text("import langchain\nchain = 1\n", encoding="utf-8")
+    Path("b.py").write_text("chain = 1\n", encoding="utf-8")
+    Path("c.py").write_text("from langchain_core import x\nagent = x\nraise SystemExit\n", "utf-8")
+    Path("d.py").write_text("syntax error\n", encoding="utf-8")
+    _, out, _ = misslink("init", "--json")
+    assert json.loads(out)["found"]["app"] == "c.py:agent"
