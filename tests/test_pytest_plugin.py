@@ -7,7 +7,9 @@ import tomllib
 from importlib.metadata import entry_points
 from pathlib import Path
 
+import numpy.fft  # noqa: F401  pytester forgets what its runs import, and numpy loads its parts once
 import pytest
+import scipy.special  # noqa: F401
 
 from gated_run import gated_run, write
 
@@ -28,7 +30,7 @@ def suite(pytester):
     write(pytester.path / "reports" / "main", gated_run("1111111100"))
     write(pytester.path / "reports" / "today", gated_run("1111111110"))
     write(pytester.path / "reports" / "worse", gated_run("1111000000"))
-    return lambda *options: pytester.runpytest_subprocess(*BY_HAND, "-p", "no:xdist", *options)
+    return lambda *options: pytester.runpytest_inprocess(*BY_HAND, "-p", "no:xdist", *options)
 
 
 def test_the_documented_example_gates_on_the_run_of_the_option(suite):
@@ -38,13 +40,11 @@ def test_the_documented_example_gates_on_the_run_of_the_option(suite):
     failed.stdout.fnmatch_lines(["*error recall_at_1: recall@1 is 40%, below the floor of 50%*"])
 
 
-@pytest.mark.slow
 def test_the_run_may_stand_in_the_configuration(suite, pytester):
     pytester.makeini("[pytest]\nmisslink_run = reports/worse\n")
     suite("--strict-config").assert_outcomes(failed=1)
 
 
-@pytest.mark.slow
 def test_the_run_may_be_made_by_a_fixture(suite, pytester):
     pytester.makeconftest(
         "import pytest\nfrom misslink.io import read_run\n\n"
@@ -60,7 +60,6 @@ def test_without_a_run_the_message_says_how_to_give_one(suite):
     result.stdout.fnmatch_lines(["*there is no run: set misslink_run in pytest's configuration*"])
 
 
-@pytest.mark.slow
 def test_a_warning_is_told_and_does_not_fail(suite, pytester):
     text = CRITERIA.replace("threshold", "severity: warning, threshold")
     (pytester.path / "ship-criteria.yaml").write_text(text, encoding="utf-8")
@@ -89,7 +88,6 @@ def test_a_run_is_not_its_own_baseline(suite):
     result.stdout.fnmatch_lines(["*the baseline is the run itself*"])
 
 
-@pytest.mark.slow
 def test_what_is_under_test_moves_no_cursor(suite, pytester):
     hostile = [f"c\x1b[2J\r\x9b{at}" for at in range(10)]
     write(pytester.path / "reports" / "hostile", gated_run("0" * 10, ids=hostile))

@@ -7,7 +7,12 @@ from pathlib import Path
 import pytest
 
 from misslink import evaluate
-from misslink.compare.run_metrics import known_metric_names, metric_value, select_cases
+from misslink.compare.run_metrics import (
+    known_metric_names,
+    link_summary,
+    metric_value,
+    select_cases,
+)
 from misslink.errors import InputError
 from misslink.registry import judged_metrics
 from misslink.types import Estimate, Run
@@ -42,29 +47,28 @@ def estimates(document, of=""):
 @pytest.mark.parametrize("which", ["harbour", "level_1"])
 def test_every_estimate_of_the_summary_comes_back_exactly(which, request):
     run = request.getfixturevalue(which)
+    assert link_summary(run) == {name: run.summary[name] for name in ("link", "link_correctness")}
+    computed = run.model_copy(update={"summary": {k: v for k, v in run.summary.items() if "link" not in k}})  # fmt: skip
+    assert link_summary(computed) == link_summary(run)
     found = list(estimates(run.summary))
     assert len(found) > 40
     for path, expected in found:
         assert metric_value(run, path).estimate.model_dump() == expected, path
 
 
-def test_every_known_name_is_answered(harbour):
+def test_every_known_name_is_answered_by_the_mean_of_its_cases(harbour):
     names = known_metric_names(harbour)
     assert {"recall@2", "fully_faithful", "link.failures.passed", "coverage.faithfulness"} <= {
         *names
     }
     for name in names:
-        estimate = metric_value(harbour, name).estimate
-        assert estimate.value is not None or estimate.reason, name
-
-
-def test_values_of_cases_have_the_mean_that_the_estimate_says(harbour):
-    for name in known_metric_names(harbour):
         value = metric_value(harbour, name)
         known = [one for one in (value.of_case or {}).values() if one is not None]
         if known:
             assert value.estimate.value == pytest.approx(sum(known) / len(known)), name
             assert value.estimate.n == len(known), name
+        else:
+            assert value.estimate.value is not None or value.estimate.reason, name
 
 
 def test_a_path_into_a_level_is_its_metric(harbour):

@@ -200,7 +200,13 @@ def judged_readings(run: Run) -> dict[str, tuple[str, Reading]]:
 
 
 def link_summary(run: Run) -> dict[str, Any]:
-    """Recompute the blocks ``link`` and ``link_correctness`` of ``summary.json``."""
+    """Return the blocks ``link`` and ``link_correctness`` of ``summary.json``.
+
+    Of a selection of cases, and where a calibration is newer, they are computed again.
+    """
+    whole = "selected" not in run.manifest and run.calibration is None
+    if whole and run.summary.keys() >= _ASSOCIATIONS:
+        return {name: run.summary[name] for name in _ASSOCIATIONS}
     seed = manifest_int(run, "seed", 0)
     return summarize_association(run, own=own_calibrations(run), seed=seed)
 
