@@ -12,6 +12,8 @@ import pytest
 import scipy.special  # noqa: F401
 
 from gated_run import gated_run, write
+from misslink.errors import InputError
+from misslink.pytest_plugin import _fail_test, check_gate
 
 pytest_plugins = "pytester"
 ROOT = Path(__file__).parents[1]
@@ -80,6 +82,20 @@ def test_a_mistake_is_one_sentence_and_no_traceback(suite, pytester):
     missing = suite("--misslink-run", "nowhere")
     assert "this is no run folder" in missing.stdout.str()
     assert "Traceback" not in missing.stdout.str()
+
+
+def test_a_message_names_what_a_test_can_set(tmp_path):
+    (tmp_path / "gates.yaml").write_text("gates: [{name: recall_at_1, regression_max: 0.1}]")
+    run = gated_run("11")
+    with pytest.raises(InputError) as error:
+        check_gate(tmp_path / "gates.yaml", run)
+    with pytest.raises(pytest.fail.Exception) as failure:
+        _fail_test(error.value)
+    message = str(failure.value)
+    assert "assert_gate(..., baseline=...)" in message
+    assert "assert_gate(..., allow_missing_baseline=True)" in message
+    assert "--" not in message
+    check_gate(tmp_path / "gates.yaml", run, allow_missing_baseline=True)
 
 
 def test_a_run_is_not_its_own_baseline(suite):

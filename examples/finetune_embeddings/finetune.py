@@ -24,6 +24,7 @@ from misslink.types import Case, Estimate, Passage, Trace
 
 LEARNING_RATE = 2e-5  # what sentence-transformers' own examples fine-tune small models with
 BATCH = 32  # every other positive of a batch is one more negative, so larger is better
+SCALE = 20.0  # of cosines, as in sentence-transformers' MultipleNegativesRankingLoss
 TOKENS = 256  # of a passage; MiniLM was trained with no more
 
 
@@ -63,36 +64,51 @@ def main() -> None:
 
 
 def train(model: Any, rows: Sequence[dict[str, str]], *, epochs: int, seed: int) -> None:
-    """Train with MultipleNegativesRankingLoss: each negative, and the positives of the others."""
-    from datasets import Dataset
-    from sentence_transformers import (
-        SentenceTransformerTrainer,
-        SentenceTransformerTrainingArguments,
-    )
-    from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss
-    from sentence_transformers.sentence_transformer.training_args import BatchSamplers
+    """Train with a ranking loss: against each negative, and the other passages of its batch."""
+    import torch
 
-    columns = ("query", "positive", "negative")
+    draw = random.Random(seed)
     model.max_seq_length = TOKENS
-    SentenceTransformerTrainer(
-        model=model,
-        args=SentenceTransformerTrainingArguments(
-            output_dir=".finetune",
-            num_train_epochs=epochs,
-            per_device_train_batch_size=BATCH,
-            learning_rate=LEARNING_RATE,
-            warmup_steps=0.1,
-            # No question twice in a batch: its other passage would be held to be wrong.
-            batch_sampler=BatchSamplers.NO_DUPLICATES,
-            seed=seed,
-            use_cpu=True,
-            save_strategy="no",
-            report_to="none",
-            disable_tqdm=True,
-        ),
-        train_dataset=Dataset.from_dict({name: [row[name] for row in rows] for name in columns}),
-        loss=MultipleNegativesRankingLoss(model),
-    ).train()
+    model.train()
+    optimizer = torch.optim.AdamW(model.parameters(), lr=LEARNING_RATE)
+    steps = epochs * len(batches(rows, draw))
+    warm_up = max(1, steps // 10)
+    schedule = torch.optim.lr_scheduler.LambdaLR(
+        optimizer, lambda step: min((step + 1) / warm_up, max(0.0, 1 - step / steps))
+    )
+    for _ in range(epochs):
+        for batch in batches(rows, draw):
+            query, *passages = (
+                torch.nn.functional.normalize(embedded(model, [row[name] for row in batch]), dim=1)
+                for name in ("query", "positive", "negative")
+            )
+            scores = SCALE * query @ torch.cat(passages).T
+            loss = torch.nn.functional.cross_entropy(scores, torch.arange(len(batch)))
+            optimizer.zero_grad()
+            loss.backward()
+            torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+            optimizer.step()
+            schedule.step()
+    model.eval()
+
+
+def embedded(model: Any, texts: Sequence[str]) -> Any:
+    """Vectors through which the loss can be followed back."""
+    return model(model.preprocess(list(texts)))["sentence_embedding"]
+
+
+def batches(rows: Sequence[dict[str, str]], draw: random.Random) -> list[list[dict[str, str]]]:
+    """Shuffled rows in batches that have no question twice: its other passage would count as wrong."""
+    waiting, made = draw.sample(list(rows), len(rows)), []
+    while waiting:
+        by_question: dict[str, dict[str, str]] = {}
+        for row in waiting:
+            if len(by_question) < BATCH:
+                by_question.setdefault(row["query"], row)
+        batch = list(by_question.values())
+        made.append(batch)
+        waiting = [row for row in waiting if not any(row is one for one in batch)]
+    return made
 
 
 def measured(

@@ -51,7 +51,11 @@ def assert_gate(request: pytest.FixtureRequest) -> Callable[..., None]:
     """
 
     def check(
-        criteria: str | Path, run: Run | str | Path | None = None, baseline: Any = None
+        criteria: str | Path,
+        run: Run | str | Path | None = None,
+        baseline: Any = None,
+        *,
+        allow_missing_baseline: bool = False,
     ) -> None:
         __tracebackhide__ = True
         from misslink.errors import InputError
@@ -59,14 +63,25 @@ def assert_gate(request: pytest.FixtureRequest) -> Callable[..., None]:
         root = request.config
         held = request.getfixturevalue("misslink_run") if run is None else _resolve_path(root, run)
         try:
-            check_gate(_from_rootdir(root, criteria), held, _resolve_path(root, baseline))
+            check_gate(
+                _from_rootdir(root, criteria),
+                held,
+                _resolve_path(root, baseline),
+                allow_missing_baseline=allow_missing_baseline,
+            )
         except InputError as problem:
             _fail_test(problem)
 
     return check
 
 
-def check_gate(criteria: str | Path, run: Run | str | Path, baseline: Any = None) -> None:
+def check_gate(
+    criteria: str | Path,
+    run: Run | str | Path,
+    baseline: Any = None,
+    *,
+    allow_missing_baseline: bool = False,
+) -> None:
     """Raise where a run does not meet its criteria; of a gate of severity warning, warn.
 
     Parameters
@@ -76,6 +91,8 @@ def check_gate(criteria: str | Path, run: Run | str | Path, baseline: Any = None
         A run, or the folder of one.
     baseline : Run, path or None
         A run, its folder, or a summary.json.
+    allow_missing_baseline : bool
+        Without a baseline, do not check regressions and new failures.
 
     Raises
     ------
@@ -92,18 +109,34 @@ def check_gate(criteria: str | Path, run: Run | str | Path, baseline: Any = None
     gate_criteria = read_criteria(criteria)
     folder = run if isinstance(run, str | Path) else None
     evaluated = read_complete_run(run) if isinstance(run, str | Path) else run
-    decision = decide_gates(evaluated, gate_criteria, _as_baseline(baseline), folder=folder)
+    decision = decide_gates(
+        evaluated,
+        gate_criteria,
+        _as_baseline(baseline),
+        folder=folder,
+        allow_missing_baseline=allow_missing_baseline,
+    )
     if not decision.passed:
         raise AssertionError(decision.text())
     if decision.failed:
         warnings.warn(decision.text(), stacklevel=2)
 
 
+# Options of the command, as a test gives them.
+_ARGUMENTS = {
+    "--allow-missing-baseline": "allow_missing_baseline=True",
+    "--baseline": "baseline=...",
+}
+
+
 def _fail_test(problem: Exception) -> NoReturn:
     """Fail a test with the one sentence of an input error, without a traceback."""
     from misslink.render.markdown import single_line
 
-    raise pytest.fail.Exception(single_line(str(problem)), pytrace=False) from None
+    text = single_line(str(problem))
+    for flag, argument in _ARGUMENTS.items():
+        text = text.replace(flag, f"assert_gate(..., {argument})")
+    raise pytest.fail.Exception(text, pytrace=False) from None
 
 
 def _as_baseline(given: Any) -> GateBaseline | None:

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-import pytest
-from langchain_core.prompts import ChatPromptTemplate, MessagesPlaceholder
-from langchain_core.runnables import RunnableLambda, RunnablePassthrough, chain
+import asyncio
+from functools import partial
 
-from misslink.capture.app import input_builder
+import pytest
+from langchain_core.messages import AIMessageChunk
+from langchain_core.prompts import ChatPromptTemplate, MessagesPlaceholder
+from langchain_core.runnables import RunnableLambda, RunnableParallel, RunnablePassthrough, chain
+
+from misslink.capture import Watcher
+from misslink.capture.app import input_builder, read_app_config
 from misslink.errors import InputError
+from misslink.types import Case
 from watched_apps import chain_over, model
 
 PROMPT = ChatPromptTemplate.from_template("{context} {question}")
@@ -93,3 +99,71 @@ def test_a_graph_gets_its_question():
 
 def test_a_key_of_ones_own_for_a_plain_function():
     assert given(len, input_key="q") == {"q": "why"}
+
+
+def test_a_map_of_functions_takes_the_text_and_an_assignment_an_object(store):
+    retriever = store.as_retriever()
+    steps = {
+        "context": RunnableLambda(lambda text: retriever.invoke(text.lower())),
+        "question": RunnablePassthrough(),
+    }
+    app = steps | PROMPT | model("yes")
+    assert given(app) == "why"
+    assert app.invoke(given(app)).content == "yes"
+    assigning = RunnableParallel(rest=RunnablePassthrough.assign(size=len))
+    assert given(assigning | RunnableLambda(dict) | PROMPT) == {"question": "why"}
+
+
+async def pieces_later(question, tenant="none"):
+    yield "Twelve "
+    yield f"crowns, {tenant}."
+
+
+def pieces(question, tenant="none"):
+    yield {"retrieved": [{"id": "p1", "text": "A ticket costs 12 crowns."}]}
+    yield None
+    yield "Twelve "
+    yield AIMessageChunk(content=f"crowns, {tenant}.")
+
+
+@pytest.mark.parametrize("app", [pieces, pieces_later, partial(pieces, tenant="none")])
+def test_pieces_are_joined(app):
+    trace = asyncio.run(Watcher(app).watch(Case(question="why")))
+    assert trace.answer == "Twelve crowns, none."
+    assert [p.id for p in trace.retrieved] == ([] if app is pieces_later else ["p1"])
+
+
+def test_settings_are_arguments_of_a_function_and_config_of_a_chain():
+    def answer(data, config):
+        return f"{data['question']} {data['language']} {config['configurable']['tenant']}"
+
+    settings = {"inputs": {"language": "de"}, "configurable": {"tenant": "acme"}}
+    app = RunnableLambda(answer)
+    watcher = Watcher(app, input_key="question", settings=settings)
+    assert asyncio.run(watcher.watch(Case(question="why"))).answer == "why de acme"
+    watcher = Watcher(pieces_later, settings={"tenant": "acme"})
+    assert asyncio.run(watcher.watch(Case(question="why"))).answer == "Twelve crowns, acme."
+
+
+@pytest.mark.parametrize(
+    ("app", "settings", "problem"),
+    [
+        (pieces, {"tenat": "acme"}, "unexpected keyword argument 'tenat'"),
+        (RunnableLambda(str), {"tenant": "acme"}, "under 'configurable'"),
+        (RunnableLambda(str), {"configurable": "acme"}, "must be objects"),
+        (RunnableLambda(str), {"inputs": {"language": "de"}}, "--input-key"),
+    ],
+)
+def test_settings_that_an_app_does_not_take(app, settings, problem):
+    with pytest.raises(InputError, match=problem):
+        Watcher(app, settings=settings)
+
+
+def test_settings_come_from_yaml_toml_or_an_object(tmp_path):
+    (tmp_path / "a.yaml").write_text("configurable:\n  tenant: acme\n")
+    (tmp_path / "a.toml").write_text('[configurable]\ntenant = "acme"\n')
+    (tmp_path / "a.json").write_text("[1]")
+    for source in (tmp_path / "a.yaml", tmp_path / "a.toml", {"configurable": {"tenant": "acme"}}):
+        assert read_app_config(source) == {"configurable": {"tenant": "acme"}}
+    with pytest.raises(InputError, match="must be an object"):
+        read_app_config(tmp_path / "a.json")

@@ -184,3 +184,24 @@ def test_labels_that_the_store_holds_and_no_search_retrieved_are_missed(store):
     run = evaluated(chain_over(store.as_retriever(search_kwargs={"k": 1})), gold, depth=1)
     assert recall(run)["value"] == 0.0
     assert {link.retrieval for link in run.links} == {"miss"}
+
+
+def test_labels_that_the_corpus_lacks_are_a_warning_beside_others_that_match():
+    traces = [{"case_id": name, "answer": "A", "retrieved": ["p1"]} for name in ("a", "b")]
+    gold = [{"id": "a", "question": "A?", "relevant": "p1"}, {"id": "b", "question": "B?"}]
+    gold[1]["relevant"] = "stale"
+    run = evaluated(None, gold, traces=traces, corpus=[{"id": "p1", "text": "one"}])
+    (warning,) = run.summary["warnings"]
+    assert warning["code"] == "labels_not_in_corpus"
+    assert "'stale'" in warning["message"]
+    assert codes(evaluated(None, gold, traces=traces)) == []  # one of two may be a miss
+
+
+def test_one_id_that_happens_to_match_hides_no_others():
+    """Of ids of two kinds one matches by chance; the rest would count as missed."""
+    gold = [{"id": str(n), "question": f"{n}?", "relevant": f"doc-{n}"} for n in range(12)]
+    traces = [{"case_id": str(n), "answer": "A", "retrieved": [f"chunk-{n}"]} for n in range(12)]
+    traces[3]["retrieved"] = ["doc-3"]
+    run = evaluated(None, gold, traces=traces)
+    assert codes(run) == ["few_labels_match"]
+    assert "only 1 of 12" in run.summary["warnings"][0]["message"].lower()

@@ -18,8 +18,6 @@ def answer(question):
     return {helper}.PREFIX + question
 def build():
     return answer
-def pieces(question):
-    yield question
 class App:
     def __call__(self, question):
         return question
@@ -124,7 +122,6 @@ def test_a_module_that_raises_is_named_with_its_line(folder, body, said, line, s
         ("VALUE", "is an int, not an app"),
         ("App", "is a class, not an app; name an instance of it, say  app = App(...)"),
         ("build", "say  app = build()"),
-        ("pieces", "yields its answer in pieces"),
         ("helper_here", "is a module, not an app"),
     ],
 )

@@ -182,7 +182,7 @@ def test_a_place_that_cannot_be_written_is_named_without_holes_too_before_anythi
 ):
     folder = write_run("run")
     with pytest.raises(InputError, match="name another file with --holes"):
-        diagnose(folder, holes=Path(place), every=False, as_json=False)
+        diagnose(folder, holes=Path(place), corpus=None, every=False, as_json=False)
     assert capsys.readouterr().out == ""
 
 
@@ -196,3 +196,23 @@ def test_without_holes_no_file_is_written_and_that_is_said():
     assert json.loads(result.stdout)["missing_labels"]["holes"] == []
     assert told in result.stderr
     assert not Path("holes.jsonl").exists()
+
+
+def test_a_corpus_shows_what_is_indexed_and_what_bm25_finds():
+    folder = write_run("run")
+    (folder / "manifest.json").write_text('{"k": 2, "seed": 0}')
+    texts = {f"gold{at}": f"The gold of {at}, it leaves at noon." for at in range(1, 9)}
+    rows = [{"id": name, "text": text} for name, text in texts.items()]
+    rows += [{"id": f"n{at}", "text": f"Leave {at} leave."} for at in (1, 2)]
+    Path("corpus.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    document = json.loads(command(folder, "--corpus", "corpus.jsonl", "--json").stdout)
+    kinds = {
+        case["passage_id"]: kind
+        for kind, group in document["miss_types"].items()
+        for case in group["cases"]
+    }
+    assert document["corpus"] == 10
+    assert kinds["gold0"] == "below_cutoff"  # it was seen at rank 4, whatever the corpus holds
+    assert kinds["gold7"] != "not_indexed"
+    before = json.loads(command(folder, "--json").stdout)
+    assert "gold7" in [case["passage_id"] for case in before["miss_types"]["not_indexed"]["cases"]]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 
+import numpy as np
+import pandas as pd
 import pytest
 
 from misslink.errors import InputError
@@ -132,3 +134,61 @@ def test_only_some_of_its_cases_keep_its_order_and_an_unknown_id_names_the_neare
     assert [case.id for case in gold.only(["dogs", "ferry", "dogs"]).cases] == ["ferry", "dogs"]
     with pytest.raises(InputError, match=r"the gold set: there is no case with the id 'fery'; did"):
         gold.only(["bus", "fery"])
+
+
+ROWS = [
+    {"id": 7, "question": "A?", "relevant": "p1; p2", "reference": "yes, two", "answerable": "yes"},
+    {"id": 8, "question": "B?", "relevant": '["p,1"]', "asked_at": "2026-01-02"},
+]
+
+
+@pytest.mark.parametrize("kind", ["csv", "tsv", "xlsx", "table"])
+def test_a_table_is_a_gold_set(tmp_path, kind):
+    path, frame = tmp_path / f"gold.{kind}", pd.DataFrame(ROWS)
+    if kind == "xlsx":
+        frame.to_excel(path, index=False)
+    else:
+        frame.to_csv(path, index=False, sep="\t" if kind == "tsv" else ",")
+    gold = read_goldset(path)
+    first, second = gold.cases
+    assert (first.id, first.relevant, first.references) == ("7", {"p1": 1, "p2": 1}, ("yes, two",))
+    assert (first.answerable, second.answerable) == (True, None)
+    assert second.relevant == {"p,1": 1}
+    assert second.asked_at is not None
+    assert gold.place("8") == f"{path}, {'row' if kind == 'xlsx' else 'line'} 3"
+
+
+def test_a_data_frame_is_a_gold_set_and_nan_is_missing():
+    frame = pd.DataFrame(
+        [
+            {"id": 1, "question": "A?", "relevant": ["p1"], "reference": float("nan")},
+            {"id": 2, "question": "B?", "relevant": None, "reference": "R"},
+            {"question": "C?", "relevant": np.array(["p2"])},
+        ]
+    )
+    first, second, third = read_goldset(frame).cases
+    assert (first.id, first.references, second.relevant) == ("1", (), {})
+    assert third.relevant == {"p2": 1}
+    assert third.id.startswith("q-")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("gold.csv", "frage,relevant\nx,1\n", r"line 2, field 'question': .*required"),
+        ("gold.csv", "question,relevnt\nx,1\n", r"field 'relevnt'.*did you mean 'relevant'"),
+        ("gold.csv", "question\nx,1,3\n", r"line 2: 3 fields, but 1 names"),
+        ("gold.csv", "question,question\nx,y\n", r"two columns have this name"),
+        ("gold.csv", "question\n", "there is no line below the names"),
+        ("gold.csv", "question,tags\nx,red\n", r"line 2, field 'tags'"),
+        ("gold.xlsx", "PK\3\4 and nothing else", "not an Excel file"),
+        ("gold.jsonl", '{"question": "A?", "answer": "B"}', "Call the expected answer 'reference'"),
+        ("gold.jsonl", '{"user_input": "A?", "response": "B"}', r"data set of ragas.*--traces"),
+        ("gold.jsonl", '{"question": "A?", "contexts": ["B"]}', r"ragas.*misslink goldset import"),
+        ("gold.jsonl", '{"input": "A?", "actual_output": "B"}', r"data set of deepeval"),
+    ],
+)
+def test_a_table_or_file_of_another_tool_says_what_to_do(tmp_path, name, content, message):
+    (tmp_path / name).write_text(content)
+    with pytest.raises(InputError, match=message):
+        read_goldset(tmp_path / name)

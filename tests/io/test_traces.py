@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 
+import numpy as np
+import pandas as pd
 import pytest
 
 from misslink.errors import InputError
@@ -84,3 +86,13 @@ def test_the_deepest_metadata_that_is_read_can_be_written(tmp_path):
 def test_two_traces_of_one_case_are_refused(tmp_path):
     with pytest.raises(InputError, match=r"line 2.*the case 'a' has two traces"):
         read(tmp_path, {"case_id": "a"}, {"case_id": "a"})
+
+
+def test_a_data_frame_of_traces(tmp_path):
+    passages = np.array([{"id": "x", "text": "X", "score": np.nan}, {"id": "y", "score": 1.5}])
+    frame = pd.DataFrame(
+        [{"case_id": 1, "answer": "A", "retrieved": passages}, {"case_id": 2, "answer": np.nan}]
+    )
+    traces = read_traces(frame)
+    assert [(p.id, p.score) for p in traces["1"].retrieved] == [("x", None), ("y", 1.5)]
+    assert traces["2"].answer is None

@@ -5,8 +5,9 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import re
+import tomllib
 import uuid
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain, islice, zip_longest
 from numbers import Real
@@ -14,6 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from misslink.errors import InputError
+from misslink.io.jsonl import read_text
+from misslink.io.yaml_with_lines import read_yaml
 from misslink.text.normalization import valid_text
 from misslink.user_code import import_target, resolve_attribute, with_article
 
@@ -52,6 +55,29 @@ def load_app(spec: str, folder: Path | None = None) -> Any:
     return app
 
 
+def read_app_config(source: str | Path | Mapping[str, Any] | None) -> dict[str, Any]:
+    """Read an app's call-time settings: YAML, JSON or TOML, or an object given in Python.
+
+    Raises
+    ------
+    InputError
+        The file cannot be read, or holds no object.
+    """
+    if source is None or isinstance(source, Mapping):
+        return dict(source or {})
+    path = Path(source)
+    if path.suffix == ".toml":
+        try:
+            data: Any = tomllib.loads(read_text(path))
+        except tomllib.TOMLDecodeError as problem:
+            raise InputError(f"This is not TOML ({problem}). Fix it.", path=path) from None
+    else:
+        data = read_yaml(path).data
+    if not isinstance(data, dict):
+        raise InputError("This must be an object, such as  tenant: acme", path=path)
+    return data
+
+
 def check_app(app: Any, name: str = "the app") -> None:
     """Raise InputError, saying what to name instead, where `app` cannot be asked a question."""
     problem = _app_problem(app)
@@ -72,8 +98,6 @@ def _app_problem(app: Any) -> str | None:
         problem = "is a graph that was not compiled; name what its .compile() returns"
     elif not callable(app):
         problem = f"is {with_article(type(app).__name__)}, not an app; {hint}"
-    elif inspect.isgeneratorfunction(app) or inspect.isasyncgenfunction(app):
-        problem = "yields its answer in pieces; name a function that returns the whole answer"
     elif not _accepts_question(app):
         problem = (
             "cannot be called with one question; if it builds the app, call it in your file and "
@@ -97,45 +121,111 @@ _HISTORY = re.compile(r"history|messages|memory|scratchpad")
 
 
 def create_caller(
-    app: Any, input_key: str | None = None
+    app: Any, input_key: str | None = None, settings: Mapping[str, Any] | None = None
 ) -> Callable[[str], Coroutine[Any, Any, Any]]:
     """A coroutine function that asks `app` one question and returns what it returns.
 
     Parameters
     ----------
     app : Runnable or callable
-        Sync callables run in a thread that inherits the context.
+        Sync callables run in a thread that inherits the context. Pieces that a generator yields are
+        joined.
     input_key : str or None
         Ask with ``{input_key: question}``, whatever the app's schema says.
+    settings : mapping or None
+        For every call: the config of a Runnable, and under ``inputs`` further fields of its input;
+        keyword arguments of a callable.
 
     Raises
     ------
     InputError
-        The app's input has several fields and none of them is recognised as the question's.
+        The app's input has several fields and none of them is recognised as the question's, or the
+        app does not take the settings.
     """
     from langchain_core.runnables import Runnable, run_in_executor
 
-    shape = input_builder(app, input_key)
+    shape, settings = input_builder(app, input_key), dict(settings or {})
     if isinstance(app, Runnable):
+        inputs: Mapping[str, Any] = settings.pop("inputs", {})
+        _check_settings(settings, inputs, shape("a question"))
 
         async def invoke(question: str) -> Any:
-            return await app.ainvoke(shape(question), config=_conversation_config(app))
+            asked = shape(question)
+            config: Any = {**settings, **_conversation_config(app, settings.get("configurable"))}
+            return await app.ainvoke({**asked, **inputs} if inputs else asked, config=config)
 
         return invoke
+    if settings:
+        try:
+            inspect.signature(app).bind("a question", **settings)
+        except TypeError as problem:
+            raise InputError(f"the app's settings are no arguments of the app: {problem}") from None
     called = app if inspect.isfunction(app) or inspect.ismethod(app) else type(app).__call__
-    if inspect.iscoroutinefunction(called) or inspect.iscoroutinefunction(app):
+    is_async = inspect.iscoroutinefunction(called) or inspect.iscoroutinefunction(app)
 
-        async def call(question: str) -> Any:
-            return await app(shape(question))
+    async def call(question: str) -> Any:
+        def start() -> Any:
+            value = app(shape(question), **settings)
+            return join_pieces(value) if isinstance(value, Iterator) else value
 
-        return call
-
-    async def call_in_thread(question: str) -> Any:
-        came_back = await run_in_executor(None, app, shape(question))
+        value = start() if is_async else await run_in_executor(None, start)
         # A partial or a lambda around a coroutine function only shows itself when called.
-        return await came_back if inspect.isawaitable(came_back) else came_back
+        value = await value if inspect.isawaitable(value) else value
+        if isinstance(value, AsyncIterator):
+            value = iter([piece async for piece in value])
+        return join_pieces(value) if isinstance(value, Iterator) else value
 
-    return call_in_thread
+    return call
+
+
+_CONFIG_KEYS = (
+    *("configurable", "inputs", "metadata", "tags", "run_name", "recursion_limit"),
+    "max_concurrency",
+)
+
+
+def _check_settings(settings: Mapping[str, Any], inputs: Any, asked: Any) -> None:
+    if unknown := settings.keys() - set(_CONFIG_KEYS):
+        name = min(unknown)
+        raise InputError(
+            f"the app's settings have '{name}', which is none of {', '.join(_CONFIG_KEYS)}; write "
+            f"it under 'configurable', or under 'inputs' if it is a field of the app's input"
+        )
+    if not all(isinstance(part, Mapping) for part in (inputs, settings.get("configurable", {}))):
+        raise InputError("'inputs' and 'configurable' of the app's settings must be objects")
+    if inputs and not isinstance(asked, Mapping):
+        raise InputError(
+            "the app takes the question alone, so that its settings cannot have 'inputs'; name "
+            "the field of the question with --input-key (input_key=... in Python)"
+        )
+
+
+def join_pieces(pieces: Iterator[Any]) -> Any:
+    """Join what an app yields: texts in a row; of objects, texts and lists under each key.
+
+    >>> join_pieces(iter(["Twelve ", "crowns."]))
+    'Twelve crowns.'
+    >>> join_pieces(iter([{"retrieved": ["p1"]}, {"answer": "Twelve "}, {"answer": "crowns."}]))
+    {'retrieved': ['p1'], 'answer': 'Twelve crowns.'}
+    """
+    fields: dict[str, Any] = {}
+    others, is_object = [], False
+    for piece in pieces:
+        content = getattr(piece, "content", piece)  # of a message's chunk
+        if isinstance(piece, Mapping):
+            is_object = True
+        elif isinstance(content, str | list) or content is None:
+            piece = {"answer": message_text(content)}  # noqa: PLW2901
+        else:
+            others.append(piece)
+            continue
+        for key, value in piece.items():
+            known = fields.get(key)
+            adds = type(known) is type(value) and isinstance(value, str | list)
+            fields[key] = known + value if adds else value
+    if others:  # documents, or nothing that can be joined
+        return others
+    return fields if is_object else fields.get("answer", "")
 
 
 def input_builder(app: Any, input_key: str | None = None) -> Callable[[str], Any]:
@@ -148,7 +238,7 @@ def input_builder(app: Any, input_key: str | None = None) -> Callable[[str], Any
     if input_key is not None:
         return lambda question: {input_key: question}
     fields = _input_fields(app)
-    if not fields:
+    if not fields or (fields == ["root"] and not _assigns_fields(app)):
         return lambda question: question
     is_chat = "messages" in fields
     key = _question_key(app, fields, is_needed=not is_chat)
@@ -203,6 +293,17 @@ def _input_fields(app: Any) -> list[str]:
     return [*required, *(name for name in properties if name not in required)]
 
 
+def _assigns_fields(app: Any) -> bool:
+    """Whether a chain begins by adding fields to an object; a map of functions takes anything."""
+    from langchain_core.runnables import RunnableAssign, RunnableParallel
+
+    app = getattr(app, "bound", app)
+    if isinstance(app, RunnableParallel):
+        return any(map(_assigns_fields, app.steps__.values()))
+    first = getattr(app, "first", None)
+    return isinstance(app, RunnableAssign) or (first is not None and _assigns_fields(first))
+
+
 def _prompt_variables(app: Any) -> list[str]:
     """Variables of every prompt in a chain; a history among them is often in no schema."""
     find = getattr(app, "get_prompts", None)
@@ -213,12 +314,13 @@ def _prompt_variables(app: Any) -> list[str]:
     return [name for prompt in prompts for name in prompt.input_variables]
 
 
-def _conversation_config(app: Any) -> Any:
-    """Return a config that gives each case a new conversation, if the app stores conversations."""
+def _conversation_config(app: Any, configurable: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Add a new conversation for each case, if the app stores conversations and none is given."""
     names = {"thread_id"} if getattr(app, "checkpointer", None) else set()
     specs = getattr(app, "config_specs", ())
     names |= {spec.id for spec in specs if spec.id in ("session_id", "conversation_id")}
-    return {"configurable": {name: uuid.uuid4().hex for name in names}} if names else None
+    merged = {**{name: uuid.uuid4().hex for name in names}, **(configurable or {})}
+    return {"configurable": merged} if merged else {}
 
 
 _ANSWER_KEYS = (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from misslink.capture.passages import find_id_key, id_spellings, ids_by_key, plain_id
 from misslink.capture.watcher import Watcher
@@ -151,6 +151,8 @@ def match_labels(
                 code="ids_unmatched", passage=min(matched), label=min(labels), key=key
             )
             warnings.append(unmatched)
+    if unmatched is None and not verified:
+        warnings += _doubtful_labels(labels, matched, stored)
     by_id = {
         case.id for case in gold.cases if not case.evidence and (case.relevant or case.relevant_any)
     }
@@ -161,6 +163,24 @@ def match_labels(
     named = {names.get(passage.id, passage.id): passage for passage in corpus or ()}
     renamed = tuple(p.model_copy(update={"id": name}) for name, p in named.items())
     return traces, None if corpus is None else renamed, warnings
+
+
+_FEW_LABELS, _LOW_SHARE = 10, 0.1
+
+
+def _doubtful_labels(
+    labels: Mapping[str, str], matched: set[str], stored: Collection[str]
+) -> Iterator[Reason]:
+    """Labels that may be wrong although others match: they count as missed passages."""
+    absent = sorted(label for label in labels if label not in matched and label not in stored)
+    if not absent or len(absent) == len(labels):
+        return
+    if stored:
+        yield Reason(code="labels_not_in_corpus", n=len(absent), of=len(labels), label=absent[0])
+    elif len(labels) >= _FEW_LABELS and len(labels) - len(absent) < _LOW_SHARE * len(labels):
+        n = len(labels) - len(absent)
+        seen = min(matched - labels.keys(), default=min(matched))
+        yield Reason(code="few_labels_match", n=n, of=len(labels), label=absent[0], passage=seen)
 
 
 def _check_id_key(passages: Collection[Passage], key: str | None) -> None:

@@ -6,7 +6,7 @@ import asyncio
 import logging
 import time
 import traceback
-from collections.abc import Callable, Collection, Coroutine, Iterable, Sequence
+from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -76,6 +76,8 @@ class Watcher:
         `id_key`.
     timeout : float or None
         Seconds that the app may take for a case. A call that takes longer is abandoned.
+    settings : mapping or None
+        For every call: config and ``inputs`` of a Runnable, keyword arguments of a callable.
 
     Raises
     ------
@@ -92,6 +94,7 @@ class Watcher:
         input_key: str | None = None,
         labels: Collection[str] = (),
         timeout: float | None = None,
+        settings: Mapping[str, Any] | None = None,
     ) -> None:
         check_app(app)
         self.app = app
@@ -101,7 +104,7 @@ class Watcher:
         self._timeout = timeout
         # A loop of its own: an app that blocks its event loop does not block the evaluation.
         self._loop = BackgroundLoop() if timeout is not None else None
-        self._ask = create_caller(app, input_key)
+        self._ask = create_caller(app, input_key, settings)
         self._calls: dict[str, list[SearchCall]] = {}  # outermost ones, by case
         self._sources: dict[int, Any] = {}
         self._seen: dict[int, dict[str, None]] = {}  # ids that each source gave, in order

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -34,13 +35,25 @@ def diagnose(
         "--holes",
         "File to write missing labels to, as cases to review (JSONL).",
     ),
+    corpus: str | None = option(
+        None,
+        "--corpus",
+        "Corpus of the app: JSONL, CSV, folder or chroma:FOLDER.",
+        show_default="the run's",
+    ),
     every: bool = option(False, "--all", "Show every case, not the first 5 of a group."),
     as_json: bool = JSON_OPTION,
 ) -> None:
-    """Explain why relevant passages were missed, and what to do."""
+    """Explain why relevant passages were missed, and what to do.
+
+    With --corpus the misses are measured again: which passages are not indexed, and what BM25 finds.
+    The run and its failure modes stay as they are; to change them, evaluate with --corpus.
+    """
     from misslink.io import read_complete_run
 
     read = read_complete_run(run, anywhere=True)
+    if corpus is not None:
+        read = _measured_again(read, corpus)
     document = diagnosis_document(read, run)
     written = _write_holes(holes, read, document["missing_labels"]) if holes is not None else 0
     if as_json:
@@ -56,6 +69,53 @@ def diagnose(
             Console(stderr=as_json),
             message if written else f"No missing label, so nothing was written to {holes}.",
         )
+
+
+def _measured_again(run: Run, source: str) -> Run:
+    """The run with its misses measured in a corpus; what an embedding measured stays."""
+    from misslink.capture import match_labels
+    from misslink.io import GoldSet
+    from misslink.io.corpus import read_corpus
+    from misslink.linking.checklist import build_checklist
+    from misslink.linking.miss_measurement import measure_misses
+    from misslink.pipeline import run_async
+
+    k, seed = int(str(run.manifest["k"])), int(str(run.manifest.get("seed") or 0))
+    gold = GoldSet(run.cases, "the gold set of the run")
+    by_case = {trace.case_id: trace for trace in run.traces}
+    matched, passages, _ = match_labels(gold, by_case, read_corpus(source))
+    traces = list(matched.values())
+    measure = partial(measure_misses, run.cases, traces, k, embedder=None, seed=seed)
+    measured = run_async(lambda: measure(corpus=passages))
+
+    def merged(link: Link, miss: RetrievalMiss) -> RetrievalMiss:
+        before = next((m for m in link.missed if m.passage_id == miss.passage_id), None)
+        if before is None:
+            return miss
+        numbers = {"measured": {**before.measured, **miss.measured}, "above": before.above}
+        if miss.kind is None:
+            numbers |= {"miss_type": before.miss_type, "also": before.also, "reason": before.reason}
+        return miss.model_copy(update=numbers)
+
+    links = tuple(
+        link.model_copy(
+            update={"missed": tuple(merged(link, miss) for miss in measured.missed[link.case_id])}
+        )
+        if measured.missed.get(link.case_id)
+        else link
+        for link in run.links
+    )
+    diagnosis = dict(run.summary.get("diagnosis") or {})  # type: ignore[call-overload]
+    checklist = build_checklist(run.cases, traces, measured, k, corpus=passages, seed=seed)
+    of_embedding = {
+        item["name"]: item
+        for item in diagnosis.get("checklist", ())
+        if item["name"] == "embedding_quality"
+    }
+    diagnosis["checklist"] = [of_embedding.get(item["name"], item) for item in checklist]
+    diagnosis["corpus"] = measured.corpus
+    summary = {**run.summary, "diagnosis": diagnosis}
+    return run.model_copy(update={"traces": tuple(traces), "links": links, "summary": summary})
 
 
 def diagnosis_document(run: Run, folder: Path) -> dict[str, Any]:

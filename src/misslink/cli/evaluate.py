@@ -70,6 +70,7 @@ def evaluate(
     cache: Path | None = shared.CACHE_OPTION,
     id_key: str | None = shared.ID_KEY_OPTION,
     input_key: str | None = shared.INPUT_KEY_OPTION,
+    app_config: Path | None = shared.APP_CONFIG_OPTION,
     app_timeout: float | None = option(
         None, "--app-timeout", "Seconds the app may take for a case.", show_default="no limit"
     ),

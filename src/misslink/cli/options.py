@@ -39,6 +39,9 @@ HTML_OPTION: Any = option(None, "--html", "HTML page to write.")
 # Commands that call an app.
 _ID_KEY = ("--id-key", "Metadata key of the passage id.")
 _INPUT_KEY = ("--input-key", "Input key of the app for the question.")
+_APP_CONFIG = ("--app-config", "Call-time settings of the app (YAML, JSON, TOML).")
+APP_CONFIG_OPTION: Any = option(None, *_APP_CONFIG, show_default=False)
+APP_CONFIG_OF_RUN: Any = option(None, *_APP_CONFIG, show_default="the run's")
 ID_KEY_OPTION: Any = option(None, *_ID_KEY)
 INPUT_KEY_OPTION: Any = option(None, *_INPUT_KEY)
 

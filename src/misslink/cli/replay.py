@@ -50,6 +50,7 @@ def replay(
     seed: int = shared.SEED_OPTION,
     id_key: str | None = shared.ID_KEY_OF_RUN,
     input_key: str | None = shared.INPUT_KEY_OF_RUN,
+    app_config: Path | None = shared.APP_CONFIG_OF_RUN,
     dry_run: bool = shared.DRY_RUN_OPTION,
     *,
     given: JudgeOptions,
@@ -83,6 +84,7 @@ def replay(
     settings = RerunSettings(
         id_key=id_key,
         input_key=input_key,
+        app_config=app_config,
         prompts=Prompts.from_spec(config.prompts),
         repeats=config.repeats,
         concurrency=concurrency,

@@ -75,6 +75,7 @@ def whatif(
     seed: int = shared.SEED_OPTION,
     id_key: str | None = shared.ID_KEY_OF_RUN,
     input_key: str | None = shared.INPUT_KEY_OF_RUN,
+    app_config: Path | None = shared.APP_CONFIG_OF_RUN,
     *,
     given: JudgeOptions,
     as_json: bool = shared.JSON_OPTION,
@@ -84,6 +85,7 @@ def whatif(
     Options: k, bm25, dense, hybrid, rerank, mmr, chunk, embedding.
     """
     from misslink.capture import load_app
+    from misslink.capture.app import read_app_config
     from misslink.embedding import open_embedder
     from misslink.io import read_complete_run
     from misslink.io.corpus import read_corpus
@@ -107,7 +109,11 @@ def whatif(
     config = config_as_in_run(before, judge, **given)
     names = tuple(name.strip() for name in options.split(",") if name.strip()) if options else None
     reranker = None if reranker == "none" else reranker
-    keys = (id_key or _text(before, "id_key"), input_key or _text(before, "input_key"))
+    keys = {
+        "id_key": id_key or _text(before, "id_key"),
+        "input_key": input_key or _text(before, "input_key"),
+        "settings": read_app_config(app_config or _text(before, "app_config")) if app else None,
+    }
     _check_sources(app, corpus, check=check, needs_corpus=bool(embedding or reranker or chunk))
     check_option_names(names or ())
 
@@ -130,6 +136,7 @@ def whatif(
                     settings=RerunSettings(
                         id_key=id_key,
                         input_key=input_key,
+                        app_config=app_config,
                         prompts=Prompts.from_spec(config.prompts),
                         repeats=config.repeats,
                     ),
@@ -202,13 +209,13 @@ def _save_result(folder: Path, run: Run, document: dict[str, Any]) -> None:
 
 
 async def _app_sources(
-    run: Run, app: Any, keys: tuple[str | None, str | None], name: str, corpus_is_named: bool
+    run: Run, app: Any, keys: dict[str, Any], name: str, corpus_is_named: bool
 ) -> tuple[tuple[Passage, ...] | None, Embedder | None]:
     """The corpus and the embedding of an app."""
     from misslink.capture import Watcher
     from misslink.embedding import open_embedder
 
-    watcher = Watcher(app, id_key=keys[0], input_key=keys[1])
+    watcher = Watcher(app, **keys)
     if run.cases:  # the app shows its store when it is called
         trace = await watcher.watch(run.cases[0])
         if trace.error and not trace.retrieved:
@@ -225,12 +232,12 @@ async def _app_sources(
     return corpus, open_embedder(embeddings) if embeddings is not None else None
 
 
-def _deeper_search(app: Any, keys: tuple[str | None, str | None]) -> DeeperSearch:
+def _deeper_search(app: Any, keys: dict[str, Any]) -> DeeperSearch:
     """A function that returns the first passages of the app's own ranking for a case."""
     from misslink.capture import Watcher
 
     async def search(case: Case, width: int) -> tuple[Passage, ...]:
-        watcher = Watcher(app, depth=width, id_key=keys[0], input_key=keys[1])
+        watcher = Watcher(app, depth=width, **keys)
         trace = await watcher.watch(case)
         trace = await watcher.deepen(case, trace, lambda _: True)
         if trace.depth is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
@@ -30,6 +30,8 @@ class AppSpec:
     id_key, input_key : str or None
     timeout : float or None
         As of an evaluation.
+    settings : mapping or None
+        The app's call-time settings.
     """
 
     app: Any
@@ -39,6 +41,7 @@ class AppSpec:
     id_key: str | None = None
     input_key: str | None = None
     timeout: float | None = None
+    settings: Mapping[str, Any] | None = None
 
 
 class Engine(Protocol):

@@ -76,9 +76,11 @@ def read_goldset(source: str | Path | Iterable[Case | Mapping[str, Any]]) -> Gol
 
     Parameters
     ----------
-    source : path, URL, or iterable of Case or mapping
-        A file holds one JSON object a line, one JSON array, or parquet; several files are named
-        by their folder or a pattern (`misslink.io.shards.list_shards` says which).
+    source : path, URL, data frame, or iterable of Case or mapping
+        A file is JSON Lines, a JSON array, CSV, an Excel sheet, or parquet; several files are named
+        by their folder or a pattern (`misslink.io.shards.list_shards` says which). In a table, a
+        cell of ``relevant`` holds ids with a comma, semicolon or ``|`` between them; a cell of
+        another list holds JSON or one text. In a frame NaN means that there is no value.
 
     Raises
     ------
@@ -96,7 +98,7 @@ def read_goldset(source: str | Path | Iterable[Case | Mapping[str, Any]]) -> Gol
     places = ItemLocations()
     for item in items:
         data = item.data
-        case = data if isinstance(data, Case) else item.parse(Case)
+        case = data if isinstance(data, Case) else _parse_case(item)
         if case.id in cases:
             where = places.first(case.id, item)
             first = where and f" (first {where})"
@@ -113,3 +115,31 @@ def read_goldset(source: str | Path | Iterable[Case | Mapping[str, Any]]) -> Gol
     if not cases:
         raise InputError("there is no case in it", path=name)
     return GoldSet(tuple(cases.values()), name, places.lines, places.files, places.in_rows)
+
+
+# Fields of other tools' data sets, which hold answers of an app too.
+_TOOL_FIELDS = {
+    "user_input": "ragas", "retrieved_contexts": "ragas", "ground_truth": "ragas", "contexts": "ragas",
+    "actual_output": "deepeval", "retrieval_context": "deepeval", "expectedOutput": "Langfuse",
+    "inputs": "LangSmith",
+}  # fmt: skip
+_REFERENCE_NAMES = {"answer", "answers", "expected_answer", "expected_output", "ground_truths"}
+
+
+def _parse_case(item: SourceItem) -> Case:
+    """Build a case; an error names the field that was meant, or the tool that wrote the file."""
+    try:
+        return item.parse(Case)
+    except InputError as error:
+        names = set(item.data) if isinstance(item.data, Mapping) else set()
+        tools = [tool for name, tool in _TOOL_FIELDS.items() if name in names]
+        if tools:
+            raise item.error(
+                f"This is a data set of {tools[0]}, not a gold set. Evaluate the answers in it with "
+                f" --traces {item.file} , or convert it:  misslink goldset import {item.file} --out "
+                "gold.jsonl"
+            ) from None
+        if error.field in _REFERENCE_NAMES:
+            problem = "A gold set has no such field. Call the expected answer 'reference'."
+            raise item.error(problem, error.field) from None
+        raise

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import io
 import json
+import math
 import re
 import reprlib
 from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn, TypeVar
 
@@ -61,12 +63,33 @@ class SourceItem(NamedTuple):
 
 
 def as_list(source: Any, name: str) -> list[Any]:
-    """Return what was given in Python in place of a file, as a list."""
+    """Return what was given in Python in place of a file, as a list; of a data frame its rows.
+
+    In a frame NaN means that there is no value.
+    """
+    to_rows = getattr(source, "to_dicts", None)  # polars
+    if to_rows is None and hasattr(source, "columns"):
+        to_rows = partial(getattr(source, "to_dict"), "records")  # noqa: B009 - pandas
+    if callable(to_rows):
+        return [_plain_value(row) for row in to_rows()]
     if isinstance(source, Mapping) or not isinstance(source, Iterable):
         raise InputError(
             f"{name} given in Python is {describe_json(source)}; give a list of objects"
         )
     return list(source)
+
+
+def _plain_value(value: Any) -> Any:
+    """A value of a data frame as JSON has it, without what is missing."""
+    if isinstance(value, dict):
+        plain = ((str(name), _plain_value(item)) for name, item in value.items())
+        return {name: item for name, item in plain if item is not None}
+    value = value.tolist() if hasattr(value, "tolist") else value  # NumPy's
+    if isinstance(value, list | tuple):
+        return [_plain_value(item) for item in value]
+    if isinstance(value, float):  # a column of whole numbers with gaps
+        return None if math.isnan(value) else int(value) if value.is_integer() else value
+    return None if type(value).__name__ in {"NAType", "NaTType"} else value
 
 
 def read_text(path: Path) -> str:

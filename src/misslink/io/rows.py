@@ -8,11 +8,11 @@ import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
-from misslink.errors import InputError
+from misslink.errors import InputError, MissingExtraError
 from misslink.io.jsonl import EMPTY_FILE, as_list, iter_objects
-from misslink.io.storage import decode_utf8, open_decompressed
+from misslink.io.storage import InputFile, decode_utf8, open_decompressed
 
 Row = tuple[int | None, dict[str, Any]]
 
@@ -40,7 +40,7 @@ def detect_delimiter(text: str) -> str:
 
 
 def iter_csv_records(
-    text: str, path: Path, *, delimiter: str | None = None
+    text: str, path: InputFile, *, delimiter: str | None = None
 ) -> Iterator[tuple[int, list[str]]]:
     """Yield the line on which each record begins and its fields, the header first.
 
@@ -116,9 +116,6 @@ def read_rows(source: object, name: str) -> Iterator[Row]:
     if isinstance(source, str | Path):
         yield from _read_file_rows(Path(source))
         return
-    to_dict = getattr(source, "to_dict", None)
-    if hasattr(source, "columns") and callable(to_dict):
-        source = to_dict("records")
     items = as_list(source, name)
     if not items:
         raise InputError(f"{name} given in Python is empty")
@@ -139,6 +136,11 @@ def _read_file_rows(path: Path) -> Iterator[Row]:
                 raise InputError(EMPTY_FILE, path=path)
             return
         text = decode_utf8(content.read(), path)
+    yield from read_csv_rows(text, path)
+
+
+def read_csv_rows(text: str, path: InputFile) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield the line and the fields of each record below the names; empty fields are left out."""
     records = iter_csv_records(text, path)
     header: list[str] = []
     while not any(header):
@@ -162,6 +164,37 @@ def _read_file_rows(path: Path) -> Iterator[Row]:
             yield line, _drop_blank(zip(header, fields, strict=False))
     if empty:
         raise InputError("there is no line below the names", path=path)
+
+
+def read_sheet_rows(content: IO[bytes], path: InputFile) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield the number and the cells of each row of an Excel file's first sheet, as of CSV.
+
+    Raises
+    ------
+    InputError
+        The file is damaged, or has no row below the names.
+    MissingExtraError
+        openpyxl is not installed.
+    """
+    try:
+        import openpyxl
+    except ImportError:
+        raise MissingExtraError("openpyxl, which reads Excel files,", "excel") from None
+    try:
+        book = openpyxl.load_workbook(content, read_only=True, data_only=True)
+        rows = list(book.worksheets[0].iter_rows(values_only=True))
+    except Exception as problem:
+        raise InputError("This is not an Excel file. Save it again.", path=path) from problem
+    number, header = next(
+        ((n, row) for n, row in enumerate(rows, 1) if not all(map(_is_blank, row))), (0, ())
+    )
+    names = ["" if _is_blank(name) else str(name).strip() for name in header]
+    if repeated := [name for name in names if name and names.count(name) > 1]:
+        raise InputError("two columns have this name; keep one", path=path, field=repeated[0])
+    fields = [_drop_blank(zip(names, row, strict=False)) for row in rows[number:]]
+    if not any(fields):
+        raise InputError("there is no line below the names", path=path)
+    yield from ((n, row) for n, row in enumerate(fields, number + 1) if row)
 
 
 def _drop_blank(fields: Iterable[tuple[Any, Any]]) -> dict[str, Any]:

@@ -8,7 +8,7 @@ import logging
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import get_args, get_origin
+from typing import IO, get_args, get_origin
 
 from pydantic import BaseModel
 
@@ -21,7 +21,15 @@ from misslink.io.jsonl import (
     iter_objects,
     parse_nested_json,
 )
-from misslink.io.storage import InputFile, as_url, list_remote_files, open_decompressed, redact_url
+from misslink.io.rows import read_csv_rows, read_sheet_rows
+from misslink.io.storage import (
+    InputFile,
+    as_url,
+    decode_utf8,
+    list_remote_files,
+    open_decompressed,
+    redact_url,
+)
 
 _log = logging.getLogger(__name__)
 
@@ -29,6 +37,9 @@ _PARQUET_ENDINGS = (".parquet",)
 _JSONL_ENDINGS = (".jsonl", ".jsonl.gz", ".jsonl.zst", ".ndjson", ".ndjson.gz", ".ndjson.zst")
 _HIDDEN_PREFIXES = (".", "_")  # what a name that holds no rows begins with, such as _SUCCESS
 _RUN_FILES = {"cases.jsonl", "traces.jsonl", "verdicts.jsonl", "links.jsonl"}
+_PEEK_BYTES = 1 << 16  # bytes of a file that hold its first line
+_ID_LISTS = {"relevant"}  # columns of tables whose text may be several ids
+_ID_BREAKS = re.compile(r"[,;|\n]")
 _GLOB_MARKS = re.compile(r"[*?\[]")
 
 
@@ -72,10 +83,10 @@ def read_items(source: str | Path, model: type[BaseModel]) -> Iterator[SourceIte
     Parameters
     ----------
     source : str or Path
-        As `shards_of` takes it. A file of JSON Lines (also packed by gzip or zstd), a JSON array
-        or parquet, detected by content.
+        As `shards_of` takes it. A file of JSON Lines (also packed by gzip or zstd), a JSON
+        array, parquet, CSV or an Excel sheet, detected by content.
     model : type
-        What the objects will become. Of parquet, JSON in a text column becomes what it says where
+        What the objects will become. Of a table, JSON in a text column becomes what it says where
         the field is a list or an object.
 
     Raises
@@ -104,20 +115,46 @@ def read_file_items(file: InputFile, model: type[BaseModel]) -> Iterator[SourceI
     """
     name = str(file)
     with open_decompressed(file) as content:
-        if not content.peek(len(parquet.PARQUET_MAGIC)).startswith(parquet.PARQUET_MAGIC):
+        start = content.peek(_PEEK_BYTES)[:_PEEK_BYTES]
+        is_parquet, is_sheet = start.startswith(parquet.PARQUET_MAGIC), start.startswith(b"PK\3\4")
+        # What is packed, piped or served whole cannot be read from its end, as these are.
+        if (is_parquet or is_sheet) and not (
+            content.seekable() and type(content.raw).__name__ != "GzipFile"
+        ):
+            source: IO[bytes] = io.BytesIO(content.read())
+        else:
+            source = content
+        if is_parquet:
+            rows = parquet.read_parquet_rows(source, file)
+        elif is_sheet:
+            rows = read_sheet_rows(source, file)
+        elif is_csv(start, name, model):
+            rows = read_csv_rows(decode_utf8(content.read(), file), file)
+        else:
             for line, data in iter_objects(content, file):
                 yield SourceItem(data, name, line)
             return
         nested = _nested_fields(model)
-        # What is packed, piped or served whole cannot be read from its end, as parquet is.
-        anywhere = content.seekable() and type(content.raw).__name__ != "GzipFile"
-        source = content if anywhere else io.BytesIO(content.read())
-        for number, data in parquet.read_parquet_rows(source, file):
-            item = SourceItem(data, name, number, in_row=True)
+        for number, data in rows:
+            item = SourceItem(data, name, number, in_row=is_parquet or is_sheet)
             for field in nested & data.keys():
                 if isinstance(data[field], str):
                     data[field] = parse_nested_json(data[field], item.path, field)
+                    if not is_parquet and field in _ID_LISTS and isinstance(data[field], str):
+                        data[field] = [part.strip() for part in _ID_BREAKS.split(data[field])]
             yield item
+
+
+def is_csv(start: bytes, name: str, model: type[BaseModel]) -> bool:
+    """Whether a file is a table: by its name, or by a first line that names fields of `model`."""
+    text = start.decode("utf-8-sig", "replace").lstrip()
+    if text[:1] in {"{", "["} or not text:
+        return False
+    names = {
+        name for field, info in model.model_fields.items() for name in field_names(field, info)
+    }
+    cells = {cell.strip(' "') for cell in re.split(r"[,;\t]", text.splitlines()[0])}
+    return re.search(r"\.[ct]sv(\.\w+)?$", name.lower()) is not None or not names.isdisjoint(cells)
 
 
 def list_shards(source: str | Path) -> tuple[InputFile, ...]:

@@ -29,6 +29,7 @@ class EvaluationContext:
     config: EvaluationConfig
     gold: GoldSet
     app: Any
+    app_config: Mapping[str, Any]
     engine: Engine
     recorded: Mapping[str, Trace] | None
     corpus: tuple[Passage, ...] | None

@@ -85,6 +85,7 @@ class EvaluationConfig:
     cache: str | Path | None
     id_key: str | None
     input_key: str | None
+    app_config: str | Path | Mapping[str, Any] | None
     app_timeout: float | None
     embedding: Any
     calibration: str | Path | None
@@ -162,6 +163,7 @@ def evaluate(
     cache: str | Path | None = DEFAULT_CACHE,
     id_key: str | None = None,
     input_key: str | None = None,
+    app_config: str | Path | Mapping[str, Any] | None = None,
     app_timeout: float | None = None,
     embedding: Any = "app",
     calibration: str | Path | None = None,
@@ -211,6 +213,10 @@ def evaluate(
         Metadata key that holds a passage's id; ``Document.id`` by default.
     input_key : str or None
         Key of the app's input for the question; most apps need none.
+    app_config : path, mapping or None
+        Settings for every call, such as a tenant or user (YAML, JSON or TOML). A LangChain app takes
+        them as its config, ``{"configurable": {"tenant": "acme"}}``, and under ``inputs`` further
+        fields of its input; a function as keyword arguments.
     app_timeout : float or None
         Seconds that the app may take for a case, which is then an error of the app.
     embedding : str or Embeddings
@@ -313,6 +319,9 @@ async def run_pipeline(config: EvaluationConfig) -> Run:
                 if isinstance(config.traces, str | Path)
                 else None,
                 **context.settings,
+                "app_config": display_path(config.app_config)
+                if isinstance(config.app_config, str | Path)
+                else None,
                 "id_key": captured.watcher.id_key if captured.watcher else config.id_key,
                 "judge_note": judge_info(judge).note if judge else None,
                 "judging": judge.about() if judge else None,

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from misslink.capture import Watcher, check_gold_ids, labelled_ids, load_app, match_labels
+from misslink.capture.app import read_app_config
 from misslink.capture.passages import passages_from
 from misslink.engines.local import map_concurrently
 from misslink.engines.protocol import AppSpec, capture_case
@@ -84,6 +85,7 @@ async def open_context(config: EvaluationConfig) -> AsyncIterator[EvaluationCont
     if config.calibration:
         document = read_calibration_document(config.calibration)
         calibration = Calibration.from_document(document, config.calibration)
+    app_config = read_app_config(config.app_config)
     app = load_app(config.spec) if config.spec else config.app
     async with AsyncExitStack() as stack:
         engine = config.engine
@@ -117,6 +119,7 @@ async def open_context(config: EvaluationConfig) -> AsyncIterator[EvaluationCont
             "depth": config.depth,
             "id_key": config.id_key,
             "input_key": config.input_key,
+            "app_config": hash_content(app_config)[:_HASH_DIGITS] if app_config else None,
         }
         settings = {
             **app_settings,
@@ -159,6 +162,7 @@ async def open_context(config: EvaluationConfig) -> AsyncIterator[EvaluationCont
             config=config,
             gold=gold,
             app=app,
+            app_config=app_config,
             engine=engine,
             recorded=recorded,
             corpus=None if corpus is None else tuple(corpus),
@@ -196,6 +200,7 @@ async def capture_traces(context: EvaluationContext) -> CaptureResult:
             input_key=config.input_key,
             labels=labelled_ids(gold.cases),
             timeout=config.app_timeout,
+            settings=context.app_config,
         )
         captured, verified = await _watch_app(context, watcher)
         if corpus is None:
@@ -347,6 +352,7 @@ async def _watch_app(context: EvaluationContext, watcher: Watcher) -> tuple[dict
         watcher.id_key,
         config.input_key,
         config.app_timeout,
+        context.app_config,
     )
     observe_by_engine = context.engine.observe(watcher, spec)
     other_traces = await map_concurrently(

@@ -333,6 +333,15 @@ SENTENCES: dict[str, str | Callable[..., str]] = {
     "app_failed": "the app failed on {n} of {cases} questions; the first time {first}",
     "retrieval_unseen": "in {n} of {cases} cases {why}",
     "ids_unmatched": _ids_unmatched,
+    "labels_not_in_corpus": (
+        "{n} of {of} relevant ids, such as '{label}', are in no passage of the corpus and count as "
+        "missed; correct them, or add the passages to the corpus"
+    ),
+    "few_labels_match": (
+        "only {n} of {of} relevant ids were ever retrieved: '{label}' was not, and passages have ids "
+        "like '{passage}'; if the ids are of two kinds, name the metadata key with --id-key, or give "
+        "--corpus"
+    ),
     "ids_respelled": (
         "{n} ids, such as '{id}', match only after Unicode normalization and trimming"
     ),

@@ -83,7 +83,9 @@ _EVALUATE = ("misslink", "evaluate")
 _DROPPED_OPTIONS = ("--out", "--case")
 _DROPPED_FLAGS = ("--overwrite", "--json", "--dry-run")
 # Of a run that another command made: what its manifest tells, by the option that sets it.
-_MANIFEST_OPTIONS = ("judge", "k", "depth", "id_key", "input_key", "embedding", "seed")
+_MANIFEST_OPTIONS = (
+    *("judge", "k", "depth", "id_key", "input_key", "app_config", "embedding", "seed"),
+)
 
 
 @dataclass(frozen=True)

@@ -221,6 +221,7 @@ class RayWorker:
                 depth=spec.depth,
                 input_key=spec.input_key,
                 timeout=spec.timeout,
+                settings=spec.settings,
             )
             self._watchers[key] = watcher, spec.k
 

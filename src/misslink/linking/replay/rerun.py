@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from misslink.capture import Watcher, load_app
+from misslink.capture.app import read_app_config
 from misslink.capture.context_injection import InjectedSearch
 from misslink.io.manifest import flatten_inputs, hash_app_code, hash_content
 from misslink.judge.judge_case import judge_case
@@ -83,6 +84,8 @@ class RerunSettings:
         run's own.
     id_key, input_key : str or None
         As in `misslink.capture.Watcher`. None: the run's own.
+    app_config : path, mapping or None
+        The app's call-time settings. None: the run's own file.
     prompts : Prompts
         Prompts of the judge.
     repeats : int
@@ -94,18 +97,21 @@ class RerunSettings:
     k: int | None = None
     id_key: str | None = None
     input_key: str | None = None
+    app_config: Any = None
     prompts: Prompts = BUILT_IN
     repeats: int = 1
     concurrency: int = 8
 
     def for_run(self, run: Run) -> RerunSettings:
         """Return them with the run's own values where they have none."""
-        k, id_key, input_key = (run.manifest.get(name) for name in ("k", "id_key", "input_key"))
+        names = ("k", "id_key", "input_key", "app_config")
+        k, id_key, input_key, app_config = map(run.manifest.get, names)
         return replace(
             self,
             k=self.k or (k if isinstance(k, int) else DEFAULT_CUTOFF),
             id_key=self.id_key or (None if id_key is None else str(id_key)),
             input_key=self.input_key or (None if input_key is None else str(input_key)),
+            app_config=self.app_config or app_config,
         )
 
 
@@ -176,11 +182,12 @@ class Rerunner:
         self.generated = 0
         self.reused = 0
         id_key, input_key = settings.id_key, settings.input_key
-        self._watcher = Watcher(build_app(app), id_key=id_key, input_key=input_key)
+        own = read_app_config(settings.app_config)
+        self._watcher = Watcher(build_app(app), id_key=id_key, input_key=input_key, settings=own)
         self._metrics: list[JudgedMetric] = [judged_metrics.get(name) for name in REPLAY_METRICS]
         self._settings = settings
         self._kept = kept if work is not None else None
-        self._work = hash_content([work, id_key, input_key])
+        self._work = hash_content([work, id_key, input_key, *([own] if own else [])])
         prompts = settings.prompts
         read = [prompts.load(name).ref.sha256 for name in sorted(prompts.names())]
         identity = dict(judge.identity)
