@@ -89,12 +89,13 @@ def _measured_again(run: Run, source: str) -> Run:
     measured = run_async(lambda: measure(corpus=passages))
 
     def merged(link: Link, miss: RetrievalMiss) -> RetrievalMiss:
-        before = next((m for m in link.missed if m.passage_id == miss.passage_id), None)
-        if before is None:
+        old = next((m for m in link.missed if m.passage_id == miss.passage_id), None)
+        if old is None:
             return miss
-        numbers = {"measured": {**before.measured, **miss.measured}, "above": before.above}
+        numbers: dict[str, Any] = {"measured": {**old.measured, **miss.measured}}
+        numbers["above"] = old.above
         if miss.kind is None:
-            numbers |= {"miss_type": before.miss_type, "also": before.also, "reason": before.reason}
+            numbers |= {"miss_type": old.miss_type, "also": old.also, "reason": old.reason}
         return miss.model_copy(update=numbers)
 
     links = tuple(
@@ -105,7 +106,8 @@ def _measured_again(run: Run, source: str) -> Run:
         else link
         for link in run.links
     )
-    diagnosis = dict(run.summary.get("diagnosis") or {})  # type: ignore[call-overload]
+    before: Any = run.summary.get("diagnosis")
+    diagnosis: dict[str, Any] = dict(before or {})
     checklist = build_checklist(run.cases, traces, measured, k, corpus=passages, seed=seed)
     of_embedding = {
         item["name"]: item
