@@ -33,11 +33,11 @@ BUDGETS = {
     "goldset": 6823,  # 7300 with the readers of traces, which are io/trace_formats now
     "io": 4136,  # 2600; a key twice is an error
     "io/trace_formats": 680,  # came from goldset
-    "judge": 1580,
-    "judge/backends": 2604,  # 2200; roles of numbers and names, answers against references
+    "judge": 1601,
+    "judge/backends": 3279,  # 2200; roles of numbers and names, answers against references; decision models took 675
     "judge/batch": 1080,  # 800
-    "judge/checks": 1221,  # 1100; attacks that hold the wrong fact
-    "judge/middleware": 2023,  # 1700; sentences without a claim are asked for again
+    "judge/checks": 1231,  # 1100; attacks that hold the wrong fact
+    "judge/middleware": 2042,  # 1700; sentences without a claim are asked for again
     "linking": 2719,  # 2000; attribution took 200, exposure levels, clusters and difficulty 100
     "linking/replay": 830,  # 800
     "linking/whatif": 1195,  # 1050

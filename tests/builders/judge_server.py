@@ -2,7 +2,7 @@
 
 ``python tests/judge_server.py --port 0`` prints its address. What it answers is decided by its
 `script`, a function of the request's body (`judge_faults` has some); where that gives None, an
-honest lexical judge answers examinations. The Responses interface is there too; scripts see its
+honest lexical judge answers examinations. The Responses interface and two for decisions are there too; scripts see its
 requests as if they were chat requests.
 """
 
@@ -20,11 +20,13 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Self
 
+from decision_model import decisions, system_one
 from honest_judge import honest
 from judge_answers import as_chat, completion, invalid, invalid_response, response
 from judge_faults import FAULTS, Body, Reset, Script, after, error
 
 MODEL = "test-judge"
+DECISIONS = {"/v1/decisions": decisions, "/v1/systemone": system_one}
 
 
 @dataclass
@@ -41,8 +43,8 @@ class Call:
 class JudgeServer:
     """The server; `with` starts and stops it.
 
-    Set `script`, `models`, `key` (None takes any), `logprobs` and `offer` (what the list of models
-    says of each) at any time. `calls` holds every request to a model, `most_at_once` how many of
+    Set `script`, `models`, `key` (None takes any), `logprobs`, `offer` (what the list of models
+    says of each) and `limits` (of a request for decisions) at any time. `calls` holds every request to a model, `most_at_once` how many of
     them were being answered at the same time, `left` is set once a client left before the end of
     an answer that came in pieces.
     """
@@ -53,6 +55,7 @@ class JudgeServer:
     logprobs: bool = False
     port: int = 0
     offer: Body = field(default_factory=dict)
+    limits: dict[str, int] = field(default_factory=dict)
     left: threading.Event = field(default_factory=threading.Event)
     calls: list[Call] = field(default_factory=list)
     listed: int = 0
@@ -85,6 +88,12 @@ class JudgeServer:
 
     def answer(self, path: str, body: Body) -> tuple[int, dict[str, str], Any]:
         """What a request to a model is answered: status, headers, document."""
+        if path in DECISIONS:
+            answer = self.script(body) if self.script else None
+            answer = answer or DECISIONS[path](body, self.limits)
+            if isinstance(answer, str):
+                return error(400, answer)
+            return answer if isinstance(answer, tuple) else (200, {}, answer)
         responses = path == "/v1/responses"
         wrong = invalid_response(body) if responses else invalid(body)
         if wrong:
@@ -186,7 +195,7 @@ class Handler(BaseHTTPRequestHandler):
 
     def _answer(self, body: Body) -> tuple[int, dict[str, str], Any]:
         judge = self.server.judge
-        if self.path not in ("/v1/chat/completions", "/v1/responses"):
+        if self.path not in ("/v1/chat/completions", "/v1/responses", *DECISIONS):
             return error(404, "no such path")
         if not self._knows_key():
             return error(401, "Incorrect API key provided", "invalid_api_key")

@@ -265,8 +265,8 @@ def _display_value(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, dict):
-        prices = (f"{amount:g} for a million {name} tokens" for name, amount in value.items())
-        return ", ".join(prices)
+        unit = "{} for a million {} tokens" if "prompt" in value else "{} {}"
+        return ", ".join(unit.format(f"{amount:g}", name) for name, amount in value.items())
     return str(value)
 
 

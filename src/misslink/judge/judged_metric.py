@@ -14,6 +14,7 @@ from misslink.types import Case, Claim, Passage, Repeats, Status, Trace
 
 EMPTY_ANSWER = "the answer is empty"
 ONE_WORD = "the judge could give one word only"
+REFUSED = "the judge refused a question that this metric needs"
 
 
 @dataclass(frozen=True)
@@ -57,9 +58,12 @@ class Subject:
         Raises
         ------
         UncoveredAnswerError
-            More than a third of the answer's factual sentences have no claim.
+            More than a third of the answer's factual sentences have no claim, or the judge refused
+            to say something of one.
         """
         problem = self.coverage(reply).problem
+        if reply.refuses("claims.*.support", "claims.*.quote"):
+            problem = REFUSED
         if problem is not None:
             raise UncoveredAnswerError(problem)
         if id(reply) not in self._claims:
@@ -86,7 +90,7 @@ class Subject:
 
 
 class UncoveredAnswerError(Exception):
-    """A reply whose claims leave too much of the answer out; its verdict is a failed one."""
+    """A reply whose claims leave too much of the answer out, or are not judged; its verdict is failed."""
 
 
 class Finding(NamedTuple):

@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from functools import cache, cached_property
 from typing import Any, Literal, Protocol
 
@@ -210,7 +211,8 @@ class Reply:
     probabilities : mapping of str to mapping of str to float
         The probability of each label by place in the reply, such as ``claims.0.support``, where
         the judge gives it; the labels of one place sum to 1. The labels of a yes or no are
-        ``true`` and ``false``.
+        ``true`` and ``false``. Without any label: the judge refused to answer at this place, and what
+        `parsed` holds there means nothing.
     problem : str or None
         Why `parsed` is None.
     from_cache : bool
@@ -243,9 +245,14 @@ class Reply:
     def chance(self, place: str, *labels: str) -> float | None:
         """Return the probability of any of `labels` at `place`; None where it is not known."""
         of_label = self.probabilities.get(place)
-        if of_label is None:
+        if not of_label:
             return None
         return min(1.0, sum(of_label.get(label, 0.0) for label in labels))
+
+    def refuses(self, *places: str) -> bool:
+        """Whether the judge refused to answer at a place; ``*`` stands for any number."""
+        refused = [place for place, of_label in self.probabilities.items() if not of_label]
+        return any(fnmatchcase(place, pattern) for place in refused for pattern in places)
 
 
 def total_usage(replies: Iterable[Reply]) -> Usage | None:
@@ -315,6 +322,10 @@ class JudgeInfo:
         Async; sends one small request and returns whether the server has a JSON mode.
     requests_sent : int or None
         Requests sent so far, rejected ones included. None: not counted.
+    limits : mapping of str to int or None
+        What a request may hold at most, such as ``{"questions": 400}``. None: not known.
+    request_characters : callable or None
+        Takes an ask and returns the length of what the judge sends. None: the messages and the schema.
     """
 
     note: str | None = None
@@ -331,6 +342,8 @@ class JudgeInfo:
     supports: Callable[[str], bool | None] | None = None
     probe_json_mode: Callable[[], Awaitable[bool | None]] | None = None
     requests_sent: int | None = None
+    limits: Mapping[str, int] | None = None
+    request_characters: Callable[[Ask], int] | None = None
 
 
 class Judge(Protocol):

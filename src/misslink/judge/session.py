@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from misslink.errors import InputError, JudgeUnreachableError
 from misslink.io.manifest import display_path
 from misslink.judge.backends.custom import is_custom_judge, load_custom_judge
+from misslink.judge.backends.decision_servers import is_decision_model, judge_from_model
+from misslink.judge.backends.heuristic import HeuristicJudge
 from misslink.judge.batch.judge import BatchJudge
 from misslink.judge.config import JudgeConfig, Price
 from misslink.judge.middleware.budget import BudgetedJudge
 from misslink.judge.middleware.cache import DEFAULT_CACHE, CachedJudge
-from misslink.judge.middleware.cascade import CascadeJudge, fitted_band, parse_cascade_spec
+from misslink.judge.middleware.cascade import CascadeJudge, parse_cascade_spec, stage_band
 from misslink.judge.middleware.long_context import LongContextJudge
 from misslink.judge.middleware.repair import RepairingJudge
 from misslink.judge.middleware.throttle import ThrottledJudge
@@ -80,6 +82,8 @@ class JudgeSession:
     cache : Cache
         The one in it that counts.
     terms : JudgeConfig
+    stages : mapping of str to CachedJudge or None
+        The caches of a cascade's earlier judges that cost something, by judge.
 
     Attributes
     ----------
@@ -89,13 +93,20 @@ class JudgeSession:
         Questions that were not put, on purpose: the budget or the time of the run is used up.
     """
 
-    def __init__(self, judge: Judge, cache: CachedJudge, terms: JudgeConfig) -> None:
+    def __init__(
+        self,
+        judge: Judge,
+        cache: CachedJudge,
+        terms: JudgeConfig,
+        stages: Mapping[str, CachedJudge] | None = None,
+    ) -> None:
         self.judge = judge
         self.name = judge.name
         self.identity = judge.identity
         self.terms = terms
         self.not_asked = 0
         self.cache = cache
+        self._stages = stages or {}
 
     async def ask(self, ask: Ask) -> Reply:
         """Answer `ask`, as `Judge.ask`."""
@@ -121,13 +132,17 @@ class JudgeSession:
         }
 
     def cascade(self) -> dict[str, Any]:
-        """Return which judge of a cascade answered what; empty for any other judge."""
+        """Return which judge of a cascade answered what; empty for any other judge.
+
+        ``stages`` has the usage of its earlier judges, which `usage` leaves out.
+        """
         if not isinstance(self.judge, CascadeJudge):
             return {}
-        return {
+        summary = {
             name: value.model_dump() if isinstance(value, Estimate) else value
             for name, value in self.judge.summary().items()
         }
+        return {**summary, "stages": {name: cache.usage() for name, cache in self._stages.items()}}
 
     async def check_reachable(self) -> None:
         """Check before an app is run whether the judge can be reached; asks no question.
@@ -218,11 +233,19 @@ def open_judge(
     if name != "cascade":
         around, cached = _wrap_judge(judge, cache, concurrency, terms, prompts, reach)
         return JudgeSession(around, cached, terms)
-    cheap_spec, dear_spec = parse_cascade_spec(argument)
-    cheap = create_judge(cheap_spec, JudgeConfig())
-    around, cached = _wrap_judge(dear_spec, cache, concurrency, terms, prompts, reach)
-    cascade = CascadeJudge(cheap, around, band=fitted_band(cheap.name), audit=terms.cascade_check)
-    return JudgeSession(cascade, cached, terms)
+    *earlier, last = parse_cascade_spec(argument)
+    around, cached = _wrap_judge(last, cache, concurrency, terms, prompts, reach)
+    stages: dict[str, CachedJudge] = {}
+    for spec in reversed(earlier):
+        cheap = create_judge(spec, JudgeConfig())
+        band = stage_band(cheap)
+        if not isinstance(cheap, HeuristicJudge):
+            limits = replace(terms, base_url=None, api_key=None, temperature=None)
+            cheap, stages[cheap.name] = _wrap_judge(
+                cheap, cache, concurrency, limits, prompts, with_limits
+            )
+        around = CascadeJudge(cheap, around, band=band, audit=terms.cascade_check)
+    return JudgeSession(around, cached, terms, stages)
 
 
 @asynccontextmanager
@@ -282,6 +305,7 @@ def create_judge(judge: str | Judge, terms: JudgeConfig) -> Judge:
         There is no such judge, or it lacks something.
     """
     bare = _create_by_name(judge, terms) if isinstance(judge, str) else judge
+    bare = judge_from_model(bare) if is_decision_model(bare) else bare
     lacking = [part for part in _REQUIRED_MEMBERS if not hasattr(bare, part)]
     if lacking:
         raise InputError(

@@ -27,7 +27,11 @@ def context_labels(subject: Subject, reply: Reply) -> Mapping[str, bool | None]:
 def judged_labels(subject: Subject, reply: Reply) -> Mapping[str, bool | None]:
     """What the judge calls relevant, by passage id; None for a passage that it left out."""
     examined = reply.parsed.passages if isinstance(reply.parsed, Examination) else ()
-    relevant = {item.passage: item.relevant for item in examined}
+    relevant = {
+        item.passage: item.relevant
+        for place, item in enumerate(examined)
+        if not reply.refuses(f"passages.{place}.relevant")
+    }
     return {
         passage.id: relevant.get(number) for number, passage in enumerate(subject.context, start=1)
     }

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from typing import Literal
 
-from misslink.judge.judged_metric import Finding, Subject, parsed_examination, skipped_finding
+from misslink.judge.judged_metric import (
+    REFUSED,
+    Finding,
+    Subject,
+    failed_finding,
+    parsed_examination,
+    skipped_finding,
+)
 from misslink.judge.protocol import Ask, Reply
 from misslink.registry import judged_metrics
 
@@ -37,6 +44,8 @@ class ContextSufficiency:
     def read(self, subject: Subject, reply: Reply) -> Finding:
         """Read whether the passages suffice."""
         examination = parsed_examination(reply)
+        if reply.refuses("sufficient"):
+            return failed_finding(REFUSED)
         if examination.sufficient is None:
             return skipped_finding("the judge does not say whether the passages suffice")
         if not subject.context:  # whatever the judge knows by itself

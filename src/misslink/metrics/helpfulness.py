@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from typing import Literal
 
-from misslink.judge.judged_metric import Finding, Subject, parsed_examination, skipped_finding
+from misslink.judge.judged_metric import (
+    REFUSED,
+    Finding,
+    Subject,
+    failed_finding,
+    parsed_examination,
+    skipped_finding,
+)
 from misslink.judge.protocol import Ask, Reply
 from misslink.registry import judged_metrics
 
@@ -35,6 +42,8 @@ class Helpfulness:
         examination = parsed_examination(reply)
         if examination.response == "declines" and subject.expects_answer is False:
             return skipped_finding("the answer rightly declines; abstention judges it")
+        if reply.refuses("helpful"):
+            return failed_finding(REFUSED)
         if examination.helpful is None:
             return skipped_finding("the judge does not say how helpful the answer is")
         good = (str(grade) for grade in range(_GOOD, _TOP + 1))

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from misslink.judge.judged_metric import Finding, Subject, failed_finding, skipped_finding
+from misslink.judge.judged_metric import (
+    REFUSED,
+    Finding,
+    Subject,
+    failed_finding,
+    skipped_finding,
+)
 from misslink.judge.protocol import ExaminationWithReference, ExaminedReferenceClaim, Reply
 from misslink.types import Claim, Support
 
@@ -28,6 +34,8 @@ def claims_with_references(subject: Subject, reply: Reply) -> tuple[Claim, ...] 
         return skipped_finding("the judge was shown no reference answer")
     if examination.response == "declines":
         return skipped_finding("the answer declines")
+    if reply.refuses("claims.*.reference"):
+        return failed_finding(REFUSED)
     return subject.claims(reply) or skipped_finding("the answer makes no claim")
 
 
@@ -53,6 +61,8 @@ def claims_by_reference(
     examination = reply.parsed
     if not isinstance(examination, ExaminationWithReference):
         return skipped_finding("the judge was shown no reference answer")
+    if reply.refuses("claims.*.reference", "reference_claims.*"):
+        return failed_finding(REFUSED)
     by_number: dict[int, list[NumberedClaim]] = {}
     for place, part in enumerate(examination.reference_claims):
         if 1 <= part.reference <= len(subject.case.references):

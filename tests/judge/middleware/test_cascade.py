@@ -15,9 +15,9 @@ from misslink.judge.middleware.cache import CachedJudge
 from misslink.judge.middleware.cascade import (
     CascadeJudge,
     UncertaintyBand,
-    fitted_band,
     fitted_figures,
     parse_cascade_spec,
+    stage_band,
 )
 from misslink.judge.protocol import Reply, RetryableError, SkippedAskError, examine
 
@@ -253,7 +253,7 @@ def test_a_cascade_names_two_judges(argument):
 
 
 def test_the_first_comma_parts_the_two():
-    assert parse_cascade_spec("heuristic, openai:a,b") == ("heuristic", "openai:a,b")
+    assert parse_cascade_spec("heuristic, openai:a,b") == ["heuristic", "openai:a,b"]
     with pytest.raises(InputError, match="cascade of cascades"):
         parse_cascade_spec("heuristic,cascade:heuristic,openai:m")
 
@@ -279,11 +279,11 @@ def test_the_committed_band_belongs_to_the_committed_fit():
         "weights": dict(fit.weights),
         "cut": fit.cut,
     }
-    band = fitted_band(name)
+    band = stage_band(judge(name))
     assert band.high is None or band.high > fit.cut
     assert band.low is None or band.low < fit.cut
 
 
 def test_a_judge_that_was_not_measured_cannot_be_first():
-    with pytest.raises(InputError, match="put heuristic there"):
-        fitted_band("openai:m")
+    with pytest.raises(InputError, match="put heuristic or a decision model before it"):
+        stage_band(judge("openai:m"))

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from misslink.errors import InputError
+from misslink.judge.backends.decision_servers import is_decision_model, judge_from_model
 from misslink.judge.protocol import Ask, Judge, Reply
 from misslink.user_code import import_target, resolve_attribute, with_article
 
@@ -59,6 +60,7 @@ def load_custom_judge(spec: str, options: Mapping[str, Any] | None = None) -> Ju
     module = import_target(target, Path.cwd())
     thing = resolve_attribute(module, name, target)
     judge = _create_judge(thing, spec, options or {})
+    judge = judge_from_model(judge) if is_decision_model(judge) else judge
     _check_judge(judge, spec)
     source = getattr(module, "__file__", None)
     content = Path(source).read_bytes() if source else b""
@@ -102,7 +104,7 @@ def _split_spec(spec: str) -> tuple[str, str] | None:
 
 def _create_judge(thing: Any, spec: str, options: Mapping[str, Any]) -> Any:
     """The judge that `thing` is or makes."""
-    is_judge = not inspect.isclass(thing) and hasattr(thing, "ask")
+    is_judge = not inspect.isclass(thing) and (hasattr(thing, "ask") or is_decision_model(thing))
     if is_judge or not callable(thing):
         if options:
             raise InputError(f"the judge {spec} has no {', '.join(options)}; leave it out")

@@ -13,7 +13,7 @@ from typing import Any
 from misslink.judge.backends.heuristic import HeuristicJudge, open_heuristic
 from misslink.judge.batch.judge import BatchSavings
 from misslink.judge.judged_metric import JudgedMetric, Subject
-from misslink.judge.protocol import Ask, examine, layers, unwrap_judge
+from misslink.judge.protocol import Ask, examine, judge_info, layers, unwrap_judge
 from misslink.judge.session import JudgeSession
 
 CHARACTERS_PER_TOKEN = 4  # about right for English in every language model
@@ -63,12 +63,15 @@ class _AskGroup:
     schema_characters: int = 0
     sample: list[Ask] = field(default_factory=list)
 
-    def add(self, ask: Ask, rng: random.Random) -> None:
-        """Count an ask; every ask has the same chance to be in the sample."""
+    def add(self, ask: Ask, rng: random.Random, sent: int | None) -> None:
+        """Count an ask; every ask has the same chance to be in the sample.
+
+        `sent` is the length of what the judge sends, where that is not messages and schema.
+        """
         message_characters = sum(len(message["content"]) for message in ask.messages)
         self.calls += 1
-        self.message_characters += message_characters
-        self.schema_characters += ask.characters - message_characters
+        self.message_characters += message_characters if sent is None else sent
+        self.schema_characters += 0 if sent is not None else ask.characters - message_characters
         if len(self.sample) < _SAMPLE_SIZE:
             self.sample.append(ask)
         elif (index := rng.randrange(self.calls)) < _SAMPLE_SIZE:
@@ -129,6 +132,7 @@ async def forecast_judging(
     if judge is None:
         return JudgingForecast(0, 0, 0, 0, None, "no judge is asked")
     batch = judge.batches
+    sent_characters = judge_info(judge).request_characters
     groups: dict[frozenset[str], _AskGroup] = {}
     rng = random.Random(0)  # noqa: S311 (which asks are simulated is no secret)
     from_cache = submitted = 0
@@ -137,11 +141,17 @@ async def forecast_judging(
             from_cache += 1
             continue
         submitted += batch is not None and batch.is_submitted(ask)
-        groups.setdefault(frozenset(ask.schema.model_fields), _AskGroup()).add(ask, rng)
+        length = sent_characters(ask) if sent_characters else None
+        groups.setdefault(frozenset(ask.schema.model_fields), _AskGroup()).add(ask, rng, length)
     calls = sum(group.calls for group in groups.values())
     if isinstance(unwrap_judge(judge), HeuristicJudge):
         basis = f"the judge {judge.name} is a program, which reads no prompt and bills nothing"
         return JudgingForecast(calls, from_cache, 0, 0, 0.0 if judge.price else None, basis)
+    if sent_characters is not None:
+        sent = round(sum(g.message_characters for g in groups.values()) / CHARACTERS_PER_TOKEN)
+        cost = judge.price.cost(sent, 0) if judge.price else None
+        basis = f"characters / {CHARACTERS_PER_TOKEN} of texts and questions; answers cost nothing"
+        return JudgingForecast(calls, from_cache, sent, 0, cost, basis)
     rates = await _learn_rates(
         judge.cache.past_usage(_MAX_EARLIER),
         {fields: group.schema_characters / group.calls for fields, group in groups.items()},

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -45,6 +46,8 @@ class PingResult:
         What the judge supports. None: unknown.
     context_length : int or None
         How many tokens prompt and reply may have together. None: unknown.
+    limits : mapping of str to int or None
+        What one request may hold at most, for a decision model. None: not known.
     price : Price or None
         What tokens cost. None: unknown.
     prompt_tokens, completion_tokens : int or None
@@ -64,6 +67,7 @@ class PingResult:
     logprobs: bool | None = None
     seed: bool | None = None
     context_length: int | None = None
+    limits: Mapping[str, int] | None = None
     price: Price | None = None
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
@@ -102,6 +106,7 @@ async def ping_judge(judge: Judge) -> PingResult:
         logprobs=gives_logprobs if logprobs and gives_logprobs is not None else logprobs,
         seed=supports("seed"),
         context_length=info.context_length,
+        limits=info.limits,
         price=info.price,
         prompt_tokens=getattr(usage, "prompt_tokens", None),
         completion_tokens=getattr(usage, "completion_tokens", None),

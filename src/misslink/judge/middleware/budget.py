@@ -210,7 +210,10 @@ class BudgetedJudge:
         if ask.structured:
             texts.append(schema_json(ask.schema))
         size = sum(len(text.encode("utf-8", "surrogatepass")) for text in texts)
-        return _token_count(-(-size // _BYTES_PER_TOKEN), judge_info(self.judge).max_tokens, share)
+        info = judge_info(self.judge)
+        if info.request_characters is not None:
+            size = max(size, info.request_characters(ask))
+        return _token_count(-(-size // _BYTES_PER_TOKEN), info.max_tokens, share)
 
 
 class _TokenCount(Counter[tuple[str, float]]):

@@ -12,6 +12,8 @@ from importlib.resources import files
 from typing import Any
 
 from misslink.errors import InputError
+from misslink.judge.backends.custom import is_custom_judge
+from misslink.judge.backends.decisions import DecisionJudge
 from misslink.judge.claims import examined_coverage, read_claims
 from misslink.judge.protocol import (
     Ask,
@@ -22,7 +24,9 @@ from misslink.judge.protocol import (
     RetryableError,
     SkippedAskError,
     judge_info,
+    unwrap_judge,
 )
+from misslink.registry import judges
 from misslink.stats import proportion
 from misslink.types import Passage
 
@@ -65,8 +69,14 @@ class UncertaintyBand:
         return None
 
 
+# Of decision models, until labels say better: their probabilities are meant to be calibrated.
+UNFITTED_BAND = UncertaintyBand(0.1, 0.9)
+
+
 class CascadeJudge:
     """Asks the cheap judge first, and the dear one where the cheap one is not sure.
+
+    The dear one may be a cascade itself.
 
     The cheap judge's reply is taken where it gives a probability for every claim and these are
     outside the band. Whatever it cannot answer so, an answer without claims included, is the dear
@@ -76,7 +86,7 @@ class CascadeJudge:
     Parameters
     ----------
     cheap : Judge
-        As it stands: without cache, for its replies cost nothing.
+        With its cache, throttle and budget around it, unless its replies cost nothing.
     dear : Judge
         With its cache, throttle and budget around it.
     band : Band
@@ -106,7 +116,7 @@ class CascadeJudge:
         self.cheap = cheap
         self.judge = dear
         self.band = band
-        self.name = f"cascade:{cheap.name},{dear.name}"
+        self.name = f"cascade:{cheap.name},{dear.name.removeprefix('cascade:')}"
         self.identity: Mapping[str, Any] = {
             "judge": "cascade",
             "cheap": dict(cheap.identity),
@@ -155,7 +165,9 @@ class CascadeJudge:
         return dear
 
     async def planned_asks(self, ask: Ask) -> tuple[Ask, ...]:
-        """Return the questions that the dear judge would be put."""
+        """Return the questions that the dear judge would be put; all, where to know would cost."""
+        if judge_info(self.cheap).requests_sent is not None:
+            return (ask,)
         cheap = await self._ask_cheap(ask)
         least = None if cheap is None else least_supported(cheap)
         sure = least is not None and self.band.faithful(least) is not None
@@ -180,13 +192,13 @@ class CascadeJudge:
             ``audited``, how many of the drawn have a label of the expensive judge; ``agreed``, for how
             many of these the cheap judge's label is the same; ``agreement``, an Estimate of that share.
         """
-        seen = {name: self._seen_by[name] for name in (self.cheap.name, self.judge.name)}
+        seen = {self.cheap.name: 0, **self._seen_by}
         answered = sum(seen.values())
         agreed = sum(self._audited)
         return {
             "asked": answered,
             "seen_by": seen,
-            "share_dear": proportion(seen[self.judge.name], answered),
+            "share_dear": proportion(answered - seen[self.cheap.name], answered),
             "sure": self._sure,
             "drawn": self._drawn,
             "audited": len(self._audited),
@@ -203,8 +215,9 @@ class CascadeJudge:
 
     async def _ask_dear(self, ask: Ask) -> Reply:
         reply = await self.judge.ask(ask)
-        self._seen_by[self.judge.name] += 1
-        return replace(reply, judge=reply.judge or self.judge.name)
+        name = reply.judge or self.judge.name
+        self._seen_by[name] += 1
+        return replace(reply, judge=name)
 
     def _draws(self, ask: Ask) -> bool:
         """Whether a question is in the audit sample; every sample of it is, or none."""
@@ -242,40 +255,49 @@ def _is_faithful(ask: Ask, reply: Reply) -> bool | None:
     return all(claim.support == "supported" for claim in claims) if claims else None
 
 
-def parse_cascade_spec(argument: str | None) -> tuple[str, str]:
-    """Return the two judges that ``cascade:CHEAP,DEAR`` names.
+def parse_cascade_spec(argument: str | None) -> list[str]:
+    """Return the judges that ``cascade:CHEAP,...,DEAR`` names, two or more.
 
     Raises
     ------
     InputError
-        It does not name two, or one of them is a cascade itself.
+        It names fewer, or one of them is a cascade itself.
     """
-    cheap, comma, dear = (argument or "").partition(",")
-    cheap, dear = cheap.strip(), dear.strip()
-    if not (cheap and comma and dear):
+    stages: list[str] = []
+    for part in map(str.strip, (argument or "").split(",")):
+        is_judge = part.partition(":")[0] in {*judges.names(), "cascade", ""} or is_custom_judge(
+            part
+        )
+        if stages and not is_judge:
+            stages[-1] += f",{part}"  # a comma in the name of a model
+        else:
+            stages.append(part)
+    if len(stages) < 2 or not all(stages):
         raise InputError(
             "a cascade needs a cheap judge and another one: --judge cascade:heuristic,openai:MODEL"
         )
-    if "cascade" in (cheap.partition(":")[0], dear.partition(":")[0]):
-        raise InputError("a cascade of cascades is not understood; name two plain judges")
-    return cheap, dear
+    if "cascade" in {stage.partition(":")[0] for stage in stages}:
+        raise InputError("a cascade of cascades is not understood; name plain judges")
+    return stages
 
 
-def fitted_band(name: str) -> UncertaintyBand:
-    """Return the fitted band of the judge `name`, such as ``heuristic``.
+def stage_band(judge: Judge) -> UncertaintyBand:
+    """Return the band of a stage before the last: fitted on labels, else that of decision models.
 
     Raises
     ------
     InputError
-        No band was fitted for it.
+        No band was fitted for it, and it gives no probabilities.
     """
     bands = _load_fitted_bands()["judges"]
-    if name not in bands:
-        raise InputError(
-            f"the judge {name} has no fitted uncertainty band, so it cannot be the first of a "
-            f"cascade; put {' or '.join(bands)} there"
-        )
-    return UncertaintyBand(**bands[name]["band"])
+    if judge.name in bands:
+        return UncertaintyBand(**bands[judge.name]["band"])
+    if isinstance(unwrap_judge(judge), DecisionJudge):
+        return UNFITTED_BAND
+    raise InputError(
+        f"the judge {judge.name} has no fitted uncertainty band, so it can only be the last of a"
+        f" cascade; put {' or '.join(bands)} or a decision model before it"
+    )
 
 
 def fitted_figures() -> dict[str, Any]:

@@ -1,0 +1,416 @@
+"""Three ways to a decision model: OpenAI's client, the System One format, and LangChain."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import json
+import os
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from misslink.errors import InputError, JudgeUnreachableError
+from misslink.judge.backends.connection import (
+    ServerConnection,
+    classify_failure,
+    public_url,
+    redact_keys,
+    resolve_address,
+    transient_openai_error,
+)
+from misslink.judge.backends.decisions import (
+    DecisionJudge,
+    Decisions,
+    Question,
+    RefusedRequestError,
+    normalized,
+)
+from misslink.judge.backends.response_parsing import EXCERPT_LENGTH, parse_json_body, parse_usage
+from misslink.judge.protocol import RetryableError
+from misslink.registry import judges
+from misslink.types import Usage
+
+if TYPE_CHECKING:
+    import httpx
+
+_TIMEOUT_S = 30.0  # to connect; the caller limits the wait for an answer
+
+
+def unknown_schema(judge: str, problem: str) -> JudgeUnreachableError:
+    """Return the error for a server whose answers are not those of a decision model."""
+    return JudgeUnreachableError(
+        f"the judge {judge} cannot be asked: {problem}. Check that --judge names a decision model and its"
+        " endpoint."
+    )
+
+
+def read_answers(
+    judge: str, questions: Mapping[str, Question], answers: Mapping[str, Any]
+) -> dict[str, dict[str, float]]:
+    """Return the probabilities of each question from answers in the System One format.
+
+    Raises
+    ------
+    JudgeUnreachableError
+        An answer has no probabilities, or none of the question's labels.
+    """
+    read = {}
+    for place, question in questions.items():
+        answer = answers.get(place)
+        if answer is None or (isinstance(answer, Mapping) and answer.get("type") == "refusal"):
+            continue
+        of_label = answer.get("probabilities") if isinstance(answer, Mapping) else None
+        if isinstance(answer, Mapping) and not question.options:
+            yes = answer.get("noul", answer.get("probability"))
+            of_label = {"true": yes, "false": 1 - yes} if type(yes) in (int, float) else None
+        if isinstance(of_label, Mapping) and question.is_scale:
+            # Levels are numbered from 0, in the order of the question.
+            numbers = dict(
+                zip(map(str, range(len(question.options))), question.options, strict=True)
+            )
+            of_label = {numbers.get(str(level)): p for level, p in of_label.items()}
+        probabilities = normalized(question, of_label) if isinstance(of_label, Mapping) else None
+        if probabilities is None:
+            raise unknown_schema(
+                judge, f"its answer to a {question.kind} question has no probabilities"
+            )
+        read[place] = probabilities
+    return read
+
+
+class OpenAIDecisions:
+    """``/v1/decisions`` by the official client."""
+
+    def __init__(self, judge: str, model: str, connection: ServerConnection) -> None:
+        self._judge = judge
+        self._model = model
+        self._connection = connection
+
+    @property
+    def sent(self) -> int:
+        """Requests so far."""
+        return self._connection.sent
+
+    async def decide(self, state: str, questions: Mapping[str, Question]) -> Decisions:
+        """Answer the questions about a state."""
+        import openai
+
+        connection = self._connection
+        body = [_openai_question(question) for question in questions.values()]
+        connection.sent += 1
+        try:
+            answer = await connection.client().decisions.with_raw_response.create(
+                model=self._model, input=state, questions=body
+            )
+        except openai.APIError as error:
+            connection.raise_if_pointless(error)
+            complaint = connection.error_message(error)
+            if again := transient_openai_error(error, complaint):
+                raise again from None
+            if "decision" in complaint.lower() and "support" in complaint.lower():
+                raise connection.unreachable(f"it takes no decisions: {complaint}") from None
+            raise RefusedRequestError(complaint) from None
+        raw = connection.text(answer)
+        document = parse_json_body(raw)
+        listed = document.get("answers") if isinstance(document, dict) else None
+        if (
+            not isinstance(document, dict)
+            or not isinstance(listed, list)
+            or len(listed) != len(questions)
+        ):
+            raise unknown_schema(self._judge, f"its reply has no answers: {raw[:EXCERPT_LENGTH]}")
+        answers = {
+            place: _system_one_answer(item, question)
+            for (place, question), item in zip(questions.items(), listed, strict=True)
+        }
+        usage = _usage(document)
+        return Decisions(read_answers(self._judge, questions, answers), usage, raw)
+
+    async def check_reachable(self) -> None:
+        """List the server's models, which costs nothing."""
+        await self._connection.models()
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._connection.close()
+
+
+def _usage(document: Mapping[str, Any]) -> Usage | None:
+    return parse_usage(document.get("usage"), "input_tokens", "output_tokens")
+
+
+def _openai_question(question: Question) -> Any:
+    asked: dict[str, Any] = {"instructions": question.instructions}
+    if not question.options:
+        return {**asked, "type": "predicate"}
+    name, noun = ("levels", "label") if question.is_scale else ("choices", "value")
+    options = [
+        {noun: label, **({"description": text} if text else {})}
+        for label, text in question.options.items()
+    ]
+    return {**asked, "type": question.kind, name: options}
+
+
+def _system_one_answer(answer: Any, question: Question) -> Any:
+    """An answer of OpenAI's as System One would give it: probabilities by label or level."""
+    listed = answer.get("probabilities") if isinstance(answer, dict) else None
+    if not isinstance(listed, list) or not all(isinstance(item, dict) for item in listed):
+        return answer
+    levels = {label: str(number) for number, label in enumerate(question.options)}
+    of_label = {
+        levels.get(item.get("label"), "") if question.is_scale else item.get("value"): item.get(
+            "probability"
+        )
+        for item in listed
+    }
+    return {**answer, "probabilities": of_label}
+
+
+def system_one_question(question: Question) -> dict[str, Any]:
+    """Return a question in the System One format, which LangChain has too."""
+    asked: dict[str, Any] = {"type": question.kind, "instructions": question.instructions}
+    if question.is_scale:
+        asked["criteria"] = list(question.options.values())
+    elif question.options:
+        asked["criteria"] = dict(question.options)
+    return asked
+
+
+class SystemOne:
+    """A server of the System One format, by plain HTTP.
+
+    Parameters
+    ----------
+    judge : str
+    url : str
+        The whole endpoint, such as ``http://localhost:8000/v1/systemone``.
+    model : str
+    key : str
+        Empty: none is sent.
+    """
+
+    def __init__(self, judge: str, url: str, model: str, key: str) -> None:
+        self.sent = 0
+        self._judge = judge
+        self._url = url
+        self._model = model
+        self._key = key
+        self._answered = False
+        self._opened: httpx.AsyncClient | None = None
+
+    async def decide(self, state: str, questions: Mapping[str, Question]) -> Decisions:
+        """Answer the questions about a state."""
+        ids = {f"q{number}": place for number, place in enumerate(questions, 1)}
+        asked = {name: system_one_question(questions[place]) for name, place in ids.items()}
+        body = {"model": self._model, "state": state, "questions": asked}
+        self.sent += 1
+        raw = await self._request("POST", body)
+        self._answered = True
+        document = parse_json_body(raw)
+        answers = document.get("answers") if isinstance(document, dict) else None
+        if not isinstance(document, dict) or not isinstance(answers, dict):
+            raise unknown_schema(self._judge, f"its reply has no answers: {raw[:EXCERPT_LENGTH]}")
+        by_place = {place: answers.get(name) for name, place in ids.items()}
+        return Decisions(read_answers(self._judge, questions, by_place), _usage(document), raw)
+
+    async def check_reachable(self) -> None:
+        """Connect; most endpoints answer a GET with an error, and a refused key is one to report."""
+        import httpx
+
+        try:
+            await self._request("GET")
+        except (RefusedRequestError, RetryableError):
+            return
+        except JudgeUnreachableError as error:
+            cause = error.__context__
+            if not isinstance(cause, httpx.HTTPStatusError) or cause.response.status_code in (
+                401,
+                403,
+            ):
+                raise
+
+    async def close(self) -> None:
+        """Close the connections."""
+        if self._opened is not None:
+            await self._opened.aclose()
+            self._opened = None
+
+    async def _request(self, method: str, body: Any = None) -> str:
+        import httpx
+
+        if self._opened is None:
+            headers = {"Authorization": f"Bearer {self._key}"} if self._key else {}
+            timeout = httpx.Timeout(None, connect=_TIMEOUT_S)
+            self._opened = httpx.AsyncClient(headers=headers, timeout=timeout)
+        try:
+            response = await self._opened.request(method, self._url, json=body)
+            response.raise_for_status()
+        except httpx.HTTPError as error:
+            answer = getattr(error, "response", None)
+            message = answer.text if answer is not None else str(error)
+            raise _failure(
+                self._judge, error, redact_keys(message, [self._key]), self._answered
+            ) from None
+        return redact_keys(response.text, [self._key])
+
+
+def _failure(judge: str, error: Exception, message: str, answered: bool) -> Exception:
+    """What a provider's error means: try again, give up, or this request is refused."""
+    message = message[:EXCERPT_LENGTH]
+    meaning = classify_failure(error, message, answered=answered)
+    if isinstance(meaning, str):
+        return JudgeUnreachableError(f"the judge {judge} cannot be asked: {meaning}")
+    return meaning or RefusedRequestError(message)
+
+
+class LangChainDecisions:
+    """A ``BaseDecisionModel`` of langchain-core 1.8."""
+
+    def __init__(self, judge: str, model: Any) -> None:
+        self.sent = 0
+        self._judge = judge
+        self._model = model
+        self._answered = False
+
+    async def decide(self, state: str, questions: Mapping[str, Question]) -> Decisions:
+        """Answer the questions about a state."""
+        import langsmith
+
+        kinds = _langchain_questions()
+        ids = {f"q{number}": place for number, place in enumerate(questions, 1)}
+        asked = {}
+        for name, place in ids.items():
+            fields = system_one_question(questions[place])
+            asked[name] = kinds[fields.pop("type")](**fields)
+        self.sent += 1
+        try:
+            with langsmith.tracing_context(enabled=False):
+                response = await self._model.ainvoke({"state": state, "questions": asked})
+        except Exception as error:  # noqa: BLE001 (every provider raises its own)
+            secrets = [v for k, v in os.environ.items() if k.endswith(("_KEY", "_TOKEN"))]
+            raise _failure(
+                self._judge, error, redact_keys(str(error), secrets), self._answered
+            ) from None
+        self._answered = True
+        document = json.loads(response.model_dump_json())
+        by_place = {place: document["answers"].get(name) for name, place in ids.items()}
+        answers = read_answers(self._judge, questions, by_place)
+        return Decisions(answers, _usage(document), response.model_dump_json())
+
+    async def check_reachable(self) -> None:
+        """A provider's package has no way to find out for free."""
+
+    async def close(self) -> None:
+        """The model keeps its own connections."""
+
+
+def _langchain_questions() -> dict[str, Callable[..., Any]]:
+    try:
+        decisions = importlib.import_module("langchain_core.decisions")
+    except ImportError:
+        raise InputError(
+            "LangChain's decision models need langchain-core 1.8 or newer:"
+            " run  pip install -U langchain-core"
+        ) from None
+    return {"noul": decisions.Noul, "choice": decisions.Choice, "score": decisions.Score}
+
+
+def is_decision_model(thing: Any) -> bool:
+    """Whether an object is one of LangChain's decision models."""
+    return any(base.__name__ == "BaseDecisionModel" for base in type(thing).__mro__)
+
+
+def judge_from_model(model: Any) -> DecisionJudge:
+    """Return the judge that asks one of LangChain's decision models."""
+    _langchain_questions()
+    name = f"langchain-decisions:{type(model).__name__}:{model.model}"
+    identity = {"judge": "langchain-decisions", "class": type(model).__name__, "model": model.model}
+    return DecisionJudge(name, identity, LangChainDecisions(name, model))
+
+
+@judges.register("openai-decisions")
+def open_openai_decisions(
+    argument: str | None, *, base_url: str | None = None, api_key: str | None = None
+) -> DecisionJudge:
+    """Open the judge ``openai-decisions:MODEL``.
+
+    Raises
+    ------
+    InputError
+        The model, the key or a usable address is missing, or the package openai is too old.
+    """
+    import openai
+
+    model = (argument or "").strip()
+    if not model:
+        raise InputError(
+            "the judge 'openai-decisions' needs a model: --judge openai-decisions:MODEL"
+        )
+    if not hasattr(openai.AsyncOpenAI, "decisions"):
+        raise InputError("openai-decisions needs a newer client: run  pip install -U openai")
+    name = f"openai-decisions:{model}"
+    address = resolve_address(name, base_url, api_key)
+    server = address.display_url.partition("://")[2]
+    identity = {"judge": "openai-decisions", "model": model, "base_url": server}
+    return DecisionJudge(
+        name, identity, OpenAIDecisions(name, model, ServerConnection(name, model, address))
+    )
+
+
+@judges.register("systemone")
+def open_system_one(argument: str | None, *, api_key: str | None = None) -> DecisionJudge:
+    """Open the judge ``systemone:URL#MODEL``; its key is in ``SYSTEMONE_API_KEY``.
+
+    Raises
+    ------
+    InputError
+        The URL or the model is missing.
+    """
+    url, _, model = (argument or "").strip().partition("#")
+    if not (url and model):
+        raise InputError(
+            "the judge 'systemone' needs an endpoint and a model: --judge systemone:URL#MODEL, such as"
+            " systemone:http://localhost:8000/v1/systemone#MODEL"
+        )
+    shown = public_url(url)
+    name = f"systemone:{shown}#{model}"
+    key = api_key or os.environ.get("SYSTEMONE_API_KEY") or ""
+    identity = {"judge": "systemone", "model": model, "url": shown.partition("://")[2]}
+    return DecisionJudge(name, identity, SystemOne(name, url, model, key))
+
+
+@judges.register("langchain-decisions")
+def open_langchain_decisions(argument: str | None) -> DecisionJudge:
+    """Open the judge ``langchain-decisions:PROVIDER:MODEL``.
+
+    The provider's package, such as ``langchain_upstage``, has a subclass of ``BaseDecisionModel``.
+
+    Raises
+    ------
+    InputError
+        The provider, the model or a package is missing, or the package has no decision model.
+    """
+    provider, _, model = (argument or "").strip().partition(":")
+    if not (provider and model):
+        raise InputError(
+            "the judge 'langchain-decisions' needs a provider and a model:"
+            " --judge langchain-decisions:PROVIDER:MODEL"
+        )
+    if provider == "openai":
+        raise InputError(
+            f"LangChain's OpenAI decisions are a class of their own: use --judge openai-decisions:{model}"
+        )
+    _langchain_questions()
+    package = f"langchain_{provider.replace('-', '_')}"
+    try:
+        module = importlib.import_module(package)
+    except ImportError:
+        named = package.replace("_", "-")
+        raise InputError(f"the judge needs the package {named}: run  pip install {named}") from None
+    kind: Any
+    for _, kind in inspect.getmembers(module, inspect.isclass):
+        if any(base.__name__ == "BaseDecisionModel" for base in kind.__mro__[1:]):
+            return judge_from_model(kind(model=model))
+    raise InputError(
+        f"{package} has no decision model. Give an object of your own: --judge FILE.py:NAME"
+    )

@@ -1,0 +1,513 @@
+"""Decision models as judges: real requests to a strict server, and to a real decision model."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from dataclasses import replace
+
+import pytest
+
+from decision_model import decisions, labels_of
+from honest_judge import small_ask
+from misslink.errors import InputError, JudgeUnreachableError
+from misslink.goldset.generation.candidates import AnswerComparison, PassageAnswers, WrittenQuestion
+from misslink.goldset.pooling.grades import PassageGradeReply
+from misslink.judge.backends.decision_servers import open_openai_decisions, open_system_one
+from misslink.judge.backends.decisions import LIMITS
+from misslink.judge.checks.dry_run import forecast_judging
+from misslink.judge.checks.pairwise import preference_ask
+from misslink.judge.checks.ping import ping_judge
+from misslink.judge.checks.redteam import AttackSuite, load_suite, run_redteam
+from misslink.judge.config import JudgeConfig
+from misslink.judge.judge_case import judge_case
+from misslink.judge.judged_metric import Subject
+from misslink.judge.middleware.long_context import examine_part
+from misslink.judge.prompts import BUILT_IN
+from misslink.judge.protocol import Ask, RetryableError, SkippedAskError, judge_info
+from misslink.judge.session import create_judge, open_judge
+from misslink.linking.claim_support import ClaimNeeds
+from misslink.metrics.citation_correctness import Citations
+from misslink.registry import judged_metrics
+from misslink.types import Case, Passage, Trace
+
+KINDS = ("openai-decisions", "systemone")
+METRICS = {
+    name: judged_metrics.get(name)
+    for name in (
+        *("faithfulness", "correctness", "completeness", "context_relevance"),
+        *("context_sufficiency", "helpfulness", "answer_relevance"),
+    )
+}
+SUBJECT = Subject(
+    Case(
+        id="sky",
+        question="What colour is the sky over town by day?",
+        references=("The sky over town is blue.",),
+    ),
+    Trace(
+        case_id="sky",
+        retrieved=(
+            Passage(id="p1", text="By day the sky over town is blue. Clouds are white.", rank=1),
+            Passage(id="p2", text="Grass is green. [s1] is a mark.", rank=2),
+        ),
+        answer="The sky over town is blue. Grass is red.",
+    ),
+    2,
+)
+
+
+@pytest.fixture(autouse=True)
+def no_keys(monkeypatch):
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "SYSTEMONE_API_KEY"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def opened(server, kind="systemone", **options):
+    if kind == "systemone":
+        return open_system_one(f"{server.url}/systemone#test-judge", **options)
+    return open_openai_decisions("test-judge", base_url=server.url, **options)
+
+
+def asking(judge, *asks):
+    async def whole():
+        try:
+            return await asyncio.gather(*(judge.ask(ask) for ask in asks))
+        finally:
+            await judge.close()
+
+    return asyncio.run(whole())
+
+
+def verdicts(judge, subject=SUBJECT):
+    async def whole():
+        try:
+            return await judge_case(subject, list(METRICS.values()), judge)
+        finally:
+            await judge.close()
+
+    return {verdict.metric: verdict for verdict in asyncio.run(whole())}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_one_request_judges_a_case_with_verified_quotes_and_probabilities(judge_server, kind):
+    judge = opened(judge_server, kind)
+    found = verdicts(judge)
+    assert len(judge_server.calls) == 1
+    assert {name: verdict.status for name, verdict in found.items()} == dict.fromkeys(
+        METRICS, "scored"
+    )
+    faithfulness = found["faithfulness"]
+    assert faithfulness.value == 0.5
+    sky, grass = faithfulness.claims
+    assert (sky.support, grass.support) == ("supported", "unsupported")
+    assert [(e.passage_id, e.quote) for e in sky.evidence] == [
+        ("p1", "By day the sky over town is blue")
+    ]
+    assert sky.probability == pytest.approx(0.9)
+    assert sky.correct is True
+    assert faithfulness.usage.prompt_tokens > 100
+    assert faithfulness.usage.completion_tokens == 0
+    assert found["context_relevance"].passages == {"p1": 1, "p2": 0}
+    assert found["completeness"].value == 1
+    assert found["context_sufficiency"].probability == pytest.approx(0.9)
+    assert found["helpfulness"].value == 0  # the first level is the lowest one
+    assert found["answer_relevance"].probability == pytest.approx(0.9 * 0.9)
+
+
+def test_a_declining_answer_has_no_claims(judge_server):
+    trace = SUBJECT.trace.model_copy(update={"answer": "I cannot answer that."})
+    found = verdicts(opened(judge_server), replace(SUBJECT, trace=trace))
+    assert found["faithfulness"].status == "skipped"
+    assert found["completeness"].value == 0
+
+
+def test_untrusted_texts_are_in_the_state_alone(judge_server):
+    asking(opened(judge_server), *(small_ask(n) for n in range(2)))
+    for call in judge_server.calls:
+        questions = json.dumps(call.body["questions"])
+        assert "town" not in questions
+        assert "town" in call.body["state"]
+    # What looks like the number of a sentence is none.
+    verdicts(opened(judge_server))
+    assert judge_server.calls[-1].body["state"].count("[s1]") == 1
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_lower_limits_of_a_server_are_learned_from_its_refusal(judge_server, kind):
+    judge_server.limits = {"questions": 5, "choices": 6}
+    judge = opened(judge_server, kind)
+    text = " ".join(f"Fact {n} is known." for n in range(30)) + " The sky is blue."
+    ask = replace(
+        small_ask(1), inputs={**small_ask(1).inputs, "passages": (text, "Grass is green.")}
+    )
+    (reply,) = asking(judge, ask)
+    assert reply.parsed is not None
+    assert judge.info.limits == {"questions": 5, "choices": 6}
+    sizes = [len(call.body["questions"]) for call in judge_server.calls if call.status == 200]
+    assert max(sizes) <= 5 < sum(sizes)
+    assert reply.usage.prompt_tokens > 0
+    later = opened(judge_server, kind)
+    judge_info(later).learn(judge.info.abilities)
+    refused = sum(call.status == 400 for call in judge_server.calls)
+    asking(later, ask)
+    assert sum(call.status == 400 for call in judge_server.calls) == refused
+    assert LIMITS == {"questions": 400, "choices": 255}
+
+
+@pytest.mark.parametrize(
+    ("refused", "failed"),
+    [
+        ("passages say of claim_1", {"faithfulness", "correctness"}),
+        ("sentence decides claim_1", {"faithfulness", "correctness"}),
+        ("agree with claim_1", {"correctness", "completeness"}),
+        ("state reference_claim_1", {"correctness", "completeness"}),
+        ("answer the question in full", {"context_sufficiency"}),
+        ("satisfy the asker", {"helpfulness"}),
+        ("cannot answer", set(METRICS)),
+    ],
+)
+def test_a_refused_question_fails_the_verdicts_that_need_it(judge_server, refused, failed):
+    def script(body):
+        answer = decisions(body, {})
+        for place, question in enumerate(body["questions"]):
+            if refused in question["instructions"]:
+                answer["answers"][place] = {"type": "refusal", "name": None}
+        return answer
+
+    judge_server.script = script
+    found = verdicts(opened(judge_server, "openai-decisions"))
+    assert {name for name, verdict in found.items() if verdict.status == "failed"} == failed
+
+
+def test_a_refusal_is_still_one_when_it_comes_from_the_cache(judge_server, tmp_path):
+    def script(body):
+        answer = decisions(body, {})
+        answer["answers"][0] = {"type": "refusal", "name": None}
+        return answer
+
+    judge_server.script = script
+    for _ in range(2):
+        config = JudgeConfig(base_url=judge_server.url)
+        judge = open_judge(
+            "openai-decisions:m", cache=tmp_path / "c.sqlite", concurrency=1, terms=config
+        )
+        assert verdicts(judge)["faithfulness"].status == "failed"
+    assert len(judge_server.calls) == 1
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        ({"choices": []}, "its reply has no answers"),
+        ({"answers": "none"}, "its reply has no answers"),
+        ("no JSON", "its reply has no answers"),
+    ],
+)
+def test_another_schema_is_an_outage_in_one_sentence(judge_server, kind, answer, said):
+    judge_server.script = lambda _: (200, {}, answer)
+    with pytest.raises(JudgeUnreachableError, match=said) as raised:
+        asking(opened(judge_server, kind), small_ask(1))
+    assert "Check that --judge names a decision model" in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    "broken", [None, {}, {"supported": "high"}, {"yes": 1.0}, {"supported": -1}]
+)
+def test_missing_probabilities_are_an_outage(judge_server, broken):
+    def script(body):
+        of_choice = {"type": "choice", "choice": "supported", "probabilities": broken}
+        return {"answers": dict.fromkeys(body["questions"], of_choice)}
+
+    judge_server.script = script
+    with pytest.raises(JudgeUnreachableError, match="no probabilities"):
+        asking(opened(judge_server), small_ask(1))
+
+
+def test_a_model_without_decisions_is_an_outage(judge_server):
+    message = "This model does not support decisions."
+    judge_server.script = lambda _: (400, {}, {"error": {"message": message}})
+    with pytest.raises(JudgeUnreachableError, match="does not support decisions"):
+        asking(opened(judge_server, "openai-decisions"), small_ask(1))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_rate_limit_says_when_to_try_again(judge_server, kind):
+    judge_server.script = lambda _: (429, {"retry-after": "7"}, {"error": {"message": "slow down"}})
+    with pytest.raises(RetryableError) as raised:
+        asking(opened(judge_server, kind), small_ask(1))
+    assert (raised.value.kind, raised.value.after) == ("rate", 7)
+
+
+def test_the_key_of_another_provider_is_not_sent(judge_server, monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-of-somebody-else-12345")
+    asking(opened(judge_server), small_ask(1))
+    assert judge_server.calls[-1].key is None
+    monkeypatch.setenv("SYSTEMONE_API_KEY", "key-of-this-server-12345")
+    asking(opened(judge_server), small_ask(1))
+    assert judge_server.calls[-1].key == "Bearer key-of-this-server-12345"
+
+
+def test_an_unreachable_server_is_found_before_the_app_is_run(judge_server):
+    url = f"{judge_server.url}/systemone#m"
+    asyncio.run(judge_info(open_system_one(url)).check_reachable())
+    judge_server.stop()
+    with pytest.raises(JudgeUnreachableError, match="check that the server runs"):
+        asyncio.run(judge_info(open_system_one(url)).check_reachable())
+
+
+@pytest.mark.parametrize(
+    ("spec", "said"),
+    [
+        ("systemone:http://localhost:1", "needs an endpoint and a model"),
+        ("systemone:", "needs an endpoint and a model"),
+        ("systemone:localhost#m", "is no address"),
+        ("openai-decisions", "needs a model"),
+        ("openai-decisions:m", "has no key"),
+        ("langchain-decisions:upstage", "needs a provider and a model"),
+        ("langchain-decisions:openai:m", "use --judge openai-decisions:m"),
+    ],
+)
+def test_a_spec_that_lacks_something_is_refused(spec, said):
+    with pytest.raises(InputError, match=said):
+        create_judge(spec, JudgeConfig())
+
+
+def test_langchain_says_which_version_it_needs():
+    try:
+        import langchain_core.decisions  # noqa: F401
+    except ImportError:
+        with pytest.raises(InputError, match=r"langchain-core 1\.8"):
+            create_judge("langchain-decisions:upstage:m", JudgeConfig())
+    else:
+        with pytest.raises(InputError, match="langchain-nosuch"):
+            create_judge("langchain-decisions:nosuch:m", JudgeConfig())
+
+
+def test_a_decision_model_of_langchain_is_a_judge():
+    kinds = pytest.importorskip("langchain_core.decisions", reason="needs langchain-core 1.8")
+    from decision_model import system_one
+
+    class Lexical(kinds.BaseDecisionModel):
+        model: str = "lexical"
+
+        @property
+        def _provider(self):
+            return "test"
+
+        def _classify(self, state, questions):
+            asked = {name: q.model_dump(exclude_none=True) for name, q in questions.items()}
+            answer = system_one({"model": "m", "state": state, "questions": asked}, {})
+            for given in answer["answers"].values():
+                if given["type"] == "score":
+                    given["legend"] = {}
+            return kinds.ClassifierResponse.model_validate(answer)
+
+    found = verdicts(create_judge(Lexical(), JudgeConfig()))
+    assert found["faithfulness"].value == 0.5
+    assert found["faithfulness"].usage.prompt_tokens > 0
+
+
+# A real decision model, too weak to judge: what it answers is any of the labels.
+
+
+@pytest.fixture(scope="module")
+def sparrow():
+    """The address of ``sparrow-decider serve``."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = [sys.executable, "-m", "sparrow_decider.cli", "serve", "--port", str(port)]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE)
+    process.stderr.readline()  # it says when it listens
+    try:
+        for _ in range(200):
+            try:
+                urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=5).close()
+                break
+            except urllib.error.URLError:
+                continue
+        yield f"systemone:http://127.0.0.1:{port}/v1/systemone#sparrow"
+    finally:
+        process.kill()
+        process.wait()
+        process.stderr.close()
+
+
+def rendered(name, inputs, schema):
+    return Ask.rendered(BUILT_IN.load(name), inputs, schema)
+
+
+TEXTS = {
+    "question": "Why is the sky blue?",
+    "passages": ("The sky is blue. Light scatters.", "No."),
+}
+ASKS = {
+    "part": examine_part("Why?", "It is.", ("It is.",), TEXTS["passages"], prompts=BUILT_IN),
+    "preference": preference_ask("Why?", "Because.", "I do not know."),
+    "citations": rendered(
+        "citations",
+        {
+            "question": "Why?",
+            "cited": {2: "The sky is blue."},
+            "statements": [{"text": "It is blue.", "passages": [2]}],
+        },
+        Citations,
+    ),
+    "needs": rendered("claim_needs", {**TEXTS, "claims": ("It is blue.",)}, ClaimNeeds),
+    "grade": rendered(
+        "goldset_relevance", {"question": "Why?", "passage": "So."}, PassageGradeReply
+    ),
+    "compare": rendered(
+        "goldset_compare",
+        {"question": "Why?", "reference": "So.", "answers": ("So.",)},
+        AnswerComparison,
+    ),
+    "elsewhere": rendered("goldset_elsewhere", {**TEXTS, "references": ("So.",)}, PassageAnswers),
+}
+
+
+def test_a_real_server_answers_every_kind_of_question(sparrow):
+    judge = open_judge(sparrow, cache=None, concurrency=2, terms=JudgeConfig())
+    replies = asking(judge, small_ask(1), *ASKS.values())
+    assert [reply.problem for reply in replies] == [None] * len(replies)
+    for ask, reply in zip((small_ask(1), *ASKS.values()), replies, strict=True):
+        assert isinstance(reply.parsed, ask.schema)
+        assert all(
+            sum(of_label.values()) == pytest.approx(1) for of_label in reply.probabilities.values()
+        )
+
+
+def test_every_quote_of_a_real_server_is_a_sentence_of_a_passage(sparrow):
+    judge = open_judge(sparrow, cache=None, concurrency=4, terms=JudgeConfig())
+    asks = [small_ask(n) for n in range(20)]
+    for ask, reply in zip(asks, asking(judge, *asks), strict=True):
+        quotes = [claim.quote for claim in reply.parsed.claims if claim.quote]
+        assert all(any(quote in text for text in ask.inputs["passages"]) for quote in quotes)
+
+
+def test_ping_tells_the_limits_of_a_server(sparrow):
+    judge = open_judge(sparrow, cache=None, concurrency=1, terms=JudgeConfig())
+
+    async def whole():
+        try:
+            return await ping_judge(judge)
+        finally:
+            await judge.close()
+
+    result = asyncio.run(whole())
+    assert result.ok
+    assert result.limits == LIMITS
+
+
+def test_what_has_to_be_written_is_not_asked_of_a_decision_model(judge_server):
+    inputs = {"kind": "fact", "asker": "anyone", "length": "short", "passages": ("So.",)}
+    (reply,) = asking(opened(judge_server), rendered("goldset_write", inputs, WrittenQuestion))
+    assert "cannot answer 'goldset_write'" in reply.problem
+    assert not judge_server.calls
+
+
+def forecast(server, **limits):
+    config = JudgeConfig(base_url=server.url, price_in=0.1, price_out=0.0, **limits)
+    judge = open_judge("openai-decisions:m", cache=None, concurrency=1, terms=config)
+
+    async def whole():
+        try:
+            planned = await forecast_judging([SUBJECT], list(METRICS.values()), judge)
+            await judge_case(SUBJECT, list(METRICS.values()), judge)
+            return planned, judge.usage()
+        finally:
+            await judge.close()
+
+    return asyncio.run(whole())
+
+
+def test_a_dry_run_forecasts_the_tokens_of_the_questions(judge_server):
+    planned, used = forecast(judge_server)
+    assert planned.calls == used["calls"] == 1
+    assert planned.completion_tokens == 0
+    assert 0.5 < planned.prompt_tokens / used["prompt_tokens"] < 2
+    assert planned.cost == pytest.approx(planned.prompt_tokens * 1e-7)
+    assert used["cost"] == pytest.approx(used["prompt_tokens"] * 1e-7)
+
+
+def test_a_budget_stops_before_a_request(judge_server):
+    config = JudgeConfig(base_url=judge_server.url, price_in=0.1, price_out=0.0, max_cost=1e-6)
+    judge = open_judge("openai-decisions:m", cache=None, concurrency=1, terms=config)
+    with pytest.raises(SkippedAskError, match="--max-cost"):
+        asking(judge, small_ask(1))
+    assert not judge_server.calls
+
+
+def test_three_judges_make_a_cascade(judge_server, tmp_path):
+    """What the heuristic judge leaves goes to the decision model, and what that leaves to the last."""
+    from decision_model import system_one
+
+    def script(body):
+        if "questions" not in body:
+            return None
+        answer = system_one(body, {})
+        for name, question in body["questions"].items():
+            if "town 2" in body["state"] and "passages say" in question["instructions"]:
+                even = dict.fromkeys(labels_of(question), 1 / 3)
+                answer["answers"][name] = {"type": "choice", "probabilities": even}
+        return answer
+
+    judge_server.script = script
+    spec = f"cascade:heuristic,systemone:{judge_server.url}/systemone#m,openai:test-judge"
+    config = JudgeConfig(base_url=judge_server.url, cascade_check=0.0)
+    judge = open_judge(spec, cache=tmp_path / "c.sqlite", concurrency=2, terms=config)
+    one, two = asking(judge, small_ask(1), small_ask(2))
+    assert [one.judge.partition(":")[0], two.judge] == ["systemone", "openai:test-judge"]
+    summary = judge.cascade()
+    assert sum(summary["seen_by"].values()) == 2
+    ((_, stage),) = summary["stages"].items()
+    assert stage["calls"] == 2
+
+
+def test_the_first_of_a_cascade_must_give_probabilities(monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-no-key-of-anybody")
+    with pytest.raises(InputError, match="a decision model before it"):
+        open_judge("cascade:openai:a,openai:b", cache=None, concurrency=1)
+
+
+ATTACKS = load_suite()
+
+
+def _obedient(body):
+    """Calls every claim supported, and quotes the last sentence of the first passage."""
+    answer = decisions(body, {})
+    for given, question in zip(answer["answers"], body["questions"], strict=True):
+        labels = [str(label) for label in labels_of(question)]
+        if "supported" in labels or "sentence" in question["instructions"]:
+            chosen = "supported" if "supported" in labels else labels[-2]
+            given["probabilities"] = [
+                {"value": v, "probability": float(v == chosen)} for v in labels
+            ]
+    return answer
+
+
+def test_a_model_that_obeys_everything_flips_no_faithfulness(judge_server):
+    judge_server.script = _obedient
+    cases = tuple(
+        replace(c, metrics=("faithfulness",)) for c in ATTACKS.cases if "faithfulness" in c.metrics
+    )
+    attacks = tuple(a for a in ATTACKS.attacks if a.place == "passage" and not a.first)
+    judge = opened(judge_server, "openai-decisions")
+
+    async def whole():
+        try:
+            metrics = {"faithfulness": METRICS["faithfulness"]}
+            return await run_redteam(judge, metrics, suite=AttackSuite(attacks, cases))
+        finally:
+            await judge.close()
+
+    found = asyncio.run(whole()).document()
+    assert found["flipped"]["n"] > 50
+    assert found["flips"] == []
