@@ -21,7 +21,7 @@ SELF_CONTAINED = {"goldset", "canary", "live"}  # the rest is the core
 BUDGETS = {
     "": 1575,  # 1200 and documents.py, timeouts.py, which came from other packages
     "annotation": 1196,  # 1150; a token against other users, the time of a case
-    "calibration": 1891,  # 1650; the judge's error by exposure took 70
+    "calibration": 1903,  # 1650; the judge's error by exposure took 70
     "canary": 2716,  # 2300
     "capture": 1938,  # 1300
     "cli": 3883,  # 3200; misslink.toml and init took 220, annotate --case and its token 13
@@ -43,11 +43,11 @@ BUDGETS = {
     "linking/whatif": 1195,  # 1050
     "live": 3466,  # 3000
     "metrics": 900,
-    "pipeline": 1122,  # 700
+    "pipeline": 1126,  # 700
     "render": 1000,
     "report": 4889,  # 3400
-    "retrieval": 2128,  # 2000
-    "stats": 2791,  # 2400; risks by exposure, in clusters and by labels took 130
+    "retrieval": 2147,  # 2000
+    "stats": 2857,  # 2400; risks by exposure, in clusters and by labels took 130
     "text": 600,
 }
 

@@ -13,7 +13,9 @@ from misslink.stats import (
     EXPOSURES,
     ExposedCases,
     attributable_fraction,
+    clustered_heterogeneity_test,
     exposure_risks,
+    exposure_trend,
     permutation_test,
     powered_exposure_risks,
     prediction_powered,
@@ -356,7 +358,7 @@ def test_a_risk_below_0_is_clipped_with_an_interval():
     assert found["attributable_fraction"].low < 0.98
 
 
-@pytest.mark.parametrize("specificity", [(30, 100), (10, 100), (9, 9)])
+@pytest.mark.parametrize("specificity", [(30, 100), (10, 100), (0, 0)])
 def test_a_judge_no_better_than_chance_or_hardly_measured_corrects_nothing(specificity):
     cases = exposed((30, 20), (5, 5), (10, 90))
     for estimate in rated_exposure_risks(cases, rates((70, 100), specificity)).values():
@@ -394,3 +396,47 @@ def test_the_permutation_test_keeps_its_level_and_sees_a_difference():
     assert sum(p < 0.05 for p in ps) <= 7
     outcome = [(generator.random() < (0.95, 0.8, 0.5)[group]) for group in groups]
     assert permutation_test(groups, outcome, strata) < 0.01
+
+
+def test_tests_of_clustered_cases_keep_their_level_where_those_of_cases_do_not():
+    def ps(seed):
+        generator = np.random.default_rng(seed)
+        cluster = np.repeat(np.arange(40), 5)
+        shared = generator.random(200) < 0.7
+        exposure = np.where(shared, generator.choice(3, 40)[cluster], generator.choice(3, 200))
+        bad = np.where(shared, (generator.random(40) < 0.4)[cluster], generator.random(200) < 0.4)
+        stratum = np.where(shared, generator.choice(3, 40)[cluster], generator.choice(3, 200))
+        cell = 4 * stratum + 2 * (exposure == 2) + ~bad
+        return (
+            exposure_trend(ExposedCases(exposure.tolist(), bad * 1.0, cluster.tolist())).p,
+            clustered_heterogeneity_test(cell.tolist(), cluster.tolist()),
+            permutation_test(exposure.tolist(), bad.tolist(), stratum.tolist(), cluster.tolist()),
+            exposure_trend(ExposedCases(exposure.tolist(), bad * 1.0, range(200))).p,
+        )
+
+    rejected = (np.array([ps(seed) for seed in range(60)]) < 0.05).sum(axis=0)
+    assert max(rejected[:3]) <= 7  # 3 expected
+    assert rejected[3] > 7
+
+
+def test_tests_of_clustered_cases_see_a_difference():
+    cluster = np.repeat(np.arange(60), 3).tolist()
+    exposure = [place % 3 for place in range(180)]
+    generator = np.random.default_rng(2)
+    bad = [float(generator.random() < (0.8, 0.5, 0.2)[level]) for level in exposure]
+    trend = exposure_trend(ExposedCases(exposure, bad, cluster))
+    assert trend.p < 0.01
+    assert trend.slope < 0
+    assert permutation_test(exposure, bad, [0] * 180, cluster) < 0.01
+    # None against all: bad after a miss in one stratum, and after a hit in the other.
+    cell = [4 * (place % 2) + 2 * (place // 2 % 2) for place in range(180)]
+    cell = [c + (c in (2, 4)) * (generator.random() < 0.8) for c in cell]
+    assert clustered_heterogeneity_test(cell, cluster) < 0.01
+    assert clustered_heterogeneity_test([0, 1, 2, 3], [0, 0, 1, 1]) is None
+
+
+def test_few_labels_of_a_kind_make_a_wide_interval_not_none():
+    cases = exposed((110, 10), (0, 0), (30, 150))
+    few = rated_exposure_risks(cases, rates((2, 2), (90, 100)))["risk_given_none"]
+    many = rated_exposure_risks(cases, rates((90, 90), (90, 100)))["risk_given_none"]
+    assert few.high - few.low > 1.3 * (many.high - many.low)

@@ -137,7 +137,12 @@ def calibrate(
         "weighted": judge_accuracy.weighted_rates(pairs, cut),
         "detection": judge_accuracy.detection_measures(pairs, cut),
         "by_exposure": judge_accuracy.error_by_exposure(
-            {pair.case_id: pair.good for pair in pairs}, scored, cut, verdicts.exposures, seed=seed
+            {pair.case_id: pair.good for pair in pairs},
+            scored,
+            cut,
+            verdicts.exposures,
+            verdicts.clusters,
+            seed=seed,
         ),
         "confusion": {
             "true_good": table.true_positive,

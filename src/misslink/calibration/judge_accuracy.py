@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 from misslink.calibration.inter_annotator import LabelPair, judge_calls, label_weights
@@ -150,6 +150,7 @@ def error_by_exposure(
     scores: Mapping[str, float],
     threshold: float,
     exposures: Mapping[str, str],
+    clusters: Mapping[str, Hashable],
     *,
     seed: int = 0,
 ) -> dict[str, Any]:
@@ -164,6 +165,8 @@ def error_by_exposure(
     threshold : float
     exposures : mapping of str to str
         Of each case 'none', 'some' or 'all'.
+    clusters : mapping of str to hashable
+        The cluster of each case; a case without one varies by itself.
     seed : int
         Random seed of the permutation test.
 
@@ -175,29 +178,34 @@ def error_by_exposure(
         ``tested``: false, with a ``reason``, unless two exposures have 5 labels of one kind.
     """
     cases = {
-        case_id: (exposures[case_id], is_good, scores[case_id] >= threshold)
+        case_id: (
+            exposures[case_id],
+            is_good,
+            scores[case_id] >= threshold,
+            clusters.get(case_id, case_id),
+        )
         for case_id, is_good in sorted(good.items())
         if case_id in exposures and case_id in scores
     }
     tables = {
         name: confusion_matrix(
-            [label for level, label, _ in cases.values() if level == name],
-            [call for level, _, call in cases.values() if level == name],
+            [label for level, label, *_ in cases.values() if level == name],
+            [call for level, _, call, _ in cases.values() if level == name],
         )
         for name in EXPOSURES
     }
-    counts = Counter((label, level) for level, label, _ in cases.values())
+    counts = Counter((label, level) for level, label, *_ in cases.values())
     compared = [
         row for row in cases.values() if min(counts[row[1], row[0]], _MIN_COMPARED) == _MIN_COMPARED
     ]
     kinds = {
-        label: {level for level, each, _ in compared if each == label} for label in (True, False)
+        label: {level for level, each, *_ in compared if each == label} for label in (True, False)
     }
     compared = [row for row in compared if len(kinds[row[1]]) > 1]
     p = reason = None
     if compared:
-        levels, labels, calls = zip(*compared, strict=True)
-        p = permutation_test(levels, calls, labels, seed=seed)
+        levels, labels, calls, groups = zip(*compared, strict=True)
+        p = permutation_test(levels, calls, labels, groups, seed=seed)
     else:
         reason = describe_reason(
             Reason(code="few_to_compare" if cases else "no_exposure_in_labels")

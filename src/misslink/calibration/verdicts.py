@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ from misslink.errors import InputError, known_names
 from misslink.io.labels import parse_id
 from misslink.io.manifest import hash_content
 from misslink.io.rows import read_rows
-from misslink.retrieval import case_exposures, retrieval_outcome
+from misslink.retrieval import case_exposures, cluster_cases, retrieval_outcome
 from misslink.text.normalization import fold
 from misslink.types import Case, Run, Trace
 
@@ -87,6 +87,8 @@ class MetricVerdicts:
         See `hash_verdicts`. None: they are not from a run.
     exposures : mapping of str to str
         How much of what a case needs was in the prompt: 'none', 'some' or 'all', where it is known.
+    clusters : mapping of str to hashable
+        The cluster of each case, see `misslink.retrieval.cluster_cases`.
     metrics : frozenset of str
         All metrics of the file or run.
     """
@@ -99,6 +101,7 @@ class MetricVerdicts:
     identity: Mapping[str, str] = field(default_factory=dict)
     sha256: str | None = None
     exposures: Mapping[str, str] = field(default_factory=dict)
+    clusters: Mapping[str, Hashable] = field(default_factory=dict)
     metrics: frozenset[str] = frozenset()
 
     @property
@@ -186,6 +189,7 @@ def verdicts_from_run(run: Run, metric: str, name: str) -> MetricVerdicts:
         {n: str(v) for n, v in inputs.items() if n.startswith("judge_identity.")},
         hash_verdicts(run, metric),
         case_exposures(run.links)[1],
+        cluster_cases(run.cases),
         frozenset(verdict.metric for verdict in run.verdicts),
     )
 

@@ -4,27 +4,28 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
 from misslink.documents import CalibrationDocument, calibrations_of
 from misslink.failure_modes import FAILURE_MODES, FAILURES
 from misslink.render.reasons import describe_reason
-from misslink.retrieval import case_exposures, relevant_ids
+from misslink.retrieval import case_exposures, cluster_cases, relevant_ids
 from misslink.stats import (
     EXPOSURES,
     ExposedCases,
+    clustered_heterogeneity_test,
     clustered_mantel_haenszel,
     drop_wide_ratio,
     exposure_risks,
+    exposure_trend,
     heterogeneity_test,
     mantel_haenszel,
     powered_exposure_risks,
     proportion,
     rated_exposure_risks,
-    trend_test,
 )
-from misslink.stats.clustered import clustered_mean
+from misslink.stats.clustered import CLUSTERED_METHOD, clustered_mean
 from misslink.stats.stratified_association import PooledAssociation, TwoByTwo
 from misslink.types import Case, Estimate, Link, Reason, Run, Trace, Verdict
 
@@ -139,27 +140,17 @@ def summarize_association(
     }
 
 
-def cluster_cases(cases: Sequence[Case]) -> dict[str, Hashable]:
-    """Return the cluster of each case: its group, else the cases that share a relevant passage."""
-    parent: dict[Hashable, Hashable] = {}
-
-    def root(node: Hashable) -> Hashable:
-        while (above := parent.setdefault(node, node)) != node:
-            parent[node] = node = parent[above]
-        return node
-
-    for case in cases:
-        if case.group is None:
-            evidence = any(case.evidence.values())
-            graded = case.evidence if evidence else case.relevant
-            needed = [name for name, grade in graded.items() if grade > 0]
-            needed += [id_ for ids in case.relevant_any for id_ in ids if not evidence]
-            for need in needed:
-                parent[root(("need", need))] = root(("case", case.id))
-    return {
-        case.id: root(("case", case.id)) if case.group is None else ("group", case.group)
-        for case in cases
-    }
+def association_warnings(blocks: Mapping[str, Mapping[str, Any]]) -> list[dict[str, str]]:
+    """Return the warnings of both blocks, with a sentence of its own where it is of both."""
+    notes = [note for block in blocks.values() for note in block["warnings"]]
+    counts = Counter(note["code"] for note in notes)
+    by_code = {note["code"]: note for note in notes}
+    if counts["not_corrected"] == len(blocks):
+        by_code["not_corrected"] = _note(Reason(code="not_corrected", metric=None))
+    return [
+        {**note, "message": f"{note['message'][:1].upper()}{note['message'][1:]}."}
+        for note in by_code.values()
+    ]
 
 
 def _failed(linked: _LinkedCases) -> Estimate:
@@ -186,8 +177,9 @@ def _associate(linked: _LinkedCases, kind: BadAnswer) -> dict[str, Any]:
         estimates = dict.fromkeys(estimates, Estimate.missing(reason))
     corrected = _correct(linked, kind)
     warnings = [Reason(code="exposure_by_judge")] if linked.by == "sufficiency" else []
-    if corrected["attributable_fraction"].value is None and bad:
-        warnings.append(Reason(code="not_corrected"))
+    printed = estimates["attributable_fraction"].value is not None
+    if printed and corrected["attributable_fraction"].value is None:
+        warnings.append(Reason(code="not_corrected", metric=kind.metric))
     return {
         "exposure": linked.by,
         "table": {
@@ -200,17 +192,9 @@ def _associate(linked: _LinkedCases, kind: BadAnswer) -> dict[str, Any]:
         "corrected": _dumped(corrected),
         "judge_error_by_exposure": _judge_error(linked, kind),
         "adjusted": _adjust(linked, bad, estimates["risk_difference"]),
-        "trend": _trend(cases),
+        "trend": asdict(exposure_trend(cases, seed=linked.seed)),
         "warnings": list(map(_note, warnings)),
     }
-
-
-def _trend(cases: ExposedCases) -> dict[str, Any]:
-    """Test for a trend of the risk from none to all; it assumes independent cases."""
-    if len(set(cases.clusters)) < len(cases.clusters):
-        return {"p": None, "method": "", "reason": describe_reason(Reason(code="in_clusters"))}
-    test = trend_test(cases.table())
-    return {"p": test.p, "method": test.method, "reason": test.reason, "slope": test.slope}
 
 
 def _correct(linked: _LinkedCases, kind: BadAnswer) -> dict[str, Estimate]:
@@ -292,9 +276,10 @@ def _adjust(linked: _LinkedCases, bad: Mapping[str, float], crude: Estimate) -> 
     if not strata:
         missing = Estimate.missing(Reason(code="nothing_to_adjust_for"))
         estimates = dict.fromkeys(estimates, missing)
-    p, reason = None, Reason(code="in_clusters")
-    if len(set(clusters)) == len(clusters):
-        p, reason = heterogeneity_test(tables, seed=linked.seed), Reason(code="few_strata")
+    if in_clusters := len(set(clusters)) < len(clusters):
+        p = clustered_heterogeneity_test(places, clusters, seed=linked.seed)
+    else:
+        p = heterogeneity_test(tables, seed=linked.seed)
     silent = [len(cases.bad) for cases in strata.values() if not _compared_tables([cases], (0,))[0]]
     warning = _confounding(crude, pooled.risk_difference, p)
     change = None
@@ -314,9 +299,11 @@ def _adjust(linked: _LinkedCases, bad: Mapping[str, float], crude: Estimate) -> 
             for name, cases in strata.items()
         ],
         "left_out": {"strata": len(silent), "cases": sum(silent)},
-        "heterogeneity": {"p": p, "method": _HETEROGENEITY_METHOD}
-        if p is not None
-        else {"p": None, "reason": describe_reason(reason)},
+        "heterogeneity": {
+            "p": p,
+            "method": CLUSTERED_METHOD if in_clusters else _HETEROGENEITY_METHOD,
+            "reason": describe_reason(Reason(code="few_strata")) if p is None else None,
+        },
         "warning": warning and _note(warning),
         "change": change,
     }

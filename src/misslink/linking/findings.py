@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from misslink.documents import replay_of
 from misslink.failure_modes import FAILURES
 from misslink.render.headline import Findings, describe_findings
-from misslink.stats import attributable_fraction, proportion, trend_test
+from misslink.retrieval import cluster_cases
+from misslink.stats import EXPOSURES, ExposedCases, exposure_risks, exposure_trend, proportion
 from misslink.types import Link, Reason, Run, Trace, Verdict
 
-EXPOSURES = {"miss": "none", "partial": "some", "hit": "all"}  # of the relevant passages
+LEVELS = {"miss": "none", "partial": "some", "hit": "all"}  # of the relevant passages
 _FEW_CASES = 20  # below it counts are reported and nothing is inferred
 _SIGNIFICANT = 0.05
 _SMALL_FRACTION = (
@@ -30,15 +31,15 @@ def find(run: Run) -> Findings:
     failed = [link for link in decided if link.failure in FAILURES]
     lacking = [link for link in failed if link.retrieval in ("miss", "partial")]
     unsupported, compared, supported = _count_claims(run, lacking)
-    labelled = [link for link in run.links if link.retrieval in EXPOSURES]
-    counts = {level: _count_failed(decided, outcome) for outcome, level in EXPOSURES.items()}
+    labelled = [link for link in run.links if link.retrieval in LEVELS]
+    counts = {level: _count_failed(decided, outcome) for outcome, level in LEVELS.items()}
     return Findings(
         cases=len(run.cases),
         errors=count_errors(run.traces, run.verdicts),
         judged=any(link.failure for link in run.links),
         failed=proportion(len(failed), len(decided)),
         exposure={level: proportion(*count) for level, count in counts.items()},
-        why=_explain(run, list(counts.values()), len(failed), len(decided)),
+        why=_explain(run, decided, len(failed)),
         lacking=len(lacking),
         unsupported_claims=unsupported,
         compared_claims=compared,
@@ -88,26 +89,29 @@ def _count_claims(run: Run, links: Sequence[Link]) -> tuple[int, int, int]:
     return len(unsupported), len(compared), len(unsupported & supported)
 
 
-def _explain(run: Run, counts: list[tuple[int, int]], failed: int, decided: int) -> Reason | None:
+def _explain(run: Run, decided: Sequence[Link], failed: int) -> Reason | None:
     """Why answers fail, as far as this run can tell."""
-    if not failed or decided < _FEW_CASES:
+    if not failed or len(decided) < _FEW_CASES:
         return None
     replay = replay_of(run)
     causal = replay.causal_fraction if replay else None
     if causal is not None and causal.value is not None:
         return Reason(code="replayed", fraction=causal)
-    if not sum(n for _, n in counts):
+    labelled = [link for link in decided if link.retrieval in LEVELS]
+    if not labelled:
         return Reason(code="unlabelled")
-    trend = trend_test(counts)
-    if trend.p is not None and trend.p < _SIGNIFICANT and (trend.slope or 0) < 0:
-        lacking = counts[0][0] + counts[1][0]
-        return Reason(code="missing_passages", most=2 * lacking > failed)
-    missing_failed = counts[0][0] + counts[1][0]
-    missing = counts[0][1] + counts[1][1]
-    complete_failed, complete = counts[2]
-    fraction = attributable_fraction(
-        missing_failed, missing - missing_failed, complete_failed, complete - complete_failed
+    clusters = cluster_cases(run.cases)
+    cases = ExposedCases(
+        [EXPOSURES.index(LEVELS[link.retrieval]) for link in labelled],
+        [float(link.failure in FAILURES) for link in labelled],
+        [clusters.get(link.case_id, link.case_id) for link in labelled],
     )
-    if missing and fraction.high is not None and fraction.high < _SMALL_FRACTION:
+    trend = exposure_trend(cases)
+    if trend.p is not None and trend.p < _SIGNIFICANT and (trend.slope or 0) < 0:
+        lacking = sum(bad for bad, _ in cases.table()[:2])
+        return Reason(code="missing_passages", most=2 * lacking > failed)
+    fraction = exposure_risks(cases)["attributable_fraction"]
+    all_complete = len(labelled) == cases.table()[2][1]
+    if not all_complete and fraction.high is not None and fraction.high < _SMALL_FRACTION:
         return Reason(code="generator")
     return Reason(code="too_few")

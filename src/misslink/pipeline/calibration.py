@@ -27,7 +27,7 @@ from misslink.io.labels import Labels
 from misslink.io.manifest import display_path, hash_content
 from misslink.linking.judge_calibration import Calibration
 from misslink.pipeline.context import EvaluationContext
-from misslink.retrieval import case_exposures
+from misslink.retrieval import case_exposures, cluster_cases
 from misslink.types import Link, Run, Trace, Verdict
 
 if TYPE_CHECKING:
@@ -157,6 +157,7 @@ def measure_error_by_exposure(run: Run, links: Sequence[Link], seed: int) -> Run
                 verdict_scores(run, metric),
                 stored.threshold,
                 exposures,
+                cluster_cases(run.cases),
                 seed=seed,
             )
             plain["by_exposure"] = {

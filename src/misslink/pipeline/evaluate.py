@@ -24,7 +24,7 @@ from misslink.judge.config import JudgeConfig
 from misslink.judge.judge_case import judge_case
 from misslink.judge.middleware.cache import DEFAULT_CACHE
 from misslink.judge.protocol import Ask, Judge, Reply, judge_info, unwrap_judge
-from misslink.linking.association import summarize_association
+from misslink.linking.association import association_warnings, summarize_association
 from misslink.linking.attribution_rules import link_case
 from misslink.linking.findings import count_errors
 from misslink.pipeline import stages
@@ -312,6 +312,9 @@ async def run_pipeline(config: EvaluationConfig) -> Run:
                 )
                 embedding_map = await corpus.map(cases, traces, links, seed)
             unlinked = measure_error_by_exposure(unlinked, links, seed)
+            association = summarize_association(
+                unlinked, links, own=own_calibrations(unlinked), seed=seed
+            )
             level_of = {metric.name: metric.level for metric in context.metrics}
             about = {
                 "goldset": display_path(context.gold.name),
@@ -357,10 +360,11 @@ async def run_pipeline(config: EvaluationConfig) -> Run:
                         name: share.document() for name, share in corrected_shares(unlinked).items()
                     },
                     "drift": score_drift(unlinked),
-                    "warnings": _warnings(captured.warnings, about["judge_note"], calibrated.notes),
-                    **summarize_association(
-                        unlinked, links, own=own_calibrations(unlinked), seed=seed
-                    ),
+                    "warnings": [
+                        *_warnings(captured.warnings, about["judge_note"], calibrated.notes),
+                        *association_warnings(association),
+                    ],
+                    **association,
                     "diagnosis": diagnosis_document(
                         unlinked, links, measured, corpus.passages, scores, k, seed
                     ),

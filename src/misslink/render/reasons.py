@@ -281,6 +281,15 @@ def _adjusted_change(by: str, **both: Mapping[str, Any]) -> str:
     return f"the risk difference of none and all is {crude}, and adjusted for {by} {adjusted}"
 
 
+def _not_corrected(metric: str | None) -> str:
+    of = {"faithfulness": " of unfaithful answers", "correctness": " of wrong answers"}
+    return (
+        f"the attributable fraction{of.get(metric or '', '')} is not corrected for the judge's "
+        "errors: if the judge errs more often after misses than after hits, or less, it is too high "
+        "or too low"
+    )
+
+
 def _sign_turns(**both: Mapping[str, Any]) -> str:
     crude, adjusted = _differences(**both)
     return (
@@ -386,8 +395,8 @@ SENTENCES: dict[str, str | Callable[..., str]] = {
     ),
     "judge_unmeasured": (
         "the judge's error is not known for cases with {exposure} of their relevant passages in "
-        "the prompt: it takes {needed} labels of good and of bad answers and a judge better than "
-        "chance"
+        "the prompt: it takes {needed} labels there, of good and of bad answers, and a judge better "
+        "than chance; label answers of this run with  misslink annotate"
     ),
     "no_bad_with_all": "no answer with all relevant passages in the prompt is bad",
     "no_bad_answer": "there is no bad answer to attribute",
@@ -403,11 +412,7 @@ SENTENCES: dict[str, str | Callable[..., str]] = {
         "fewer than 10 cases have all of their labelled relevant passages in the prompt, so what "
         "reached the prompt is by the judge: whether the passages there suffice"
     ),
-    "not_corrected": (
-        "the attributable fraction is not corrected for the judge's errors: if the judge errs "
-        "more often after misses than after hits, or less, it is too high or too low"
-    ),
-    "in_clusters": "cases that share a passage or a group do not vary independently",
+    "not_corrected": _not_corrected,
     "few_to_compare": "too few labels to compare the judge's errors between misses and hits",
     "no_exposure_in_labels": (
         "for no labelled case is it known how much of what it needs was in the prompt"

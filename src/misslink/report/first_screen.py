@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from misslink.failure_modes import FAILURE_MODES, FAILURES, OWNERS
-from misslink.linking.findings import EXPOSURES
+from misslink.linking.findings import LEVELS
 from misslink.linking.fixes import rank_fixes
 from misslink.render.format import IntervalBar, format_estimate, shorten
 from misslink.render.headline import Findings
@@ -140,7 +140,7 @@ def _mode_parts(run: Run) -> tuple[ModePart, ...]:
 
 def _exposure_rows(findings: Findings) -> tuple[ExposureRow, ...]:
     rows = []
-    for outcome, level in EXPOSURES.items():
+    for outcome, level in LEVELS.items():
         share = findings.exposure[level]
         if share.value is None:
             continue

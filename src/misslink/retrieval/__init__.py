@@ -23,6 +23,7 @@ from misslink.retrieval.metrics import (
 from misslink.retrieval.outcomes import (
     RetrievalOutcome,
     case_exposures,
+    cluster_cases,
     match_unmet_needs,
     retrieval_cutoff,
     retrieval_outcome,
@@ -42,6 +43,7 @@ __all__ = [
     "RetrievalOutcome",
     "case_exposures",
     "case_needs",
+    "cluster_cases",
     "collect_hits",
     "evaluate_run",
     "find_split",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -209,3 +209,26 @@ def match_unmet_needs(case: Case, trace: Trace, k: int) -> Callable[[Passage], b
         )
 
     return satisfies_open_need
+
+
+def cluster_cases(cases: Sequence[Case]) -> dict[str, Hashable]:
+    """Return the cluster of each case: its group, else the cases that share a relevant passage."""
+    parent: dict[Hashable, Hashable] = {}
+
+    def root(node: Hashable) -> Hashable:
+        while (above := parent.setdefault(node, node)) != node:
+            parent[node] = node = parent[above]
+        return node
+
+    for case in cases:
+        if case.group is None:
+            evidence = any(case.evidence.values())
+            graded = case.evidence if evidence else case.relevant
+            needed = [name for name, grade in graded.items() if grade > 0]
+            needed += [id_ for ids in case.relevant_any for id_ in ids if not evidence]
+            for need in needed:
+                parent[root(("need", need))] = root(("case", case.id))
+    return {
+        case.id: root(("case", case.id)) if case.group is None else ("group", case.group)
+        for case in cases
+    }

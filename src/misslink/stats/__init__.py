@@ -18,6 +18,7 @@ from misslink.stats.association import (
     attributable_fraction,
     drop_wide_ratio,
     exposure_risks,
+    exposure_trend,
     permutation_test,
     powered_exposure_risks,
     rated_exposure_risks,
@@ -57,6 +58,7 @@ from misslink.stats.probability_calibration import (
 from misslink.stats.sample_size import labels_for_kappa, labels_for_share, share_width, width_curve
 from misslink.stats.stratified_association import (
     PooledAssociation,
+    clustered_heterogeneity_test,
     clustered_mantel_haenszel,
     heterogeneity_test,
     mantel_haenszel,
@@ -81,6 +83,7 @@ __all__ = [
     "best_threshold",
     "brier_score",
     "calibration_error",
+    "clustered_heterogeneity_test",
     "clustered_mantel_haenszel",
     "cohen_kappa",
     "confusion_matrix",
@@ -89,6 +92,7 @@ __all__ = [
     "cross_table",
     "drop_wide_ratio",
     "exposure_risks",
+    "exposure_trend",
     "fit_isotonic",
     "fit_platt",
     "gwet_ac1",

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from misslink.stats.clustered import cluster_draws
+from misslink.stats.clustered import CLUSTERED_METHOD, cluster_draws, clustered_score_test
 from misslink.stats.intervals import (
     Floats,
     check_counts,
@@ -33,8 +33,7 @@ _PERMUTATIONS = 9_999
 EXPOSURES = ("none", "some", "all")  # of what a case needs, in the prompt
 MIN_LABELS = 10  # at an exposure; benchmarks/association_coverage.py looks at no fewer
 MAX_FACTOR = 20  # from one end of a risk ratio's interval to the other
-_GROUP_NAMES = (*EXPOSURES, "none or some", "all")
-_PRIORS = (_JEFFREYS, _JEFFREYS, _JEFFREYS, CELL_PRIOR, CELL_PRIOR)
+_GROUP_NAMES = (*EXPOSURES, "none or some")
 
 
 def risk_difference(a: int, n1: int, b: int, n2: int, *, level: float = 0.95) -> Estimate:
@@ -330,6 +329,20 @@ def _log_combinations(size: int, bad: NDArray[np.int64]) -> Floats:
     return gammaln(size + 1) - gammaln(bad + 1) - gammaln(size - bad + 1)
 
 
+def exposure_trend(cases: ExposedCases, *, seed: int = 0) -> TrendTest:
+    """Test whether the share of bad answers has a linear trend over none, some and all.
+
+    Where clusters have several cases, by `clustered_score_test`; else by `trend_test`.
+    """
+    test = trend_test(cases.table())
+    if test.p is None or len(set(cases.clusters)) == len(cases.clusters):
+        return test
+    x, y = np.array(cases.exposure, dtype=float), np.array(cases.bad, dtype=float)
+    scores = ((x - x.mean()) * (y - y.mean()))[:, np.newaxis]
+    p = clustered_score_test(scores, cases.clusters, seed=seed)
+    return replace(test, p=p, method=CLUSTERED_METHOD)
+
+
 def drop_wide_ratio(ratio: Estimate) -> Estimate:
     """Return a risk ratio, missing if its interval has no end or spans more than a factor of 20."""
     if ratio.value is None or (ratio.low and ratio.high and ratio.high <= MAX_FACTOR * ratio.low):
@@ -435,9 +448,8 @@ def powered_exposure_risks(
     Notes
     -----
     The intervals hold the middle 95% of draws of the Bayesian bootstrap of clusters. A bad and a
-    good label with an average verdict are added at each exposure, each as half a cluster of average
-    size, and as 0.75 for the attributable fraction. ``benchmarks/association_coverage.md`` measures
-    the coverage.
+    good label with an average verdict are added at each exposure, each as 0.75 clusters of average
+    size. ``benchmarks/association_coverage.md`` measures the coverage.
 
     References
     ----------
@@ -469,8 +481,8 @@ def rated_exposure_risks(
     dict of str to Estimate
         A risk is (share called bad - (1 - sensitivity)) / (sensitivity + specificity - 1), cut to
         [0, 1], with the middle 95% of draws of the share and of both rates (Jeffreys posteriors).
-        Missing at an exposure with fewer than 10 labels of either kind, or where the rates are no
-        better than chance.
+        Missing at an exposure with fewer than 10 labels, without one of either kind, or where the
+        rates are no better than chance.
 
     References
     ----------
@@ -480,34 +492,36 @@ def rated_exposure_risks(
     generator = np.random.default_rng(seed)
     values, drawn, lacking = called.values.copy(), called.drawn.copy(), list(called.lacking)
     for level, name in enumerate(EXPOSURES):
-        judge = [rates.get(name, {}).get(rate) for rate in ("sensitivity", "specificity")]
-        measured = [rate for rate in judge if rate is not None and rate.value is not None]
-        right = [rate.value or 0.0 for rate in measured]
-        fewest = min(rate.n for rate in measured) if len(measured) > 1 else 0
         if not called.sizes[level]:
             continue
-        if fewest < MIN_LABELS or sum(right) <= 1:
+        judge = [
+            (rate.value, rate.n)
+            for kind in ("sensitivity", "specificity")
+            if (rate := rates.get(name, {}).get(kind)) and rate.value is not None
+        ]
+        gain = sum(share for share, _ in judge) - 1
+        # One label of a kind will do: the width of the interval says how little that is.
+        if len(judge) < 2 or sum(n for _, n in judge) < MIN_LABELS or gain <= 0:
             lacking[level] = Reason(code="judge_unmeasured", exposure=name, needed=MIN_LABELS)
             continue
-        draws = [
+        sensitivity, specificity = (
             generator.beta(n * share + _JEFFREYS, n * (1 - share) + _JEFFREYS, len(drawn))
-            for share, n in ((rate.value or 0.0, rate.n) for rate in measured)
-        ]
-        values[level] = np.clip((values[level] - 1 + right[0]) / (sum(right) - 1), 0, 1)
-        gain = np.maximum(draws[0] + draws[1] - 1, _ROUNDING)
-        drawn[:, level] = (drawn[:, level] - 1 + draws[0]) / gain
+            for share, n in judge
+        )
+        values[level] = np.clip((values[level] - 1 + judge[0][0]) / gain, 0, 1)
+        drawn[:, level] += sensitivity - 1
+        drawn[:, level] /= np.maximum(sensitivity + specificity - 1, _ROUNDING)
     exposed = called.drawn_sizes[:, :2] * (called.sizes[:2] > 0)
     drawn[:, 3] = (exposed * drawn[:, :2]).sum(axis=1) / np.maximum(exposed.sum(axis=1), _TINY)
     values[3] = values[:2] @ called.sizes[:2] / max(called.sizes[3], 1)
-    values[4], drawn[:, 4] = values[2], drawn[:, 2]
-    lacking[3:] = lacking[0] or lacking[1], lacking[2]
+    lacking[3] = lacking[0] or lacking[1]
     groups = replace(called, values=values, drawn=drawn, lacking=lacking)
     return _compare_groups(groups, "rogan-gladen by exposure")
 
 
 @dataclass(frozen=True)
 class _Groups:
-    """The risks of none, some and all, and for the fraction those of not all and of all again.
+    """The risks of none, some and all, and for the fraction that of none and some together.
 
     ``sizes`` are cases and ``n`` those with a label; ``drawn`` has the draws of ``values``, uncut, and
     ``drawn_sizes`` those of the sizes; ``lacking`` says why a risk is not known.
@@ -528,7 +542,7 @@ def _powered_groups(
     seed: int,
 ) -> _Groups:
     level = np.array(cases.exposure, dtype=int)
-    member = np.stack([level == 0, level == 1, level == 2, level < 2, level == 2], axis=1) * 1.0
+    member = np.stack([level == 0, level == 1, level == 2, level < 2], axis=1) * 1.0
     known = np.array([label is not None for label in labels], dtype=float)
     w = known if weights is None else known * np.array(weights, dtype=float)
     y, f = np.array([label or 0.0 for label in labels]), np.array(cases.bad, dtype=float)
@@ -546,13 +560,13 @@ def _powered_groups(
     rows = (member[:, :, np.newaxis] * base[:, np.newaxis, :]).reshape(len(f), -1)
     drawn = cluster_draws(rows, clusters, generator).reshape(-1, *member.T.shape[:1], 5)
     # Labels added to the average cluster that has any at this exposure.
-    added = [
-        total / max(len({c for c, x in zip(clusters, column, strict=True) if x}), 1)
-        for total, column in zip(labelled, (w[:, np.newaxis] * member).T, strict=True)
-    ]
-    extra = np.array(added)[:, np.newaxis] * generator.standard_gamma(
-        np.array(_PRIORS)[:, np.newaxis], (len(drawn), len(_PRIORS), 2)
+    added = np.array(
+        [
+            total / max(len({c for c, x in zip(clusters, column, strict=True) if x}), 1)
+            for total, column in zip(labelled, (w[:, np.newaxis] * member).T, strict=True)
+        ]
     )
+    extra = added[:, np.newaxis] * generator.standard_gamma(CELL_PRIOR, (len(drawn), len(added), 2))
     both = extra.sum(axis=2)
     drawn += np.stack([both, extra[..., 1], both * all_f / n, both, both * all_f / n], axis=2)
     drawn = np.moveaxis(np.maximum(drawn, _TINY), 2, 0)
@@ -573,14 +587,14 @@ def _powered_groups(
 
 
 def _compare_groups(groups: _Groups, method: str) -> dict[str, Estimate]:
-    """The risks and how they differ; the last two groups are those of the fraction."""
-    none, _, all_, exposed, whole = groups.values
+    """The risks and how they differ; the last group is that of the fraction."""
+    none, _, all_, exposed = groups.values
     drawn = np.clip(groups.drawn, 0, 1).T
     uncut = ((groups.drawn >= 0) & (groups.drawn <= 1)).T
-    share = groups.sizes[3] / max(groups.sizes[3] + groups.sizes[4], 1)
-    drawn_share = groups.drawn_sizes[:, 3] / groups.drawn_sizes[:, 3:].sum(axis=1)
-    overall = share * exposed + (1 - share) * whole
-    drawn_overall = np.maximum(drawn_share * drawn[3] + (1 - drawn_share) * drawn[4], _TINY)
+    share = groups.sizes[3] / max(groups.sizes[2] + groups.sizes[3], 1)
+    drawn_share = groups.drawn_sizes[:, 3] / groups.drawn_sizes[:, 2:].sum(axis=1)
+    overall = share * exposed + (1 - share) * all_
+    drawn_overall = np.maximum(drawn_share * drawn[3] + (1 - drawn_share) * drawn[2], _TINY)
     no_ratio = [] if all_ else [Reason(code="no_bad_with_all")]
     no_bad = [] if overall else [Reason(code="no_bad_answer")]
     lacks = [
@@ -599,8 +613,8 @@ def _compare_groups(groups: _Groups, method: str) -> dict[str, Estimate]:
             lacks[0] + lacks[2] + no_ratio,
         ),
         "attributable_fraction": (
-            *(1 - whole / (overall or 1.0), 1 - drawn[4] / drawn_overall, (3, 4)),
-            lacks[4] + lacks[3] + no_bad,
+            *(1 - all_ / (overall or 1.0), 1 - drawn[2] / drawn_overall, (2, 3)),
+            lacks[2] + lacks[3] + no_bad,
         ),
     }
     estimates = {}
@@ -615,13 +629,42 @@ def _compare_groups(groups: _Groups, method: str) -> dict[str, Estimate]:
         if kept.mean() > _MIN_UNCUT:
             ends += quantiles(draws[kept], 0.95)
         estimates[name] = interval_estimate(float(value), min(ends), max(ends), n=n, method=method)
+    if estimates["risk_difference"].value is not None:
+        estimates["risk_difference"] = _uncut_difference(groups, estimates)
     return {**estimates, "risk_ratio": drop_wide_ratio(estimates["risk_ratio"])}
+
+
+def _uncut_difference(groups: _Groups, estimates: Mapping[str, Estimate]) -> Estimate:
+    """The difference of none and all with ends from those of both risks, uncut.
+
+    Of two risks that are hardly known, cut to [0, 1], the difference would seem better known.
+
+    References
+    ----------
+    Zou and Donner (2008), Construction of confidence limits about effect measures.
+    """
+    below, above = [], []
+    for place in (0, 2):
+        risk, (low, high) = (
+            estimates[f"risk_given_{EXPOSURES[place]}"],
+            quantiles(groups.drawn[:, place], 0.95),
+        )
+        value = groups.values[place]
+        below.append(value - min(low, risk.low or 0.0))
+        above.append(max(high, risk.high or 0.0) - value)
+    crude = estimates["risk_difference"]
+    value = groups.values[0] - groups.values[2]
+    ends = value - math.hypot(below[0], above[1]), value + math.hypot(above[0], below[1])
+    return interval_estimate(
+        float(value), *ends, n=crude.n, method=crude.method, bounds=(-1.0, 1.0)
+    )
 
 
 def permutation_test(
     groups: Sequence[Hashable],
     outcomes: Sequence[bool],
     strata: Sequence[Hashable],
+    clusters: Sequence[Hashable] = (),
     *,
     seed: int = 0,
 ) -> float:
@@ -630,6 +673,8 @@ def permutation_test(
     Parameters
     ----------
     groups, outcomes, strata : sequence, one a case
+    clusters : sequence of hashable, one a case
+        Cases of a cluster vary together; () if none do.
     seed : int
         Random seed of the permutations.
 
@@ -637,7 +682,8 @@ def permutation_test(
     -------
     float
         In (0, 1], of 9,999 permutations of the groups within strata. The statistic is Pearson's chi
-        squared, added up over the strata.
+        squared, added up over the strata. Where clusters have several cases, the larger of it and of
+        that of `clustered_score_test`, which alone rejects too often where errors are few.
 
     Examples
     --------
@@ -661,4 +707,13 @@ def permutation_test(
             statistic += (
                 (drawn[:, inside].sum(axis=1) - size * share) ** 2 / size / (share - share**2)
             )
-    return float((statistic >= statistic[0] - _ROUNDING).mean())
+    p = float((statistic >= statistic[0] - _ROUNDING).mean())
+    if len(set(clusters)) == len(clusters):
+        return p
+    is_good, columns = np.array(outcomes, dtype=float), []
+    for stratum, group in dict.fromkeys(zip(strata, groups, strict=True)):
+        inside = np.array([each == stratum for each in strata])
+        member = inside * np.array([each == group for each in groups])
+        around = is_good - is_good[inside].mean()
+        columns.append((member - member[inside].mean()) * around * inside)
+    return max(p, clustered_score_test(np.stack(columns, axis=1), clusters, seed=seed))

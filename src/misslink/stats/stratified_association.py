@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from misslink.stats.association import CELL_PRIOR, FRACTION_DRAWS
-from misslink.stats.clustered import cluster_draws
+from misslink.stats.clustered import cluster_draws, clustered_score_test
 from misslink.stats.intervals import Floats, critical_value, interval_estimate, quantiles
 from misslink.types import Estimate
 
@@ -326,6 +326,26 @@ def heterogeneity_test(
     drawn = np.stack([a, misses - a, b, hits - b], axis=-1)
     observed = float(cochran_q(cells)) * (1 - 1e-9)  # rounding is no smaller statistic
     return (int((cochran_q(drawn) >= observed).sum()) + 1) / (draws + 1)
+
+
+def clustered_heterogeneity_test(
+    places: Sequence[int], clusters: Sequence[Hashable], *, seed: int = 0
+) -> float | None:
+    """Return the p-value that `heterogeneity_test` does, of cases in clusters.
+
+    `places` and `clusters` are those of `clustered_mantel_haenszel`. By `clustered_score_test` of the
+    strata's differences around the pooled one. None: fewer than two strata.
+    """
+    place = np.array(places, dtype=int)
+    member = np.eye(int(place.max(initial=-1)) // 4 + 1)[place // 4]
+    if member.shape[1] < 2:
+        return None
+    missed, bad = (place % 4 < 2) * 1.0, (place % 2 == 0) * 1.0
+    missed, bad = (x - member @ (x @ member / member.sum(axis=0)) for x in (missed, bad))
+    pooled = (missed @ bad) / (missed @ missed)
+    weight = missed**2 @ member / (missed @ missed)
+    scores = missed * (bad - pooled * missed)
+    return clustered_score_test(scores[:, np.newaxis] * (member - weight), clusters, seed=seed)
 
 
 def cochran_q(cells: Floats) -> Floats:
