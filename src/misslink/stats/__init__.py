@@ -12,16 +12,8 @@ from misslink.stats.agreement import (
     spearman,
 )
 from misslink.stats.association import (
-    EXPOSURES,
-    ExposedCases,
     TrendTest,
     attributable_fraction,
-    drop_wide_ratio,
-    exposure_risks,
-    exposure_trend,
-    permutation_test,
-    powered_exposure_risks,
-    rated_exposure_risks,
     risk_difference,
     risk_ratio,
     trend_test,
@@ -35,6 +27,16 @@ from misslink.stats.classification import (
     best_threshold,
     confusion_matrix,
     nested_threshold,
+)
+from misslink.stats.exposure import (
+    EXPOSURES,
+    ExposedCases,
+    drop_wide_ratio,
+    exposure_risks,
+    exposure_trend,
+    permutation_test,
+    powered_exposure_risks,
+    rated_exposure_risks,
 )
 from misslink.stats.intervals import mean, proportion
 from misslink.stats.paired_tests import PairedComparison, holm, paired_difference
