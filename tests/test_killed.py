@@ -18,7 +18,7 @@ import pytest
 from judge_server import JudgeServer
 
 _DATE = re.compile(r"\d{1,2} \w+ \d{4}, \d\d:\d\d UTC")
-_CALLS = re.compile(r"The judge was asked [\d,]+ questions?.*? from the cache")
+_CALLS = re.compile(r"The judge was sent [\d,]+ questions?.*? from the cache")
 # What the last of several starts paid for: without a question in it there are no rows of tokens.
 _COUNTED = re.compile(
     r"<div><dt[^>]*>(?:Asked of the judge|From the cache, free|Prompt tokens|Written tokens|Cost)"

@@ -147,7 +147,7 @@ def test_it_works_where_an_event_loop_is_already_running():
 
     summary = asyncio.run(cell()).summary
     assert summary["retrieval"]["hit@2"]["value"] == 0.8
-    assert summary["generation"]["fully_faithful"]["reason"] == "no judge was asked"
+    assert summary["generation"]["fully_faithful"]["reason"] == "no judge was used"
     assert summary["link"]["table"]["left_out"] == 6
 
 

@@ -61,7 +61,7 @@ def test_a_metric_without_any_value_says_why():
     )
     assert found["generation"]["fully_faithful"]["value"] is None
     assert "1 of 1 skipped: the answer declines" in found["generation"]["fully_faithful"]["reason"]
-    assert found["answer"]["abstention"]["reason"] == "no judge was asked"
+    assert found["answer"]["abstention"]["reason"] == "no judge was used"
 
 
 def test_slices_by_tier_come_after_those_by_category_and_before_tags():

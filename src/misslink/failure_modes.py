@@ -50,7 +50,7 @@ FAILURE_MODES: dict[str, FailureModeInfo] = {
         "prompt",
         "Dropped from the prompt",
         "The relevant passage was retrieved and did not reach the prompt.",
-        "Look at what stands between retriever and prompt: a compressor, a reranker, a token limit.",
+        "Look at what is between retriever and prompt: a compressor, a reranker, a token limit.",
         shape="M-5-5H5V-2H2V5H-2V-2H-5Z",
     ),
     "retrieval_miss": FailureModeInfo(
@@ -115,7 +115,7 @@ FAILURE_MODES: dict[str, FailureModeInfo] = {
     "lost_context": FailureModeInfo(
         "prompt",
         "Lost context",
-        "An earlier turn held what was needed, and the standalone question lost it.",
+        "An earlier turn contained what was needed, and the standalone question lost it.",
         "Rewrite the question with the conversation, and look at the rewritten text.",
         shape="M-5.5-5.5L0-2L5.5-5.5V5.5L0 2L-5.5 5.5Z",
     ),

@@ -53,7 +53,7 @@ def test_without_batches_a_dry_run_speaks_of_none(misslink, server):
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        (("--judge", "heuristic"), "has no batch service; --engine batch goes with openai:MODEL"),
+        (("--judge", "heuristic"), "has no batch service; --engine batch works with openai:MODEL"),
         (("--workers", "2"), "--workers goes with --engine ray; the engine 'batch' works at"),
         (("--batch-price", "1.5"), "--batch-price is 1.5; it is a share, from 0 to 1"),
     ],

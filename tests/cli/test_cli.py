@@ -134,7 +134,7 @@ def test_judge_none_runs_level_one_alone(misslink, files):
     assert code == 0
     assert document["retrieval"]["hit@5"]["value"] == 0.5
     assert document["generation"]["faithfulness"]["value"] is None
-    assert document["generation"]["faithfulness"]["reason"] == "no judge was asked"
+    assert document["generation"]["faithfulness"]["reason"] == "no judge was used"
 
 
 def test_report_renders_a_run_again(misslink, files):

@@ -110,8 +110,8 @@ def test_latency_is_the_median():
 
 def test_without_a_judge_its_metrics_are_missing_and_not_unknown(level_1):
     for name in judged_metrics.names():
-        assert metric_value(level_1, name).estimate.reason == "no judge was asked"
-    assert metric_value(level_1, "coverage.faithfulness").estimate.reason == "no judge was asked"
+        assert metric_value(level_1, name).estimate.reason == "no judge was used"
+    assert metric_value(level_1, "coverage.faithfulness").estimate.reason == "no judge was used"
 
 
 def test_a_metric_the_run_was_not_judged_by_says_so():

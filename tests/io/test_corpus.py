@@ -77,7 +77,7 @@ def test_a_folder_of_texts_is_one_passage_a_file(tmp_path):
         ("c.jsonl", [{"id": "a", "text": "x"}, {"id": "a", "text": "y"}], "line 2, field 'id'",
          "the id 'a' is used twice (first on line 1)"),
         ("c.jsonl", [{"text": "x"}, {"text": "x"}], "line 2, field 'text'",
-         "this text stands twice (first on line 1)"),
+         "this text occurs twice (first on line 1)"),
         ("c.jsonl", [{"id": "a"}], "line 1, field 'text'", "this field is required"),
         ("c.jsonl", [{"id": "a", "text": 5}], "line 1, field 'text'", "no text"),
         ("c.jsonl", [{"id": True, "text": "x"}], "line 1, field 'id'", "a text or a whole number"),

@@ -54,7 +54,7 @@ def test_a_line_separator_inside_a_text_does_not_cut_the_line(tmp_path):
         ('{"question": "A?", "relevent": ["x"]}', r"field 'relevent'.*did you mean 'relevant'"),
         ('{"question": "A?", "relevant": {"x": "high"}}', r"line 1, field 'relevant.x'"),
         ('{"question": "A?", "relevant": {"x": NaN}}', r"line 1: this is not JSON \(NaN"),
-        ('{"question": "A?"}\n{"question": "A?"}', r"line 2, field 'question'.*stands twice"),
+        ('{"question": "A?"}\n{"question": "A?"}', r"line 2, field 'question'.*occurs twice"),
         ('{"question": "A?", "query": "A?"}', r"field 'query': another name of this field"),
         ('{"question": "A?", "relevant": [{"id": "x"}]}', r"field 'relevant': give ids or texts"),
         ('{"question": "A?", "relevant": [null]}', r"field 'relevant': give ids or texts"),

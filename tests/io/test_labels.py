@@ -118,7 +118,7 @@ def test_a_label_that_stands_twice_counts_once(written):
         (f"{HEAD},weight\na,m,1,x,1\na,m,1,y,2\n", "line 3, field 'weight'", "1 on line 2"),
         (f"{HEAD},weight\na,m,1,x,1\nb,m,1,x,\n", "line 3, field 'weight'", "all or none"),
         (f"{HEAD}\na,m,1,x,too,many\n", "line 2", "6 fields, but 4 names"),
-        (f'{HEAD}\na,m,1,"x\n', "line 2", "not CSV"),
+        (f'{HEAD}\na,m,1,"x\n', "line 2", "not valid CSV"),
         ("case_id,label,label\na,1,1\n", "field 'label'", "two columns"),
     ],
 )

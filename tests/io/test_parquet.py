@@ -211,7 +211,7 @@ def test_any_nesting_and_any_slice_of_it_is_what_arrow_reads(data):
         ),
         ({"question": ["A?", "B?"], "tags": ["{}", "x"]}, r"row 2, field 'tags'"),
         ({"question": [1, 2]}, r"row 1, field 'question'.*found 1"),
-        ({"question": ["A?", "A?"]}, r"row 2, field 'question': this question stands twice"),
+        ({"question": ["A?", "A?"]}, r"row 2, field 'question': this question occurs twice"),
         ({"question": [b"A?", b"\xff"]}, r"row 2, field 'question': byte 0xff is not UTF-8"),
     ],
 )

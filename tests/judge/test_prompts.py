@@ -99,7 +99,7 @@ def test_a_prompt_without_front_matter_says_so(tmp_path):
     (tmp_path / "short.jinja").write_text('+++\nname = "x"\n+++\n', encoding="utf-8")
     with pytest.raises(InputError, match="front matter between two"):
         Prompts(tmp_path).load("bare")
-    with pytest.raises(InputError, match="not TOML"):
+    with pytest.raises(InputError, match="not valid TOML"):
         Prompts(tmp_path).load("bad")
     with pytest.raises(InputError, match="lacks 'version'"):
         Prompts(tmp_path).load("short")

@@ -153,7 +153,7 @@ def test_what_is_skipped_in_one_run_is_noted_and_leads_nothing():
 def test_a_run_that_was_not_judged_is_not_alike_in_everything():
     finding = page_of(A, small_run([0] * N, judge="none")).comparisons[0].finding
     assert finding == (
-        "10 cases of A have no value in B (no judge was asked): faithfulness, fully_faithful. A and B "
+        "10 cases of A have no value in B (no judge was used): faithfulness, fully_faithful. A and B "
         "are alike in the 1 metric that both have (10 cases, 1 test, Holm)."
     )
 

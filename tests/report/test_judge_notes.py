@@ -33,11 +33,11 @@ def test_calls_tokens_and_cost_stand_in_one_sentence():
     usage = {"calls": 2, "from_cache": 1, "prompt_tokens": 3000, "completion_tokens": 70}
     (note,) = describe_judging(run(usage={**usage, "cost": 0.125}))
     assert note == (
-        "The judge was asked 2 questions, 3,000 prompt and 70 completion tokens, cost 0.125; "
+        "The judge was sent 2 questions, 3,000 prompt and 70 completion tokens, cost 0.125; "
         "1 more came from the cache, free."
     )
     (note,) = describe_judging(run(usage={**usage, "prompt_tokens": None, "cost": None}))
-    assert note.startswith("The judge was asked 2 questions; ")
+    assert note.startswith("The judge was sent 2 questions; ")
 
 
 def test_what_was_not_asked_is_said_with_the_way_on():

@@ -180,7 +180,7 @@ def test_a_run_without_a_judge_says_what_is_not_measured():
         }
     )
     markdown = render_markdown(build_page(bare))
-    assert "not measured: no judge was asked" in markdown
+    assert "not measured: no judge was used" in markdown
     assert headings(markdown, 2) == ["What to do next"]
 
 

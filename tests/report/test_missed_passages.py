@@ -89,7 +89,7 @@ def test_a_missed_passage_shows_its_reason_distance_measurements_and_rivals_once
 
     assert detail.reason.startswith("it shares 25%")
     assert detail.also == ("ranked too low",)
-    assert detail.distance == "12 ranks behind the cut-off"
+    assert detail.distance == "12 ranks behind the cutoff"
     assert dict(detail.measured) == {
         "cosine to the question": "0.41",
         "cosine of the last passage given": "0.63",
@@ -131,7 +131,7 @@ def test_a_passage_within_the_cut_off_has_no_distance(distance):
 def test_a_claim_names_who_judged_how_sure_and_how_far_the_passage_was(run):
     claims = _case(run, "with-exit").claims
 
-    assert claims[0].needed[0].where == "rank 17 of 100 asked, 12 ranks behind the cut-off"
+    assert claims[0].needed[0].where == "rank 17 of 100 asked, 12 ranks behind the cutoff"
     assert claims[0].needed[0].words == (
         "would have contradicted this claim, says openai:some-model, P(supports) 0.08"
     )

@@ -137,7 +137,7 @@ def test_a_bias_is_told_as_it_was_found_those_with_a_finding_first():
         ),
         (
             "evidence position", "1.4 (one SD)", "0.10 [\u22120.20, 0.40]",
-            "\u22120.05 [\u22120.30, 0.20]", "no error that goes with it beyond chance",
+            "\u22120.05 [\u22120.30, 0.20]", "no associated error beyond chance",
         ),
         ("category", "", few, few, ""),
     ]  # fmt: skip

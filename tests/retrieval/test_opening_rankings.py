@@ -146,7 +146,7 @@ def test_traces_and_runs_are_no_qrels(tmp_path):
     ("content", "dedupe", "message"),
     [
         ('{"q": {"a": 1, "b": 2, "a": 3}}', None, "query 'q' has the document 'a' twice"),
-        ('{"q": ["a"], "p": ["a"], "q": ["b"]}', "first", "the query 'q' stands twice; keep one"),
+        ('{"q": ["a"], "p": ["a"], "q": ["b"]}', "first", "the query 'q' occurs twice; keep one"),
         ('{"q": {"a": ' + "9" * 400 + "}}", None, "is no finite number"),
         ('{"q": {"a": ' + "9" * 5000 + "}}", None, "is no finite number"),
     ],

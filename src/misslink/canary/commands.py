@@ -252,7 +252,7 @@ def execute_run(options: CanaryOptions, *, as_json: bool) -> None:
     try:  # before the app is called
         CanaryHistory(options.history).close()
     except SqliteLockedError:
-        print("misslink: the history is held by another program; the run begins", file=sys.stderr)
+        print("misslink: another program has locked the history; the run begins", file=sys.stderr)
     with interruptible("nothing of this run was; the same command starts it again"):
         observation, finished = _observe(options, canaries, notify=target is not None)
     try:
@@ -398,7 +398,7 @@ def _record_and_notify(
     except SqliteLockedError:
         pending = save_pending_run(finished, options.history)
         raise InputError(
-            f"the history is held by another program; this run is saved in {pending.name} beside "
+            f"another program has locked the history; this run is saved in {pending.name} beside "
             "it, and the next run enters it",
             path=options.history,
         ) from None

@@ -102,7 +102,7 @@ def _verdict_reason(run: Run, metric: str) -> Callable[[str], str]:
     def reason(case_id: str) -> str:
         verdict = verdicts.get(case_id)
         if verdict is None:
-            return "there is no verdict" if run.verdicts else "no judge was asked"
+            return "there is no verdict" if run.verdicts else "no judge was used"
         if verdict.status == "scored":
             return "its verdict does not have this part"
         return f"{verdict.status}: {verdict.reason}"

@@ -253,7 +253,7 @@ def _coverage(run: Run, name: str, metric: str) -> MetricValue:
         for verdict in run.verdicts
         if verdict.metric == metric and (verdict.status != "skipped" or verdict.case_id in crashed)
     }
-    missing = "no judge was asked"
+    missing = "no judge was used"
     if any(verdict.metric == metric for verdict in run.verdicts):
         missing = "no case gave the judge anything to judge"
     elif run.verdicts:

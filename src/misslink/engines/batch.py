@@ -51,7 +51,7 @@ class BatchEngine(LocalEngine):
         bare = spec.judge
         if not isinstance(bare, OpenAIJudge):
             raise InputError(
-                f"the judge {bare.name} has no batch service; --engine batch goes with "
+                f"the judge {bare.name} has no batch service; --engine batch works with "
                 "openai:MODEL, openai-responses:MODEL and cascade:heuristic,openai:MODEL, "
                 "any other judge with --engine local"
             )

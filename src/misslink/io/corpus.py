@@ -72,7 +72,7 @@ def read_corpus(source: str | Path) -> tuple[Passage, ...]:
                 raise row.error(
                     f"the id '{passage.id}' is used twice{place}; ids name one passage each", "id"
                 )
-            raise row.error(f"this text stands twice{place}; drop one, or give each an id", "text")
+            raise row.error(f"this text occurs twice{place}; drop one, or give each an id", "text")
         passages[passage.id] = passage
         lines[passage.id] = row.line
     if not passages:
@@ -254,9 +254,9 @@ def _copy_sqlite(file: Path, target: Path) -> None:
             contextlib.closing(sqlite3.connect(target)) as copy,
         ):
             store.backup(copy)
-    except sqlite3.Error as error:
+    except sqlite3.Error:
         raise InputError(
-            f"this store cannot be read ({error}); check that no other program locks it, that it "
+            "this store cannot be read; check that no other program locks it, that it "
             "is complete and that there is space in the folder for temporary files",
             path=file.parent,
         ) from None

@@ -106,7 +106,7 @@ def read_goldset(source: str | Path | Iterable[Case | Mapping[str, Any]]) -> Gol
             problem = (
                 f"the id '{case.id}' is used twice{first}; ids name one case each"
                 if named
-                else f"this question stands twice{first}; drop one, or give each an id"
+                else f"this question occurs twice{first}; drop one, or give each an id"
             )
             field = "id" if named else "question"
             raise item.error(problem, field)

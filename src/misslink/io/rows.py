@@ -66,9 +66,9 @@ def iter_csv_records(
         default_limit = csv.field_size_limit(_MAX_FIELD_CHARACTERS)  # of the whole process
         try:
             fields = next(reader, None)
-        except csv.Error as error:
+        except csv.Error:
             raise InputError(
-                f"this is not CSV ({error}); quote texts in full", path=path, line=line
+                "this is not valid CSV; quote texts in full", path=path, line=line
             ) from None
         finally:
             csv.field_size_limit(default_limit)

@@ -229,9 +229,11 @@ def read_csv_table(raw: bytes, path: Path, purpose: TablePurpose) -> RetrievalTa
                 strings_can_be_null=False,
             ),
         )
-    except (pa.ArrowInvalid, pa.ArrowKeyError) as error:
+    except (pa.ArrowInvalid, pa.ArrowKeyError):
         _raise_first_bad_record(data_records(), path, header, columns)
-        raise InputError(f"this table cannot be read ({error})", path=path) from None
+        raise InputError(
+            "this table cannot be read; check its columns and separators", path=path
+        ) from None
     if not rows.num_rows:
         raise InputError("there is no line below the names", path=path)
     table = _arrow_table(

@@ -166,7 +166,7 @@ def _build_scalar(path: Path, loader: yaml.SafeLoader, node: yaml.Node, *, texts
         )
     try:
         return loader.construct_object(node)
-    except ValueError as problem:  # a whole number of thousands of digits
+    except ValueError:  # a whole number of thousands of digits
         raise InputError(
-            f"this number cannot be read ({problem})", path=path, line=node.start_mark.line + 1
+            "this number is too long; shorten it", path=path, line=node.start_mark.line + 1
         ) from None

@@ -466,8 +466,10 @@ def _parse_front_matter(front: str, text: str, path: Path) -> tuple[PromptRef, s
             sha256=hashlib.sha256(text.encode()).hexdigest(),
         )
         schema, fields = head["schema"], head.get("fields", {})
-    except tomllib.TOMLDecodeError as problem:
-        raise InputError(f"its front matter is not TOML: {problem}", path=path) from None
+    except tomllib.TOMLDecodeError:
+        raise InputError(
+            "its front matter is not valid TOML; a text needs quotes", path=path
+        ) from None
     except KeyError as missing:
         raise InputError(f"its front matter lacks {missing}", path=path) from None
     except ValidationError as problem:

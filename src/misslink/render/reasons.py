@@ -318,7 +318,7 @@ SENTENCES: dict[str, str | Callable[..., str]] = {
     # an estimate
     "no_cases": "there are no cases",
     "no_such_cases": "{metric} has no cases",
-    "not_judged": "no judge was asked",
+    "not_judged": "no judge was used",
     "not_judged_by": "this run was not judged by {metric}",
     "not_judged_by_it": "this run was not judged by it",
     "no_common_value": "no case has a value in both runs",

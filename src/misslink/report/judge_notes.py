@@ -90,7 +90,7 @@ def _usage_notes(run: Run, usage: JudgeUsage) -> Iterator[str]:
     if usage.cost is not None and usage.calls:
         cost = f", cost {usage.cost:.4g}"
     yield (
-        f"The judge was asked {pluralize(usage.calls, 'question')}{tokens}{cost}; "
+        f"The judge was sent {pluralize(usage.calls, 'question')}{tokens}{cost}; "
         f"{usage.from_cache:,} more came from the cache, free."
     )
     spent = [v.usage for v in run.verdicts if v.usage is not None]
@@ -288,7 +288,7 @@ def read_biases(calibration: CalibrationDocument) -> tuple[JudgeBias, ...]:
         errors = _format_log_odds("coefficient", row.coefficient)
         finding = row.finding
         if not finding and errors.measured:
-            finding = "no error that goes with it beyond chance"
+            finding = "no associated error beyond chance"
         biases.append(
             JudgeBias(
                 of=shorten(name.replace("_", " "), _NAME_LENGTH),

@@ -429,4 +429,4 @@ def _group_fragment(cases: Sequence[Case], dimension: str, name: str) -> str:
 
 def no_judge_reason(run: Run) -> str:
     """Why there is no judged metric; "" if the run has a judge."""
-    return "no judge was asked" if run.manifest.get("judge") == "none" else ""
+    return "no judge was used" if run.manifest.get("judge") == "none" else ""

@@ -284,7 +284,7 @@ def _resolve_repeated(
 ) -> Mapping[str, Any]:
     """Reject repeated queries and documents; of a run with `dedupe` keep the higher score."""
     if isinstance(document, _RepeatedFields):
-        raise InputError(f"the query '{document.repeated}' stands twice; keep one", path=path)
+        raise InputError(f"the query '{document.repeated}' occurs twice; keep one", path=path)
     resolved = dict(document)
     for query, documents in document.items():
         if not isinstance(documents, _RepeatedFields):

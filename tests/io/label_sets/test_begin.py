@@ -112,7 +112,7 @@ def test_what_is_wrong_is_told_with_its_line(tmp_path, text, problem):
 
 
 def test_a_file_named_twice_is_refused(dev):
-    with pytest.raises(InputError, match=r"line 2, field 'id': 'begin_dev_wow-0' stands twice"):
+    with pytest.raises(InputError, match=r"line 2, field 'id': 'begin_dev_wow-0' occurs twice"):
         read(dev, dev)
 
 

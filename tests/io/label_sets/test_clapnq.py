@@ -82,7 +82,7 @@ def test_a_split_is_told_by_the_files_name(files):
         ({"input": "why"}, "line 2: this is not of CLAPNQ"),
         (ANSWERABLE | {"id": None}, "line 2, field 'id': an id is text or a whole number"),
         (ANSWERABLE | {"id": "1", "passages": "x"}, "line 2, field 'passages': "),
-        (ANSWERABLE, "line 2, field 'id': .* stands twice"),
+        (ANSWERABLE, "line 2, field 'id': .* occurs twice"),
         (
             {"id": "1", "question": "q", "contexts": [], "answerable": "yes"},
             "line 2, field 'answerable': ",

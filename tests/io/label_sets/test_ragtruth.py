@@ -187,7 +187,7 @@ def test_one_file_of_the_two_asks_for_the_other(files, kept, problem):
     [
         ({"text": "x"}, r"line 2: this is not of RAGTruth \(it has the fields text\)"),
         (answer(9, "404"), "line 2, field 'source_id': there is no source '404'"),
-        (answer(1, "7"), "line 2, field 'id': '1' stands twice"),
+        (answer(1, "7"), "line 2, field 'id': '1' occurs twice"),
         (answer(9, "7") | {"response": None}, "line 2, field 'response': "),
         (answer(9, "7") | {"labels": "none"}, "line 2, field 'labels': "),
         (answer(9, "7", {"start": "x", "end": 2, "text": ""}), "line 2, field 'labels.0.start': "),
@@ -202,7 +202,7 @@ def test_what_is_wrong_is_told_with_its_line(tmp_path, files, row, problem):
 
 
 def test_a_source_that_stands_twice_or_has_no_known_task_is_refused(tmp_path, files):
-    with pytest.raises(InputError, match="field 'source_id': '7' stands twice"):
+    with pytest.raises(InputError, match="field 'source_id': '7' occurs twice"):
         read([*files, lines(tmp_path / "again.jsonl", [QA])])
     with pytest.raises(InputError, match="field 'task_type': "):
         read([files[0], lines(tmp_path / "poem.jsonl", [QA | {"task_type": "Poem"}])])

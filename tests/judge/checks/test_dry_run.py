@@ -300,4 +300,4 @@ def test_a_heuristic_judge_bills_nothing(tmp_path, metrics):
 
 def test_without_a_judge_nothing_is_foreseen(metrics):
     foreseen = asyncio.run(forecast_judging(subjects(2), metrics, None))
-    assert (foreseen.calls, foreseen.cost, foreseen.basis) == (0, None, "no judge is asked")
+    assert (foreseen.calls, foreseen.cost, foreseen.basis) == (0, None, "no judge is used")

@@ -258,7 +258,7 @@ def test_a_reply_that_is_not_what_was_stored_is_asked_for_again(damaged, change,
     assert reply.probabilities == SAID.probabilities
     assert not reply.from_cache
     assert opened(path, lambda kept: kept.ask(small_ask(2))).from_cache
-    assert "damaged; its question is asked again" in caplog.text
+    assert "damaged; misslink asks its question again" in caplog.text
 
 
 def test_a_reply_under_the_key_of_another_question_is_not_used(damaged):

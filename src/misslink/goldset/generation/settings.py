@@ -121,13 +121,15 @@ _CATEGORIES = {
     ),
 }
 _PERSONAS = {
-    "newcomer": QuestionPersona(asks="Somebody new to the subject, who knows none of its terms."),
+    "newcomer": QuestionPersona(asks="A person new to the subject, who knows none of its terms."),
     "practitioner": QuestionPersona(
-        asks="Somebody who works with it daily and asks to get a task done."
+        asks="A person who works with it daily and asks to get a task done."
     ),
-    "expert": QuestionPersona(asks="Somebody who knows it well and asks precisely, in its terms."),
+    "expert": QuestionPersona(
+        asks="A person who knows the subject and asks precisely, in its terms."
+    ),
     "hurried": QuestionPersona(
-        asks="Somebody in a hurry, who types a few words as into a search box."
+        asks="A person in a hurry, who types a few words as into a search box."
     ),
 }
 _LENGTHS = {

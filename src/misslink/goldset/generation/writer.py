@@ -201,7 +201,7 @@ def _wording_problem(question: str, reference: str, *, negative: bool) -> tuple[
         limits.append(("reference answer", reference, _MAX_REFERENCE_LENGTH))
     for name, text, limit in limits:
         if not any(map(str.isalnum, text)):
-            return "malformed", f"the {name} contains no word"
+            return "malformed", f"the {name} has no words"
         if len(text) > limit:
             return "malformed", f"the {name} has {len(text)} characters, more than {limit}"
     return None

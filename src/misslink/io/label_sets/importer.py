@@ -145,7 +145,7 @@ class LabelSetBuilder:
             There is a case of this id.
         """
         if case.id in self.cases:
-            raise row.error(f"'{case.id}' stands twice; name each file once", "id")
+            raise row.error(f"'{case.id}' occurs twice; name each file once", "id")
         self.cases[case.id] = case
         ids = tuple(passage.id for passage in passages)
         self.traces.append(Trace(case_id=case.id, retrieved=passages, prompted=ids, answer=answer))

@@ -249,7 +249,7 @@ def _add_reduced_pair(
     pairs: dict[str, _AnswerPair], item: SourceItem, row: _RagCheckerReducedRow
 ) -> None:
     if row.id in pairs:
-        raise item.error(f"'{row.id}' stands twice; name each file once", "id")
+        raise item.error(f"'{row.id}' occurs twice; name each file once", "id")
     tags = row.dataset, row.system_a or "A", row.system_b or "B"
     answers = row.answer_a, row.answer_b
     pair = _AnswerPair(item, row.question, row.reference_answer, tags, answers)

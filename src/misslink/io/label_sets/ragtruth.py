@@ -183,7 +183,7 @@ def _read_files(
                 continue
             if row.source_id in sources:
                 raise item.error(
-                    f"'{row.source_id}' stands twice; name each file once", "source_id"
+                    f"'{row.source_id}' occurs twice; name each file once", "source_id"
                 )
             sources[row.source_id] = _parse_source(item, row)
     if not answers:

@@ -44,7 +44,7 @@ def find_label_spans(text: str, schema: Mapping[str, Any]) -> list[LabelSpan]:
         A JSON document.
     schema : mapping
         A strict JSON schema without references: enumerations, booleans and nullable ones are
-        labels. Where a key stands twice, the last one counts.
+        labels. Where a key occurs twice, the last one counts.
 
     Raises
     ------

@@ -130,7 +130,7 @@ async def forecast_judging(
         The cache cannot be read.
     """
     if judge is None:
-        return JudgingForecast(0, 0, 0, 0, None, "no judge is asked")
+        return JudgingForecast(0, 0, 0, 0, None, "no judge is used")
     batch = judge.batches
     sent_characters = judge_info(judge).request_characters
     groups: dict[frozenset[str], _AskGroup] = {}

@@ -134,7 +134,7 @@ class CacheStore:
     def get(self, key: str, ask: Ask) -> Reply | None:
         """Return the reply stored under `key`, parsed as an answer to `ask`, or None.
 
-        A damaged reply is removed, so that its question is asked again.
+        A damaged reply is removed, so that misslink asks its question again.
         """
         row = self._select(
             "SELECT raw, parsed, problem, prompt_tokens, completion_tokens, probabilities, "
@@ -148,7 +148,7 @@ class CacheStore:
         parsed = None if stored is None else _parse_answer(stored, ask)
         fits = (parsed is None) == (stored is None)
         if not fits or _checksum(key, content) != checksum:
-            _log.warning("a reply in %s was damaged; its question is asked again", self.path)
+            _log.warning("a reply in %s was damaged; misslink asks its question again", self.path)
             self._select("DELETE FROM replies WHERE key = ?", key)
             return None
         usage = Usage(prompt_tokens=prompt_tokens, completion_tokens=completion_tokens)
