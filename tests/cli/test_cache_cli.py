@@ -95,7 +95,7 @@ def test_export_writes_json_lines_to_stdout(cache):
     rows = [json.loads(line) for line in out.splitlines()]
     assert (code, err, len(rows)) == (0, "", 3)
     assert rows[2]["raw"] == '{"claims": [caf\u00e9'
-    assert cache("export", "--judge", "openai:test-judge")[1] == out
+    assert cache("export", "--only-judge", "openai:test-judge")[1] == out
 
 
 @pytest.mark.usefixtures("kept")
@@ -133,9 +133,8 @@ def test_a_reader_that_has_enough_is_no_mistake(kept):
 
 @pytest.mark.usefixtures("kept")
 def test_prune_says_what_would_go_and_goes_only_when_told(cache):
-    for more in ([], ["--dry-run"]):
-        code, out, _ = cache("prune", "--unreadable", *more)
-        assert (code, out) == (0, "would remove 1 reply and leave 2; add --yes to do it\n")
+    code, out, _ = cache("prune", "--unreadable")
+    assert (code, out) == (0, "would remove 1 reply and leave 2; add --yes to do it\n")
     assert json.loads(cache("stats", "--json")[1])["replies"] == 3
     code, out, _ = cache("prune", "--unreadable", "--yes")
     assert code == 0
@@ -158,9 +157,8 @@ def test_prune_prints_one_document_too(cache):
         (["prune"], "no condition selects replies"),
         (["prune", "--yes"], "no condition selects replies"),
         (["prune", "--older-than", "soon"], "--older-than is 'soon'"),
-        (["prune", "--unreadable", "--yes", "--dry-run"], "contradict each other"),
-        (["prune", "--judge", "x"], "there are: openai:test-judge"),
-        (["export", "--judge", "x"], "there are: openai:test-judge"),
+        (["prune", "--only-judge", "x"], "there are: openai:test-judge"),
+        (["export", "--only-judge", "x"], "there are: openai:test-judge"),
         (["stats", "--cache", "nowhere"], "nowhere: There is no response cache"),
         (["export", "--cache", "nowhere", "--out", "o"], "nowhere: There is no response cache"),
         (["prune", "--cache", "nowhere", "--unreadable", "--yes"], "There is no response cache"),

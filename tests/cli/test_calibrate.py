@@ -94,7 +94,7 @@ def test_other_limits_make_another_verdict(misslink, files):
     Path("c.toml").write_text(
         "[trust]\nkappa = 0.3\nbalanced_accuracy_low = 0.5\ncalibration_error_low = 1\n"
     )
-    given = ("calibrate", "--verdicts", files[0], "--labels", files[1], "--criteria", "c.toml")
+    given = ("calibrate", "--verdicts", files[0], "--labels", files[1], "--limits", "c.toml")
     assert misslink(*given, "--require", "trust")[0] == 0
 
 
@@ -177,7 +177,7 @@ def test_hostile_names_do_not_reach_the_terminal_as_they_are(misslink, harbour):
             "one.jsonl, line 2, field 'case_id': there is no case 'zzz' in v.jsonl",
         ),
         (
-            ("--verdicts", "v.jsonl", "--labels", "l.jsonl", "--criteria", "none.toml"),
+            ("--verdicts", "v.jsonl", "--labels", "l.jsonl", "--limits", "none.toml"),
             "none.toml: there is no such file",
         ),
     ],

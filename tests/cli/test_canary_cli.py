@@ -202,8 +202,8 @@ def test_yaml_canaries_are_read_and_a_repeated_id_told_with_both_lines(misslink)
     ("options", "said"),
     [
         (("--fail-on", "alarms"), "did you mean 'alarm'?"),
-        (("--timeout", "0"), "--timeout is 0"),
-        (("--deadline", "nan"), "--deadline is nan"),
+        (("--app-timeout", "0"), "--app-timeout is 0"),
+        (("--run-timeout", "nan"), "--run-timeout is nan"),
         (("--webhook", "example.org"), "--webhook takes an address"),
         (("--webhook", "http://127.0.0.1:9", "--webhook-secret-env", "NOT_SET"), "NOT_SET"),
         (("--html", "nowhere/t.html"), "its folder does not exist"),
@@ -265,7 +265,7 @@ def test_an_app_that_hangs_in_a_pool_of_its_own_does_not_keep_the_program():
     ended = subprocess.run(
         [
             *(*PROGRAM, "canary", "run", "hanging.py:app", "--canaries", "canaries.jsonl"),
-            *("--timeout", "0.2", "--deadline", "1", "--json"),
+            *("--app-timeout", "0.2", "--run-timeout", "1", "--json"),
         ],
         capture_output=True,
         text=True,

@@ -198,7 +198,7 @@ def test_many_findings_are_counted_in_the_table_and_listed_in_the_document(missl
         (("--before", "corpus.jsonl"), "Add --corpus"),
         (("--fix", "x.jsonl"), "Add --corpus"),
         (
-            ("--corpus", "corpus.jsonl", "--before", "new.jsonl", "--baseline", "gold.jsonl"),
+            ("--corpus", "corpus.jsonl", "--before", "new.jsonl", "--previous", "gold.jsonl"),
             "Use one of them",
         ),
         (("--corpus", "corpus.jsonl", "--fix", "gold.jsonl", "--overwrite"), "This is an input"),

@@ -32,7 +32,7 @@ def test_it_prints_one_document_and_writes_both_files(misslink, log, tmp_path):
         log,
         "--out",
         "gold.jsonl",
-        "--traces",
+        "--traces-out",
         "traces.jsonl",
         "-n",
         3,
@@ -55,7 +55,7 @@ def test_it_prints_one_document_and_writes_both_files(misslink, log, tmp_path):
 
 
 def test_evaluate_runs_on_what_it_wrote(misslink, log):
-    misslink("goldset", "from-logs", log, "--out", "gold.jsonl", "--traces", "traces.jsonl")
+    misslink("goldset", "from-logs", log, "--out", "gold.jsonl", "--traces-out", "traces.jsonl")
     code, out, err = misslink(
         "evaluate",
         "--traces",
@@ -74,7 +74,7 @@ def test_evaluate_runs_on_what_it_wrote(misslink, log):
 
 def test_for_people_it_says_what_was_picked_masked_and_comes_next(misslink, log):
     code, out, _ = misslink(
-        "goldset", "from-logs", log, "--out", "gold.jsonl", "--traces", "t.jsonl"
+        "goldset", "from-logs", log, "--out", "gold.jsonl", "--traces-out", "t.jsonl"
     )
     assert code == 0
     assert "3 questions in gold.jsonl, of 3 different ones in 4 requests" in out
@@ -125,10 +125,13 @@ def test_an_embedding_is_given_masked_questions(misslink, log, tmp_path):
         (["--column", "question=qurey"], "did you mean 'query'"),
         (["--mask-pattern", "A=["], "not a valid regular expression"),
         (["--mask-names", "nowhere.txt"], "there is no such file"),
-        (["--mask-names", "names.txt", "--traces", "names.txt", "--overwrite"], "This is an input"),
-        (["--traces", "gold.jsonl"], "the same file"),
-        (["--traces", "log.csv"], "This is an input. Name another file with --traces"),
-        (["--traces", "no/such/t.jsonl"], "its folder does not exist"),
+        (
+            ["--mask-names", "names.txt", "--traces-out", "names.txt", "--overwrite"],
+            "This is an input",
+        ),
+        (["--traces-out", "gold.jsonl"], "the same file"),
+        (["--traces-out", "log.csv"], "This is an input. Name another file with --traces-out"),
+        (["--traces-out", "no/such/t.jsonl"], "its folder does not exist"),
         (["--embedding", "nonsense"], "nonsense"),
     ],
 )
@@ -161,7 +164,7 @@ def test_escape_sequences_of_a_log_do_not_reach_the_terminal(misslink, tmp_path)
 def test_import_prints_one_document_and_tells_on_stderr_what_is_lost(misslink, tmp_path):
     (tmp_path / "r.jsonl").write_text(RAGAS)
     code, out, err = misslink(
-        "goldset", "import", "r.jsonl", "--out", "g.jsonl", "--traces", "t.jsonl", "--json"
+        "goldset", "import", "r.jsonl", "--out", "g.jsonl", "--traces-out", "t.jsonl", "--json"
     )
     document = json.loads(out)
     assert code == 0
@@ -209,7 +212,7 @@ def test_export_tells_what_the_format_does_not_hold(misslink, tmp_path):
             "This is an input. Name another file with --out",
         ),
         (["import", "r.jsonl", "--out", "g.jsonl", "--column", "x"], "names no column"),
-        (["import", "r.jsonl", "--out", "g.jsonl", "--traces", "g.jsonl"], "Name two files"),
+        (["import", "r.jsonl", "--out", "g.jsonl", "--traces-out", "g.jsonl"], "Name two files"),
         (
             ["export", "r.jsonl", "--format", "ragas", "--out", "x.jsonl"],
             "field 'question': this field is required",

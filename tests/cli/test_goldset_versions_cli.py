@@ -69,7 +69,7 @@ def test_a_review_says_what_changed_and_renders_nothing(misslink, gold):
 def test_mistakes_are_one_sentence(misslink, gold):
     for arguments, told in [
         (("merge", gold, "--out", "x.jsonl"), "needs at least two gold sets"),
-        (("split", gold, "--out", "parts", "--by", "sorce"), "did you mean 'source'"),
+        (("split", gold, "--out", "parts", "--group-by", "sorce"), "did you mean 'source'"),
         (("split", gold, "--out", "parts", "--parts", "a=2"), "'a=2' is not name=share"),
         (("diff", gold, "none.jsonl"), "none.jsonl"),
         (("stats", "none.jsonl"), "none.jsonl"),

@@ -116,7 +116,7 @@ def test_without_a_corpus_the_table_says_what_was_not_tried():
 
 @pytest.mark.usefixtures("town")
 def test_the_table_names_each_option_with_its_finding():
-    found = run("--corpus", "corpus.jsonl", "--options", "bm25,k", "--k", "4")
+    found = run("--corpus", "corpus.jsonl", "--options", "bm25,k", "--passages", "4")
     assert found.exception is None, found.output
     assert "What if: recall@2 today 25%" in found.output
     assert "bm25: " in found.output
@@ -181,7 +181,7 @@ def test_a_result_that_cannot_be_kept_is_printed_first():
 
 @pytest.mark.usefixtures("town", "imports_forgotten")
 def test_the_apps_own_ranking_is_read_for_the_check_of_a_larger_k():
-    asked = ("--app", "app.py:chain", "--options", "k", "--k", "6", "--check", "5")
+    asked = ("--app", "app.py:chain", "--options", "k", "--passages", "6", "--check", "5")
     found = document(*asked, "--cache", "l.sqlite")
     assert found["options"][0]["newly_retrieved"] == 0  # traces, which were not asked deeper
     rows = [json.loads(line) for line in Path("traces.jsonl").read_text("utf-8").splitlines()]
@@ -215,7 +215,7 @@ store = Chroma("rebuilt", Lengths(), client=client)
     run_options = {"judge": "heuristic", "k": 2, "cache": None, "overwrite": True}
     misslink.evaluate("app.py:chain", "gold.jsonl", out="run", **run_options)
     Path("loads").unlink()
-    asked = ("--app", "app.py:chain", "--options", "k", "--k", "6", "--check", "5")
+    asked = ("--app", "app.py:chain", "--options", "k", "--passages", "6", "--check", "5")
     check = document(*asked, "--cache", "l.sqlite")["check"]
     assert check["changed"]["checked"] == 3  # of four; one is found by its length
     assert Path("loads").read_text(encoding="utf-8") == "loaded\n"

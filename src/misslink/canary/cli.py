@@ -279,7 +279,7 @@ def run(
     ),
     name: str = NAME_OPTION,
     history: Path = HISTORY_OPTION,
-    k: int = typer.Option(5, "--k", min=1, help="Number of first passages that count (cutoff k)."),
+    k: int = typer.Option(5, "--k", min=1, help="Cutoff: number of first passages that count."),
     judge: str = typer.Option(
         "none",
         "--judge",
@@ -297,9 +297,11 @@ def run(
         "--embedding",
         help="Embedding: app, minilm, PROVIDER:MODEL, FILE.py:NAME, none.",
     ),
-    timeout: float = typer.Option(30.0, "--timeout", help="Seconds per canary."),
-    deadline: float = typer.Option(600.0, "--deadline", help="Seconds for the whole run."),
-    concurrency: int = typer.Option(4, "--concurrency", min=1, help="Parallel calls of the app."),
+    timeout: float = typer.Option(
+        30.0, "--app-timeout", help="Seconds the app may take for a case."
+    ),
+    deadline: float = typer.Option(600.0, "--run-timeout", help="Seconds for the whole run."),
+    concurrency: int = typer.Option(4, "--concurrency", min=1, help="Cases in flight at once."),
     learn: int = typer.Option(
         20, "--learn", min=10, help="Number of runs that define the normal state."
     ),
@@ -318,9 +320,9 @@ def run(
         None, "--webhook-secret-env", help="Environment variable with the secret that signs it."
     ),
     markdown: Path | None = typer.Option(
-        None, "--markdown", help="Write a summary here; - prints it."
+        None, "--markdown", help="Markdown report to write; - prints it."
     ),
-    html: Path | None = typer.Option(None, "--html", help="Write the trend page here."),
+    html: Path | None = typer.Option(None, "--html", help="HTML page to write."),
     id_key: str | None = ID_KEY_OPTION,
     input_key: str | None = INPUT_KEY_OPTION,
     cache: Path | None = CACHE_OPTION,
@@ -370,9 +372,9 @@ def history(
     name: str = NAME_OPTION,
     last: int = typer.Option(20, "--last", min=1, help="How many runs, the latest."),
     markdown: Path | None = typer.Option(
-        None, "--markdown", help="Write a summary here; - prints it."
+        None, "--markdown", help="Markdown report to write; - prints it."
     ),
-    html: Path | None = typer.Option(None, "--html", help="Write the trend page here."),
+    html: Path | None = typer.Option(None, "--html", help="HTML page to write."),
     as_json: bool = JSON_OPTION,
 ) -> None:
     """Show the runs of a series with their health and alarms, without calling the app."""

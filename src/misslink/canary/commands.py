@@ -273,7 +273,10 @@ def execute_run(options: CanaryOptions, *, as_json: bool) -> None:
 def _check_options(options: CanaryOptions, *, as_json: bool) -> None:
     if options.fail_on not in _FAIL_ON:
         raise InputError(f"--fail-on {options.fail_on}: {known_names(options.fail_on, _FAIL_ON)}")
-    for option, value in (("--timeout", options.timeout_s), ("--deadline", options.deadline_s)):
+    for option, value in (
+        ("--app-timeout", options.timeout_s),
+        ("--run-timeout", options.deadline_s),
+    ):
         if not 0 < value < float("inf"):
             raise InputError(f"{option} is {value:g}; it must be more than 0 seconds")
     if not options.name.strip():

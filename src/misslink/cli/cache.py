@@ -24,7 +24,7 @@ from misslink.errors import InputError
 
 app = typer.Typer(help="Inspect and maintain the response cache.", no_args_is_help=True)
 
-_JUDGE: Any = option(None, "--judge", "Only replies of this judge, such as openai:MODEL.")
+_JUDGE: Any = option(None, "--only-judge", "Only replies of this judge, such as openai:MODEL.")
 _UNIT = 1024
 
 
@@ -84,8 +84,7 @@ def prune(
     older_than: str | None = option(None, "--older-than", "Minimum age: 30d, 12h, 2w."),
     judge: str | None = _JUDGE,
     prompt: str | None = option(None, "--prompt", "Only replies to this prompt."),
-    yes: bool = option(False, "--yes", "Remove the replies."),
-    dry_run: bool = option(False, "--dry-run", "Only count the replies (the default)."),
+    yes: bool = option(False, "--yes", "Remove the replies; without it they are counted."),
     cache: Path | None = CACHE_OPTION,
     as_json: bool = JSON_OPTION,
 ) -> None:
@@ -93,8 +92,6 @@ def prune(
     from misslink.judge.middleware import cache_admin
     from misslink.judge.middleware.cache import CACHE_FORMAT
 
-    if yes and dry_run:
-        raise InputError("--yes and --dry-run contradict each other; give one of them")
     chosen = cache_admin.CacheSelection(
         unreadable=unreadable,
         older_than=None if older_than is None else cache_admin.parse_age(older_than),

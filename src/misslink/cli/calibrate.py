@@ -74,14 +74,12 @@ def calibrate(
     ),
     target: float = option(0.9, "--wanted", "Precision, or recall, that thresholds are fitted to."),
     criteria: Path | None = option(
-        None, "--criteria", "TOML or YAML with other limits of trust and caution."
+        None, "--limits", "TOML or YAML with other limits of trust and caution."
     ),
     require: Literal["trust", "caution"] | None = option(
         None, "--require", "Exit with 1 if the verdict on the judge is worse."
     ),
-    known_only: bool = option(
-        False, "--known-only", "Ignore labels of cases that have no verdict."
-    ),
+    known_only: bool = option(False, "--known-only", "Ignore labels of unknown cases."),
     seed: int = shared.SEED_OPTION,
     as_json: bool = shared.JSON_OPTION,
 ) -> None:

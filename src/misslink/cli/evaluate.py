@@ -55,9 +55,9 @@ def evaluate(
     out: str | None = option(
         None, "--out", "Run folder to write, or a URL.", show_default="reports/DATE-TIME"
     ),
-    k: int = option(5, "--k", "Cutoff of the rank metrics.", min=1),
+    k: int = option(5, "--k", "Cutoff: number of first passages that count.", min=1),
     depth: int = option(100, "--depth", "Depth of the search for missed passages.", min=1),
-    concurrency: int = option(8, "--concurrency", "Cases in flight at once.", min=1),
+    concurrency: int = shared.CONCURRENCY_OPTION,
     engine: str = option(
         "local", "--engine", "Engine: local (this process), ray (a cluster) or batch (batch API)."
     ),
@@ -89,9 +89,7 @@ def evaluate(
         "Human labels to calibrate the judge (CSV, JSONL); repeatable.",
         show_default=False,
     ),
-    known_only: bool = option(
-        False, "--known-only", "Ignore labels of cases that the gold set does not have."
-    ),
+    known_only: bool = option(False, "--known-only", "Ignore labels of unknown cases."),
     seed: int = shared.SEED_OPTION,
     overwrite: bool = option(False, "--overwrite", "Replace a run of other inputs."),
     dry_run: bool = shared.DRY_RUN_OPTION,

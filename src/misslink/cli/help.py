@@ -93,7 +93,7 @@ EXAMPLES = {
     "goldset diff": ("misslink goldset diff old.jsonl new.jsonl --markdown review.md",),
     "goldset from-logs": ("misslink goldset from-logs logs.jsonl -n 100 --out asked.jsonl",),
     "goldset import": (
-        "misslink goldset import ragas.jsonl --out gold.jsonl --traces traces.jsonl",
+        "misslink goldset import ragas.jsonl --out gold.jsonl --traces-out traces.jsonl",
         "misslink goldset import begin_dev_wow.tsv --format begin --out begin",
     ),
     "goldset export": ("misslink goldset export gold.jsonl --format ragas --out ragas.jsonl",),

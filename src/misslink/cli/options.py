@@ -25,7 +25,7 @@ CACHE_OPTION: Any = option(
 JUDGE_OPTION: Any = option(
     ..., "--judge", "Judge, such as openai:MODEL.", envvar="MISSLINK_JUDGE", show_default=False
 )
-CONCURRENCY_OPTION: Any = option(8, "--concurrency", "Questions in flight at once.", min=1)
+CONCURRENCY_OPTION: Any = option(8, "--concurrency", "Cases in flight at once.", min=1)
 SEED_OPTION: Any = option(0, "--seed", "Random seed for samples and intervals.")
 VERBOSE_OPTION: Any = option(False, "--verbose", "Print all metrics, warnings and notes, too.")
 DRY_RUN_OPTION: Any = option(

@@ -61,7 +61,7 @@ def whatif(
     ),
     chunk: str | None = option(None, "--chunk", "Characters of a chunk and its overlap: 600/0."),
     k: list[int] = option(
-        [], "--k", "Number of passages to try; repeatable.", min=1, show_default="2, 3, 5 x"
+        [], "--passages", "Number of passages to try; repeatable.", min=1, show_default="2, 3, 5 x"
     ),
     check: int = option(
         0, "--check", "Changed and unchanged cases of the best option to run again.", min=0
@@ -198,9 +198,7 @@ def _save_result(folder: Path, run: Run, document: dict[str, Any]) -> None:
     try:
         save_to_run(folder, run, "whatif", document)
     except InputError as problem:
-        why, semicolon, _ = problem.problem.rpartition("; choose another --out")
-        if not semicolon:
-            raise
+        why = problem.problem.partition(";")[0]
         raise InputError(
             f"{why}, so the result is printed and not saved in the run; name a copy of the folder "
             "that you can write to",

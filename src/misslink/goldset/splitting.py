@@ -160,7 +160,7 @@ def split_goldset(
     if len(groups) < len(parts):
         raise InputError(
             f"The {len(cases)} cases form {len(groups)} group{'s' * (len(groups) != 1)} by {by}, "
-            f"too few for {len(parts)} parts. Use fewer parts or another --by."
+            f"too few for {len(parts)} parts. Use fewer parts or another --group-by."
         )
     assigned = _assign_groups(cases, groups, parts, seed)
     split = tuple(
@@ -214,7 +214,7 @@ def _group_keys(case: Case, by: str) -> Iterable[Hashable]:
         return () if value is None else (value,)
     if by == "source":
         return _case_sources(case)
-    raise InputError(f"--by: unknown grouping '{by}'; {known_names(by, GROUPINGS)}")
+    raise InputError(f"--group-by: unknown grouping '{by}'; {known_names(by, GROUPINGS)}")
 
 
 def _case_sources(case: Case) -> Iterable[tuple[str, str]]:

@@ -77,9 +77,9 @@ def report(
         show_default="5% of control's value",
     ),
     k: int = typer.Option(5, "--k", min=1, help="Passages of shadow and request compared."),
-    html: Path | None = typer.Option(None, "--html", help="Write a page here."),
+    html: Path | None = typer.Option(None, "--html", help="HTML page to write."),
     markdown: Path | None = typer.Option(
-        None, "--markdown", help="Write markdown here; - prints it."
+        None, "--markdown", help="Markdown report to write; - prints it."
     ),
     as_json: bool = JSON_OPTION,
 ) -> None:

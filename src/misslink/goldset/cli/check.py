@@ -63,11 +63,11 @@ def check_command(
     column: list[str] = COLUMN_OPTION,
     run: str | None = option(None, "--run", "Current retrieval: run file or folder."),
     criteria: Path | None = option(
-        None, "--criteria", "Gates that use the gold set, ship-criteria.yaml."
+        None, "--criteria", "Criteria file, such as ship-criteria.yaml."
     ),
     before: str | None = option(None, "--before", "Corpus for which the gold set was made."),
-    baseline: Path | None = option(None, "--baseline", "Earlier version of the gold set."),
-    k: int = option(5, "--k", "Cutoff of the run.", min=1),
+    baseline: Path | None = option(None, "--previous", "Earlier version of the gold set."),
+    k: int = option(5, "--k", "Cutoff: number of first passages that count.", min=1),
     effect: float = option(
         0.05, "--effect", "Distance to detect, for gates without regression_max."
     ),
@@ -101,7 +101,7 @@ def check_command(
         raise InputError(f"--effect is {effect:g}, not between 0 and 1. For 5 points write 0.05.")
     if before is not None and baseline is not None:
         raise InputError("--before and --baseline serve the same purpose. Use one of them.")
-    for flag, value in (("--before", before), ("--baseline", baseline), ("--fix", fix)):
+    for flag, value in (("--before", before), ("--previous", baseline), ("--fix", fix)):
         if value is not None and corpus is None:
             raise InputError(f"{flag} needs the current corpus. Add --corpus.")
     if column and not logs:

@@ -36,7 +36,7 @@ def import_command(
         [], "--column", "FIELD=NAME for a column with another name (huggingface)."
     ),
     traces: Path | None = option(
-        None, "--traces", "Also write the app's passages and answers, if present."
+        None, "--traces-out", "Also write traces for evaluate, if present."
     ),
     overwrite: bool = OVERWRITE_OPTION,
     as_json: bool = JSON_OPTION,
@@ -72,7 +72,7 @@ def import_command(
     options = FormatOptions(
         qrels=qrels, split=split, columns=parse_columns(column, COLUMNS), overwrite=overwrite
     )
-    check_output_paths({"--out": out, "--traces": traces}, [source, qrels])
+    check_output_paths({"--out": out, "--traces-out": traces}, [source, qrels])
     for path in filter(None, (out, traces)):
         refuse_existing_file(path, options)
     name, imported = import_goldset(source, name, options)

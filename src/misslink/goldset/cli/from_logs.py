@@ -42,7 +42,7 @@ def from_logs_command(
     seed: int = option(0, "--seed", "Random seed for samples and intervals.", min=0),
     column: list[str] = COLUMN_OPTION,
     traces: Path | None = option(
-        None, "--traces", "Also write the app's passages and answers, for evaluate."
+        None, "--traces-out", "Also write traces for evaluate, if present."
     ),
     mask_pattern: list[str] = option(
         [], "--mask-pattern", "NAME=REGEX for another kind of personal data."
@@ -75,7 +75,7 @@ def from_logs_command(
     columns = parse_columns(column)
     names = [] if mask_names is None else read_names(mask_names)
     masker = Masker(parse_mask_patterns(mask_pattern), names)
-    outputs = {"--out": out, "--traces": traces}
+    outputs = {"--out": out, "--traces-out": traces}
     check_output_paths(outputs, [*logs, mask_names])
     for flag, path in outputs.items():
         if path is not None:

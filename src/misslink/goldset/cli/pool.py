@@ -52,7 +52,7 @@ _LARGE_COUNT = 100
 
 @with_judge_options(*MODEL_OPTIONS, *PACE_OPTIONS, *PRICE_OPTIONS, *CAP_OPTIONS)
 def pool_command(
-    goldset: Path = option(..., "--goldset", "The questions, JSON Lines."),
+    goldset: Path = option(..., "--goldset", "Gold set: file, folder, glob pattern or URL."),
     corpus: str = option(..., "--corpus", CORPUS_HELP),
     out: Path = option(..., "--out", "Folder of the pool."),
     run: list[str] = option([], "--run", "Run file of a retriever; repeatable."),

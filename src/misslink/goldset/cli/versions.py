@@ -92,7 +92,9 @@ def split_command(
     goldset: Path = GOLDSET_ARGUMENT,
     out: Path = option(..., "--out", "Folder for one file a part."),
     parts: str = option("dev=0.8,test=0.2", "--parts", "Names and shares."),
-    by: str = option("source", "--by", "Keep together by source, category, tag:NAME or none."),
+    by: str = option(
+        "source", "--group-by", "Keep together by source, category, tag:NAME or none."
+    ),
     seed: int = option(0, "--seed", "Random seed for samples and intervals."),
     overwrite: bool = OVERWRITE_OPTION,
     as_json: bool = JSON_OPTION,

@@ -149,7 +149,7 @@ def prune_replies(path: Path, selection: CacheSelection, *, dry_run: bool) -> di
     if selection == CacheSelection():
         raise InputError(
             "no condition selects replies to remove; give --unreadable, --older-than 30d, "
-            "--judge NAME or --prompt NAME"
+            "--only-judge NAME or --prompt NAME"
         )
     before = _cache_size(path)
     where, values = selection.where()
