@@ -69,8 +69,8 @@ def read_app_config(source: str | Path | Mapping[str, Any] | None) -> dict[str, 
     if path.suffix == ".toml":
         try:
             data: Any = tomllib.loads(read_text(path))
-        except tomllib.TOMLDecodeError as problem:
-            raise InputError(f"This is not TOML ({problem}). Fix it.", path=path) from None
+        except tomllib.TOMLDecodeError:
+            raise InputError("This is not valid TOML. A text needs quotes.", path=path) from None
     else:
         data = read_yaml(path).data
     if not isinstance(data, dict):
