@@ -24,7 +24,7 @@ BUDGETS = {
     "calibration": 1903,  # 1650; the judge's error by exposure took 70
     "canary": 2719,  # 2300
     "capture": 1938,  # 1300
-    "cli": 3883,  # 3200; misslink.toml and init took 220, annotate --case and its token 13
+    "cli": 3888,  # 3200; misslink.toml and init took 220, annotate --case and its token 13
     "compare": 964,  # 750
     "embedding": 462,  # 420
     "engines": 982,  # 700
@@ -43,7 +43,7 @@ BUDGETS = {
     "linking/whatif": 1195,  # 1050
     "live": 3466,  # 3000
     "metrics": 900,
-    "pipeline": 1126,  # 700
+    "pipeline": 1145,  # 700
     "render": 1000,
     "report": 4889,  # 3400
     "retrieval": 2147,  # 2000

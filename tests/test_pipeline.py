@@ -512,3 +512,17 @@ def test_one_interrupt_ends_a_hung_app_and_all_that_was_done_is_saved(tmp_path, 
     assert "finished work is saved" in rest
     saved = tmp_path / ".run.misslink-partial" / "kept.jsonl"
     assert len(saved.read_text(encoding="utf-8").splitlines()) == 2
+
+
+@pytest.mark.parametrize(("prompted", "k"), [([3, 2, 3, 1], 3), ([1, 1, 2, 2], 2), ([None] * 4, 5)])
+def test_k_is_by_default_what_most_prompts_hold(prompted, k):
+    gold = [{"id": f"c{n}", "question": "Why?", "relevant": ["a"]} for n in range(4)]
+    retrieved = [{"id": name, "text": name} for name in "xaybcd"]
+    traces = [
+        {"case_id": f"c{n}", "answer": "a", "retrieved": retrieved}
+        | ({} if size is None else {"prompted": list("xaybcd")[:size]})
+        for n, size in enumerate(prompted)
+    ]
+    run = misslink.evaluate(traces=traces, goldset=gold, judge="none", cache=None)
+    assert run.summary["k"] == run.manifest["k"] == k
+    assert f"recall@{k}" in run.summary["retrieval"]

@@ -166,7 +166,8 @@ def test_a_run_of_the_same_inputs_is_replaced_and_others_need_overwrite(misslink
     code, _, err = misslink(*common, "--k", "3")
     assert code == 2
     assert (
-        "run: this folder holds a run of other inputs (k was 5, is 3); choose another --out" in err
+        "run: this folder holds a run of other inputs (k was not given, is 3); choose another"
+        in err
     )
     assert misslink(*common, "--k", "3", "--overwrite")[0] == 0
     write("gold.jsonl", {"id": "a", "question": "Why?"})

@@ -55,7 +55,13 @@ def evaluate(
     out: str | None = option(
         None, "--out", "Run folder to write, or a URL.", show_default="reports/DATE-TIME"
     ),
-    k: int = option(5, "--k", "Cutoff: number of first passages that count.", min=1),
+    k: int | None = option(
+        None,
+        "--k",
+        "Cutoff: number of first passages that count.",
+        min=1,
+        show_default="as many as the app's prompt holds, else 5",
+    ),
     depth: int = option(100, "--depth", "Depth of the search for missed passages.", min=1),
     concurrency: int = shared.CONCURRENCY_OPTION,
     engine: str = option(

@@ -89,7 +89,7 @@ def unlinked_run(
     """Return the judged run, before it is linked."""
     return Run(
         manifest={
-            "k": context.config.k,
+            "k": context.k,
             "judge": context.settings["judge"],
             "inputs": dict(context.inputs),
         },

@@ -19,6 +19,8 @@ from misslink.types import Passage, Trace
 if TYPE_CHECKING:
     from misslink.pipeline.evaluate import EvaluationConfig
 
+DEFAULT_K = 5  # where no prompt was seen
+
 Progress = Callable[[str, int, int], None]  # stage, done, total
 
 
@@ -44,11 +46,12 @@ class EvaluationContext:
     inputs: Mapping[str, str]
     work: str
     staging: RunStaging | None
+    k: int  # the given one; else, once the traces are there, as many as the app puts in its prompt
 
     def subjects(self, traces: Mapping[str, Trace]) -> Iterator[Subject]:
         """Each case with its trace, in the gold set's order."""
         for case in self.gold.cases:
-            yield Subject(case, traces[case.id], self.config.k, self.prompts)
+            yield Subject(case, traces[case.id], self.k, self.prompts)
 
     def tick(self, stage: str, done: int, total: int) -> None:
         """Report progress."""

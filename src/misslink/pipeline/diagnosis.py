@@ -20,7 +20,6 @@ from misslink.types import Case, Link, Passage, Run, Trace
 if TYPE_CHECKING:
     from misslink.embedding import Embedder
     from misslink.pipeline.context import EvaluationContext
-    from misslink.pipeline.evaluate import EvaluationConfig
     from misslink.pipeline.stages import CaptureResult
 
 
@@ -45,7 +44,7 @@ class CorpusContext:
     required: bool = False
 
     async def measure(
-        self, cases: Sequence[Case], traces: Mapping[str, Trace], config: EvaluationConfig
+        self, cases: Sequence[Case], traces: Mapping[str, Trace], k: int, seed: int
     ) -> MissMeasurements:
         """Measure every missed passage; without cosines if the app's own embedding fails.
 
@@ -58,9 +57,9 @@ class CorpusContext:
             measure_misses,
             cases,
             list(traces.values()),
-            config.k,
+            k,
             corpus=self.passages,
-            seed=config.seed,
+            seed=seed,
         )
         try:
             return await measure(embedder=self.embedder)

@@ -35,7 +35,7 @@ from misslink.pipeline.calibration import (
     score_drift,
     unlinked_run,
 )
-from misslink.pipeline.context import EvaluationContext, Progress
+from misslink.pipeline.context import DEFAULT_K, EvaluationContext, Progress
 from misslink.pipeline.diagnosis import CorpusContext, diagnosis_document, open_corpus_context
 from misslink.pipeline.summary import (
     judge_repeatability,
@@ -79,7 +79,7 @@ class EvaluationConfig:
     judge: str | Judge | None
     corpus: str | Path | Sequence[Passage | Mapping[str, Any]] | None
     out: str | Path | None
-    k: int
+    k: int | None
     depth: int
     concurrency: int
     cache: str | Path | None
@@ -113,7 +113,7 @@ class EvaluationConfig:
             )
         if self.labels is not None and (self.judge is None or self.judge == "none"):
             raise InputError("labels calibrate a judge, and there is none. Name one with --judge")
-        counts = (self.k, self.depth, self.concurrency)
+        counts = (DEFAULT_K if self.k is None else self.k, self.depth, self.concurrency)
         if any(not isinstance(count, int) or count < 1 for count in counts):
             raise InputError("k, depth and concurrency must be whole numbers of 1 or more")
         if self.app_timeout is not None and not self.app_timeout > 0:
@@ -157,7 +157,7 @@ def evaluate(
     judge: str | Judge | None = "heuristic",
     corpus: str | Path | Sequence[Passage | Mapping[str, Any]] | None = None,
     out: str | Path | None = None,
-    k: int = 5,
+    k: int | None = None,
     depth: int = 100,
     concurrency: int = 8,
     cache: str | Path | None = DEFAULT_CACHE,
@@ -201,8 +201,9 @@ def evaluate(
         the app's vector store lists. With them it is known what is not indexed.
     out : path or None
         Run folder to write, with ``report.html`` in it. None writes no run folder.
-    k : int
-        Cutoff of the rank metrics, and of the context where the prompt was not seen.
+    k : int or None
+        Cutoff of the rank metrics, and of the context where the prompt was not seen. None: the number
+        of passages that the app puts in its prompt, the most frequent one; 5 if no prompt was seen.
     depth : int
         Number of passages to request from the retriever, to find the rank of missed passages.
     concurrency : int
@@ -282,15 +283,17 @@ setattr(evaluate_async, "__signature__", _SIGNATURE)  # noqa: B010 (mypy)
 
 async def run_pipeline(config: EvaluationConfig) -> Run:
     """Run all stages of an evaluation and write its run folder."""
-    k, seed = config.k, config.seed
+    seed = config.seed
     with reduced_gc():
-        async with stages.open_context(config) as context:
-            staging, judge, cases = context.staging, context.judge, context.gold.cases
+        async with stages.open_context(config) as opened:
+            staging, judge, cases = opened.staging, opened.judge, opened.gold.cases
             folder = staging.out if staging and as_url(str(config.out)) else config.out
             if judge:
                 await judge.check_reachable()
-            captured = await stages.capture_traces(context)
+            captured = await stages.capture_traces(opened)
             traces = captured.traces
+            k = stages.context_size(config, traces.values())
+            context = replace(opened, k=k)
             unmatched = unmatched_reason(traces.values())
             judged_at_k = f"judged@{k}"  # about the labels, not the app: never compared or gated
             cutoffs = [f"{metric}@{k}" for metric in ("hit", "recall", "precision", "ndcg")]
@@ -298,7 +301,7 @@ async def run_pipeline(config: EvaluationConfig) -> Run:
             judged_shares = scores.pop(judged_at_k)
             async with open_corpus_context(context, captured) as corpus:
                 # Before the judge is paid, so that an embedding that fails costs nothing.
-                measured = await corpus.measure(cases, traces, config)
+                measured = await corpus.measure(cases, traces, k, seed)
                 verdicts = await stages.judge_cases(context, traces)
                 unlinked = unlinked_run(context, traces, verdicts)
                 calibrated = calibrate_run(context, unlinked)
@@ -322,6 +325,7 @@ async def run_pipeline(config: EvaluationConfig) -> Run:
                 if isinstance(config.traces, str | Path)
                 else None,
                 **context.settings,
+                "k": k,
                 "app_config": display_path(config.app_config)
                 if isinstance(config.app_config, str | Path)
                 else None,
@@ -428,8 +432,10 @@ async def forecast_async(*args: Any, **options: Any) -> JudgingForecast:
     """
     from misslink.judge.checks.dry_run import forecast_judging
 
-    async with stages.open_context(_config(*args, **options)) as context:
-        captured = await stages.capture_traces(context)
+    async with stages.open_context(_config(*args, **options)) as opened:
+        captured = await stages.capture_traces(opened)
+        k = stages.context_size(opened.config, captured.traces.values())
+        context = replace(opened, k=k)
         asks = await _claim_need_asks(context, captured)
         subjects = context.subjects(captured.traces)
         return await forecast_judging(subjects, context.metrics, context.judge, asks)
@@ -460,14 +466,16 @@ async def _claim_need_asks(context: EvaluationContext, captured: stages.CaptureR
     metrics = [judged_metrics.get(name) for name in read_by_linking]
     # No embedding: it measures ranks, which change no question.
     corpus = CorpusContext(passages=captured.corpus)
-    measured = await corpus.measure(context.gold.cases, captured.traces, context.config)
+    measured = await corpus.measure(
+        context.gold.cases, captured.traces, context.k, context.config.seed
+    )
     for subject in context.subjects(captured.traces):
         verdicts = await judge_case(subject, metrics, heuristic)
         await link_case(
             subject.case,
             subject.trace,
             {verdict.metric: verdict for verdict in verdicts},
-            context.config.k,
+            context.k,
             measured=measured,
             judge=recorder,
             prompts=context.prompts,

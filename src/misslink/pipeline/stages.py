@@ -4,7 +4,16 @@ from __future__ import annotations
 
 import logging
 import uuid
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import asdict
 from functools import partial
@@ -28,7 +37,7 @@ from misslink.linking.attribution_rules import link_case
 from misslink.linking.judge_calibration import Calibration, check_judge, read_calibration_document
 from misslink.linking.miss_measurement import MissMeasurements
 from misslink.pipeline.calibration import labels_hash, load_run_labels
-from misslink.pipeline.context import EvaluationContext
+from misslink.pipeline.context import DEFAULT_K, EvaluationContext
 from misslink.pipeline.diagnosis import MAX_LISTED, open_named_embedder
 from misslink.registry import engines, judged_metrics
 from misslink.render.reasons import describe_reason
@@ -177,7 +186,14 @@ async def open_context(config: EvaluationConfig) -> AsyncIterator[EvaluationCont
             inputs=inputs,
             work=work,
             staging=staging,
+            k=config.k or DEFAULT_K,
         )
+
+
+def context_size(config: EvaluationConfig, traces: Iterable[Trace]) -> int:
+    """The given k, or as many passages as the app puts in most of its prompts; 5 if none was seen."""
+    sizes = Counter(len(trace.prompted) for trace in traces if trace.prompted)
+    return config.k or max(sizes, key=lambda size: (sizes[size], size), default=DEFAULT_K)
 
 
 async def capture_traces(context: EvaluationContext) -> CaptureResult:
@@ -298,7 +314,7 @@ async def link_cases(
             case,
             traces[case.id],
             by_case[case.id],
-            context.config.k,
+            context.k,
             measured=measured,
             judge=context.judge,
             prompts=context.prompts,
@@ -341,13 +357,13 @@ async def _watch_app(context: EvaluationContext, watcher: Watcher) -> tuple[dict
     # The first case alone and in this process: it shows the app's store, and a wrong passage id is
     # reported before the other cases run.
     first, *other_cases = gold.cases
-    trace = await capture(first, lambda case: capture_case(watcher, case, config.k))
+    trace = await capture(first, lambda case: capture_case(watcher, case, context.k))
     total = len(gold.cases)
     context.tick("app", 1, total)
     spec = AppSpec(
         context.app,
         config.spec,
-        config.k,
+        context.k,
         config.depth,
         watcher.id_key,
         config.input_key,
