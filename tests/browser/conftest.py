@@ -52,7 +52,7 @@ def opened(browser, report):
     """The page, its console messages (violations of the policy too) and the requests it made."""
     # Without smooth scrolling a click need not wait until the page stands still.
     page = listening(browser.new_page(reduced_motion="reduce"))
-    page.goto(report.as_uri())
+    page.goto(f"{report.as_uri()}#cases")
     yield page
     page.close()
 
@@ -64,7 +64,7 @@ def at(browser, report):
 
     def open_at(fragment="", **options):
         page = listening(browser.new_page(reduced_motion="reduce", **options))
-        page.goto(f"{report.as_uri()}{'#' if fragment else ''}{fragment}")
+        page.goto(f"{report.as_uri()}#{fragment or 'cases'}")
         page.wait_for_selector("#rows[aria-busy=false]", state="attached")
         pages.append(page)
         return page

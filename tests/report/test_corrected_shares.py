@@ -1,4 +1,4 @@
-"""What people would find, beside the judge's own share."""
+"""What annotators would find, beside the judge's own share."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from example_run import HOSTILE, estimate, example_run, missing, verdict
 from misslink.calibration.verdicts import hash_verdicts
 from misslink.render.format import format_estimate
 from misslink.report.html import render_page
-from misslink.report.overview import corrected_shares, headline_numbers, metric_levels
+from misslink.report.overview import corrected_shares, metric_levels
 from misslink.report.page import build_page
 from misslink.stats import proportion
 from misslink.types import Case, Estimate, Run
@@ -79,15 +79,15 @@ def test_beside_the_same_number_the_judges_share_is_not_told_twice():
     found = corrected_shares(_run(estimate(0.61, 0.52, 0.7, 10, "ppi")))["fully_faithful"]
 
     assert found.describe(format_estimate("fully_faithful", proportion(8, 10))) == (
-        "People would find 61% [52, 70], by 120 labels."
+        "Annotators would find 61% [52, 70], by 120 labels."
     )
     assert found.describe(format_estimate("fully_faithful", proportion(5, 10))) == (
         f"By the judge, at the calibration's threshold, {found.judged.brief}; "
-        "people would find 61% [52, 70], by 120 labels."
+        "annotators would find 61% [52, 70], by 120 labels."
     )
     assert found.describe(format_estimate("correctness", proportion(5, 10))) == (
         f"Faithful answers: by the judge {found.judged.brief}; "
-        "people would find 61% [52, 70], by 120 labels."
+        "annotators would find 61% [52, 70], by 120 labels."
     )
 
 
@@ -97,23 +97,20 @@ def test_labels_that_carry_no_correction_say_why():
 
     assert not found.corrected.measured
     assert found.hint == ""
-    assert f"what people would find is not measured: {HOSTILE[0]}" in found.describe(
+    assert f"what annotators would find is not measured: {HOSTILE[0]}" in found.describe(
         format_estimate("correct", Estimate.missing("no case"))
     )
     html = render_page(build_page(run.model_copy(update={"summary": _shares()})))
-    assert "as people would find" in html
+    assert ", by annotators" in html
     assert HOSTILE[0] not in html
 
 
-def test_first_screen_and_levels_show_both_and_a_run_without_labels_neither():
+def test_levels_show_both_and_a_run_without_labels_neither():
     run = proven_run()
-    _, generation, answer = headline_numbers(run, 5)
-    assert (generation.truth.name, answer.truth.name) == ("fully_faithful", "correct")
     of = {m.shown.name: m.truth for level in metric_levels(run) for m in level.metrics}
     # The summary has no share of correct answers: it stands under the metric that it is of.
     assert {name for name, one in of.items() if one} == {"fully_faithful", "correctness"}
     assert not any(m.truth for level in metric_levels(example_run()) for m in level.metrics)
-    assert not any(number.truth for number in headline_numbers(example_run(), 5))
 
 
 def test_a_metric_without_a_share_of_its_own_is_corrected_under_its_name():

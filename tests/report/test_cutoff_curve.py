@@ -8,7 +8,7 @@ from itertools import pairwise
 import pytest
 
 from example_run import example_run
-from misslink.report.charts import draw_cutoff_curve
+from misslink.report.charts import draw_cutoff_curves
 from misslink.retrieval import score_cases
 from misslink.types import Case, Passage, Run, Trace
 
@@ -61,7 +61,7 @@ def test_it_ends_where_the_ranks_of_some_case_are_no_longer_known():
     drawn = draw_cutoff_curve(_run(deep, shallow), 2)
 
     assert drawn.rows[-1][0] == 3
-    assert drawn.facts[0] == "Ranks are known to 3 for all 2 cases with needed passages."
+    assert drawn.facts[0] == "Ranks are known to 3 for all 2 cases with relevant passages."
     assert draw_cutoff_curve(_run(deep, deep), 2).rows[-1][0] == 100
 
 
@@ -71,13 +71,21 @@ def test_cases_that_need_nothing_or_were_not_measured_are_left_out():
     drawn = draw_cutoff_curve(_run(("a", _trace("ax")), failed, nothing), 2)
 
     assert {recall.n for _, recall, _ in drawn.rows} == {1}
-    assert draw_cutoff_curve(_run(failed, nothing), 2) is None
-    assert draw_cutoff_curve(_run(("a", _trace("a"))), 1) is None  # one point is no curve
+    assert draw_cutoff_curves(_run(failed, nothing), 2) == ()
+    assert draw_cutoff_curves(_run(("a", _trace("a"))), 1) == ()  # one point is no curve
+
+
+def draw_cutoff_curve(run, k):
+    return draw_cutoff_curves(run, k)[0]
 
 
 @pytest.mark.parametrize("k", [1, 5, 100, 1000])
 def test_the_drawing_stays_in_its_frame_and_marks_the_run_s_k(k):
-    drawn = draw_cutoff_curve(example_run(), k)
+    for drawn in draw_cutoff_curves(example_run(), k):
+        _check_drawing(drawn, k)
+
+
+def _check_drawing(drawn, k):
     left, top, right, bottom = drawn.frame
 
     for line in drawn.lines:

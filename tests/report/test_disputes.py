@@ -32,17 +32,17 @@ def test_what_is_tied_comes_first_and_leads_to_its_case_and_claim():
         ("with-exit", 14, "case=14&claim=2", False),
         (HOSTILE[0], 4, "case=4", False),
     ]
-    assert found.disputes[0].said == (("ada", "good"), ("ben", "bad (0.30)"))
+    assert found.disputes[0].labels == (("ada", "good"), ("ben", "bad (0.30)"))
     assert found.disputes[3].claim == "claim 2"
 
 
 @pytest.mark.parametrize(
     ("settled", "said"),
     [
-        ([True], "People disagree on 1 item, and a majority decides each."),
-        ([False], "People disagree on 1 item, and no majority decides it;"),
-        ([False, False], "People disagree on 2 items, and no majority decides any;"),
-        ([True, False], "People disagree on 2 items; of 1 no majority decides;"),
+        ([True], "Annotators disagree on 1 item, and a majority decides each."),
+        ([False], "Annotators disagree on 1 item, and no majority decides it;"),
+        ([False, False], "Annotators disagree on 2 items, and no majority decides any;"),
+        ([True, False], "Annotators disagree on 2 items; of 1 no majority decides;"),
     ],
 )
 def test_it_is_counted_what_no_majority_decides(settled, said):

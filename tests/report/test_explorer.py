@@ -33,7 +33,8 @@ def test_the_list_holds_every_case_worst_first_without_empty_fields():
     assert rows[0] == {
         "number": 14, "id": "with-exit", "failure": "retrieval_miss", "retrieval": "miss",
         "question": "What does a with statement do when its suite raises?",
-        "answer": "unfaithful", "correct": "no", "miss_types": ["ranked_low"],
+        "answer": "unfaithful", "correct": "no", "miss_types": ["ranked_low"], "rank": 17,
+        "claim": "The with statement swallows every exception", "claims": [3, 4],
         "category": "procedural", "tags": ["topic:context managers"],
         "values": [0.25 if name == "faithfulness" else {"answer_relevance": 0.8,
                    "correctness": 0.33}.get(name) for name in found["metrics"]],

@@ -7,6 +7,7 @@ from collections import Counter
 import pytest
 
 from example_run import example_run
+from misslink.failure_modes import FAILURE_MODES, FAILURES
 from misslink.report.cases import build_case_entries
 from misslink.report.explorer import count_facets
 from misslink.types import Run
@@ -18,6 +19,14 @@ def test_they_are_what_the_entries_of_all_cases_say(run):
     """The entries are made for the list, by code of their own."""
     entries = build_case_entries(run, 5)
     each = {
+        "state": lambda one: [
+            "failed"
+            if one.failure in FAILURES
+            else "inconclusive"
+            if one.failure == "inconclusive"
+            else one.failure and "passed"
+        ],
+        "owner": lambda one: [one.failure in FAILURES and FAILURE_MODES[one.failure].owner],
         "failure": lambda one: [one.failure],
         "retrieval": lambda one: [one.retrieval],
         "answer": lambda one: [one.answered],

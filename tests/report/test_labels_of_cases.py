@@ -72,6 +72,6 @@ def test_a_case_lists_how_people_stand_and_shows_their_word_by_the_verdict():
     assert entries["refused"].people == ()  # its verdict failed
     (row,) = [one for one in entries["memory"].verdicts if one.metric == "faithfulness"]
     assert (row.people, row.stands) == ("bad (0.33)", "disagree")
-    assert row.said[-1].startswith("people, ada: bad; ben: bad")
+    assert row.details[-1].startswith("annotators, ada: bad; ben: bad")
     (hostile,) = [one for one in entries[HOSTILE[0]].verdicts if one.metric == "faithfulness"]
     assert hostile.people == "good (0.67)"

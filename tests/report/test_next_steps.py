@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from example_run import HOSTILE, example_run, verdict
+from example_run import example_run, verdict
 from misslink.report.links import view_fragment
 from misslink.report.next_steps import next_steps, no_steps_reason
-from misslink.types import Case, Estimate, Link, RetrievalMiss, Run, Trace
+from misslink.types import Case, Link, RetrievalMiss, Run
 from proven_run import proven_run, whatif
 
 
@@ -42,10 +42,8 @@ def test_causes_are_advised_by_the_cases_that_each_would_mend():
         "failure=ignored_context", "failure=fabricated", "failure=over_refused",
     ]  # fmt: skip
     assert steps[1].cases == (1, 2, 3, 4, 5, 6)
-    # Wilson for 6 of 18
-    assert steps[1].why == "Fabricated: 6 of 18 cases (33% [16, 56])."
+    assert steps[1].why == "Fabricated: 6 of 18 cases."
     assert steps[1].action == "Ask for quotes, shorten the answer, try a stronger model."
-    assert steps[2].why.endswith("Only 1 case: read before you act.")
 
 
 def test_misses_are_advised_by_why_they_were_missed_each_case_once():
@@ -74,7 +72,7 @@ def test_what_an_earlier_step_takes_care_of_is_not_advised_again():
 
     (step,) = next_steps(_run([both, other]))
     assert step.action.startswith("Add a reranker")
-    assert "at most 2 of 3 missed passages" in step.why
+    assert "up to 2 of 3 missed passages" in step.why
 
 
 def test_a_measured_option_goes_before_advice_for_the_same_cases():
@@ -83,7 +81,7 @@ def test_a_measured_option_goes_before_advice_for_the_same_cases():
 
     assert step.action.startswith("Search by words and by meaning together")
     assert step.cases == (1, 2, 3, 4, 5, 6)
-    assert "It would retrieve 5 of 6 missed passages (option hybrid)." in step.why
+    assert "It would retrieve 5 of 6 missed passages." in step.why
     assert "Forecast: 4.2 [1, 8] failures avoided." in step.why
 
 
@@ -97,45 +95,6 @@ def test_an_option_without_a_detectable_gain_comes_after_all_others():
     assert [step.fragment for step in steps] == [
         "failure=fabricated", "failure=ignored_context", "failure=over_refused",
     ]  # fmt: skip
-
-
-def test_the_net_effect_of_a_replay_stands_with_the_advice():
-    def step(net):
-        row = {"replayed": 9, "net_fixed": net.model_dump()}
-        (step,) = next_steps(_run(links, replay={"failures": {"ignored_context": row}}))
-        return step.why
-
-    links = _links(ignored_context=6)
-    sure = Estimate(value=0.5, low=0.2, high=0.7, n=9, method="m")
-    assert "the missed passages fix +50 points [20, 70], n = 9." in step(sure)
-    assert step(sure.model_copy(update={"low": -0.1})).count("not enough data to tell") == 1
-    assert "Replay" not in step(Estimate.missing("no case was replayed"))
-
-
-def test_errors_of_the_app_stand_with_the_most_frequent_one():
-    run = _run(_links(inconclusive=3))
-    traces = [Trace(case_id=str(n), error=error) for n, error in enumerate(["a", HOSTILE[0]], 1)]
-    traces.append(Trace(case_id="3", error=HOSTILE[0]))
-    (step,) = next_steps(run.model_copy(update={"traces": tuple(traces)}))
-
-    assert step.action == "Fix the errors that the app raised."
-    assert step.why == f"3 of 3 cases ended in an error, most often (2): {HOSTILE[0]}"
-    assert step.fragment == "ids=1,2,3"
-
-
-@pytest.mark.parametrize(("failed", "advised"), [(1, False), (2, True)])
-def test_failed_verdicts_are_a_step_only_where_more_than_a_tenth_failed(failed, advised):
-    values = [None] * failed + [1.0] * (10 - failed)
-    verdicts = [
-        verdict(str(n), "faithfulness", value, reason="unreadable")
-        for n, value in enumerate(values, 1)
-    ]
-    manifest = {"judge": "openai:m", "calibration": {"metric": "faithfulness"}}
-    run = _run(_links(passed=10), verdicts=tuple(verdicts), manifest=manifest)
-    steps = next_steps(run)
-
-    assert [step.cases for step in steps] == ([(1, 2)] if advised else [])
-    assert all("faithfulness 2 of 10 verdicts" in step.why for step in steps)
 
 
 def test_gaps_in_the_gold_set_are_a_step_with_all_their_cases():
@@ -163,10 +122,7 @@ def test_a_judge_that_nobody_checked_comes_last_and_names_no_cases():
 
 
 def test_without_a_judge_misses_are_advised_whatever_the_answers_were():
-    links = [
-        _link("1", "inconclusive", "miss", "ranked_low", true_rank=12),
-        _link("2", "inconclusive"),
-    ]
+    links = [_link("1", None, "miss", "ranked_low", true_rank=12), _link("2", None)]
     (step,) = next_steps(_run(links, manifest={"judge": "none"}))
 
     assert step.action.startswith("Add a reranker")
@@ -176,9 +132,9 @@ def test_without_a_judge_misses_are_advised_whatever_the_answers_were():
 @pytest.mark.parametrize(
     ("run", "said"),
     [
-        (_run([]), "this run holds no cases"),
-        (_run(_links(inconclusive=2), manifest={"judge": "none"}), "of no case is it decided"),
-        (_run(_links(passed=3)), "none of 3 cases failed, and they are few"),
+        (_run([]), "this run has no cases"),
+        (_run(_links(inconclusive=2), manifest={"judge": "none"}), "all cases are inconclusive"),
+        (_run(_links(passed=3)), "none of 3 cases failed."),
         (_run(_links(passed=60)), "none of 60 cases failed."),
     ],
 )

@@ -11,7 +11,6 @@ from misslink.registry import judged_metrics, rank_metrics
 from misslink.report.glossary import metric_words
 from misslink.report.page import build_page
 from misslink.types import Case, Run, Trace
-from proven_run import proven_run
 
 
 @pytest.fixture(scope="module")
@@ -43,12 +42,6 @@ def test_the_heuristic_judge_without_labels_shows_its_figures_of_public_data():
     assert line.startswith("heuristic (words, numbers, names). Of 10 answers it calls unfaithful,")
     assert line.endswith("of the unfaithful ones.")
     assert "RAGTruth QA answers not used for fitting" in basis
-
-
-def test_one_number_a_level_at_the_run_s_own_cutoff(page):
-    assert [one.shown.text for one in page.numbers] == [
-        "54% [29, 78], n = 12", "55% [28, 79], n = 11", "57% [25, 84], n = 7",
-    ]  # fmt: skip
 
 
 def counts(cross):
@@ -89,8 +82,7 @@ def test_every_metric_that_is_shown_anywhere_is_explained(page):
     shown = {metric.shown.name for level in page.levels for metric in level.metrics}
     shown |= {name for axis in page.slices for name in axis.metrics}
 
-    assert shown == set(dict(page.metrics))
-    assert all(words and "outside misslink" not in words for words in dict(page.metrics).values())
+    assert all("outside misslink" not in metric_words(name) for name in shown)
 
 
 def test_a_metric_and_a_cause_of_one_name_are_told_apart():
@@ -98,7 +90,7 @@ def test_a_metric_and_a_cause_of_one_name_are_told_apart():
 
     assert "the app declined" in said
     assert (
-        "where the needed passage never reached the prompt, the failure mode is a retrieval miss"
+        "where the relevant passage never reached the prompt, the failure mode is a retrieval miss"
         in said
     )
 
@@ -110,21 +102,6 @@ def test_every_metric_of_the_package_has_words_and_one_from_elsewhere_says_that_
     lacking = {name for name in {*parts, *ranked} if "outside misslink" in metric_words(name)}
     assert lacking == set()
     assert "outside misslink" in metric_words("my_own@5")
-
-
-def test_the_sections_stand_in_the_page_s_order_and_each_is_there(page):
-    assert [anchor for anchor, _ in page.sections] == [
-        "flow", "next", "failures", "misses", "curve", "cases", "slices", "levels", "trust", "used",
-        "reading",
-    ]  # fmt: skip
-
-
-def test_terms_are_explained_once():
-    page = build_page(proven_run())
-    names = [name for name, _ in page.terms]
-
-    assert len(names) == len(set(names))
-    assert "cut-off k" in names
 
 
 @pytest.mark.parametrize(
@@ -168,7 +145,7 @@ def test_how_deep_retrievers_were_asked_is_told_where_they_were():
     def deepest(*depths):
         traces = tuple(Trace(case_id=str(n), depth=depth) for n, depth in enumerate(depths))
         return dict(build_page(_run(manifest={"depth": 100}, traces=traces)).manifest).get(
-            "Asked deeper to"
+            "Depth of the deeper search"
         )
 
     assert deepest(None, 100, None) == "100"
@@ -180,12 +157,11 @@ def test_a_run_of_nothing_at_all_is_a_page_that_says_so():
 
     assert page.title == "A RAG app"
     assert page.flow is None
-    assert page.cases.entries == page.failures == page.crosses == page.slices == ()
+    assert page.cases.entries == page.failures == page.crosses == page.slices == page.curves == ()
     assert page.steps == ()
-    assert page.nothing == "Nothing can be advised: this run holds no cases."
-    assert page.curve is page.audits is page.used is None
+    assert page.no_steps == "Nothing can be advised: this run has no cases."
+    assert page.audits is page.used is None
     assert page.trusts == ()
-    assert all(not number.shown.measured for number in page.numbers)
 
 
 def test_the_manifest_names_the_only_cases_that_were_asked_where_it_was_told_which():

@@ -6,7 +6,7 @@ import pytest
 
 from example_run import HOSTILE, estimate, example_run, missing
 from misslink.report.page import build_page
-from misslink.report.replay import causal_figures, describe_case_replays, read_replay
+from misslink.report.replay import describe_case_replays, read_replay
 from proven_run import proven_run
 
 
@@ -21,26 +21,27 @@ def _with(run, **parts):
 
 def test_a_run_that_was_not_replayed_has_no_replay_section():
     page = build_page(example_run())
-    assert page.proof is page.proven.replay is None
+    assert page.replay is None
 
 
 def test_the_causal_fraction_leads_and_broken_answers_stand_beside_fixed_ones(run):
-    cause, fixed, broken = causal_figures(run).figures
-    assert (cause[0], cause[2].text) == ("Cause, by replay", "29% [15, 43], n = 41")
-    assert cause[1] == "of failed answers are caused by missed passages"
-    assert (fixed[0], fixed[2].text) == ("Fixed", "76% [60, 87], n = 41")
-    assert (broken[0], broken[2].text) == ("Broken", "10% [3, 30], n = 20")
+    replay = read_replay(run)
+    assert replay.causal.text == "29% [15, 43], n = 41"
+    assert replay.causal_words == "of failed answers are caused by missed passages"
+    shares = dict(replay.shares)
+    assert shares["Failed answers fixed by the missed passages"] == "76% [60, 87], n = 41"
+    assert shares["Good answers broken by them"] == "10% [3, 30], n = 20"
 
 
 def test_a_fraction_that_may_be_nothing_says_so(run):
     lost = _with(run, causal_fraction=estimate(0.05, -0.2, 0.1, 98))
     assert read_replay(lost).causal_words.endswith("missed passages; not enough data to tell")
     gone = _with(run, causal_fraction=missing("another judge"))
-    assert causal_figures(gone).figures[0][2].brief == "not measured: another judge"
+    assert read_replay(gone).causal.brief == "not measured: another judge"
 
 
 def test_each_mode_has_its_net_effect_in_a_sentence(run):
-    first, second = causal_figures(run).sentences  # nothing is claimed of what was not measured
+    first, second = read_replay(run).sentences  # nothing is claimed of what was not measured
     assert first == (
         "Retrieval miss, 40 cases replayed: the missed passages fix +68 points [50, 80] more than "
         "irrelevant ones do. 26 confirmed."
@@ -59,7 +60,7 @@ def test_the_table_has_each_mode_with_its_placebo(run):
     assert (miss.net_fixed.brief, miss.confirmed.brief) == ("+68 points [50, 80]", "65% [49, 78]")
     assert not fabricated.confirmed.measured
     assert other.count == 1
-    assert [share.brief for _, share in found.shares] == [
+    assert [share.partition(", n")[0] for _, share in found.shares] == [
         "76% [60, 87]", "10% [3, 30]", "5% [1, 24]", "5% [1, 16]", "10% [5, 20]"
     ]  # fmt: skip
     assert found.facts == (

@@ -199,7 +199,7 @@ def test_every_labelled_metric_is_told_faithfulness_first():
     assert [one.metric for one in found] == ["faithfulness", "correctness", ""]
     assert found[1].verdict == HOSTILE[3]
     html = render_page(build_page(_run(held)))
-    assert html.count("held against people as well") == 2
+    assert html.count("compared with labels as well") == 2
     assert HOSTILE[3] not in html
 
 

@@ -12,7 +12,7 @@ def test_both_versions_of_a_share_stand_beside_each_other():
     """Seven of the eleven verdicts are at 0.43 or more; people's share is the calibration's own."""
     table = corrected_shares_markdown(build_page(proven_run())).splitlines()
 
-    assert table[0] == "| Share of | By the judge | As people would find | How |"
+    assert table[0] == "| Share of | By the judge | By annotators | How |"
     faithful = next(row for row in table if row.startswith("| faithful"))
     assert "64% [35, 85], n = 11" in faithful.replace("\\", "")
     assert "65% [59, 71], n = 220" in faithful.replace("\\", "")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import re
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,6 +13,11 @@ if TYPE_CHECKING:
     import jinja2
 
 
+# They turn or hide text; written out, they cannot. The scripts of the report have the same list.
+_HIDDEN_MARKS = re.compile(
+    "[\u00ad\u034f\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
+    "\U000e0000-\U000e007f]"
+)
 _SHARED = Path(__file__).resolve().parent / "templates"  # macros and styles of all pages
 
 
@@ -63,14 +69,28 @@ def read_assets(folder: Path, *names: str) -> str:
 def _environment(folder: Path) -> jinja2.Environment:
     import jinja2  # not imported by `import misslink`
 
-    return jinja2.Environment(
+    environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader([folder, _SHARED]),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
+        finalize=lambda value: show_marks(value) if type(value) is str else value,
     )
+    environment.filters["thousands"] = "{:,}".format
+    return environment
+
+
+def show_marks(text: str) -> str:
+    """Write out bidirectional and invisible marks.
+
+    Examples
+    --------
+    >>> show_marks("a\u202eb")
+    'a[U+202E]b'
+    """
+    return _HIDDEN_MARKS.sub(lambda mark: f"[U+{ord(mark[0]):04X}]", text)
 
 
 def _csp_hash(text: str) -> str:

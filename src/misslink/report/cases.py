@@ -155,29 +155,20 @@ class VerdictRow:
     probability: str
     reason: str
     scored: bool
-    said: tuple[str, ...]
+    details: tuple[str, ...]
     people: str
     stands: str
-
-
-@dataclass(frozen=True)
-class ModeEvidence:
-    """A failure mode of one case with what put the case there."""
-
-    label: str
-    words: str
-    primary: bool
-    failure: bool
 
 
 @dataclass(frozen=True)
 class CaseEntry:
     """One case of the run, by its place in the gold set (``number``, from 1).
 
-    ``evidence`` holds all its failure modes, the primary one first. ``failure``, ``retrieval`` and ``answered`` are
-    keys of the glossary, "" where no link speaks of the case. ``values`` are those of its scored
-    verdicts by metric, ``bad`` the metrics with a bad label; ``people`` how the judge's calls stand
-    to those of people.
+    ``failure``, ``retrieval`` and ``answered`` are keys of the glossary, "" where no link speaks of
+    the case; ``also`` has the other failure modes with their evidence. ``summary`` is the verdict
+    of a failed case in two sentences, ``fix`` its label, the number of cases like it and their
+    fragment. ``values`` are those of its scored verdicts by metric, ``bad`` the metrics with a bad
+    label. ``calls`` are searches: query, retriever, number of passages.
     """
 
     number: int
@@ -188,6 +179,7 @@ class CaseEntry:
     answered: str
     correct: str
     miss_types: tuple[str, ...]
+    best_rank: int | None
     category: str
     tier: str
     tags: tuple[str, ...]
@@ -195,10 +187,11 @@ class CaseEntry:
     bad: tuple[str, ...]
     people: tuple[str, ...]
     latency_s: float | None
+    failed_to_run: bool
     reason: str
+    also: tuple[tuple[str, str], ...]
     summary: tuple[str, ...]
     fix: tuple[str, int, str] | None
-    evidence: tuple[ModeEvidence, ...]
     basis: str
     replays: tuple[str, ...]
     answer: str
@@ -207,12 +200,18 @@ class CaseEntry:
     claims: tuple[ClaimRow, ...]
     retrieved: tuple[PassageRow, ...]
     missed: tuple[PassageRow, ...]
+    calls: tuple[tuple[str, str, int], ...]
     references: tuple[str, ...]
     verdicts: tuple[VerdictRow, ...]
     judges: tuple[str, ...]
     notes: tuple[str, ...]
     error: str
     raws: tuple[tuple[str, str], ...]
+
+    @property
+    def unsupported(self) -> tuple[ClaimRow, ...]:
+        """The claims that the prompt does not support."""
+        return tuple(claim for claim in self.claims if claim.support != "supported")
 
 
 def build_case_entries(run: Run, k: int, most: int | None = None) -> tuple[CaseEntry, ...]:
@@ -286,6 +285,10 @@ def _case_entry(
         miss_types=tuple(dict.fromkeys(miss.kind for miss in link.missed if miss.kind))
         if link
         else (),
+        best_rank=min(
+            (miss.true_rank for miss in (link.missed if link else ()) if miss.true_rank),
+            default=None,
+        ),
         category=case.category or "",
         tier=case.tier or "",
         tags=tuple(f"{name}:{tag}" for name, tag in case.tags.items()),
@@ -293,11 +296,22 @@ def _case_entry(
         bad=tuple(dict.fromkeys(v.metric for v in verdicts if v.label is False)),
         people=tuple(dict.fromkeys(label.stands for label in people.values() if label.stands)),
         latency_s=trace.latency_s if trace else None,
-        reason=link.reason if link else "There is no link for this case: the run has no judge.",
-        summary=_summarize_case(link, claims) if link and link.failure in FAILURES else (),
+        failed_to_run=trace is None
+        or trace.answer is None
+        or any(v.status == "failed" for v in verdicts),
+        reason=link.reasons.get(link.failure or "", link.reason)
+        if link
+        else "There is no link for this case: the run has no judge.",
+        also=tuple(
+            (FAILURE_MODES[mode].label, link.reasons.get(mode, ""))
+            for mode in dict.fromkeys((*link.also, *link.notes, *link.reasons))
+            if mode != link.failure
+        )
+        if link
+        else (),
+        summary=_summarize_case(link, claims, k) if link and link.failure in FAILURES else (),
         fix=None,
-        evidence=_mode_evidence(link),
-        basis="confirmed by replay" if link and link.basis == "replayed" else "",
+        basis="Confirmed by replay." if link and link.basis == "replayed" else "",
         replays=replays,
         answer=(trace.answer or "") if trace else "",
         pieces=_mark_answer(trace, claims, rows),
@@ -305,6 +319,7 @@ def _case_entry(
         claims=rows,
         retrieved=tuple(spots.retrieved(passage, relevant) for passage in retrieved),
         missed=spots.missed(),
+        calls=_searches(case, trace) if trace else (),
         references=case.references,
         verdicts=tuple(_verdict_row(v, claims, people.get(v.metric)) for v in verdicts),
         judges=tuple(dict.fromkeys(verdict.judge for verdict in verdicts)),
@@ -314,17 +329,27 @@ def _case_entry(
     )
 
 
-def _summarize_case(link: Link, claims: Sequence[Claim]) -> tuple[str, ...]:
-    """The ranks of the missed passages, and what these say of the unsupported claims."""
-    owner = FAILURE_MODES[link.failure or "inconclusive"].owner or "unknown"
-    ranks = sorted({miss.true_rank for miss in link.missed if miss.true_rank is not None})
-    where = f" Missed passages: {', '.join(f'rank {rank:,}' for rank in ranks)}." if ranks else ""
+def _summarize_case(link: Link, claims: Sequence[Claim], k: int) -> tuple[str, ...]:
+    """Where the missed passages ranked, and what they say of the unsupported claims."""
+    missed = {miss.passage_id: miss.true_rank for miss in link.missed}
+    ranks = sorted({rank for rank in missed.values() if rank})
+    where = FAILURE_MODES[link.failure or "inconclusive"].meaning
+    if missed:
+        where = f"{pluralize(len(missed), 'relevant passage')} never reached the prompt"
+        listed = ", ".join(f"{rank:,}" for rank in ranks)
+        where += f" (rank {listed}; the prompt takes {k:,})." if ranks else "."
     bad = {index for index, claim in enumerate(claims) if claim.support != "supported"}
     text = f"{len(bad):,} of {pluralize(len(claims), 'claim')} unsupported." if claims else ""
     for verb in ("support", "contradict"):
         ties = {tie.index for tie in link.claims if tie.relation == f"would_{verb}"} & bad
         text += f" A missed passage would {verb} {len(ties):,} of them." if ties else ""
-    return f"Owner: {owner.replace('_', ' ')}.{where}", text
+    return where, text
+
+
+def _searches(case: Case, trace: Trace) -> tuple[tuple[str, str, int], ...]:
+    """The searches of an app that made several, or one with another query than the question."""
+    calls = tuple((call.query, call.retriever, len(call.passages)) for call in trace.calls)
+    return () if [query for query, *_ in calls] == [case.question] else calls
 
 
 def _retrieval_note(case: Case, trace: Trace, k: int) -> str | None:
@@ -332,18 +357,6 @@ def _retrieval_note(case: Case, trace: Trace, k: int) -> str | None:
     from misslink.retrieval import retrieval_outcome, unmeasured_reason
 
     return retrieval_outcome(case, trace, k).note if case.evidence else unmeasured_reason(trace)
-
-
-def _mode_evidence(link: Link | None) -> tuple[ModeEvidence, ...]:
-    """Every failure mode with its evidence, the primary one first, whatever order the run has."""
-    if link is None:
-        return ()
-    return tuple(
-        ModeEvidence(
-            FAILURE_MODES[failure].label, words, failure == link.failure, failure in FAILURES
-        )
-        for failure, words in sorted(link.reasons.items(), key=lambda item: item[0] != link.failure)
-    )
 
 
 def _mark_answer(
@@ -381,10 +394,10 @@ def _verdict_row(
         probability="" if verdict.probability is None else format_decimal(verdict.probability),
         reason=", ".join([*parts, *([verdict.reason] if verdict.reason else [])]),
         scored=verdict.status == "scored",
-        said=(
+        details=(
             *_describe_samples(verdict.repeats),
             *(f"{claim.support}: {claim.text}" for claim in own),
-            *(f"people, {line}" for line in (people.said if people else ())),
+            *(f"annotators, {line}" for line in (people.said if people else ())),
         ),
         people=(people.word or people.stands) if people else "",
         stands=people.stands if people else "",

@@ -344,11 +344,11 @@ def _map_facts(document: EmbeddingMap) -> str:
     return facts
 
 
-# Cut-offs that are told: all of the first ten, then ever fewer, as the eye has it on a log scale.
+# Cutoffs that are told: all of the first ten, then ever fewer, as the eye has it on a log scale.
 _CUTOFFS = (*range(1, 11), 12, 15, 20, 25, 30, 40, 50, 75, 100, 150, 200, 300, 500, 750, 1000)
 _LABELLED_CUTOFFS = (1, 2, 3, 5, 10, 20, 50, 100, 200, 500, 1000)  # of them, those on the axis
-_WIDTH, _HEIGHT = 640.0, 290.0
-_LEFT, _RIGHT, _TOP, _BOTTOM = 52.0, 546.0, 26.0, 246.0
+_WIDTHS, _HEIGHT = (640.0, 350.0), 290.0
+_LEFT, _LABELS, _TOP, _BOTTOM = 52.0, 94.0, 26.0, 246.0
 _LABEL_GAP = 34.0  # a label has two lines
 _MIN_LABEL_GAP = (
     16.0  # a label's first line above the axis, so that the second is not among its names
@@ -392,48 +392,44 @@ class CutoffCurve:
     facts: tuple[str, ...]
 
 
-def draw_cutoff_curve(run: Run, k: int) -> CutoffCurve | None:
-    """Recall and precision at every cut-off up to the depth that is known of all cases.
+def draw_cutoff_curves(run: Run, k: int) -> tuple[CutoffCurve, ...]:
+    """Draw recall and precision at every cutoff up to the depth that is known of all cases.
 
-    Parameters
-    ----------
-    run : Run
-    k : int
-        Cut-off of the run, from 1.
-
-    Returns
-    -------
-    Curve or None
-        None where no case has relevant passages and a ranking, or only one cut-off is known.
+    Returns the drawing for a wide and for a narrow window; nothing where no case has relevant
+    passages and a ranking, or only one cutoff is known.
     """
     hits, measured = _collect_hits(run)
     if hits is None:
-        return None
+        return ()
     depth, depth_note = _known_depth(hits, measured, k)
     cutoffs = sorted({*(j for j in _CUTOFFS if j <= depth), min(k, depth), depth})
     if len(cutoffs) == 1:
-        return None
+        return ()
     means = {name: _cutoff_means(hits, name, cutoffs) for name in _MEASURES}
-    places = [_x_position(j, depth) for j in cutoffs]
-    return CutoffCurve(
-        width=_WIDTH,
-        height=_HEIGHT,
-        frame=(_LEFT, _TOP, _RIGHT, _BOTTOM),
-        xs=_axis_ticks(depth, k),
-        ys=tuple(CurveTick(_y_position(share), format_percent(share)) for share in (0, 0.5, 1)),
-        lines=_curve_lines(means, places),
-        k=k,
-        k_x=_x_position(k, depth) if k <= depth else None,
-        rows=tuple(
-            (
-                j,
-                format_estimate(f"recall@{j}", recall),
-                format_estimate(f"precision@{j}", precision),
-            )
-            for j, recall, precision in zip(cutoffs, *means.values(), strict=True)
-        ),
-        facts=(depth_note, *_retrieved_note(measured, k)),
+    rows = tuple(
+        (j, format_estimate(f"recall@{j}", recall), format_estimate(f"precision@{j}", precision))
+        for j, recall, precision in zip(cutoffs, *means.values(), strict=True)
     )
+    facts = (depth_note, *_retrieved_note(measured, k))
+    curves = []
+    for width in _WIDTHS:
+        right = width - _LABELS
+        places = [_x_position(j, depth, right) for j in cutoffs]
+        curves.append(
+            CutoffCurve(
+                width=width,
+                height=_HEIGHT,
+                frame=(_LEFT, _TOP, right, _BOTTOM),
+                xs=_axis_ticks(depth, k, right),
+                ys=tuple(CurveTick(_y_position(y), format_percent(y)) for y in (0, 0.5, 1)),
+                lines=_curve_lines(means, places),
+                k=k,
+                k_x=_x_position(k, depth, right) if k <= depth else None,
+                rows=rows,
+                facts=facts,
+            )
+        )
+    return tuple(curves)
 
 
 def _collect_hits(run: Run) -> tuple[Hits | None, list[Trace]]:
@@ -486,7 +482,7 @@ def _known_depth(hits: Hits, measured: Sequence[Trace], k: int) -> tuple[int, st
     cases = pluralize(len(measured), "case")
     if depths:
         depth = min(depths)
-        return depth, f"Ranks are known to {depth:,} for all {cases} with needed passages."
+        return depth, f"Ranks are known to {depth:,} for all {cases} with relevant passages."
     widest = max(len(trace.retrieved) for trace in measured)
     last = int(hits.rank.max())
     return max(k, widest, last), f"All that {cases} need was found, at rank {last:,} at the latest."
@@ -503,7 +499,7 @@ def _retrieved_note(measured: Sequence[Trace], k: int) -> tuple[str, ...]:
 
 
 def _cutoff_means(hits: Hits, name: str, cutoffs: Sequence[int]) -> list[Estimate]:
-    """The mean at each cut-off, all of them in one pass."""
+    """The mean at each cutoff, all of them in one pass."""
     from misslink.retrieval import parse_metric
     from misslink.retrieval.evaluate import evaluate_metrics
     from misslink.stats import mean
@@ -541,11 +537,11 @@ def _curve_lines(
     )
 
 
-def _axis_ticks(depth: int, k: int) -> tuple[CurveTick, ...]:
+def _axis_ticks(depth: int, k: int, right: float) -> tuple[CurveTick, ...]:
     """Names on the axis: k first, then as many others as do not run into one that is there."""
     ticks: list[CurveTick] = []
     for j in dict.fromkeys((k, 1, depth, *_LABELLED_CUTOFFS)):
-        x = _x_position(j, depth)
+        x = _x_position(j, depth, right)
         if j <= depth and all(abs(tick.at - x) >= _MIN_LINE_GAP for tick in ticks):
             ticks.append(CurveTick(x, f"{j:,}"))
     return tuple(sorted(ticks, key=lambda tick: tick.at))
@@ -566,8 +562,8 @@ def _svg_path(points: Sequence[tuple[float, float]]) -> str:
     return "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in points)
 
 
-def _x_position(j: int, depth: int) -> float:
-    return round(_LEFT + (_RIGHT - _LEFT) * math.log(j) / math.log(max(depth, 2)), 1)
+def _x_position(j: int, depth: int, right: float) -> float:
+    return round(_LEFT + (right - _LEFT) * math.log(j) / math.log(max(depth, 2)), 1)
 
 
 def _y_position(share: float) -> float:

@@ -133,7 +133,8 @@ class ClaimRow:
 class PassageRow:
     """A passage, retrieved or missed; ``flags`` are words, the first of them the strongest.
 
-    ``pieces`` mark its text, ``details`` are what was measured of a missed one.
+    ``pieces`` mark its text; ``details`` are the measurements of a missed one, and ``ranks`` its
+    ranks by the app's search, by keywords and by meaning, None where not known.
     """
 
     id: str
@@ -144,6 +145,7 @@ class PassageRow:
     text: str
     pieces: tuple[TextPiece, ...]
     details: tuple[MissDetail, ...] = ()
+    ranks: tuple[int | None, ...] = ()
 
 
 class CaseLocations:
@@ -222,6 +224,11 @@ class CaseLocations:
             text=text,
             pieces=split_text(text, spans + self._needed.get(name, [])),
             details=miss_details(ones),
+            ranks=(
+                first.true_rank,
+                first.bm25_rank or _as_rank(first.measured.get("bm25_rank")),
+                _as_rank(first.measured.get("dense_rank")),
+            ),
         )
 
     def _quote(self, index: int, which: int, claim: Claim) -> ClaimPointer:
@@ -260,22 +267,26 @@ class CaseLocations:
                 return f"rank {passage.rank}, beyond the first k"
             return f"rank {passage.rank}, retrieved but not in the prompt"
         if missed.true_rank is not None:
-            depth = f" of {missed.depth} asked" if missed.depth else ""
-            return f"rank {missed.true_rank}{depth}"
+            depth = f" of {missed.depth:,} searched" if missed.depth else ""
+            return f"rank {missed.true_rank:,}{depth}"
         if missed.depth:
             return f"not within the first {missed.depth}"
-        return "rank not known, the retriever was not asked deeper"
+        return "rank not known, no deeper search"
 
 
 def _by_rank(missed: RetrievalMiss) -> float:
     return inf if missed.true_rank is None else missed.true_rank
 
 
+def _as_rank(value: float | None) -> int | None:
+    return int(value) if value else None
+
+
 def _describe_relation(link: ClaimLink) -> str:
     """What the passage would have said of the claim, by whom, and how sure that is."""
     text = RELATIONS[link.relation]
     if link.by:
-        text += f", says {link.by}"
+        text += f", by {link.by}"
     if link.probability is not None:
         text += f", P(supports) {format_decimal(link.probability)}"
     return text

@@ -138,11 +138,11 @@ def describe_distance(distance: int | None) -> str:
     Examples
     --------
     >>> describe_distance(12), describe_distance(1), describe_distance(None)
-    ('12 ranks behind the cutoff', '1 rank behind the cutoff', '')
+    ('12 ranks below the cutoff', '1 rank below the cutoff', '')
     """
     if distance is None or distance <= 0:
         return ""
-    return f"{pluralize(distance, 'rank')} behind the cutoff"
+    return f"{pluralize(distance, 'rank')} below the cutoff"
 
 
 def _miss_detail(miss: RetrievalMiss) -> MissDetail:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import gzip
 import json
 import os
 import re
@@ -9,12 +11,13 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote, unquote
 
 from misslink.documents import manifest_of, summary_of
-from misslink.failure_modes import FAILURE_MODES, FAILURES
+from misslink.failure_modes import FAILURE_MODES, FAILURES, OWNERS
 from misslink.linking.miss_types import MISS_LABELS
+from misslink.render.format import shorten
 from misslink.report.cases import (
     ORDER_RULE,
     CaseEntry,
@@ -52,7 +55,18 @@ def count_facets(run: Run) -> dict[str, dict[str, int]]:
     by_case = {link.case_id: link for link in run.links if link.case_id in case_ids}
     links = by_case.values()
     bad = {(row.case_id, row.metric) for row in run.verdicts if row.label is False}
+    failed = {link.case_id for link in links if link.failure in FAILURES}
     return {
+        "state": _sorted_counts(
+            "failed"
+            if link.failure in FAILURES
+            else "inconclusive"
+            if link.failure == "inconclusive"
+            else "passed"
+            for link in links
+            if link.failure
+        ),
+        "owner": _sorted_counts(link.owner for link in links if link.case_id in failed),
         "failure": _sorted_counts(link.failure for link in links),
         "retrieval": _sorted_counts(link.retrieval for link in links),
         "answer": _sorted_counts(link.answer for link in links),
@@ -96,6 +110,7 @@ class CaseList:
     total: int
     failed: int
     ids: tuple[str, ...]
+    k: int
     counts: Mapping[str, Mapping[str, int]]
     table: str
     lower_is_better: tuple[str, ...]
@@ -140,6 +155,7 @@ def build_case_list(run: Run, *, most: int | None = None, table: str = "") -> Ca
         total=total,
         failed=_count_failed(run),
         ids=tuple(case.id for case in run.cases),
+        k=run_cutoff(run),
         counts=count_facets(run) if most < total else {},
         table=quote(os.fsencode(table), safe=""),
         lower_is_better=summary_of(run).lower_is_better,
@@ -158,40 +174,49 @@ _BODIES_PER_BLOCK = (
     200  # cases in one block, and texts in one block: a few hundred kB to parse at a time
 )
 _TEXTS_PER_BLOCK = 400
+_MIN_COMPRESSED = 100_000  # characters; smaller blocks can be read in the file
 _VALUES_PER_BLOCK = 300  # of one filter that no case here has; as many as filters.js offers
+_EXCERPT = 140  # characters of the first unsupported claim in the table
 _MAX_RAW_CHARACTERS = (
     6_000_000  # characters of raw replies in one page; the run folder holds them all
 )
 _NUL = re.compile(r"(?<!\\)((?:\\\\)*)\\u0000")
 
 
-@dataclass(frozen=True)
-class DataBlock:
-    """The id of a script element and its text, in which nothing ends the element."""
+class DataBlock(NamedTuple):
+    """The id and type of a script element and its text, in which nothing ends the element."""
 
     id: str
+    type: str
     text: Markup
 
 
 def build_blocks(cases: CaseList) -> Iterator[DataBlock]:
-    """Write `cases` as blocks: the list, what cases share, their bodies in the gold set's order.
+    """Yield `cases` as blocks: the list, what cases share, their bodies in the gold set's order.
 
-    Yields
-    ------
-    Block
-        ``case-list``, ``case-parts``, ``case-texts-0`` and on, ``case-bodies-0`` and on; ids count
-        from 0. A body comes after all that it refers to, for a page is read while it loads.
+    These are ``case-list``, ``case-parts``, ``case-texts-0`` and on, ``case-bodies-0`` and on; ids
+    count from 0. Large blocks after the list are compressed.
     """
-    yield DataBlock("case-list", _safe_json(_list_data(cases)))
+    yield DataBlock("case-list", "application/json", _safe_json(_list_data(cases)))
     in_order = sorted(cases.entries, key=lambda entry: entry.number)
     shared = _SharedValues(in_order)
-    yield DataBlock("case-parts", _safe_json(shared.parts))
+    yield _block("case-parts", shared.parts)
     for place, some in enumerate(_chunks(shared.texts, _TEXTS_PER_BLOCK)):
-        yield DataBlock(f"case-texts-{place}", _safe_json(some))
+        yield _block(f"case-texts-{place}", some)
     with_raw = _cases_with_raw(cases.entries)
     for place, chunk in enumerate(_chunks(in_order, _BODIES_PER_BLOCK)):
         bodies = [_case_body(entry, shared, raws=entry.number in with_raw) for entry in chunk]
-        yield DataBlock(f"case-bodies-{place}", _safe_json(bodies))
+        yield _block(f"case-bodies-{place}", bodies)
+
+
+def _block(name: str, content: Any) -> DataBlock:
+    from markupsafe import Markup  # comes with jinja2
+
+    text = _safe_json(content)
+    if len(text) < _MIN_COMPRESSED:
+        return DataBlock(name, "application/json", text)
+    packed = base64.b64encode(gzip.compress(text.encode("utf-8", "replace"), 6, mtime=0)).decode()
+    return DataBlock(name, "application/gzip", Markup(packed))  # noqa: S704 -- base64
 
 
 class _SharedValues:
@@ -220,7 +245,6 @@ class _SharedValues:
 def _shareable_parts(entry: CaseEntry) -> Iterator[Hashable]:
     """What other cases may have as well."""
     yield from entry.verdicts
-    yield from entry.evidence
     yield entry.judges
     yield entry.fix
     for claim in entry.claims:
@@ -239,6 +263,9 @@ def _list_data(cases: CaseList) -> dict[str, Any]:
         "texts": _TEXTS_PER_BLOCK,
         "failure_modes": {key: words.label for key, words in FAILURE_MODES.items()},
         "failures": sorted(FAILURES),
+        "owners": {key: words.owner for key, words in FAILURE_MODES.items()},
+        "owner_names": {owner: owner.replace("_", " ") for owner in OWNERS},
+        "k": cases.k,
         "retrievals": RETRIEVALS,
         "answers": ANSWERS,
         "miss_types": MISS_LABELS,
@@ -292,6 +319,10 @@ def _list_row(entry: CaseEntry, metrics: Mapping[str, int]) -> dict[str, Any]:
         values=[_round_value(entry.values.get(name)) for name in metrics] if entry.values else None,
         bad=[metrics[name] for name in entry.bad],
         people=entry.people,
+        claims=(len(entry.unsupported), len(entry.claims)) if entry.claims else None,
+        claim=shorten(entry.unsupported[0].text, _EXCERPT) if entry.unsupported else "",
+        rank=entry.best_rank,
+        error=entry.failed_to_run,
         latency=_round_value(entry.latency_s),
     )
 
@@ -299,8 +330,8 @@ def _list_row(entry: CaseEntry, metrics: Mapping[str, int]) -> dict[str, Any]:
 def _case_body(entry: CaseEntry, shared: _SharedValues, *, raws: bool) -> dict[str, Any]:
     shell = quote_case_id(entry.id)
     return _without_empty(
-        reason="" if entry.evidence else entry.reason,
-        evidence=[shared.part(part) for part in entry.evidence],
+        reason=entry.reason,
+        also=entry.also,
         summary=entry.summary,
         fix=shared.part(entry.fix) if entry.fix else None,
         basis=entry.basis,
@@ -313,6 +344,7 @@ def _case_body(entry: CaseEntry, shared: _SharedValues, *, raws: bool) -> dict[s
             _passage_data(row, shared, place) for place, row in enumerate(entry.retrieved, 1)
         ],
         missed=[_passage_data(row, shared) for row in entry.missed],
+        calls=entry.calls,
         references=entry.references,
         verdicts=[shared.part(part) for part in entry.verdicts],
         judges=shared.part(entry.judges),
@@ -362,6 +394,7 @@ def _passage_data(row: PassageRow, shared: _SharedValues, place: int = 0) -> dic
         text=shared.texts[row.text] if row.text else None,
         marks=_mark_offsets(row.text, row.pieces),
         details=row.details,
+        ranks=row.ranks if any(row.ranks) else None,
     )
 
 

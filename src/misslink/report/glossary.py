@@ -16,11 +16,11 @@ ANSWERS = {
     "declined": "Declined",
     "faithful": "Faithful",
 }
-# How the judge's call of a case stands to that of people.
+# The judge's label of a case beside that of annotators.
 PEOPLE = {
-    "disagree": "judge and people disagree",
-    "agree": "judge and people agree",
-    "tied": "people are tied",
+    "disagree": "judge and annotators disagree",
+    "agree": "judge and annotators agree",
+    "tied": "annotators are tied",
 }
 RELATIONS = {
     "would_support": "would have supported this claim",
@@ -53,26 +53,32 @@ CHECKED = {
     "cut_within_a_sentence": "cut within a sentence",
     "lower_quartile_characters": "a quarter has fewer characters than",
     "median_characters": "characters in the median",
-    "median_cosine_known": "cosine to a needed passage, median",
+    "median_cosine_known": "cosine to a relevant passage, median",
     "median_cosine_random": "cosine to a random passage, median",
     "median_irrelevant": "score of irrelevant passages, median",
     "median_relevant": "score of relevant passages, median",
     "median_shared_found": "question's words in found passages, median",
     "median_shared_missed": "question's words in missed passages, median",
     "near_duplicates": "repeat another passage",
-    "not_indexed": "needed passages not in the index",
+    "not_indexed": "relevant passages not in the index",
     "passages": "passages looked at",
     "places_lost_to_duplicates": "places in contexts lost to repetitions",
     "precision": "relevant among the passages with a score",
-    "recall_at_depth": "needed passages within the depth asked",
-    "recall_in_context": "needed passages in the context",
+    "recall_at_depth": "relevant passages within the depth asked",
+    "recall_in_context": "relevant passages in the context",
     "split": "evidence texts over two chunks",
     "upper_quartile_characters": "a quarter has more characters than",
 }
 _TERMS: dict[str, dict[str, str]] = {
     "curve": {
-        "cut-off k": "How many passages count as given. A larger k lets recall rise and precision "
-        "fall: more of what is needed comes in, and more of what is not.",
+        "cutoff k": "How many of the first passages count. With a larger k recall rises and "
+        "precision falls.",
+    },
+    "link": {
+        "none, some, all": "How many of a case's relevant passages reached the prompt; where the "
+        "prompt was not seen, the first k.",
+        "attributable fraction": "The share of unfaithful answers that would be gone if cases with "
+        "missing passages did as well as complete ones. Below 0: complete cases do worse.",
     },
     "adjusted": {
         "adjusted": "Pooled over groups by the weights of Mantel and Haenszel: what is left of "
@@ -89,7 +95,7 @@ _TERMS: dict[str, dict[str, str]] = {
     "misses": {
         "true rank": "Rank of a missed passage when the retriever returns more passages, counted "
         "from 1.",
-        "distance": "How many ranks lie between a missed passage and the last one that counts.",
+        "distance": "How many ranks a missed passage is below the cutoff.",
         "cosine": "Similarity of two texts by the embedding, 1 for the same direction, near 0 "
         "for unrelated texts. Compare it only within a run.",
         "BM25": "A search by words: rare words that question and passage share weigh most.",
@@ -118,19 +124,21 @@ _TERMS: dict[str, dict[str, str]] = {
 }
 
 _TERMS["trust"] = {
-    "Cohen's kappa, Gwet's AC1": "Agreement of judge and people beyond what chance gives: 1 full, "
+    "Cohen's kappa, Gwet's AC1": "Agreement of judge and annotators beyond what chance gives: 1 full, "
     "0 none. AC1 stays readable where nearly all cases are good.",
     "AUROC": _TERMS["checks"]["AUROC"],
     "sensitivity, specificity": "Share of the good cases that the judge calls good, and of the bad "
     "ones that it calls bad.",
     "reliability diagram": "Of the cases to which the judge gave about one probability, how many "
-    "people called good. On the diagonal the probability means what it says.",
+    "annotators called good. On the diagonal the probability means what it says.",
     "Brier score, expected calibration error": "How far probabilities are from what came: 0 is "
     "best. A coin's Brier score is 0.25.",
     "prediction-powered": "The judge's rate over all cases, moved by what it got wrong on the "
     "labelled ones.",
-    "what people would find": "The share that would come out if people labelled every case, with "
+    "by annotators": "The share that would come out if annotators labelled every case, with "
     "an interval that carries how few did. Beside it stands the share by the judge alone.",
+    "matched pairs": "Two answers to one question with the same label. A judge without a length "
+    "bias scores the longer one better in half of them.",
     "tied": "As many annotators called it good as bad. It counts as neither until it is settled.",
 }
 _TERMS["audits"] = {
@@ -144,21 +152,16 @@ _TERMS["audits"] = {
     "swapped. A preference that does not swap with them follows the position.",
     "flipped": "Share of verdicts that got the other label by the change alone. 0 is best.",
 }
-_TERMS["matched"] = {
-    "matched pairs": "Two answers to one question that people labelled alike. A judge that does "
-    "not mind the length scores the longer one better in half of them.",
-}
-
 _METRICS = {
-    "hit": "Share of questions for which at least one needed passage is among the first k.",
-    "recall": "Share of a question's needed passages that are among the first k, averaged.",
+    "hit": "Share of questions for which at least one relevant passage is among the first k.",
+    "recall": "Share of a question's relevant passages that are among the first k, averaged.",
     "precision": "Share of the first k passages that were needed, averaged.",
     "f1": "Harmonic mean of precision and recall among the first k, averaged.",
-    "mrr": "One over the rank of the first needed passage, averaged: 1 means always first.",
-    "map": "Precision at the rank of each needed passage, averaged over them and then over "
+    "mrr": "One over the rank of the first relevant passage, averaged: 1 means always first.",
+    "map": "Precision at the rank of each relevant passage, averaged over them and then over "
     "questions.",
     "r-precision": "Precision at as many passages as the question needs, averaged.",
-    "bpref": "Share of judged pairs in which the needed passage stands above the one that is not.",
+    "bpref": "Share of judged pairs in which the relevant passage stands above the one that is not.",
     "rbp": "Expected relevance for a reader who continues to the next passage with a fixed "
     "probability.",
     "judged": "Share of the first k passages that the gold set says anything about, averaged.",
@@ -170,7 +173,7 @@ _METRICS = {
     "faithfulness": "Share of an answer's claims that the passages it was given support, averaged.",
     "answer_relevance": "How far answers address the question.",
     "context_relevance": "Share of the passages given that help to answer the question, averaged.",
-    "context_utilization": "Share of needed passages given that some supported claim rests on.",
+    "context_utilization": "Share of relevant passages in the prompt that some supported claim rests on.",
     "context_sufficiency": "How far the passages given hold an answer to the question at all.",
     "noise_sensitivity": "Share of an answer's claims that a passage supports and no reference "
     "answer agrees with, averaged. Lower is better.",
@@ -186,7 +189,7 @@ _METRICS = {
     "correctness_recall": "Share of the reference's claims that the answer states, averaged.",
     "abstention": "Share of questions rightly answered or rightly declined.",
     "over_refused": "Share of answerable questions that the app declined. Lower is better. The "
-    "failure mode of this name is narrower: where the needed passage never reached the prompt, the failure mode "
+    "failure mode of this name is narrower: where the relevant passage never reached the prompt, the failure mode "
     "is a retrieval miss.",
     "should_have_abstained": "Share of unanswerable questions that the app answered. "
     "Lower is better.",
@@ -201,7 +204,7 @@ def metric_words(name: str) -> str:
     Examples
     --------
     >>> metric_words("hit@5")
-    'Share of questions for which at least one needed passage is among the first 5.'
+    'Share of questions for which at least one relevant passage is among the first 5.'
     """
     base, _, k = name.partition("@")
     words = _METRICS.get(base, "A metric from outside misslink; who wrote it says what it means.")

@@ -11,15 +11,16 @@ from misslink.registry import exporters
 from misslink.render.html import read_assets, render_template
 from misslink.report.cases import page_size
 from misslink.report.explorer import build_blocks
+from misslink.report.glossary import metric_words, term_words
 from misslink.report.page import ReportPage, build_page
 from misslink.types import Run
 
 CASE_TABLE = "cases.parquet"  # the table of all cases in a run folder
 TEMPLATES = Path(__file__).resolve().parent / "templates"
-_STYLES = ("report.css", "explorer.css")
+_STYLES = ("report.css", "run.css", "explorer.css")
 _SCRIPTS = (
-    *("report.js", "address.js", "search.js", "elsewhere.js"),
-    *("case.js", "pane.js", "list.js", "filters.js", "explorer.js"),
+    *("report.js", "address.js", "data.js", "elsewhere.js", "answer.js", "case.js"),
+    *("pane.js", "list.js", "filters.js", "export.js", "explorer.js"),
 )
 
 
@@ -83,9 +84,16 @@ def case_table_path(page: Path) -> Path:
 def render_page(page: ReportPage) -> str:
     """Render `page` as HTML: every text escaped, only the page's own style and script allowed."""
     listed, *bodies = build_blocks(page.cases) if page.cases.entries else (None,)
-    # In a block, so that the scripts share their declarations and the page's globals stay as is.
+    # In a block, so that the scripts share their declarations and add no globals.
     script = f'"use strict";\n{{\n{read_assets(TEMPLATES, *_SCRIPTS)}}}\n'
     style = read_assets(TEMPLATES, *_STYLES)
     return render_template(
-        TEMPLATES / "report.jinja", page, style=style, script=script, listed=listed, bodies=bodies
+        TEMPLATES / "report.jinja",
+        page,
+        style=style,
+        script=script,
+        listed=listed,
+        bodies=bodies,
+        terms=term_words,
+        words=metric_words,
     )

@@ -31,7 +31,7 @@ class Dispute:
         Its place on the page; "" if it has none.
     claim : str
         Such as 'claim 2'; "" where the whole case was labelled.
-    said : tuple of (str, str)
+    labels : tuple of (str, str)
         Each annotator's name and label.
     tied : bool
         Whether no majority decides it.
@@ -42,7 +42,7 @@ class Dispute:
     question: str
     fragment: str
     claim: str
-    said: tuple[tuple[str, str], ...]
+    labels: tuple[tuple[str, str], ...]
     tied: bool
 
 
@@ -61,7 +61,7 @@ def read_disputes(run: Run, calibration: CalibrationDocument) -> DisputeQueue | 
     if not disputes:
         return None
     tied = sum(dispute.tied for dispute in disputes)
-    text = f"People disagree on {pluralize(len(disputes), 'item')}"
+    text = f"Annotators disagree on {pluralize(len(disputes), 'item')}"
     if tied == len(disputes):
         text += ", and no majority decides " + ("it" if tied == 1 else "any")
     elif tied:
@@ -101,7 +101,7 @@ def _disputes(run: Run, calibration: CalibrationDocument) -> Iterator[Dispute]:
             question=question,
             fragment=fragment,
             claim="" if claim is None else f"claim {claim}",
-            said=_annotator_labels(row),
+            labels=_annotator_labels(row),
             tied=not row.settled,
         )
 

@@ -14,6 +14,8 @@ from misslink.types import Case
 
 # What the explorer can be narrowed by; several of them combine by AND.
 FILTERS = (
+    "state",
+    "owner",
     "failure",
     "retrieval",
     "answer",
@@ -92,12 +94,13 @@ _MANIFEST_OPTIONS = (
 class CaseCommand:
     """``head`` is followed by ``--case=ID``, then by ``--out`` with ``out`` and the case's number.
 
-    Where no command can do it both are "", and ``reason`` says why.
+    Where no command can do it both are "", and ``reason`` says why. ``annotate`` labels a case.
     """
 
     head: str
     out: str
     reason: str = ""
+    annotate: str = ""
 
 
 def build_case_command(manifest: Manifest, folder: str = "") -> CaseCommand:
@@ -109,26 +112,26 @@ def build_case_command(manifest: Manifest, folder: str = "") -> CaseCommand:
     --------
     >>> command = "misslink evaluate a.py:app --goldset g.jsonl --out reports/a"
     >>> build_case_command(Manifest(command=command))
-    CaseCommand(head='misslink evaluate a.py:app --goldset g.jsonl', out='reports/a-case-', reason='')
+    CaseCommand(head='misslink evaluate a.py:app --goldset g.jsonl', out='reports/a-case-', reason='', annotate='misslink annotate reports/a')
     """
     try:
         words = shlex.split(manifest.command)
     except ValueError:
         words = []
-    out = folder
     if tuple(words[:2]) == _EVALUATE:
-        out = _option_value(words, "--out") or folder
+        folder = _option_value(words, "--out") or folder
         words = list(_reusable_words(words))
     else:
         words = _command_from_manifest(manifest)
+    unsafe = _has_control_characters(folder)
+    annotate = f"misslink annotate {shlex.quote(folder)}" if folder and not unsafe else ""
     if not words:
-        return CaseCommand(
-            "", "", "it was started from Python, on objects that no command can name"
-        )
-    base = out.rstrip("/") or "reports/one"
-    if any(_has_control_characters(word) for word in (*words, base)):
-        return CaseCommand("", "", "its command holds control characters")
-    return CaseCommand(shlex.join(words), f"{shlex.quote(base)}-case-")
+        reason = "it was started from Python, on objects that no command can name"
+        return CaseCommand("", "", reason, annotate)
+    if unsafe or any(map(_has_control_characters, words)):
+        return CaseCommand("", "", "its command has control characters", annotate)
+    base = folder.rstrip("/") or "reports/one"
+    return CaseCommand(shlex.join(words), f"{shlex.quote(base)}-case-", annotate=annotate)
 
 
 def quote_case_id(case_id: str) -> str | None:

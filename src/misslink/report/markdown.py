@@ -30,7 +30,7 @@ _MAX_AUDIT_ROWS = 10  # of the audits
 def corrected_shares_markdown(page: ReportPage) -> str:
     """Return each share before and after correction by human labels; "" without labels."""
     measured = [metric.truth for level in page.levels for metric in level.metrics]
-    shares = {share.name: share for share in (*(n.truth for n in page.numbers), *measured) if share}
+    shares = {share.name: share for share in measured if share}
     rows = [
         (
             escape_markdown(shorten(share.of, _METRIC_LENGTH)),
@@ -42,11 +42,11 @@ def corrected_shares_markdown(page: ReportPage) -> str:
     ]
     if not rows:
         return ""
-    return markdown_table(("Share of", "By the judge", "As people would find", "How"), rows)
+    return markdown_table(("Share of", "By the judge", "By annotators", "How"), rows)
 
 
 def trust_markdown(page: ReportPage) -> str:
-    """Return what people say of the judge, and what moved it; "" where nothing is known.
+    """Return how the judge agrees with labels, and what moved it; "" where nothing is known.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ def trust_markdown(page: ReportPage) -> str:
 
 
 def _trust_lines(trust: JudgeTrust) -> Iterator[str]:
-    """The verdict on one metric with its reasons, and what people do not agree on."""
+    """The verdict on one metric with its reasons, and what annotators disagree on."""
     if not trust.measured:
         return
     metric = escape_markdown(trust.metric or "the judge")
@@ -158,25 +158,19 @@ def _headline_text(page: ReportPage) -> Iterator[str]:
     yield f"**{escape_markdown(page.verdict)}**"
     if page.evidence:
         yield escape_markdown(page.evidence)
-    if page.proof:
-        yield escape_markdown(" ".join(page.proof.sentences))
+    if page.replay:
+        yield escape_markdown(" ".join(page.replay.sentences))
     yield "\n".join(f"- {escape_markdown(text)}" for text in page.warnings)
 
 
 def _numbers_table(page: ReportPage) -> str:
     rows = [
-        (
-            escape_markdown(number.level),
-            code_span(number.shown.name),
-            escape_markdown(number.shown.text),
-            escape_markdown(number.question),
-        )
-        for number in page.numbers
+        (level.title, code_span(metric.shown.name), escape_markdown(metric.shown.text))
+        for level in page.levels
+        for metric in level.metrics
     ]
     warnings = [f"\n{escape_markdown(level.warning)}\n" for level in page.levels if level.warning]
-    return "".join(
-        [markdown_table(("Level", "Metric", "Value [95%]", "What it is"), rows), *warnings]
-    )
+    return "".join([markdown_table(("Level", "Metric", "Value [95%]"), rows), *warnings])
 
 
 def _steps_list(page: ReportPage, page_at: str) -> str:
@@ -185,7 +179,7 @@ def _steps_list(page: ReportPage, page_at: str) -> str:
         f"{place}. **{_inline_with_code(step.action)}** {_inline_with_code(step.why)}{_step_cases(step, ids, page_at)}"
         for place, step in enumerate(page.steps, 1)
     ]
-    return "\n".join(["## What to do next", "", *(lines or [escape_markdown(page.nothing)])])
+    return "\n".join(["## What to do next", "", *(lines or [escape_markdown(page.no_steps)])])
 
 
 def _step_cases(step: NextStep, ids: Sequence[str], page: str) -> str:
@@ -218,7 +212,7 @@ def _failure_mode_table(page: ReportPage, page_at: str) -> str:
 
 
 def _whatif_table(page: ReportPage) -> str:
-    table = page.proven.whatif
+    table = page.whatif
     if table is None:
         return ""
     rows = [
@@ -257,7 +251,7 @@ def _miss_type_table(page: ReportPage) -> str:
             escape_markdown(row.share.text),
             _inline_with_code(row.advice),
         )
-        for row in page.proven.misses
+        for row in page.misses
     ]
     header = ("The passage is", "Missed", "Share [95%]", "What to do")
     return _section("Why passages were missed", markdown_table(header, rows, (1,)))

@@ -157,9 +157,9 @@ _SOURCE_METRICS = {
     "citation_recall": "citation_correctness",
 }
 _LEVELS = {
-    "retrieval": ("1. Retrieval", "Did the needed passages come back?"),
-    "generation": ("2. Generation", "Does the answer stay with its passages?"),
-    "answer": ("3. Answer", "Is the answer right?"),
+    "retrieval": ("1. Retrieval", "Did the relevant passages reach the prompt?"),
+    "generation": ("2. Generation", "Is the answer supported by the passages in the prompt?"),
+    "answer": ("3. Answer", "Is the answer correct?"),
 }
 
 
@@ -204,9 +204,9 @@ class CorrectedShare:
             text += f"{threshold} {self.judged.brief}; "
         if self.corrected.measured:
             basis = pluralize(self.labels, "label")
-            text += f"people would find {self.corrected.brief}, by {basis}."
+            text += f"annotators would find {self.corrected.brief}, by {basis}."
         else:
-            text += f"what people would find is {self.corrected.brief}."
+            text += f"what annotators would find is {self.corrected.brief}."
         if number.name != self.name:
             text = f"{self.of}: {text}"
         return f"{text[:1].upper()}{text[1:]}"
@@ -244,16 +244,6 @@ def _impossible_share_hint(judged: Estimate, corrected: Estimate) -> str:
     if judged.value < corrected.low:
         return f"The judge's {share} lies below this interval: it is too strict."
     return ""
-
-
-@dataclass(frozen=True)
-class HeadlineNumber:
-    """One of the three numbers: its level, what it asks, the estimate, the corrected share."""
-
-    level: str
-    question: str
-    shown: FormattedEstimate
-    truth: CorrectedShare | None = None
 
 
 @dataclass(frozen=True)
@@ -305,33 +295,6 @@ class GroupTable:
     def long(self) -> bool:
         """Whether the table is better opened on request."""
         return len(self.groups) > _MAX_GROUPS
-
-
-def headline_numbers(run: Run, k: int) -> tuple[HeadlineNumber, HeadlineNumber, HeadlineNumber]:
-    """Return one number per level: recall@k, fully_faithful, correctness."""
-    summary, shares = summary_of(run), corrected_shares(run)
-    why = no_judge_reason(run)
-    judged = Estimate.missing(why) if why else NOT_COMPUTED
-    recall, faithful = f"recall@{k}", "fully_faithful"
-    return (
-        HeadlineNumber(
-            "Retrieval",
-            f"of the needed passages are among the first {k}",
-            format_estimate(recall, summary.retrieval.get(recall, NOT_COMPUTED)),
-        ),
-        HeadlineNumber(
-            "Generation",
-            "of answers claim nothing beyond their passages",
-            format_estimate(faithful, summary.generation.get(faithful, judged)),
-            shares.get("fully_faithful"),
-        ),
-        HeadlineNumber(
-            "Answer",
-            "agreement with the reference answers (claim F1)",
-            format_estimate("correctness", summary.answer.get("correctness", judged)),
-            shares.get("correct"),
-        ),
-    )
 
 
 def metric_levels(run: Run) -> tuple[MetricLevel, ...]:
@@ -425,8 +388,3 @@ def _group_fragment(cases: Sequence[Case], dimension: str, name: str) -> str:
     if dimension in _GROUP_FIELDS and not (is_tag and unused):
         return view_fragment(**{dimension: name})
     return view_fragment(tag=f"{dimension}:{name}")
-
-
-def no_judge_reason(run: Run) -> str:
-    """Why there is no judged metric; "" if the run has a judge."""
-    return "no judge was used" if run.manifest.get("judge") == "none" else ""

@@ -34,17 +34,10 @@ class ReplayTable:
     facts: str
     causal: FormattedEstimate
     causal_words: str
-    failures: tuple[ReplayedMode, ...]
-    shares: tuple[tuple[str, FormattedEstimate], ...]
-    skipped: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class CausalFigures:
-    """What replay measured, as figures with their words, and a sentence per failure mode."""
-
-    figures: tuple[tuple[str, str, FormattedEstimate], ...]
     sentences: tuple[str, ...]
+    failures: tuple[ReplayedMode, ...]
+    shares: tuple[tuple[str, str], ...]
+    skipped: tuple[str, ...]
 
 
 def read_replay(run: Run) -> ReplayTable | None:
@@ -57,6 +50,15 @@ def read_replay(run: Run) -> ReplayTable | None:
         facts=_replay_facts(replay),
         causal=format_estimate("causal_fraction", replay.causal_fraction),
         causal_words=describe_causal_fraction(replay),
+        sentences=tuple(
+            filter(
+                None,
+                (
+                    _net_sentence(_mode_label(mode), failure.net_fixed, failure.confirmed)
+                    for mode, failure in replay.failures.items()
+                ),
+            )
+        ),
         failures=tuple(
             ReplayedMode(
                 label=_mode_label(mode),
@@ -71,7 +73,7 @@ def read_replay(run: Run) -> ReplayTable | None:
             if failure.replayed
         ),
         shares=tuple(
-            (words, format_estimate("share", share))
+            (words, format_estimate("share", share).text)
             for words, share in (
                 ("Failed answers fixed by the missed passages", replay.fixed),
                 ("Good answers broken by them", replay.broken),
@@ -83,30 +85,6 @@ def read_replay(run: Run) -> ReplayTable | None:
         skipped=tuple(
             f"{pluralize(count, 'case')}: {reason}" for reason, count in reasons.most_common()
         ),
-    )
-
-
-def causal_figures(run: Run) -> CausalFigures | None:
-    """Return the causal fraction, bad answers fixed and good answers broken; None: not replayed."""
-    replay = replay_of(run)
-    if replay is None:
-        return None
-    fixed, broken = (format_estimate("share", share) for share in (replay.fixed, replay.broken))
-    sentences = (
-        _net_sentence(_mode_label(mode), failure.net_fixed, failure.confirmed)
-        for mode, failure in replay.failures.items()
-    )
-    return CausalFigures(
-        figures=(
-            (
-                "Cause, by replay",
-                describe_causal_fraction(replay),
-                format_estimate("causal_fraction", replay.causal_fraction),
-            ),
-            ("Fixed", "of failed answers, with the missed passages in the prompt", fixed),
-            ("Broken", "of good answers, with the missed passages in the prompt", broken),
-        ),
-        sentences=tuple(filter(None, sentences)),
     )
 
 

@@ -1,6 +1,8 @@
-// A view of the cases and its address: report/places.py writes the same fragments.
+// A selection of cases and its address: report/links.py writes the same fragments.
 
-const CHOICES = ["failure", "retrieval", "answer", "correct", "miss_type", "category", "tier", "metric", "people"];
+const CHOICES = [
+  "state", "owner", "failure", "retrieval", "answer", "correct", "miss_type", "category", "tier", "metric", "people",
+];
 
 const emptyView = () => ({
   ...Object.fromEntries(CHOICES.map((key) => [key, ""])),
@@ -35,18 +37,16 @@ const writeView = (view) => {
   parts.push(...view.tags.map((tag) => ["tag", encoded(tag)]));
   parts.push(["ids", view.ids.join(",")], ["q", encoded(view.q)], ["sort", encoded(view.sort)]);
   parts.push(...["case", "claim", "passage"].map((key) => [key, view[key] || ""]));
-  return parts.filter(([, value]) => value).map((part) => part.join("=")).join("&");
+  return parts.filter(([, value]) => value).map((part) => part.join("=")).join("&") || "cases";
 };
 
 const pageAddress = () => location.href.split("#")[0];
 
 // `push`: a step that Back undoes; otherwise the address of the same step.
 const putAddress = (view, push) => {
-  const hash = writeView(view);
-  const address = hash ? `#${hash}` : pageAddress();
   try {
-    if (push) history.pushState({ opened: true }, "", address);
-    else history.replaceState(history.state, "", address);
+    if (push) history.pushState({ opened: true }, "", `#${writeView(view)}`);
+    else history.replaceState(history.state, "", `#${writeView(view)}`);
   } catch {
     // Browsers refuse many changes in a short time; the next one writes it again.
   }

@@ -1,15 +1,17 @@
-// One case: its answer by claims, its passages with what decides them, what the judge said.
+// One case: its verdict, its answer by claims, what was missed, and what the prompt held.
 
 const SIGNS = { supported: "\u2713", unsupported: "?", contradicted: "\u2717" };
 const LOUD = ["relevant", "highly relevant", "missed"];
 const PREVIEW = 110; // characters, about one line
+const SEARCHES = ["your search", "keywords", "meaning"];
 
 const caseAddress = (number, claim) =>
   `#${writeView({ ...emptyView(), case: number, claim: claim ?? 0 })}`;
 
 const labelOf = (names, key) => (Object.hasOwn(names, key) ? names[key] : key);
-
-const failureLabel = (row) => (row.failure ? labelOf(data.failure_modes, row.failure) : "Not linked");
+const failureLabel = (row) => (row.failure ? labelOf(data.failure_modes, row.failure) : "Not judged");
+const chipClass = (row) => (data.failures.includes(row.failure) ? "chip failure" : "chip");
+const folded = (label, ...content) => el("details", {}, el("summary", {}, label), ...content);
 
 const outcomeOf = (row) => {
   if (!row.retrieval) return "";
@@ -18,193 +20,185 @@ const outcomeOf = (row) => {
   return words.join(", ").toLowerCase();
 };
 
-// Isolated, so that a tier turns no direction but its own.
-const lineOf = (row) => [outcomeOf(row), row.tier && `tier \u2068${row.tier}\u2069`].filter(Boolean).join(", ");
-
-const chipClass = (row) => (data.failures.includes(row.failure) ? "chip failure" : "chip");
-
-const causeChip = (row) => el("span", { class: chipClass(row) }, failureLabel(row));
-
-// A text cut where its marks end; `draw` makes what is marked, from its text and the mark.
-const pieces = (text, marks, draw) => {
-  if (!marks) return [text];
-  const found = [];
-  let start = 0;
-  for (const [end, kind, claims, ends] of marks) {
-    const piece = text.slice(start, end);
-    found.push(kind ? draw(piece, kind, claims ?? []) : piece);
-    found.push((ends ?? []).map((claim) => ({ ends: claim })));
-    start = end;
-  }
-  return found.flat();
-};
-
 const answerOf = (row, body) => {
   if (body.answer_note) return el("p", { class: "none" }, body.answer_note);
-  const support = new Map((body.claims ?? []).map((claim) => [claim.number, claim.support]));
+  const support = new Map(body.claims.map((claim) => [claim.number, claim.support]));
   const draw = (text, kind, [claim]) =>
     el("a", {
       class: `claim ${kind}`, href: caseAddress(row.number, claim), "data-claim": claim,
-      "aria-label": `${text} (claim ${claim}, ${kind})`, title: `Claim ${claim}: ${kind}`,
-    }, text);
-  const parts = pieces(body.answer ?? "", body.marks, draw).map((part) =>
-    part.ends ? el("sup", {}, `${part.ends}${SIGNS[support.get(part.ends)] ?? ""}`) : part);
-  return said("div", "said answer", parts);
-};
-
-const pointer = (one, before) => {
-  const where = said("span", "where", one.where);
-  return el("p", { class: "small" }, `${before} `, where, one.passage ? "" : `: ${one.words}`,
-    one.quote ? [" ", said("q", "", one.quote)] : "");
-};
-
-const claimItem = (row, claim) => {
-  const notes = [
-    claim.probability && `P(supported) ${claim.probability}. `,
-    claim.correct && `It ${claim.correct}. `,
-    claim.unlocated && "Worded by the judge, not located in the answer. ",
-    claim.note && said("span", "", claim.note),
-  ].filter(Boolean);
-  const decided = [...(claim.quotes ?? []), ...(claim.needed ?? [])];
-  return el("li", { "data-item": claim.number, tabindex: -1, value: claim.number },
-    el("p", {},
-      el("span", { class: `support ${claim.support}` }, `${SIGNS[claim.support]} ${claim.support}`), " ",
-      el("a", { class: "claim-link", href: caseAddress(row.number, claim.number),
-        "data-claim": claim.number, dir: "auto" }, claim.text)),
-    (claim.quotes ?? []).map((one) => pointer(one, one.passage ? "Quote at" : "Quote,")),
-    (claim.needed ?? []).map((one) => pointer(one, "Missed passage,")),
-    !decided.length && el("p", { class: "small" }, "No passage was shown to decide it."),
-    notes.length > 0 && el("p", { class: "small" }, notes));
-};
-
-const claimsOf = (row, body) => {
-  if (!body.claims) return [];
-  const legend = Object.entries(SIGNS).map(([kind, sign]) => `${sign} ${kind}`).join(", ");
+      "aria-label": `${visible(text)} (claim ${claim}, ${kind})`, title: `Claim ${claim}: ${kind}`,
+    }, visible(text));
+  const cut = (from, to) => markedPieces(body.answer, body.marks, draw, from, to).map((part) => {
+    if (typeof part === "string") return visible(part);
+    return part.ends ? el("sup", {}, `${part.ends}${SIGNS[support.get(part.ends)] ?? ""}`) : part;
+  });
   return [
-    el("h4", {}, "Its claims"),
-    el("p", { class: "small legend-of-claims" }, `${legend}. Choose one to see what decides it.`),
-    el("ol", { class: "claims" }, body.claims.map((claim) => claimItem(row, claim))),
+    el("div", { class: "answer", dir: "auto" }, answerMarkdown(body.answer, cut)),
+    el("pre", { class: "answer-text", dir: "auto", tabindex: 0, hidden: true }, body.answer),
+    el("button", { type: "button", class: "plain", "data-toggle": "raw", "aria-pressed": "false" }, "Raw text"),
   ];
 };
 
-const referencesOf = (body) => {
-  const all = body.references ?? [];
-  if (!all.length) return [];
-  return [el("h4", {}, all.length === 1 ? "Reference answer" : "Reference answers"),
-    all.map((text) => said("div", "said reference", text))];
+// `quoteIn` returns the text that a passage marks for the claim.
+const pointerOf = (one, label, quoteIn) => {
+  const [kind, place] = one.missed ? ["missed", one.missed] : ["passage", one.passage];
+  const quote = one.quote || (place && quoteIn(kind, place));
+  return el("p", {}, `${label} `, userText("span", "", one.where), `: ${one.words}`, quote && [" ", userText("q", "", quote)],
+    place > 0 && [" ", el("button", { type: "button", class: "plain", [`data-show-${kind}`]: place }, "Show")]);
 };
 
+// What decides a claim, in full.
+const findingOf = (claim, quoteIn) => [
+  el("p", {}, el("b", {}, `Claim ${claim.number}`), " ",
+    el("span", { class: `support ${claim.support}` }, `${SIGNS[claim.support]} ${claim.support}`), " by the prompt",
+    claim.probability && `, P(supported) ${claim.probability}`, claim.correct && `; ${claim.correct}`, "."),
+  claim.unlocated && userText("p", "", claim.text),
+  claim.needed.map((one) => pointerOf(one, "Missed passage,", quoteIn)),
+  claim.quotes.map((one) => pointerOf(one, "Passage,", quoteIn)),
+  !claim.quotes.length && !claim.needed.length && el("p", {}, "No passage in the prompt supports it."),
+  claim.note && userText("p", "", claim.note),
+];
+
+const claimsOf = (row, body) => body.claims.length > 0 && folded(
+  `All claims: ${body.claims.length}`,
+  el("ol", { class: "claims" }, body.claims.map((claim) => el("li", { "data-item": claim.number, tabindex: -1 },
+    el("span", { class: `support ${claim.support}` }, `${SIGNS[claim.support]} ${claim.support}`), " ",
+    el("a", { class: "claim-link", href: caseAddress(row.number, claim.number), "data-claim": claim.number, dir: "auto" },
+      visible(claim.text))))));
+
 const verdictsOf = (body) => {
-  if (!body.verdicts) return [el("p", { class: "none" }, "No verdicts: this case was not judged.")];
-  const heads = ["Metric", "Value", "P(good)", "Reason"];
-  const people = (one) => one.people && el("p", { class: "people" }, "People: ",
+  if (!body.verdicts.length) return el("p", { class: "none" }, "No verdicts: this case was not judged.");
+  const people = (one) => one.people && el("p", { class: "people" }, "Annotators: ",
     el("b", { class: one.stands === "disagree" ? "bad" : "" }, one.people),
-    one.stands === "disagree" && ", against the judge");
+    one.stands === "disagree" && ", the judge disagrees");
   const line = (one) => el("tr", {},
-    el("th", { scope: "row" }, el("code", { dir: "auto" }, one.metric)),
+    el("th", { scope: "row" }, el("code", { dir: "auto" }, visible(one.metric))),
     el("td", { class: one.scored ? "right" : "right none" }, one.value,
       one.label && [" ", el("span", { class: one.label === "good" ? "good" : "bad" }, one.label)]),
     el("td", { class: "right" }, one.probability),
-    said("td", "", people(one), one.reason, (one.said ?? []).map((text) => said("p", "small", text))));
-  return [
-    el("h4", {}, "Verdicts"),
+    userText("td", "", people(one), one.reason, (one.details ?? []).map((text) => userText("p", "small", text))));
+  const count = (test) => body.verdicts.filter(test).length;
+  const counts = [["bad", count((one) => one.label === "bad")], ["good", count((one) => one.label === "good")],
+    ["not scored", count((one) => !one.scored)]].filter(([, n]) => n).map(([word, n]) => `${n} ${word}`);
+  const heads = ["Metric", "Value", "P(good)", "Reason"].map((head) => el("th", { scope: "col" }, head));
+  return folded(`All verdicts: ${counts.join(", ") || body.verdicts.length}`,
     el("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Verdicts" },
-      el("table", { class: "verdicts" },
-        el("thead", {}, el("tr", {}, heads.map((head) => el("th", { scope: "col" }, head)))),
-        el("tbody", {}, body.verdicts.map(line)))),
-    said("p", "small", `Judged by ${body.judges.join(", ")}`),
+      el("table", { class: "verdicts" }, el("thead", {}, el("tr", {}, heads)), el("tbody", {}, body.verdicts.map(line)))),
+    userText("p", "small", `Judged by ${body.judges.join(", ")}`),
+    (body.raws ?? []).map(([metrics, raw]) => folded(visible(`Raw reply of the judge (${metrics})`),
+      el("pre", { tabindex: 0, dir: "auto" }, visible(raw)))),
+    body.raws_left_out && el("p", { class: "small" },
+      "The judge's raw reply is left out of this page for its size; verdicts.jsonl in the run folder has it."));
+};
+
+// Ranks by three searches, on a logarithmic axis, against the number of passages in the prompt.
+const ranksOf = (ranks) => {
+  const most = Math.max(data.k * 4, ...ranks.map((rank) => rank ?? 0));
+  const at = (rank) => `${(4 + (92 * Math.log(rank)) / Math.log(most)).toFixed(1)}%`;
+  const line = (rank, place) => {
+    if (!rank) return [];
+    const drawing = svg("svg", { width: "100%", height: 18, "aria-hidden": "true" });
+    const cut = at(data.k + 0.5);
+    drawing.append(svg("line", { class: "axis", x1: 0, x2: "100%", y1: 9, y2: 9 }),
+      svg("line", { class: "cut", x1: cut, x2: cut, y1: 0, y2: 18 }),
+      svg("circle", { class: rank > data.k ? "dot out" : "dot", cx: at(rank), cy: 9, r: 5 }));
+    return [el("dt", {}, SEARCHES[place]), el("dd", {}, drawing), el("dd", { class: "right" }, grouped(rank))];
+  };
+  const lines = ranks.flatMap(line);
+  return lines.length > 0 && [el("dl", { class: "ranks" }, lines),
+    el("p", { class: "small" }, `Rank by each search; the dashed line is the cutoff, ${data.k}.`)];
+};
+
+const measurementsOf = (detail) => {
+  const rival = (one) => userText("li", "", `rank ${one.rank} `, el("code", {}, visible(one.id)),
+    one.score && `, score ${one.score}`, one.cosine && `, cosine ${one.cosine}`,
+    one.duplicate_of && [", a near-duplicate of ", el("code", {}, visible(one.duplicate_of))]);
+  return [
+    detail.reason && userText("p", "reason", `${detail.reason}.`),
+    detail.also && el("p", {}, `Also fits: ${detail.also.join("; ")}.`),
+    detail.measured && el("dl", { class: "small-facts" }, detail.measured.map(([label, value]) =>
+      el("div", {}, userText("dt", "", label), userText("dd", "", value)))),
+    detail.above && [el("p", {}, "Ranked above it:"), el("ol", {}, detail.above.map(rival))],
   ];
 };
 
-const rawsOf = (body) => [
-  (body.raws ?? []).map(([metrics, raw]) =>
-    el("details", { class: "raw" },
-      said("summary", "", `Raw reply of the judge (${metrics})`),
-      el("pre", { tabindex: 0, dir: "auto" }, raw))),
-  body.raws_left_out && el("p", { class: "small" },
-    "The judge's raw reply is left out of this page for its size; verdicts.jsonl in the run folder holds it."),
-];
-
-const missedDetail = (detail) => {
-  const reason = detail.reason ?? "";
-  const rival = (one) => said("li", "", `rank ${one.rank} `, el("code", {}, one.id),
-    one.score && `, score ${one.score}`, one.cosine && `, cosine ${one.cosine}`,
-    one.duplicate_of && [", says nearly the same as ", el("code", {}, one.duplicate_of)]);
-  const also = detail.also ? `Also fits: ${detail.also.join("; ")}.` : "";
-  const far = detail.distance ? `${detail.distance}. ` : "";
-  return el("div", { class: "measured" },
-    reason && said("p", "", `${reason[0].toUpperCase()}${reason.slice(1)}${/[.!?]$/.test(reason) ? "" : "."}`),
-    (far || also) && el("p", { class: "small" }, far, also),
-    (detail.measured || detail.above) && el("details", {}, el("summary", {}, "All measurements"),
-      detail.measured && el("dl", { class: "small-facts" }, detail.measured.map(([label, value]) =>
-        el("div", {}, said("dt", "", label), said("dd", "", value)))),
-      detail.above && [el("p", { class: "small" }, "What stood above it:"),
-        el("ol", { class: "rivals" }, detail.above.map(rival))]));
-};
-
-const passageOf = (row, passage, place, missed) => {
-  const text = passageText(passage);
-  const line = text.slice(0, 4 * PREVIEW).split(/\s+/).join(" ").trim();
+const passageOf = (row, passage, missed) => {
+  const line = passage.text.slice(0, 4 * PREVIEW).split(/\s+/).join(" ").trim();
   const draw = (piece, kind, claims) =>
-    el("mark", { class: kind, "data-claims": claims.join(" "), tabindex: claims.length ? -1 : "" }, piece);
-  const parts = pieces(text, passage.marks, draw).map((part) => part.ends
-    ? el("a", { class: "back", href: caseAddress(row.number, part.ends), "data-item-of": part.ends,
-      "aria-label": `Back to claim ${part.ends}` }, el("sup", {}, part.ends))
-    : part);
-  const kinds = `passage${passage.relevant ? " relevant" : ""}${missed ? " missed" : ""}`;
+    el("mark", { class: kind, "data-claims": claims.join(" ") }, visible(piece));
+  const parts = markedPieces(passage.text, passage.marks, draw).map((part) => part.ends
+    ? el("sup", {}, String(part.ends)) : part);
   return el("details", {
-    class: kinds, [missed ? "data-missed" : "data-passage"]: place,
+    class: `passage${passage.relevant ? " relevant" : ""}${missed ? " missed" : ""}`,
+    [missed ? "data-missed" : "data-passage"]: passage.place,
     open: Boolean(passage.marks || passage.relevant || missed),
   },
   el("summary", {},
     el("span", { class: "rank" }, passage.rank), " ",
-    el("code", { class: "id", dir: "auto" }, passage.id), " ",
+    el("code", { class: "id", dir: "auto" }, visible(passage.id)), " ",
     passage.flags.map((flag) => [el("span", { class: LOUD.includes(flag) ? "flag loud" : "flag" }, flag), " "]),
     passage.score && el("span", { class: "flag" }, `score ${passage.score}`),
-    said("span", "preview", line.length > PREVIEW ? `${line.slice(0, PREVIEW - 1)}\u2026` : line)),
-  text ? said("div", "said", parts) : el("p", { class: "none" }, "Its text is not known."),
-  (passage.details ?? []).map(missedDetail));
+    userText("span", "preview", line.length > PREVIEW ? `${line.slice(0, PREVIEW - 1)}\u2026` : line)),
+  passage.text ? userText("div", "passage-text", parts) : el("p", { class: "none" }, "Its text is not known."),
+  missed && ranksOf(passage.ranks ?? []),
+  passage.details && folded("All measurements", passage.details.map(measurementsOf)));
 };
 
-const passagesOf = (row, body) => [
-  body.missed && [el("h4", {}, "Missed passages"),
-    body.missed.map((passage, i) => passageOf(row, passage, i + 1, true))],
-  el("h4", {}, "Retrieved passages"),
-  body.retrieved
-    ? body.retrieved.map((passage, i) => passageOf(row, passage, i + 1, false))
-    : el("p", { class: "none" }, "Nothing was retrieved."),
-];
+const passagesOf = (row, body) => {
+  const [inside, outside] = [[], []];
+  for (const passage of body.retrieved) (passage.flags.includes("not in the prompt") ? outside : inside).push(passage);
+  const unseen = inside.some((passage) => passage.flags.includes("prompt not seen"));
+  const list = (title, passages, missed) => passages.length > 0 && [
+    el("h4", {}, `${title}: ${plural(passages.length, "passage")}`),
+    passages.map((passage) => passageOf(row, passage, missed))];
+  return [
+    list("Missed", body.missed, true),
+    list(unseen ? "Retrieved; the prompt was not seen" : "In the prompt", inside, false),
+    !body.retrieved.length && el("p", { class: "none" }, "Nothing was retrieved."),
+    outside.length > 0 && folded(`Retrieved, not in the prompt: ${plural(outside.length, "passage")}`,
+      outside.map((passage) => passageOf(row, passage, false))),
+    body.calls && folded(`Searches: ${body.calls.length}`, el("ol", {}, body.calls.map(([query, retriever, count]) =>
+      userText("li", "", query, " ", el("span", { class: "small" }, [retriever, plural(count, "passage")].filter(Boolean).join(", ")))))),
+  ];
+};
 
-const whyOf = (row, body) => [
-  body.evidence && el("ul", { class: "evidence" }, body.evidence.map((one) => said("li", "",
-    el("b", { class: one.failure && "bad" }, one.label),
-    one.primary && body.basis && [" ", el("span", { class: "confirmed" }, body.basis)],
-    !one.primary && [" ", el("span", { class: "small" }, "also")], `: ${one.words}`))),
-  body.reason && said("p", "reason", body.reason,
-    body.basis && !body.evidence && [" ", el("span", { class: "confirmed" }, body.basis)]),
-  (body.replays ?? []).map((text) => said("p", "small", `Replay: ${text}`)),
-  body.error && said("p", "error", el("b", {}, "The app raised"), ` ${body.error}`),
-];
+const verdictOf = (row, body) => el("div", { class: "case-verdict" },
+  userText("p", "", el("b", { class: chipClass(row).includes("failure") && "bad" }, `${failureLabel(row)}.`), " ",
+    body.basis && [el("span", { class: "confirmed" }, body.basis), " "],
+    body.summary ? body.summary[0] : body.reason),
+  body.summary && body.summary[1] && el("p", {}, body.summary[1]),
+  body.fix && el("p", {}, el("b", { class: "good" }, `Try: ${body.fix[0]}.`), " ",
+    el("a", { href: `#${body.fix[2]}` }, `${plural(body.fix[1], "case")} like this`)),
+  body.also && userText("p", "small", "Also true: ", body.also.map(([label, words]) => `${label}${words && ` (${words})`}`).join("; ")),
+  body.error && userText("p", "", el("b", {}, "The app failed:"), ` ${body.error}`));
 
 const metaOf = (row) => {
-  const parts = [row.category, row.tier && `tier ${row.tier}`, ...(row.tags ?? []),
+  const parts = [row.category, row.tier && `tier ${row.tier}`, ...(row.tags ?? []), outcomeOf(row),
     row.latency !== undefined && `${row.latency.toFixed(1)} s`].filter(Boolean);
-  return said("p", "small meta", `Case ${row.number} \u00b7 `, said("code", "", row.id),
-    parts.map((part) => [" \u00b7 ", said("span", "", part)]));
+  return userText("p", "small meta", `Case ${grouped(row.number)} \u00b7 `, userText("code", "", row.id),
+    parts.map((part) => [" \u00b7 ", userText("span", "", part)]));
 };
 
-const drawCase = (row, body) => el("article", { class: "case", "aria-labelledby": "case-title" },
-  el("h3", { id: "case-title", dir: "auto" }, row.question),
-  metaOf(row),
-  el("div", { class: "case-verdict" },
-    el("p", {}, causeChip(row), " ", (body.summary ?? [])[0] ?? el("span", { class: "outcome" }, outcomeOf(row))),
-    body.summary && body.summary[1] && el("p", {}, body.summary[1]),
-    body.fix && el("p", {}, el("b", { class: "good" }, `Try: ${body.fix[0]}.`), " ",
-      el("a", { href: `#${body.fix[2]}` }, `${body.fix[1]} ${body.fix[1] === 1 ? "case" : "cases"} like this`))),
-  whyOf(row, body),
-  el("div", { class: "columns" },
-    el("div", { class: "told" },
-      el("h4", {}, "Answer"), answerOf(row, body), claimsOf(row, body), referencesOf(body),
-      verdictsOf(body), (body.notes ?? []).map((note) => said("p", "small", `Note: ${note}`)),
-      rawsOf(body)),
-    el("div", { class: "shown-passages" }, passagesOf(row, body))));
+const drawCase = (row, body) => {
+  const bad = body.claims.filter((claim) => claim.support !== "supported").length;
+  const references = body.references ?? [];
+  return el("article", { class: "case", "aria-labelledby": "case-title" },
+    metaOf(row),
+    el("h3", { id: "case-title", dir: "auto" }, visible(row.question)),
+    verdictOf(row, body),
+    el("div", { class: "columns" },
+      el("div", {},
+        el("h4", {}, body.claims.length ? `Answer: ${bad} of ${plural(body.claims.length, "claim")} unsupported` : "Answer"),
+        answerOf(row, body),
+        body.claims.length > 0 && el("div", { class: "finding", id: "finding", "aria-live": "polite" }),
+        claimsOf(row, body)),
+      el("div", {}, passagesOf(row, body))),
+    el("div", { class: "folds" },
+      references.length > 0 && folded(plural(references.length, "reference answer"),
+        references.map((text) => userText("div", "reference", text))),
+      verdictsOf(body),
+      ((body.summary && body.reason) || body.replays || body.notes) && folded("Evidence and notes",
+        body.summary && body.reason && userText("p", "reason", body.reason),
+        (body.replays ?? []).map((text) => userText("p", "", `Replay: ${text}`)),
+        (body.notes ?? []).map((note) => userText("p", "", note)))));
+};

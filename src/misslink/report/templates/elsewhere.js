@@ -4,8 +4,6 @@ const PARTIAL = Boolean(data?.total);
 // By filter, how many of all cases of the run have each value; empty where all of them are here.
 const ALL = new Map(Object.entries(data?.all ?? {}).map(([key, pairs]) => [key, new Map(pairs)]));
 
-const grouped = (count) => count.toLocaleString("en");
-
 const whereAll = () => (data.table
   ? el("a", { href: data.table, download: true }, tableName())
   : el("code", {}, "misslink report RUN --format parquet"));
@@ -31,24 +29,24 @@ const MOST_NUMBERS = 20; // in a condition that a reader can still take in
 
 // The view as a condition in SQL on the table's columns; "" where it is none.
 const conditionOf = (view) => {
-  if (view.q || view.people || view.ids.length > MOST_NUMBERS) return "";
+  if (view.q || view.people || view.state || view.ids.length > MOST_NUMBERS) return "";
   const is = (column, value) => `${quotedName(column)} = ${value}`;
-  const said = ["failure", "retrieval", "answer", "category", "tier"]
+  const tests = ["owner", "failure", "retrieval", "answer", "category", "tier"]
     .filter((key) => view[key]).map((key) => is(key, quotedText(view[key])));
-  if (view.correct) said.push(is("correct", view.correct === "yes"));
-  if (view.miss_type) said.push(`(list_contains("missed.miss_type", ${quotedText(view.miss_type)}) OR list_contains("missed.status", ${quotedText(view.miss_type)}))`);
-  if (view.metric) said.push(is(`verdicts.${view.metric}.label`, false));
+  if (view.correct) tests.push(is("correct", view.correct === "yes"));
+  if (view.miss_type) tests.push(`(list_contains("missed.miss_type", ${quotedText(view.miss_type)}) OR list_contains("missed.status", ${quotedText(view.miss_type)}))`);
+  if (view.metric) tests.push(is(`verdicts.${view.metric}.label`, false));
   for (const tag of view.tags) {
     const [name, ...value] = tag.split(":");
-    said.push(is(`tags.${name}`, quotedText(value.join(":"))));
+    tests.push(is(`tags.${name}`, quotedText(value.join(":"))));
   }
-  if (view.ids.length) said.push(`number in (${view.ids.join(", ")})`);
-  return said.join(" and ");
+  if (view.ids.length) tests.push(`number in (${view.ids.join(", ")})`);
+  return tests.join(" and ");
 };
 
 // Under the count: what fits and is not here.
 const elsewhereOf = (view, found) => {
-  if (!partsOf(view).length && !view.ids.length && !view.q) return []; // told above the list
+  if (!partsOf(view).length && !view.ids.length && !view.q) return []; // the text above the list says it
   const total = totalOf(view, found);
   if (total === found) return [found ? "All cases that fit are here." : "No case of the run fits."];
   const condition = conditionOf(view);
@@ -57,7 +55,7 @@ const elsewhereOf = (view, found) => {
       ? `Of the ${grouped(data.total - data.rows.length)} cases that are not here others may fit; all are in `
       : `${grouped(total)} of all ${grouped(data.total)} cases fit; those that are not here are in `,
     whereAll(),
-    ...(condition && data.table ? [": ", said("code", "", `select * from ${quotedText(tableName())} where ${condition}`)] : ["."]),
+    ...(condition && data.table ? [": ", userText("code", "", `select * from ${quotedText(tableName())} where ${condition}`)] : ["."]),
   ];
 };
 

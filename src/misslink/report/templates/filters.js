@@ -2,26 +2,19 @@
 
 const MOST_OPTIONS = 300; // of a tag with as many values as cases; an address can name any
 
-const SORTS = [["", "worst first"], ["gold", "as in the gold set"], ["latency", "slowest first"]];
+const SORTS = [["", "worst first"], ["gold", "as in the gold set"], ["claims", "most unsupported claims first"],
+  ["rank", "lowest rank of a missed passage first"], ["latency", "slowest first"]];
+const STATES = { failed: "Failed", passed: "Passed", inconclusive: "Inconclusive", error: "Errors" };
 
-// What a row offers to each choice.
-const OFFERED = {
-  failure: (row) => [row.failure], retrieval: (row) => [row.retrieval], answer: (row) => [row.answer],
-  correct: (row) => [row.correct], miss_type: (row) => row.miss_types ?? [],
-  category: (row) => [row.category], tier: (row) => [row.tier], tag: (row) => row.tags ?? [],
-  people: (row) => row.people ?? [],
-  metric: (row) => (row.bad ?? []).map((place) => data.metrics[place]),
-};
 // By choice, what its values are called; in maps, for a category may be named as any object's part.
 const NAMES = new Map(Object.entries(data ? {
-  failure: data.failure_modes, retrieval: data.retrievals, answer: data.answers, miss_type: data.miss_types,
-  people: data.people,
+  state: STATES, owner: data.owner_names, failure: data.failure_modes, retrieval: data.retrievals,
+  answer: data.answers, miss_type: data.miss_types, people: data.people,
 } : {}).map(([key, names]) => [key, new Map(Object.entries(names))]));
-const nameOf = (key, value) => NAMES.get(key)?.get(value) ?? value;
+const nameOf = (key, value) => NAMES.get(key)?.get(value) ?? visible(value);
 const TITLES = {
-  failure: "Failure mode", retrieval: "Retrieval", answer: "Answer", correct: "Correct",
-  miss_type: "Why missed", category: "Category", tier: "Tier", metric: "Bad verdict of", tag: "Tag",
-  people: "People",
+  state: "Cases", owner: "Owner", failure: "Failure mode", retrieval: "Retrieval", answer: "Answer", correct: "Correct",
+  miss_type: "Why missed", category: "Category", tier: "Tier", metric: "Bad verdict of", tag: "Tag", people: "Annotators",
 };
 
 const counted = (rows, of) => {
@@ -48,8 +41,8 @@ const measured = () =>
 
 // What a choice can be set to; a word of the glossary counts where no case has it.
 const knows = (key, value) =>
-  ({ correct: ["yes", "no"], metric: data.metrics, sort: [...SORTS.map(([name]) => name), ...measured()] })[key]
-    ?.includes(value) ?? (NAMES.get(key)?.has(value) || ALL.get(key)?.has(value) || data.rows.some((row) => OFFERED[key](row).includes(value)));
+  ({ correct: ["yes", "no"], metric: data.metrics, sort: ["", ...Object.keys(COLUMNS), ...measured()] })[key]
+    ?.includes(key === "sort" ? columnOf(value) : value) ?? (NAMES.get(key)?.has(value) || ALL.get(key)?.has(value) || data.rows.some((row) => OFFERED[key](row).includes(value)));
 
 // The view without what this report does not have, what that was, as the address has it, and the
 // number of its case where that is one of the run and not of this page, else 0.
@@ -73,20 +66,20 @@ const straighten = (view, numbers) => {
   ];
 };
 
-const NAMED = 3; // of what an address holds in vain
+const NAMED = 3; // of the unknown parts of an address
 const LONGEST = 60; // characters of one
 
 // Isolated, so that a name turns no direction but its own.
-const inVain = (names) => {
-  const short = (name) => [...name].slice(0, LONGEST).join("") + (name.length > LONGEST ? "\u2026" : "");
-  const said = names.slice(0, NAMED).map((name) => (/^(case|claim|passage) /.test(name) ? name : `\u2068\u201c${short(name)}\u201d\u2069`));
+const describeUnknown = (names) => {
+  const short = (name) => visible([...name].slice(0, LONGEST).join("")) + (name.length > LONGEST ? "\u2026" : "");
+  const parts = names.slice(0, NAMED).map((name) => (/^(case|claim|passage) /.test(name) ? name : `\u2068\u201c${short(name)}\u201d\u2069`));
   const more = names.length > NAMED ? `, nor ${names.length - NAMED} more of this address,` : "";
-  return names.length ? `There is no ${said.join(", no ")}${more} in this report.` : "";
+  return names.length ? `There is no ${parts.join(", no ")}${more} in this report.` : "";
 };
 
 const fill = (select, options) =>
   select.replaceChildren(...options.map(([value, label]) => {
-    const option = el("option", { dir: "auto" }, label);
+    const option = el("option", { dir: "auto" }, visible(label));
     option.value = value;
     return option;
   }));
@@ -94,7 +87,7 @@ const fill = (select, options) =>
 // An address may hold a value that no case has: then the field names it all the same.
 const setTo = (select, value, name = value) => {
   if (![...select.options].some((option) => option.value === value)) {
-    const option = el("option", { dir: "auto" }, name);
+    const option = el("option", { dir: "auto" }, visible(name));
     option.value = value;
     select.append(option);
   }
@@ -123,22 +116,22 @@ const makeFilters = (at, changed) => {
     typed = setTimeout(() => changed({ q: fields.q.value.trim() }), 120);
   });
 
-  // The fields and the chips say what the view is, whoever set it.
-  const tell = (view) => {
+  // The fields and the chips show the view, whoever set it.
+  const show = (view) => {
     for (const key of CHOICES) setTo(fields[key], view[key], nameOf(key, view[key]));
     fields.tag.value = "";
-    setTo(fields.sort, view.sort);
+    setTo(fields.sort, view.sort, `${columnOf(view.sort)}, ${descending(view.sort) ? "highest" : "lowest"} first`);
     if (fields.q.value.trim() !== view.q) fields.q.value = view.q;
     const chip = (words, without) => {
       const made = el("button", { type: "button", class: "chip", "aria-label": `Remove: ${words}` },
-        said("span", "", words), " \u00d7");
+        userText("span", "", words), " \u00d7");
       made.addEventListener("click", () => changed(without));
       return made;
     };
     const chips = CHOICES.filter((key) => view[key]).map((key) =>
       chip(`${TITLES[key]}: ${nameOf(key, view[key])}`, { [key]: "" }));
     chips.push(...view.tags.map((tag) =>
-      chip(`${TITLES.tag}: ${tag}`, (now) => ({ tags: now.tags.filter((one) => one !== tag) }))));
+      chip(`${TITLES.tag}: ${visible(tag)}`, (now) => ({ tags: now.tags.filter((one) => one !== tag) }))));
     if (view.ids.length) chips.push(chip(`chosen: ${plural(view.ids.length, "case")}`, { ids: [] }));
     if (view.q) chips.push(chip(`Text: ${view.q}`, { q: "" }));
     at("chosen").replaceChildren(...chips.flatMap((one) => [one, " "]));
@@ -148,5 +141,5 @@ const makeFilters = (at, changed) => {
     fields.q.value = "";
     changed({ q: "" });
   };
-  return { tell, empty, field: fields.q };
+  return { show, empty, field: fields.q };
 };

@@ -1,51 +1,44 @@
 // The open case beside the list: its buttons, and what a click on a claim shows.
 
 // Navigator.clipboard is missing, or refuses, for many a page that lies in a file.
-const copy = async (text, told, field) => {
+const copy = async (text, output, field) => {
   try {
     await navigator.clipboard.writeText(text);
     field.hidden = true;
-    told.textContent = "Copied.";
+    output.textContent = "Copied.";
   } catch {
     field.hidden = false;
     field.value = text;
     field.focus();
     field.select();
-    told.textContent = "Copy the selected text with Ctrl+C or \u2318C.";
+    output.textContent = "Copy the selected text with Ctrl+C or \u2318C.";
   }
 };
 
-const commandOf = (row, body) => {
-  const { head, out, reason } = data.command;
-  if (!head) return { reason };
-  if (body.unsafe) return { reason: "the case's id holds characters that are not safe to paste" };
-  return { text: `${head} --case=${body.shell ?? row.id} --out ${out}${row.number}` };
+const actionButton = (label, act, classes = "") => {
+  const button = el("button", { type: "button", class: classes }, label);
+  button.addEventListener("click", act);
+  return button;
 };
 
-const barOf = (row, body, close) => {
-  const told = el("output", { class: "small" });
+// `turn` opens the case so many rows further on; `place` is that of the open one in the list, from 1.
+const barOf = (row, body, place, count, turn, close) => {
+  const output = el("output", { class: "small" });
   const field = el("input", { class: "copied", readonly: true, "aria-label": "To copy", hidden: true });
-  const button = (label, act) => {
-    const made = el("button", { type: "button" }, label);
-    made.addEventListener("click", act);
-    return made;
-  };
-  const command = commandOf(row, body);
-  const shut = button([el("span", { class: "when-wide" }, "Close"),
-    el("span", { class: "when-narrow" }, "\u2039 Back")], close);
-  shut.className = "shut";
-  return el("div", { class: "case-bar" }, shut,
-    button("Copy link", () => copy(`${pageAddress()}${caseAddress(row.number)}`, told, field)),
-    command.text
-      ? button("Copy command", () => copy(command.text, told, field))
-      : el("span", { class: "small" }, `No command repeats this case: ${command.reason}.`),
-    told, field);
-};
-
-const show = (target, take) => {
-  for (let at = target; at; at = at.parentElement) if (at.tagName === "DETAILS") at.open = true;
-  target.scrollIntoView({ block: "center" });
-  if (take) (target.tagName === "DETAILS" ? target.firstElementChild : target).focus({ preventScroll: true });
+  const { head, out, reason, annotate } = data.command;
+  const id = body.shell ?? row.id;
+  const problem = body.unsafe ? "the case's id has characters that are not safe to paste" : reason;
+  const copyButton = (label, text) => actionButton(label, () => copy(text, output, field));
+  return el("div", { class: "case-bar" },
+    actionButton([el("span", { class: "when-wide" }, "Close"), el("span", { class: "when-narrow" }, "\u2039 Back")], close, "shut"),
+    place > 0 && [actionButton(el("span", { "aria-label": "Previous case" }, "\u2190"), () => turn(-1)),
+      el("span", {}, `${grouped(place)} of ${grouped(count)}`),
+      actionButton(el("span", { "aria-label": "Next case" }, "\u2192"), () => turn(1))],
+    copyButton("Copy link", `${pageAddress()}${caseAddress(row.number)}`),
+    head && !body.unsafe ? copyButton("Copy command", `${head} --case=${id} --out ${out}${row.number}`)
+      : el("span", { class: "small" }, `No command repeats this case: ${problem}.`),
+    annotate && !body.unsafe && body.verdicts.length > 0 && copyButton("Do you agree?", `${annotate} --case=${id}`),
+    output, field);
 };
 
 const unlit = (pane) => {
@@ -53,50 +46,37 @@ const unlit = (pane) => {
   for (const at of pane.querySelectorAll("[aria-current]")) at.removeAttribute("aria-current");
 };
 
-// What decides a claim: its marks, else the passages that it names, else the claim in the list.
-const targetsOf = (pane, claim) => {
-  const marked = [...pane.querySelectorAll("mark[data-claims]")]
-    .filter((mark) => mark.dataset.claims.split(" ").includes(String(claim.number)));
-  if (marked.length) return marked;
-  const named = [
-    ...(claim.quotes ?? []).map((one) => one.passage && `[data-passage="${one.passage}"]`),
-    ...(claim.needed ?? []).map((one) => one.missed && `[data-missed="${one.missed}"]`),
-  ].filter(Boolean);
-  return named.map((selector) => pane.querySelector(selector));
+const reveal = (target, block = "center") => {
+  for (let at = target; at; at = at.parentElement) if (at.tagName === "DETAILS") at.open = true;
+  target.scrollIntoView({ block });
 };
 
 // Returns whether the case has such a claim.
-const showClaim = (pane, body, number, take = true) => {
-  unlit(pane);
-  const claim = (body.claims ?? []).find((one) => one.number === number);
+const showClaim = (pane, body, number, scroll = true) => {
+  const claim = body.claims.find((one) => one.number === number);
   if (!claim) return false;
-  const item = pane.querySelector(`[data-item="${number}"]`);
-  for (const at of [item, ...pane.querySelectorAll(`[data-claim="${number}"]`)]) {
+  unlit(pane);
+  for (const at of pane.querySelectorAll(`[data-claim="${number}"]`)) {
     at.classList.add("lit");
     at.setAttribute("aria-current", "true");
   }
-  const targets = targetsOf(pane, claim);
-  for (const target of targets) {
-    target.classList.add("lit");
-    target.closest("details").open = true;
+  for (const mark of pane.querySelectorAll("mark[data-claims]")) {
+    if (mark.dataset.claims.split(" ").includes(String(number))) mark.classList.add("lit");
   }
-  show(targets[0] ?? item, take);
+  const finding = pane.querySelector("#finding");
+  const quoteIn = (kind, place) => pane.querySelector(`[data-${kind}="${place}"] mark.lit`)?.textContent;
+  finding.replaceChildren(...el("div", {}, findingOf(claim, quoteIn)).childNodes);
+  if (scroll) finding.scrollIntoView({ block: "nearest" });
   return true;
 };
 
-const showItem = (pane, number) => {
-  unlit(pane);
-  const item = pane.querySelector(`[data-item="${number}"]`);
-  item.classList.add("lit");
-  show(item, true);
-};
-
 // Returns whether the case has such a passage.
-const showPassage = (pane, place) => {
-  unlit(pane);
-  const passage = pane.querySelector(`[data-passage="${place}"]`);
+const showPassage = (pane, place, kind = "passage") => {
+  const passage = pane.querySelector(`[data-${kind}="${place}"]`);
   if (!passage) return false;
+  for (const at of pane.querySelectorAll(".passage.lit")) at.classList.remove("lit");
   passage.classList.add("lit");
-  show(passage, true);
+  reveal(passage.querySelector("mark.lit") ?? passage);
+  passage.firstElementChild.focus({ preventScroll: true });
   return true;
 };
