@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -194,7 +195,7 @@ def test_an_app_that_raises_on_one_case_loses_that_case_only():
 
 def test_an_app_that_always_raises_is_unreachable_and_nothing_is_written():
     gold = [{"question": "A crash?"}, {"question": "Another crash?"}]
-    with pytest.raises(AppUnreachableError, match=r"every one of 2 questions.*out of order"):
+    with pytest.raises(AppUnreachableError, match=r"answered none of 2 questions.*out of order"):
         misslink.evaluate(APP, gold, judge="heuristic", out="reports/x", cache=None)
     assert not Path("reports/x").exists()
 
@@ -447,9 +448,42 @@ def test_a_hung_app_is_an_error_of_its_case_and_delays_nothing(kind):
     assert time.monotonic() - began < 20
     traces = by_case(run, "traces")
     assert traces["a"].answer == "At noon."
-    assert traces["b"].error == "not done within 0.5 s (--app-timeout)"
+    blocked = ", and the app's event loop was blocked" if kind == "blocked loop" else ""
+    assert traces["b"].error == f"not done within 0.5 s{blocked} (--app-timeout)"
     assert run.summary["errors"] == {"app": 1, "judge": 0, "no_answer": 0}
     assert run.summary["headline"].startswith("Errors: the app failed on 1 of 2 cases.")
+
+
+def test_a_case_that_blocks_the_event_loop_takes_no_other_case_with_it():
+    async def app(question):
+        if "hang" in question:
+            time.sleep(60)  # noqa: ASYNC251 - the fault
+        await asyncio.sleep(0.3)
+        return "At noon."
+
+    gold = [{"id": "first", "question": "When?"}, {"id": "b", "question": "hang?"}]
+    gold += [{"id": f"c{n}", "question": "When?"} for n in range(4)]
+    run = misslink.evaluate(app, gold, judge="none", app_timeout=0.6)
+    errors = {trace.case_id: trace.error for trace in run.traces if trace.error}
+    assert errors == {
+        "b": "not done within 0.6 s, and the app's event loop was blocked (--app-timeout)"
+    }
+
+
+def test_an_app_without_any_answer_is_unreachable_and_a_retriever_is_not():
+    gold = [{"id": "a", "question": "When?", "relevant": ["p"]}, {"id": "b", "question": "Who?"}]
+    passages = [{"id": "p", "text": "At noon."}]
+    for answers, why in (
+        ({"anwser": "At noon."}, "it has 'anwser': did you mean 'answer'?"),
+        ({"answer": None}, "'answer' is None"),
+        ({"answer": " "}, "every answer is empty"),
+    ):
+        silent = {**answers, "retrieved": passages}
+        with pytest.raises(AppUnreachableError, match=rf"none of 2 questions: .*{re.escape(why)}"):
+            misslink.evaluate(lambda _, silent=silent: silent, gold, judge="none")
+    run = misslink.evaluate(lambda _: {"retrieved": passages}, gold, judge="none", k=1)
+    assert run.summary["retrieval"]["hit@1"]["value"] == 1
+    assert run.summary["errors"] == {"app": 0, "judge": 0, "no_answer": 0}
 
 
 def test_an_error_of_the_app_names_the_place_in_its_code_and_has_the_traceback(tmp_path):

@@ -13,6 +13,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Itera
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextvars import Context, ContextVar, copy_context
 from typing import Any, NoReturn, TypeVar
+from weakref import WeakSet
 
 from misslink.errors import InputError
 
@@ -21,6 +22,7 @@ _END = object()
 _MOST_STEPS = 64  # threads for the steps of one runner's coroutines
 _CHUNKS = 64  # that a stream may be ahead of its reader
 _POLL_S = 0.5  # how often a stream whose reader does not read looks whether it has left
+_MOMENT_S = 0.2  # an event loop that does not take a turn in this time is held up
 _RESPONSIVE_S = 2.0  # an event loop that does not take a turn in this time is blocked
 
 ResultT = TypeVar("ResultT")
@@ -37,11 +39,16 @@ class TookTooLongError(Exception):
     ----------
     is_loop_blocked : bool
         Whether the event loop itself stood still, so that what ran beside the call is lost too.
+    blocked_by_other : bool
+        Whether another call blocked the event loop, so that this one is not to blame.
     """
 
-    def __init__(self, message: str, *, is_loop_blocked: bool = False) -> None:
+    def __init__(
+        self, message: str, *, is_loop_blocked: bool = False, blocked_by_other: bool = False
+    ) -> None:
         super().__init__(message)
         self.is_loop_blocked = is_loop_blocked
+        self.blocked_by_other = blocked_by_other
 
 
 class HangsError(Exception):
@@ -200,6 +207,7 @@ class BackgroundLoop:
 
     def __init__(self, threads: DaemonPool | None = None) -> None:
         self.hung = 0
+        self._tasks: WeakSet[asyncio.Task[Any]] = WeakSet()
         self._pool = threads or DaemonPool()
         self._loop = self._start()
 
@@ -209,23 +217,36 @@ class BackgroundLoop:
         """Run what `work` makes, from another event loop; raise TookTooLongError after `seconds`."""
         loop = self._loop
         context = copy_context()
+        own: asyncio.Task[ResultT] | None = None
 
         async def within() -> ResultT:
-            return await asyncio.get_running_loop().create_task(work(), context=context)
+            nonlocal own
+            own = asyncio.get_running_loop().create_task(work(), context=context)
+            self._tasks.add(own)
+            return await own
 
         future = asyncio.run_coroutine_threadsafe(within(), loop)
         waiting = asyncio.wrap_future(future)
         done, _ = await asyncio.wait([waiting], timeout=seconds)
         if done:
             return waiting.result()
+        running = asyncio.current_task(loop)  # busy now: it holds up all others
         future.cancel()
         self.hung += 1
         turn: Future[None] = Future()
         loop.call_soon_threadsafe(turn.set_result, None)
-        turned, _ = await asyncio.wait([asyncio.wrap_future(turn)], timeout=_RESPONSIVE_S)
-        if not turned and self._loop is loop:  # the first of several to find out
+        late = {asyncio.wrap_future(turn)}
+        _, late = await asyncio.wait(late, timeout=_MOMENT_S)
+        blocked_by_other = bool(late) and running is not own and running in self._tasks
+        if late:
+            _, late = await asyncio.wait(late, timeout=_RESPONSIVE_S)
+        if late and self._loop is loop:  # the first of several to find out
             self._loop = self._start()
-        raise TookTooLongError(f"not done within {seconds:g} s", is_loop_blocked=not turned)
+        raise TookTooLongError(
+            f"not done within {seconds:g} s",
+            is_loop_blocked=bool(late),
+            blocked_by_other=blocked_by_other,
+        )
 
     def call(self, work: Callable[[], Coroutine[Any, Any, ResultT]], seconds: float) -> ResultT:
         """Run what `work` makes, from a thread; raise TimeoutError after `seconds`."""

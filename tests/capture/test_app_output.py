@@ -55,6 +55,11 @@ def test_an_empty_answer_is_an_answer():
     assert parse_app_output("").problem is None
 
 
+def test_keys_that_only_resemble_an_answer_are_no_typo():
+    for other in ({"context": "oak"}, {"results": [1]}, {"query": "which?"}):
+        assert "mean" not in (parse_app_output({"retrieved": [], **other}).problem or "")
+
+
 def test_documents_alone_are_no_answer_and_no_problem():
     found = [Document("a"), Document("b")]
     assert (

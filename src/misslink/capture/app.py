@@ -9,6 +9,7 @@ import tomllib
 import uuid
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
 from itertools import chain, islice, zip_longest
 from numbers import Real
 from pathlib import Path
@@ -342,6 +343,7 @@ _PASSAGE_KEYS = (
 
 
 _PAIR = 2  # a document and its score
+_TYPO_SIMILARITY = 0.8  # "anwser" and "answer"
 
 
 @dataclass(frozen=True)
@@ -387,6 +389,8 @@ def parse_app_output(value: Any) -> AppOutput:
     documents = _documents(fields)
     prompted = fields.get("prompted")
     answer = _answer(fields)
+    if answer is None and (hint := _answer_hint(fields)):
+        return AppOutput(documents=documents, problem=f"the app returned no answer; {hint}")
     if answer is None and documents is None:
         named = valid_text(", ".join(map(str, fields))) or "nothing"
         return AppOutput(problem=f"the app returned {named}, and no answer; {_OUTPUT_HINT}")
@@ -445,6 +449,18 @@ def _answer(fields: Mapping[str, Any]) -> str | None:
         content = last.get("content") if isinstance(last, Mapping) else _content(last)
         return message_text(content)
     return None
+
+
+def _answer_hint(fields: Mapping[str, Any]) -> str:
+    """What is wrong with a mapping that seems to have an answer and has none; "" where none seems."""
+    empty = next((key for key in _ANSWER_KEYS if key in fields and fields[key] is None), None)
+    if empty is not None:
+        return f"'{empty}' is None"
+    for key, value in fields.items():
+        near = get_close_matches(str(key), _ANSWER_KEYS, 1, _TYPO_SIMILARITY)
+        if near and isinstance(value, str):
+            return f"it has '{valid_text(str(key))}': did you mean '{near[0]}'?"
+    return ""
 
 
 def _content(message: Any) -> Any:

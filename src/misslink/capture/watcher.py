@@ -260,13 +260,20 @@ class Watcher:
 
         return source_embeddings(self._sources.values())
 
-    async def _call_app(self, question: str) -> _AppOutcome:
+    async def _call_app(self, question: str, *, again: bool = False) -> _AppOutcome:
         began = time.perf_counter()
         try:
             came_back = await self._in_time(partial(self._ask, question))
         except TookTooLongError as error:
+            if error.blocked_by_other and not again:
+                return await self._call_app(question, again=True)
             seconds = time.perf_counter() - began
-            return _AppOutcome(AppOutput(), seconds, error=f"{error} (--app-timeout)")
+            why = ""
+            if error.blocked_by_other:
+                why = ", as another case blocked the app's event loop"
+            elif error.is_loop_blocked:
+                why = ", and the app's event loop was blocked"
+            return _AppOutcome(AppOutput(), seconds, error=f"{error}{why} (--app-timeout)")
         except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever it is, it is the finding
             seconds = time.perf_counter() - began
             place = error_location(error)

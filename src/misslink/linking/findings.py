@@ -58,6 +58,8 @@ def count_errors(traces: Sequence[Trace], verdicts: Sequence[Verdict]) -> dict[s
         if verdict.status == "failed" and verdict.metric in _DECIDING_METRICS
     }
     silent = sum(trace.answer is None and trace.error is None for trace in traces)
+    if all(trace.answer is None for trace in traces):  # of a retriever no answer is expected
+        silent = 0
     return {"app": len(app), "judge": len(judge - app), "no_answer": silent}
 
 

@@ -378,8 +378,8 @@ async def _watch_app(context: EvaluationContext, watcher: Watcher) -> tuple[dict
         lambda done, _: context.tick("app", done + 1, total),
     )
     traces = [trace, *other_traces]
-    if all(trace.error and trace.answer is None for trace in traces):
-        raise AppUnreachableError(
-            f"the app failed on every one of {total} questions; the first time {trace.error}"
-        )
+    # A retriever has neither an answer nor an error, and level 1 alone is measured.
+    if not any(t.error is None if t.answer is None else t.answer.strip() for t in traces):
+        why = next((t.error for t in traces if t.error), "every answer is empty")
+        raise AppUnreachableError(f"the app answered none of {total} questions: {why}")
     return {trace.case_id: trace for trace in traces}, bool(verified)
