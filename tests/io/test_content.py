@@ -1,7 +1,9 @@
 """Bytes and text of files, plain or packed."""
 
 import gzip
+import json
 
+import pyarrow as pa
 import pytest
 
 from misslink.errors import InputError
@@ -56,3 +58,24 @@ def test_another_encoding_is_told_with_its_line(tmp_path, raw, line, said):
     with pytest.raises(InputError, match=said) as caught:
         decode_utf8(raw, tmp_path / "f")
     assert caught.value.line == line
+
+
+@pytest.mark.parametrize(
+    "pack", [gzip.compress, lambda raw: pa.compress(raw, "zstd", asbytes=True)]
+)
+def test_a_file_that_unpacks_to_far_more_than_its_size_is_refused(tmp_path, monkeypatch, pack):
+    monkeypatch.setattr("misslink.io.storage._MAX_BOMB_BYTES", 1 << 20)
+    path = tmp_path / "bomb"
+    path.write_bytes(pack(b" " * (1 << 23)))
+    with pytest.raises(InputError, match="unpacks to more than 300 times its size"):
+        read_bytes(path)
+    path.write_bytes(pack(b" " * (1 << 19)))
+    assert len(read_bytes(path)) == 1 << 19
+
+
+def test_a_text_longer_than_any_model_reads_is_refused_with_its_line(tmp_path):
+    path = tmp_path / "gold.jsonl"
+    rows = [{"id": "a", "question": "Who?"}, {"id": "b", "question": "w" * 1_000_001}]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    with pytest.raises(InputError, match=r"line 2: a text has 1,000,001 characters, .* split it"):
+        read_goldset(path)

@@ -96,3 +96,9 @@ def test_a_data_frame_of_traces(tmp_path):
     traces = read_traces(frame)
     assert [(p.id, p.score) for p in traces["1"].retrieved] == [("x", None), ("y", 1.5)]
     assert traces["2"].answer is None
+
+
+@pytest.mark.parametrize("wrong", [["p"], {"a": 1}, True, 1.5])
+def test_a_passage_id_of_another_kind_is_told(wrong):
+    with pytest.raises(InputError, match=r"field 'retrieved\.0\.id'"):
+        read_traces([{"case_id": "c", "retrieved": [{"id": wrong, "text": "x"}]}])

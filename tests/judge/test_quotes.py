@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -434,3 +436,14 @@ def test_a_quote_that_asserts_the_claim_supports_it(quote, passage, claim):
 def test_a_denial_is_evidence_that_contradicts():
     denial = "It is false that the earth is flat."
     assert verify_quote(denial, denial, "The earth is flat.", supports=False) is not None
+
+
+@pytest.mark.parametrize("passage", ["The ferry leaves at seven. ", "ab ", "a", "The fee is 9. "])
+@pytest.mark.parametrize("length", [2_000, 20_000])
+def test_a_long_quote_of_a_passage_that_repeats_itself_takes_seconds_at_most(passage, length):
+    passage = passage * (200_000 // len(passage))
+    quote = passage[:length]
+    began = time.process_time()
+    for text in (quote, f"{quote[:999]}x{quote[999:]}", f"{quote} ... {quote[:50]}"):
+        verify_quote(text, passage, "The ferry leaves at seven.", "When?")
+    assert time.process_time() - began < 20

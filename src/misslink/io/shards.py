@@ -118,12 +118,9 @@ def read_file_items(file: InputFile, model: type[BaseModel]) -> Iterator[SourceI
         start = content.peek(_PEEK_BYTES)[:_PEEK_BYTES]
         is_parquet, is_sheet = start.startswith(parquet.PARQUET_MAGIC), start.startswith(b"PK\3\4")
         # What is packed, piped or served whole cannot be read from its end, as these are.
-        if (is_parquet or is_sheet) and not (
-            content.seekable() and type(content.raw).__name__ != "GzipFile"
-        ):
-            source: IO[bytes] = io.BytesIO(content.read())
-        else:
-            source = content
+        source: IO[bytes] = content
+        if (is_parquet or is_sheet) and not content.seekable():
+            source = io.BytesIO(content.read())
         if is_parquet:
             rows = parquet.read_parquet_rows(source, file)
         elif is_sheet:

@@ -335,6 +335,8 @@ _GZIP_MAGIC = b"\x1f\x8b"  # what a packed file begins with; no text in UTF-8 do
 _ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 _UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")  # what a text in UTF-16 begins with
 _BUFFER_BYTES = 1 << 18  # bytes
+_MAX_RATIO = 300  # of unpacked to packed bytes; JSON that repeats its passages reaches 100
+_MAX_BOMB_BYTES = 1 << 26  # bytes that may be unpacked whatever the ratio
 
 
 @contextlib.contextmanager
@@ -354,7 +356,7 @@ def open_decompressed(file: InputFile) -> Iterator[io.BufferedReader]:
         There is no such file, it cannot be read, or what is packed is damaged.
     """
     try:
-        with _open_raw(file) as raw, _decompress(raw) as content:
+        with _open_raw(file) as raw, _decompress(raw, file) as content:
             yield content
     except FileNotFoundError:
         require_local_path(str(file))
@@ -380,15 +382,47 @@ def _open_raw(file: InputFile) -> io.BufferedReader:
     return io.BufferedReader(file.open("rb", 0), _BUFFER_BYTES)
 
 
-def _decompress(raw: io.BufferedReader) -> io.BufferedReader:
+def _decompress(raw: io.BufferedReader, file: InputFile) -> io.BufferedReader:
     head = raw.peek(len(_ZSTD_MAGIC))
+    unpacked: Any = None
     if head.startswith(_GZIP_MAGIC):
-        return io.BufferedReader(gzip.GzipFile(fileobj=raw), _BUFFER_BYTES)
-    if head.startswith(_ZSTD_MAGIC):
+        unpacked = gzip.GzipFile(fileobj=raw)
+    elif head.startswith(_ZSTD_MAGIC):
         import pyarrow as pa
 
-        return io.BufferedReader(pa.CompressedInputStream(raw, "zstd"), _BUFFER_BYTES)
-    return raw
+        unpacked = pa.CompressedInputStream(raw, "zstd")
+    if unpacked is None:
+        return raw
+    return io.BufferedReader(_UnpackedReader(unpacked, raw, file), _BUFFER_BYTES)
+
+
+class _UnpackedReader(io.RawIOBase):
+    """What is within a packed file, unless that is a bomb."""
+
+    def __init__(self, unpacked: Any, packed: io.BufferedReader, file: InputFile) -> None:
+        super().__init__()
+        self._unpacked, self._packed, self._file = unpacked, packed, file
+        self._count = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: WriteableBuffer) -> int:
+        with memoryview(buffer) as view:
+            chunk = self._unpacked.read(len(view))
+            view[: len(chunk)] = chunk
+        self._count += len(chunk)
+        if self._count > max(_MAX_BOMB_BYTES, _MAX_RATIO * self._packed.tell()):
+            raise InputError(
+                f"this unpacks to more than {_MAX_RATIO} times its size; unpack it yourself, and "
+                "name what was in it",
+                path=self._file,
+            )
+        return len(chunk)
+
+    def close(self) -> None:
+        self._unpacked.close()
+        super().close()
 
 
 def read_bytes(path: Path) -> bytes:

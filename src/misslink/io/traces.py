@@ -142,7 +142,7 @@ def _normalize_passage(item: Any) -> Any:
     passage = dict(item)
     if "text" not in passage and "page_content" in passage:
         passage["text"] = passage.pop("page_content")  # a dumped LangChain document
-    if passage.get("id") in {None, ""} and isinstance(passage.get("text"), str):
+    if (passage.get("id") is None or passage["id"] == "") and isinstance(passage.get("text"), str):
         passage["id"] = content_id(passage["text"])
     else:
         passage["id"] = _id_text(passage.get("id"))

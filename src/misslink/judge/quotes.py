@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
+from itertools import islice
 
 from misslink.judge.backends.heuristic.matching import SOURCE_STEMS, find_conflict
 from misslink.text.assertion import enclosing_sentences, is_negated, loses_denial, not_asserted
@@ -14,6 +15,8 @@ from misslink.text.normalization import fold, has_content, sentence_spans, stems
 SHORT_CLAIM = 3  # content words: a claim this short ("At seven.") is read with its question
 SAME_LANGUAGE = 0.3  # share of an answer's short words that its passages hold, at least,
 MIN_LANGUAGE_WORDS = 5  # and different ones that both must have before anything is said of that
+_MAX_MATCHES = 10  # places of a quote that are looked at: a passage may repeat itself for ever
+_MAX_PARTS = 8  # of a quote with ellipses
 _PART_WORDS = 2  # of each side of an ellipsis
 _UNASSERTED = frozenset(("question", "hearsay", "example"))
 # Words an order to a judge is made of; a claim that holds others must share one of those.
@@ -49,14 +52,15 @@ def verify_quote(
     (see `asserts`).
     """
     claim_and_question = f"{claim} {question}"
-    matches = list(_iter_matches(quote, passage, claim_and_question))
-    asserting = [m for m in matches if not supports or asserts(m, passage, claim)]
-    for match in asserting:
+    first = None
+    for match in islice(_iter_matches(quote, passage, claim_and_question), _MAX_MATCHES):
+        if supports and not asserts(match, passage, claim):
+            continue
         if shares_topic(match, passage, claim, question):
             return match
-    if not asserting:
+        first = first or match
+    if first is None:
         return None
-    first = asserting[0]
     words = _content_stems(passage[first.start : first.end])
     if words and words <= _JUDGING_STEMS:  # an order, whatever the language of the claim
         return None
@@ -181,7 +185,9 @@ def _find_with_ellipsis(quote: str, text: str, claim: str) -> FuzzyMatch | None:
         # One that opens or closes a quote leaves nothing out of it.
         whole = bool(parts) and parts[0] != quote
         return fuzzy_match(_strip_marks(parts[0]), text, claim) if whole else None
-    if any(len(WORD.findall(part)) < _PART_WORDS or not has_content(part) for part in parts):
+    if len(parts) > _MAX_PARTS or any(
+        len(WORD.findall(part)) < _PART_WORDS or not has_content(part) for part in parts
+    ):
         return None
     for start, end in _sentence_spans(text):
         match = _find_in_order(parts, text[start:end], claim)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from functools import lru_cache
+from itertools import islice
 from typing import NamedTuple
 
 from misslink.text.normalization import (
@@ -16,6 +17,8 @@ from misslink.text.normalization import (
 
 CHARACTERS_PER_EDIT = 20  # one slip is allowed for so many characters,
 MOST_EDITS = 5  # and never more than these
+_MAX_PLACES = 100  # that are compared: in a text that repeats itself, every place is alike
+_MAX_FUZZY_LENGTH = 2_000  # characters of a quote; longer ones must be exact
 _TYPO_LETTERS = 5  # a word shorter than this is another word if one letter differs
 _SHARED_PREFIX_LETTERS = 5  # two words that begin alike for so many letters may be forms of one
 
@@ -74,12 +77,12 @@ def fuzzy_match(needle: str, haystack: str, claim_text: str = "") -> FuzzyMatch 
     if not folded_needle:
         return None
     plain = fold(haystack)
-    for at in _occurrences(folded_needle, plain):
+    for at in islice(_occurrences(folded_needle, plain), _MAX_PLACES):
         if _ends_at_boundaries(plain, at, at + len(folded_needle)):
             return _match_in_text(haystack, plain, at, at + len(folded_needle))
     most = min(MOST_EDITS, len(folded_needle) // CHARACTERS_PER_EDIT)
     best: tuple[int, int, int] | None = None
-    if most:
+    if most and len(folded_needle) <= _MAX_FUZZY_LENGTH:
         for edits, start, end in _approximate_spans(folded_needle, plain, most):
             if (best is None or edits < best[0]) and _has_same_meaning(
                 folded_needle, haystack, start, end, fold(claim_text)
@@ -151,6 +154,8 @@ def _approximate_spans(folded_needle: str, plain: str, most: int) -> Iterator[tu
         for at in _occurrences(folded_needle[first:last], plain):
             if at - first in seen:
                 continue
+            if len(seen) == _MAX_PLACES:
+                return
             seen.add(at - first)
             left = _match_side(
                 folded_needle[:first][::-1], plain[max(0, at - first - most) : at][::-1], most
