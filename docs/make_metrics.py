@@ -18,7 +18,7 @@ OWN = HERE / "own_metric.py"
 HEAD = """\
 # Rank metrics
 
-What the retriever did, in numbers. A metric's name is its key in JSON, its column in a table and
+Measures of a ranking against relevance labels. A metric's name is its key in JSON, its column in a table and
 its option on the command line: `misslink retrieval --qrels Q --run R --metrics recall@5,mrr`.
 `k` is any whole number from 1, `p` a fraction such as 0.8.
 
@@ -31,7 +31,7 @@ This page is generated from the docstrings in `src/misslink/retrieval/`; change 
 - **precision** where noise costs,
 - **MRR** where the first result is all,
 - **nDCG** where grades and order matter,
-- **judged@k** beside all of them, because they know only what somebody judged.
+- **judged@k** beside all of them: it shows how much of the ranking was judged.
 
 Read several. Each can be raised alone without a better retriever: recall by returning more,
 precision by returning one sure passage, hit@k by a larger k, MRR by placing one good passage first
@@ -53,7 +53,7 @@ RULES = """\
   says). nDCG reads the grades themselves, also those below the level.
 - A grade of 0 is a judgement. A negative grade is none: the passage counts as never judged, as in
   trec_eval.
-- Two documents with the same score stand in descending order of their ids, as in trec_eval; a
+- Two documents with the same score are in descending order of their ids, as in trec_eval; a
   ranked list keeps its own order.
 - Of several passages that carry the same evidence the first counts, and the others fill a place.
   Where a case has several alternatives (`relevant_any`), the best counts, for each metric by

@@ -153,6 +153,27 @@ def test_every_page_is_in_the_navigation_and_every_table_in_the_list_of_benchmar
     assert set(ROOT.glob("benchmarks/*.md")) == listed
 
 
+BANNED = re.compile(
+    r"\b(held against|(is|are|was|were) told|told (of|apart)|brings?|brought|stands? (in|on|beside|there)"
+    r"|lies (in|on|beside|there)|goes on|at hand|anew|mends?|mended|nobody|somebody|whoever|in vain"
+    r"|of which|asks? nobody|the way out|what becomes of|as far as|for ever|of its own|well and"
+    r"|by heart|cut-off|someone|is home|was said|it says)\b",
+    re.IGNORECASE,
+)
+
+
+@pytest.mark.source
+@pytest.mark.parametrize(
+    "page", [p for p in PAGES if p.name != "CHANGELOG.md"], ids=lambda p: p.name
+)
+def test_a_page_uses_plain_words(page):
+    """The rules for texts; records of decisions and tables of benchmarks are history."""
+    if {"decisions", "benchmarks", "reports"} & set(page.relative_to(ROOT).parts):
+        pytest.skip("a record")
+    text = re.sub(r"`[^`\n]+`", "", FENCED.sub("", page.read_text(encoding="utf-8")))
+    assert [hit[0] for hit in BANNED.finditer(text)] == []
+
+
 @pytest.mark.source
 def test_a_how_to_guide_is_short():
     words = {

@@ -22,7 +22,6 @@ _LANGCHAIN_PACKAGES = {
     "chromadb",
     "langchain",
     "langchain_chroma",
-    "langchain_huggingface",
     "langchain_openai",
     "langchain_text_splitters",
     "sentence_transformers",

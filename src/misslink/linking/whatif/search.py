@@ -377,7 +377,7 @@ def open_reranker(spec: str) -> Reranker:
     try:
         from sentence_transformers import CrossEncoder
     except ImportError:
-        raise MissingExtraError("sentence-transformers", "langchain") from None
+        raise MissingExtraError("sentence-transformers", "minilm") from None
     try:
         with _silence_hub():
             model = _load_model(CrossEncoder, spec)
