@@ -467,6 +467,7 @@ class Replay(Document):
     cases: tuple[ReplayedCase, ...] = ()
     usage: JudgeUsage = JudgeUsage()
     skipped: tuple[Skipped, ...] = ()
+    warnings: tuple[Note, ...] = ()
 
 
 class OptionMetric(Document):

@@ -187,10 +187,14 @@ def test_an_outage_of_the_judge_loses_no_answer_of_the_app(misslink, write_run, 
     assert asked() == 32
 
 
-def test_a_function_that_builds_the_app_may_be_named(misslink, write_run):
+def test_a_function_that_builds_the_app_may_be_named(misslink, write_run, caplog):
     code, out, _ = misslink("replay", write_run(), "--app", "app.py:build", "--json")
     assert code == 0
-    assert json.loads(out)["failures"]["retrieval_miss"]["confirmed"]["value"] == 1.0
+    found = json.loads(out)
+    assert found["failures"]["retrieval_miss"]["confirmed"]["value"] == 1.0
+    # It may be another app, which misslink cannot know.
+    assert [warning["code"] for warning in found["warnings"]] == ["other_app"]
+    assert "the replay calls app.py:build" in caplog.text
 
 
 def test_the_sample_and_the_judges_budget_are_kept(misslink, write_run, judge_server):

@@ -259,6 +259,27 @@ def test_the_forecast_is_checked_by_asking_the_app_and_the_judge_again():
 
 
 @pytest.mark.usefixtures("town", "imports_forgotten")
+def test_a_forecast_is_checked_by_the_judge_of_a_file_that_judged_the_run():
+    Path("judge.py").write_text(
+        "from misslink.judge.backends.heuristic import open_heuristic\n"
+        "def judge():\n"
+        "    judge = open_heuristic()\n"
+        "    judge.name = 'strict'\n"
+        "    return judge\n",
+        encoding="utf-8",
+    )
+    misslink.evaluate(
+        goldset="gold.jsonl", traces="traces.jsonl", judge="judge.py:judge", out="run", k=2,
+        cache=None, overwrite=True,
+    )  # fmt: skip
+    assert read_run("run").manifest["judge"] == "strict"
+    found = document(
+        *("--app", "app.py:chain", "--options", "bm25", "--check", "5", "--cache", "l.sqlite")
+    )
+    assert found["check"]["changed"]["checked"] == 3
+
+
+@pytest.mark.usefixtures("town", "imports_forgotten")
 def test_an_unknown_option_is_told_before_the_app_is_asked(tmp_path):
     (tmp_path / "app.py").write_text(
         APP.replace("def answer(question):", "def answer(question):\n    Path('asked').touch()"),

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -53,3 +55,13 @@ def test_a_folder_is_no_file(tmp_path):
 def test_a_name_that_no_disk_takes_is_told(tmp_path):
     with pytest.raises(InputError, match=r"it cannot be written \(File name too long\); give ano"):
         atomic_write("one", tmp_path / ("x" * 5000))
+
+
+def test_what_a_killed_process_left_half_written_goes_and_that_of_a_running_one_stays(tmp_path):
+    with subprocess.Popen([sys.executable, "-c", ""]) as process:
+        process.wait()
+    dead, running = tmp_path / f".page.{process.pid}.part", tmp_path / f".page.{os.getppid()}.part"
+    for left in (dead, running):
+        left.write_text("half", encoding="utf-8")
+    atomic_write("whole", tmp_path / "page")
+    assert {file.name for file in tmp_path.iterdir()} == {"page", running.name}

@@ -9,6 +9,7 @@ import pytest
 
 from misslink.judge import Reply
 from misslink.linking.attribution_rules import link_case
+from misslink.linking.miss_measurement import measure_misses
 from misslink.types import Case, Claim, Evidence, Passage, Trace, Verdict
 
 TEXTS = {
@@ -392,3 +393,30 @@ def test_an_omitted_claim_needs_a_missed_passage_only_where_the_prompt_lacks_it(
     assert link.failure == expected, link.reason
     if expected in {"dropped_from_prompt", "retrieval_miss"}:
         assert {item.passage_id for item in link.evidence} == {"fee"}
+
+
+@pytest.mark.parametrize(
+    ("prompted", "failure"),
+    [(("noise",), "dropped_from_prompt"), (("noise", "other"), "retrieval_miss")],
+)
+def test_a_passage_that_a_search_ties_to_a_claim_is_among_the_missed(prompted, failure):
+    case = Case(id="1", question="When does the ferry to Holm leave?")
+    retrieved = ("noise", "gold") if failure == "dropped_from_prompt" else ("noise", "other")
+    trace = Trace(
+        case_id="1",
+        retrieved=[Passage(id=i, text=TEXTS[i], rank=n) for n, i in enumerate(retrieved, 1)],
+        prompted=prompted,
+        answer="The ferry to Holm leaves at seven in the morning.",
+    )
+    claim = Claim(text=trace.answer, support="unsupported")
+    common = {"case_id": "1", "judge": "openai:m", "status": "scored"}
+    verdicts = [
+        Verdict(metric="faithfulness", value=0.0, label=False, claims=(claim,), **common),
+        Verdict(metric="context_sufficiency", value=0.0, label=False, **common),
+    ]
+    corpus = [Passage(id=i, text=text, rank=1) for i, text in TEXTS.items()]
+    measured = asyncio.run(measure_misses([case], [trace], 5, embedder=None, corpus=corpus))
+    link = run_link(case, trace, {v.metric: v for v in verdicts}, 5, measured=measured)
+    assert (link.failure, link.basis) == (failure, "inferred")
+    assert [miss.passage_id for miss in link.missed] == ["gold"]
+    assert link.evidence[0].passage_id == "gold"

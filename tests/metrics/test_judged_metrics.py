@@ -33,6 +33,20 @@ def test_the_outcome_is_named_and_each_mistake_counts_among_those_who_can_make_i
     assert tuple(verdict.parts[name] for name in names) == parts
 
 
+@pytest.mark.parametrize(
+    ("claim", "counts"),
+    [
+        (("The harbour has a large casino.", "unsupported", None), True),
+        (("The passages do not say when the harbour closed.", "unsupported", None), False),
+        (SUPPORTED, False),
+    ],
+)
+def test_an_answer_that_declines_and_claims_what_nothing_supports_is_an_answer(claim, counts):
+    found = verdicts(plain(claim, response="declines"), NOWHERE)[0]
+    assert found["abstention"].parts["declined"] == float(not counts)
+    assert found["faithfulness"].status == ("scored" if counts else "skipped")
+
+
 def test_its_probability_is_that_of_what_would_have_been_right():
     given = {"response": {"answers": 0.5, "partly": 0.1, "evades": 0.1, "declines": 0.3}}
     there = verdicts(ANSWERED, THERE, probabilities=given)[0]["abstention"]

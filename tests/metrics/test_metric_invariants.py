@@ -207,7 +207,8 @@ def test_quotes_that_are_nowhere_support_nothing(case):
         (t, "supported", "the moon is made of cheese", a, p) for t, _, _, a, p in case.claims
     )
     verdict = replace(case, claims=lying).verdicts()["faithfulness"]
-    assert verdict.status == believed.status
+    if case.rest["response"] != "declines":  # of which claims without support make an answer
+        assert verdict.status == believed.status
     assert verdict.value in {None, 0.0}
 
 

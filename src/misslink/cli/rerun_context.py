@@ -26,7 +26,7 @@ def config_as_in_run(run: Run, judge: str | None, **given: Any) -> JudgeConfig:
     judged = run.manifest.get("judging")
     of_run = dict(judged) if isinstance(judged, Mapping) else {}
     defaults = {name: of_run.get(name) for name in ("prompts", "repeats")}
-    if judge is None and not is_custom_judge(str(run.manifest.get("judge"))):
+    if judge is None and not is_custom_judge(_judge_spec(run)):
         names = ("temperature", "max_tokens", "cascade_check")
         defaults |= {name: _identity_number(run, name) for name in names}
     settings = defaults | {name: value for name, value in given.items() if value is not None}
@@ -43,7 +43,7 @@ async def open_run_judge(
     """
     from misslink.judge.session import open_judge, open_reachable_judge
 
-    spec = judge or str(run.manifest.get("judge") or "none")
+    spec = judge or _judge_spec(run)
     if judge is None:
         if spec == "none":
             raise InputError("this run was not judged; name a judge with --judge")
@@ -55,6 +55,13 @@ async def open_run_judge(
         spec, cache=cache, concurrency=concurrency, terms=terms
     ) as session:
         yield session
+
+
+def _judge_spec(run: Run) -> str:
+    """How the run's judge is opened again: a judge of the user's own from its file."""
+    judging = run.manifest.get("judging")
+    spec = judging.get("spec") if isinstance(judging, Mapping) else None
+    return str(spec or run.manifest.get("judge") or "none")
 
 
 def save_to_run(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import os
 import shutil
 from collections.abc import Collection, Iterator
@@ -22,6 +23,19 @@ def atomic_write(text: str, path: Path) -> Path:
     return path
 
 
+def is_running(process: int) -> bool:
+    """Whether a process of this machine runs, as far as that can be known."""
+    if os.name != "posix":  # elsewhere a process cannot be probed without side effects
+        return True
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
 @contextmanager
 def atomic_path(path: Path) -> Iterator[Path]:
     """Yield a temporary path whose file replaces `path` when the block ends without an error.
@@ -38,6 +52,10 @@ def atomic_path(path: Path) -> Iterator[Path]:
         part = path.with_name(f".{path.name}.{os.getpid()}.part")
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
+            for left in path.parent.glob(f".{glob.escape(path.name)}.*.part"):
+                process = left.name.split(".")[-2]
+                if process.isdigit() and not is_running(int(process)):  # it was killed
+                    left.unlink(missing_ok=True)
             part.unlink(missing_ok=True)  # a link that lies there must not be followed
             yield part
             part.replace(path)

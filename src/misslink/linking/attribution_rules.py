@@ -390,7 +390,11 @@ async def link_case(
     inferred = evidence.retrieval == "unlabelled" and attribution.failure in {
         "retrieval_miss",
         "not_indexed",
+        "dropped_from_prompt",
     }
+    if inferred:
+        named = {item.passage_id for item in attribution.evidence}
+        misses = tuple(miss for miss in evidence.missed if miss.passage_id in named)
     return Link(
         case_id=case.id,
         retrieval=evidence.retrieval,

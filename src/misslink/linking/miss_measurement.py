@@ -24,10 +24,15 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from misslink.linking.miss_types import classify_miss
+from misslink.linking.miss_types import MissEvidence, classify_miss
 from misslink.linking.missed_passages import MissedPassage, PassagePool, find_missed_passages
 from misslink.linking.similarity import EmbeddingSimilarity, LexicalSimilarity
-from misslink.retrieval import RetrievalOutcome, relevant_ids, retrieval_outcome
+from misslink.retrieval import (
+    RetrievalOutcome,
+    relevant_ids,
+    retrieval_cutoff,
+    retrieval_outcome,
+)
 from misslink.stats.classification import CaseScore
 from misslink.text.bm25 import Bm25Index
 from misslink.text.near_duplicates import passage_stems
@@ -94,7 +99,7 @@ class MissMeasurements:
     pool: PassagePool | None = None
 
     def search(self, queries: Sequence[str], trace: Trace, k: int) -> tuple[RetrievalMiss, ...]:
-        """The passages outside the prompt that BM25 finds first for the queries, best first."""
+        """The passages outside the prompt that BM25 finds first for the queries, classified."""
         if self.pool is None or not self.pool.passages:
             return ()
         in_context = {passage.id for passage in trace.context(k)}
@@ -105,9 +110,17 @@ class MissMeasurements:
                 passage = self.pool.passages[row]
                 if scores[row] > 0 and passage.id not in in_context:
                     found.setdefault(passage.id, passage)
-        ranks = {passage.id: rank for rank, passage in enumerate(trace.retrieved, start=1)}
+        retrieved = {passage.id: rank for rank, passage in enumerate(trace.retrieved, start=1)}
+        ranks = {passage.id: passage.rank for passage in trace.deeper} | retrieved
         return tuple(
-            RetrievalMiss(passage_id=id_, true_rank=ranks.get(id_), text=passage.text)
+            classify_miss(
+                MissEvidence(
+                    RetrievalMiss(passage_id=id_, true_rank=ranks.get(id_), text=passage.text),
+                    k=len(in_context) or retrieval_cutoff(trace, k),
+                    retrieved=id_ in retrieved,
+                    prompt_seen=trace.prompted is not None,
+                )
+            )
             for id_, passage in found.items()
         )
 

@@ -19,6 +19,7 @@ from misslink.engines.protocol import Engine
 from misslink.errors import InputError
 from misslink.io.manifest import build_manifest, display_path
 from misslink.io.storage import as_url, redact_url
+from misslink.judge.backends.custom import is_custom_judge
 from misslink.judge.backends.heuristic import HeuristicJudge, open_heuristic
 from misslink.judge.config import JudgeConfig
 from misslink.judge.judge_case import judge_case
@@ -331,7 +332,7 @@ async def run_pipeline(config: EvaluationConfig) -> Run:
                 else None,
                 "id_key": captured.watcher.id_key if captured.watcher else config.id_key,
                 "judge_note": judge_info(judge).note if judge else None,
-                "judging": judge.about() if judge else None,
+                "judging": {**judge.about(), "spec": _file_judge(config.judge)} if judge else None,
                 "calibration": calibration and calibration.document(),
                 "engine": context.engine.name,
                 "calibrated_by": calibrated.source,
@@ -386,6 +387,11 @@ async def run_pipeline(config: EvaluationConfig) -> Run:
             if staging:
                 staging.publish(run, run.html)
     return run
+
+
+def _file_judge(judge: object) -> str | None:
+    """Where a judge of the user's own is imported from: its name does not say."""
+    return display_path(judge) if isinstance(judge, str) and is_custom_judge(judge) else None
 
 
 def _warnings(

@@ -358,6 +358,10 @@ SENTENCES: dict[str, str | Callable[..., str]] = {
         "passages are matched by their metadata key '{key}', which holds ids of the gold set; "
         "--id-key {key} makes sure"
     ),
+    "other_app": (
+        "the run was made with {was}, and the replay calls {now}: unless that is the same app, built "
+        "from a retriever, the replay says nothing about this run"
+    ),
     # a forecast of failures avoided, and the fixes
     "longer_context_unchecked": (
         "a longer context may break answers that are right today; check it with  misslink whatif "

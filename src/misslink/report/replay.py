@@ -116,7 +116,8 @@ def _replay_facts(replay: Replay) -> str:
         saved and f"{pluralize(saved, 'answer')} of the app reused",
     )
     facts = ", ".join(part for part in parts if part)
-    return f"{facts[:1].upper()}{facts[1:]}." if facts else ""
+    sentences = [facts, *(note.message for note in replay.warnings)]
+    return " ".join(f"{text[:1].upper()}{text[1:]}." for text in sentences if text)
 
 
 def _mode_label(mode: str) -> str:

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from misslink.io.atomic import is_running
 from misslink.io.sqlite import transaction
-from misslink.judge.middleware.cache import CACHE_FORMAT, CacheStore, is_running, utc_now
+from misslink.judge.middleware.cache import CACHE_FORMAT, CacheStore, utc_now
 from misslink.judge.protocol import Ask, Reply
 
 _SUBMIT_TIMEOUT = dt.timedelta(minutes=10)  # no request that creates a batch takes longer

@@ -21,6 +21,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import PydanticSerializationError
 
 from misslink.errors import InputError
+from misslink.io.atomic import is_running
 from misslink.io.sqlite import SqliteFormat, transaction
 from misslink.judge.protocol import Ask, Judge, Reply, judge_info, unwrap_judge
 from misslink.judge.reply_text import DECLINED, WITHHELD
@@ -301,19 +302,6 @@ class CacheStore:
             with contextlib.suppress(InputError):  # a full disk: the claims expire
                 self._select("DELETE FROM claimants WHERE id = ?", self._claimant)
         self._file.close()
-
-
-def is_running(process: int) -> bool:
-    """Whether a process of this machine runs, as far as that can be known."""
-    if os.name != "posix":  # elsewhere a process cannot be probed without side effects
-        return True
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
 
 
 def _checksum(key: str, content: Sequence[Any]) -> str:

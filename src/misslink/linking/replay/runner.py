@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import itertools
+import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -33,7 +34,10 @@ from misslink.linking.replay.results import (
     replay_document,
     replay_outcome,
 )
-from misslink.types import Link, Run
+from misslink.render.reasons import describe_reason
+from misslink.types import Link, Reason, Run
+
+_log = logging.getLogger(__name__)
 
 DEFAULT_SAMPLE = 40  # cases of a mode: a net effect of a half is then known to within 20 points
 _MAX_TRIES = 3  # cases without a retriever to replace before the app is taken at its word
@@ -108,9 +112,20 @@ async def replay_run(
     document = replay_document(run, records, seed=seed, difference=difference)
     spent = getattr(judge, "usage", None)
     usage: dict[str, Any] = spent() if spent else {}
+    was, now = run.manifest.get("app"), display_path(app) if isinstance(app, str) else None
+    warnings = []
+    if was and now and was != now:
+        warnings.append(
+            {
+                "code": "other_app",
+                "message": describe_reason(Reason(code="other_app", was=was, now=now)),
+            }
+        )
+        _log.warning("%s", warnings[0]["message"])
     document |= {
         "run": run.summary.get("run"),
-        "app": display_path(app) if isinstance(app, str) else run.manifest.get("app"),
+        "app": now or was,
+        "warnings": warnings,
         "judge": judge.name,
         "sample": sample,
         "cases_kept": cached,
