@@ -369,8 +369,8 @@ def open_system_one(argument: str | None, *, api_key: str | None = None) -> Deci
     url, _, model = (argument or "").strip().partition("#")
     if not (url and model):
         raise InputError(
-            "the judge 'systemone' needs an endpoint and a model: --judge systemone:URL#MODEL, such as"
-            " systemone:http://localhost:8000/v1/systemone#MODEL"
+            "the judge 'systemone' needs an endpoint and a model: --judge systemone:URL#MODEL, with the"
+            " whole endpoint as URL, such as http://localhost:8000/v1/systemone"
         )
     shown = public_url(url)
     name = f"systemone:{shown}#{model}"
