@@ -25,7 +25,7 @@ BUDGETS = {
     "canary": 2719,  # 2300
     "capture": 1958,  # 1300
     "cli": 3888,  # 3200; misslink.toml and init took 220, annotate --case and its token 13
-    "compare": 964,  # 750
+    "compare": 1000,  # 750; who passes more, with names
     "embedding": 462,  # 420
     "engines": 982,  # 700
     "examples": 70,  # the app that the README and the tutorial run
@@ -45,7 +45,7 @@ BUDGETS = {
     "metrics": 900,
     "pipeline": 1148,  # 700
     "render": 1000,
-    "report": 4889,  # 3400
+    "report": 4904,  # 3400
     "retrieval": 2147,  # 2000
     "stats": 2872,  # 2400; risks by exposure, in clusters and by labels took 130
     "text": 605,

@@ -273,9 +273,9 @@ def test_other_circumstances_are_noted():
         "the prompt 'examination'",
         "missing verdicts",
     }
-    assert any(note.startswith("k: 1 in A, 5 in B;") for note in document["notes"])
+    assert any(note.startswith("k: 1 in runs/a, 5 in runs/b;") for note in document["notes"])
     judges = compare_runs(named(a, small_run([1], judge="openai:m")))["notes"]
-    assert any("heuristic in A, openai:m in B" in note for note in judges)
+    assert any("heuristic in runs/a, openai:m in runs/b" in note for note in judges)
 
 
 def test_no_winner_is_named_on_judged_metrics_of_two_judges():
@@ -311,5 +311,17 @@ def test_hostile_ids_are_escaped_in_messages():
 
 
 def test_one_run_is_no_comparison():
-    with pytest.raises(InputError, match="name from 2 to 26"):
+    with pytest.raises(InputError, match="name two run folders or more"):
         compare_runs(named(A))
+
+
+def test_what_passes_is_tested_once_with_the_cases_fixed_and_broken():
+    """9 of 10 up and 1 down: of 2^10 signs, 22 are as far off."""
+    a, b = small_run([0] * 9 + [1]), small_run([1] * 9 + [0])
+    passed = compare_runs(named(a, b))["passed"]
+    assert (passed["n"], passed["a"]["value"], passed["b"]["value"]) == (10, 0.1, 0.9)
+    assert (passed["p"], passed["winner"]) == (pytest.approx(22 / 1024), "b")
+    assert passed["fixed"] == [f"c{n}" for n in range(1, 10)]
+    assert passed["broken"] == ["c10"]
+    other_judge = small_run([1] * 9 + [0], judge="openai:m")
+    assert compare_runs(named(a, other_judge))["passed"]["winner"] is None

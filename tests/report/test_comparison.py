@@ -12,8 +12,10 @@ from gold_page import assert_accepted
 from misslink.compare.compare_runs import compare_runs
 from misslink.compare.preferences import StoredPreferences, answers_hash
 from misslink.judge.checks.pairwise import PairOutcome
+from misslink.report.changed_cases import mark_difference
 from misslink.report.comparison import build_comparison_page, render_comparison_page
 from misslink.report.comparison_markdown import comparison_markdown
+from misslink.types import Claim, Evidence, Passage
 from small_runs import broken, named, small_run
 
 N = 10
@@ -77,41 +79,74 @@ def test_the_page_is_the_one_a_person_looked_at_and_accepted():
     assert_accepted(render_comparison_page(whole_page()), "comparison.html")
 
 
-def test_the_finding_names_who_is_better_beyond_chance():
-    one = page_of(A, B).comparisons[0]
-    assert one.finding.startswith("B is better than A on recall@1 (+100 points")
-    assert "2 tests" not in one.finding  # faithfulness is tested too
-    assert "10 cases, 3 tests, Holm" in one.finding
+def headline(*runs):
+    return page_of(*runs).headline
 
 
-def test_the_finding_says_where_nothing_is_beyond_chance():
-    finding = page_of(small_run([0, 1, 0, 1, 1]), small_run([1, 1, 0, 1, 1])).comparisons[0].finding
-    assert finding.startswith("Nothing measured differs between A and B by more than chance")
-    assert finding.endswith(
-        "To be seen in 4 of 5 repetitions, recall@1 would have to change by about 75 points."
+def test_the_headline_says_who_passes_more_and_by_how_much():
+    a, b = small_run([0] * 9 + [1]), small_run([1] * 9 + [0])
+    assert headline(a, b) == (
+        "runs/b beats runs/a: 9 of 10 answers pass, up from 1. 9 fixed, 1 broken."
     )
-    alike = page_of(A, A).comparisons[0].finding
-    assert alike.startswith("A and B are alike in everything that was measured")
+    assert headline(b, a) == (
+        "runs/b is worse than runs/a: 1 of 10 answers pass, down from 9. 1 fixed, 9 broken."
+    )
+    assert headline(small_run([0, 1, 1]), small_run([1, 1, 0])) == (
+        "Not enough data to tell runs/b from runs/a: 2 of 3 answers pass, 2 in runs/a. 1 fixed, "
+        "1 broken."
+    )
+    assert headline(a, small_run([0] * 9 + [1])) == (
+        "runs/b passes the same answers as runs/a: 1 of 10."
+    )
 
 
-def test_no_metric_is_picked_by_how_it_came_out_for_what_could_have_been_seen():
-    """The least and the most that any could have shown, at the level that Holm leaves."""
-    a = small_run([0, 1, 0, 1, 1, 1] * 5, faithful=[1] * 29 + [0])
-    b = small_run([1, 1, 0, 0, 1, 1] * 5, faithful=[1] * 30)
-    finding = page_of(a, b).comparisons[0].finding
-    said = "To be seen in 4 of 5 repetitions at the level that Holm leaves, faithfulness"
-    assert re.search(rf"{said}\w* would have to change by about \d+ points and recall@1", finding)
+def test_metrics_with_a_winner_lead_where_the_answers_tell_too_little():
+    a, b = (small_run([1] * N, over_refused=[refused] * N) for refused in (1, 0))
+    links = [a.links[0].model_copy(update={"failure": "fabricated"}), *a.links[1:]]
+    text = headline(a.model_copy(update={"links": tuple(links)}), b)
+    assert text.startswith(
+        "runs/b is better than runs/a on over_refused (\N{MINUS SIGN}100 points ["
+    )
+    assert text.endswith(
+        "Not enough data on answers: 10 of 10 answers pass, 9 in runs/a. 1 fixed, 0 broken."
+    )
+
+
+def test_with_other_judges_neither_run_wins():
+    text = headline(small_run([0] * N), small_run([1] * N, judge="openai:m"))
+    assert text.startswith("runs/a and runs/b have other judges, so neither wins: 10 of 10 answers")
+
+
+def unjudged(hits):
+    run = small_run(hits, judge="none")
+    links = [link.model_copy(update={"failure": None}) for link in run.links]
+    return run.model_copy(update={"links": tuple(links)})
+
+
+def test_without_a_judge_the_headline_is_about_retrieval():
+    assert headline(unjudged([0] * N), unjudged([1] * N)).startswith(
+        "runs/b is better than runs/a on recall@1 (+100 points ["
+    )
+    assert headline(unjudged([0, 1]), unjudged([1, 1])) == (
+        "Not enough data to tell runs/b from runs/a on 2 cases."
+    )
+    assert headline(unjudged([0, 1]), unjudged([0, 1])) == (
+        "runs/b and runs/a do not differ in any case with a value in both."
+    )
+
+
+def test_several_runs_are_ranked_and_each_is_compared_with_the_first():
+    page = page_of(small_run([0] * N), small_run([1] * N), small_run([0, 1] * 5))
+    assert page.headline == "runs/b passes most: 10 of 10 answers; runs/c 5, runs/a 0."
+    assert [one.headline.partition(":")[0] for one in page.comparisons] == [
+        "runs/b beats runs/a", "Not enough data to tell runs/c from runs/a",
+    ]  # fmt: skip
 
 
 def test_what_no_difference_could_show_is_not_given_in_points():
     """Two cases at a third of 5%: even all of the range would be lost in the noise."""
     a, b = small_run([0, 1], faithful=[1, 1]), small_run([1, 1], faithful=[1, 1])
-    one = page_of(a, b).comparisons[0]
-    assert one.finding.endswith(
-        "So few cases show no difference of any size in 4 of 5 repetitions at the level that "
-        "Holm leaves."
-    )
-    assert one.rows[0].detectable == "none of any size"
+    assert page_of(a, b).comparisons[0].rows[0].detectable == "none of any size"
 
 
 def crashed():
@@ -123,39 +158,26 @@ def crashed():
 
 def test_what_failed_in_one_run_leads_and_is_nowhere_called_the_same():
     one = page_of(*crashed()).comparisons[0]
-    assert one.finding == (
-        "4 cases of A have no value in B (the app failed). No case that has a value in both A and "
-        "B differs (10 cases, 3 tests, Holm)."
+    assert one.headline.startswith(
+        "4 cases of runs/a have no value in runs/b (the app failed). runs/b"
     )
     assert one.alike == ()
     assert {row.verdict for row in one.rows} == {"the same in the rest"}
     assert {(row.n, row.of) for row in one.rows} == {(6, "6 of 10 cases")}
-    assert all("4 cases left out, 4 with a value in A alone: " in row.left_out for row in one.rows)
-
-
-def test_a_winner_over_what_is_left_of_a_run_says_so():
-    b = broken(small_run([1] * 20, faithful=[1] * 20), "c1")
-    finding = page_of(small_run([0] * 20, faithful=[1] * 20), b).comparisons[0].finding
-    assert finding.startswith("1 case of A has no value in B (the app failed): recall@1. B is bet")
-    assert "beyond chance over the cases that both have (20 cases" in finding
+    left_out = "4 cases left out, 4 with a value in runs/a alone: "
+    assert all(left_out in row.left_out for row in one.rows)
 
 
 def test_what_is_skipped_in_one_run_is_noted_and_leads_nothing():
     a, b = small_run([1] * 4, faithful=[1] * 4), small_run([1] * 4, faithful=[1, 1, 1, None])
     one = page_of(a, b).comparisons[0]
-    assert one.finding.startswith("No case that has a value in both A and B differs")
+    assert one.headline.startswith("runs/b passes the same answers")
+    assert one.faults == ()
     assert one.notes[0] == (
-        "1 case of A has no value in B (skipped: the answer declines): faithfulness, fully_faithful."
+        "1 case of runs/a has no value in runs/b (skipped: the answer declines): faithfulness, "
+        "fully_faithful."
     )
     assert [row.name for row in one.alike] == ["recall@1"]
-
-
-def test_a_run_that_was_not_judged_is_not_alike_in_everything():
-    finding = page_of(A, small_run([0] * N, judge="none")).comparisons[0].finding
-    assert finding == (
-        "10 cases of A have no value in B (no judge was used): faithfulness, fully_faithful. A and B "
-        "are alike in the 1 metric that both have (10 cases, 1 test, Holm)."
-    )
 
 
 def test_cases_without_a_value_in_both_are_counted_beside_what_is_the_same():
@@ -173,8 +195,8 @@ def test_markdown_and_the_page_say_how_many_were_left_out():
         comparison_markdown(page_of(*crashed())),
         render_comparison_page(page_of(*crashed())),
     ):
-        assert "4 cases of A have no value in B" in written.replace("\\", "")
-        assert "4 cases left out, 4 with a value in A alone" in written
+        assert "4 cases of runs/a have no value in runs/b" in written.replace("\\", "")
+        assert "4 cases left out, 4 with a value in runs/a alone" in written
 
 
 def test_yes_or_no_metrics_have_the_odds_of_the_cases_that_turned():
@@ -188,24 +210,97 @@ def test_the_biggest_change_beyond_chance_stands_first():
     one = page_of(A, B).comparisons[0]
     assert one.rows[0].name == "recall@1"
     assert one.rows[0].verdict == "better"
-    assert one.rows[1].verdict == "within chance"  # one up, one down
+    assert one.rows[1].verdict == "not enough data"  # one up, one down
 
 
-def test_the_forest_has_a_line_for_each_row_around_no_difference():
-    forest = page_of(A, B).comparisons[0].forest
-    middle = (forest.left + forest.right) / 2
-    assert forest.ticks[1].x == middle
-    assert forest.ticks[1].label == "0 points"
-    assert [line.name for line in forest.whiskers] == ["recall@1", "faithfulness", "fully_faithful"]
-    assert all(line.low <= line.x <= line.high for line in forest.whiskers)
-    assert forest.whiskers[0].low > middle
+def test_right_is_always_better():
+    """Fewer refusals are a gain, as more recall is."""
+    a = small_run([0] * N, over_refused=[1] * N)
+    one = page_of(a, small_run([1] * N, over_refused=[0] * N)).comparisons[0]
+    gains = {row.name: row.gain for row in one.rows}
+    assert gains["recall@1"][0] == gains["over_refused"][0] == 1
+    assert all(low <= value <= high for value, low, high in gains.values())
 
 
-def test_both_answers_of_a_flipped_case_stand_side_by_side():
-    html = render_comparison_page(page_of(A, B))
-    assert html.count("Answer to c1.") == 2
-    assert "worse: faithfulness, fully_faithful" in html
-    assert "Retrieval miss to Passed" in html
+def test_regressions_come_first_and_every_case_says_what_became_of_it():
+    a = small_run([1, 0, 1, 1], faithful=[1, 1, 1, 1])
+    b = small_run([1, 1, 0, 1], faithful=[1, 1, 1, 0])
+    cases = page_of(a, b).cases
+    assert [(case.id, case.change) for case in cases] == [
+        ("c3", "broken"), ("c4", "worse"), ("c2", "fixed"), ("c1", "same"),
+    ]  # fmt: skip
+    assert cases[0].sides[1].failure == "Retrieval miss"
+    assert cases[1].sides[1].worse == ("faithfulness", "fully_faithful")
+    assert all(case.sides[1].same_answer for case in cases)
+    html = render_comparison_page(page_of(a, b))
+    assert html.count("Same answer as runs/a.") == 4
+    assert html.count("Answer to c1.") == 1
+
+
+def with_trace(run, claims=(), **update):
+    """The run's first case, retrieved or answered otherwise."""
+    trace = run.traces[0].model_copy(update=update)
+    verdict = run.verdicts[0].model_copy(update={"claims": tuple(claims)})
+    return run.model_copy(
+        update={"traces": (trace, *run.traces[1:]), "verdicts": (verdict, *run.verdicts[1:])}
+    )
+
+
+def listed(*ids):
+    return tuple(Passage(id=name, text=f"Of {name}.", rank=n) for n, name in enumerate(ids, 1))
+
+
+def test_a_case_says_which_passages_came_in_went_out_and_moved():
+    run = small_run([1], faithful=[1], k=9)
+    a = with_trace(run, retrieved=listed("x", "right", "stays", "gone"))
+    b = with_trace(run, retrieved=listed("right", "x", "stays", "new"))
+    side = page_of(a, b).cases[0].sides[1]
+    assert [(one.id, one.before, one.after, one.relevant) for one in side.passages] == [
+        ("new", None, 4, False), ("right", 2, 1, True), ("x", 1, 2, False),
+        ("gone", 4, None, False),
+    ]  # fmt: skip
+    assert (side.same_passages, side.change) == (1, "better")
+    unknown = with_trace(run, unmeasured="no retrieval was seen")
+    assert page_of(a, unknown).cases[0].sides[1].passages is None
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "why"),
+    [
+        (("right",), (), "passage 'right' supports it and is only in the prompt of runs/a"),
+        ((), ("right",), "passage 'right' supports it and is only in the prompt of runs/b"),
+        (
+            ("right",),
+            ("right",),
+            "the same passages were in both prompts; the judge's label differs",
+        ),
+    ],
+)
+def test_a_claim_whose_label_changed_says_why(before, after, why):
+    run = small_run([1], faithful=[1])
+    quote = Evidence(passage_id="right", quote="Of right.", start=0, end=9)
+    supported = Claim(text="It sails.", support="supported", evidence=(quote,))
+    unsupported = Claim(text="It  sails.", support="unsupported")
+    told = (unsupported, supported) if after and not before else (supported, unsupported)
+    a, b = (
+        with_trace(run, [claim], retrieved=listed(*ids))
+        for claim, ids in zip(told, (before, after), strict=True)
+    )
+    (change,) = page_of(a, b).cases[0].sides[1].claims
+    assert (change.before, change.after) == tuple(claim.support for claim in told)
+    assert change.why == why
+
+
+def test_the_words_of_an_answer_that_the_other_lacks_are_marked():
+    assert mark_difference("It costs 9 crowns.", "It now costs 9 crowns.") == (
+        ("It", False), (" now", True), (" costs 9 crowns.", False),
+    )  # fmt: skip
+    assert mark_difference("It costs 9.", "Nobody knows anything about that") == (
+        ("Nobody knows anything about that", False),
+    )
+    assert mark_difference("", "") == ()
+    long = "word " * 5000
+    assert mark_difference(long, f"{long}x") == ((f"{long}x", False),)
 
 
 def test_links_lead_to_the_case_by_its_number_in_each_run():
@@ -219,7 +314,6 @@ def test_links_lead_to_the_case_by_its_number_in_each_run():
     hrefs = Tags(render_comparison_page(page)).hrefs
     assert "../a/report.html#case=1" in hrefs
     assert "../b/report.html#case=2" in hrefs
-    assert "../b/report.html#ids=2" in hrefs
 
 
 def test_without_a_report_beside_there_are_no_links():
@@ -233,12 +327,13 @@ def test_ids_are_unique_with_several_runs():
     assert len(ids) == len(set(ids)) > 20
 
 
-def test_the_page_allows_no_script_and_loads_nothing():
+def test_the_page_allows_its_own_script_alone_and_loads_nothing():
     html = render_comparison_page(page_of(A, B))
     policy = re.search(r'http-equiv="Content-Security-Policy" content="([^"]+)"', html)[1]
     assert "default-src 'none'" in policy
-    assert "script-src" not in policy
-    assert not {"script", "img", "link", "iframe"} & set(Tags(html).tags)
+    assert re.search(r"script-src 'sha256-[^' ]+'", policy)
+    assert html.count("<script>") == Tags(html).tags.count("script") == 1
+    assert not {"img", "link", "iframe"} & set(Tags(html).tags)
 
 
 @pytest.mark.parametrize("text", HOSTILE)
@@ -278,28 +373,17 @@ def test_markdown_folds_every_test_effect_and_what_could_have_been_seen():
     assert "over the 6 tests made" in folded
     row = next(line for line in folded.splitlines() if line.startswith("| `recall@1`"))
     cells = [cell.strip() for cell in row.strip("|").split("|")]
-    assert cells[1:3] == ["p = 0.004", "p = 0.023"]  # 2 / 512, and six times that
+    assert cells[1:3] == ["p = 0.023", "p = 0.004"]  # 2 / 512, and six times that before
     assert cells[4] == "p = 0.004"
     assert cells[5].endswith("9 up, 0 down")
 
 
-def test_markdown_says_what_would_have_been_seen_beside_what_was_not():
-    a = small_run([0, 1, 0, 1, 1] * 6)
-    b = small_run([1, 1, 0, 0, 1] * 6)
-    (row,) = page_of(a, b).comparisons[0].rows
-    assert re.fullmatch(r"\d+ points", row.detectable)
-    assert f"| within chance (detectable: {row.detectable}) |" in comparison_markdown(page_of(a, b))
-
-
 def test_markdown_counts_the_causes_that_changed_the_most_frequent_first():
     written = comparison_markdown(page_of(small_run([0, 0, 1, 1]), small_run([1, 1, 0, 1])))
-    assert (
-        "3 of 4 cases have another failure mode.\n\n| Failure mode in A | Failure mode in B | Cases |"
-        in written
-    )
-    table = written.split("| Failure mode in A |")[1].split("\n\n")[0].splitlines()[2:]
+    assert "<summary>Failure modes that changed: 3 of 4 cases</summary>" in written
+    table = written.split("| runs/a | runs/b | Cases |")[1].split("\n\n")[0].splitlines()[2:4]
     assert table == ["| Retrieval miss | Passed | 2 |", "| Passed | Retrieval miss | 1 |"]
-    assert "| Failure mode in A" not in comparison_markdown(
+    assert "Failure modes that changed" not in comparison_markdown(
         page_of(small_run([0, 1]), small_run([0, 1]))
     )
 
@@ -308,15 +392,15 @@ def test_markdown_links_to_the_page_to_its_cases_and_to_the_reports():
     page = whole_page()
     written = comparison_markdown(page, page_at="pages/a%20b.html")
     assert "[the page](pages/a%20b.html)" in written
-    assert "- B: [`runs/b`](../b%20b/report.html)\n- C: `runs/c`" in written
+    assert "[`runs/b`](../b%20b/report.html), `runs/c`." in written
     linked = re.findall(r"\(pages/a%20b\.html#([^)]+)\)", written)
-    assert len(linked) == sum(len(one.cases) for one in page.comparisons) > 5
+    assert len(linked) == len([case for case in page.cases if case.change != "same"]) > 5
     assert set(linked) <= set(Tags(render_comparison_page(page)).ids)
     assert "the page" not in comparison_markdown(page)
 
 
 def test_markdown_has_the_numbers_and_the_cases():
     written = comparison_markdown(page_of(A, B))
-    assert "| `recall@1` | 0% \\[0, 28\\] | 100% \\[72, 100\\] |" in written
+    assert "| `recall@1` | 0% | 100% | +100 points" in written
     assert "**better**" in written
-    assert "<details><summary>Cases that changed</summary>" in written
+    assert "<details><summary>Cases that changed, regressions first</summary>" in written

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from misslink.judge.checks.pairwise import PairOutcome, summarize_preferences
-from misslink.report.comparison import read_preferences
+from misslink.report.comparison import describe_preferences
 
 A, B, TIE = (PairOutcome(side, side, (side, side)) for side in ("a", "b", "tie"))
 TURNED = PairOutcome("t", "tie", ("a", "b"))
@@ -17,14 +17,16 @@ def sentences_of(*outcomes, not_asked=0):
         "not_asked": not_asked,
         "by_order": {"a_first": sides, "b_first": sides},
     }
-    return read_preferences("B", found).sentences
+    return list(describe_preferences(("A", "B"), found))
 
 
 def test_a_share_says_of_how_many_it_is():
     """Wilson's interval of 1 in 3 is 6.1 to 79.2%; of 1 in 4, 4.6 to 69.9%."""
     said = sentences_of(A, A, B, TURNED)
-    assert said[0] == "B was preferred in 33% [6, 79] of the 3 decided cases, p = 1.00 (sign test)."
-    assert said[1] == "The order decided, and nothing else, in 25% [5, 70] of the 4 pairs."
+    assert said[0] == (
+        "The judge preferred B in 33% [6, 79] of the 3 decided cases, p = 1.00 (sign test)."
+    )
+    assert said[1] == "Only the order of the two answers decided in 25% [5, 70] of the 4 pairs."
 
 
 def test_one_decided_case_is_one():
@@ -39,9 +41,9 @@ def test_without_a_decided_case_there_is_no_preference():
 
 def test_without_a_pair_nothing_is_made_up():
     said = sentences_of(PairOutcome("n", None, reason="the judge failed"), not_asked=2)
-    assert said[1].startswith("How far the order decides is not known: ")
+    assert said[1].startswith("How far the order of the two answers decides is not known: ")
     assert said[2] == "3 cases left out: the judge failed; not asked."
 
 
 def test_no_preferences_are_none():
-    assert read_preferences("B", None) is None
+    assert list(describe_preferences(("A", "B"), None)) == []

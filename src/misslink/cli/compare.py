@@ -13,26 +13,30 @@ import typer
 from misslink.cli.options import HTML_OPTION, JSON_OPTION, option
 from misslink.cli.output import is_part_of_run, print_json, print_line, print_table
 from misslink.errors import InputError
+from misslink.render.format import pluralize, shorten
 from misslink.render.table import TextTable
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from misslink.compare.pairing import CaseSelection, NamedRun
     from misslink.report.comparison import ComparisonPage, RunComparison
 
 
-_SHOWN_CHANGES = 5  # changes of the failure mode
+_SHOWN_CASES = 5  # of those broken
 _BY_RATES = (
     "Corrected here by the judge's error rates (Rogan and Gladen) in both runs; a run's own report "
     "uses prediction-powered inference where the labels are its own, and may differ."
 )
-_SHORT = {"within chance": "chance", "the same in the rest": "same"}
 
 
 def compare(
     runs: list[Path] = typer.Argument(
         ..., metavar="A B [C ...]", help="Run folders; each further one is compared with A."
+    ),
+    name: list[str] = option(
+        [],
+        "--name",
+        "Name of a run, in the order of the runs; repeatable.",
+        show_default="the folders",
     ),
     metrics: str | None = option(
         None,
@@ -60,7 +64,7 @@ def compare(
     from misslink.report.comparison import build_comparison_page, render_comparison_page
     from misslink.report.comparison_markdown import comparison_markdown
 
-    named = _read_runs(runs)
+    named = _read_runs(runs, name)
     document = compare_runs(
         named,
         metrics=None if metrics is None else [n for n in map(str.strip, metrics.split(",")) if n],
@@ -93,14 +97,17 @@ def compare(
             print(path)
 
 
-def _read_runs(folders: Sequence[Path]) -> list[NamedRun]:
+def _read_runs(folders: Sequence[Path], titles: Sequence[str]) -> list[NamedRun]:
     from misslink.compare.pairing import NamedRun
     from misslink.io import read_complete_run
     from misslink.io.manifest import display_path
     from misslink.io.storage import redact_url
 
-    if len(folders) < 2:
-        raise InputError("one run cannot be compared; name two run folders or more")
+    if titles and (len(titles) != len(folders) or len(set(titles)) < len(titles)):
+        raise InputError(
+            f"{len(folders)} runs need {len(folders)} different names, in the same order",
+            field="--name",
+        )
     seen: dict[Path, Path] = {}
     for folder in folders:
         if (before := seen.setdefault(folder.resolve(), folder)) is not folder:
@@ -110,9 +117,19 @@ def _read_runs(folders: Sequence[Path]) -> list[NamedRun]:
     if len(set(names)) < len(names):  # two folders whose ends are the same
         names = [redact_url(folder) for folder in folders]
     return [
-        NamedRun(name, read_complete_run(folder, anywhere=True))
-        for name, folder in zip(names, folders, strict=True)
+        NamedRun(name, read_complete_run(folder, anywhere=True), title)
+        for name, folder, title in zip(names, folders, titles or _short_names(names), strict=True)
     ]
+
+
+def _short_names(names: Sequence[str]) -> list[str]:
+    """The last parts of the paths, as many as tell all of them apart."""
+    parts = [name.rstrip("/").split("/") for name in names]
+    for count in range(1, max(map(len, parts)) + 1):
+        short = ["/".join(path[-count:]) for path in parts]
+        if len(set(short)) == len(short):
+            return short
+    return list(names)
 
 
 def _case_selection(cases: str | None) -> CaseSelection:
@@ -137,82 +154,56 @@ def _print(page: ComparisonPage) -> None:
     from rich.console import Console
 
     console = Console()
-    for letter, name, _ in page.runs:
-        print_line(console, f"{letter}  {name}")
+    print_line(console, page.headline, "bold")
     for comparison in page.comparisons:
         console.print()
-        print_line(console, comparison.finding, "bold")
-        for note in comparison.notes:
-            print_line(console, note)
-        _print_metrics(console, comparison)
-        for line in (*_note_lines(comparison), *_change_lines(comparison)):
+        if len(page.comparisons) > 1:
+            print_line(console, comparison.headline, "bold")
+        for line in (*comparison.faults, *comparison.notes):
             print_line(console, line)
-
-
-def _print_metrics(console: Console, comparison: RunComparison) -> None:
-    """The differences, then the tests that Holm does not correct and the effect sizes."""
-    rows = [
-        (
-            *(row.name, row.a.value, row.b.value, row.difference.brief, _p_value(row.p_holm)),
-            *(_SHORT.get(row.verdict, row.verdict), f"{row.n:,}"),
-        )
-        for row in comparison.rows
-    ]
-    columns = ("metric", "A", comparison.letter, "difference [95%]", "p Holm", "", "n")
-    print_table(console, TextTable(columns, rows, ("n",)))
-    tests = [
-        (
-            *(row.name, *map(_p_value, (row.p, row.t_test, row.mcnemar))),
-            *(row.d_z, row.detectable or "not known"),
-        )
-        for row in comparison.rows
-        if row.d_z  # some case differs
-    ]
-    test_columns = ("metric", "p", "t-test", "McNemar", "d_z", "detectable")
-    if print_table(console, TextTable(test_columns, tests)):
-        print_line(
-            console,
-            "These tests are uncorrected; d_z is Cohen's, of paired differences. Detectable: seen "
-            "in 4 of 5 repetitions.",
-        )
-
-
-def _p_value(text: str) -> str:
-    """A p-value without its letter, such as "0.013" and "< 0.001"."""
-    return text.removeprefix("p = ").removeprefix("p ")
+        rows = [
+            (row.name, row.a.value, row.b.value, row.difference.brief, row.verdict, f"{row.n:,}")
+            for row in comparison.rows
+        ]
+        columns = ("metric", page.runs[0][0], comparison.name, "difference [95%]", "", "n")
+        if print_table(console, TextTable(columns, rows, ("n",))):
+            print_line(console, "Tests and effect sizes: --html, --markdown or --json.")
+        for line in _note_lines(comparison):
+            print_line(console, line)
+    changed = [case for case in page.cases if case.change in ("broken", "mixed")]
+    if changed:
+        console.print()
+        broken = page.counts.get("broken", 0) + page.counts.get("mixed", 0)
+        print_line(console, f"Broken answers: {broken:,}", "bold")
+        listed = [
+            (case.id, shorten(case.question, 60), *(side.failure for side in case.sides))
+            for case in changed[:_SHOWN_CASES]
+        ]
+        names = [name for name, _ in page.runs]
+        print_table(console, TextTable(("case", "question", *names), listed))
 
 
 def _note_lines(comparison: RunComparison) -> Iterator[str]:
-    for corrected in comparison.corrected:
-        yield corrected.sentence(comparison.letter)
+    for name, a, b, difference, labels in comparison.corrected:
+        by = f"{name}, corrected for the judge's errors by {pluralize(labels, 'label')}"
+        if difference.measured:
+            yield f"{by}: {a.brief}, {b.brief}, difference {difference.brief}."
+        else:
+            yield f"{by}: {difference.brief}."
     if comparison.corrected:
         yield _BY_RATES
-    left_out: dict[str, list[str]] = {}
-    for row in comparison.rows:
-        left_out.setdefault(row.left_out, []).append(row.name)
-    for reason, names in left_out.items():
-        if reason:
-            yield f"{', '.join(names)}: {reason}."
     if comparison.alike:
         names = [f"{row.name} ({row.of})" if row.of else row.name for row in comparison.alike]
         yield f"The same in every case: {', '.join(names)}."
     if comparison.unmeasured:
         yield f"Not measured in both: {', '.join(row.name for row in comparison.unmeasured)}."
-
-
-def _change_lines(comparison: RunComparison) -> Iterator[str]:
-    from misslink.render.format import pluralize
-    from misslink.report.comparison_markdown import mode_changes
-
-    for row in comparison.rows:
-        better, worse = row.better, row.worse
-        if better and worse and (better.count or worse.count):
-            yield f"{row.name}: {pluralize(better.count, 'case')} better, {worse.count:,} worse."
-    if modes := comparison.failures:
-        changes = mode_changes(modes)
-        moves = [f"{was} to {now} {count:,}" for was, now, count in changes[:_SHOWN_CHANGES]]
-        if others := sum(count for _, _, count in changes[_SHOWN_CHANGES:]):
-            moves.append(f"others {others:,}")
-        total = f"{modes.changed:,} of {pluralize(modes.n, 'case')} have another failure mode"
-        yield f"{total}: {', '.join(moves)}." if moves else f"{total}."
-    yield from comparison.preferred.sentences if comparison.preferred else ()
+    moves = comparison.mode_moves
+    if moves:
+        total = (
+            f"{comparison.failures['changed']:,} of {pluralize(comparison.failures['n'], 'case')}"
+        )
+        listed = ", ".join(f"{was} to {now} {n:,}" for was, now, n in moves[:_SHOWN_CASES])
+        others = sum(n for _, _, n in moves[_SHOWN_CASES:])
+        more = f", others {others:,}" if others else ""
+        yield f"{total} have another failure mode: {listed}{more}."
+    yield from comparison.preferences

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from string import ascii_uppercase
 from typing import Any
 
 from misslink.calibration.corrected_prevalence import CorrectedDifference, compare_corrected_shares
@@ -92,6 +91,7 @@ def is_binary(pairs: Sequence[tuple[float, float]]) -> bool:
     return bool(pairs) and all(value in _BINARY_VALUES for pair in pairs for value in pair)
 
 
+PASSED = "link.failures.passed"
 _LEVELS = ("retrieval", "generation", "answer")
 _MIN_RUNS = 2
 
@@ -116,7 +116,7 @@ def compare_runs(
     Parameters
     ----------
     runs : sequence of NamedRun
-        Two to 26; differences are each run minus the first.
+        Two or more; differences are each run minus the first.
     metrics : sequence of str or None
         Names as of `misslink.compare.run_metrics.metric_value`, of means over cases. None: every
         metric of the three levels that a run has.
@@ -128,8 +128,8 @@ def compare_runs(
     Returns
     -------
     dict
-        ``a``, and under ``comparisons`` for each further run: ``b``, ``paired`` (cases),
-        ``metrics``, ``flipped``, ``failures``, ``notes``, ``differs``, ``left_out``, ``lacking``
+        ``a``, ``names``, ``cases`` (ids), and under ``comparisons`` for each further run: ``b``, ``paired`` (cases),
+        ``passed`` (as a metric, with the ids of ``fixed`` and ``broken`` answers), ``metrics``, ``flipped``, ``failures``, ``notes``, ``differs``, ``left_out``, ``lacking``
         (cases with a value in one run only) and ``preference``; for two runs also at the top. A
         metric has ``a`` and ``b`` (over the cases with a value in both), ``difference``, ``p``
         (sign flips), ``p_holm`` (over all metrics and runs), ``detectable``, ``winner`` ('a', 'b'
@@ -143,7 +143,8 @@ def compare_runs(
         The runs have other cases, a metric is unknown or no mean over cases, or preferences are
         of other runs.
     """
-    _check_run_count(runs)
+    if len(runs) < _MIN_RUNS:
+        raise InputError("one run cannot be compared; name two run folders or more")
     pairing = pair_cases(runs, cases)
     ids = pairing.ids
     seed = manifest_int(runs[0].run, "seed", 0)
@@ -167,9 +168,10 @@ def compare_runs(
         seed=seed,
         lower_is_better={per_run[0].name for per_run in values if per_run[0].lower_is_better},
     )
+    titles = [(runs[0].title, named.title) for named in runs[1:]]
     differs = [
-        config_differences(runs[0].run, named.run, ("A", letter))
-        for letter, named in zip(ascii_uppercase[1:], runs[1:], strict=False)
+        config_differences(runs[0].run, named.run, names)
+        for names, named in zip(titles, runs[1:], strict=True)
     ]
     rows = [
         [
@@ -181,14 +183,16 @@ def compare_runs(
     matched = _match_preferences(preferences, runs)
     corrections = [
         compare_corrected_shares(
-            runs[0].run, named.run, frozenset(ids), letters=("A", letter), seed=seed
+            runs[0].run, named.run, frozenset(ids), letters=(runs[0].name, named.name), seed=seed
         )
-        for letter, named in zip(ascii_uppercase[1:], runs[1:], strict=False)
+        for named in runs[1:]
     ]
+    passed = _compare_passed(selected, ids, differs, seed)
     comparisons = [
         {
             "b": named.name,
             "paired": len(ids),
+            "passed": passed[place - 1],
             "metrics": {
                 per_run[0].name: {
                     **result,
@@ -206,12 +210,48 @@ def compare_runs(
                 ids,
             ),
             "preference": _preference_document(matched[place], named.run, ids),
-            **_comparison_notes(differs[place - 1], place, pairing, corrections[place - 1][1]),
+            **_comparison_notes(
+                titles[place - 1],
+                differs[place - 1],
+                pairing,
+                place,
+                corrections[place - 1][1],
+            ),
         }
         for place, (named, row) in enumerate(zip(runs[1:], rows, strict=True), start=1)
     ]
     top = comparisons[0] if len(comparisons) == 1 else {}
-    return {"a": runs[0].name, **top, "comparisons": comparisons}
+    names = [named.title for named in runs]
+    return {
+        "a": runs[0].name,
+        **top,
+        "names": names,
+        "cases": list(ids),
+        "comparisons": comparisons,
+    }
+
+
+def _compare_passed(
+    runs: Sequence[Run],
+    ids: Sequence[str],
+    differs: Sequence[Sequence[ConfigDifference]],
+    seed: int,
+) -> list[dict[str, Any]]:
+    """Test whether more answers pass in each further run, and list those fixed and broken."""
+    values = [_values_per_run([run], PASSED)[0] for run in runs]
+    passed = [{PASSED: values_in_order(value, ids)} for value in values]
+    documents = []
+    for place, tested in enumerate(compare_paired_runs(passed, seed=seed), start=1):
+        both = zip(ids, passed[0][PASSED], passed[place][PASSED], strict=True)
+        flips = [(case, after) for case, before, after in both if {before, after} == {0.0, 1.0}]
+        document = tested[PASSED] | {
+            "fixed": [case for case, after in flips if after],
+            "broken": [case for case, after in flips if not after],
+        }
+        if any(difference.changes_judge for difference in differs[place - 1]):
+            document["winner"] = None
+        documents.append(document)
+    return documents
 
 
 def _summary_metrics(runs: Sequence[Run]) -> list[str]:
@@ -223,11 +263,6 @@ def _summary_metrics(runs: Sequence[Run]) -> list[str]:
             names += metrics if isinstance(metrics, Mapping) else ()
     judged = [name for run in runs if run.verdicts for name in judged_readings(run)]
     return list(dict.fromkeys([*names, *(judged if not names else ())]))
-
-
-def _check_run_count(runs: Sequence[NamedRun]) -> None:
-    if not _MIN_RUNS <= len(runs) <= len(ascii_uppercase):
-        raise InputError(f"{len(runs)} runs cannot be compared; name from 2 to 26 run folders")
 
 
 def _values_per_run(runs: Sequence[Run], name: str) -> list[MetricValue]:
@@ -318,14 +353,24 @@ def _metric_level(a: Run, b: Run, name: str) -> str:
 
 
 def _comparison_notes(
-    differs: Sequence[ConfigDifference], place: int, pairing: Pairing, uncorrected: str | None
+    names: tuple[str, str],
+    differs: Sequence[ConfigDifference],
+    pairing: Pairing,
+    place: int,
+    uncorrected: str | None,
 ) -> dict[str, Any]:
-    letters = ascii_uppercase[0], ascii_uppercase[place]
     omitted = pairing.left_out[place - 1]
     notes = [difference.sentence for difference in differs]
     notes += [f"{note[:1].upper()}{note[1:]}." for note in pairing.notes[place - 1]]
     if omitted:
-        notes.append(_left_out_note(len(pairing.ids), omitted, letters))
+        reasons = {
+            "only_in_a": f"are only in {names[0]}",
+            "only_in_b": f"are only in {names[1]}",
+            "asks_something_else": "ask different questions",
+            "not_selected": "were not selected",
+        }
+        counts = ", ".join(f"{count} {reasons[reason]}" for reason, count in omitted.items())
+        notes.append(f"{len(pairing.ids)} cases are compared; of the others, {counts}.")
     if uncorrected:
         notes.append(f"Not corrected for the judge's errors: {uncorrected}.")
     return {
@@ -338,17 +383,6 @@ def _comparison_notes(
         ],
         "left_out": omitted,
     }
-
-
-def _left_out_note(taken: int, omitted: Mapping[str, int], letters: tuple[str, str]) -> str:
-    reasons = {
-        "only_in_a": f"are only in {letters[0]}",
-        "only_in_b": f"are only in {letters[1]}",
-        "asks_something_else": "ask different questions",
-        "not_selected": "were not selected",
-    }
-    counts = ", ".join(f"{count} {reasons[reason]}" for reason, count in omitted.items())
-    return f"{taken} cases are compared; of the others, {counts}."
 
 
 def _match_preferences(

@@ -42,22 +42,22 @@ class ConfigDifference:
 
 
 def config_differences(
-    a: Run, b: Run, letters: tuple[str, str] = ("A", "B")
+    a: Run, b: Run, names: tuple[str, str] = ("A", "B")
 ) -> list[ConfigDifference]:
-    """Return the settings that differ between two runs; `letters` name the runs in sentences.
+    """Return the settings that differ between two runs; `names` are those of the runs in sentences.
 
     Compared are version, k, judge, prompts and calibration, and whether judging was finished.
     """
     differences = []
     for (key, meaning, before), (_, _, after) in zip(_settings(a, b), _settings(b, a), strict=True):
         if before != after:
-            values = f"{before or 'none'} in {letters[0]}, {after or 'none'} in {letters[1]}"
+            values = f"{before or 'none'} in {names[0]}, {after or 'none'} in {names[1]}"
             sentence = f"{key}: {values}; {meaning}."
             if " " in key:
                 sentence = sentence[:1].upper() + sentence[1:]
             differences.append(ConfigDifference(key, before, after, sentence))
     missing = [manifest_int(run, "unfinished", 0) for run in (a, b)]
-    counts = [f"{n} in {letter}" for n, letter in zip(missing, letters, strict=True) if n]
+    counts = [f"{n} in {name}" for n, name in zip(missing, names, strict=True) if n]
     if counts:
         sentence = f"Verdicts are missing ({', '.join(counts)}) and are not compared."
         differences.append(

@@ -20,10 +20,16 @@ _PAIRING_FIX = (
 
 @dataclass(frozen=True)
 class NamedRun:
-    """A run and what it is called, such as its folder."""
+    """A run, its folder, and a short name for people (default: the folder)."""
 
     name: str
     run: Run
+    label: str = ""
+
+    @property
+    def title(self) -> str:
+        """What people call it."""
+        return self.label or self.name
 
 
 @dataclass(frozen=True)

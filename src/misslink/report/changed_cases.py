@@ -1,186 +1,329 @@
-"""The cases that changed between two runs, with both answers."""
+"""The cases of compared runs: what became of each answer, its passages and its claims."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import SequenceMatcher
 from typing import Any
 
 from misslink.failure_modes import FAILURE_MODES
+from misslink.report.cases import run_cutoff
 from misslink.report.glossary import RETRIEVALS
-from misslink.report.links import case_fragment, number_cases, view_fragment
-from misslink.types import Link, Run, Trace
+from misslink.report.links import case_fragment, number_cases
+from misslink.text.normalization import fold
+from misslink.types import Case, Claim, Passage, Run
 
-_MAX_CHANGED = 200  # cases whose answers stand on the page
-_NO_ANSWER = "no answer"
+MAX_CASES = 500  # cases that one page holds
+_MAX_WORDS = 400  # of an answer that is compared word by word
+_MIN_ALIKE = 0.3  # share of words that two answers have in common, below which none is marked
+
+Piece = tuple[str, bool]  # a part of an answer, and whether the other answer lacks it
 
 
 @dataclass(frozen=True)
-class CaseCount:
-    """A count of cases, and where they are: "" where there is no report beside."""
+class PassageChange:
+    """A passage that only one prompt held, or at another rank; a rank is None where it is not."""
 
-    count: int
-    href: str = ""
+    id: str
+    before: int | None
+    after: int | None
+    relevant: bool
+    text: str
+
+
+@dataclass(frozen=True)
+class ClaimChange:
+    """A claim that both answers make, with another label."""
+
+    text: str
+    before: str
+    after: str
+    why: str
 
 
 @dataclass(frozen=True)
 class RunAnswer:
-    """What one run made of a case; ``answer`` is "" where there is none, and ``why`` says why."""
+    """What one run made of a case; the changes are those from the first run.
 
-    letter: str
-    answer: str
-    why: str
+    ``passed`` is None where the answer was not judged, and ``change`` "" in the first run.
+    """
+
+    run: str
+    passed: bool | None
     failure: str
     retrieval: str
+    pieces: tuple[Piece, ...]
+    missing: str
     href: str
+    change: str
+    same_answer: bool
+    passages: tuple[PassageChange, ...] | None
+    same_passages: int
+    claims: tuple[ClaimChange, ...]
+    better: tuple[str, ...]
+    worse: tuple[str, ...]
 
 
 @dataclass(frozen=True)
-class ChangedCase:
-    """A case that changed: what turned for the better and for the worse, and both answers."""
+class ComparedCase:
+    """A case with what every run made of it, the first run's answer first."""
 
     anchor: str
     id: str
     question: str
-    better: tuple[str, ...]
-    worse: tuple[str, ...]
-    failure: str
-    a: RunAnswer
-    b: RunAnswer
+    change: str
+    sides: tuple[RunAnswer, ...]
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """What the page's filters choose by."""
+        return {
+            "change": self.change,
+            "failure": [side.failure for side in self.sides],
+            "metric": [name for side in self.sides for name in (*side.worse, *side.better)],
+        }
 
 
-@dataclass(frozen=True)
-class ModeTransitions:
-    """Failure modes in A by failure modes in B: a row is (failure mode in A, a cell for each column, all of A)."""
+# What a case can be, the first that fits, in the order of the page.
+CHANGES = {
+    "broken": "Broken",
+    "mixed": "Fixed in some, broken in others",
+    "worse": "Worse in a metric",
+    "failure": "Other failure mode",
+    "fixed": "Fixed",
+    "better": "Better in a metric",
+    "answer": "Other answer",
+    "passages": "Other passages",
+    "same": "No change",
+}
 
-    columns: tuple[str, ...]
-    rows: tuple[tuple[str, tuple[CaseCount | None, ...], int], ...]
-    totals: tuple[int, ...]
-    n: int
-    changed: int
 
-
-def find_changed_cases(
-    comparison: Mapping[str, Any],
-    letter: str,
-    runs: tuple[Run, Run],
-    addresses: tuple[str, str],
-) -> tuple[tuple[ChangedCase, ...], int, dict[tuple[str, str], CaseCount]]:
-    """Return the cases that flipped or changed their failure mode, those that got worse first.
+def compare_cases(
+    document: Mapping[str, Any], runs: Sequence[Run], reports: Sequence[str]
+) -> list[ComparedCase]:
+    """Return every compared case, regressions first.
 
     Parameters
     ----------
-    found : mapping
-        One comparison, as `misslink.compare.compare_runs.compare_runs` has it.
-    letter : str
-        Of the further run.
-    runs : pair of Run
-    addresses : pair of str
-        Of the runs' reports, "" where there is none.
-
-    Returns
-    -------
-    tuple
-        The cases, at most 200; how many more there are; and by metric and direction how many
-        cases flipped.
+    document : mapping
+        As `misslink.compare.compare_runs.compare_runs` returns it.
+    runs : sequence of Run
+        In the order of the document.
+    reports : sequence of str
+        The address of each run's report, "" where there is none.
     """
-    turned: dict[str, dict[str, list[str]]] = {}
-    numbers = number_cases(runs[1].cases)
-    cells = {}
+    names, comparisons = document["names"], document["comparisons"]
+    sides = [_RunIndex(*side) for side in zip(names, runs, reports, strict=True)]
+    flips = [_flips_by_case(comparison) for comparison in comparisons]
+    ids = set(document["cases"])
+    compared = [_compared_case(case, sides, flips) for case in runs[0].cases if case.id in ids]
+    order = list(CHANGES)
+    compared.sort(key=lambda case: order.index(case.change))
+    return compared
+
+
+def _flips_by_case(comparison: Mapping[str, Any]) -> dict[tuple[str, str], list[str]]:
+    """By case and direction, the metrics whose value flipped."""
+    flips: dict[tuple[str, str], list[str]] = {}
     for metric, ways in comparison["flipped"].items():
         for way, ids in ways.items():
-            cells[metric, way] = CaseCount(len(ids), _cases_link(addresses[1], numbers, ids))
             for case_id in ids:
-                turned.setdefault(case_id, {"better": [], "worse": []})[way].append(metric)
-    changes = {
-        case_id: (move["from"], move["to"])
-        for move in comparison["failures"]["changes"]
-        if move["from"] != move["to"]
-        for case_id in move["cases"]
-    }
-    ids = [case_id.id for case_id in runs[0].cases if case_id.id in turned or case_id.id in changes]
-    empty: dict[str, list[str]] = {"better": [], "worse": []}
-    ways_of = {case_id: turned.get(case_id, empty) for case_id in ids}
-    ids.sort(key=lambda case_id: len(ways_of[case_id]["better"]) - len(ways_of[case_id]["worse"]))
-    sides = [
-        _RunIndex(letter, run, address)
-        for letter, run, address in zip(("A", letter), runs, addresses, strict=True)
-    ]
-    questions = {case_id.id: case_id.question for case_id in runs[0].cases}
-    changed = tuple(
-        ChangedCase(
-            anchor=f"{letter.lower()}-case-{place}",
-            id=case_id,
-            question=questions[case_id],
-            better=tuple(ways_of[case_id]["better"]),
-            worse=tuple(ways_of[case_id]["worse"]),
-            failure=" to ".join(map(_mode_label, changes[case_id])) if case_id in changes else "",
-            a=sides[0].answered(case_id),
-            b=sides[1].answered(case_id),
-        )
-        for place, case_id in enumerate(ids[:_MAX_CHANGED], start=1)
-    )
-    return changed, len(ids) - len(changed), cells
-
-
-def mode_transitions(
-    transitions: Mapping[str, Any], run: Run, address: str
-) -> ModeTransitions | None:
-    """Cross the failure modes of two runs; None where no case has a link in both."""
-    if not transitions["n"]:
-        return None
-    numbers = number_cases(run.cases)
-    moves = {(move["from"], move["to"]): move for move in transitions["changes"]}
-    before = [failure for failure in FAILURE_MODES if transitions["a"].get(failure)]
-    after = [failure for failure in FAILURE_MODES if transitions["b"].get(failure)]
-
-    def cell(was: str, now: str) -> CaseCount | None:
-        move = moves.get((was, now))
-        return move and CaseCount(move["n"], _cases_link(address, numbers, move["cases"]))
-
-    return ModeTransitions(
-        columns=tuple(map(_mode_label, after)),
-        rows=tuple(
-            (_mode_label(was), tuple(cell(was, now) for now in after), transitions["a"][was])
-            for was in before
-        ),
-        totals=tuple(transitions["b"][now] for now in after),
-        n=transitions["n"],
-        changed=transitions["changed"],
-    )
+                flips.setdefault((case_id, way), []).append(metric)
+    return flips
 
 
 class _RunIndex:
     """A run, looked up case by case."""
 
-    def __init__(self, letter: str, run: Run, address: str) -> None:
-        self._letter, self._address = letter, address
-        self._numbers = number_cases(run.cases)
-        self._traces: dict[str, Trace] = {trace.case_id: trace for trace in run.traces}
-        self._links: dict[str, Link] = {link.case_id: link for link in run.links}
+    def __init__(self, name: str, run: Run, address: str) -> None:
+        self.name, self.address, self.k = name, address, run_cutoff(run)
+        self.numbers = number_cases(run.cases)
+        self.cases = {case.id: case for case in run.cases}
+        self.traces = {trace.case_id: trace for trace in run.traces}
+        self.links = {link.case_id: link for link in run.links}
+        self.claims = {
+            verdict.case_id: verdict.claims
+            for verdict in run.verdicts
+            if verdict.metric == "faithfulness"
+        }
 
-    def answered(self, case_id: str) -> RunAnswer:
-        """What the run made of a case."""
-        trace, link = self._traces.get(case_id), self._links.get(case_id)
-        answer = (trace.answer if trace else None) or ""
-        why = _NO_ANSWER if trace is None or not trace.error else f"{_NO_ANSWER}: {trace.error}"
-        return RunAnswer(
-            letter=self._letter,
-            answer=answer,
-            why="" if answer else why,
-            failure=_mode_label(link.failure or "inconclusive") if link else "",
-            retrieval=RETRIEVALS.get(link.retrieval, link.retrieval) if link else "",
-            href=f"{self._address}#{case_fragment(self._numbers[case_id])}"
-            if self._address
-            else "",
+    def passed(self, case_id: str) -> bool | None:
+        link = self.links.get(case_id)
+        known = link and link.failure not in (None, "inconclusive")
+        return link.failure == "passed" if link and known else None
+
+    def failure(self, case_id: str) -> str:
+        link = self.links.get(case_id)
+        return mode_label(link.failure or "inconclusive") if link else "Not judged"
+
+    def answer(self, case_id: str) -> str:
+        trace = self.traces.get(case_id)
+        return (trace.answer if trace else None) or ""
+
+    def context(self, case_id: str) -> tuple[Passage, ...] | None:
+        """The passages in the prompt; None where they are not known."""
+        trace = self.traces.get(case_id)
+        return None if trace is None or trace.unmeasured else trace.context(self.k)
+
+
+def _compared_case(
+    case: Case, sides: Sequence[_RunIndex], flips: Sequence[Mapping[tuple[str, str], list[str]]]
+) -> ComparedCase:
+    first = sides[0]
+    answers = [_run_answer(case.id, first, first, {}, len(sides) == 2 and sides[1])]
+    for side, flipped in zip(sides[1:], flips, strict=True):
+        answers.append(_run_answer(case.id, side, first, flipped, first))
+    changes = {answer.change for answer in answers[1:]}
+    change = next(name for name in CHANGES if name in changes)
+    if "fixed" in changes:
+        change = "mixed" if "broken" in changes else "fixed"
+    anchor = f"case-{first.numbers[case.id]}"
+    return ComparedCase(anchor, case.id, case.question, change, tuple(answers))
+
+
+def _run_answer(
+    case_id: str,
+    side: _RunIndex,
+    first: _RunIndex,
+    flipped: Mapping[tuple[str, str], list[str]],
+    other: _RunIndex | bool,
+) -> RunAnswer:
+    """One run's answer; `other` is the run whose answer it is compared with, if one."""
+    answer, link, trace = side.answer(case_id), side.links.get(case_id), side.traces.get(case_id)
+    before = other.answer(case_id) if isinstance(other, _RunIndex) else answer
+    passages, same_passages = (None, 0) if side is first else _passage_changes(case_id, first, side)
+    claims = () if side is first else _claim_changes(case_id, first, side)
+    better, worse = (tuple(flipped.get((case_id, way), ())) for way in ("better", "worse"))
+    passed, was = side.passed(case_id), first.passed(case_id)
+    why = f"no answer: {trace.error}" if trace and trace.error else "no answer"
+    tests = (
+        ("broken", was is True and passed is False),
+        ("fixed", was is False and passed is True),
+        ("worse", worse),
+        ("failure", side.failure(case_id) != first.failure(case_id)),
+        ("better", better),
+        ("answer", answer != before),
+        ("passages", passages),
+        ("same", True),
+    )
+    return RunAnswer(
+        run=side.name,
+        passed=passed,
+        failure=side.failure(case_id),
+        retrieval=RETRIEVALS.get(link.retrieval, link.retrieval) if link else "",
+        pieces=mark_difference(before, answer),
+        missing="" if answer else why,
+        href=f"{side.address}#{case_fragment(side.numbers[case_id])}" if side.address else "",
+        change="" if side is first else next(name for name, fits in tests if fits),
+        same_answer=side is not first and answer == before,
+        passages=passages,
+        same_passages=same_passages,
+        claims=claims,
+        better=better,
+        worse=worse,
+    )
+
+
+def mark_difference(before: str, after: str) -> tuple[Piece, ...]:
+    """Cut `after` into pieces, and mark the words that `before` lacks.
+
+    Nothing is marked where the texts are long or have little in common.
+
+    Examples
+    --------
+    >>> mark_difference("It costs 9 crowns.", "It costs 12 crowns.")
+    (('It costs', False), (' 12', True), (' crowns.', False))
+    """
+    words: list[list[str]] = [
+        re.findall(r"\s*(?:\w+|[^\w\s])|\s+", text) for text in (before, after)
+    ]
+    plain = ((after, False),) if after else ()
+    if before == after or max(map(len, words)) > _MAX_WORDS:
+        return plain
+    matcher = SequenceMatcher(a=words[0], b=words[1], autojunk=False)
+    if matcher.ratio() < _MIN_ALIKE:
+        return plain
+    pieces = [
+        ("".join(words[1][start:end]), kind != "equal")
+        for kind, _, _, start, end in matcher.get_opcodes()
+    ]
+    return tuple(piece for piece in pieces if piece[0])
+
+
+def _passage_changes(
+    case_id: str, first: _RunIndex, side: _RunIndex
+) -> tuple[tuple[PassageChange, ...] | None, int]:
+    """The passages that came in, went out or moved, and how many stayed; None where unknown."""
+    from misslink.retrieval import relevant_ids  # imports numpy
+
+    contexts = first.context(case_id), side.context(case_id)
+    if contexts[0] is None or contexts[1] is None:
+        return None, 0
+    before, after = (
+        {passage.id: rank for rank, passage in enumerate(context, 1)}
+        for context in (contexts[0], contexts[1])
+    )
+    passages = {passage.id: passage for passage in (*contexts[1], *contexts[0])}
+    relevant = relevant_ids(side.cases[case_id], tuple(passages.values()))
+    changes = [
+        PassageChange(name, before.get(name), after.get(name), name in relevant, passage.text or "")
+        for name, passage in passages.items()
+        if before.get(name) != after.get(name)
+    ]
+    changes.sort(key=lambda change: (change.after is None, change.before is not None))
+    return tuple(changes), len(passages) - len(changes)
+
+
+def _claim_changes(case_id: str, first: _RunIndex, side: _RunIndex) -> tuple[ClaimChange, ...]:
+    """The claims of both answers whose label changed, and why."""
+    before = {fold(claim.text): claim for claim in first.claims.get(case_id, ())}
+    pairs = [
+        (before[key], claim)
+        for claim in side.claims.get(case_id, ())
+        if (key := fold(claim.text)) in before and before[key].support != claim.support
+    ]
+    if not pairs:
+        return ()
+    prompts = [[passage.id for passage in run.context(case_id) or ()] for run in (first, side)]
+    names = first.name, side.name
+    return tuple(
+        ClaimChange(
+            claim.text, was.support, claim.support, _claim_reason(was, claim, prompts, names)
         )
+        for was, claim in pairs
+    )
 
 
-def _cases_link(address: str, numbers: Mapping[str, int], ids: Sequence[str]) -> str:
-    if not address or not ids:
-        return ""
-    return f"{address}#{view_fragment(ids=sorted(numbers[case_id] for case_id in ids))}"
+def _claim_reason(
+    before: Claim, after: Claim, prompts: Sequence[Sequence[str]], names: tuple[str, str]
+) -> str:
+    """Why a label changed: a passage that decides it is in one prompt only, or the judge."""
+    for claim, here, there in ((after, 1, 0), (before, 0, 1)):
+        for quote in claim.evidence:
+            if quote.passage_id not in prompts[there] and quote.passage_id in prompts[here]:
+                verb = "contradicts" if claim.support == "contradicted" else "supports"
+                return (
+                    f"passage '{quote.passage_id}' {verb} it and is only in the prompt of "
+                    f"{names[here]}"
+                )
+    if prompts[0] == prompts[1]:
+        return "the same passages were in both prompts; the judge's label differs"
+    return "no passage that decides it is in one prompt only; the judge's label differs"
 
 
-def _mode_label(failure: str) -> str:
+def mode_label(failure: str) -> str:
+    """The glossary's name of a failure mode."""
     return FAILURE_MODES[failure].label if failure in FAILURE_MODES else failure
+
+
+def mode_changes(transitions: Mapping[str, Any]) -> list[tuple[str, str, int]]:
+    """Return the changes of the failure mode (before, after, cases), most frequent first."""
+    moves: Iterable[Mapping[str, Any]] = transitions["changes"]
+    changes = [
+        (mode_label(move["from"]), mode_label(move["to"]), move["n"])
+        for move in moves
+        if move["from"] != move["to"]
+    ]
+    return sorted(changes, key=lambda change: -change[2])
