@@ -22,9 +22,9 @@ BUDGETS = {
     "": 1593,  # 1200 and documents.py, timeouts.py, which came from other packages
     "annotation": 1196,  # 1150; a token against other users, the time of a case
     "calibration": 1903,  # 1650; the judge's error by exposure took 70
-    "canary": 2719,  # 2300
+    "canary": 2560,  # 2300
     "capture": 1958,  # 1300
-    "cli": 3888,  # 3200; misslink.toml and init took 220, annotate --case and its token 13
+    "cli": 3893,  # 3200; misslink.toml and init took 220, annotate --case and its token 13
     "compare": 1000,  # 750; who passes more, with names
     "embedding": 462,  # 420
     "engines": 982,  # 700
@@ -41,7 +41,7 @@ BUDGETS = {
     "linking": 2730,  # 2000; attribution took 200, exposure levels, clusters and difficulty 100
     "linking/replay": 842,  # 800
     "linking/whatif": 1197,  # 1050
-    "live": 3466,  # 3000
+    "live": 3443,  # 3000
     "metrics": 900,
     "pipeline": 1148,  # 700
     "render": 1000,

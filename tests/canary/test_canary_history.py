@@ -14,10 +14,11 @@ import pytest
 
 from canary_runs import finished, hung, result
 from misslink.canary.history import HISTORY_FORMAT, CanaryHistory
-from misslink.canary.markdown import run_markdown
 from misslink.canary.results import save_pending_run
+from misslink.canary.summary import run_parts
 from misslink.errors import InputError
 from misslink.io.sqlite import SqliteLockedError
+from misslink.render.table import parts_markdown
 
 
 @pytest.fixture
@@ -63,7 +64,7 @@ def test_news_is_kept_for_the_webhook_once_an_alarm_and_once_a_recovery(path):
     runs += [finished(18 + n, notify=True) for n in range(40)]
     enter(path, *runs)
     with CanaryHistory(path) as history:
-        letters = [letter.content for letter in history.outbox.letters("main")]
+        letters = [letter.content for letter in history.letters("main")]
     told = [(one["event"], news["measure"]) for one in letters for news in one["news"]]
     assert sorted(told) == [
         ("alarm", "coverage"),
@@ -76,7 +77,7 @@ def test_news_is_kept_for_the_webhook_once_an_alarm_and_once_a_recovery(path):
 def test_without_a_webhook_nothing_waits(path):
     enter(path, *(finished(n) for n in range(12)), finished(12, ill=range(10)))
     with CanaryHistory(path) as history:
-        assert history.outbox.letters("main") == ()
+        assert history.letters("main") == ()
 
 
 def test_an_app_that_is_gone_is_told_once_and_is_no_zero(path):
@@ -87,7 +88,7 @@ def test_an_app_that_is_gone_is_told_once_and_is_no_zero(path):
     assert documents[1]["health"]["value"] is None
     assert documents[1]["errors"] == 10
     with CanaryHistory(path) as history:
-        (letter,) = history.outbox.letters("main")
+        (letter,) = history.letters("main")
     assert (letter.content["event"], letter.content["run"]) == ("unreachable", 2)
 
 
@@ -208,7 +209,7 @@ def test_a_kept_run_that_cannot_be_read_is_left_and_told(path, caplog):
     broken.write_text('{"name": ', encoding="utf-8")
     enter(path, finished(0))
     assert broken.exists()
-    assert "cannot be read as a kept run" in caplog.text
+    assert "is not a saved run" in caplog.text
 
 
 KILLED = """
@@ -263,7 +264,7 @@ def test_an_accepted_change_closes_its_alarms_and_says_so_once(tmp_path):
         history.enter(finished(12, ill=range(8), notify=True))
         after = history.enter(finished(13, ill=range(8), notify=True, accept=True))
         history.enter(finished(14, ill=range(8), notify=True, accept=True))
-        told = [letter.content for letter in history.outbox.letters("main")]
+        told = [letter.content for letter in history.letters("main")]
     assert (after.document["status"], after.document["alarms"]) == ("learning", [])
     assert [one["event"] for one in told] == ["alarm", "accepted"]
     closed = {(news["measure"], news["run"], news["state"]) for news in told[1]["news"]}
@@ -285,6 +286,6 @@ def test_a_canary_that_fails_from_the_first_run_is_reported_while_the_charts_lea
     assert first["failing"] == [{"id": "c3", "owner": "team 1", "now": "no expected passage"}]
     assert first["degraded"] == []
     assert any("1 canary fails before the normal state is learned: c3" in n for n in first["notes"])
-    assert "| c3 | team 1 | not healthy | no expected passage |" in run_markdown(first)
+    assert "| c3 | team 1 | failing | no expected passage |" in parts_markdown(run_parts(first))
     assert last["status"] == "ok"
     assert not any("is learned" in note for note in last["notes"])

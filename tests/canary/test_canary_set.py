@@ -37,8 +37,8 @@ def test_two_canaries_with_one_id_are_refused_with_both_lines(tmp_path):
     ("item", "said"),
     [
         ({"id": "a", "question": "Who?"}, "expects nothing"),
-        ({**PLAIN, "min_relevance": "high"}, "field 'min_relevance': this is a number"),
-        ({**PLAIN, "min_relevance": True}, "field 'min_relevance': this is a number"),
+        ({**PLAIN, "min_relevance": "high"}, "field 'min_relevance': Input should be a"),
+        ({**PLAIN, "min_relevance": True}, "field 'min_relevance': Input should be a"),
         ({**PLAIN, "owner": ""}, "field 'owner'"),
         ({**PLAIN, "onwer": "me"}, "field 'onwer': there is no such field"),
         ({"id": "a", "relevant": ["p1"]}, "field 'question'"),
@@ -52,7 +52,7 @@ def test_what_is_wrong_is_told_with_its_line(tmp_path, item, said):
 
 
 def test_an_empty_set_is_refused():
-    with pytest.raises(InputError, match="there is no canary in it"):
+    with pytest.raises(InputError, match="The file contains no canary"):
         build_canary_set([], "canaries.yaml")
 
 
@@ -78,5 +78,5 @@ def test_the_names_of_other_canary_files_are_read(tmp_path):
     assert (canary.case.question, canary.case.relevant) == ("Who?", {"p1": 1, "p2": 1})
     assert (canary.min_relevance, canary.owner) == (0.4, "search team")
     path.write_text(json.dumps([{**item, "relevant": ["p1"]}]), encoding="utf-8")
-    with pytest.raises(InputError, match="'expected_top_chunks' and 'relevant' are the same"):
+    with pytest.raises(InputError, match="'expected_top_chunks' and 'relevant' mean the same"):
         read_canaries(path)

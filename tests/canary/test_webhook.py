@@ -23,7 +23,6 @@ from misslink.canary.webhook import (
     deliver,
     http_post,
     notify,
-    parse_url,
     sign,
     url_origin,
     webhook_from_options,
@@ -198,15 +197,14 @@ def test_a_redirect_on_the_same_server_keeps_the_body_and_one_elsewhere_is_not_f
 @pytest.mark.parametrize("place", ["http://[", "", "javascript:1", "/\x7f"])
 def test_a_strange_redirect_is_told(place):
     with receiver((302, {"Location": place})) as (url, _):
-        delivery, _ = sent(url)
+        delivery, _ = sent(url, tries=1)
     assert not delivery.ok
-    assert delivery.status == 302
 
 
 @pytest.mark.parametrize(
     ("url", "options", "told"),
     [
-        ("ftp://host/x", {}, "no address"),
+        ("ftp://host/x", {}, "does not begin with http"),
         ("http://127.0.0.1/", {"secret": ""}, "secret is empty"),
     ],
 )
@@ -214,12 +212,6 @@ def test_what_cannot_be_sent_is_told_and_nothing_raised(url, options, told):
     delivery, _ = sent(url, **options)
     assert (delivery.ok, delivery.attempts) == (False, 0)
     assert told in delivery.error
-
-
-def test_a_document_that_is_not_json_is_told():
-    delivery = deliver("http://127.0.0.1:1/", {"value": float("nan")}, secret=None)
-    assert (delivery.ok, delivery.attempts) == (False, 0)
-    assert "not JSON" in delivery.error
 
 
 @pytest.fixture
@@ -269,15 +261,15 @@ def test_what_does_not_arrive_waits_and_arrives_in_its_order(history, hook):
 def test_what_is_refused_for_good_is_kept_as_failed_and_holds_nothing_up(history, hook, status):
     for number in range(13, 60):  # until it has recovered
         history.enter(finished(number, notify=True))
-    waiting = len(history.outbox.letters("main"))
+    waiting = len(history.letters("main"))
     assert waiting >= 2
     hook.answers = [(status, {})]
     told = notify(history, "main", webhook_from_options(hook.url, None), ONCE)
     assert (told["ok"], told["sent"], told["refused"]) == (False, waiting - 1, 1)
     assert (told["waiting"], told["status"]) == (0, status)
     assert len(hook.got) == waiting
-    assert history.outbox.letters("main") == ()
-    (kept,) = history.outbox.refused("main")
+    assert history.letters("main") == ()
+    (kept,) = history.refused("main")
     assert (kept.run, kept.content["event"]) == (13, "alarm")
     assert f"status {status}" in kept.error
     assert notify(history, "main", webhook_from_options(hook.url, None), ONCE) is None
@@ -288,7 +280,7 @@ def test_what_may_be_taken_another_time_waits(history, hook, status):
     hook.status = status
     told = notify(history, "main", webhook_from_options(hook.url, None), ONCE)
     assert (told["refused"], told["waiting"]) == (0, 1)
-    assert history.outbox.refused("main") == ()
+    assert history.refused("main") == ()
 
 
 def test_a_webhook_that_is_down_is_told_and_keeps_the_news(history, hook):
@@ -296,7 +288,7 @@ def test_a_webhook_that_is_down_is_told_and_keeps_the_news(history, hook):
     hook.server_close()
     lost = notify(history, "main", webhook_from_options(hook.url, None), ONCE)
     assert (lost["ok"], lost["status"], lost["waiting"]) == (False, None, 1)
-    assert len(history.outbox.letters("main")) == 1
+    assert len(history.letters("main")) == 1
 
 
 def test_an_address_and_its_secret_are_never_stored(history, monkeypatch):
@@ -313,7 +305,7 @@ def test_an_address_and_its_secret_are_never_stored(history, monkeypatch):
     "url", ["", "hook", "ftp://host/x", "http://", "http://[::1", "http://h:x", "http://h:99999/"]
 )
 def test_what_is_no_address_is_refused(url):
-    with pytest.raises(InputError, match="--webhook takes an address"):
+    with pytest.raises(InputError, match="--webhook must begin with http"):
         webhook_from_options(url, None)
 
 
@@ -321,14 +313,14 @@ def test_a_secret_that_is_not_set_or_signs_nothing_is_refused(monkeypatch):
     monkeypatch.delenv("HOOK_SECRET", raising=False)
     with pytest.raises(InputError, match="HOOK_SECRET is not set"):
         webhook_from_options("http://127.0.0.1:9/hook", "HOOK_SECRET")
-    with pytest.raises(InputError, match="give both"):
+    with pytest.raises(InputError, match="needs --webhook URL"):
         webhook_from_options(None, "HOOK_SECRET")
 
 
 def test_without_a_webhook_nothing_is_sent(history):
     assert webhook_from_options(None, None) is None
     assert notify(history, "main", None, ONCE) is None
-    assert len(history.outbox.letters("main")) == 1
+    assert len(history.letters("main")) == 1
 
 
 @contextmanager
@@ -354,7 +346,7 @@ def test_a_server_that_never_answers_is_left_in_time():
         listener(lambda connection: connection.makefile("rb").read()) as url,
         pytest.raises(DeliveryFailedError, match="no answer"),
     ):
-        http_post(parse_url(url), b"{}", {}, timeout_s=0.2)
+        http_post(url, b"{}", {}, timeout_s=0.2)
 
 
 def test_an_answer_that_comes_in_drops_is_left_in_time():
@@ -370,7 +362,7 @@ def test_an_answer_that_comes_in_drops_is_left_in_time():
 
     with listener(drip) as url:
         with pytest.raises(DeliveryFailedError, match=r"no answer|HTTP"):
-            http_post(parse_url(url), b"{}", {}, timeout_s=0.3)
+            http_post(url, b"{}", {}, timeout_s=0.3)
         left.set()
 
 
@@ -381,7 +373,7 @@ def test_what_is_no_http_is_told(answer):
         connection.sendall(answer)
 
     with listener(talk) as url, pytest.raises(DeliveryFailedError):
-        http_post(parse_url(url), b"", {}, timeout_s=5)
+        http_post(url, b"", {}, timeout_s=5)
 
 
 def test_a_body_that_never_ends_is_not_read():
@@ -392,15 +384,15 @@ def test_a_body_that_never_ends_is_not_read():
         )
 
     with listener(talk) as url:
-        status, headers = http_post(parse_url(url), b"{}", {}, timeout_s=5)
+        status, headers, _ = http_post(url, b"{}", {}, timeout_s=5)
     assert (status, headers["x-a"]) == (204, "b")
 
 
 def test_only_the_origin_of_an_address_is_shown():
-    assert url_origin(parse_url("https://u:p@host:8443/T0/SECRET?k=v")) == "https://host:8443"
-    assert url_origin(parse_url("http://[::1]:80/x")) == "http://[::1]:80"
+    assert url_origin("https://u:p@host:8443/T0/SECRET?k=v") == "https://host:8443"
+    assert url_origin("http://[::1]:80/x") == "http://[::1]:80"
 
 
 def test_a_host_with_control_characters_cannot_be_used():
     with pytest.raises(DeliveryFailedError):
-        http_post(parse_url("http://a b/x"), b"", {}, timeout_s=2)
+        http_post("http://a b/x", b"", {}, timeout_s=2)

@@ -184,7 +184,7 @@ def test_news_that_its_webhook_refuses_is_told_and_listed(run, misslink):
     told = json.loads(out)["delivered"]
     assert (code, told["refused"], told["waiting"]) == (1, 1, 0)
     assert "status 413): 1 is refused for good and kept as failed" in err
-    assert "the message of run 12 is not sent again" in misslink("canary", "history")[1]
+    assert "the webhook message of run 12 failed" in misslink("canary", "history")[1]
 
 
 def test_yaml_canaries_are_read_and_a_repeated_id_told_with_both_lines(misslink):
@@ -195,7 +195,7 @@ def test_yaml_canaries_are_read_and_a_repeated_id_told_with_both_lines(misslink)
     Path("c.yaml").write_text("canaries:\n" + entry + entry, encoding="utf-8")
     code, _, err = misslink(*command)
     assert code == 2
-    assert "c.yaml, line 5, field 'id': the id 'bonn' is used twice (first on line 2)" in err
+    assert "c.yaml, line 5, field 'id': The id 'bonn' is used twice (first on line 2)" in err
 
 
 @pytest.mark.parametrize(
@@ -204,7 +204,7 @@ def test_yaml_canaries_are_read_and_a_repeated_id_told_with_both_lines(misslink)
         (("--fail-on", "alarms"), "did you mean 'alarm'?"),
         (("--app-timeout", "0"), "--app-timeout is 0"),
         (("--run-timeout", "nan"), "--run-timeout is nan"),
-        (("--webhook", "example.org"), "--webhook takes an address"),
+        (("--webhook", "example.org"), "--webhook must begin with http://"),
         (("--webhook", "http://127.0.0.1:9", "--webhook-secret-env", "NOT_SET"), "NOT_SET"),
         (("--html", "nowhere/t.html"), "its folder does not exist"),
         (("--markdown", "canaries.jsonl"), "names the canary set or the history"),

@@ -13,9 +13,9 @@ from misslink.live.page import (
     build_live_page,
     disagreement_sentences,
     live_chart,
-    live_markdown,
     render_live_page,
 )
+from misslink.render.table import parts_markdown
 
 HOSTILE = "<script>alert(1)</script>"
 
@@ -50,7 +50,7 @@ def test_hostile_names_stay_texts(tmp_path):
     found = report(rows(tmp_path / "l.sqlite", entry, exposures, feedback))
     page = build_live_page(found)
     assert "<script" not in render_live_page(page)
-    text = live_markdown(page)
+    text = parts_markdown(page.parts())
     assert "<script" not in text
     heads = [line for line in text.splitlines() if line.startswith("|")]
     assert len({line.count("|") for line in heads if "own" in line}) == 1
@@ -61,7 +61,7 @@ def test_a_log_of_nothing_still_has_a_page(tmp_path):
     found = report(rows(tmp_path / "l.sqlite", entry, [], [("q", None, "up", 1, None, 1.0)]))
     page = build_live_page(found)
     assert "Nothing to compare" in render_live_page(page)
-    assert "Nothing to compare" in live_markdown(page)
+    assert "Nothing to compare" in parts_markdown(page.parts())
 
 
 def test_only_what_is_beyond_chance_is_called_a_disagreement(document):

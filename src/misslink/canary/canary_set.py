@@ -2,29 +2,37 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, FiniteFloat, StringConstraints
 
 from misslink.errors import InputError
 from misslink.io.goldset import GoldSet, read_goldset
-from misslink.io.jsonl import read_objects
+from misslink.io.jsonl import parse_model, read_objects
 from misslink.io.manifest import hash_content
 from misslink.io.yaml_with_lines import read_yaml
-from misslink.text.normalization import valid_text
 from misslink.types import Case
 
-_CANARY_FIELDS = ("min_relevance", "owner")  # what a canary has beyond a case of a gold set
-# Names of the same in other canary files; a case takes query for question itself.
+# Names of the same fields in other canary files; a case takes query for question itself.
 _FIELD_ALIASES = {"expected_top_chunks": "relevant", "min_relevance_score": "min_relevance"}
-_MAX_OWNER_LENGTH = 200  # characters
 # In YAML: keys under which everything is text, as it is written.
 _TEXT_FIELDS = frozenset(
     {"id", "question", "query", "evidence", "reference", "references", "owner", "category", "tags"}
     | {"tier", "relevant_any", "asked_at", "expected_top_chunks"}
 )
+
+
+class _CanaryFields(BaseModel):
+    """What a canary has beyond a case of a gold set."""
+
+    model_config = ConfigDict(strict=True, extra="ignore")
+    min_relevance: FiniteFloat | None = None
+    owner: Annotated[str, StringConstraints(min_length=1, max_length=200, pattern=r"\S")] | None = (
+        None
+    )
 
 
 @dataclass(frozen=True)
@@ -90,8 +98,8 @@ class CanarySet:
                 raise self.gold.error(
                     canary.id,
                     "relevant",
-                    f"canary '{canary.id}' expects an answer and no passage, which takes a judge; "
-                    "name one with --judge, or give it relevant or evidence",
+                    f"Canary '{canary.id}' expects only an answer, which needs a judge. Name one with "
+                    "--judge, or add relevant or evidence.",
                 )
 
 
@@ -120,35 +128,39 @@ def build_canary_set(items: Iterable[tuple[int | None, Any]], name: str) -> Cana
     """Build a canary set from objects and their line numbers; raise InputError for invalid ones."""
     cases: list[Mapping[str, Any]] = []
     lines: list[int | None] = []
-    own: list[tuple[float | None, str | None]] = []
+    own: list[_CanaryFields] = []
     for line, item in items:
-        if not isinstance(item, Mapping):
-            raise InputError("a canary is an object with fields", path=name, line=line)
         fields = _rename_fields(item, name, line)
-        own.append((_min_relevance(fields, name, line), _owner(fields, name, line)))
-        cases.append({key: value for key, value in fields.items() if key not in _CANARY_FIELDS})
+        own.append(parse_model(_CanaryFields, fields, name, line))
+        cases.append({k: v for k, v in fields.items() if k not in _CanaryFields.model_fields})
         lines.append(line)
     gold = _as_gold_set(cases, lines, name)
     canaries = tuple(
-        Canary(case, least, owner) for case, (least, owner) in zip(gold.cases, own, strict=True)
+        Canary(case, fields.min_relevance, fields.owner and " ".join(fields.owner.split()))
+        for case, fields in zip(gold.cases, own, strict=True)
     )
     for canary in canaries:
         if not (canary.expects_passages or canary.expects_answer):
             raise gold.error(
                 canary.id,
                 "relevant",
-                f"canary '{canary.id}' expects nothing; give it relevant, evidence or reference",
+                f"Canary '{canary.id}' expects nothing. Add relevant, evidence or reference.",
             )
     return CanarySet(canaries, gold)
 
 
-def _rename_fields(item: Mapping[str, Any], name: str, line: int | None) -> dict[str, Any]:
+def _rename_fields(item: Any, name: str, line: int | None) -> dict[str, Any]:
+    if not isinstance(item, Mapping):
+        raise InputError("A canary must be an object with fields.", path=name, line=line)
     for alias, field in _FIELD_ALIASES.items():
         if alias in item and field in item:
             raise InputError(
-                f"'{alias}' and '{field}' are the same; give one", path=name, line=line, field=alias
+                f"'{alias}' and '{field}' mean the same. Remove one of them.",
+                path=name,
+                line=line,
+                field=alias,
             )
-    return {_FIELD_ALIASES.get(key, key): value for key, value in item.items()}
+    return {_FIELD_ALIASES.get(key, str(key)): value for key, value in item.items()}
 
 
 def _read_yaml(path: Path) -> Iterator[tuple[int | None, Any]]:
@@ -160,8 +172,8 @@ def _read_yaml(path: Path) -> Iterator[tuple[int | None, Any]]:
         data, spot = data["canaries"], ("canaries",)
     if not isinstance(data, list) or not data:
         raise InputError(
-            "it holds no list of canaries; write for example  - {id: opening, question: ..., "
-            "relevant: [doc-7]}",
+            "The file contains no list of canaries. Write for example  - {id: opening, question: "
+            "..., relevant: [doc-7]}",
             path=path,
         )
     return ((document.line((*spot, index)), item) for index, item in enumerate(data))
@@ -180,8 +192,7 @@ def _as_gold_set(cases: list[Mapping[str, Any]], lines: list[int | None], name: 
             before = line_by_id[case.id]
             first = "" if before is None else f" (first on line {before})"
             raise InputError(
-                f"the id '{case.id}' is used twice{first}; its history would be mixed, so give "
-                "each canary a unique id",
+                f"The id '{case.id}' is used twice{first}. Give each canary its own id.",
                 path=name,
                 line=line,
                 field="id",
@@ -189,31 +200,6 @@ def _as_gold_set(cases: list[Mapping[str, Any]], lines: list[int | None], name: 
         checked.append(case)
         line_by_id[case.id] = line
     if not checked:
-        raise InputError("there is no canary in it", path=name)
+        raise InputError("The file contains no canary.", path=name)
     places = {case: line for case, line in line_by_id.items() if line is not None}
     return GoldSet(tuple(checked), name, places)
-
-
-def _min_relevance(item: Mapping[str, Any], name: str, line: int | None) -> float | None:
-    value = item.get("min_relevance")
-    if value is None:
-        return None
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        raise InputError(
-            "this is a number, such as 0.4", path=name, line=line, field="min_relevance"
-        )
-    return float(value)
-
-
-def _owner(item: Mapping[str, Any], name: str, line: int | None) -> str | None:
-    value = item.get("owner")
-    if value is None:
-        return None
-    if not isinstance(value, str) or not value.strip() or len(value) > _MAX_OWNER_LENGTH:
-        raise InputError(
-            f"this is a name or an address, of at most {_MAX_OWNER_LENGTH} characters",
-            path=name,
-            line=line,
-            field="owner",
-        )
-    return " ".join(valid_text(value).split())

@@ -16,7 +16,6 @@ from typing import Any
 
 import typer
 
-from misslink.canary.commands import HISTORY_OPTION, NAME_OPTION
 from misslink.cli.options import (
     CACHE_OPTION,
     CAP_OPTIONS,
@@ -27,8 +26,17 @@ from misslink.cli.options import (
     JudgeOptions,
     with_judge_options,
 )
-from misslink.errors import InputError
+from misslink.cli.output import check_report_paths
+from misslink.errors import InputError, known_names
 
+NAME_OPTION: Any = typer.Option("main", "--name", help="Name of the series of runs.")
+HISTORY_OPTION: Any = typer.Option(
+    Path(".misslink/canary.sqlite"), "--history", help="SQLite file of the runs."
+)
+MARKDOWN_OPTION: Any = typer.Option(
+    None, "--markdown", help="Markdown report to write; - prints it."
+)
+HTML_OPTION: Any = typer.Option(None, "--html", help="HTML page to write.")
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 _INTERVAL = re.compile(r"(\d+(?:\.\d+)?)\s*([smhd])")
 
@@ -319,10 +327,8 @@ def run(
     webhook_secret_env: str | None = typer.Option(
         None, "--webhook-secret-env", help="Environment variable with the secret that signs it."
     ),
-    markdown: Path | None = typer.Option(
-        None, "--markdown", help="Markdown report to write; - prints it."
-    ),
-    html: Path | None = typer.Option(None, "--html", help="HTML page to write."),
+    markdown: Path | None = MARKDOWN_OPTION,
+    html: Path | None = HTML_OPTION,
     id_key: str | None = ID_KEY_OPTION,
     input_key: str | None = INPUT_KEY_OPTION,
     cache: Path | None = CACHE_OPTION,
@@ -367,20 +373,46 @@ def run(
 
 
 @app.command("history")
-def history(
+def history_command(
     history: Path = HISTORY_OPTION,
     name: str = NAME_OPTION,
     last: int = typer.Option(20, "--last", min=1, help="How many runs, the latest."),
-    markdown: Path | None = typer.Option(
-        None, "--markdown", help="Markdown report to write; - prints it."
-    ),
-    html: Path | None = typer.Option(None, "--html", help="HTML page to write."),
+    markdown: Path | None = MARKDOWN_OPTION,
+    html: Path | None = HTML_OPTION,
     as_json: bool = JSON_OPTION,
 ) -> None:
     """Show the runs of a series with their health and alarms, without calling the app."""
-    from misslink.canary.commands import show_history
+    from misslink.canary.alarms import detect_alarms
+    from misslink.canary.commands import print_report, write_trend_page
+    from misslink.canary.history import CanaryHistory, alarm_to_json
+    from misslink.canary.summary import history_parts
+    from misslink.io.manifest import display_path
 
-    show_history(history, name, last, markdown=markdown, html=html, as_json=as_json)
+    check_report_paths(markdown, html, as_json=as_json)
+    if {output.resolve() for output in (markdown, html) if output} & {history.resolve()}:
+        raise InputError("--markdown or --html names the history. Name another file.")
+    with CanaryHistory(history, must_exist=True) as file:
+        runs = file.runs(name, last)
+        if not runs:
+            names = file.names()
+            hint = known_names(name, names, " series") if names else "it holds no run yet"
+            raise InputError(f"There is no series '{name}'; {hint}", path=history)
+        status = detect_alarms(file.comparable(name), learn=runs[-1]["learn"])
+        document = {
+            "name": name,
+            "history": display_path(history),
+            "status": status.status,
+            "reason": status.reason,
+            "alarms": [alarm_to_json(alarm) for alarm in status.episodes],
+            "waiting": len(file.letters(name)),
+            "refused": [
+                {"run": letter.run, "error": letter.error} for letter in file.refused(name)
+            ],
+            "runs": list(runs),
+        }
+        if html is not None:
+            write_trend_page(file, name, html)
+    print_report(list(history_parts(document)), document, markdown=markdown, as_json=as_json)
 
 
 app.command(

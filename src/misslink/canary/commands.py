@@ -1,4 +1,4 @@
-"""Implementation of `misslink canary run` and `misslink canary history`."""
+"""Implementation of `misslink canary run`."""
 
 from __future__ import annotations
 
@@ -12,13 +12,8 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from misslink.cli.output import (
-    STDOUT,
     check_report_paths,
-    format_estimate,
     interruptible,
-    print_json,
-    print_line,
-    print_table,
     progress_bars,
     redirect_app_stdout,
     strip_control,
@@ -28,164 +23,11 @@ from misslink.errors import InputError, MisslinkError, known_names
 if TYPE_CHECKING:
     from misslink.canary.canary_set import CanarySet
     from misslink.canary.history import CanaryHistory
-    from misslink.canary.results import CanaryResult, FinishedRun
+    from misslink.canary.results import FinishedRun
     from misslink.canary.runner import CanaryObservation
     from misslink.canary.webhook import WebhookTarget
     from misslink.judge.config import JudgeConfig
-
-
-NAME_OPTION: Any = typer.Option("main", "--name", help="Name of the series of runs.")
-HISTORY_OPTION: Any = typer.Option(
-    Path(".misslink/canary.sqlite"), "--history", help="SQLite file of the runs."
-)
-
-_FIGURE_NAMES = {
-    "health": "healthy canaries",
-    "coverage": "expected passages found",
-    "top_score": "relevance of the best",
-    "answered": "questions answered",
-}
-_STATUS_WORDS = {"learning": "learning", "ok": "ok", "alarm": "ALARM"}
-
-
-def print_run(document: Mapping[str, Any], results: Sequence[CanaryResult]) -> None:
-    """Print what one run found: its figures, what is ill or unmeasured, its alarms."""
-    from rich.console import Console
-
-    from misslink.canary.markdown import format_latency
-    from misslink.render.table import TextTable
-
-    console = Console()
-    figures = [
-        (label, format_estimate(document[key], key, as_decimal=key == "top_score"))
-        for key, label in _FIGURE_NAMES.items()
-    ]
-    figures.append(("seconds", format_latency(document)))
-    print_table(console, TextTable(("", "all canaries"), figures))
-    degraded = {canary["id"] for canary in document["degraded"]}
-    states = {None: "not measured", False: "ill"}
-    ill = [
-        (
-            result.canary,
-            result.owner or "",
-            "degraded" if result.canary in degraded else states[result.healthy],
-            result.reason,
-        )
-        for result in results
-        if result.healthy is not True
-    ]
-    print_table(console, TextTable(("canary", "owner", "health", "why"), ill))
-    for alarm in document["alarms"]:
-        print_line(console, f"{alarm['state']}: {alarm['sentence']}", "bold")
-    for suspect in document["suspects"]:
-        print_line(console, f"since the run before: {suspect}")
-    for note in document["notes"]:
-        print_line(console, note)
-    if document["reason"]:
-        print_line(console, document["reason"])
-    status = _STATUS_WORDS[document["status"]]
-    print_line(console, f"run {document['run']} of '{document['name']}': {status}", "bold")
-
-
-def print_history(document: Mapping[str, Any]) -> None:
-    """Print the runs of a series, the latest last, and its alarms."""
-    from rich.console import Console
-
-    from misslink.canary.markdown import format_latency
-    from misslink.render.format import pluralize
-    from misslink.render.table import TextTable
-
-    console = Console()
-    rows = [
-        (
-            str(run["run"]),
-            run["at"][5:16].replace("T", " "),
-            _format_figure(run["health"], "health"),
-            _format_figure(run["coverage"], "coverage").partition(" [")[0],
-            _format_figure(run["top_score"], "top_score", as_decimal=True).partition(" [")[0],
-            format_latency(run).partition(" (")[0],
-            str(len(run["degraded"])),
-            str(run["errors"]),
-            _STATUS_WORDS[run["status"]],
-        )
-        for run in document["runs"]
-    ]
-    columns = ("run", "at", "health", "found", "score", "sec", "ill", "failed", "status")
-    print_table(console, TextTable(columns, rows, numbers=columns[:-1]))
-    for alarm in document["alarms"]:
-        print_line(console, f"{alarm['state']}: {alarm['sentence']}")
-    if document["waiting"]:
-        print_line(
-            console, f"{pluralize(document['waiting'], 'message')} to a webhook not yet delivered"
-        )
-    for letter in document["refused"]:
-        print_line(
-            console, f"the message of run {letter['run']} is not sent again: {letter['error']}"
-        )
-    print_line(console, f"'{document['name']}': {_STATUS_WORDS[document['status']]}", "bold")
-
-
-def _format_figure(estimate: Mapping[str, Any], name: str, *, as_decimal: bool = False) -> str:
-    if estimate["value"] is None:
-        return "none"
-    return format_estimate(estimate, name, as_decimal=as_decimal)
-
-
-def show_history(
-    path: Path,
-    name: str,
-    last: int,
-    *,
-    markdown: Path | None,
-    html: Path | None,
-    as_json: bool,
-) -> None:
-    """Print the last runs of a series, and write them as markdown or as a page.
-
-    Raises
-    ------
-    InputError
-        There is no such history or series, or a file cannot be written.
-    """
-    from misslink.canary.alarms import detect_alarms
-    from misslink.canary.history import CanaryHistory, alarm_to_json
-    from misslink.canary.markdown import history_markdown
-    from misslink.io.atomic import atomic_write
-    from misslink.io.manifest import display_path
-
-    check_report_paths(markdown, html, as_json=as_json)
-    if {output.resolve() for output in (markdown, html) if output} & {path.resolve()}:
-        raise InputError("--markdown or --html names the history; give another")
-    with CanaryHistory(path, must_exist=True) as history:
-        runs = history.runs(name, last)
-        if not runs:
-            names = history.names()
-            hint = known_names(name, names, " series") if names else "it holds no run yet"
-            raise InputError(f"it holds no run called '{name}'; {hint}", path=path)
-        status = detect_alarms(history.comparable(name), learn=runs[-1]["learn"])
-        document = {
-            "name": name,
-            "history": display_path(path),
-            "status": status.status,
-            "reason": status.reason,
-            "alarms": [alarm_to_json(alarm) for alarm in status.episodes],
-            "waiting": len(history.outbox.letters(name)),
-            "refused": [
-                {"run": letter.run, "error": letter.error}
-                for letter in history.outbox.refused(name)
-            ],
-            "runs": list(runs),
-        }
-        if html is not None:
-            write_trend_page(history, name, html)
-    to_stdout = markdown is not None and str(markdown) == STDOUT
-    if markdown is not None:
-        text = history_markdown(document)
-        print(text, end="") if to_stdout else atomic_write(text, markdown)
-    if as_json:
-        print_json(document)
-    elif not to_stdout:
-        print_history(document)
+    from misslink.render.table import Part
 
 
 def write_trend_page(history: CanaryHistory, name: str, path: Path) -> None:
@@ -197,6 +39,24 @@ def write_trend_page(history: CanaryHistory, name: str, path: Path) -> None:
     runs, readings = history.runs(name), history.comparable(name)
     status = detect_alarms(readings, learn=runs[-1]["learn"])
     atomic_write(render_trend_page(build_trend_page(name, runs, readings, status)), path)
+
+
+def print_report(
+    parts: Sequence[Part], document: Mapping[str, Any], *, markdown: Path | None, as_json: bool
+) -> None:
+    """Write the markdown file if one is named, and print JSON, markdown or tables."""
+    from misslink.cli.output import STDOUT, print_json, print_parts
+    from misslink.io.atomic import atomic_write
+    from misslink.render.table import parts_markdown
+
+    to_stdout = str(markdown) == STDOUT
+    if markdown is not None:
+        text = parts_markdown(parts)
+        print(text, end="") if to_stdout else atomic_write(text, markdown)
+    if as_json:
+        print_json(document)
+    elif not to_stdout:
+        print_parts(parts)
 
 
 _FAIL_ON = ("degraded", "alarm", "never")
@@ -250,7 +110,8 @@ def execute_run(options: CanaryOptions, *, as_json: bool) -> None:
     target = webhook_from_options(options.webhook, options.webhook_secret_env)
     canaries = read_canaries(options.canaries)
     try:  # before the app is called
-        CanaryHistory(options.history).close()
+        with CanaryHistory(options.history):
+            pass
     except SqliteLockedError:
         print("misslink: another program has locked the history; the run begins", file=sys.stderr)
     with interruptible("nothing of this run was; the same command starts it again"):
@@ -382,20 +243,15 @@ def _record_and_notify(
 ) -> int:
     """Record the run, notify its webhook, write and print; return the exit code."""
     from misslink.canary.history import CanaryHistory
-    from misslink.canary.markdown import run_markdown
     from misslink.canary.results import save_pending_run
+    from misslink.canary.summary import run_parts
     from misslink.canary.webhook import notify
-    from misslink.io.atomic import atomic_write
     from misslink.io.sqlite import SqliteLockedError
 
-    to_stdout = str(options.markdown) == STDOUT
     try:
         with CanaryHistory(options.history) as history:
             recorded = history.enter(finished)
             document = {**recorded.document, "delivered": notify(history, options.name, target)}
-            if options.markdown is not None:
-                text = run_markdown(document)
-                print(text, end="") if to_stdout else atomic_write(text, options.markdown)
             if options.html is not None:
                 write_trend_page(history, options.name, options.html)
     except SqliteLockedError:
@@ -407,11 +263,13 @@ def _record_and_notify(
         ) from None
     if recorded.taken_in:
         _print_error(f"{recorded.taken_in} runs saved beside the history were entered")
-    if as_json:
-        results = [asdict(result) for result in observation.results]
-        print_json({**document, "results": results})
-    elif not to_stdout:
-        print_run(document, observation.results)
+    results = [asdict(result) for result in observation.results]
+    print_report(
+        list(run_parts(document, observation.results)),
+        {**document, "results": results},
+        markdown=options.markdown,
+        as_json=as_json,
+    )
     return _exit_code(options, observation, document)
 
 

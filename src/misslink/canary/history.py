@@ -9,7 +9,7 @@ import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 from misslink.canary.alarms import AlarmStatus, CanaryAlarm, RunReading, detect_alarms
 from misslink.canary.fingerprint import Fingerprint, FingerprintDiff, compare_fingerprints
@@ -100,68 +100,19 @@ HISTORY_FORMAT = SqliteFormat(
 )
 
 
-@dataclass(frozen=True)
-class WebhookLetter:
+class WebhookLetter(NamedTuple):
     """News that has not reached its webhook yet."""
 
     id: int
     content: dict[str, Any]
 
 
-@dataclass(frozen=True)
-class RefusedLetter:
+class RefusedLetter(NamedTuple):
     """News of a run that its webhook refused, and why."""
 
     run: int
     error: str
     content: dict[str, Any]
-
-
-class WebhookOutbox:
-    """The unsent webhook news of a history.
-
-    Every method raises `misslink.io.sqlite.SqliteLockedError` if another program holds the history,
-    and `misslink.errors.InputError` if it cannot be used.
-    """
-
-    def __init__(self, file: sqlite3.Connection, path: Path) -> None:
-        self._file, self._path = file, path
-
-    def letters(self, name: str) -> tuple[WebhookLetter, ...]:
-        """Return the unsent news of a series, the earliest first."""
-        rows = self._read("SELECT id, content FROM outbox WHERE name = ? ORDER BY id", name)
-        return tuple(WebhookLetter(number, json.loads(content)) for number, content in rows)
-
-    def refused(self, name: str) -> tuple[RefusedLetter, ...]:
-        """Return the news of a series that its webhook refused, the earliest first."""
-        rows = self._read(
-            "SELECT run, error, content FROM refused WHERE name = ? ORDER BY id", name
-        )
-        return tuple(RefusedLetter(run, error, json.loads(content)) for run, error, content in rows)
-
-    def mark_delivered(self, letter: WebhookLetter) -> None:
-        """Delete news that the webhook has received."""
-        self._change(("DELETE FROM outbox WHERE id = ?", (letter.id,)))
-
-    def mark_failed(self, letter: WebhookLetter, error: str) -> None:
-        """Note why news was not delivered; the next run tries again."""
-        self._change(
-            ("UPDATE outbox SET tries = tries + 1, error = ? WHERE id = ?", (error, letter.id))
-        )
-
-    def mark_refused(self, letter: WebhookLetter, error: str) -> None:
-        """Move news that the webhook refuses to the refused ones, with the reason."""
-        move = "INSERT OR IGNORE INTO refused SELECT id, name, run, content, ? FROM outbox WHERE id = ?"
-        self._change((move, (error, letter.id)), ("DELETE FROM outbox WHERE id = ?", (letter.id,)))
-
-    def _change(self, *statements: tuple[str, tuple[Any, ...]]) -> None:
-        with HISTORY_FORMAT.errors(self._path), transaction(self._file):
-            for statement, values in statements:
-                self._file.execute(statement, values)
-
-    def _read(self, statement: str, *values: Any) -> list[Any]:
-        with HISTORY_FORMAT.errors(self._path):
-            return self._file.execute(statement, values).fetchall()
 
 
 def run_document(
@@ -179,16 +130,14 @@ def run_document(
         for result in finished.results
         if result.healthy is False
     ]
+    estimates = ("health", "coverage", "top_score", "answered")
     return {
         "name": finished.name,
         "run": run,
-        "at": format_utc(finished.at),
+        "at": dt.datetime.fromtimestamp(finished.at, dt.UTC).isoformat(timespec="seconds"),
         **finished.settings,
         "canaries": len(finished.results),
-        "health": metrics.health.model_dump(),
-        "coverage": metrics.coverage.model_dump(),
-        "top_score": metrics.top_score.model_dump(),
-        "answered": metrics.answered.model_dump(),
+        **{name: getattr(metrics, name).model_dump() for name in estimates},
         "latency_s": dict(metrics.latency),
         "degraded": [asdict(result) for result in degraded],
         "failing": failing,
@@ -246,15 +195,6 @@ def alarm_to_json(alarm: CanaryAlarm) -> dict[str, Any]:
     return {**asdict(alarm), **fields, "sentence": alarm.sentence}
 
 
-def format_utc(seconds: float) -> str:
-    """A time in Unix seconds as ISO 8601 in UTC.
-
-    >>> format_utc(0.0)
-    '1970-01-01T00:00:00+00:00'
-    """
-    return dt.datetime.fromtimestamp(seconds, dt.UTC).isoformat(timespec="seconds")
-
-
 def _changes_to_json(changed: FingerprintDiff) -> dict[str, Any]:
     return {
         "added": list(changed.added),
@@ -293,11 +233,6 @@ class CanaryHistory:
         Seconds to wait for another program that holds it. None: 10.
     must_exist : bool
 
-    Attributes
-    ----------
-    outbox : Outbox
-        What is still to be told.
-
     Raises
     ------
     SqliteLockedError, InputError
@@ -310,16 +245,11 @@ class CanaryHistory:
         self.path = path
         self._file = HISTORY_FORMAT.open(path, wait_s=wait_s, must_exist=must_exist)
         self._file.execute("PRAGMA foreign_keys = ON")
-        self.outbox = WebhookOutbox(self._file, path)
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Close the file."""
         self._file.close()
 
     def enter(self, finished: FinishedRun) -> RecordedRun:
@@ -370,6 +300,38 @@ class CanaryHistory:
     def results(self, run: int) -> tuple[CanaryResult, ...]:
         """What a run saw of each canary, in the canary set's order."""
         return _load_results(self._file, run)
+
+    def letters(self, name: str) -> tuple[WebhookLetter, ...]:
+        """Return the unsent webhook news of a series, the earliest first."""
+        rows = self._read("SELECT id, content FROM outbox WHERE name = ? ORDER BY id", name)
+        return tuple(WebhookLetter(number, json.loads(content)) for number, content in rows)
+
+    def refused(self, name: str) -> tuple[RefusedLetter, ...]:
+        """Return the news of a series that its webhook refused, the earliest first."""
+        rows = self._read(
+            "SELECT run, error, content FROM refused WHERE name = ? ORDER BY id", name
+        )
+        return tuple(RefusedLetter(run, error, json.loads(content)) for run, error, content in rows)
+
+    def mark_delivered(self, letter: WebhookLetter) -> None:
+        """Delete news that the webhook has received."""
+        self._change(("DELETE FROM outbox WHERE id = ?", (letter.id,)))
+
+    def mark_failed(self, letter: WebhookLetter, error: str) -> None:
+        """Note why news was not delivered; the next run tries again."""
+        self._change(
+            ("UPDATE outbox SET tries = tries + 1, error = ? WHERE id = ?", (error, letter.id))
+        )
+
+    def mark_refused(self, letter: WebhookLetter, error: str) -> None:
+        """Move news that the webhook refuses to the refused ones, with the reason."""
+        move = "INSERT OR IGNORE INTO refused SELECT id, name, run, content, ? FROM outbox WHERE id = ?"
+        self._change((move, (error, letter.id)), ("DELETE FROM outbox WHERE id = ?", (letter.id,)))
+
+    def _change(self, *statements: tuple[str, tuple[Any, ...]]) -> None:
+        with HISTORY_FORMAT.errors(self.path), transaction(self._file):
+            for statement, values in statements:
+                self._file.execute(statement, values)
 
     def _read(self, statement: str, *values: Any) -> list[Any]:
         with HISTORY_FORMAT.errors(self.path):

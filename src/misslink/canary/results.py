@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import glob
-import json
 import logging
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
+
+from pydantic import TypeAdapter
 
 from misslink.canary.fingerprint import Fingerprint
 from misslink.io.atomic import atomic_write
@@ -245,17 +246,8 @@ def save_pending_run(finished: FinishedRun, history: Path) -> Path:
     InputError
         It cannot be written.
     """
-    plain = {
-        **asdict(finished),
-        "results": [asdict(result) for result in finished.results],
-        "fingerprint": finished.fingerprint
-        and {
-            "documents": dict(finished.fingerprint.documents),
-            "embedding": finished.fingerprint.embedding,
-        },
-    }
     place = history.with_name(f"{history.name}.{finished.uid}.pending.json")
-    return atomic_write(json.dumps(plain, ensure_ascii=False) + "\n", place)
+    return atomic_write(TypeAdapter(FinishedRun).dump_json(finished).decode() + "\n", place)
 
 
 def load_pending_runs(history: Path) -> Iterator[tuple[Path, FinishedRun]]:
@@ -263,14 +255,9 @@ def load_pending_runs(history: Path) -> Iterator[tuple[Path, FinishedRun]]:
     runs = []
     for path in sorted(history.parent.glob(f"{glob.escape(history.name)}.*.pending.json")):
         try:
-            plain = json.loads(path.read_text(encoding="utf-8"))
-            prints = plain["fingerprint"]
-            plain |= {
-                "results": tuple(CanaryResult(**item) for item in plain["results"]),
-                "fingerprint": Fingerprint(**prints) if prints else None,
-                "notes": tuple(plain["notes"]),
-            }
-            runs.append((path, FinishedRun(**plain)))
-        except (OSError, ValueError, TypeError, KeyError) as problem:
-            _log.warning("%s cannot be read as a kept run (%s); it is left there", path, problem)
+            runs.append((path, TypeAdapter(FinishedRun).validate_json(path.read_bytes())))
+        except (OSError, ValueError) as problem:
+            _log.warning(
+                "%s is not a saved run and is left there (%s)", path, type(problem).__name__
+            )
     yield from sorted(runs, key=lambda pair: pair[1].at)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from misslink.canary.results import CanaryResult, CanaryStatus
@@ -173,23 +173,6 @@ class CanaryTrace:
     problem: str = ""
 
 
-@dataclass
-class _HealthFindings:
-    """What was found good, wrong, and not to be told, each in words."""
-
-    good: list[str] = field(default_factory=list)
-    wrong: list[str] = field(default_factory=list)
-    unknown: list[str] = field(default_factory=list)
-
-    @property
-    def healthy(self) -> bool | None:
-        return False if self.wrong else None if self.unknown else True
-
-    @property
-    def reason(self) -> str:
-        return "; ".join(self.wrong or self.unknown or self.good)
-
-
 def canary_result(
     canary: Canary,
     observed: CanaryTrace,
@@ -203,63 +186,62 @@ def canary_result(
     trace = observed.trace
     if observed.status != "answered" or trace is None:
         return CanaryResult(canary.id, canary.owner, observed.status, None, observed.problem)
-    parts = _HealthFindings()
     best = best_expected_passage(canary, trace, k)
     rank = best[0] if best else None
-    if canary.expects_passages:
-        _check_retrieved(parts, trace, coverage, rank, k)
-    if rank is not None and canary.min_relevance is not None:
-        _check_relevance(parts, canary.min_relevance, relevance)
-    right = verdict.label if verdict and verdict.status == "scored" else None
-    if canary.expects_answer and (verdict or not canary.expects_passages):
-        _check_verdict(parts, right, verdict)
+    checks = list(_checks(canary, trace, coverage, rank, relevance, verdict, k))
+    states = {state for state, _ in checks}
+    healthy = False if False in states else None if None in states else True
+    reason = "; ".join(text for state, text in checks if state is healthy)
     return CanaryResult(
         canary=canary.id,
         owner=canary.owner,
         status="answered",
-        healthy=parts.healthy,
-        reason=redact_secrets(parts.reason)[:_MAX_LENGTH],
+        healthy=healthy,
+        reason=redact_secrets(reason)[:_MAX_LENGTH],
         rank=rank,
         coverage=coverage,
         score=relevance.value if relevance else None,
-        right=right,
+        right=_is_right(verdict),
         latency_s=trace.latency_s,
     )
 
 
-def _check_retrieved(
-    parts: _HealthFindings, trace: Trace, coverage: float | None, rank: int | None, k: int
-) -> None:
-    unseen = unmeasured_reason(trace)
-    if unseen or coverage is None:
-        parts.unknown.append(unseen or "no retrieved passage has a text in which to look")
-    elif rank is None:
-        parts.wrong.append(f"no expected passage is among the first {k}")
-    else:
-        parts.good.append(f"the first expected passage is at rank {rank}")
-
-
-def _check_relevance(
-    parts: _HealthFindings, least: float, relevance: PassageRelevance | None
-) -> None:
-    value = relevance.value if relevance else None
-    if value is None:
+def _checks(
+    canary: Canary,
+    trace: Trace,
+    coverage: float | None,
+    rank: int | None,
+    relevance: PassageRelevance | None,
+    verdict: Verdict | None,
+    k: int,
+) -> Iterator[tuple[bool | None, str]]:
+    """Whether each check holds (None: not measured), and why."""
+    if canary.expects_passages:
+        unseen = unmeasured_reason(trace)
+        if unseen or coverage is None:
+            yield None, unseen or "no retrieved passage has a text in which to look"
+        elif rank is None:
+            yield False, f"no expected passage is among the first {k}"
+        else:
+            yield True, f"the first expected passage is at rank {rank}"
+    if rank is not None and (least := canary.min_relevance) is not None:
+        value = relevance.value if relevance else None
         why = relevance.reason if relevance else None
-        parts.unknown.append(why or "the relevance of its passage was not measured")
-    elif value < least:
-        parts.wrong.append(
-            f"the best expected passage has a relevance of {value:.3g}, below {least:g}"
-        )
+        if value is None:
+            yield None, why or "the relevance of its passage was not measured"
+        elif value < least:
+            text = f"the best expected passage has a relevance of {value:.3g}, below {least:g}"
+            yield False, text
+    if canary.expects_answer and (verdict or not canary.expects_passages):
+        texts = {None: "the answer was not judged", True: "the answer is right"}
+        right = _is_right(verdict)
+        text = texts.get(right, "the answer is wrong")
+        why = verdict.reason if verdict and not right else None
+        yield right, f"{text}: {why}" if why else text
 
 
-def _check_verdict(parts: _HealthFindings, right: bool | None, verdict: Verdict | None) -> None:
-    why = f": {verdict.reason}" if verdict and verdict.reason else ""
-    if right is None:
-        parts.unknown.append(f"the answer was not judged{why}")
-    elif right:
-        parts.good.append("the answer is right")
-    else:
-        parts.wrong.append(f"the answer is wrong{why}")
+def _is_right(verdict: Verdict | None) -> bool | None:
+    return verdict.label if verdict and verdict.status == "scored" else None
 
 
 _MAX_LISTED = 100_000  # passages of the app's own store that are fingerprinted

@@ -16,7 +16,7 @@ from misslink.canary.alarms import (
     RunReading,
     group_alarms,
 )
-from misslink.canary.markdown import format_duration
+from misslink.canary.summary import format_duration
 from misslink.render.format import (
     FormattedEstimate,
     format_decimal,

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import SplitResult, urljoin, urlsplit
+from urllib.parse import urlsplit
 
 from misslink.canary.history import CanaryHistory
 from misslink.errors import InputError
@@ -20,37 +20,35 @@ from misslink.timeouts import TimeoutRunner, TookTooLongError
 
 _BACKOFF = Backoff(first_s=1.0, longest_s=10.0)
 _MAX_REDIRECTS = 3
-_REDIRECT_STATUSES = (307, 308)  # other redirects turn a POST into a GET
 _RETRY_STATUSES = (408, 425, 429)  # and all from 500 on
+
+
+Answer = tuple[int, Mapping[str, str], str | None]  # status, headers, origin of a redirect
 
 
 class DeliveryFailedError(Exception):
     """The server did not answer; the message shows nothing of the address but its host."""
 
 
-def parse_url(url: str) -> SplitResult | None:
-    """Return the parts of an HTTP address, None for any other."""
+def url_origin(url: str) -> str | None:
+    """Return scheme, host and port of an HTTP address; None for any other text."""
+    # The rest of the address can be secret.
     try:
         parts = urlsplit(url)
-        _ = parts.port
+        port = f":{parts.port}" if parts.port else ""
     except ValueError:
         return None
-    return parts if parts.scheme in {"http", "https"} and parts.hostname else None
-
-
-def url_origin(parts: SplitResult) -> str:
-    """Return scheme, host and port; the rest of an address can be secret."""
-    port = f":{parts.port}" if parts.port else ""
     host = parts.hostname or ""
+    if parts.scheme not in {"http", "https"} or not host:
+        return None
     return f"{parts.scheme}://{f'[{host}]' if ':' in host else host}{port}"
 
 
-def http_post(
-    parts: SplitResult, body: bytes, headers: Mapping[str, str], *, timeout_s: float
-) -> tuple[int, Mapping[str, str]]:
-    """Send a body, and return the status and the headers, their names in any case.
+def http_post(url: str, body: bytes, headers: Mapping[str, str], *, timeout_s: float) -> Answer:
+    """Send a body; return the status, the headers, and where a redirect leads.
 
-    The user and password of the address are not sent, no proxy is used, and no redirect followed.
+    No proxy is used. A redirect is followed if it keeps the body (307, 308) and stays with scheme,
+    host and port.
 
     Raises
     ------
@@ -59,27 +57,30 @@ def http_post(
     """
     import httpx
 
-    query = f"?{parts.query}" if parts.query else ""
-    url = f"{url_origin(parts)}{parts.path or '/'}{query}"
-
-    def send() -> tuple[int, Mapping[str, str]]:
-        timeout = {"timeout": httpx.Timeout(timeout_s).as_dict()}
-        request = httpx.Request("POST", url, headers=headers, content=body, extensions=timeout)
-        # The transport itself: a client fails on a location that is not an address.
-        with httpx.HTTPTransport(trust_env=False) as transport:
-            answer = transport.handle_request(request)
-            return answer.status_code, dict(answer.headers.multi_items())
+    def send() -> Answer:
+        with httpx.Client(trust_env=False, timeout=timeout_s) as client:
+            request = client.build_request("POST", url, content=body, headers=headers)
+            for _ in range(_MAX_REDIRECTS + 1):
+                answer = client.send(request, stream=True)  # the answer's body is not read
+                answer.close()
+                following = answer.next_request
+                redirect = url_origin(str(following.url)) if following else None
+                if answer.status_code not in (307, 308) or redirect != url_origin(url):
+                    break
+                assert following is not None  # noqa: S101 (it has an origin)
+                request = following
+            return answer.status_code, dict(answer.headers.multi_items()), redirect
 
     try:
         # httpx limits neither a name lookup nor the time of all reads together.
-        answer: tuple[int, Mapping[str, str]] = TimeoutRunner(timeout_s).call(send)
-    except TookTooLongError:
+        answer: Answer = TimeoutRunner(timeout_s).call(send)
+    except (TookTooLongError, httpx.TimeoutException):
         raise DeliveryFailedError(f"no answer within {timeout_s:.3g} s") from None
-    except httpx.TimeoutException:
-        raise DeliveryFailedError("no answer in time") from None
-    except Exception as error:  # noqa: BLE001 -- whatever it is, the alarm is sent again later
+    except httpx.ConnectError as error:
         reason = "connection refused" if "refused" in str(error) else str(error)
-        raise DeliveryFailedError(reason or type(error).__name__) from None
+        raise DeliveryFailedError(reason) from None
+    except Exception as error:  # noqa: BLE001 -- whatever it is, the alarm is sent again later
+        raise DeliveryFailedError(f"no HTTP answer ({type(error).__name__})") from None
     return answer
 
 
@@ -94,7 +95,7 @@ class Delivery:
     status : int or None
         The status of the last try; None if there was no answer.
     attempts : int
-        How often it was sent; 0 if the address or the document is unusable.
+        How often it was sent; 0 if the address is unusable.
     error : str or None
         Why it failed, one sentence that shows nothing of the address but its host.
     """
@@ -158,7 +159,7 @@ def deliver(
     clock: DeliveryClock | None = None,
     rng: random.Random | None = None,
 ) -> Delivery:
-    """Send a document to a webhook, and never raise because of it.
+    """Send a document to a webhook; what the webhook does never raises an error.
 
     It is sent again without an answer or with a status of 408, 425, 429 or at least 500, after an
     exponential wait with full jitter or the one of Retry-After. All tries have the same
@@ -187,34 +188,34 @@ def deliver(
     Delivery
         If it is not `ok`, keep the document and send it again with the next run.
     """
-    parts = parse_url(url)
-    if parts is None:
-        return _not_sent("the webhook is no address with http:// or https://")
+    origin = url_origin(url)
+    if origin is None:
+        return _not_sent("the webhook's address does not begin with http:// or https://")
     if secret == "":  # the user means to sign
         return _not_sent("the webhook's secret is empty; set it, or leave it out")
-    try:
-        text = json.dumps(document, sort_keys=True, allow_nan=False, separators=(",", ":"))
-    except (TypeError, ValueError) as problem:
-        return _not_sent(f"the webhook's document is not JSON ({problem})")
+    text = json.dumps(document, sort_keys=True, allow_nan=False, separators=(",", ":"))
     body, clock = text.encode(), clock or DeliveryClock()
     rng = rng or random.Random()  # noqa: S311 (jitter is no secret)
     deadline = clock.now() + total_s
     for attempt in range(1, max(1, tries) + 1):
         status, retry_after = None, None
+        headers = _headers(body, secret, str(int(clock.wall())))
         try:
-            status, answer_headers, target = _send(
-                parts, body, secret, clock, min(deadline, clock.now() + timeout_s)
+            status, answered, redirect = http_post(
+                url, body, headers, timeout_s=min(deadline - clock.now(), timeout_s)
             )
         except DeliveryFailedError as problem:
             why = str(problem)
         else:
             if 200 <= status <= 299:
                 return Delivery(ok=True, status=status, attempts=attempt, error=None)
-            why = _refusal_reason(status, answer_headers, target)
+            why = f"status {status}"
+            if redirect:
+                why += f", a redirect to {redirect} that is not followed; use the new address"
             if status not in _RETRY_STATUSES and status < 500:
                 break
-            if "retry-after" in answer_headers:
-                retry_after = retry_after_seconds(answer_headers)
+            if "retry-after" in answered:
+                retry_after = retry_after_seconds(answered)
         if attempt >= tries:
             break
         wait_s = _BACKOFF.wait_s(attempt, rng) if retry_after is None else retry_after
@@ -222,7 +223,7 @@ def deliver(
             why += f", and it is not tried again within {total_s:g} s"
             break
         clock.sleep(wait_s)
-    why = f"the webhook at {url_origin(parts)} did not take it: {why}"
+    why = f"the webhook at {origin} did not take it: {why}"
     return Delivery(ok=False, status=status, attempts=attempt, error=why)
 
 
@@ -230,50 +231,16 @@ def _not_sent(why: str) -> Delivery:
     return Delivery(ok=False, status=None, attempts=0, error=why)
 
 
-def _send(
-    target: SplitResult, body: bytes, secret: str | None, clock: DeliveryClock, deadline: float
-) -> tuple[int, Mapping[str, str], SplitResult]:
-    """Send it once, and follow redirects on the same server."""
+def _headers(body: bytes, secret: str | None, timestamp: str) -> dict[str, str]:
     headers = {
         "Content-Type": "application/json",
         "User-Agent": "misslink",
         "Misslink-Delivery": hashlib.sha256(body).hexdigest()[:32],
     }
-    for redirects in range(_MAX_REDIRECTS + 1):
-        if secret is not None:
-            stamp = str(int(clock.wall()))
-            headers["Misslink-Timestamp"] = stamp
-            headers["Misslink-Signature"] = sign(secret, stamp, body)
-        left_s = deadline - clock.now()
-        if left_s <= 0:
-            raise DeliveryFailedError("no answer in time")
-        status, answer_headers = http_post(target, body, headers, timeout_s=left_s)
-        redirect = _redirect_target(target, answer_headers)
-        if (
-            status not in _REDIRECT_STATUSES
-            or redirect is None
-            or url_origin(redirect) != url_origin(target)
-            or redirects == _MAX_REDIRECTS
-        ):
-            break
-        target = redirect
-    return status, answer_headers, target
-
-
-def _refusal_reason(status: int, headers: Mapping[str, str], target: SplitResult) -> str:
-    if not 300 <= status <= 399:
-        return f"status {status}"
-    redirect = _redirect_target(target, headers)
-    where = f" to {url_origin(redirect)}" if redirect is not None else ""
-    return f"status {status}, a redirect{where} that is not followed; give its new address"
-
-
-def _redirect_target(target: SplitResult, headers: Mapping[str, str]) -> SplitResult | None:
-    location = headers.get("location", "")
-    try:
-        return parse_url(urljoin(target.geturl(), location)) if location else None
-    except ValueError:  # a location may be any text
-        return None
+    if secret is None:
+        return headers
+    signature = sign(secret, timestamp, body)
+    return {**headers, "Misslink-Timestamp": timestamp, "Misslink-Signature": signature}
 
 
 @dataclass(frozen=True)
@@ -301,17 +268,17 @@ def webhook_from_options(url: str | None, secret_env: str | None) -> WebhookTarg
     """
     if url is None:
         if secret_env is not None:
-            raise InputError("--webhook-secret-env signs what --webhook URL is sent; give both")
+            raise InputError("--webhook-secret-env needs --webhook URL")
         return None
-    if parse_url(url) is None:
-        raise InputError("--webhook takes an address that begins with http:// or https://")
+    if url_origin(url) is None:
+        raise InputError("--webhook must begin with http:// or https://")
     if secret_env is None:
         return WebhookTarget(url)
     secret = os.environ.get(secret_env)
     if not secret:
         raise InputError(
-            f"the environment variable {secret_env} is not set; put the webhook's secret into it "
-            "or leave --webhook-secret-env out"
+            f"The environment variable {secret_env} is not set. Set it to the webhook's secret, or "
+            "leave out --webhook-secret-env."
         )
     return WebhookTarget(url, secret)
 
@@ -345,7 +312,7 @@ def notify(
         of the last that did not arrive, else of the last, ``status``, ``attempts``, ``error``.
         None: there was nothing to send, or nowhere to send it.
     """
-    letters = history.outbox.letters(name)
+    letters = history.letters(name)
     if target is None or not letters:
         return None
     sent = refused = 0
@@ -355,13 +322,13 @@ def notify(
         if worst is None or not last.ok or worst.ok:
             worst = last
         if last.ok:
-            history.outbox.mark_delivered(letter)
+            history.mark_delivered(letter)
             sent += 1
         elif last.is_refused:
-            history.outbox.mark_refused(letter, last.error or "it was refused")
+            history.mark_refused(letter, last.error or "it was refused")
             refused += 1
         else:
-            history.outbox.mark_failed(letter, last.error or "it did not arrive")
+            history.mark_failed(letter, last.error or "it did not arrive")
             break
     assert worst is not None  # noqa: S101 (there were letters)
     return {

@@ -8,7 +8,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, redirect_stdout, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from misslink.judge.checks.dry_run import JudgingForecast
     from misslink.pipeline import Progress
-    from misslink.render.table import TextTable
+    from misslink.render.table import Part, TextTable
 
 
 _GRACE_S = 3.0  # until a process that hangs is ended
@@ -99,6 +99,21 @@ def print_table(console: Console, table: TextTable, *, spaced: bool = False) -> 
             shown.add_row()
     console.print(shown)
     return True
+
+
+def print_parts(parts: Iterable[Part]) -> None:
+    """Print the parts of a report; headings are left to the titles of tables."""
+    from rich.console import Console
+
+    from misslink.render.table import TextTable
+
+    console = Console()
+    for kind, part in parts:
+        if isinstance(part, TextTable):
+            print_table(console, part)
+        elif kind not in ("title", "heading"):
+            text = f"note: {part}" if kind == "note" else part
+            print_line(console, text, "bold" if kind == "strong" else None)
 
 
 def encodable(text: str, encoding: str) -> str:

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import typer
 
 from misslink.cli.options import JSON_OPTION
-from misslink.cli.output import STDOUT, check_report_paths, print_json, print_line, print_table
+from misslink.cli.output import STDOUT, check_report_paths, print_json, print_parts
 from misslink.errors import InputError
-
-if TYPE_CHECKING:
-    from misslink.live.page import LivePage
 
 _LEAST_ALPHA = 1e-9  # from here on levels are near enough to 1 to be rounded to it
 
@@ -91,7 +87,8 @@ def report(
     from misslink.io.atomic import atomic_write
     from misslink.io.manifest import display_path
     from misslink.live.experiment_report import ReportOptions, live_report
-    from misslink.live.page import build_live_page, live_markdown, render_live_page
+    from misslink.live.page import build_live_page, render_live_page
+    from misslink.render.table import parts_markdown
 
     if not _LEAST_ALPHA <= alpha < 1:
         raise InputError(
@@ -123,23 +120,9 @@ def report(
         atomic_write(render_live_page(page), html)
     to_stdout = str(markdown) == STDOUT
     if markdown is not None:
-        text = live_markdown(page)
+        text = parts_markdown(page.parts())
         print(text, end="") if to_stdout else atomic_write(text, markdown)
     if as_json:
         print_json(document)
     elif not to_stdout:
-        _print_page(page)
-
-
-def _print_page(page: LivePage) -> None:
-    from rich.console import Console
-
-    from misslink.render.table import TextTable
-
-    console = Console()
-    for kind, part in page.parts():
-        if isinstance(part, TextTable):
-            print_table(console, part)
-        elif kind != "heading":
-            text = f"note: {part}" if kind == "note" else part
-            print_line(console, text, "bold" if kind == "finding" else None)
+        print_parts(page.parts())

@@ -6,12 +6,11 @@ import datetime as dt
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from misslink.live.verdict import describe_difference, format_amount
 from misslink.render.format import NOT_MEASURED, format_estimate, format_p_value, format_percent
-from misslink.render.markdown import escape_markdown
-from misslink.render.table import TextTable
+from misslink.render.table import Part, TextTable
 from misslink.types import Estimate
 
 _VERDICTS = {"variant": "better", "control": "worse", None: "open"}
@@ -19,7 +18,6 @@ _INTERVALS = (
     "Any time: valid however often you look, p after Holm. Fixed: valid for one look, at a sample "
     "size planned in advance."
 )
-_MARKDOWN = {"finding": "**{}**", "heading": "### {}"}
 _UNIT_SIGNS = {"share": " points", "seconds": " s"}
 
 
@@ -294,10 +292,11 @@ class LivePage:
     notes: tuple[str, ...]
     alpha: str
 
-    def parts(self) -> Iterator[tuple[PartKind, str | TextTable]]:
+    def parts(self) -> Iterator[Part]:
         """Yield the page in its order, for outputs that are only text and tables."""
+        yield "title", f"Live: {self.title}"
         for sentence in (*self.disagreements, self.headline):
-            yield "finding", sentence
+            yield "strong", sentence
         if self.detail:
             yield "text", self.detail
         yield "table", self.variants
@@ -318,9 +317,6 @@ class LivePage:
                 yield "table", table
         for note in self.notes:
             yield "note", note
-
-
-PartKind = Literal["finding", "heading", "text", "table", "note"]
 
 
 def build_live_page(document: Mapping[str, Any]) -> LivePage:
@@ -359,18 +355,6 @@ def render_live_page(page: LivePage) -> str:
 
     style = read_assets(_TEMPLATES, "report.css", "trend.css", "live.css")
     return render_template(_TEMPLATES / "live.jinja", page, style=style)
-
-
-def live_markdown(page: LivePage) -> str:
-    """Turn the page into markdown: every text escaped, ending in a line break."""
-    texts = [f"## Live: {escape_markdown(page.title)}"]
-    for kind, part in page.parts():
-        if isinstance(part, TextTable):
-            texts.append(part.markdown().strip("\n"))
-        elif kind != "note":
-            texts.append(_MARKDOWN.get(kind, "{}").format(escape_markdown(part)))
-    notes = "\n".join(f"- {escape_markdown(note)}" for note in page.notes)
-    return "\n\n".join(filter(None, (*texts, notes))) + "\n"
 
 
 def _variant_section(comparison: Mapping[str, Any], document: Mapping[str, Any]) -> VariantSection:

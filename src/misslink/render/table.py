@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from misslink.render.markdown import escape_markdown, markdown_table
 
@@ -39,3 +40,29 @@ class TextTable:
         heads, *rows = (list(map(escape_markdown, row)) for row in (self.columns, *self.rows))
         right = [place for place, name in enumerate(self.columns) if name in self.numbers]
         return markdown_table(heads, rows, right)
+
+
+# A part of a report that is only text and tables; a title is shown in markdown alone.
+Part = tuple[Literal["title", "heading", "strong", "text", "note", "table"], "str | TextTable"]
+_MARKDOWN_FORMS = {"title": "## {}", "heading": "### {}", "strong": "**{}**", "note": "- {}"}
+
+
+def parts_markdown(parts: Iterable[Part]) -> str:
+    r"""Return parts as markdown: every text escaped, ending in a line break.
+
+    >>> parts_markdown([("title", "Runs"), ("note", "a*b"), ("note", "c")])
+    '## Runs\n\n- a\\*b\n- c\n'
+    """
+    blocks: list[str] = []
+    was_note = False
+    for kind, part in parts:
+        if isinstance(part, TextTable):
+            block = part.markdown().strip("\n")
+        else:
+            block = _MARKDOWN_FORMS.get(kind, "{}").format(escape_markdown(part))
+        if kind == "note" and was_note:
+            blocks[-1] += f"\n{block}"
+        elif block:
+            blocks.append(block)
+        was_note = kind == "note"
+    return "\n\n".join(blocks) + "\n"
