@@ -33,7 +33,12 @@ def evaluate(
     app: str | None = typer.Argument(
         None, help="App: package.module:name or path/to/file.py:name.", show_default=False
     ),
-    goldset: str = option(..., "--goldset", "Gold set: file, folder, glob pattern or URL."),
+    goldset: str | None = option(
+        None,
+        "--goldset",
+        "Gold set: file, folder, glob pattern or URL.",
+        show_default="made from --traces",
+    ),
     traces: str | None = option(
         None, "--traces", "Evaluate recorded traces instead of calling an app."
     ),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 import math
@@ -296,10 +297,15 @@ def _iter_items(content: io.BufferedReader, path: InputFile) -> Iterator[tuple[i
             remainder = decode_utf8(content.read(), path, number + 1)
             yield from _iter_array(path, f"{line}\n{remainder}", number)
             return
-        began = True
         try:
             yield number, _DECODER.decode(line)
+            began = True
         except ValueError as problem:
+            if not began and line.lstrip().startswith("{"):  # one object over several lines
+                remainder = decode_utf8(content.read(), path, number + 1)
+                with contextlib.suppress(ValueError):
+                    yield number, _DECODER.decode(f"{line}\n{remainder}")
+                    return
             marked = line.startswith("\ufeff")  # as a file that was put behind another begins
             reason = ValueError("a byte order mark precedes it") if marked else problem
             _raise_not_json(path, number, reason)

@@ -30,6 +30,7 @@ from misslink.io.storage import (
     open_decompressed,
     redact_url,
 )
+from misslink.types import Trace
 
 _log = logging.getLogger(__name__)
 
@@ -105,8 +106,10 @@ def read_items(source: str | Path, model: type[BaseModel]) -> Iterator[SourceIte
         raise InputError("there is no row in it" if tables else EMPTY_FILE, path=redact_url(source))
 
 
-def read_file_items(file: InputFile, model: type[BaseModel]) -> Iterator[SourceItem]:
+def read_file_items(file: InputFile, model: type[BaseModel] | None) -> Iterator[SourceItem]:
     """Yield the objects of one file, as `read_items`; of an empty one nothing.
+
+    Without a model every text file that is not JSON is a table.
 
     Raises
     ------
@@ -131,7 +134,7 @@ def read_file_items(file: InputFile, model: type[BaseModel]) -> Iterator[SourceI
             for line, data in iter_objects(content, file):
                 yield SourceItem(data, name, line)
             return
-        nested = _nested_fields(model)
+        nested = _nested_fields(model or Trace)
         for number, data in rows:
             item = SourceItem(data, name, number, in_row=is_parquet or is_sheet)
             for field in nested & data.keys():
@@ -142,11 +145,13 @@ def read_file_items(file: InputFile, model: type[BaseModel]) -> Iterator[SourceI
             yield item
 
 
-def is_csv(start: bytes, name: str, model: type[BaseModel]) -> bool:
+def is_csv(start: bytes, name: str, model: type[BaseModel] | None) -> bool:
     """Whether a file is a table: by its name, or by a first line that names fields of `model`."""
     text = start.decode("utf-8-sig", "replace").lstrip()
     if text[:1] in {"{", "["} or not text:
         return False
+    if model is None:
+        return True
     names = {
         name for field, info in model.model_fields.items() for name in field_names(field, info)
     }

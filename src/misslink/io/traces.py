@@ -61,7 +61,7 @@ def read_traces(
     traces: dict[str, Trace] = {}
     places, texts = ItemLocations(), dict[str, str]()
     for item in items:
-        trace = item.data if isinstance(item.data, Trace) else _parse_trace(item, dedupe, texts)
+        trace = item.data if isinstance(item.data, Trace) else parse_trace(item, dedupe, texts)
         if trace.case_id in traces:
             where = places.first(trace.case_id, item)
             first = where and f" (the first {where})"
@@ -105,7 +105,7 @@ def match_traces(traces: Mapping[str, Trace], gold: GoldSet) -> dict[str, Trace]
     return {case_id: trace for case_id, trace in traces.items() if case_id in ids}
 
 
-def _parse_trace(item: SourceItem, dedupe: str | None, texts: dict[str, str]) -> Trace:
+def parse_trace(item: SourceItem, dedupe: str | None, texts: dict[str, str]) -> Trace:
     data = dict(item.data) if isinstance(item.data, Mapping) else item.data
     if isinstance(data, dict):
         if isinstance(data.get("retrieved"), list | tuple):

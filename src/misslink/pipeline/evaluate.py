@@ -105,7 +105,7 @@ class EvaluationConfig:
     def __post_init__(self) -> None:
         if (self.app is None) == (self.traces is None):
             raise InputError("give an app to run or a file of traces, one of the two")
-        if self.goldset is None:
+        if self.goldset is None and self.traces is None:
             raise InputError("give a gold set: a file with one JSON object a line")
         if self.labels is not None and self.calibration is not None:
             raise InputError(
@@ -189,10 +189,13 @@ def evaluate(
     ----------
     app : Runnable, retriever, callable, or str
         The app under test, or where to import it from: ``package.module:name``, ``file.py:name``.
-    goldset : path, or iterable of Case or mapping
+    goldset : path, data frame, or iterable of Case or mapping
         Questions with labelled passages and reference answers.
-    traces : path, or iterable of Trace or mapping
-        Recorded traces, instead of `app`.
+        With `traces` it is optional: cases are made from what the traces say.
+    traces : path, data frame, or iterable of Trace or mapping
+        Recorded traces, instead of `app`: misslink's own, OpenTelemetry spans, exports of Phoenix,
+        Langfuse and LangSmith, samples of ragas and deepeval, TREC runs or a table
+        (`misslink.io.trace_formats.read_recording` says more).
     judge : str, Judge or None
         ``heuristic``, ``openai:MODEL``, ``langchain:PROVIDER:MODEL``, ``llamacpp:FILE.gguf``,
         ``cascade:heuristic,openai:MODEL``, ``file.py:name``, a judge object, or ``none`` for

@@ -26,9 +26,10 @@ from misslink.capture.passages import passages_from
 from misslink.engines.local import map_concurrently
 from misslink.engines.protocol import AppSpec, capture_case
 from misslink.errors import AppUnreachableError, JudgeUnreachableError
-from misslink.io import RunStaging, match_traces, read_goldset, read_traces
+from misslink.io import RunStaging, match_traces, read_goldset
 from misslink.io.corpus import read_corpus
 from misslink.io.manifest import display_path, flatten_inputs, hash_app_code, hash_content
+from misslink.io.trace_formats import read_recording
 from misslink.judge.judge_case import judge_case
 from misslink.judge.judged_metric import Subject
 from misslink.judge.prompts import Prompts
@@ -72,10 +73,13 @@ async def open_context(config: EvaluationConfig) -> AsyncIterator[EvaluationCont
     InputError
         Something in `config` is wrong. No judge call was made.
     """
-    gold = read_goldset(config.goldset or ())
     recorded = None
-    if config.traces is not None:
-        recorded = match_traces(read_traces(config.traces), gold)
+    if config.traces is None:
+        gold = read_goldset(config.goldset or ())
+    else:
+        recording = read_recording(config.traces)
+        gold = recording.gold() if config.goldset is None else read_goldset(config.goldset)
+        recorded = match_traces(recording.of(gold), gold)
     corpus: Sequence[Passage] | None = None
     if isinstance(config.corpus, str | Path):
         corpus = read_corpus(config.corpus)

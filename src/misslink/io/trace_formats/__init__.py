@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
+from misslink.io.trace_formats.recording import Recording, read_recording
 from misslink.io.trace_formats.requests import LogRequest, RequestLog
 from misslink.io.trace_formats.tables import parse_columns, read_logs
 
-__all__ = ["LogRequest", "RequestLog", "parse_columns", "read_logs"]
+__all__ = ["LogRequest", "Recording", "RequestLog", "parse_columns", "read_logs", "read_recording"]

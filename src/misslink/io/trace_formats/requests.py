@@ -31,6 +31,9 @@ class LogRequest:
     question : str
     place : str
         File and line, for messages.
+    id : str or None
+    reference : str or None
+        The expected answer.
     session : str or None
         Id of the conversation.
     at : datetime or None
@@ -47,6 +50,8 @@ class LogRequest:
 
     question: str
     place: str = ""
+    id: str | None = None
+    reference: str | None = None
     session: str | None = None
     at: dt.datetime | None = None
     answer: str | None = None

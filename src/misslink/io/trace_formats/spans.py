@@ -35,7 +35,7 @@ _SCOPE_KEYS = ("scopeSpans", "scope_spans", "instrumentationLibrarySpans")
 _MAX_LEVELS = 12  # of an attribute
 _ERROR_CODES = {"2", "ERROR", "STATUS_CODE_ERROR"}
 _LIST_ATTRIBUTES = ("documents", "input_messages", "output_messages")  # lists of objects
-_KIND_KEY = "openinference.span.kind"
+KIND_KEY = "openinference.span.kind"
 _OPERATION_KEY = "gen_ai.operation.name"
 _SESSION_KEYS = ("session.id", "gen_ai.conversation.id", "conversation.id", "langfuse.session.id")
 _INPUT_KEYS = ("gen_ai.input.messages", "gen_ai.prompt", "llm.input_messages")
@@ -82,7 +82,7 @@ class OtelSpan:
     @property
     def kind(self) -> str:
         """OpenInference's kind of span, in capitals; empty if unknown."""
-        return str(self.attributes.get(_KIND_KEY, "")).upper()
+        return str(self.attributes.get(KIND_KEY, "")).upper()
 
     @property
     def is_retrieval(self) -> bool:
@@ -93,8 +93,8 @@ class OtelSpan:
 
 def is_span_row(row: Mapping[str, Any]) -> bool:
     """Return whether a row of a file is a span or a batch of spans."""
-    keys = {*_BATCH_KEYS, "context.trace_id", "context.span_id", _KIND_KEY}
-    if keys & set(row) or f"attributes.{_KIND_KEY}" in row:
+    keys = {*_BATCH_KEYS, "context.trace_id", "context.span_id", KIND_KEY}
+    if keys & set(row) or f"attributes.{KIND_KEY}" in row:
         return True
     if {"trace_id", "span_id"} & set(_as_object(row.get("context"))):
         return True
@@ -154,7 +154,7 @@ def _parse_span(path: Path, line: int | None, row: Mapping[str, Any]) -> OtelSpa
         }
     )
     if "span_kind" in row:
-        flat.setdefault(_KIND_KEY, row["span_kind"])
+        flat.setdefault(KIND_KEY, row["span_kind"])
     flat_events = tuple(
         {"name": event.get("name"), **_flatten_attributes(event.get("attributes"))}
         for event in _object_items(decode_json(row.get("events")))
@@ -277,6 +277,23 @@ def requests_from_spans(spans: Iterable[OtelSpan]) -> RequestLog:
     return RequestLog(known, {}, {"traces without a question": missing} if missing else {})
 
 
+def find_orphan(spans: Iterable[OtelSpan]) -> OtelSpan | None:
+    """A span whose parent is missing in a trace that also has another root: a part of it is lost.
+
+    A single root may have a parent elsewhere, such as the server that called the app.
+    """
+    traces: dict[str, list[OtelSpan]] = {}
+    for span in spans:
+        traces.setdefault(span.trace, []).append(span)
+    for trace in traces.values():
+        ids = {span.id for span in trace}
+        orphans = [span for span in trace if span.parent is not None and span.parent not in ids]
+        has_root = any(span.parent is None for span in trace)
+        if orphans and (has_root or len(orphans) > 1):
+            return orphans[0]
+    return None
+
+
 def _trace_request(spans: Sequence[OtelSpan]) -> LogRequest | None:
     ids = {span.id for span in spans}
     root = next((span for span in spans if span.parent is None or span.parent not in ids), spans[0])
@@ -287,6 +304,7 @@ def _trace_request(spans: Sequence[OtelSpan]) -> LogRequest | None:
     sessions = (span.attributes.get(name) for span in (root, *spans) for name in _SESSION_KEYS)
     return LogRequest(
         question=question,
+        id=root.trace,
         place=root.place,
         session=next((str(s) for s in sessions if isinstance(s, str | int) and s != ""), None),
         at=root.start,

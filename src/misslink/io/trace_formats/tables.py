@@ -48,6 +48,8 @@ COLUMN_NAMES: dict[str, tuple[str, ...]] = {
     "feedback": ("feedback", "user_feedback", "thumbs", "rating", "vote", "feedback_score"),
     "latency": ("latency_s", "latency", "duration_s", "latency_ms", "duration_ms"),
     "category": ("category", "intent", "topic"),
+    "id": ("id", "case_id", "request_id", "trace_id"),
+    "reference": ("reference", "ground_truth", "expected_answer", "expected_output"),
 }  # fmt: skip
 _NO_ERROR_VALUES = {
     "", "0", "false", "none", "null", "ok", "no", "success", "200", "[]", "{}", "unset",
@@ -176,6 +178,8 @@ def _row_request(
         feedback=_row_feedback(values.get("feedback")),
         latency_s=latency if latency is not None and latency >= 0 else None,
         category=str(category).strip() if isinstance(category, str | int) else None,
+        id=None if (name := values.get("id")) is None else str(name),
+        reference=extract_answer(values.get("reference")),
     )
 
 

@@ -1,0 +1,166 @@
+"""Read samples of ragas, deepeval and TREC RAG: a question, passages and an answer in one row.
+
+Sources: https://docs.ragas.io (SingleTurnSample; 0.1 had question, contexts, answer, ground_truth);
+https://deepeval.com/docs (LLMTestCase); https://trec-rag.github.io (RAG answers).
+"""
+
+from __future__ import annotations
+
+import ast
+import io
+import tokenize
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from misslink.io.jsonl import SourceItem
+from misslink.io.trace_formats.requests import decode_json, extract_question, first_value
+from misslink.text.normalization import content_id, valid_text
+
+Fields = dict[str, Any]
+
+RAGAS_QUESTION = ("user_input", "question")
+RAGAS_ANSWER = ("response", "answer")
+_RAGAS_CONTEXTS = ("retrieved_contexts", "contexts")
+_RAGAS_REFERENCE = ("reference", "ground_truth", "ground_truths")
+_RAGAS_ONLY = {
+    "user_input", "reference_contexts", "retrieved_contexts", "ground_truth", "ground_truths",
+}  # fmt: skip
+_TOPIC = ("topic", "narrative", "query", "question", "title")
+_TOPIC_ID = ("topic_id", "narrative_id", "qid", "query_id", "id")
+NOT_RECORDED = "the file does not say what was retrieved"
+
+
+def is_ragas_row(row: Mapping[str, Any]) -> bool:
+    """Whether a row has names that only ragas uses."""
+    return not _RAGAS_ONLY.isdisjoint(row) or {"question", "contexts", "answer"} <= row.keys()
+
+
+def is_deepeval_row(row: Mapping[str, Any]) -> bool:
+    return "actual_output" in row or "actualOutput" in row
+
+
+def is_trec_rag_row(row: Mapping[str, Any]) -> bool:
+    answer = row.get("answer")
+    is_cited = isinstance(answer, list) and isinstance(row.get("references"), list)
+    return is_cited and first_value(row, _TOPIC_ID) is not None
+
+
+def parse_ragas(item: SourceItem) -> tuple[Fields, Fields | None]:
+    """The fields of a case, and of its trace if there is an answer or what was retrieved.
+
+    The question is that of the last user message of a conversation; None without one.
+    """
+    row = item.data
+    case = {
+        "id": row.get("id"),
+        "question": extract_question(parse_printed_list(first_value(row, RAGAS_QUESTION))),
+        "references": text_list(item, _RAGAS_REFERENCE),
+        "evidence": text_list(item, ("reference_contexts",)),
+        "relevant": text_list(item, ("reference_context_ids",)),
+    }
+    answer, texts = first_value(row, RAGAS_ANSWER), text_list(item, _RAGAS_CONTEXTS)
+    ids = text_list(item, ("retrieved_context_ids",))
+    is_retrieval_known = bool(ids) or first_value(row, _RAGAS_CONTEXTS) is not None
+    if answer is None and not is_retrieval_known:
+        return case, None
+    if ids and texts and len(ids) != len(texts):
+        raise item.error(
+            f"There are {len(ids)} ids for {len(texts)} retrieved contexts. Give each one an id.",
+            "retrieved_context_ids",
+        )
+    return case, trace_fields(answer, texts if is_retrieval_known else None, ids)
+
+
+def parse_deepeval(item: SourceItem) -> tuple[Fields, Fields | None]:
+    """A test case: ``context`` is what should have been retrieved, word for word."""
+    row = {_snake_case(name): value for name, value in item.data.items()}
+    item = item._replace(data=row)
+    case = {
+        "id": row.get("id") or row.get("name"),
+        "question": extract_question(row.get("input")),
+        "references": text_list(item, ("expected_output",)),
+        "evidence": text_list(item, ("context",)),
+    }
+    texts = text_list(item, ("retrieval_context",))
+    contexts = None if row.get("retrieval_context") is None else texts
+    return case, trace_fields(row.get("actual_output"), contexts)
+
+
+def parse_trec_rag(item: SourceItem) -> tuple[Fields, Fields | None]:
+    """A run of the TREC RAG track: cited sentences, and the ids of the documents they cite."""
+    row = item.data
+    sentences = [part.get("text") if isinstance(part, Mapping) else part for part in row["answer"]]
+    ids = text_list(item, ("references",))
+    question = first_value(row, _TOPIC)
+    case = {"id": first_value(row, _TOPIC_ID), "question": extract_question(question)}
+    return case, trace_fields(" ".join(filter(None, sentences)), [], ids)
+
+
+def trace_fields(
+    answer: Any, texts: Sequence[str] | None, ids: Sequence[str] | None = None
+) -> Fields:
+    """The fields of a trace: each passage once; without texts it is not known what was retrieved."""
+    passages: dict[str, Fields] = {}
+    for index, name in enumerate(ids or map(content_id, texts or ())):
+        text = texts[index] if texts else ""
+        passages.setdefault(name, {"id": name, "text": text, "rank": len(passages) + 1})
+    trace: Fields = {"retrieved": list(passages.values())}
+    if isinstance(answer, str):
+        trace["answer"] = valid_text(answer)
+    if texts is None:
+        trace["unmeasured"] = NOT_RECORDED
+    return trace
+
+
+def text_list(item: SourceItem, names: Sequence[str]) -> list[str]:
+    """The texts of the first of these fields that is there; none without one.
+
+    Raises
+    ------
+    InputError
+        It is neither a text nor a list of texts.
+    """
+    value = parse_printed_list(first_value(item.data, names))
+    if value is None or value == "":
+        return []
+    texts = [value] if isinstance(value, str | int) else value
+    if not isinstance(texts, Sequence) or not all(isinstance(text, str | int) for text in texts):
+        field = next(name for name in names if item.data.get(name) is not None)
+        raise item.error("This must be a text or a list of texts.", field)
+    return [valid_text(str(text)) for text in texts if str(text).strip()]
+
+
+def parse_printed_list(value: Any) -> Any:
+    """Decode a list that a CSV file contains as Python prints it."""
+    if not isinstance(value, str) or not value.lstrip().startswith(("[", "{")):
+        return value
+    value = decode_json(value)
+    if isinstance(value, str) and value.strip()[:1] == "[" and value.strip()[-1:] == "]":
+        try:
+            return ast.literal_eval(_insert_commas(value.strip()))
+        except (ValueError, SyntaxError, RecursionError, MemoryError, tokenize.TokenError):
+            return value
+    return value
+
+
+def _insert_commas(printed: str) -> str:
+    r"""Insert a comma between two texts, where pandas prints none and Python would join them.
+
+    >>> _insert_commas("['one'\n 'two']")
+    "[ 'one' , 'two' ]"
+    """
+    pieces: list[str] = []
+    last = None
+    for token in tokenize.generate_tokens(io.StringIO(printed).readline):
+        if token.type in {tokenize.NL, tokenize.NEWLINE, tokenize.ENDMARKER}:
+            continue
+        if token.type == last == tokenize.STRING:
+            pieces.append(",")
+        pieces.append(token.string)
+        last = token.type
+    return " ".join(pieces)
+
+
+def _snake_case(name: str) -> str:
+    """``actualOutput`` as ``actual_output``."""
+    return "".join(f"_{sign.lower()}" if sign.isupper() else sign for sign in name)
