@@ -215,7 +215,7 @@ def test_export_tells_what_the_format_does_not_hold(misslink, tmp_path):
         (["import", "r.jsonl", "--out", "g.jsonl", "--traces-out", "g.jsonl"], "Name two files"),
         (
             ["export", "r.jsonl", "--format", "ragas", "--out", "x.jsonl"],
-            "field 'question': this field is required",
+            "is a data set of ragas",
         ),
     ],
 )

@@ -23,6 +23,7 @@ from misslink.text.normalization import valid_text
 Model = TypeVar("Model", bound=BaseModel)
 EMPTY_FILE = "there is nothing in it; it needs one JSON object a line"
 _MAX_TEXT = 1_000_000  # characters; more than any model reads, and comparing takes minutes
+_SHORT_TEXT = 40  # characters; shorter texts are not worth looking up
 _MAX_DEPTH = 100  # levels; pydantic reads some that it then cannot write, from 250 on
 
 
@@ -172,12 +173,8 @@ def parse_model(
         return model.model_validate(_clean_value(dict(data), _MAX_DEPTH, texts))
     except RecursionError:
         raise _too_deep_error(path, line) from None
-    except _TooLongError as text:
-        raise InputError(
-            f"a text has {text.args[0]:,} characters, and the most is {_MAX_TEXT:,}; split it",
-            path=path,
-            line=line,
-        ) from None
+    except InputError as error:
+        raise InputError(error.problem, path=path, line=line) from None
     except ValidationError as invalid:
         error = invalid.errors()[0]
         spot = [str(part) for part in error["loc"] if part != "[key]"]
@@ -237,27 +234,31 @@ def parse_nested_json(text: str, path: object, field: str) -> Any:
 def _clean_value(item: Any, levels: int, texts: dict[str, str]) -> Any:
     """What UTF-8 can carry of `item`; RecursionError where more than `levels` are nested in it."""
     if isinstance(item, str):
-        if len(item) > _MAX_TEXT:
-            raise _TooLongError(len(item))
-        return texts.setdefault(item, item) if item.isascii() else _intern_text(item, texts)
+        if len(item) < _SHORT_TEXT:
+            return item if item.isascii() else valid_text(item)
+        return intern_text(item, texts)
     if not isinstance(item, dict | list):
         return item
     if not levels:
         raise RecursionError
+    levels -= 1
     if isinstance(item, dict):
         return {
-            _clean_value(name, 0, texts): _clean_value(value, levels - 1, texts)
+            name if isinstance(name, str) and name.isascii() else _clean_value(name, 0, texts): (
+                _clean_value(value, levels, texts)
+            )
             for name, value in item.items()
         }
-    return [_clean_value(value, levels - 1, texts) for value in item]
+    return [_clean_value(value, levels, texts) for value in item]
 
 
-class _TooLongError(ValueError):
-    """A text has too many characters; `args` has their number."""
-
-
-def _intern_text(text: str, texts: dict[str, str]) -> str:
-    valid = valid_text(text)
+def intern_text(text: str, texts: dict[str, str]) -> str:
+    """The same text if it was read before; InputError if it is longer than any model reads."""
+    if len(text) > _MAX_TEXT:
+        raise InputError(
+            f"a text has {len(text):,} characters, and the most is {_MAX_TEXT:,}; split it"
+        )
+    valid = text if text.isascii() else valid_text(text)
     return texts.setdefault(valid, valid)
 
 

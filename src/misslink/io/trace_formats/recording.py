@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
 import logging
 import re
@@ -12,7 +13,7 @@ from typing import Any, NamedTuple
 
 from misslink.errors import InputError
 from misslink.io.goldset import GoldSet
-from misslink.io.jsonl import EMPTY_FILE, SourceItem, as_list
+from misslink.io.jsonl import EMPTY_FILE, SourceItem, as_list, intern_text
 from misslink.io.shards import ItemLocations, list_shards, read_file_items
 from misslink.io.storage import InputFile, open_decompressed, redact_url
 from misslink.io.trace_formats import exports, samples
@@ -108,9 +109,15 @@ def read_recording(source: str | Path | Iterable[Trace | Mapping[str, Any]]) -> 
         name = "the traces"
         parts = [iter([SourceItem(item, name) for item in as_list(source, name)])]
     recorder = _Recorder(name)
-    for items in parts:
-        recorder.add_file(items)
-    return recorder.result()
+    collects = gc.isenabled()
+    gc.disable()  # what is read stays, and looking for garbage takes a third of the time
+    try:
+        for items in parts:
+            recorder.add_file(items)
+        return recorder.result()
+    finally:
+        if collects:
+            gc.enable()
 
 
 def _file_items(file: InputFile) -> Iterator[SourceItem]:
@@ -273,10 +280,14 @@ class _Recorder:
             case = case.model_copy(update={"id": name})
         if trace is None:
             trace = {"unmeasured": samples.NOT_RECORDED}
-        texts = self._texts
-        for passage in trace.get("retrieved", ()):
-            if isinstance(passage, dict):
-                passage["text"] = texts.setdefault(passage["text"], passage["text"])
+        try:
+            for passage in trace.get("retrieved", ()):
+                if isinstance(passage, dict):
+                    passage["text"] = intern_text(passage["text"], self._texts)
+                else:
+                    intern_text(passage.text, self._texts)
+        except InputError as error:
+            raise item.error(error.problem) from None
         self._add(item, Trace(case_id=case.id, **trace), case)
 
     def _add(self, item: SourceItem, trace: Trace, case: Case | None = None) -> None:

@@ -384,18 +384,45 @@ def _indexed_objects(attributes: Mapping[str, Any], prefix: str) -> Iterator[dic
 
 def _trace_passages(spans: Sequence[OtelSpan]) -> tuple[Passage, ...] | None:
     """The retrieved passages; None without a retriever's span."""
+    outermost = _without_nested(spans)
     for prefix in ("reranker.output_documents", "retrieval.documents"):
         documents: list[Any] = []
-        for span in spans:
+        for span in outermost:
             whole = decode_json(first_value(span.attributes, (prefix, f"gen_ai.{prefix}")))
-            documents += (
+            documents += _with_ids(
+                span,
                 list(_indexed_objects(span.attributes, f"{prefix}."))
                 or (whole if isinstance(whole, list) else [])
-                or list(_indexed_objects(span.attributes, f"gen_ai.{prefix}."))
+                or list(_indexed_objects(span.attributes, f"gen_ai.{prefix}.")),
             )
         if documents:
             return extract_passages(documents)
     return () if any(span.kind == "RETRIEVER" for span in spans) else None
+
+
+def _without_nested(spans: Sequence[OtelSpan]) -> list[OtelSpan]:
+    """Spans that are not inside a retriever's, such as the parts of an ensemble."""
+    by_id = {span.id: span for span in spans}
+    outermost = []
+    for span in spans:
+        parent, steps = by_id.get(span.parent or ""), 0
+        while parent is not None and not parent.is_retrieval and steps < len(spans):
+            parent, steps = by_id.get(parent.parent or ""), steps + 1
+        if parent is None or span.kind == "RERANKER":
+            outermost.append(span)
+    return outermost
+
+
+def _with_ids(span: OtelSpan, documents: list[Any]) -> list[Any]:
+    """Documents with the ids that openinference's LangChain instrumentation has in the output only."""
+    output = decode_json(span.attributes.get("output.value"))
+    listed = _object_items(_as_object(output).get("documents"))
+    if len(listed) != len(documents):
+        return documents
+    return [
+        {"id": same.get("id"), **document} if isinstance(document, Mapping) else document
+        for same, document in zip(listed, documents, strict=True)
+    ]
 
 
 def _trace_feedback(spans: Sequence[OtelSpan]) -> str | float | None:

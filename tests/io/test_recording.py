@@ -1,0 +1,289 @@
+"""Recorded traces of any tool become traces and cases; what cannot be read names its place."""
+
+from __future__ import annotations
+
+import json
+
+import pandas as pd
+import pytest
+from openinference.instrumentation import (
+    OITracer,
+    TraceConfig,
+    get_llm_attributes,
+    get_retriever_attributes,
+)
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
+import misslink
+from misslink.errors import InputError
+from misslink.io import read_goldset
+from misslink.io.trace_formats import read_recording
+
+FERRY = "The ferry leaves at seven."
+DOGS = "Dogs travel free."
+RAGAS = {"user_input": "When?", "retrieved_contexts": [FERRY, DOGS], "response": "At seven."}
+RUN = {"id": "1", "trace_id": "T", "run_type": "chain", "inputs": {"question": "When?"}}
+SEARCH = {"id": "2", "trace_id": "T", "run_type": "retriever", "inputs": {"query": "When?"}}
+DOCUMENTS = [
+    {"page_content": FERRY, "metadata": {"id": "times"}, "type": "Document"},
+    {"page_content": DOGS, "metadata": {}, "id": "pets", "type": "Document"},
+]
+LANGSMITH = [
+    {**RUN, "outputs": {"answer": "At seven."}, "start_time": "2026-01-01T10:00:00"},
+    {**SEARCH, "parent_run_id": "1", "outputs": {"documents": DOCUMENTS}},
+]
+LANGFUSE = {
+    "data": [
+        {
+            "id": "T", "timestamp": "2026-01-01T10:00:00Z", "projectId": "p",
+            "input": {"question": "When?"}, "output": "At seven.",
+            "observations": [
+                {
+                    "id": "o", "type": "RETRIEVER", "startTime": "2026-01-01T10:00:01Z",
+                    "input": "When?", "output": DOCUMENTS,
+                }
+            ],
+        }
+    ],
+    "meta": {"page": 1},
+}  # fmt: skip
+
+
+def write(path, *rows):
+    path.write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
+    return path
+
+
+def summary(recording):
+    """Question, answer and texts of each trace."""
+    return [
+        (recording.cases[name].question, trace.answer, [p.text for p in trace.retrieved])
+        for name, trace in recording.traces.items()
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("ragas.jsonl", RAGAS),
+        ("ragas.json", [RAGAS]),
+        (
+            "ragas01.csv",
+            f"question,contexts,answer,ground_truth\nWhen?,\"['{FERRY}'\n '{DOGS}']\",At seven.,R",
+        ),
+        (
+            "deepeval.json",
+            [{"input": "When?", "actual_output": "At seven.", "retrieval_context": [FERRY, DOGS]}],
+        ),
+        (
+            "deepeval.jsonl",
+            {"input": "When?", "actualOutput": "At seven.", "retrievalContext": [FERRY, DOGS]},
+        ),
+        (
+            "own.jsonl",
+            {"question": "When?", "answer": "At seven.", "retrieved": [{"text": FERRY}, {"text": DOGS}]},
+        ),
+        ("log.csv", f'query;reply;contexts\nWhen?;At seven.;["{FERRY}", "{DOGS}"]'.replace('"', '""')
+            .replace(';[""', ';"[""').replace('""]', '""]"')),
+        ("langsmith.jsonl", LANGSMITH),
+        ("langfuse.json", LANGFUSE),
+    ],
+)  # fmt: skip
+def test_every_format_has_the_question_the_answer_and_the_passages(tmp_path, name, content):
+    path = tmp_path / name
+    if isinstance(content, str):
+        path.write_text(content)
+    elif name.endswith(".jsonl"):
+        write(path, *(content if isinstance(content, list) else [content]))
+    else:
+        path.write_text(json.dumps(content, indent=2))
+    recording = read_recording(path)
+    assert summary(recording) == [("When?", "At seven.", [FERRY, DOGS])]
+    assert len(recording.gold().cases) == 1
+
+
+def test_labels_and_ids_of_the_file_are_those_of_the_cases(tmp_path):
+    path = write(
+        tmp_path / "ragas.jsonl",
+        {**RAGAS, "reference": "R", "reference_contexts": ["E"], "retrieved_context_ids": ["a", "b"]},
+        {**RAGAS, "response": "At eight."},
+    )  # fmt: skip
+    recording = read_recording(path)
+    first, second = recording.cases.values()
+    assert (first.references, dict(first.evidence)) == (("R",), {"E": 1})
+    assert [p.id for p in recording.traces[first.id].retrieved] == ["a", "b"]
+    assert second.id == f"{first.id}-2"  # the same question again is no trace less
+    own = {"case_id": "c1", "question": "When?", "relevant": {"times": 2}, "retrieved": ["times"]}
+    case = read_recording([own]).cases["c1"]
+    assert (case.id, case.relevant) == ("c1", {"times": 2})
+
+
+def test_langsmith_and_langfuse_documents_have_their_ids(tmp_path):
+    (trace,) = read_recording(write(tmp_path / "runs.jsonl", *LANGSMITH)).traces.values()
+    assert (trace.case_id, [p.id for p in trace.retrieved]) == ("T", ["times", "pets"])
+
+
+def test_a_trec_run_needs_a_gold_set(tmp_path):
+    (tmp_path / "run.txt").write_text("1 Q0 d1 1 3.5 bm25\n1 Q0 d2 2 4.5 bm25\n")
+    recording = read_recording(tmp_path / "run.txt")
+    assert [p.id for p in recording.traces["1"].retrieved] == ["d2", "d1"]
+    with pytest.raises(InputError, match="does not say what was asked"):
+        recording.gold()
+    row = {"topic_id": "t", "topic": "When?", "references": ["d1"], "answer": [{"text": "Now."}]}
+    recording = read_recording(write(tmp_path / "rag.jsonl", row))
+    assert [p.id for p in recording.traces["t"].retrieved] == ["d1"]
+    assert recording.traces["t"].answer == "Now."
+
+
+def test_a_gold_set_is_matched_by_id_or_by_question():
+    gold = read_goldset([{"id": "c1", "question": "when?"}, {"id": "c2", "question": "Who?"}])
+    recording = read_recording([RAGAS, {**RAGAS, "user_input": "Who?"}])
+    assert list(recording.of(gold)) == ["c1", "c2"]
+
+
+def test_evaluate_needs_no_gold_set():
+    run = misslink.evaluate(traces=pd.DataFrame([RAGAS]), cache=None, embedding="none")
+    assert [case.question for case in run.cases] == ["When?"]
+    assert run.traces[0].answer == "At seven."
+    assert run.links[0].retrieval == "unlabelled"
+
+
+# --- spans that the real SDK writes -----------------------------------------------------------
+
+
+@pytest.fixture
+def spans(tmp_path):
+    """A tracer, and a function that writes its spans as the SDK's console exporter does."""
+    provider, memory = TracerProvider(), InMemorySpanExporter()
+    provider.add_span_processor(SimpleSpanProcessor(memory))
+
+    def save(name="spans.jsonl", *, dropped=()):
+        lines = [span.to_json(indent=None) for span in memory.get_finished_spans()
+                 if span.name not in dropped]  # fmt: skip
+        (tmp_path / name).write_text("\n".join(lines))
+        return tmp_path / name
+
+    yield provider.get_tracer("app"), save
+    provider.shutdown()
+
+
+def answer_with_openinference(tracer, *, nested=False):
+    documents = [{"content": FERRY, "id": "times", "score": 0.9}, {"content": DOGS, "id": "pets"}]
+    tracer = OITracer(tracer, TraceConfig())
+    with tracer.start_as_current_span("app", openinference_span_kind="chain") as root:
+        root.set_input("When?")
+        with tracer.start_as_current_span("search", openinference_span_kind="retriever") as search:
+            search.set_attributes(get_retriever_attributes(documents=documents))
+            if nested:
+                with tracer.start_as_current_span(
+                    "part", openinference_span_kind="retriever"
+                ) as part:
+                    other = [{"content": "Never returned.", "id": "other"}]
+                    part.set_attributes(get_retriever_attributes(documents=other))
+        with tracer.start_as_current_span("model", openinference_span_kind="llm") as model:
+            messages = [{"role": "user", "content": "Answer: When?"}]
+            model.set_attributes(get_llm_attributes(input_messages=messages))
+        root.set_output("At seven.")
+
+
+@pytest.mark.parametrize("nested", [False, True])
+def test_openinference_spans_of_the_sdk(spans, nested):
+    tracer, save = spans
+    answer_with_openinference(tracer, nested=nested)
+    answer_with_openinference(tracer)
+    recording = read_recording(save())
+    assert summary(recording) == [("When?", "At seven.", [FERRY, DOGS])] * 2
+    trace = next(iter(recording.traces.values()))
+    assert [(p.id, p.score) for p in trace.retrieved] == [("times", 0.9), ("pets", None)]
+    assert trace.latency_s is not None
+
+
+def test_phoenix_rows_in_parquet(spans, tmp_path):
+    tracer, save = spans
+    answer_with_openinference(tracer)
+    rows = []
+    for line in save().read_text().splitlines():
+        span = json.loads(line)
+        rows.append(
+            {
+                "name": span["name"], "parent_id": span["parent_id"],
+                "start_time": span["start_time"], "end_time": span["end_time"],
+                "context.trace_id": span["context"]["trace_id"],
+                "context.span_id": span["context"]["span_id"],
+                **{f"attributes.{key}": value for key, value in span["attributes"].items()},
+            }
+        )  # fmt: skip
+    pd.DataFrame(rows).to_parquet(tmp_path / "phoenix.parquet")
+    assert summary(read_recording(tmp_path / "phoenix.parquet")) == [
+        ("When?", "At seven.", [FERRY, DOGS])
+    ]
+    assert summary(read_recording(pd.DataFrame(rows))) == [("When?", "At seven.", [FERRY, DOGS])]
+
+
+def test_gen_ai_spans_of_the_sdk(spans):
+    tracer, save = spans
+    documents = json.dumps([{"id": "times", "content": FERRY, "score": 0.5}])
+    with tracer.start_as_current_span("invoke_agent"):
+        with tracer.start_as_current_span("retrieval") as search:
+            search.set_attribute("gen_ai.operation.name", "retrieval")
+            search.set_attribute("gen_ai.retrieval.query.text", "When?")
+            search.set_attribute("gen_ai.retrieval.documents", documents)
+        with tracer.start_as_current_span("chat") as model:
+            asked = [{"role": "user", "parts": [{"type": "text", "content": "When?"}]}]
+            said = [{"role": "assistant", "parts": [{"type": "text", "content": "At seven."}]}]
+            model.set_attribute("gen_ai.operation.name", "chat")
+            model.set_attribute("gen_ai.input.messages", json.dumps(asked))
+            model.set_attribute("gen_ai.output.messages", json.dumps(said))
+    assert summary(read_recording(save())) == [("When?", "At seven.", [FERRY])]
+
+
+def test_spans_without_retrieval_and_orphans_are_one_sentence(spans):
+    tracer, save = spans
+    answer_with_openinference(tracer)
+    with pytest.raises(InputError, match=r"spans.jsonl, line \d: None of 1 traces has a span of a"):
+        read_recording(save(dropped=["search"]))
+    with pytest.raises(InputError, match=r"The span \w+ has the parent \w+, which is in no file"):
+        read_recording(save(dropped=["app"]))
+
+
+def test_a_root_whose_caller_is_elsewhere_is_a_root(spans):
+    """The server that called the app is often traced to another place."""
+    tracer, save = spans
+    with tracer.start_as_current_span("server"):
+        answer_with_openinference(tracer)
+    assert summary(read_recording(save(dropped=["server"]))) == [
+        ("When?", "At seven.", [FERRY, DOGS])
+    ]
+
+
+def test_some_traces_without_retrieval_are_unmeasured_and_counted(spans):
+    tracer, save = spans
+    answer_with_openinference(tracer)
+    with tracer.start_as_current_span("app") as root:
+        root.set_attribute("input.value", "Who?")
+        root.set_attribute("output.value", "Nobody.")
+    traces = list(read_recording(save()).traces.values())
+    assert [trace.unmeasured is None for trace in traces] == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ([{"foo": 1, "bar": 2}], r"x.jsonl: The format of these traces is not recognized \(fields: f"),
+        ([RAGAS, {"case_id": "a"}], r"x.jsonl, line 2: This row has another format"),
+        ([*LANGSMITH, RAGAS], r"x.jsonl, line 3: This row has another format"),
+        ([{"context": {"trace_id": "1", "span_id": "2"}}, RAGAS], "line 2: This row is not a span"),
+        ([{**RAGAS, "retrieved_contexts": {"a": 1}}], "line 1, field 'retrieved_contexts'"),
+        ([{**RAGAS, "user_input": None}], "line 1: There is no question in this row"),
+        ([{"case_id": "a", "answer": "A", "reference": "B"}], "line 1, field 'question'"),
+        ([{"case_id": "a", "question": "Q?", "answr": "A"}], "field 'answr'.*did you mean 'answer'"),
+        ([{"case_id": "a"}, {"case_id": "a"}], "line 2.*two traces"),
+        ([{**RAGAS, "retrieved_contexts": ["x" * 1_000_001]}], "line 1: a text has 1,000,001"),
+        ([], "there is nothing in it"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_read_names_its_place(tmp_path, rows, message):
+    with pytest.raises(InputError, match=message):
+        read_recording(write(tmp_path / "x.jsonl", *rows))
