@@ -142,17 +142,10 @@ def _normalize_passage(item: Any) -> Any:
     passage = dict(item)
     if "text" not in passage and "page_content" in passage:
         passage["text"] = passage.pop("page_content")  # a dumped LangChain document
-<<<<<<< HEAD
-    if (passage.get("id") is None or passage["id"] == "") and isinstance(passage.get("text"), str):
-        passage["id"] = content_id(passage["text"])
-    else:
-        passage["id"] = _id_text(passage.get("id"))
-=======
     name = passage.get("id")
     is_named = name is not None and name != ""
     text = passage.get("text")
     passage["id"] = content_id(text) if not is_named and isinstance(text, str) else _id_text(name)
->>>>>>> 473eb9c (Trace readers: tests with the real SDKs, documents, benchmark)
     return passage
 
 
