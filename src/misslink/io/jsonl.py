@@ -173,8 +173,8 @@ def parse_model(
         return model.model_validate(_clean_value(dict(data), _MAX_DEPTH, texts))
     except RecursionError:
         raise _too_deep_error(path, line) from None
-    except InputError as error:
-        raise InputError(error.problem, path=path, line=line) from None
+    except InputError as too_long:
+        raise InputError(too_long.problem, path=path, line=line) from None
     except ValidationError as invalid:
         error = invalid.errors()[0]
         spot = [str(part) for part in error["loc"] if part != "[key]"]
