@@ -183,7 +183,7 @@ def test_a_result_that_cannot_be_kept_is_printed_first():
 def test_the_apps_own_ranking_is_read_for_the_check_of_a_larger_k():
     asked = ("--app", "app.py:chain", "--options", "k", "--passages", "6", "--check", "5")
     found = document(*asked, "--cache", "l.sqlite")
-    assert found["options"][0]["newly_retrieved"] == 0  # traces, which were not asked deeper
+    assert found["options"][0]["newly_retrieved"] is None  # traces, which were not asked deeper
     rows = [json.loads(line) for line in Path("traces.jsonl").read_text("utf-8").splitlines()]
     for n, row in enumerate(rows[1:], start=1):
         row |= {"deeper": [{"id": f"p{n}", "text": TOWN[n], "rank": 4}], "depth": 6}

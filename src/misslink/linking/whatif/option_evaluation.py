@@ -121,6 +121,7 @@ async def evaluate_options(
         changes, retrieved = find_changes(baseline, result)
         unknown = UnknownMisses.count(baseline, result)
         if unknown:
+            retrieved = retrieved or None  # of the misses that are not known nothing was counted
             avoided = Estimate.missing(Reason(code="misses_unknown", why=str(unknown)))
         elif _lengthens(baseline, result, seed):
             avoided = Estimate.missing(Reason(code="longer_context_unchecked"))
