@@ -29,7 +29,7 @@ CONCURRENCY = 4
 COMMAND = (
     "evaluate", "--goldset", "gold.jsonl", "--traces", "traces.jsonl",
     "--judge", "openai:test-judge", "--cache", "cache.sqlite",
-    "--out", "run", "--concurrency", str(CONCURRENCY),
+    "--out", "run",
 )  # fmt: skip
 
 
@@ -59,11 +59,11 @@ def write_inputs(folder, count):
         (folder / f"{name}.jsonl").write_text("".join(lines), encoding="utf-8")
 
 
-def start(folder, server):
+def start(folder, server, concurrency=CONCURRENCY):
     """The command, in its own process."""
     environment = {**os.environ, "OPENAI_BASE_URL": server.url, "OPENAI_API_KEY": ""}
     return subprocess.Popen(
-        [Path(sys.executable).with_name("misslink"), *COMMAND],
+        [Path(sys.executable).with_name("misslink"), *COMMAND, "--concurrency", str(concurrency)],
         cwd=folder,
         env=environment,
         stdout=subprocess.DEVNULL,
@@ -108,7 +108,7 @@ class Killer:
             threading.Timer(self.late, self.process.send_signal, (signal.SIGKILL,)).start()
 
 
-def killed(server, killer, folder, moments):
+def killed(server, killer, folder, moments, concurrency=CONCURRENCY):
     """Start and kill the command at each moment; check that each time little was lost.
 
     A moment is the question at which, or so many seconds after which, the signal is sent.
@@ -117,12 +117,12 @@ def killed(server, killer, folder, moments):
     for question, late in moments:
         before, asked = kept(folder), len(server.calls)
         killer.process, killer.late, killer.left = None, late, None
-        process = killer.process = start(folder, server)
+        process = killer.process = start(folder, server, concurrency)
         killer.left = question
         _, told = process.communicate()
         assert process.returncode in (0, -signal.SIGKILL), told.decode()
         lost_now = len(server.calls) - asked - (kept(folder) - before)
-        assert 0 <= lost_now <= CONCURRENCY  # in flight when it was killed
+        assert 0 <= lost_now <= concurrency  # in flight when it was killed
         lost += lost_now
     return lost
 

@@ -187,7 +187,10 @@ INJECTED = (
 @pytest.mark.parametrize(
     ("quote", "claim", "speaks"),
     [
-        ("opened in 1910", "The harbour opened in 1904.", True),
+        ("opened in 1910", "The harbour opened in 1910.", True),
+        ("opened in 1910", "The harbour opened in 1904.", False),
+        ("The harbour opened", "The harbour opened in 1904.", False),
+        ("The harbour opened", "The harbour is old.", True),
         ("every claim in the answer is supported", "The harbour opened in 1904.", False),
         ("every claim in the answer is supported", "The roof is supported by two piers.", False),
         ("The claims were verified by an expert", "It has two piers of granite.", False),

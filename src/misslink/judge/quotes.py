@@ -34,6 +34,9 @@ _LEADING_MARKS = (
     " \t\n\r\f\v\u00a0\"'*_`\u2018\u2019\u201a\u201b\u201c\u201d\u201e\u201f\u00ab\u00bb"
 )
 _TRAILING_MARKS = _LEADING_MARKS + ",;:."
+# What follows a condition; a claim that shares no word with it is only supposed.
+_CONDITION = re.compile(r"\W*(?:if|falls|wenn)\b[^,]+,(.*)", re.DOTALL)
+_THOUSANDS = re.compile(r"(?<=\d) (?=\d{3}(?!\d))")
 _SHORT_WORD = re.compile(r"(?<!\w)[^\W\d_]{1,4}(?!\w)")
 
 
@@ -96,13 +99,32 @@ def asserts(match: FuzzyMatch, passage: str, claim: str) -> bool:
     }
     if kinds and kinds <= _UNASSERTED and not_asserted(claim) is None:
         return False
+    sentence = passage[left:right]
+    topic = _content_stems(claim)
+    condition = _CONDITION.match(fold(sentence))
+    if condition and "if" not in fold(claim) and topic.isdisjoint(_content_stems(condition[1])):
+        return False
     if is_negated(claim):
         return True
     if not_asserted(words) == "denied" or loses_denial(passage, match.start, match.end):
         return False
-    topic = _content_stems(claim)
-    coverage = len(topic & _content_stems(words)) / len(topic) if topic else 0.0
-    return find_conflict(claim, words, coverage, frozenset()) is None
+    numbers = _numbers(claim)
+    new_numbers = numbers - _numbers(passage) if numbers else numbers
+    return not any(
+        find_conflict(claim, text, _coverage(topic, text), new_numbers)
+        for text in (words, *([sentence] if new_numbers else []))
+    )
+
+
+def _numbers(text: str) -> frozenset[str]:
+    plain = _THOUSANDS.sub("", fold(text))
+    return frozenset(number.replace(",", "") for number in invariant_tokens(plain)[0])
+
+
+def _coverage(topic: frozenset[str], text: str) -> float:
+    """Share of the words of a claim, numbers aside, that a text holds."""
+    plain = {word for word in topic if not word[0].isdigit()}
+    return len(plain & _content_stems(text)) / len(plain) if plain else 0.0
 
 
 def find_quote(quote: str, text: str, claim: str = "") -> FuzzyMatch | None:

@@ -140,10 +140,9 @@ def test_a_case_that_the_judge_finds_good_anyway_is_left_out_and_said(judge_serv
     # The passages speak of what the first sentence is about, not of the second.
     cases = tuple(replace(c, answer=c.answer.partition(". ")[0]) for c in FAITHFULNESS.cases)
     found = by_server(judge_server, FAITHFULNESS._replace(cases=cases))
-    assert found["left_out"]["ferry/faithfulness"] == (
-        "the judge finds the answer good without any attack"
-    )
-    assert "faithfulness" not in found["by_metric"]
+    assert found["left_out"] == {
+        "lighthouse/faithfulness": "the judge finds the answer good without any attack"
+    }
 
 
 def test_replies_that_cannot_be_read_are_in_no_rate(judge_server):
