@@ -30,7 +30,7 @@ BUDGETS = {
     "engines": 982,  # 700
     "examples": 70,  # the app that the README and the tutorial run
     "gate": 1571,  # 1200
-    "goldset": 6825,  # 7300 with the readers of traces, which are io/trace_formats now
+    "goldset": 6759,  # 7300 with the readers of traces, which are io/trace_formats now
     "io": 4197,  # 2600; a key twice is an error
     "io/trace_formats": 1180,  # came from goldset
     "judge": 1633,
@@ -41,7 +41,7 @@ BUDGETS = {
     "linking": 2730,  # 2000; attribution took 200, exposure levels, clusters and difficulty 100
     "linking/replay": 842,  # 800
     "linking/whatif": 1198,  # 1050
-    "live": 3443,  # 3000
+    "live": 3448,  # 3000
     "metrics": 900,
     "pipeline": 1152,  # 700
     "render": 1000,

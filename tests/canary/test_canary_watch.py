@@ -73,7 +73,7 @@ def test_an_interrupt_between_two_runs_ends_them():
 
 @pytest.mark.parametrize("interval", ["", "1", "h", "-1h", "0s", "0.5s", "1w", "1h30m", "nan s"])
 def test_what_is_no_interval_is_refused(interval):
-    with pytest.raises(InputError, match="is no interval"):
+    with pytest.raises(InputError, match="is not an interval"):
         parse_interval(interval)
 
 
@@ -93,7 +93,7 @@ def test_a_second_watch_of_a_series_is_refused_until_the_first_ends(tmp_path):
         [sys.executable, "-c", HOLD, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as process:
         assert process.stdout.readline() == b"held\n"
-        with pytest.raises(InputError, match="'main' is watched by another process"):
+        with pytest.raises(InputError, match="Another process already watches 'main'"):
             lock_series(path, "main").__enter__()
         with lock_series(path, "other"):
             pass

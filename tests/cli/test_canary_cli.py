@@ -183,7 +183,7 @@ def test_news_that_its_webhook_refuses_is_told_and_listed(run, misslink):
         server.shutdown()
     told = json.loads(out)["delivered"]
     assert (code, told["refused"], told["waiting"]) == (1, 1, 0)
-    assert "status 413): 1 is refused for good and kept as failed" in err
+    assert "status 413): 1 is refused for good and saved as failed" in err
     assert "the webhook message of run 12 failed" in misslink("canary", "history")[1]
 
 
@@ -256,7 +256,7 @@ def test_watch_refuses_wrong_options_at_once(misslink):
     with lock_series(Path(".misslink/canary.sqlite"), "main"):
         code, _, err = misslink(*watch, "--every", "1h")
     assert code == 2
-    assert "watched by another process" in err
+    assert "Another process already watches" in err
 
 
 @pytest.mark.slow

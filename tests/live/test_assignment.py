@@ -144,10 +144,10 @@ def test_a_unit_of_broken_text_is_assigned_too():
     ("arguments", "said"),
     [
         (("", {"A": 1, "B": 1}), "name"),
-        (("x\n", {"A": 1, "B": 1}), "cannot be shown"),
+        (("x\n", {"A": 1, "B": 1}), "unprintable"),
         (("x", {}), "split"),
         (("x", {"A": 1}), "at least two"),
-        (("x", {"A": 0, "B": 0}), "add up to nothing"),
+        (("x", {"A": 0, "B": 0}), "add up to 0"),
         (("x", {"A": -1, "B": 2}), "'A' is -1"),
         (("x", {"A": float("nan"), "B": 2}), "nan"),
         (("x", {"A": True, "B": 2}), "True"),
@@ -156,7 +156,7 @@ def test_a_unit_of_broken_text_is_assigned_too():
         (("x", {"A": 1, "B": 1}, None, 0.0, None, {"B": 0.1}), "never served"),
         (("x", {"A": 1}, None, 0.0, None, {"B": 10}), "[0, 1]"),
         (("x", {"A": 1}, None, 0.0, None, ["B"]), "shadows have shares"),
-        (("x", {"A": 1, "B": 1}, None, 0.0, 0.5), "a Ramp is needed"),
+        (("x", {"A": 1, "B": 1}, None, 0.0, 0.5), "it must be a Ramp"),
         (("x", {"A": 1e308, "B": 1e308}), "from 0 to 1e+12"),
     ],
 )

@@ -89,7 +89,7 @@ def test_an_empty_log_and_one_that_is_not_there_are_told(path):
     with pytest.raises(InputError, match="There is no live log here"):
         read_live(path)
     LiveLog(path).close()
-    with pytest.raises(InputError, match="no experiment has been written"):
+    with pytest.raises(InputError, match="contains no experiment yet"):
         read_live(path)
     with pytest.raises(InputError, match="folder"):
         read_live(path.parent)

@@ -247,9 +247,9 @@ def test_a_file_of_the_past_is_found_by_the_apps_own_ids(path, tmp_path, monkeyp
     [
         ("unit,value\nuser-1,much\n", "line 2, field 'value'"),
         ("unit,value\nuser-1,1\nuser-1,2\n", "twice"),
-        ("unit,value\nstranger,1\n", "none of its units"),
+        ("unit,value\nstranger,1\n", "None of these users"),
         ("user,value\nuser-1,1\n", "'unit'"),
-        ("unit,age\nuser-1,1\n", "no column"),
+        ("unit,age\nuser-1,1\n", "No column"),
         ("", "nothing in it"),
     ],
 )
@@ -285,7 +285,7 @@ def test_own_kinds_are_metrics_and_say_which_way_is_better(path):
         ({"guardrails": ["cost:at_most=1", "cost:at_most=2"]}, "twice"),
         ({"offline": ["A"]}, "VARIANT=FOLDER"),
         ({"offline": ["C=x"]}, "no variant"),
-        ({"offline": ["A=nowhere"]}, "no run can be read"),
+        ({"offline": ["A=nowhere"]}, "Cannot read the run"),
     ],
 )
 def test_wrong_options_are_told(path, options, said):
@@ -354,7 +354,7 @@ def test_a_trend_while_a_ramp_grows_is_no_difference(path, linear):
     told = found["comparisons"][0]["metrics"]["satisfaction"]
     assert found["verdict"]["decision"] != "ship"
     assert told["fixed"]["difference"]["low"] < 0 < told["fixed"]["difference"]["high"]
-    assert any("requests are weighted" in note for note in found["notes"])
+    assert any("Requests are weighted" in note for note in found["notes"])
 
 
 def test_a_difference_while_a_ramp_grows_is_found_at_its_size(path):

@@ -73,7 +73,7 @@ def test_what_fits_is_a_number(kind, value):
 @pytest.mark.parametrize(
     ("kind", "value", "said"),
     [
-        ("thumbs", 0.5, "1 is good"),
+        ("thumbs", 0.5, r"1 \(good\)"),
         ("click", -1, "at least 0"),
         ("cost", float("inf"), "number"),
         ("my own", float("nan"), "number"),

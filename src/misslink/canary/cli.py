@@ -62,7 +62,7 @@ def parse_interval(interval: str) -> float:
     match = _INTERVAL.fullmatch(interval.strip().lower())
     seconds = float(match[1]) * _SECONDS[match[2]] if match else 0.0
     if not 1 <= seconds < math.inf:
-        raise InputError(f"'{interval}' is no interval; write for example  30m,  1h  or  1d")
+        raise InputError(f"'{interval}' is not an interval. Write for example  30m,  1h  or  1d")
     return seconds
 
 
@@ -121,13 +121,12 @@ def lock_series(history: Path, name: str) -> Iterator[None]:
         lock.acquire()
     except filelock.Timeout:
         raise InputError(
-            f"'{name}' is watched by another process already; stop that one, or watch under "
-            "another --name",
+            f"Another process already watches '{name}'. Stop it, or use another --name.",
             path=history,
         ) from None
     except OSError as problem:
         raise InputError(
-            f"it cannot be written ({problem.strerror}); choose another --history", path=path
+            f"Cannot write the file: {problem.strerror}. Choose another --history.", path=path
         ) from None
     with lock:
         yield

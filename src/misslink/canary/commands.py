@@ -114,7 +114,7 @@ def execute_run(options: CanaryOptions, *, as_json: bool) -> None:
             pass
     except SqliteLockedError:
         print("misslink: another program has locked the history; the run begins", file=sys.stderr)
-    with interruptible("nothing of this run was; the same command starts it again"):
+    with interruptible("this run was not saved; the same command starts it again"):
         observation, finished = _observe(options, canaries, notify=target is not None)
     try:
         code = _record_and_notify(options, observation, finished, target, as_json=as_json)
@@ -141,11 +141,13 @@ def _check_options(options: CanaryOptions, *, as_json: bool) -> None:
         if not 0 < value < float("inf"):
             raise InputError(f"{option} is {value:g}; it must be more than 0 seconds")
     if not options.name.strip():
-        raise InputError("--name is empty; call the series something")
+        raise InputError("--name is empty. Name the series.")
     check_report_paths(options.markdown, options.html, as_json=as_json)
     outputs = {path.resolve() for path in (options.markdown, options.html) if path is not None}
     if outputs & {options.canaries.resolve(), options.history.resolve()}:
-        raise InputError("--markdown or --html names the canary set or the history; give another")
+        raise InputError(
+            "--markdown or --html names the canary set or the history. Name another file."
+        )
 
 
 def _observe(
@@ -281,7 +283,7 @@ def _exit_code(
         parts = []
         if refused := delivered["refused"]:
             verb = "is" if refused == 1 else "are"
-            parts.append(f"{refused} {verb} refused for good and kept as failed")
+            parts.append(f"{refused} {verb} refused for good and saved as failed")
         if delivered["waiting"]:
             parts.append(f"the next run tries {delivered['waiting']} again")
         _print_error(f"not all news arrived ({delivered['error']}): {'; '.join(parts)}")

@@ -305,13 +305,13 @@ async def _call_app(
     async def ask(canary: Canary) -> CanaryTrace:
         seconds = min(request.timeout_s, deadline - time.monotonic())
         if seconds <= 0:
-            late = f"it was not asked, the {request.deadline_s:g} seconds of the run were over"
+            late = f"it was not sent: the {request.deadline_s:g} seconds of the run were over"
             return CanaryTrace(None, "not_asked", late)
         try:
             trace = await loop.run(lambda: watcher.watch(canary.case), seconds)
         except TookTooLongError as hung:
             how = (
-                "stood still with the whole event loop"
+                "blocked its event loop and did not answer"
                 if hung.is_loop_blocked
                 else "did not answer"
             )
@@ -349,7 +349,7 @@ async def _resolve_embedder(
 
 
 def _describe_error(trouble: InputError | TookTooLongError) -> str:
-    return "it did not end in its time" if isinstance(trouble, TookTooLongError) else str(trouble)
+    return "it took too long" if isinstance(trouble, TookTooLongError) else str(trouble)
 
 
 async def _measure_relevance(
@@ -390,7 +390,7 @@ async def _list_corpus(
     try:
         passages = await loop.run(lambda: watcher.corpus(_MAX_LISTED), request.timeout_s)
     except TookTooLongError:
-        notes.append("the app's store did not list its passages in its time")
+        notes.append("the app's store took too long to list its passages")
     if passages is None:
         notes.append(
             "the app's store cannot be listed, so changes of the corpus are not seen; name the "

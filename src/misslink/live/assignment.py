@@ -52,18 +52,18 @@ class Ramp:
         except (TypeError, ValueError):
             steps = ()
         if not steps:
-            raise InputError("a ramp needs at least one step, as in [(moment, share)]")
+            raise InputError("A ramp needs at least one step: [(moment, share)].")
         object.__setattr__(self, "steps", steps)
         for moment, share in steps:
             if not isinstance(moment, dt.datetime) or moment.tzinfo is None:
                 raise InputError(
-                    f"the ramp's moment {moment} has no time zone: write "
+                    f"The ramp's moment {moment} has no time zone. Write "
                     "datetime(2026, 1, 31, 9, tzinfo=timezone.utc)"
                 )
             _check_share(share, "a ramp's share")
         for (before, less), (after, more) in pairwise(steps):
             if after <= before:
-                raise InputError("the steps of a ramp go forward in time")
+                raise InputError("The steps of a ramp must go forward in time.")
             if more < less:
                 raise InputError(
                     f"the ramp shrinks from {less} to {more}: units would go back to control and "
@@ -155,10 +155,10 @@ class Experiment:
         _check_name(self.name, "an experiment's name")
         _check_shares(self.split, self.shadow)
         if not isinstance(self.ramp, Ramp | None):
-            raise InputError(f"the ramp is {self.ramp!r}: a Ramp is needed")
+            raise InputError(f"the ramp is {self.ramp!r}: it must be a Ramp")
         total = math.fsum(self.split.values())
         if not total > 0:
-            raise InputError("the shares of the split add up to nothing: give one more than 0")
+            raise InputError("The shares of the split add up to 0. Set one above 0.")
         for variant, share in self.shadow.items():
             _check_share(share, f"the share of requests shadowed by '{variant}'")
             if variant in self.split:
@@ -167,7 +167,7 @@ class Experiment:
                     "served, so leave it out of the split"
                 )
         if len(self.split) + len(self.shadow) < 2:
-            raise InputError("an experiment compares at least two variants")
+            raise InputError("An experiment needs at least two variants.")
         control = next(iter(self.split)) if self.control is None else self.control
         if control not in self.split:
             raise InputError(
@@ -268,14 +268,14 @@ def _check_shares(split: object, shadow: object) -> None:
         if not _is_number(share) or not 0 <= share <= _LARGEST_SHARE:
             raise InputError(
                 f"the share of variant '{variant}' is {share!r}: "
-                f"a number from 0 to {_LARGEST_SHARE:g} is needed"
+                f"it must be a number from 0 to {_LARGEST_SHARE:g}"
             )
 
 
 def _check_name(name: object, name_of_value: str) -> None:
     if not isinstance(name, str) or not name.strip() or len(name) > _LONGEST_NAME:
         raise InputError(
-            f"{name_of_value} is {name!r}: a text of 1 to {_LONGEST_NAME} characters is needed"
+            f"{name_of_value} is {name!r}: it must be a text of 1 to {_LONGEST_NAME} characters"
         )
     if valid_text(name) != name or not name.isprintable():
-        raise InputError(f"{name_of_value} is {name!r}: it holds characters that cannot be shown")
+        raise InputError(f"{name_of_value} is {name!r}: it contains unprintable characters")

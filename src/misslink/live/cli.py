@@ -39,7 +39,7 @@ def report(
     primary: str | None = typer.Option(
         None,
         "--primary",
-        help="The user metric that decides.",
+        help="User metric that decides.",
         show_default="task_done, else satisfaction, and so on",
     ),
     guardrail: list[str] = typer.Option(
@@ -53,7 +53,7 @@ def report(
     pre: Path | None = typer.Option(
         None,
         "--pre",
-        help="Earlier values per unit, for CUPED: CSV or JSONL of unit, value.",
+        help="Earlier values per user, for CUPED: CSV or JSONL of unit, value.",
         show_default="requests from before the ramp opened",
     ),
     offline: list[str] = typer.Option(
@@ -64,15 +64,17 @@ def report(
         2000,
         "--units",
         min=100,
-        help="Units at which the interval is narrowest; set before looking.",
+        help="Users at which the interval is narrowest; set before looking.",
     ),
     detect: float | None = typer.Option(
         None,
         "--detect",
-        help="The difference of the primary metric worth finding.",
+        help="Smallest difference of the primary metric worth finding.",
         show_default="5% of control's value",
     ),
-    k: int = typer.Option(5, "--k", min=1, help="Passages of shadow and request compared."),
+    k: int = typer.Option(
+        5, "--k", min=1, help="Cutoff: passages of a shadow compared with its request."
+    ),
     html: Path | None = typer.Option(None, "--html", help="HTML page to write."),
     markdown: Path | None = typer.Option(
         None, "--markdown", help="Markdown report to write; - prints it."
@@ -101,7 +103,7 @@ def report(
         raise InputError(f"--detect {detect} is no difference worth finding: give one above 0")
     check_report_paths(markdown, html, as_json=as_json)
     if {path.resolve() for path in (markdown, html) if path} & {log.resolve()}:
-        raise InputError("--markdown or --html names the live log; give another")
+        raise InputError("--markdown or --html names the live log. Name another file.")
     options = ReportOptions(
         control=control,
         primary=primary,

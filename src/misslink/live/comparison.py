@@ -119,7 +119,7 @@ class ComparisonSettings:
     tuned_for : float
         Units near which the sequential interval is narrowest.
     detect : float or None
-        The difference of the primary metric worth finding. None: 5% of control's value.
+        Smallest difference of the primary metric worth finding. None: 5% of control's value.
     past : callable or None
         A covariate of a unit for a metric; None: the pre-period in the log itself.
     """

@@ -60,7 +60,7 @@ class ReportOptions:
     control : str or None
         The variant to compare the others with. None: the experiment's.
     primary : str or None
-        The user metric that decides. None: the most important one that has feedback.
+        User metric that decides. None: the most important one that has feedback.
     guardrails : sequence of str
         As `misslink.live.metrics.guardrail` reads them: ``latency:at_most=0.2``.
     lower_is_better : sequence of str
@@ -75,7 +75,7 @@ class ReportOptions:
     tuned_for : float
         Units near which the sequential interval is narrowest.
     detect : float or None
-        The difference of the primary metric worth finding. None: 5% of control's value.
+        Smallest difference of the primary metric worth finding. None: 5% of control's value.
     k : int
         How many passages of a shadow and its request are compared.
     """
@@ -171,7 +171,7 @@ def _guards(
                 f"--guardrail names '{name.metric}'; {known_names(name.metric, list(metrics_by_name))}"
             )
         if name.metric in chosen:
-            raise InputError(f"--guardrail names {name.metric} twice; give it one margin")
+            raise InputError(f"--guardrail names {name.metric} twice. Set one margin.")
         chosen[name.metric] = name
     watched = [
         metrics_by_name[name]
@@ -302,18 +302,18 @@ def _notes(live: LiveData, sorted_units: SortedUnits) -> list[str]:
     moved = sorted_units.odd.get("units_in_several_variants", 0)
     if moved > _MANY_MOVED * len(sorted_units.units):
         why = (
-            "a ramp moves units out of control"
+            "a ramp moves users out of control"
             if any(plan.ramp for plan in live.plans)
-            else "ids that change or a split that was changed are the usual causes"
+            else "the usual reasons are ids that change, or a changed split"
         )
-        notes.append(f"More than 1% of units were in several variants: {why}.")
+        notes.append(f"More than 1% of users were in several variants: {why}.")
     if split_changed(live, sorted_units.units):
         notes.append(
-            "The split or the ramp changed on the way: requests are weighted so that the figures "
-            "of both variants speak of the same times."
+            "The split or the ramp changed during the experiment. Requests are weighted so that "
+            "both variants are compared over the same times."
         )
     if len({plan.salt_check for plan in live.plans}) > 1:
         notes.append(
-            "The salt was changed on the way: a unit from before it counts as another afterwards."
+            "The salt changed during the experiment. Users from before the change count again."
         )
     return notes

@@ -171,9 +171,9 @@ class Interleaved(BaseRetriever):
         if isinstance(experiment, str):
             experiment = Experiment(experiment, {"A": 0.5, "B": 0.5})
         if len(experiment.split) != 2 or experiment.shadow:
-            raise InputError(f"'{experiment.name}' interleaves two variants, and no shadow")
+            raise InputError(f"'{experiment.name}' must have two variants, and no shadow")
         if k is not None and k < 1:
-            raise InputError(f"k is {k}: at least one passage is served")
+            raise InputError(f"k is {k}; it must be at least 1")
         super().__init__(a=a, b=b, k=k, seed=seed, **others)
         control = str(experiment.control)
         self._names = control, next(name for name in experiment.split if name != control)

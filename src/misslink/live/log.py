@@ -318,7 +318,7 @@ def _experiment_names(file: sqlite3.Connection) -> list[str]:
 
 def _choose_experiment(names: list[str], requested: str | None, path: Path) -> str:
     if not names:
-        raise InputError("no experiment has been written to this log yet", path=path)
+        raise InputError("The log contains no experiment yet.", path=path)
     if requested is None:
         if len(names) > 1:
             raise InputError(

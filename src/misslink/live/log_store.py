@@ -186,9 +186,9 @@ class LiveFile:
                     self._write_row(file, kind, entry, values)
                 except _ROW_ERRORS as problem:
                     bad += 1
-                    _log.warning("%s: a row of %s cannot be kept: %s", self._path, kind, problem)
+                    _log.warning("%s: a row of %s cannot be stored: %s", self._path, kind, problem)
             if unsaid or bad:
-                reason = "no room" if unsaid else "cannot be kept"
+                reason = "no room" if unsaid else "cannot be stored"
                 file.execute(
                     "INSERT INTO losses (at, rows, reason) VALUES (?, ?, ?)",
                     (time.time(), unsaid + bad, reason),
@@ -304,7 +304,7 @@ class LiveLog:
         self, path: str | Path, *, every_s: float = 0.25, most_waiting: int = 100_000
     ) -> None:
         if not every_s > 0 or most_waiting < 1:
-            raise InputError("a live log gathers rows for more than 0 s, and holds at least one")
+            raise InputError("every_s must be above 0, and most_waiting at least 1")
         self.path = Path(path)
         self.every_s = every_s
         self.most_waiting = most_waiting

@@ -207,8 +207,8 @@ class PastFile:
         check = keyed_hash("check", "", live.experiment, salt)[:8]
         if all(plan.salt_check != check for plan in live.plans):
             raise InputError(
-                "the units of this file cannot be found in the log, which was written with another "
-                f"salt; set {SALT_ENV} to the one that the app has",
+                "The users of this file cannot be matched with the log, which has another salt. "
+                f"Set {SALT_ENV} to the app's salt.",
                 path=path,
             )
         self._values: dict[str, dict[str, float]] = {}
@@ -216,12 +216,15 @@ class PastFile:
             unit = data.get("unit")
             if unit is None or isinstance(unit, bool | list | dict):
                 raise InputError(
-                    "a line needs the id of a unit under 'unit'", path=path, line=line, field="unit"
+                    "The line has no user or session id. Add it as 'unit'.",
+                    path=path,
+                    line=line,
+                    field="unit",
                 )
             key = unit_hash(str(unit), live.experiment, salt)
             if key in self._values:
                 raise InputError(
-                    f"unit '{unit}' stands here twice; give each one line", path=path, line=line
+                    f"The unit '{unit}' occurs twice. Keep one line for each.", path=path, line=line
                 )
             self._values[key] = {
                 name: _past_number(value, path, line, name)
@@ -230,13 +233,13 @@ class PastFile:
             }
         if not any(self._values.values()):
             raise InputError(
-                f"no column is called {_DEFAULT_COLUMN} or by a metric ({', '.join(metrics)}); name one so",
+                f"No column is named {_DEFAULT_COLUMN} or like a metric ({', '.join(metrics)}). Rename one.",
                 path=path,
             )
         logged_units = {exposure.unit for exposure in live.exposures}
         if not logged_units & set(self._values):
             raise InputError(
-                "none of its units is in the experiment; give the ids that the app gave the Router",
+                "None of these users is in the experiment. Use the ids that the app passes to the Router.",
                 path=path,
             )
 
@@ -253,7 +256,7 @@ def _past_number(value: Any, path: Path, line: int | None, name: str) -> float:
         number = math.nan
     if not math.isfinite(number):
         raise InputError(
-            f"'{value}' is no number; leave the field empty where none is known",
+            f"'{value}' is not a number. Leave the field empty if the value is unknown.",
             path=path,
             line=line,
             field=name,
@@ -299,17 +302,23 @@ class LiveMetric:
 GUARDS = (
     LiveMetric("latency", "seconds to a complete answer", "low", "seconds", "latency"),
     LiveMetric("errors", "share of requests that failed or fell back", "low", "share", "errors"),
-    LiveMetric("cost", "cost of a request", "low", "money", "cost"),
+    LiveMetric("cost", "cost per request", "low", "money", "cost"),
 )
 _KNOWN_METRICS = (
     LiveMetric(
-        "task_done", "share of answers about which users said done", "high", "share", "task_done"
+        "task_done", "share of answers that users marked as done", "high", "share", "task_done"
     ),
     LiveMetric("satisfaction", "share of thumbs that are up", "high", "share", "thumbs"),
-    LiveMetric("thumbs_up", "thumbs up a request, silence included", "high", "rate", "thumbs"),
-    LiveMetric("reformulations", "questions asked again a request", "low", "rate", "reformulation"),
-    LiveMetric("clicks", "clicks a request", "high", "rate", "click"),
-    LiveMetric("uses", "passages used a request", "high", "rate", "use"),
+    LiveMetric(
+        "thumbs_up",
+        "thumbs up per request, with requests without feedback",
+        "high",
+        "rate",
+        "thumbs",
+    ),
+    LiveMetric("reformulations", "reworded questions per request", "low", "rate", "reformulation"),
+    LiveMetric("clicks", "clicks per request", "high", "rate", "click"),
+    LiveMetric("uses", "passages used per request", "high", "rate", "use"),
 )
 
 
@@ -398,7 +407,7 @@ def guardrail(given: str) -> Guardrail:
         margin = math.nan
     if not name or key != "at_most" or not 0 <= margin < math.inf:
         raise InputError(
-            f"the guardrail '{given}' cannot be read: write NAME:at_most=NUMBER, such as "
+            f"The guardrail '{given}' cannot be read. Write NAME:at_most=NUMBER, such as "
             "latency:at_most=0.2 (seconds more than control) or latency:at_most=10%"
         )
     return Guardrail(name, margin, is_relative)
@@ -410,10 +419,8 @@ def metrics_of(units: Sequence[Unit], lower_is_better: Sequence[str] = ()) -> li
     own = sorted(kind for kind in kinds if kind not in KINDS)
     for name in lower_is_better:
         if name not in own:
-            raise InputError(
-                f"--lower-is-better names '{name}', but there is no feedback of this kind; "
-                + known_names(name, own, " own kinds")
-            )
+            hint = known_names(name, own, " custom kinds") if own else "there is no custom kind"
+            raise InputError(f"--lower-is-better: no feedback is of the kind '{name}'; {hint}")
     metrics = [metric for metric in _KNOWN_METRICS if metric.kind in kinds]
     return metrics + [
         LiveMetric(

@@ -57,14 +57,14 @@ def read_offline(given: Sequence[str], variants: Sequence[str]) -> dict[str, Off
     for text in given:
         name, sign, folder = text.partition("=")
         if not sign or not name or not folder:
-            raise InputError(f"--offline {text} cannot be read: write VARIANT=FOLDER of a run")
+            raise InputError(f"--offline {text} cannot be read. Write VARIANT=FOLDER of a run.")
         if name not in variants:
             raise InputError(
-                f"--offline names '{name}', no variant of this experiment; "
+                f"--offline names '{name}', which is no variant of this experiment; "
                 + known_names(name, variants)
             )
         if name in runs:
-            raise InputError(f"--offline names variant '{name}' twice; name each once")
+            raise InputError(f"--offline names variant '{name}' twice. Name each once.")
         runs[name] = _read_offline_run(Path(folder))
     return runs
 
@@ -188,13 +188,13 @@ def _read_offline_run(folder: Path) -> OfflineRun:
         judge = summary["judge"]
     except OSError as problem:
         raise InputError(
-            f"no run can be read here ({problem.strerror}); name a folder that misslink evaluate "
-            "wrote",
+            f"Cannot read the run: {problem.strerror}. Name a folder that misslink evaluate wrote.",
             path=path,
         ) from None
     except (ValueError, TypeError, KeyError, AttributeError):
         raise InputError(
-            "this is no summary of a run; name a folder that misslink evaluate wrote", path=path
+            "This is not the summary of a run. Name a folder that misslink evaluate wrote.",
+            path=path,
         ) from None
     about = {"run": display_path(folder), "judge": str(judge), "metrics": metrics}
     if not (folder / "manifest.json").is_file():  # a summary that was kept alone

@@ -151,7 +151,7 @@ class ReformulationDetector:
 
     def __init__(self, within_min: float, most_units: int = 10_000) -> None:
         if not within_min > 0:
-            raise InputError(f"reformulations are looked for within {within_min} min: more than 0")
+            raise InputError(f"reformulation_min is {within_min}; it must be above 0")
         self._within_s = within_min * 60
         self._most = most_units
         self._last: OrderedDict[str, tuple[float, str, str]] = OrderedDict()
@@ -207,17 +207,17 @@ def check_feedback(kind: str, value: float) -> float:
         It is of no kind, or no value of that kind.
     """
     if not isinstance(kind, str) or not kind.strip() or len(kind) > _LONGEST_KIND:
-        raise InputError(f"the kind of feedback is {kind!r}: a name such as thumbs is needed")
+        raise InputError(f"the kind of feedback is {kind!r}: it must be a name such as thumbs")
     if not isinstance(value, bool | int | float) or not abs(value) < math.inf:
-        raise InputError(f"the value of {kind} is {value!r}: a number is needed")
+        raise InputError(f"the value of {kind} is {value!r}: it must be a number")
     if kind in _UP_OR_DOWN and value not in (0, 1):
-        raise InputError(f"the value of {kind} is {value}: 1 is good and 0 is bad")
+        raise InputError(f"the value of {kind} is {value}: it must be 1 (good) or 0 (bad)")
     if kind in _FROM_ZERO and value < 0:
-        raise InputError(f"the value of {kind} is {value}: it is at least 0")
+        raise InputError(f"the value of {kind} is {value}: it must be at least 0")
     try:
         return float(value)
     except OverflowError:
-        raise InputError(f"the value of {kind} is too large to be kept") from None
+        raise InputError(f"the value of {kind} is too large to store") from None
 
 
 _log = logging.getLogger(__name__)
@@ -292,9 +292,9 @@ class RequestOptions:
 
     def __post_init__(self) -> None:
         if not (callable(self.unit) or (isinstance(self.unit, str) and self.unit)):
-            raise InputError(f"unit is {self.unit!r}: a key or a function of the input is needed")
+            raise InputError(f"unit is {self.unit!r}: it must be a key or a function of the input")
         if self.cost is not None and not callable(self.cost):
-            raise InputError(f"cost is {self.cost!r}: a function of a Usage is needed")
+            raise InputError(f"cost is {self.cost!r}: it must be a function of a Usage")
 
 
 DEFAULT_REQUESTS = RequestOptions()
@@ -322,7 +322,7 @@ class Traffic:
         needs_unit: bool = True,
     ) -> None:
         if not isinstance(log, LiveLog | str | Path | None):
-            raise InputError(f"the log is {log!r}: a path or a LiveLog is needed")
+            raise InputError(f"the log is {log!r}: it must be a path or a LiveLog")
         self.experiment = experiment
         self.owns_log = isinstance(log, str | Path)
         self.log = LiveLog(log) if isinstance(log, str | Path) else log
@@ -433,7 +433,7 @@ class Traffic:
         if chosen in self.experiment.variants:
             request.variant, request.mode = str(chosen), "override"
         elif chosen is not None:
-            self.trouble(f"'{VARIANT_KEY}' named no variant and was not heeded")
+            self.trouble(f"'{VARIANT_KEY}' names no variant and was ignored")
         unit = self._unit_of(app_input, request.config, configurable)
         if unit is None:
             if request.mode == "no_unit" and self._needs_unit:
@@ -491,7 +491,7 @@ class Traffic:
         try:
             price = float(self._options.cost(usage))
         except Exception as error:  # noqa: BLE001 - the user's own function
-            self.trouble("the cost of a request could not be worked out", error)
+            self.trouble("the cost of a request could not be computed", error)
             return None
         return price if math.isfinite(price) else None
 

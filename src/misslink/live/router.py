@@ -58,7 +58,7 @@ class ShadowOptions:
 
     def __post_init__(self) -> None:
         if self.concurrency < 1 or self.waiting < 1 or not self.timeout_s > 0:
-            raise InputError("shadows need a concurrency, a queue and a time, each more than 0")
+            raise InputError("timeout_s, concurrency and waiting of shadows must each be above 0")
 
 
 @dataclass(eq=False)
@@ -165,7 +165,7 @@ class ShadowPool:
         try:
             job.on_done(*outcome)
         except Exception:  # noqa: BLE001 - the thread has other shadows to work off
-            _log.exception("what came of a shadow could not be logged")
+            _log.exception("the result of a shadow could not be logged")
 
 
 ShadowInput = tuple[list[str], Any]  # the names of shadows, and their input
@@ -256,7 +256,7 @@ class ShadowTraffic:
             self._dropped(shadow_request, request)
 
     def _dropped(self, shadow_request: Request, request: Request) -> None:
-        self._traffic.trouble("shadows were dropped for want of room")
+        self._traffic.trouble("shadows were dropped because the queue is full")
         self._traffic.end(shadow_request, "dropped", of=request.id, latency_s=None, retrieved=None)
 
 
@@ -339,7 +339,7 @@ class Router(Runnable[Any, Any]):
         shadows: ShadowOptions = ShadowOptions(),
     ) -> None:
         if accept is not None and not callable(accept):
-            raise InputError(f"accept is {accept!r}: a function of the answer is needed")
+            raise InputError(f"accept is {accept!r}: it must be a function of the answer")
         self.variants = _check_variants(variants, experiment)
         self.experiment = experiment
         self._traffic = Traffic(experiment, log, requests)
@@ -499,7 +499,7 @@ class Router(Runnable[Any, Any]):
 def _check_variants(variants: Any, experiment: Any) -> dict[str, Runnable[Any, Any]]:
     """The apps of an experiment, in its order."""
     if not isinstance(experiment, Experiment):
-        raise InputError(f"the experiment is {experiment!r}: an Experiment is needed")
+        raise InputError(f"the experiment is {experiment!r}: it must be an Experiment")
     if not isinstance(variants, Mapping):
         raise InputError('variants have names, such as {"A": app, "B": other_app}')
     for name in variants:
@@ -515,6 +515,6 @@ def _check_variants(variants: Any, experiment: Any) -> dict[str, Runnable[Any, A
         except TypeError:
             kind = type(variants[name]).__name__
             raise InputError(
-                f"the app of variant '{name}' is of type {kind}: a Runnable or a function is needed"
+                f"the app of variant '{name}' is of type {kind}: it must be a Runnable or a function"
             ) from None
     return apps

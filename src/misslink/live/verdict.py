@@ -12,23 +12,20 @@ _DAY = 1.0
 _UNIT_SIGNS = {"share": " points", "seconds": " s"}
 _WHOLE = 10  # points of a share from which decimals do not count
 _ANOMALY_NOTES = {
-    "units_in_several_variants": "units were seen in several variants; each counts where it "
-    "was first",
-    "requests_after_move": "requests of such units under another variant are left out",
-    "requests_before_ramp": "requests came before the ramp opened, when all got control, and serve "
-    "as the pre-period alone",
+    "units_in_several_variants": "users were in several variants; each counts in its first one",
+    "requests_after_move": "requests of such users in another variant are left out",
+    "requests_before_ramp": "requests came before the ramp opened, when all users got control; they "
+    "are the pre-period",
     "requests_not_assigned": "requests were not assigned by the split (excluded, overridden or "
-    "without a unit) and are left out",
-    "requests_without_feedback": "requests have no feedback; silence is no opinion and is not "
-    "counted as one",
+    "without a user id) and are left out",
+    "requests_without_feedback": "requests have no feedback; they count neither as good nor as bad",
     "feedback_to_unknown_request": "pieces of feedback are about requests that are not in the log",
-    "feedback_of_nobody": "pieces of feedback are of no unit in the experiment and are left out",
+    "feedback_of_nobody": "pieces of feedback are from no user of the experiment and are left out",
     "feedback_left_out": "pieces of feedback are about requests that do not count and are left out",
-    "feedback_changed_later": "pieces of feedback were changed by a later one, which counts",
+    "feedback_changed_later": "pieces of feedback were replaced by later ones",
     "feedback_before_its_request": "pieces of feedback are dated more than a minute before their "
     "request",
-    "clock_went_back": "times the clock went back by more than a minute; times of day and days to "
-    "go may be wrong",
+    "clock_went_back": "times the clock went back by more than a minute; times may be wrong",
     "rows_lost": "rows were lost by the writers of this log, from all of its experiments",
 }
 
