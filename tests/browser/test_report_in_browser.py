@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
-from example_run import example_run  # of tests/report: conftest.py puts it within reach
+from example_run import example_run
 from misslink.report.html import write_html
+from proven_run import proven_run
+from test_worst_in_browser import large_run
 
 
 def test_nothing_is_said_on_the_console_nothing_asked_and_no_hostile_script_runs(opened, report):
@@ -146,12 +150,44 @@ def test_the_judges_share_and_that_of_people_are_in_the_numbers_of_the_levels(br
     page.close()
 
 
-def test_the_first_screen_fits_into_one_window(browser, report):
+def replayed_run():
+    return proven_run().model_copy(update={"whatif": None})
+
+
+@pytest.mark.parametrize("make", [example_run, large_run, replayed_run])
+def test_the_first_screen_fits_into_one_window_and_one_sheet_and_says_little(
+    browser, tmp_path, make
+):
     page = browser.new_page(viewport={"width": 1440, "height": 1000})
-    page.goto(report.as_uri())
-    first = page.locator(".first")
-    box = first.bounding_box()
+    page.goto(write_html(make(), tmp_path / "report.html").as_uri())
+    box = page.locator(".first").bounding_box()
     assert box["y"] + box["height"] <= 1000
+    page.evaluate("document.querySelectorAll('.warning').forEach((at) => at.remove())")
+    text = "\n".join(page.locator(part).inner_text() for part in (".top", "nav", ".first"))
+    assert len(text.split()) < 160
+    assert len(re.findall(r"\d[\d.,-]*", text)) < 30
     page.click(".modes a[href='#failure=retrieval_miss'] >> nth=1")
     assert "failure=retrieval_miss" in page.url
+    page.goto(page.url.partition("#")[0])
+    page.emulate_media(media="print")
+    page.set_viewport_size({"width": 718, "height": 1047})  # A4 at 96 dpi less margins of 1 cm
+    box = page.locator(".first").bounding_box()
+    assert box["y"] + box["height"] <= 1047
+    page.close()
+
+
+def test_without_a_script_the_views_are_below_each_other(browser, report):
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto(report.as_uri())
+    for view in ("summary", "cases", "retrieval", "trust", "numbers"):
+        assert page.locator(f"#{view}").is_visible()
+    context.close()
+
+
+def test_what_was_not_measured_is_one_line_at_the_end_of_its_view(browser, tmp_path):
+    page = browser.new_page()
+    page.goto(f"{write_html(example_run(), tmp_path / 'report.html').as_uri()}#retrieval")
+    line = page.locator("#retrieval > :last-child").inner_text()
+    assert line.startswith("Not measured: other ways to retrieve (misslink whatif RUN); ")
     page.close()

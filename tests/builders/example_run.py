@@ -477,8 +477,8 @@ def _manifest() -> dict:
         "traces": None,
         "goldset": "examples/python_reference/goldset.jsonl",
         "judge": JUDGE,
-        "judge_note": "A heuristic: it weighs shared words, numbers and names. On 258 "
-        "human-labelled RAGTruth answers it reached AUROC 0.74 and F1 0.46.",
+        "judge_note": "heuristic; of 10 answers it calls unfaithful, 4 to 5 are, and it finds 57% "
+        "of the unfaithful ones (574 RAGTruth QA answers not used for fitting)",
         "k": 5,
         "depth": 100,
         "seed": 0,

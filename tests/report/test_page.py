@@ -26,8 +26,8 @@ def _run(**parts):
 @pytest.mark.parametrize(
     ("manifest", "line"),
     [
-        ({"judge": "heuristic"}, "heuristic (words, numbers, names). Not compared"),
-        ({"judge": "openai:some-model"}, "openai:some-model. Not compared with labels of people"),
+        ({"judge": "heuristic"}, "heuristic. Not compared"),
+        ({"judge": "openai:some-model"}, "openai:some-model. Not compared with human labels"),
         ({"judge": "none"}, "not used. Only retrieval was measured."),
         ({}, "not recorded."),
     ],
@@ -39,7 +39,7 @@ def test_the_line_of_the_judge_says_what_it_is_and_whether_it_was_checked(manife
 def test_the_heuristic_judge_without_labels_shows_its_figures_of_public_data():
     manifest = {"judge": "heuristic", "judge_note": fit_note(load_fit("heuristic"))}
     line, basis = build_page(_run(manifest=manifest)).judge
-    assert line.startswith("heuristic (words, numbers, names). Of 10 answers it calls unfaithful,")
+    assert line.startswith("heuristic. Of 10 answers it calls unfaithful,")
     assert line.endswith("of the unfaithful ones.")
     assert "RAGTruth QA answers not used for fitting" in basis
 
@@ -113,8 +113,8 @@ def test_a_calibrated_judge_is_described_by_people_s_labels(verdict, advice):
     known = {"verdict": verdict, "reasons": ["Specificity is 70%."], "confusion": counts}
     run = _run(manifest={"judge": "heuristic"}).model_copy(update={"calibration": known})
     assert build_page(run).judge[0] == (
-        "heuristic (words, numbers, names). Of 12 answers it calls bad, people agree on 7; it finds "
-        f"7 of their 10 bad answers.{advice}"
+        "heuristic. Of 12 answers it calls bad, annotators agree on 7; it finds "
+        f"70% of their bad answers.{advice}"
     )
 
 

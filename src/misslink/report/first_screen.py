@@ -17,7 +17,8 @@ from misslink.types import ClaimLink, Link, RetrievalMiss, Run
 
 _BAR_WIDTH = 1000
 _MIN_PERCENT_CASES = 10  # below it counts are shown
-_MAX_FIXES = 4
+_MAX_FIXES = 3
+_MAX_MODES = 3
 _TEXT_LENGTH = 90
 _EXPOSURE_TITLES = {
     "missing_passages": "Fewer answers fail with more relevant passages in the prompt",
@@ -44,11 +45,11 @@ class ModePart:
 
 @dataclass(frozen=True)
 class ExposureRow:
-    """Failed answers at one level of exposure: text, interval and cases."""
+    """Failed answers at one level of exposure; ``of`` is "" where ``value`` is a count."""
 
     level: str
     value: str
-    n: int
+    of: str
     bar: IntervalBar | None
     fragment: str
 
@@ -117,25 +118,31 @@ def read_first_screen(run: Run, findings: Findings) -> FirstScreen:
 
 
 def _mode_parts(run: Run) -> tuple[ModePart, ...]:
+    """The most frequent failure modes by owner, other failures, and what is no failure."""
     counts = Counter(link.failure for link in run.links if link.failure)
-    modes = [name for name in FAILURE_MODES if counts[name]]
-    modes.sort(key=lambda name: (name not in FAILURES, OWNERS.index(FAILURE_MODES[name].owner)))
-    parts, x = [], 0.0
-    for name in modes:
-        width = _BAR_WIDTH * counts[name] / counts.total()
-        parts.append(
-            ModePart(
-                label=FAILURE_MODES[name].label,
-                owner=FAILURE_MODES[name].owner if name in FAILURES else "",
-                kind=FAILURE_MODES[name].owner if name in FAILURES else name,
-                count=counts[name],
-                x=round(x, 1),
-                width=round(width, 1),
-                fragment=view_fragment(failure=name),
-            )
-        )
+    failed = [name for name in FAILURE_MODES if counts[name] and name in FAILURES]
+    shown = sorted(failed, key=lambda name: -counts[name])[:_MAX_MODES]
+    shown.sort(key=lambda name: OWNERS.index(FAILURE_MODES[name].owner))
+    parts = [
+        (FAILURE_MODES[name].label, FAILURE_MODES[name].owner, counts[name], {"failure": name})
+        for name in shown
+    ]
+    others = sum(counts[name] for name in failed if name not in shown)
+    passed = counts.total() - sum(counts[name] for name in (*failed, "inconclusive"))
+    parts += [
+        ("Other failures", "", others, {"state": "failed"}),
+        ("Passed", "", passed, {"state": "passed"}),
+        ("Inconclusive", "", counts["inconclusive"], {"state": "inconclusive"}),
+    ]
+    drawn, x = [], 0.0
+    for label, owner, count, selection in parts:
+        width = _BAR_WIDTH * count / max(counts.total(), 1)
+        if count:
+            kind = owner or label.lower().replace(" ", "_")
+            place = round(x, 1), round(width, 1)
+            drawn.append(ModePart(label, owner, kind, count, *place, view_fragment(**selection)))
         x += width
-    return tuple(parts)
+    return tuple(drawn)
 
 
 def _exposure_rows(findings: Findings) -> tuple[ExposureRow, ...]:
@@ -151,7 +158,7 @@ def _exposure_rows(findings: Findings) -> tuple[ExposureRow, ...]:
             ExposureRow(
                 level=level,
                 value=count if few else written.value,
-                n=share.n,
+                of="" if few else f"of {share.n:,}",
                 bar=written.bar,
                 fragment=view_fragment(retrieval=outcome),
             )

@@ -21,6 +21,7 @@ from misslink.render.format import (
     format_decimal,
     format_decimal_estimate,
     format_estimate,
+    format_percent,
     pluralize,
     shorten,
 )
@@ -59,6 +60,7 @@ _METHOD_NAMES = {
     "prediction_powered": "Judge and labels (prediction-powered)",
 }
 _CORRECTED_METRIC = "faithfulness"  # the metric that corrects the risks
+_MIN_PERCENT_CASES = 10  # below it counts are printed
 _DIAGRAM_SIZE, _DIAGRAM_EDGE = 300.0, 36.0
 _DOT_RADII = (3.0, 8.0)  # with few cases, and with most
 
@@ -72,15 +74,18 @@ def describe_judge(run: Run) -> tuple[str, str]:
             "not recorded." if not judge else "not used. Only retrieval was measured."
         ), ""
     is_heuristic = judge.startswith("heuristic")
-    name = "heuristic (words, numbers, names)" if is_heuristic else judge
+    name = "heuristic" if is_heuristic else judge
     if calibration and calibration.verdict:
         table, advice = calibration.confusion, _ADVICE.get(calibration.verdict, "Do not trust it.")
-        right = next(iter(calibration.reasons), "Compared with people's labels.")
+        right = next(iter(calibration.reasons), "Compared with human labels.")
         if table:
+            bad = table.true_bad + table.false_good  # by the annotators
+            found = f"{table.true_bad:,} of their {pluralize(bad, 'bad answer')}"
+            if bad >= _MIN_PERCENT_CASES:
+                found = f"{format_percent(table.true_bad / bad)} of their bad answers"
             right = (
-                f"Of {table.true_bad + table.false_bad:,} answers it calls bad, people agree on "
-                f"{table.true_bad:,}; it finds {table.true_bad:,} of their "
-                f"{table.true_bad + table.false_good:,} bad answers."
+                f"Of {table.true_bad + table.false_bad:,} answers it calls bad, annotators agree "
+                f"on {table.true_bad:,}; it finds {found}."
             )
         return f"{name}. {right} {advice}".rstrip(), next(iter(calibration.reasons), "")
     from misslink.calibration.stored_calibration import applied_calibration  # imports numpy
@@ -92,11 +97,11 @@ def describe_judge(run: Run) -> tuple[str, str]:
         right = (
             f"{shown[0].value} of faithful answers faithful and {shown[1].value} of unfaithful ones"
         )
-        return f"{name}. By people's labels, it calls {right} unfaithful.", note
+        return f"{name}. By human labels, it calls {right} unfaithful.", note
     if is_heuristic and note:
         text, _, basis = note.removeprefix("heuristic; ").partition(" (")
         return f"{name}. {text[:1].upper()}{text[1:].rstrip('.')}.", basis.removesuffix(")")
-    return f"{name}. Not compared with labels of people: run `misslink annotate`.", note
+    return f"{name}. Not compared with human labels: run `misslink annotate`.", note
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
 from dataclasses import dataclass
 from pathlib import PurePath
 
@@ -115,15 +114,9 @@ def build_page(run: Run, *, cases: int | None = None, table: str = "") -> Report
 
 
 def _run_facts(manifest: Manifest) -> tuple[tuple[str, str], ...]:
-    try:
-        moment = dt.datetime.fromisoformat(manifest.created)
-        date = f"{moment.day} {moment:%B %Y}"
-    except ValueError:
-        date = manifest.created
     facts = {
         "Gold set": PurePath(manifest.goldset).name,
-        "Cutoff": f"k = {manifest.k}" if manifest.k else "",
-        "Date": date,
+        "Date": manifest.created.partition("T")[0],
     }
     return tuple((label, text or _NOT_RECORDED) for label, text in facts.items())
 

@@ -110,6 +110,7 @@ const makeFilters = (at, changed) => {
   fill(fields.sort, [...SORTS, ...measured().map((name) =>
     [name, `${name}, ${data.lower.includes(name) ? "highest" : "lowest"} first`])]);
   fields.sort.addEventListener("change", () => changed({ sort: fields.sort.value }));
+  fields.q.addEventListener("focus", () => ["case-bodies", "case-texts"].forEach(chunksOf), { once: true });
   let typed = 0;
   fields.q.addEventListener("input", () => {
     clearTimeout(typed);
