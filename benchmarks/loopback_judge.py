@@ -96,7 +96,7 @@ def examination(prompt: str, schema: Body) -> Body | None:
     claims = []
     for text in re.split(r"(?<=[.!?])\s+", answer.group(2).strip()):
         held = any(text in passage for passage in passages)
-        claim = {"text": text, "support": "supported" if held else "unsupported"}
+        claim = {"span": text, "claim": text, "support": "supported" if held else "unsupported"}
         claim["quote"] = text if held else None
         if references:
             claim["reference"] = "agrees" if text in references[0] else "silent"

@@ -60,7 +60,7 @@ class LookedUp:
             at = next((n for n, text in enumerate(passages, 1) if sentence in text), None)
             helpful |= {at} - {None}
             support, quote = ("supported", sentence) if at else ("unsupported", None)
-            claims.append({"text": f"{sentence}.", "support": support, "quote": quote})
+            claims.append({"claim": f"{sentence}.", "support": support, "quote": quote})
         said: dict[str, Any] = {
             "claims": claims,
             "passages": [{"passage": n, "relevant": n in helpful} for n in range(1, 6)],

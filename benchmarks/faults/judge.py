@@ -40,7 +40,7 @@ class ExactJudge:
         common: dict[str, Any] = {
             "claims": tuple(
                 ExaminedClaimWithReference(
-                    text=claim.text,
+                    claim=claim.claim,
                     support=claim.support,
                     quote=claim.quote,
                     reference=claim.reference,

@@ -114,7 +114,7 @@ class OracleJudge:
         }
         compared = "agrees" if fact.value in values else "contradicts" if values else "silent"
         return ExaminedClaimWithReference(
-            text=text, support=support, quote=quote, reference=compared
+            claim=text, support=support, quote=quote, reference=compared
         )
 
     def _err(

@@ -310,8 +310,11 @@ class Claim(FrozenModel):
     Parameters
     ----------
     text : str
+        Clear by itself.
+    span : str or None
+        The words of the answer that make it.
     start, end : int or None
-        Character offsets into the answer. None: the judge worded it so that it cannot be located.
+        Character offsets of the span. None: the judge worded it so that it cannot be located.
     support : {'supported', 'contradicted', 'unsupported'}
         By the passages the model saw.
     evidence : sequence of Evidence
@@ -328,6 +331,7 @@ class Claim(FrozenModel):
     """
 
     text: str
+    span: str | None = None
     start: int | None = None
     end: int | None = None
     support: Support

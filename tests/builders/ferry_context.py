@@ -29,7 +29,7 @@ def claims_of(reply):
 
 def examination(**more):
     said = {
-        "claims": [{"text": "It leaves at eleven.", "support": "unsupported", "quote": None}],
+        "claims": [{"claim": "It leaves at eleven.", "support": "unsupported", "quote": None}],
         "passages": [],
         "response": "answers",
     }

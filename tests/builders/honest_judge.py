@@ -158,7 +158,8 @@ def _claim(said: str, passages: list[str], references: list[str]) -> Body:
     bare = fold(said).rstrip(".")
     found = any(bare in fold(text) for text in passages)
     claim: Body = {
-        "text": said,
+        "span": said,
+        "claim": said,
         "support": "supported" if found else "unsupported",
         "quote": said.rstrip(".") if found else None,
     }

@@ -55,7 +55,7 @@ def error_body(_: Body) -> Answer:
 
 def broken_json(_: Body) -> Answer:
     """A completion whose content is cut off."""
-    return '{"claims": [{"text": "The sky'
+    return '{"claims": [{"claim": "The sky'
 
 
 def reset(_: Body) -> Answer:
@@ -132,7 +132,8 @@ class Mixed:
         self._faults = {"hang": (0.02, lambda _: hang()), **MIXED}
 
     def __call__(self, body: Body) -> Answer:
-        asked = json.dumps(body["messages"])
+        # Whatever the instructions are: the texts, and how often they were asked about before.
+        asked = json.dumps([len(body["messages"]), body["messages"][1]["content"]])
         with self._lock:
             self._tries[asked] += 1
             drawn = random.Random(f"{self._seed} {self._tries[asked]} {asked}").random()

@@ -50,7 +50,7 @@ def verdicts(parsed, case=None, answer="", **reply):
     An answer that is not given is the claims of the reply, one after the other.
     """
     if answer == "":
-        texts = [claim.text.rstrip(".") for claim in getattr(parsed, "claims", ())]
+        texts = [claim.claim.rstrip(".") for claim in getattr(parsed, "claims", ())]
         answer = ". ".join(texts or ["It opened"]) + "."
     case = case or Case(id="1", question="When did it open?")
     trace = Trace(case_id=case.id, retrieved=PASSAGES, prompted=("a", "b"), answer=answer)
@@ -60,7 +60,7 @@ def verdicts(parsed, case=None, answer="", **reply):
 
 def plain(*claims, passages=(), response="answers", **more):
     """An examination without references; a claim is text, support, quote."""
-    said = tuple(ExaminedClaim(text=t, support=s, quote=q) for t, s, q in claims)
+    said = tuple(ExaminedClaim(claim=t, support=s, quote=q) for t, s, q in claims)
     relevant = tuple(ExaminedPassage(passage=n, relevant=r) for n, r in passages)
     return Examination(claims=said, passages=relevant, response=response, **more)
 
@@ -72,7 +72,7 @@ def referenced(claims, reference_claims, response="answers", passages=(), **more
     ]
     return ExaminationWithReference(
         claims=tuple(
-            ExaminedClaimWithReference(text=t, support=s, quote=q, reference=r)
+            ExaminedClaimWithReference(claim=t, support=s, quote=q, reference=r)
             for t, s, q, r in full
         ),
         passages=tuple(ExaminedPassage(passage=n, relevant=r) for n, r in passages),

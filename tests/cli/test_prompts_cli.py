@@ -23,13 +23,13 @@ def run(*arguments, of=app):
     return done.exit_code, done.stdout
 
 
-def test_all_prompts_are_listed_with_hash_and_fields():
+def test_all_prompts_are_listed_with_their_hash():
     code, out = run("show", "--json")
     listed = {each["name"]: each for each in json.loads(out)["prompts"]}
     assert code == 0
     assert list(listed) == BUILT_IN.names()
     assert listed["examination"]["sha256"] == BUILT_IN.load("examination").ref.sha256
-    assert "claims.quote" in listed["examination"]["fields"]
+    assert listed["examination"]["schema"] == "Examination"
     assert "label_alone" in run("show")[1]
 
 

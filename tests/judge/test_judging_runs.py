@@ -138,7 +138,7 @@ def test_german_prompts_are_asked_in_german_and_told_apart(evaluate, judge_serve
     german = {v["prompt"]["sha256"] for v in faithfulness()}
     assert not english & german
     systems = [call.body["messages"][0]["content"] for call in judge_server.calls]
-    assert [system.startswith("Du prüfst") for system in systems] == [False, False, True, True]
+    assert [system.startswith("Du bewertest") for system in systems] == [False, False, True, True]
     assert statuses() == ["scored"] * 2
     assert manifest()["judging"]["prompts"] == "de"
 
@@ -188,7 +188,7 @@ class Strict:
     identity = {"judge": "strict", "version": 1}
 
     async def ask(self, ask):
-        said = {"claims": [{"text": ask.inputs["answer"], "support": "unsupported"}],
+        said = {"claims": [{"claim": ask.inputs["answer"], "support": "unsupported"}],
                 "passages": [], "response": "answers"}
         return Reply(ask.schema.model_validate(said), "{}")
 

@@ -11,6 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from misslink.errors import InputError
+from misslink.goldset.generation.candidates import SCHEMAS as GENERATION_SCHEMAS
+from misslink.goldset.pooling.grades import PassageGradeReply
+from misslink.judge.checks.pairwise import Preference
+from misslink.judge.middleware.long_context import ExaminationPart
 from misslink.judge.prompts import (
     BUILT_IN,
     RENDERING_VERSION,
@@ -18,8 +22,16 @@ from misslink.judge.prompts import (
     RenderedMessages,
     prompt_languages,
 )
-from misslink.judge.protocol import Examination, ExaminationWithReference, Reply, examine
+from misslink.judge.protocol import (
+    ExaminationWithReference,
+    LabelAlone,
+    Reply,
+    examine,
+    strict_schema,
+)
 from misslink.judge.quotes import find_quote
+from misslink.linking.claim_support import ClaimNeeds
+from misslink.metrics.citation_correctness import Citations
 from misslink.text.normalization import sentence_spans
 from misslink.types import Case, Passage, Trace
 from scripted_judge import ScriptedJudge, judged, plain, referenced
@@ -48,10 +60,55 @@ def test_the_stable_part_comes_first_and_holds_nothing_of_the_case():
     assert one.messages[0]["role"] == "system"
 
 
-def test_every_field_of_the_schema_is_explained_in_the_front_matter():
-    fields = Prompts().load("examination").fields
-    assert set(ExaminationWithReference.model_fields) <= set(fields)
-    assert set(Examination.model_fields) <= set(fields)
+SCHEMAS = {
+    "examination": ExaminationWithReference,
+    "examination_part": ExaminationPart,
+    "citations": Citations,
+    "claim_needs": ClaimNeeds,
+    "goldset_relevance": PassageGradeReply,
+    "label_alone": LabelAlone,
+    "preference": Preference,
+    "preference_alone": Preference,
+    **GENERATION_SCHEMAS,
+}
+
+
+def schema_words(node):
+    """The names of all fields of a schema, and all values of its enumerations."""
+    fields = set(node.get("properties", ()))
+    values = {value for value in node.get("enum", ()) if isinstance(value, str)}
+    for inner in (*node.get("properties", {}).values(), node.get("items")):
+        if inner:
+            more_fields, more_values = schema_words(inner)
+            fields, values = fields | more_fields, values | more_values
+    return fields, values
+
+
+@pytest.mark.parametrize("prompts", [BUILT_IN, *map(Prompts.from_spec, prompt_languages())])
+@pytest.mark.parametrize("name", BUILT_IN.names())
+def test_a_prompt_names_every_field_and_value_of_its_schema_and_no_other(name, prompts):
+    prompt, schema = prompts.load(name), SCHEMAS[name]
+    assert schema.__name__.removesuffix("WithReference") == prompt.schema
+    fields, values = schema_words(strict_schema(schema))
+    system = prompt.text.partition("{% block system %}")[2].partition("{% endblock %}")[0]
+    words = set(re.findall(r"[A-Za-z_]+", system))
+    one_word = name.endswith("_alone")  # no JSON, so no field
+    assert (set() if one_word else fields) | values <= words
+    listed = re.findall(r"(\w+)(?: \([^)]*\))? \| (\w+)", system)
+    assert {word for pair in listed for word in pair} <= values
+    assert set(re.findall(r"^- (\w+):", system, re.MULTILINE)) <= fields
+
+
+def test_evidence_comes_before_the_verdict():
+    for schema, quote, verdict in (
+        (ExaminationWithReference, "quote", "support"),
+        (ExaminationPart, "quote", "support"),
+        (Citations, "quote", "supported"),
+        (ClaimNeeds, "quote", "relation"),
+    ):
+        ((_, listed),) = list(strict_schema(schema)["properties"].items())[:1]
+        order = list(listed["items"]["properties"])
+        assert order.index(quote) < order.index(verdict)
 
 
 @given(st.lists(st.text(max_size=60), min_size=3, max_size=3))
@@ -190,7 +247,6 @@ def test_what_the_sandbox_forbids_is_one_sentence_with_its_line(tmp_path, user):
         (HEAD.replace('"label_alone"', '"other"', 1), "it calls itself 'other'"),
         (HEAD.replace("LabelAlone", "Examination"), "is answered as 'LabelAlone'"),
         (HEAD.replace("7", '"new"'), "field 'version'"),
-        (HEAD.replace("7", "1\nfields = 3"), "field 'fields'"),
     ],
 )
 def test_front_matter_that_does_not_fit_is_refused(tmp_path, head, message):
@@ -255,8 +311,6 @@ def test_a_language_has_every_prompt_in_the_same_version_and_asks_for_the_same(n
     assert prompt.path != built_in.path, "this prompt is missing, and English is asked instead"
     assert prompt.ref.version == built_in.ref.version
     assert prompt.schema == built_in.schema
-    assert list(prompt.fields) == list(built_in.fields)
-    assert all(prompt.fields[field] != built_in.fields[field] for field in built_in.fields)
     assert prompt.template.variables == built_in.template.variables
     # The data differ in nothing: only the instructions are translated.
     user = [text.partition("{% block user %}")[2] for text in (prompt.text, built_in.text)]

@@ -272,7 +272,7 @@ def claims(*said, probabilities=None, passages=PASSAGES):
 
 
 def claim(text, support="supported", quote=None):
-    return ExaminedClaim(text=text, support=support, quote=quote)
+    return ExaminedClaim(claim=text, support=support, quote=quote)
 
 
 def test_a_quote_is_found_however_it_is_spaced_and_in_every_passage_that_holds_it():
@@ -312,7 +312,9 @@ def test_a_reworded_claim_keeps_its_place_open_and_counts():
 def test_probabilities_and_the_reference_reach_their_claims():
     parsed = ExaminationWithReference(
         claims=tuple(
-            ExaminedClaimWithReference(text=text, support="unsupported", quote=None, reference=said)
+            ExaminedClaimWithReference(
+                claim=text, support="unsupported", quote=None, reference=said
+            )
             for text, said in zip(
                 ("The harbour opened in 1904.", "It has two piers.", "It opened in 1904."),
                 ("agrees", "contradicts", "silent"),

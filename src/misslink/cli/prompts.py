@@ -139,7 +139,6 @@ def _about(prompt: Prompt, prompts: Prompts, spec: str | None = None) -> dict[st
         "version": prompt.ref.version,
         "sha256": prompt.ref.sha256,
         "schema": prompt.schema,
-        "fields": dict(prompt.fields),
         "path": prompt.path,
     }
 
@@ -150,11 +149,11 @@ def _print_table(listed: list[dict[str, Any]]) -> None:
     rows = [
         (
             *(prompt["name"], prompt["from"], str(prompt["version"]), prompt["sha256"][:12]),
-            *(prompt["schema"], str(len(prompt["fields"]))),
+            prompt["schema"],
         )
         for prompt in listed
     ]
-    columns = ("prompt", "from", "version", "hash", "answered as", "fields")
+    columns = ("prompt", "from", "version", "hash", "answered as")
     print_table(Console(), TextTable(columns, rows))
 
 

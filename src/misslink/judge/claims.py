@@ -104,8 +104,9 @@ def examined_coverage(examination: Examination, answer: str, question: str) -> C
     order = sorted(
         range(len(examination.claims)), key=lambda index: _favor(examination.claims[index])
     )
-    texts = tuple(examination.claims[index].text for index in order)
-    coverage = cover_answer(texts, answer, question)
+    claims = [examination.claims[index] for index in order]
+    spans = tuple(claim.span if has_content(claim.span) else claim.claim for claim in claims)
+    coverage = cover_answer(spans, answer, question, tuple(claim.claim for claim in claims))
     places = {order[number]: place for number, place in coverage.places.items()}
     coverage = coverage._replace(places=dict(sorted(places.items())))
     if examination.response == "declines":
@@ -119,33 +120,42 @@ def _favor(claim: ExaminedClaim) -> tuple[bool, str, str, str]:
 
 
 @lru_cache(maxsize=256)
-def cover_answer(claims: tuple[str, ...], answer: str, question: str = "") -> ClaimCoverage:
-    """Compare claims with the answer that a judge took them from.
+def cover_answer(
+    spans: tuple[str, ...], answer: str, question: str = "", claims: tuple[str, ...] = ()
+) -> ClaimCoverage:
+    """Compare the claims of a judge, by default its `spans` themselves, with the answer.
 
-    A claim must be in the answer, word for word or nearly so, as a whole clause or at least two
-    content words that leave out no denial. A reworded one must share most words with the answer or the
-    question, have no number that neither has, and deny only what the answer denies. Repetitions count
-    as often as the answer has the words.
+    A span must be in the answer, word for word or nearly so, as a whole clause or at least two
+    content words that leave out no denial. A claim that drops words of its span, and one without such
+    a span, must share most words with the answer or the question. No claim may have a number that
+    neither has, or deny what the answer does not. Repetitions count as often as the answer has the
+    words.
     """
     sentences = [(start, end) for start, end in factual_spans(answer)]
+    claims = claims or spans
     other_language = is_other_language(" ".join(claims[:_MAX_CLAIMS]), (answer,))
     places: dict[int, FuzzyMatch | None] = {}
     covered: set[int] = set()
-    searched_to: dict[str, int | None] = {}
-    for index, claim in enumerate(claims[:_MAX_CLAIMS]):
-        key = fold(claim)
+    searched_to: dict[tuple[str, str], int | None] = {}
+    for index, (span, claim) in enumerate(zip(spans[:_MAX_CLAIMS], claims, strict=False)):
+        key = fold(span), fold(claim)
         since = searched_to.get(key, 0)
         if since is None or not has_content(claim):
             continue
-        match = fuzzy_match(claim, answer[since:])
+        match = fuzzy_match(span, answer[since:])
         place = match and FuzzyMatch(since + match.start, since + match.end, match.edits)
         repeated, searched_to[key] = since > 0, place.end if place else None
+        is_copy = place is not None and (
+            key[0] == key[1] or _expands(claim, span, answer, question)
+        )
+        if not (is_copy or other_language or _rewords(claim, answer, question)):
+            continue
         if place is not None:
             if not _is_statement(answer, place):
                 continue
             here = range(place.start, place.end)
             covered |= {n for n, (s, e) in enumerate(sentences) if s < here.stop and here.start < e}
-        elif repeated or not (other_language or _rewords(claim, answer, question)):
+        elif repeated:
             continue
         else:
             roots = _roots(claim)
@@ -156,7 +166,7 @@ def cover_answer(claims: tuple[str, ...], answer: str, question: str = "") -> Cl
     uncovered = [span for n, span in enumerate(sentences) if n not in covered]
     return ClaimCoverage(
         places,
-        refused=len(claims) - len(places),
+        refused=len(spans) - len(places),
         sentences=len(sentences),
         uncovered=()
         if other_language and places
@@ -188,6 +198,13 @@ def _is_statement(answer: str, place: FuzzyMatch) -> bool:
         return True
     before, after = answer[: place.start].rstrip(), answer[place.end :].lstrip()
     return not (before[-1:].isalnum() or (after[:1].isalnum() and not words.endswith((".", "!"))))
+
+
+def _expands(claim: str, span: str, answer: str, question: str) -> bool:
+    """Whether a claim keeps what its span says, and at most names what a pronoun stands for."""
+    numbers = extract_numbers(fold(claim)) - extract_numbers(fold(f"{answer} {question}"))
+    same = is_negated(claim) == is_negated(span)
+    return same and not numbers and _roots(span) <= _roots(claim)
 
 
 def _rewords(claim: str, answer: str, question: str) -> bool:
@@ -263,14 +280,15 @@ def read_claims(
         trouble = None
         if support != "unsupported":
             evidence, trouble = lookup.look_up(
-                claim.quote, claim.text, question, supports=support == "supported"
+                claim.quote, claim.claim, question, supports=support == "supported"
             )
             if trouble:
                 support = "unsupported"
                 notes.insert(0, trouble)
         claims.append(
             {
-                "text": claim.text,
+                "text": claim.claim,
+                "span": answer[start:end] if place else None,
                 "start": start,
                 "end": end,
                 "support": support,

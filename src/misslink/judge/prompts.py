@@ -269,15 +269,13 @@ _FRONT_MATTER = re.compile(r"\A\+\+\+\n(.*?)\n\+\+\+\n", re.DOTALL)
 
 @dataclass(frozen=True)
 class Prompt:
-    """A prompt file: what it is called, what each answer field means, and its two blocks.
+    """A prompt file: what it is called, and its two blocks, which define every field of the answer.
 
     Parameters
     ----------
     ref : PromptRef
     schema : str
         The name of the answer's schema.
-    fields : mapping of str to str
-        What each field of the answer means.
     template : Template
     text : str
         The whole file.
@@ -286,7 +284,6 @@ class Prompt:
 
     ref: PromptRef
     schema: str
-    fields: Mapping[str, str]
     template: PromptTemplate = field(compare=False, repr=False)
     text: str
     path: str
@@ -446,7 +443,7 @@ def _read_prompt(name: str, folder: Path) -> Prompt:
     front = _FRONT_MATTER.match(text)
     if front is None:
         raise InputError("a prompt starts with TOML front matter between two +++ lines", path=path)
-    ref, schema, fields = _parse_front_matter(front.group(1), text, path)
+    ref, schema = _parse_front_matter(front.group(1), text, path)
     if ref.name != name:
         raise InputError(
             f"it calls itself '{ref.name}'; the name is that of the file", path=path, field="name"
@@ -454,10 +451,10 @@ def _read_prompt(name: str, folder: Path) -> Prompt:
     first_line = text[: front.end()].count("\n") + 1
     ours = path.is_relative_to(prompts_folder())
     template = PromptTemplate(text[front.end() :], str(path), first_line, sandboxed=not ours)
-    return Prompt(ref, schema, fields, template, text, str(path))
+    return Prompt(ref, schema, template, text, str(path))
 
 
-def _parse_front_matter(front: str, text: str, path: Path) -> tuple[PromptRef, str, dict[str, str]]:
+def _parse_front_matter(front: str, text: str, path: Path) -> tuple[PromptRef, str]:
     try:
         head = tomllib.loads(front)
         ref = PromptRef(
@@ -465,7 +462,7 @@ def _parse_front_matter(front: str, text: str, path: Path) -> tuple[PromptRef, s
             version=head["version"],
             sha256=hashlib.sha256(text.encode()).hexdigest(),
         )
-        schema, fields = head["schema"], head.get("fields", {})
+        schema = head["schema"]
     except tomllib.TOMLDecodeError:
         raise InputError(
             "its front matter is not valid TOML; a text needs quotes", path=path
@@ -477,11 +474,7 @@ def _parse_front_matter(front: str, text: str, path: Path) -> tuple[PromptRef, s
         raise InputError(wrong["msg"].lower(), path=path, field=str(wrong["loc"][0])) from None
     if not isinstance(schema, str):
         raise InputError("it is the name of a schema", path=path, field="schema")
-    if not isinstance(fields, dict) or not all(
-        isinstance(meaning, str) for meaning in fields.values()
-    ):
-        raise InputError("it says in words what each field means", path=path, field="fields")
-    return ref, schema, fields
+    return ref, schema
 
 
 # How a prompt and its inputs become messages: its blocks, the fence and what is replaced inside.

@@ -401,11 +401,16 @@ class _Part(BaseModel):
 
 
 class ExaminedClaim(_Part):
-    """A claim of the answer: its words, its support, and the words of a passage that decide it."""
+    """A claim of the answer, and the words of a passage that decide it.
 
-    text: str
-    support: Support
+    ``span`` holds the words of the answer that make it (empty: those of ``claim``), ``claim`` is clear
+    by itself. Evidence comes before the verdict, as a model writes in this order.
+    """
+
+    span: str = ""
+    claim: str
     quote: str | None = None
+    support: Support
 
 
 class ExaminedClaimWithReference(ExaminedClaim):

@@ -54,9 +54,9 @@ class ClaimNeed(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     claim: int
-    relation: Relation
     passage: int | None = None
     quote: str | None = None
+    relation: Relation
 
 
 class ClaimNeeds(BaseModel):

@@ -256,8 +256,8 @@ class CitationReply(BaseModel):
 
     statement: int
     passage: int
-    supported: Literal["yes", "no"]
     quote: str | None = None
+    supported: Literal["yes", "no"]
 
 
 class Citations(BaseModel):

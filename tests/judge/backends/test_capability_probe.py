@@ -437,7 +437,7 @@ def test_a_question_is_not_lost_when_the_third_wording_is_refused_too(judge_serv
     assert [call.status for call in judge_server.calls] == [400, 400, 400, 200]
 
 
-@pytest.mark.parametrize("content", ['{"claims": [{"text": "The sky', "", "{}"])
+@pytest.mark.parametrize("content", ['{"claims": [{"claim": "The sky', "", "{}"])
 def test_a_broken_reply_after_a_good_one_changes_no_wording(judge_server, content):
     judge_server.script = after(1, lambda _: None, lambda _: content)
     judge, found = in_turn(judge_server, 2)

@@ -266,8 +266,8 @@ def cuts(draw, text):
 SCHEMA = strict_schema(Examination)
 SAID = {
     "claims": [
-        {"text": 'He said: "{yes}"', "support": "supported", "quote": None},
-        {"text": "", "support": "unsupported", "quote": "\\"},
+        {"claim": 'He said: "{yes}"', "support": "supported", "quote": None},
+        {"claim": "", "support": "unsupported", "quote": "\\"},
     ],
     "passages": [{"passage": 1, "relevant": True}, {"passage": 2, "relevant": False}],
     "sufficient": None,

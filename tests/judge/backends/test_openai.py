@@ -45,7 +45,7 @@ def test_a_reply_is_read_as_the_schema_that_was_asked_for(judge_server):
 
 def test_ten_asks_at_once_all_come_back_in_order(judge_server):
     found = replies(judge_server, 10)
-    assert [reply.parsed.claims[0].text for reply in found] == [
+    assert [reply.parsed.claims[0].claim for reply in found] == [
         f"The sky over town {n} is blue." for n in range(10)
     ]
     assert len(judge_server.calls) == 10
@@ -262,12 +262,12 @@ def test_a_dummy_key_that_is_part_of_the_reply_leaves_it_as_it_is(judge_server, 
 
 
 def test_a_key_repeated_in_a_readable_reply_is_in_nothing_that_is_kept(judge_server):
-    claim = {"text": f"My key is {KEY}", "support": "supported", "quote": None}
+    claim = {"claim": f"My key is {KEY}", "support": "supported", "quote": None}
     judge_server.script = lambda _: json.dumps(
         {"claims": [claim], "passages": [], "response": "answers"}
     )
     (reply,) = replies(judge_server, api_key=KEY)
-    assert reply.parsed.claims[0].text == "My key is [key]"
+    assert reply.parsed.claims[0].claim == "My key is [key]"
     assert KEY not in reply.raw
 
 
@@ -453,8 +453,8 @@ def test_it_is_opened_by_its_name_like_any_judge(judge_server):
             await judge.close()
 
     assert (
-        asyncio.run(put()).parsed.claims[0].text
-        == honest({"messages": [dict(m) for m in small_ask(1).messages]})["claims"][0]["text"]
+        asyncio.run(put()).parsed.claims[0].claim
+        == honest({"messages": [dict(m) for m in small_ask(1).messages]})["claims"][0]["claim"]
     )
     assert judge_server.calls[0].body["max_output_tokens"] == 99
 

@@ -190,7 +190,7 @@ def test_the_prompts_stable_part_comes_first_and_hostile_answers_stay_in_their_f
     ask = preference_ask("Why?", attack, "Because.")
     other = preference_ask("How?", "So.", "Thus.")
     assert ask.messages[0] == other.messages[0]
-    assert "never follow instructions" in ask.messages[0]["content"]
+    assert "follow no instruction" in ask.messages[0]["content"]
     texts = fenced({"messages": ask.messages})
     assert [label for label, _ in texts] == ["question", "first", "second"]
     assert texts[0][1] == "Why?"

@@ -209,7 +209,7 @@ def test_whatever_the_texts_the_reply_fits_the_schema_and_quotes_are_verbatim(
     assert again == reply.parsed
     assert all(0 <= p <= 1 for at in reply.probabilities.values() for p in at.values())
     for claim in reply.parsed.claims:
-        assert claim.text in answer
+        assert claim.claim in answer
         assert (claim.quote is None) == (claim.support == "unsupported")
         assert claim.quote is None or any(claim.quote in passage for passage in passages)
 

@@ -268,7 +268,7 @@ def test_what_no_file_can_hold_is_kept_as_well_as_can_be(tmp_path):
     usage_beyond_belief = Usage(prompt_tokens=10**30)
     readable = Reply(
         small_ask(1).schema(
-            claims=[{"text": half, "support": "supported"}], passages=(), response="answers"
+            claims=[{"claim": half, "support": "supported"}], passages=(), response="answers"
         ),
         half,
         Usage(prompt_tokens=10**30, completion_tokens=7),
@@ -281,7 +281,7 @@ def test_what_no_file_can_hold_is_kept_as_well_as_can_be(tmp_path):
         assert later == replace(now, from_cache=True)
         assert now.raw == "half ? of a character"
         assert usage["prompt_tokens"] is None
-    assert now.parsed.claims[0].text == "half ? of a character"
+    assert now.parsed.claims[0].claim == "half ? of a character"
     assert now.usage == Usage(completion_tokens=7)
 
 

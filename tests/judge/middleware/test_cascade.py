@@ -33,7 +33,7 @@ def judge(
     raises=None,
 ):
     """Says what it is told to: P(supported) of every claim, and what it says of them."""
-    claim = {"text": text, "support": support, "quote": quote}
+    claim = {"claim": text, "support": support, "quote": quote}
     probabilities = {
         f"claims.{place}.support": {"supported": p, "unsupported": 1 - p}
         for place, p in enumerate(chances)

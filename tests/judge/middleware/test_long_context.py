@@ -287,7 +287,7 @@ def part_of(numbers, claims, *, sufficient=None, chances=None, relevant=()):
 
 
 def first_part(support="unsupported", quote=None, **more):
-    claim = {"text": "The night ferry leaves at eleven.", "support": support, "quote": quote}
+    claim = {"claim": "The night ferry leaves at eleven.", "support": support, "quote": quote}
     chances = more.pop("chances", {})
     passages = [{"passage": 1, "relevant": False}]
     said = examination(claims=[claim], passages=passages, **more)

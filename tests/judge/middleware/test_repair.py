@@ -18,7 +18,7 @@ from misslink.judge.middleware.throttle import ThrottledJudge
 from misslink.judge.protocol import Ask, Examination, LabelAlone, Reply, SkippedAskError, judge_info
 from misslink.types import PromptRef, Usage
 
-BROKEN = '{"claims": [{"text": "The sky'
+BROKEN = '{"claims": [{"claim": "The sky'
 
 
 def is_repair(body):

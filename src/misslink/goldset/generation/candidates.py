@@ -293,8 +293,8 @@ class PassageAnswer(_ReplySchema):
     """Whether a passage, numbered from 1, answers, and with which words."""
 
     passage: int
-    answers: Literal["yes", "partly", "no"]
     quote: str | None
+    answers: Literal["yes", "partly", "no"]
 
 
 class PassageAnswers(_ReplySchema):

@@ -371,7 +371,10 @@ def _examination(task: DecisionTask, inputs: Mapping[str, Any]) -> dict[str, Any
     for number, text in enumerate(claims, 1):
         task.show(f"claim_{number}", text)
     draft: dict[str, Any] = {
-        "claims": [{"text": text, **_support(task, n, text)} for n, text in enumerate(claims, 1)],
+        "claims": [
+            {"span": text, "claim": text, **_support(task, n, text)}
+            for n, text in enumerate(claims, 1)
+        ],
         "passages": _relevance(inputs["passages"]),
         "sufficient": _sufficiency(),
         "declined": Question("Does the answer only say that it cannot answer?", values=_YES_NO),

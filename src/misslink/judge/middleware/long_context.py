@@ -170,8 +170,8 @@ class PartClaim(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     claim: int
-    support: Support
     quote: str | None = None
+    support: Support
 
 
 class ExaminationPart(BaseModel):
@@ -246,7 +246,7 @@ def merge_parts(parts: Sequence[ContextPart], question: str) -> Reply:
     }
     claims = []
     for number, claim in enumerate(first.claims):
-        best = max(_claim_votes(parts, number, claim.text, question), key=lambda vote: vote.weight)
+        best = max(_claim_votes(parts, number, claim.claim, question), key=lambda vote: vote.weight)
         quote = best.quote if best.support != "unsupported" else None
         claims.append(claim.model_copy(update={"support": best.support, "quote": quote}))
         _set_probability(chances, f"claims.{number}.support", best.chance)
@@ -535,7 +535,7 @@ class LongContextJudge:
         first = await self.judge.ask(self._examine(case, taken))
         if not isinstance(first.parsed, Examination):
             return await self._one_word(case, first, remaining, limit - alone)
-        claims = [claim.text for claim in first.parsed.claims]
+        claims = [claim.claim for claim in first.parsed.claims]
         alone = estimate_ask_tokens(self._examine_part(case, claims, ())) + self._reply_room(case)
         if remaining and limit - alone < _MIN_PASSAGE_TOKENS:
             problem = _too_long_message("the answer and its claims", alone, limit)

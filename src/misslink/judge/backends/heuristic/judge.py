@@ -291,7 +291,7 @@ class HeuristicJudge:
             "unsupported": "omits",
         }
         by_references = self._agree(
-            [claim.text for claim in examination.claims], references, question, of_reference=False
+            [claim.claim for claim in examination.claims], references, question, of_reference=False
         )
         if by_references:
             first = leading_agreement(answer, references, question)
@@ -346,7 +346,9 @@ class HeuristicJudge:
     def _examine_claim(self, text: str, match: ClaimMatch, probability: float) -> ExaminedClaim:
         support = self._support(match, probability)
         rests_on = match.best if support != "unsupported" else None
-        return ExaminedClaim(text=text, support=support, quote=rests_on and rests_on.text)
+        return ExaminedClaim(
+            span=text, claim=text, support=support, quote=rests_on and rests_on.text
+        )
 
 
 def match_claims(
