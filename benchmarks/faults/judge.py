@@ -40,7 +40,7 @@ class ExactJudge:
         common: dict[str, Any] = {
             "claims": tuple(
                 ExaminedClaimWithReference(
-                    claim=claim.claim,
+                    claim=claim.text,
                     support=claim.support,
                     quote=claim.quote,
                     reference=claim.reference,
