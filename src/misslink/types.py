@@ -309,10 +309,8 @@ class Claim(FrozenModel):
 
     Parameters
     ----------
-    text : str
-        Clear by itself.
-    span : str or None
-        The words of the answer that make it.
+    text, span : str
+        The claim, clear by itself, and the words of the answer that make it.
     start, end : int or None
         Character offsets of the span. None: the judge worded it so that it cannot be located.
     support : {'supported', 'contradicted', 'unsupported'}

@@ -154,7 +154,7 @@ def parsed_examination(reply: Reply) -> Examination:
         raise TypeError(f"expected an Examination, got {type(examination).__name__}")
     if examination.response == "declines" and any(
         claim.support == "contradicted"
-        or (claim.support == "unsupported" and factual_spans(claim.text))
+        or (claim.support == "unsupported" and factual_spans(claim.claim))
         for claim in examination.claims
     ):
         return examination.model_copy(update={"response": "partly"})

@@ -357,10 +357,9 @@ def _relevance(passages: Sequence[str]) -> list[dict[str, Any]]:
     ]
 
 
-def _sufficiency() -> Question:
-    return Question(
-        "Do the passages alone answer the question in full?", values=_YES_NO_WORDS, fallback=None
-    )
+_SUFFICIENCY = Question(
+    "Do the passages alone answer the question in full?", values=_YES_NO_WORDS, fallback=None
+)
 
 
 def _examination(task: DecisionTask, inputs: Mapping[str, Any]) -> dict[str, Any]:
@@ -376,7 +375,7 @@ def _examination(task: DecisionTask, inputs: Mapping[str, Any]) -> dict[str, Any
             for n, text in enumerate(claims, 1)
         ],
         "passages": _relevance(inputs["passages"]),
-        "sufficient": _sufficiency(),
+        "sufficient": _SUFFICIENCY,
         "declined": Question("Does the answer only say that it cannot answer?", values=_YES_NO),
         "response": Question(
             "What does the answer do with the question?",
@@ -444,7 +443,7 @@ def _examination_part(task: DecisionTask, inputs: Mapping[str, Any]) -> dict[str
             {"claim": n, **_support(task, n, text)} for n, text in enumerate(inputs["claims"], 1)
         ],
         "passages": _relevance(inputs["passages"]),
-        "sufficient": _sufficiency(),
+        "sufficient": _SUFFICIENCY,
     }
 
 
@@ -493,9 +492,8 @@ def _comparison(task: DecisionTask, inputs: Mapping[str, Any]) -> dict[str, Any]
 def _preference(task: DecisionTask, inputs: Mapping[str, Any]) -> dict[str, Any]:
     for label in ("question", "first", "second"):
         task.show(label, inputs[label])
-    better = dict.fromkeys(("first", "second", "tie"))
     ask = "Which answer, first or second, would satisfy the asker more? Length is no merit."
-    return {"better": Question(ask, better)}
+    return {"better": Question(ask, dict.fromkeys(("first", "second", "tie")))}
 
 
 def _claim_needs(task: DecisionTask, inputs: Mapping[str, Any]) -> dict[str, Any]:
