@@ -102,7 +102,7 @@ def test_one_stdout_is_not_for_two_documents(misslink, run):
 def test_an_unknown_form_names_the_nearest(misslink, run):
     code, out, err = misslink("report", run, "--format", "markdwon")
     assert (code, out) == (2, "")
-    assert "did you mean 'markdown'? Known: csv, html, json, markdown" in err
+    assert "did you mean 'markdown'? Known: " in err
 
 
 def test_a_form_of_somebody_else_works_by_its_name(misslink, run, monkeypatch):

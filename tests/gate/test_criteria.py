@@ -119,7 +119,7 @@ ONE = "gates:\n  - {name: a, metric: recall@5, "
         ("gates:\n  - {new_failures: {}, regression_test: value}", r"takes no regression_test"),
         ("gates:\n  - {new_failures: {}, threshold: 0.5}", r"new_failures cannot be combined"),
         ("gates:\n  - new_failures: {retrieval: hit}", r"'miss' or 'partial' \(it is 'hit'\)"),
-        (ONE + f"threshold: {'9' * 6000}" + "}", r"line 2: this number cannot be read"),
+        (ONE + f"threshold: {'9' * 6000}" + "}", r"line 2: this number is too long"),
         (ONE + "severity: eror}", r"'error' or 'warning' \(it is 'eror'\); .*'error'"),
         (ONE + "tier: A}", r"line 2: gate 'a': it has no limit"),
         (ONE + "threshold: 0.5, at_most: 0.4}", r"no value is at least 0.5 and at most 0.4"),

@@ -58,7 +58,7 @@ def test_an_empty_file_holds_nothing(tmp_path):
         ("? [a]\n: 1\n", "a key is a word"),
         ("[" * 40 + "]" * 40, "levels deep"),
         ("a: \x07\n", "this is not YAML"),
-        ("a: " + "9" * 5000, "this number cannot be read"),
+        ("a: " + "9" * 5000, "this number is too long"),
     ],
 )
 def test_what_is_not_read_is_told_with_its_place(tmp_path, text, said):

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Iterator
+
+from misslink.registry import judged_metrics, rank_metrics
+
 RETRIEVALS = {
     "miss": "Miss",
     "partial": "Partial hit",
@@ -199,7 +204,7 @@ _METRICS = {
 
 
 def metric_words(name: str) -> str:
-    """One line of meaning for the metric `name`, its cutoff filled in; of another's, that it is.
+    """One line of meaning for the metric `name`, its cutoff filled in: ours, else its docstring's.
 
     Examples
     --------
@@ -207,8 +212,21 @@ def metric_words(name: str) -> str:
     'Share of questions for which at least one relevant passage is among the first 5.'
     """
     base, _, k = name.partition("@")
-    words = _METRICS.get(base, "A metric from outside misslink; who wrote it says what it means.")
+    words = _METRICS.get(base) or next(
+        filter(None, _docstring_lines(name)), "A metric of a plugin."
+    )
     return words.replace("first k", f"first {k}") if k else words
+
+
+def _docstring_lines(name: str) -> Iterator[str]:
+    """The first lines of the docstrings of the registered metrics with this name."""
+    base, at, _ = name.partition("@")
+    for registry, known in (
+        (rank_metrics, f"{base}@{{k}}" if at else name),
+        (judged_metrics, name),
+    ):
+        if known in registry.names():
+            yield (inspect.getdoc(registry.get(known)) or "").partition("\n")[0]
 
 
 def term_words(section: str) -> tuple[tuple[str, str], ...]:
