@@ -30,7 +30,7 @@ NAMES_WHAT_IT_IS_FOR = {
         "--k",
         "--metric",
     ),
-    *("--metrics", "--prompts", "--relevance-level", "--sample", "--split"),
+    *("--metrics", "--name", "--prompts", "--relevance-level", "--sample", "--split"),
 }
 SHELLS = {"install_completion", "show_completion", "help"}  # typer's own
 

@@ -60,7 +60,7 @@ class Recording(NamedTuple):
         lacking = next((name for name in self.traces if name not in self.cases), None)
         if lacking is not None:
             raise InputError(
-                f"The trace of '{lacking}' does not say what was asked. Add 'question' to the "
+                f"The trace of '{lacking}' has no question. Add 'question' to the "
                 "traces, or give a gold set.",
                 path=self.name,
                 line=None if self.places.in_rows else self.places.lines.get(lacking),
