@@ -29,6 +29,7 @@ NAMES_WHAT_IT_IS_FOR = {
         "--judge",
         "--k",
         "--metric",
+        "--name",
     ),
     *("--metrics", "--name", "--prompts", "--relevance-level", "--sample", "--split"),
 }

@@ -129,7 +129,7 @@ def test_a_trec_run_needs_a_gold_set(tmp_path):
     (tmp_path / "run.txt").write_text("1 Q0 d1 1 3.5 bm25\n1 Q0 d2 2 4.5 bm25\n")
     recording = read_recording(tmp_path / "run.txt")
     assert [p.id for p in recording.traces["1"].retrieved] == ["d2", "d1"]
-    with pytest.raises(InputError, match="does not say what was asked"):
+    with pytest.raises(InputError, match="has no question"):
         recording.gold()
     row = {"topic_id": "t", "topic": "When?", "references": ["d1"], "answer": [{"text": "Now."}]}
     recording = read_recording(write(tmp_path / "rag.jsonl", row))
