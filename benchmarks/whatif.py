@@ -1,6 +1,6 @@
 """Whether the failures that a what-if says an option avoids are those that it avoids.
 
-    python benchmarks/whatif.py            # 12 rounds a row, about two minutes
+    python benchmarks/whatif.py            # 40 rounds a row, about six minutes
     python benchmarks/whatif.py --write    # the table replaces whatif.md
 
 Each round is a made-up app over a corpus whose needed sentences are known. An answer fails by a coin:
@@ -24,7 +24,7 @@ from misslink.linking.whatif.options import SearchContext, make_options
 from misslink.types import Case, Claim, Estimate, Link, Passage, Run, Trace, Verdict
 
 PAGE = Path(__file__).with_suffix(".md")
-CASES, K, ROUNDS, SAMPLE = 100, 5, 12, 40
+CASES, K, ROUNDS, SAMPLE = 100, 5, 40, 40
 RISK_OF_MISS, RISK_OF_HIT = 0.75, 0.15
 DISTRACTION = 0.5  # more risk of a hit for each time that the context is as long again
 FILLERS = 8  # passages a case that hold nothing it needs

@@ -324,3 +324,14 @@ def test_numbers_that_are_none_are_refused():
             prediction_powered([1], [1], [], weights=weights)
     with pytest.raises(ValueError, match="1 labels are not"):
         prediction_powered([1], [1], [], weights=[])
+
+
+def test_at_a_higher_level_the_judges_rates_are_less_certain_too():
+    judge = ConfusionMatrix(90, 10, 20, 80)
+    raw = Estimate(value=0.3, low=0.29, high=0.31, n=200, method="bootstrap")
+    usual, strict = (corrected_difference(raw, judge, level=level) for level in (0.95, 0.995))
+    assert usual.value == strict.value
+    assert strict.high - strict.low > 1.3 * (usual.high - usual.low)
+    hardly = ConfusionMatrix(13, 5, 5, 10)  # better than chance at 95% only
+    assert corrected_difference(raw, hardly).value is not None
+    assert corrected_difference(raw, hardly, level=0.9999).value is None

@@ -263,7 +263,7 @@ def corrected_share_difference(
     seed : int
         Random seed of the draws.
     level : float
-        Confidence level of the uncorrected difference; that of the error rates is 95%.
+        Confidence level of the corrected difference.
     """
     cut, judge = as_finite(document.get("threshold")), judge_error_rates(document)
     before, after = verdict_scores(a, metric), verdict_scores(b, metric)
@@ -277,7 +277,7 @@ def corrected_share_difference(
     good = [[float(scores[case] >= cut) for case in cases] for scores in (before, after)]
     first, second = (rogan_gladen(int(sum(side)), n, judge) for side in good)
     raw = paired_difference(*good, seed=seed, level=level).difference
-    difference = corrected_difference(raw, judge)
+    difference = corrected_difference(raw, judge, level=level)
     return CorrectedDifference(name, metric, first, second, difference, labels)
 
 

@@ -129,7 +129,9 @@ def rogan_gladen(
     return interval_estimate(value, low, high, n=n, method=method)
 
 
-def corrected_difference(difference: Estimate, judge: ConfusionMatrix | ErrorRates) -> Estimate:
+def corrected_difference(
+    difference: Estimate, judge: ConfusionMatrix | ErrorRates, *, level: float = 0.95
+) -> Estimate:
     """Correct the difference of two shares that the same judge calls good.
 
     Parameters
@@ -139,6 +141,8 @@ def corrected_difference(difference: Estimate, judge: ConfusionMatrix | ErrorRat
         `misslink.stats.paired_difference`.
     judge : ConfusionMatrix or ErrorRates
         The judge against human labels, good being positive.
+    level : float
+        Confidence level of `difference`; the 95% interval of the judge's rates is scaled to it.
 
     Returns
     -------
@@ -172,6 +176,11 @@ def corrected_difference(difference: Estimate, judge: ConfusionMatrix | ErrorRat
     gain, least, most = (
         2 * (end or 0.0) - 1 for end in (accuracy.value, accuracy.low, accuracy.high)
     )
+    wider = critical_value(level) / critical_value(0.95)
+    least, most = gain - wider * (gain - least), min(gain + wider * (most - gain), 1.0)
+    if least <= 0:
+        reason = f"{judge.n} labels are too few for a level of {level:.4g}"
+        return Estimate.missing(reason, n=n, method=method)
     value = difference.value / gain
     high = _ratio_end(difference.value, difference.high, gain, (least, most))
     low = -_ratio_end(-difference.value, -difference.low, gain, (least, most))
