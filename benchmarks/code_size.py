@@ -19,9 +19,9 @@ SELF_CONTAINED = {"goldset", "canary", "live"}  # the rest is the core
 # A change that needs more raises the number in the same commit and says why. A second number is
 # what the design wants: such a package still has to shrink, so its budget only goes down.
 BUDGETS = {
-    "": 1594,  # 1200 and documents.py, timeouts.py, which came from other packages
+    "": 1595,  # 1200 and documents.py, timeouts.py, which came from other packages
     "annotation": 1196,  # 1150; a token against other users, the time of a case
-    "calibration": 1903,  # 1650; the judge's error by exposure took 70
+    "calibration": 1884,  # 1650; the judge's error by exposure took 70
     "canary": 2560,  # 2300
     "capture": 1958,  # 1300
     "cli": 3897,  # 3200; misslink.toml and init took 220, annotate --case and its token 13
@@ -47,7 +47,7 @@ BUDGETS = {
     "render": 1000,
     "report": 4904,  # 3400
     "retrieval": 2147,  # 2000
-    "stats": 2872,  # 2400; risks by exposure, in clusters and by labels took 130
+    "stats": 2879,  # 2400; risks by exposure, in clusters and by labels took 130
     "text": 605,
 }
 

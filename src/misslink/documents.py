@@ -15,6 +15,7 @@ from pydantic import (
     ConfigDict,
     Field,
     JsonValue,
+    NonNegativeInt,
     ValidationError,
     model_validator,
 )
@@ -307,10 +308,10 @@ class TrustCheck(Document):
 class Confusion(Document):
     """Labelled cases by label and by the judge's call."""
 
-    true_good: int
-    false_good: int
-    true_bad: int
-    false_bad: int
+    true_good: NonNegativeInt
+    false_good: NonNegativeInt
+    true_bad: NonNegativeInt
+    false_bad: NonNegativeInt
 
 
 class CorrectedPrevalence(Document):

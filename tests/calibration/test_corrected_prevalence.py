@@ -17,6 +17,7 @@ from misslink.calibration.corrected_prevalence import (
 )
 from misslink.calibration.inter_annotator import LabelPair, TiedLabel
 from misslink.calibration.verdicts import JudgedCase
+from misslink.documents import CalibrationDocument
 from misslink.types import PromptRef
 
 
@@ -180,11 +181,14 @@ JUDGE = "1" * 60 + "0" * 40
 PEOPLE = "1" * 30 + "0" * 5 + "-" * 25 + "0" * 28 + "1" * 2 + "-" * 10  # 65 labelled
 
 
+parsed = CalibrationDocument.model_validate
+
+
 def test_the_difference_is_the_raw_one_over_what_the_judge_tells_apart():
     a = judged_run(JUDGE)
     b = judged_run("1" * 75 + "0" * 25)
     document = run_calibration(a, PEOPLE)
-    found = corrected_share_difference(a, b, "faithfulness", document)
+    found = corrected_share_difference(a, b, "faithfulness", parsed(document))
     gain = 30 / 32 + 28 / 33 - 1
     assert found.difference.value == pytest.approx(0.15 / gain)
     assert found.b.value - found.a.value == pytest.approx(found.difference.value)
@@ -195,7 +199,7 @@ def test_the_difference_is_the_raw_one_over_what_the_judge_tells_apart():
 def test_cases_without_a_verdict_in_one_run_are_in_neither_share():
     a, b = judged_run("1" * 60 + "0" * 30 + "f" * 10), judged_run("f" * 20 + "1" * 80)
     found = corrected_share_difference(
-        a, b, "faithfulness", run_calibration(judged_run(JUDGE), PEOPLE)
+        a, b, "faithfulness", parsed(run_calibration(judged_run(JUDGE), PEOPLE))
     )
     assert (found.a.n, found.b.n, found.difference.n) == (70, 70, 70)
 
@@ -223,7 +227,7 @@ def test_the_calibration_with_more_labels_corrects_both():
     found, why = compare_corrected_shares(keeping(a, many), keeping(b, few))
     assert why is None
     assert found["fully_faithful"].labels == 65
-    assert found["fully_faithful"] == corrected_share_difference(a, b, "faithfulness", many)
+    assert found["fully_faithful"] == corrected_share_difference(a, b, "faithfulness", parsed(many))
 
 
 @pytest.mark.parametrize(
@@ -248,7 +252,7 @@ def test_another_judge_or_prompt_is_not_corrected_by_these_labels(changed, said)
 def test_a_calibration_of_another_judge_is_told_though_the_runs_are_alike():
     a = judged_run(JUDGE)
     document = run_calibration(judged_run(JUDGE, judge="openai:n"), PEOPLE)
-    assert "of the judge openai:n" in judge_mismatch(a, a, "faithfulness", document)
+    assert "of the judge openai:n" in judge_mismatch(a, a, "faithfulness", parsed(document))
 
 
 def counted(good, said):
@@ -272,7 +276,7 @@ def test_the_interval_covers_the_true_difference():
         said = generator.random((2, 300)) < np.where(good, 0.85, 0.2)
         a, b = (judged_run(marks(one)) for one in said)
         document = counted(good[0][:100], said[0][:100])
-        found = corrected_share_difference(a, b, "faithfulness", document).difference
+        found = corrected_share_difference(a, b, "faithfulness", parsed(document)).difference
         covered += found.low <= 0.12 <= found.high
     assert covered / draws >= 0.93
 
@@ -283,7 +287,7 @@ def test_fewer_labels_make_the_interval_wider_about_the_same_difference():
     many = {name: 50 * count for name, count in table.items()}
     few, sure = (
         corrected_share_difference(
-            a, b, "faithfulness", {"threshold": 0.5, "confusion": one}
+            a, b, "faithfulness", parsed({"threshold": 0.5, "confusion": one})
         ).difference
         for one in (table, many)
     )

@@ -19,6 +19,7 @@ from misslink.calibration.stored_calibration import (
     stored_calibrations,
 )
 from misslink.calibration.verdicts import hash_verdicts
+from misslink.errors import InputError
 from misslink.linking.judge_calibration import Calibration
 from misslink.stats import ConfusionMatrix, prediction_powered, rogan_gladen
 from misslink.types import Usage
@@ -114,20 +115,26 @@ def test_weighted_rates_come_before_the_plain_table(document):
     )
 
 
-@pytest.mark.parametrize(
-    "broken",
-    [
-        {"metric": "faithfulness"},
-        {"metric": "faithfulness", "threshold": "high", "confusion": [1]},
-        {"metric": "faithfulness", "threshold": 0.5, "confusion": {"true_good": -1}},
-        {"metric": "faithfulness", "threshold": 0.5, "agreement": {"sensitivity": {"value": 2}}},
-    ],
-)
-def test_a_document_that_somebody_edited_is_missing_and_no_crash(broken):
-    run = judged_run("10").model_copy(update={"calibration": broken})
+def test_a_document_without_a_threshold_gives_a_missing_share():
+    run = judged_run("10").model_copy(update={"calibration": {"metric": "faithfulness"}})
     found = corrected_shares(run)["fully_faithful"]
     assert found.estimate.value is None
     assert found.estimate.reason
+
+
+@pytest.mark.parametrize(
+    ("broken", "field"),
+    [
+        ({"threshold": "high"}, "threshold"),
+        ({"threshold": 0.5, "confusion": {"true_good": -1}}, "confusion.true_good"),
+        ({"threshold": 0.5, "agreement": {"sensitivity": {"value": 2}}}, "agreement.sensitivity"),
+    ],
+)
+def test_a_document_that_somebody_edited_is_an_error_that_names_the_field(broken, field):
+    calibration = {"metric": "faithfulness", **broken}
+    run = judged_run("10").model_copy(update={"calibration": calibration})
+    with pytest.raises(InputError, match=rf"calibration\.json, field '{field}"):
+        corrected_shares(run)
 
 
 @pytest.mark.parametrize("broken", [{}, {"metric": 3}, {"others": [1]}, {"others": {"a": 1}}])

@@ -12,6 +12,7 @@ from misslink.calibration.corrected_prevalence import corrected_share_difference
 from misslink.cli.compare import _print
 from misslink.compare.compare_runs import compare_runs
 from misslink.compare.pairing import NamedRun
+from misslink.documents import CalibrationDocument
 from misslink.report.comparison import build_comparison_page, render_comparison_page
 from misslink.report.comparison_markdown import comparison_markdown
 
@@ -37,7 +38,9 @@ def test_the_share_has_its_corrected_one_beside_it_and_other_metrics_have_none(d
     shares = found["metrics"]
     assert (
         shares["fully_faithful"]["corrected"]
-        == corrected_share_difference(A, B, "faithfulness", document).document()
+        == corrected_share_difference(
+            A, B, "faithfulness", CalibrationDocument.model_validate(document)
+        ).document()
     )
     assert shares["fully_faithful"]["difference"]["value"] == pytest.approx(1 / 6)
     assert shares["fully_faithful"]["corrected"]["difference"]["value"] > 1 / 6

@@ -13,10 +13,9 @@ from misslink.calibration.judge_accuracy import judge_confusion, weighted_rates
 from misslink.calibration.stored_calibration import (
     judge_error_rates,
     label_count,
-    stored_calibrations,
     verdict_scores,
 )
-from misslink.io.numbers import as_finite
+from misslink.documents import CalibrationDocument, calibrations_of
 from misslink.metrics import GOOD_SHARES
 from misslink.stats import (
     ConfusionMatrix,
@@ -208,7 +207,7 @@ def compare_corrected_shares(
     reason : str or None
         Why some or all are not corrected, if a run stores a calibration; None if neither does.
     """
-    stored = stored_calibrations(a), stored_calibrations(b)
+    stored = calibrations_of(a), calibrations_of(b)
     if not any(stored):
         return {}, None
     if not all(stored):
@@ -243,7 +242,7 @@ def corrected_share_difference(
     a: Run,
     b: Run,
     metric: str,
-    document: Mapping[str, Any],
+    document: CalibrationDocument,
     ids: AbstractSet[str] | None = None,
     *,
     seed: int = 0,
@@ -256,8 +255,7 @@ def corrected_share_difference(
     a, b : Run
         Of one judge and the same prompts, see `judge_mismatch`.
     metric : str
-    document : mapping
-        The calibration.
+    document : CalibrationDocument
     ids : set of str or None
         The cases compared. None: those that both have.
     seed : int
@@ -265,7 +263,7 @@ def corrected_share_difference(
     level : float
         Confidence level of the corrected difference.
     """
-    cut, judge = as_finite(document.get("threshold")), judge_error_rates(document)
+    cut, judge = document.threshold, judge_error_rates(document)
     before, after = verdict_scores(a, metric), verdict_scores(b, metric)
     cases = [case for case in before if case in after and (ids is None or case in ids)]
     name, n, labels = GOOD_SHARES.get(metric, metric), len(cases), label_count(document)
@@ -281,7 +279,7 @@ def corrected_share_difference(
     return CorrectedDifference(name, metric, first, second, difference, labels)
 
 
-def judge_mismatch(a: Run, b: Run, metric: str, *documents: Mapping[str, Any]) -> str | None:
+def judge_mismatch(a: Run, b: Run, metric: str, *documents: CalibrationDocument) -> str | None:
     """Return why the error rates of one judge do not apply to both runs; None if they do.
 
     Parameters
@@ -289,8 +287,7 @@ def judge_mismatch(a: Run, b: Run, metric: str, *documents: Mapping[str, Any]) -
     a, b : Run
     metric : str
         Its prompts are compared.
-    *documents : mapping
-        The calibrations.
+    *documents : CalibrationDocument
     """
     judges = [str(run.manifest.get("judge") or "") for run in (a, b)]
     if judges[0] != judges[1] or not judges[0]:
@@ -301,11 +298,9 @@ def judge_mismatch(a: Run, b: Run, metric: str, *documents: Mapping[str, Any]) -
         if prompts[0][name] != prompts[1][name]:
             return f"the prompt '{name}' is not the same in both runs"
     for document in documents:
-        judge = document.get("judge")
-        if isinstance(judge, str) and judge != judges[0]:
-            return f"the calibration is of the judge {judge}, and the runs of {judges[0]}"
-        calibrated = document.get("prompts")
-        for name, sha256 in calibrated.items() if isinstance(calibrated, Mapping) else ():
+        if document.judge and document.judge != judges[0]:
+            return f"the calibration is of the judge {document.judge}, and the runs of {judges[0]}"
+        for name, sha256 in document.prompts.items():
             if any(sha256 not in hashes.get(name, {sha256}) for hashes in prompts):
                 return f"the prompt '{name}' is not the one of the calibration"
     return None

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from misslink.calibration.verdicts import hash_verdicts
+from misslink.documents import CalibrationDocument, calibrations_of
 from misslink.io.numbers import as_finite, parse_estimate
 from misslink.metrics import GOOD_SHARES
 from misslink.stats import ConfusionMatrix, ErrorRates, proportion, rogan_gladen
@@ -27,32 +28,23 @@ def verdict_scores(run: Run, metric: str) -> dict[str, float]:
     }
 
 
-def judge_error_rates(document: Mapping[str, Any]) -> ConfusionMatrix | ErrorRates | str:
+def judge_error_rates(document: CalibrationDocument) -> ConfusionMatrix | ErrorRates | str:
     """Return the judge's errors by a calibration, or why they are unknown.
 
     Rates over all cases, from weighted labels, take precedence over the plain table.
     """
-    labels = _count(document.get("n"))
-    weighted = _parse_rates(document.get("weighted"), labels)
-    if weighted is not None:
-        return weighted
-    table = document.get("confusion")
-    table = table if isinstance(table, Mapping) else {}
-    names = ("true_good", "false_bad", "false_good", "true_bad")
-    cells = [cell for name in names if (cell := _count(table.get(name))) is not None]
-    if len(cells) == len(names):
-        return ConfusionMatrix(*cells)
-    rates = _parse_rates(document.get("agreement"), labels)
+    if rates := _error_rates(document.weighted, document):
+        return rates
+    if (table := document.confusion) is not None:
+        return ConfusionMatrix(table.true_good, table.false_bad, table.false_good, table.true_bad)
+    rates = _error_rates(document.agreement, document)
     return rates or "its calibration has no error rates of the judge"
 
 
-def label_count(document: Mapping[str, Any]) -> int:
+def label_count(document: CalibrationDocument) -> int:
     """Return the number of labelled cases of a calibration."""
-    labels = _count(document.get("n"))
-    if labels is not None:
-        return labels
     judge = judge_error_rates(document)
-    return 0 if isinstance(judge, str) else judge.n
+    return document.n or (0 if isinstance(judge, str) else judge.n)
 
 
 def read_estimate(value: object) -> Estimate | None:
@@ -60,17 +52,12 @@ def read_estimate(value: object) -> Estimate | None:
     return parse_estimate(value) if isinstance(value, Mapping) else None
 
 
-def _count(value: object) -> int | None:
-    is_count = isinstance(value, int) and not isinstance(value, bool) and value >= 0
-    return value if is_count and isinstance(value, int) else None
-
-
-def _parse_rates(value: object, labels: int | None) -> ErrorRates | None:
-    if not isinstance(value, Mapping):
-        return None
-    rates = [rate for name in RATE_NAMES if (rate := read_estimate(value.get(name)))]
+def _error_rates(
+    estimates: Mapping[str, Estimate], document: CalibrationDocument
+) -> ErrorRates | None:
+    rates = [estimates[name] for name in RATE_NAMES if name in estimates]
     valid = all(rate.value is None or (0 <= rate.value <= 1 and rate.n) for rate in rates)
-    return ErrorRates(rates[0], rates[1], labels) if valid and len(rates) == 2 else None
+    return ErrorRates(rates[0], rates[1], document.n or None) if valid and len(rates) == 2 else None
 
 
 @dataclass(frozen=True)
@@ -211,7 +198,7 @@ def corrected_shares(run: Run, ids: AbstractSet[str] | None = None) -> dict[str,
     """
     shares = [
         _corrected_share(run, metric, document, ids)
-        for metric, document in stored_calibrations(run).items()
+        for metric, document in calibrations_of(run).items()
     ]
     return {share.name: share for share in shares}
 
@@ -242,31 +229,29 @@ def calibration_source(document: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _corrected_share(
-    run: Run, metric: str, document: Mapping[str, Any], ids: AbstractSet[str] | None
+    run: Run, metric: str, document: CalibrationDocument, ids: AbstractSet[str] | None
 ) -> CorrectedRate:
     everyone = verdict_scores(run, metric)
     scores = [score for case_id, score in everyone.items() if ids is None or case_id in ids]
-    threshold, called = as_finite(document.get("threshold")), 0
-    if threshold is None or not scores:
+    called = 0
+    if document.threshold is None or not scores:
         why = "its calibration has no threshold" if scores else f"no case has a {metric} verdict"
         raw = Estimate.missing(why, n=len(scores))
     else:
-        called = sum(score >= threshold for score in scores)
+        called = sum(score >= document.threshold for score in scores)
         raw = proportion(called, len(scores))
-    sha256 = document.get("verdicts_sha256")
-    own = bool(scores) and sha256 == hash_verdicts(run, metric)
+    own = bool(scores) and document.verdicts_sha256 == hash_verdicts(run, metric)
     estimate, method = _share_estimate(document, raw, called, own and len(scores) == len(everyone))
     labels = label_count(document)
     if method == PREDICTION_POWERED:  # ties count as half good
-        corrected = document.get("corrected")
-        labels += (_count(corrected.get("ties")) or 0) if isinstance(corrected, Mapping) else 0
+        labels += document.corrected.ties
     counted = f"{labels:,} label{'' if labels == 1 else 's'}"
     if method == PREDICTION_POWERED:
         note = f"By prediction-powered inference from {counted} of this run's verdicts."
     elif own:
         note = f"By the judge's error rates on {counted} of this run's verdicts."
     else:
-        whose = "of another run" if sha256 else "of this run or of another"
+        whose = "of another run" if document.verdicts_sha256 else "of this run or of another"
         note = (
             f"By the judge's error rates on {counted} {whose}; valid if the judge errs alike here."
         )
@@ -275,21 +260,18 @@ def _corrected_share(
 
 
 def _share_estimate(
-    document: Mapping[str, Any], raw: Estimate, called: int, whole: bool
+    document: CalibrationDocument, raw: Estimate, called: int, whole: bool
 ) -> tuple[Estimate, str]:
     """The corrected share, and how; `whole`: the document's own numbers are about these cases."""
     if raw.value is None:
         return Estimate.missing(raw.reason or "", n=raw.n), ROGAN_GLADEN
-    corrected = document.get("corrected")
-    if whole and isinstance(corrected, Mapping):
-        methods = (("prediction_powered", PREDICTION_POWERED), ("rogan_gladen", ROGAN_GLADEN))
-        estimates = [
-            (estimate, method)
-            for name, method in methods
-            if (estimate := read_estimate(corrected.get(name)))
-        ]
-        if estimates:
-            return next((entry for entry in estimates if entry[0].value is not None), estimates[0])
+    corrected = document.corrected
+    methods = (
+        (corrected.prediction_powered, PREDICTION_POWERED),
+        (corrected.rogan_gladen, ROGAN_GLADEN),
+    )
+    if estimates := [(estimate, method) for estimate, method in methods if whole and estimate]:
+        return next((entry for entry in estimates if entry[0].value is not None), estimates[0])
     judge = judge_error_rates(document)
     if isinstance(judge, str):
         return Estimate.missing(judge, n=raw.n, method=ROGAN_GLADEN), ROGAN_GLADEN

@@ -18,10 +18,10 @@ from misslink.calibration.stored_calibration import (
     label_count,
     own_calibrations,
     read_estimate,
-    stored_calibrations,
 )
 from misslink.compare.compare_runs import is_binary
 from misslink.compare.run_metrics import MetricValue, link_summary, manifest_int
+from misslink.documents import calibrations_of
 from misslink.gate.baseline_diff import BaselineDiff
 from misslink.gate.criteria import Gate, ShipCriteria
 from misslink.gate.outcome import MetricChange
@@ -74,7 +74,7 @@ def require_correction(run: Run, criteria: ShipCriteria, gate: Gate, value: Metr
         problem = f"estimate: corrected needs a calibration; {_CALIBRATE_HINT}"
     elif value.name in calibrated and is_good_share(value):
         metric = calibrated[value.name]
-        why = judge_mismatch(run, run, metric, stored_calibrations(run)[metric])
+        why = judge_mismatch(run, run, metric, calibrations_of(run)[metric])
         if why is None:
             return
         problem = f"{why}; {_CALIBRATE_HINT}"
@@ -106,7 +106,7 @@ def corrected_change(
             raise diff.missing_error(gate, f"{value.name} that could be corrected")
         return None, None
     metric = _calibrated_metrics(diff.run)[value.name]
-    document = stored_calibrations(diff.run)[metric]
+    document = calibrations_of(diff.run)[metric]
     if why := judge_mismatch(before, diff.run, metric, document):
         if needed:
             raise diff.criteria.error(
@@ -142,7 +142,7 @@ def corrected_notes(run: Run, gate: Gate, share: CorrectedRate | None) -> Iterat
         return
     labels = count_labels(share.labels)
     if gate.estimate == "corrected":
-        if stored_calibrations(run).get(share.metric, {}).get("verdict") == "do not use":
+        if calibrations_of(run)[share.metric].verdict == "do not use":
             yield (
                 f"Warning: its calibration of {share.metric} says not to use this judge, so do not "
                 "rely on the corrected share; misslink calibrate gives the reasons."
@@ -172,7 +172,7 @@ def format_share_interval(name: str, share: Estimate) -> str:
 
 def _calibrated_metrics(run: Run) -> dict[str, str]:
     """The calibrated metrics of a run, by the name of their share of good answers."""
-    return {GOOD_SHARES.get(metric, metric): metric for metric in stored_calibrations(run)}
+    return {GOOD_SHARES.get(metric, metric): metric for metric in calibrations_of(run)}
 
 
 def _corrected_link_risk(run: Run, name: str) -> CorrectedRate | None:
@@ -183,11 +183,11 @@ def _corrected_link_risk(run: Run, name: str) -> CorrectedRate | None:
     link = link_summary(run)[namespace]
     estimate, raw = read_estimate(link["corrected"][key]), read_estimate(link[key])
     metric = _LINK_METRICS[namespace]
-    if estimate is None or raw is None or metric not in stored_calibrations(run):
+    if estimate is None or raw is None or metric not in calibrations_of(run):
         return None
     own = metric in own_calibrations(run)
     method = PREDICTION_POWERED if own else ROGAN_GLADEN
-    labels = label_count(stored_calibrations(run)[metric])
+    labels = label_count(calibrations_of(run)[metric])
     whose = "this run's verdicts" if own else "another run"
     note = f"At each exposure by itself, from {labels:,} labels of {whose}."
     return CorrectedRate(name, metric, raw, estimate, method, labels, own=own, note=note)

@@ -20,7 +20,7 @@ from misslink.calibration.stored_calibration import (
     stored_calibrations,
     verdict_scores,
 )
-from misslink.documents import calibrations_of
+from misslink.documents import CalibrationDocument, calibrations_of
 from misslink.errors import InputError
 from misslink.io import GoldSet
 from misslink.io.labels import Labels
@@ -182,7 +182,7 @@ def score_drift(run: Run) -> dict[str, dict[str, Any]]:
 
 def _weakness_of_labels(document: Mapping[str, Any]) -> str | None:
     """Why labels do not show that a judge is better than chance; None where they do."""
-    rates = judge_error_rates(document)
+    rates = judge_error_rates(CalibrationDocument.model_validate(document))
     if isinstance(rates, str):
         return rates
     accuracy = rates.balanced_accuracy
