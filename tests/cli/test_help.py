@@ -27,6 +27,7 @@ NAMES_WHAT_IT_IS_FOR = {
         "--depth",
         "--embedding",
         "--judge",
+        "--name",
         "--k",
         "--metric",
         "--name",

@@ -9,7 +9,7 @@ import pytest
 from gated_run import gated_run
 from judged_runs import held, keeping
 from misslink.calibration.corrected_prevalence import corrected_share_difference
-from misslink.cli.compare import _print
+from misslink.cli.compare import print_comparison
 from misslink.compare.compare_runs import compare_runs
 from misslink.compare.pairing import NamedRun
 from misslink.documents import CalibrationDocument
@@ -76,8 +76,8 @@ def test_without_any_calibration_nothing_is_said_of_it():
 
 def test_the_terminal_names_the_method(document, capsys):
     _, page = compared(keeping(A, document), keeping(B, document))
-    _print(page)
+    print_comparison(page)
     told = " ".join(capsys.readouterr().out.split())
     assert told.count("by the judge's error rates (Rogan and Gladen) in both runs") == 1
-    _print(compared(A, B)[1])
+    print_comparison(compared(A, B)[1])
     assert "Rogan" not in capsys.readouterr().out

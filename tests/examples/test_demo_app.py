@@ -55,6 +55,28 @@ def test_a_sentence_cut_off_by_the_token_limit_is_dropped(app, answer, whole):
     assert app.whole_sentences(answer) == whole
 
 
+class LetterCounts:
+    """Vectors by the letters of a text, of norm 1."""
+
+    calls = 0
+
+    def embed_documents(self, texts):
+        self.calls += 1
+        counts = [[text.lower().count(chr(97 + n)) for n in range(26)] for text in texts]
+        norms = [sum(x * x for x in row) ** 0.5 or 1 for row in counts]
+        return [[x / norm for x in row] for row, norm in zip(counts, norms, strict=True)]
+
+
+def test_the_extractive_reader_quotes_the_nearest_sentence_or_declines(app, shelf):
+    embedding = LetterCounts()
+    inputs = {"context": "Zzz is xyz.\nA zebra\nis here. Jazz!", "question": "Is a zebra here?"}
+    for _ in range(2):
+        assert app.most_similar_sentence(embedding, shelf, inputs) == "A zebra is here."
+    assert embedding.calls == 1, "a second run loads no model"
+    far = {"context": "Zzz. Xxx.", "question": "abc"}
+    assert app.most_similar_sentence(embedding, shelf, far) == "I don't know."
+
+
 def test_importing_the_app_builds_nothing(app, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 

@@ -89,7 +89,7 @@ def test_the_headline_says_who_passes_more_and_by_how_much():
         "runs/b beats runs/a: 9 of 10 answers pass, up from 1. 9 fixed, 1 broken."
     )
     assert headline(b, a) == (
-        "runs/b is worse than runs/a: 1 of 10 answers pass, down from 9. 1 fixed, 9 broken."
+        "runs/b is worse than runs/a: 1 of 10 answers passes, down from 9. 1 fixed, 9 broken."
     )
     assert headline(small_run([0, 1, 1]), small_run([1, 1, 0])) == (
         "Not enough data to tell runs/b from runs/a: 2 of 3 answers pass, 2 in runs/a. 1 fixed, "

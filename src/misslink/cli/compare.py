@@ -92,7 +92,7 @@ def compare(
     if as_json:
         print_json({**document, **{form: str(path) for form, path in written.items()}})
     else:
-        _print(build_comparison_page(document, by_name, {}))
+        print_comparison(build_comparison_page(document, by_name, {}))
         for path in written.values():
             print(path)
 
@@ -150,7 +150,7 @@ def _relative_url(target: Path, page: Path) -> str:
     return quote(Path(os.path.relpath(target.resolve(), page.resolve().parent)).as_posix())
 
 
-def _print(page: ComparisonPage) -> None:
+def print_comparison(page: ComparisonPage) -> None:
     from rich.console import Console
 
     console = Console()

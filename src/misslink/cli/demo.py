@@ -6,13 +6,19 @@ import importlib.util
 import os
 from pathlib import Path
 
-from misslink.cli.evaluate import run_and_print
+from misslink.cli.compare import print_comparison
+from misslink.cli.evaluate import evaluate_with_progress
 from misslink.cli.options import CACHE_OPTION, JSON_OPTION, option
+from misslink.cli.output import print_json
+from misslink.cli.run_summary import print_run_summary
 from misslink.errors import InputError
+
+# The name of each run, and the app: two readers of the same passages.
+_READERS = {"smollm2": "chain", "extractive": "extractive"}
 
 
 def demo(
-    out: Path = option(Path("reports/demo"), "--out", "Run folder to write."),
+    out: Path = option(Path("reports/demo"), "--out", "Folder of the runs and their comparison."),
     judge: str | None = option(
         None,
         "--judge",
@@ -23,24 +29,48 @@ def demo(
     cache: Path | None = CACHE_OPTION,
     as_json: bool = JSON_OPTION,
 ) -> None:
-    """Evaluate a real app (Chroma, MiniLM, SmolLM2) without a key."""
+    """Evaluate and compare two real apps (Chroma, MiniLM, SmolLM2) without a key.
+
+    Both answer from the same passages: SmolLM2-135M in its own words, and an extractive reader that
+    quotes the sentence most similar to the question.
+    """
+    from misslink.compare.compare_runs import compare_runs
+    from misslink.compare.pairing import NamedRun
     from misslink.io import is_run_folder
+    from misslink.io.atomic import atomic_write
+    from misslink.report.comparison import build_comparison_page, render_comparison_page
 
     _check_packages()
-    folder = _folder()
-    run_and_print(
-        as_json,
-        app=f"{folder / 'app.py'}:chain",
-        goldset=folder / "goldset.jsonl",
-        judge=judge or _default_judge(),
-        out=out,
-        k=3,  # as many passages as the app retrieves
-        depth=100,
-        concurrency=4,
-        cache=cache,
-        overwrite=is_run_folder(out),
-        command=f"misslink demo --out {out}",
-    )
+    folder, named = _folder(), []
+    for name, app in _READERS.items():
+        options = {
+            "app": f"{folder / 'app.py'}:{app}",
+            "goldset": folder / "goldset.jsonl",
+            "judge": judge or _default_judge(),
+            "out": out / name,
+            "k": 3,  # as many passages as the app retrieves
+            "depth": 100,
+            "concurrency": 4,
+            "overwrite": is_run_folder(out / name),
+            "command": f"misslink demo --out {out}",
+            **({} if cache is None else {"cache": cache}),
+        }
+        run = evaluate_with_progress(options)
+        named.append(NamedRun(str(out / name), run, name))
+        if not as_json:
+            print_run_summary(run, f"{out / name}/report.html")
+            print()
+    document = compare_runs(named)
+    runs = {one.name: one.run for one in named}
+    reports = {str(out / name): f"{name}/report.html" for name in _READERS}
+    page, path = build_comparison_page(document, runs, reports), out / "compared.html"
+    atomic_write(render_comparison_page(page), path)
+    if as_json:
+        summaries = {one.label: one.run.summary for one in named}
+        print_json({"runs": summaries, "comparison": document, "html": str(path)})
+    else:
+        print_comparison(page)
+        print(path)
 
 
 def _default_judge() -> str:

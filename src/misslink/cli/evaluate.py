@@ -19,6 +19,7 @@ from misslink.cli.run_summary import print_run_summary
 
 if TYPE_CHECKING:
     from misslink.pipeline import Progress
+    from misslink.types import Run
 
 
 EvaluationResult = TypeVar("EvaluationResult")
@@ -142,7 +143,7 @@ def run_and_print(
 ) -> None:
     """Evaluate with progress on stderr, and print the summary or the forecast of a dry run."""
     from misslink.io.storage import redact_url
-    from misslink.pipeline import evaluate_async, forecast_async
+    from misslink.pipeline import forecast_async
 
     if options["cache"] is None:
         del options["cache"]  # from Python, None means none; here it means the default one
@@ -158,11 +159,18 @@ def run_and_print(
                 file=sys.stderr,
             )
         return
-    run = _with_progress(options, lambda progress: evaluate_async(**options, progress=progress))
+    run = evaluate_with_progress(options)
     if as_json:
         output.print_json(run.summary)
     else:
         print_run_summary(run, f"{run.summary['run']}/report.html", verbose=verbose)
+
+
+def evaluate_with_progress(options: Mapping[str, Any]) -> Run:
+    """Evaluate with progress on stderr."""
+    from misslink.pipeline import evaluate_async
+
+    return _with_progress(options, lambda progress: evaluate_async(**options, progress=progress))
 
 
 def _with_progress(

@@ -254,7 +254,8 @@ def _headline(
             f"{b} and {a} do not differ in any case with a value in both." if same else few
         )
     before, after = (round(passed[run]["value"] * passed["n"]) for run in ("a", "b"))
-    answers = f"{after:,} of {pluralize(passed['n'], 'answer')} pass"
+    verb = "passes" if after == 1 else "pass"
+    answers = f"{after:,} of {pluralize(passed['n'], 'answer')} {verb}"
     flips = f"{len(passed['fixed']):,} fixed, {len(passed['broken']):,} broken."
     if passed["winner"] == "b":
         return f"{b} beats {a}: {answers}, up from {before:,}. {flips}"
