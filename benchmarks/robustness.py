@@ -578,6 +578,8 @@ def count_replies(folder: Path) -> Count:
     count = Count()
     with JudgeServer() as server:
         config = misslink.JudgeConfig(base_url=server.url, api_key="k", retries=0)
+        if not _faithful(count, TRUE, [TRUE], "openai:test-judge", config):
+            raise RuntimeError("an honest reply to a true answer gives no verdict")
         for reply in hostile_replies():
             count.attacks += 1
             server.script = lambda _, reply=reply: reply
