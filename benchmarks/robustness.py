@@ -271,13 +271,13 @@ def count_server_faults(folder: Path) -> Count:
         kill_tests.finish(folder / "undisturbed", server)
         expected = verdicts(folder / "undisturbed" / "run")
         os.environ["OPENAI_BASE_URL"], os.environ["OPENAI_API_KEY"] = server.url, ""
-        mid = len(server.calls)
         for name, fault in FAULTS.items():
             for times in (1, 6, 10_000):
                 count.attacks += 1
                 place = folder / f"{name}-{times}"
                 kill_tests.write_inputs(place, 8)
-                server.script = after(times, fault)
+                paid: list[str] = []
+                server.script = after(times, fault, lambda body, paid=paid: _record(body, paid))
                 more = ("--retries", 1, "--timeout", 1, "--deadline", 20)
                 code, _, err = run("evaluate", *_inputs(place), *more)
                 if code == -1 or code not in (0, 2, 3):
@@ -287,21 +287,20 @@ def count_server_faults(folder: Path) -> Count:
                         if value[0] == "scored" and value != expected[key]:
                             count.note("silent", f"{name}: {key} is {value}")
                 server.script = None
-                before, mid = mid, len(server.calls)
+                mid = len(server.calls)
                 code, _, err = run("evaluate", *_inputs(place))
                 # An unreadable reply is kept: it was paid for, and is not asked again.
                 if name != "broken-json" and (code or verdicts(place / "run") != expected):
                     count.note("unequal", f"{name}, {times} times: exit {code} {err[-200:]}")
-                paid = {
-                    json.dumps(call.body, sort_keys=True)
-                    for call in server.calls[before + times : mid]
-                    if call.status == 200
-                }
                 again = [json.dumps(call.body, sort_keys=True) for call in server.calls[mid:]]
-                mid = len(server.calls)
-                for _ in paid.intersection(again):
+                for _ in set(paid).intersection(again):
                     count.note("paid_twice", f"{name}, {times} times")
     return count
+
+
+def _record(body: dict[str, Any], paid: list[str]) -> None:
+    """Let the server answer honestly, and note what it was asked."""
+    paid.append(json.dumps(body, sort_keys=True))
 
 
 def _inputs(place: Path) -> tuple[object, ...]:

@@ -48,7 +48,7 @@ def test_a_field_over_several_lines_counts_them():
 
 @pytest.mark.parametrize("text", ['a,b\n1,2\n"3,4\n5,6\n', 'a,b\n1,2\n"3"4,5\n'])
 def test_a_quotation_mark_that_is_not_closed_is_told_where_its_record_begins(text):
-    with pytest.raises(InputError, match="this is not CSV") as caught:
+    with pytest.raises(InputError, match="this is not valid CSV") as caught:
         list(iter_csv_records(text, "f.csv"))
     assert caught.value.line == 3
 

@@ -145,6 +145,8 @@ def test_a_file_in_a_read_only_folder_can_be_read(tmp_path):
         (sqlite3.OperationalError("database or disk is full"), "disk is full"),
         (sqlite3.OperationalError("no such table: notes"), "a table is missing"),
         (sqlite3.OperationalError("attempt to write a readonly database"), "read-only"),
+        (sqlite3.OperationalError("Could not decode to UTF-8 column 'raw'"), "is damaged"),
+        (UnicodeDecodeError("utf-8", b"\xd5", 0, 1, "invalid"), "is damaged"),
         (sqlite3.DatabaseError("something new"), r"cannot be used \(something new\)"),
         (PermissionError(13, "Permission denied"), r"cannot be used \(Permission denied\)"),
     ],

@@ -243,7 +243,7 @@ def sqlite_errors(path: object, name: str, hint: str) -> Iterator[None]:
     """
     try:
         yield
-    except (sqlite3.Error, OSError) as error:
+    except (sqlite3.Error, OSError, UnicodeDecodeError) as error:
         reason = str(error)
         if _is_locked(error):
             raise SqliteLockedError(
@@ -252,6 +252,7 @@ def sqlite_errors(path: object, name: str, hint: str) -> Iterator[None]:
         problems = {
             "not a database": f"This file is not a {name}. Move it away",
             "malformed": f"This {name} is damaged. Move it away",
+            "decode": f"This {name} is damaged. Move it away",
             "no such": f"This {name} is damaged, a table is missing. Move it away",
             "readonly": f"The {name} is read-only. Make it writable",
             "unable to open": f"The {name} cannot be opened. Make it and its folder readable and "

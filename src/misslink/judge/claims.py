@@ -209,6 +209,8 @@ def _expands(claim: str, span: str, answer: str, question: str) -> bool:
 
 def _rewords(claim: str, answer: str, question: str) -> bool:
     """Whether the answer makes a claim that is worded otherwise."""
+    if len(claim) > 200 + 2 * len(answer + question):  # the same words again and again
+        return False
     roots, there = _roots(claim), _roots(answer)
     if not roots or roots.isdisjoint(there):
         return False
