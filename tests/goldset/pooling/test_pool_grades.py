@@ -279,7 +279,7 @@ def test_the_german_prompt_asks_for_the_same_answer():
     assert german.schema is PassageGradeReply
     assert BUILT_IN.load("goldset_relevance").schema == PassageGradeReply.__name__
     assert "Textstelle" in german.messages[0]["content"]
-    assert set(BUILT_IN.load("goldset_relevance").fields) == set(PassageGradeReply.model_fields)
+    assert all(field in german.messages[0]["content"] for field in PassageGradeReply.model_fields)
 
 
 def test_agreement_with_people_is_that_of_scikit_learn(judge_server):
