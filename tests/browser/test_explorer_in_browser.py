@@ -396,7 +396,7 @@ def test_heads_sort_by_their_column_and_turn_it_over(opened):
     assert (fragment(opened), head.get_attribute("aria-sort")) == ("sort=-claims", "ascending")
     assert numbers(opened) != first
     opened.get_by_role("columnheader", name="Missed rank").get_by_role("button").click()
-    assert numbers(opened)[0] == 14
+    assert numbers(opened)[:2] == [4, 14]  # ranks 9 and 17
 
 
 def test_a_search_shows_where_it_matched_and_takes_phrases(opened):

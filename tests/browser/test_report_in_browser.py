@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 
 import pytest
+from test_worst_in_browser import large_run
 
 from example_run import example_run
 from misslink.report.html import write_html
 from proven_run import proven_run
-from test_worst_in_browser import large_run
 
 
 def test_nothing_is_said_on_the_console_nothing_asked_and_no_hostile_script_runs(opened, report):

@@ -22,13 +22,10 @@ from misslink.report.links import CORRECT_VALUES, number_cases, view_fragment
 from misslink.report.replay import describe_case_replays
 from misslink.types import Case, Claim, Link, Repeats, Run, Trace, Verdict
 
-# Cases up to which a page holds them all. A page of 10,000 cases has 36 MB, which a browser opens
-# in a second and a mail or a wiki still takes (benchmarks/report.md); one of 100,000 would have
-# 360 MB, which some browsers do not open at all.
+# Cases up to which a page holds them all. A page of 10,000 cases has 14 MB, which a browser opens
+# at once and a mail or a wiki still takes (benchmarks/report.md).
 MAX_FULL_PAGE = 10_000
-PARTIAL_PAGE_CASES = (
-    5_000  # cases in the page of a run that has more; more than anybody reads, half the weight
-)
+PARTIAL_PAGE_CASES = 5_000  # in the page of a run that has more
 
 FIX_LABELS = {
     "index_documents": "Index the missing documents",

@@ -132,7 +132,7 @@ const explore = () => {
       [view, closing] = [closing, null];
       showView("cases");
       putAddress(view);
-      rows.focus({ preventScroll: true }); // going back to a fragment takes the focus away
+      setTimeout(() => rows.focus({ preventScroll: true })); // going back to a fragment takes it away
       return;
     }
     if (!isSelection(hash)) {
