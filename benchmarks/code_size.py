@@ -19,19 +19,19 @@ SELF_CONTAINED = {"goldset", "canary", "live"}  # the rest is the core
 # A change that needs more raises the number in the same commit and says why. A second number is
 # what the design wants: such a package still has to shrink, so its budget only goes down.
 BUDGETS = {
-    "": 1595,  # 1200 and documents.py, timeouts.py, which came from other packages
+    "": 1604,  # 1200 and documents.py, timeouts.py, which came from other packages
     "annotation": 1196,  # 1150; a token against other users, the time of a case
     "calibration": 1884,  # 1650; the judge's error by exposure took 70
     "canary": 2560,  # 2300
-    "capture": 1958,  # 1300
-    "cli": 3924,  # 3200; misslink.toml and init took 220, annotate --case and its token 13
+    "capture": 2126,  # 1300
+    "cli": 3934,  # 3200; misslink.toml and init took 220, annotate --case and its token 13
     "compare": 1000,  # 750; who passes more, with names
     "embedding": 462,  # 420
     "engines": 982,  # 700
     "examples": 70,  # the app that the README and the tutorial run
     "gate": 1571,  # 1200
     "goldset": 6759,  # 7300 with the readers of traces, which are io/trace_formats now
-    "io": 4198,  # 2600; a key twice is an error
+    "io": 4200,  # 2600; a key twice is an error
     "io/trace_formats": 1180,  # came from goldset
     "judge": 1645,
     "judge/backends": 3280,  # 2200; roles of numbers and names, answers against references; decision models took 675

@@ -10,12 +10,21 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from misslink.capture.manual import record_retrieval
     from misslink.errors import MisslinkError
     from misslink.judge.config import JudgeConfig
     from misslink.pipeline.evaluate import evaluate, evaluate_async
     from misslink.types import Run
 
-__all__ = ["JudgeConfig", "MisslinkError", "Run", "__version__", "evaluate", "evaluate_async"]
+__all__ = [
+    "JudgeConfig",
+    "MisslinkError",
+    "Run",
+    "__version__",
+    "evaluate",
+    "evaluate_async",
+    "record_retrieval",
+]
 
 
 __version__: str  # stands in pyproject.toml alone, and is read from what is installed
@@ -24,6 +33,7 @@ _HOME = {
     "MisslinkError": "misslink.errors",
     "Run": "misslink.types",
     "JudgeConfig": "misslink.judge.config",
+    "record_retrieval": "misslink.capture.manual",
     "evaluate": "misslink.pipeline.evaluate",
     "evaluate_async": "misslink.pipeline.evaluate",
 }

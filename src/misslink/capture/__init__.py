@@ -4,6 +4,14 @@ from __future__ import annotations
 
 from misslink.capture.app import load_app
 from misslink.capture.label_matching import check_gold_ids, labelled_ids, match_labels
+from misslink.capture.manual import record_retrieval
 from misslink.capture.watcher import Watcher
 
-__all__ = ["Watcher", "check_gold_ids", "labelled_ids", "load_app", "match_labels"]
+__all__ = [
+    "Watcher",
+    "check_gold_ids",
+    "labelled_ids",
+    "load_app",
+    "match_labels",
+    "record_retrieval",
+]

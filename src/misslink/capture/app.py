@@ -15,6 +15,7 @@ from numbers import Real
 from pathlib import Path
 from typing import Any
 
+from misslink.capture.http_app import HttpApp, read_http_app
 from misslink.errors import InputError
 from misslink.io.jsonl import read_text
 from misslink.io.yaml_with_lines import read_yaml
@@ -28,7 +29,8 @@ def load_app(spec: str, folder: Path | None = None) -> Any:
     Parameters
     ----------
     spec : str
-        ``package.module:attribute`` or ``path/to/file.py:attribute``.
+        ``package.module:attribute`` or ``path/to/file.py:attribute``; of an app behind HTTP its
+        address, or a TOML file that describes it (`misslink.capture.http_app`).
     folder : Path or None
         Where paths start and modules are found, as a script finds those beside it; the working
         folder if None.
@@ -45,6 +47,10 @@ def load_app(spec: str, folder: Path | None = None) -> Any:
         The spec names nothing that imports, or something that is no app.
     """
     home = (folder or Path.cwd()).resolve()
+    if spec.startswith(("http://", "https://")):
+        return HttpApp(spec)
+    if spec.endswith(".toml"):
+        return read_http_app(home / spec)
     target, colon, attribute = spec.rpartition(":")
     if not colon or not target or not attribute:
         raise InputError(
@@ -380,7 +386,7 @@ def parse_app_output(value: Any) -> AppOutput:
         return AppOutput(answer=valid_text(value))
     if hasattr(value, "content") and not isinstance(value, Mapping):
         return AppOutput(answer=message_text(value.content))
-    if (retrieved := _document_list(value)) is not None:
+    if (retrieved := document_list(value)) is not None:
         return AppOutput(documents=retrieved)
     fields = _output_fields(value)
     if fields is None:
@@ -469,13 +475,13 @@ def _content(message: Any) -> Any:
 
 def _documents(fields: Mapping[str, Any]) -> list[Any] | None:
     for key in _PASSAGE_KEYS:
-        documents = _document_list(fields.get(key), strings=key in _STRING_KEYS)
+        documents = document_list(fields.get(key), strings=key in _STRING_KEYS)
         if documents is not None:
             return documents
     return None
 
 
-def _document_list(value: Any, *, strings: bool = False) -> list[Any] | None:
+def document_list(value: Any, *, strings: bool = False) -> list[Any] | None:
     """The documents in a list of them, of pairs with a score, or in chromadb's result."""
     if isinstance(value, Mapping) and isinstance(ids := value.get("ids"), list):
         many = any(isinstance(item, list) for item in ids)  # a list for each query

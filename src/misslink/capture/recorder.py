@@ -16,7 +16,9 @@ from uuid import UUID
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.retrievers import BaseRetriever
 
+from misslink.capture.app import document_list
 from misslink.capture.context_injection import query_and_name
+from misslink.errors import InputError
 from misslink.types import Usage
 
 _NO_TEXT = ("image", "audio", "video", "file")
@@ -266,6 +268,18 @@ class Recorder(BaseCallbackHandler):
         )
         self._begin(call, None)
         call.finish(artifact)
+
+    def record(self, query: str, passages: Any, name: str) -> None:
+        """Record a search that the app itself reports."""
+        documents = document_list(passages, strings=True)
+        if documents is None:
+            raise InputError(
+                f"record_retrieval got {type(passages).__name__}; give a list of documents, texts or "
+                "objects with 'id' and 'text'"
+            )
+        call = SearchCall(query=query, name=name)
+        self._begin(call, None)
+        call.finish(documents)
 
     def _begin(self, call: SearchCall, frame: FrameType | None, *, is_listed: bool = True) -> None:
         call.outer = self._enclosing(frame)

@@ -32,7 +32,10 @@ EvaluationResult = TypeVar("EvaluationResult")
 def evaluate(
     context: typer.Context,
     app: str | None = typer.Argument(
-        None, help="App: package.module:name or path/to/file.py:name.", show_default=False
+        None, help="App: package.module:name, path/to/file.py:name or URL.", show_default=False
+    ),
+    http: Path | None = option(
+        None, "--http", "App behind HTTP, described by a TOML file.", show_default=False
     ),
     goldset: str | None = option(
         None,
@@ -121,13 +124,18 @@ def evaluate(
     inputs is resumed or replaced.
     """
     options = dict(locals())  # the parameters of misslink.evaluate, but for a few
+    from misslink.errors import InputError
     from misslink.io.storage import redact_url
     from misslink.judge.config import JudgeConfig
 
-    for name in ("context", "given", "as_json", "dry_run", "verbose"):
+    for name in ("context", "http", "given", "as_json", "dry_run", "verbose"):
         del options[name]
     if traces is not None and app == (context.default_map or {}).get("app"):
-        options["app"] = None  # it is from misslink.toml
+        options["app"] = app = None  # it is from misslink.toml
+    if http is not None:
+        if app not in (None, (context.default_map or {}).get("app")):
+            raise InputError("Give an app or --http, one of the two.")
+        options["app"] = str(http)
     stamp = dt.datetime.now().astimezone().strftime("%Y-%m-%d-%H%M%S")
     options |= {
         "out": out or str(Path("reports") / stamp),

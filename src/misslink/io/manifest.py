@@ -74,6 +74,8 @@ def hash_app_code(spec: str, *, before: Container[str] = ()) -> str:
     own = target.resolve() if target.is_file() else None
     homes = {Path.cwd().resolve()} | ({own.parent} if own else set())
     digests = set()
+    if spec.endswith(".toml"):  # describes an app behind HTTP
+        digests.add(hashlib.sha256(Path(spec).read_bytes()).hexdigest())
     for name, module in list(sys.modules.items()):
         file = getattr(module, "__file__", None)
         if not file or not file.endswith(".py") or _is_installed(file):

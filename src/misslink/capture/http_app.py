@@ -1,0 +1,188 @@
+"""Ask an app behind HTTP."""
+
+from __future__ import annotations
+
+import os
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from misslink.errors import InputError, known_names
+from misslink.io.jsonl import read_text
+
+_QUESTION = "{question}"
+_KEYS = {
+    "url": str, "method": str, "headers": dict, "body": dict, "params": dict, "answer": str,
+    "passages": str, "passage": dict, "timeout": (int, float),
+}  # fmt: skip
+_PASSAGE_KEYS = ("id", "text", "score")
+_VARIABLE = re.compile(r"\$\{(\w+)\}")
+_SHOWN = 200  # characters of a reply in a message
+
+
+class HttpApp:
+    """An app that answers questions over HTTP.
+
+    Parameters
+    ----------
+    url : str
+        The address alone: POST ``{"question": ...}``, and the reply is read as a function's is.
+    settings : mapping or None
+        ``method``, ``headers``, ``params`` and ``body`` of the request, where ``{question}`` stands
+        for the question; ``answer`` and ``passages``: paths into the reply, such as
+        ``choices.0.text``; ``passage``: paths of id, text and score in a passage; ``timeout``: seconds.
+    name : str
+        For messages.
+    """
+
+    def __init__(
+        self, url: str, settings: Mapping[str, Any] | None = None, name: str | None = None
+    ) -> None:
+        self._settings = dict(settings or {})
+        self._name = name or url
+        address = urlsplit(url)
+        if address.scheme not in {"http", "https"} or not address.hostname:
+            raise InputError(f"{url!r} is no HTTP address. Write https://HOST/PATH.", path=name)
+        if name is None and (address.username or address.password or address.query):
+            raise InputError(
+                "The address of the app has a user or a query, which reports would show. Write it "
+                "into a file app.toml, and secrets into environment variables: "
+                'headers = {Authorization = "Bearer ${TOKEN}"}.'
+            )
+        self._url = url
+        body = {} if "params" in self._settings else {"question": _QUESTION}
+        self._body = self._settings.get("body", body)
+
+    async def __call__(self, question: str, **fields: Any) -> dict[str, Any]:
+        """Send the question, with `fields` in the body, and return the answer and the passages."""
+        import httpx
+
+        settings = self._settings
+        content = {**_filled(self._body, question), **fields}
+        async with httpx.AsyncClient(timeout=settings.get("timeout", 60)) as client:
+            try:
+                reply = await client.request(
+                    settings.get("method", "POST" if content else "GET"),
+                    self._url,
+                    headers=settings.get("headers"),
+                    params=_filled(settings["params"], question) if "params" in settings else None,
+                    json=content or None,
+                )
+            except httpx.TimeoutException:
+                seconds = settings.get("timeout", 60)
+                raise AppReplyError(f"no reply within {seconds:g} seconds") from None
+            except httpx.HTTPError as error:
+                raise AppReplyError(f"cannot reach the app ({type(error).__name__})") from None
+        if not reply.is_success:
+            text = " ".join(reply.text.split())[:_SHOWN]
+            raise AppReplyError(f"HTTP {reply.status_code}{f': {text}' if text else ''}")
+        try:
+            data = reply.json()
+        except ValueError:
+            text = " ".join(reply.text.split())[:_SHOWN]
+            raise AppReplyError(f"the reply is not JSON: {text!r}") from None
+        return self._parsed(data)
+
+    def _parsed(self, data: Any) -> dict[str, Any]:
+        settings = self._settings
+        if "answer" not in settings and "passages" not in settings:
+            return data if isinstance(data, dict) else {"answer": data}
+        parsed: dict[str, Any] = {}
+        if "answer" in settings:
+            parsed["answer"] = self._at(data, "answer", settings["answer"])
+        if "passages" in settings:
+            passages = self._at(data, "passages", settings["passages"])
+            if not isinstance(passages, list):
+                path = settings["passages"]
+                raise AppReplyError(f"'{path}' of the reply is no list ({self._name}: passages)")
+            paths = settings.get("passage")
+            parsed["retrieved"] = [
+                {key: found for key, path in paths.items() if (found := _lookup(item, path))}
+                if paths
+                else item
+                for item in passages
+            ]
+        return parsed
+
+    def _at(self, data: Any, key: str, path: str) -> Any:
+        value = _lookup(data, path)
+        if value is None:
+            has = f"; its keys are {', '.join(map(str, data))}" if isinstance(data, dict) else ""
+            raise AppReplyError(f"the reply has no '{path}' ({self._name}: {key}){has}")
+        return value
+
+
+class AppReplyError(Exception):
+    """The app's reply is missing or cannot be read."""
+
+
+def read_http_app(path: Path) -> HttpApp:
+    """Read an app behind HTTP from a TOML file; ``${NAME}`` stands for an environment variable.
+
+    Raises
+    ------
+    InputError
+        The file cannot be read, lacks ``url``, has an unknown key, or names a variable that is not
+        set.
+    """
+    try:
+        settings = tomllib.loads(read_text(path))
+    except tomllib.TOMLDecodeError as problem:
+        raise InputError(f"This is not TOML ({problem}). Fix it.", path=path) from None
+    for key, value in settings.items():
+        if key not in _KEYS:
+            raise InputError(
+                f"There is no such key; {known_names(key, _KEYS)}", path=path, field=key
+            )
+        if not isinstance(value, _KEYS[key]):  # type: ignore[arg-type]
+            raise InputError("This has the wrong type.", path=path, field=key)
+    if "url" not in settings:
+        raise InputError("The address of the app is missing. Add it.", path=path, field="url")
+    for key in settings.get("passage", {}):
+        if key not in _PASSAGE_KEYS:
+            unknown = f"There is no such key; {known_names(key, _PASSAGE_KEYS)}"
+            raise InputError(unknown, path=path, field=f"passage.{key}")
+    filled = {key: _with_variables(value, path, key) for key, value in settings.items()}
+    return HttpApp(filled.pop("url"), filled, str(path))
+
+
+def _with_variables(value: Any, path: Path, field: str) -> Any:
+    def variable(match: re.Match[str]) -> str:
+        if match[1] not in os.environ:
+            problem = f"The environment variable {match[1]} is not set. Set it."
+            raise InputError(problem, path=path, field=field)
+        return os.environ[match[1]]
+
+    if isinstance(value, str):
+        return _VARIABLE.sub(variable, value)
+    if isinstance(value, dict):
+        return {key: _with_variables(item, path, f"{field}.{key}") for key, item in value.items()}
+    if isinstance(value, list):
+        return [_with_variables(item, path, field) for item in value]
+    return value
+
+
+def _filled(value: Any, question: str) -> Any:
+    """The value with the question in place of ``{question}``."""
+    if isinstance(value, str):
+        return value.replace(_QUESTION, question)
+    if isinstance(value, Mapping):
+        return {key: _filled(item, question) for key, item in value.items()}
+    if isinstance(value, Sequence):
+        return [_filled(item, question) for item in value]
+    return value
+
+
+def _lookup(data: Any, path: str) -> Any:
+    """The value at a dotted path; numbers are places in lists. None where it ends."""
+    for part in path.removeprefix("$.").split("."):
+        if isinstance(data, Mapping):
+            data = data.get(part)
+        elif isinstance(data, list) and part.isdigit() and int(part) < len(data):
+            data = data[int(part)]
+        else:
+            return None
+    return data

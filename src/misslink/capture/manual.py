@@ -1,0 +1,37 @@
+"""Record a search that misslink cannot see."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+
+def record_retrieval(query: str, passages: Any, *, name: str = "search") -> None:
+    """Record a search of the app, such as one by a raw client; does nothing outside an evaluation.
+
+    Call it where the app searches: in the case's own thread or task, or one that inherits its context.
+
+    Parameters
+    ----------
+    query : str
+    passages : list
+        Best first: documents, texts, ``{"id", "text", "score"}``, pairs of a document and its score, or
+        chromadb's own result.
+    name : str
+        Name of the search in the report.
+
+    Raises
+    ------
+    InputError
+        `passages` is something else.
+
+    Examples
+    --------
+    >>> import misslink
+    >>> misslink.record_retrieval("When?", [{"id": "times", "text": "The ferry leaves at seven."}])
+    """
+    module = sys.modules.get("misslink.capture.recorder")
+    recorder = module.CURRENT_RECORDER.get() if module else None
+    if recorder is None:
+        return  # the app runs in production, where this costs nothing
+    recorder.record(str(query), passages, name)
