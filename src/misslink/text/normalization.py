@@ -45,11 +45,14 @@ _NUMBER_PHRASE = re.compile(
 _WORDS = (*_VALUES, *_ORDINALS, "hundred", "thousand")
 _NUMBER_START = re.compile(rf"(?:{'|'.join(sorted({word[:3] for word in _WORDS}))})(?<!\w...)")
 _NUMBER = re.compile(r"\d+(?:\.\d+|,\d{3}(?!\d))*")
+_ZERO_DECIMALS = re.compile(r"(?<![.\d])(\d+)\.0+(?!\.?\d)")  # "5.0" is 5; "1.0.2" is a version
 
 
 @lru_cache(maxsize=4_096)
 def number_words_to_digits(folded: str) -> str:
-    """`folded`, a text of lower case, with its written-out numbers below a million as digits."""
+    """`folded`, in lower case, with written-out numbers below a million as digits, and 5.0 as 5."""
+    if ".0" in folded:
+        folded = _ZERO_DECIMALS.sub(r"\1", folded)
     pieces: list[str] = []
     end = 0
     for begin in _NUMBER_START.finditer(folded):

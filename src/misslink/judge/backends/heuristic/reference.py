@@ -25,7 +25,7 @@ from misslink.types import Support
 SHORT = 3  # content words: of a text this short, none may be lacking
 _MIN_SHARE = 0.5  # of the words that the question does not have, in the other text
 _MIN_STEM_LETTERS = 4  # letters that two words must share once their endings are off
-_WORD = re.compile(r"non-\w+|\w+(?:['.]\w+)*")
+_WORD = re.compile(r"non-\w+|\w+(?:['.]\w+|,\d{3}\b)*")
 _CHOICE = re.compile(r"(\w+),? or (?:\w+ )??(\w+)")
 _YES_OR_NO = re.compile(
     r"\W*(?:is|are|was|were|do|does|did|has|have|had|can|could|will|would|should|may|must)\b"
@@ -59,7 +59,7 @@ def compare(
         return "contradicted"
     support = judged(claim, MatchingContext([f"{asked} {text}" for text in texts], question))
     support = "unsupported" if support == "contradicted" else support  # by the question's words
-    if all(_has_other_number(claim, text, question) for text in texts):
+    if texts and all(_has_other_number(claim, text, question) for text in texts):
         return "contradicted"
     if all(_other_choice(claim, text, question) for text in texts):
         return "unsupported"
@@ -79,8 +79,8 @@ def compare(
 def leading_agreement(text: str, others: Sequence[str], question: str = "") -> Support | None:
     """Compare the yes or no of `text` with those of `others`; None: no statement.
 
-    Who restates a yes-or-no question says yes, and who denies it no. 'contradicted' where the others
-    with a yes or no all say the opposite; 'supported' where one says the same, and either says
+    A text that restates a yes-or-no question says yes, and one that denies it says no.
+    'contradicted' where the others with a yes or no all say the opposite; 'supported' where one says the same, and either says
     nothing more.
     """
     stance = _stance(text, question)
@@ -106,16 +106,16 @@ def _stance(text: str, question: str) -> bool | None:
 
 
 def _has_other_number(claim: str, text: str, question: str) -> bool:
-    """Whether the sentence of `text` about the same has another number beside the same word."""
+    """Whether all sentences of `text` about the same have another number beside the same word."""
     words = [word for word in _words(claim) if not word[0].isdigit()]
     own = number_neighbors(claim)
+    differs = []
     for start, end in sentence_spans(text):
-        sentence = text[start:end]
-        if _share_held(words, [question, sentence]) >= SAME_STATEMENT:
-            others = number_neighbors(sentence)
-            if any(own[beside] != others[beside] for beside in own.keys() & others):
-                return True
-    return False
+        others = number_neighbors(text[start:end])
+        shared = own.keys() & others
+        if shared and _share_held(words, [question, text[start:end]]) >= SAME_STATEMENT:
+            differs.append(any(own[word] != others[word] for word in shared))
+    return bool(differs) and all(differs)
 
 
 def _other_choice(claim: str, text: str, question: str) -> bool:
