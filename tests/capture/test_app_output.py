@@ -82,10 +82,14 @@ def test_what_other_frameworks_call_retrieval(key):
 
 
 def test_bare_strings_are_ids_or_texts():
-    returned = parse_app_output({"answer": "x", "retrieved": ["oak", "An oak is a tree."]})
-    passages = passages_from(returned.documents)
-    assert (passages[0].id, passages[0].text) == ("oak", "")
-    assert passages[1].text == "An oak is a tree."
+    def retrieved(*strings):
+        documents = parse_app_output({"answer": "x", "retrieved": list(strings)}).documents
+        return documents and [(p.id, p.text) for p in passages_from(documents)]
+
+    assert retrieved("oak", 7) == [("oak", ""), ("7", "")]
+    # A text of one word beside other texts is no id.
+    assert [text for _, text in retrieved("Paris", "Berlin is big")] == ["Paris", "Berlin is big"]
+    assert retrieved("oak", 1.5) is None
     assert parse_app_output({"answer": "x", "sources": ["oak.pdf"]}).documents is None
 
 

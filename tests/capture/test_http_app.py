@@ -147,7 +147,7 @@ def test_a_server_that_hangs_or_is_not_there_is_an_error_of_the_case(server, tmp
         ('url = "https://host"\nanswr = "a"', "field 'answr'.*did you mean 'answer'"),
         ('url = "https://host"\n[passage]\nname = "a"', "field 'passage.name'"),
         ('url = "https://host"\n[headers]\nA = "${NO_SUCH_NAME}"', "NO_SUCH_NAME is not set"),
-        ("url = ", "This is not TOML"),
+        ("url = x", "line 1: this is not valid TOML; a text needs quotes"),
     ],
 )
 def test_a_mistake_in_the_file_names_the_field(tmp_path, text, message):
@@ -160,3 +160,44 @@ def test_an_address_with_a_secret_is_refused(url):
     with pytest.raises(InputError, match=r"app\.toml") as error:
         load_app(url)
     assert "hunter2" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("status", "content"),
+    [
+        (500, b"no: Bearer %s, 7-short"),
+        (200, b"no: Bearer %s, 7-short"),
+        (200, b'{"answer": "Bearer %s"}'),
+        (200, b'{"%s": 1}'),
+    ],
+)
+def test_a_server_that_repeats_a_secret_puts_it_into_no_trace(
+    server, tmp_path, monkeypatch, status, content
+):
+    url, replies, _ = server
+    monkeypatch.setenv("APP_TOKEN", "a-secret-of+24-characters")
+    monkeypatch.setenv("APP_PIN", "7-short")
+    replies["/ask"] = status, content.replace(b"%s", b"a-secret-of+24-characters")
+    headers = '{A = "Bearer ${APP_TOKEN}", B = "${APP_PIN}"}'
+    trace = ask(described(tmp_path, f'url = "{url}/ask"\nanswer = "answer"\nheaders = {headers}'))
+    assert "[key]" in (trace.error or trace.answer)
+    assert "a-secret" not in trace.model_dump_json()
+    assert "7-short" not in trace.model_dump_json()
+
+
+def test_an_address_in_a_variable_is_in_no_message(tmp_path, monkeypatch):
+    monkeypatch.setenv("APP_URL", "ftp://ada:hunter2@host")
+    with pytest.raises(InputError, match="is no HTTP address") as error:
+        described(tmp_path, 'url = "${APP_URL}/ask"')
+    assert "hunter2" not in str(error.value)
+
+
+def test_a_score_of_zero_and_an_empty_text_are_values(server, tmp_path):
+    url, replies, _ = server
+    replies["/ask"] = 200, {"docs": [{"id": "a", "s": 0.0, "t": ""}, {"id": 0, "s": 0, "t": "T"}]}
+    text = f'url = "{url}/ask"\npassages = "docs"\npassage = {{id = "id", score = "s", text = "t"}}'
+    found = asyncio.run(described(tmp_path, text)("When?"))["retrieved"]
+    assert found == [
+        {"id": "a", "score": 0.0, "text": ""},
+        {"id": 0, "score": 0, "text": "T"},
+    ]

@@ -269,6 +269,56 @@ def test_some_traces_without_retrieval_are_unmeasured_and_counted(spans):
 
 
 @pytest.mark.parametrize(
+    ("output", "retrieved"),
+    [
+        ({}, None),
+        ("[hidden]", None),
+        ({"matches": [{"id": "times"}]}, None),
+        ({"documents": []}, ()),
+        ([], ()),
+    ],
+)
+@pytest.mark.parametrize("tool", ["langsmith", "langfuse", "openinference"])
+def test_documents_that_are_hidden_are_unmeasured_and_not_none(tmp_path, tool, output, retrieved):
+    attributes = {"openinference.span.kind": "RETRIEVER", "input.value": "When?"}
+    hidden = {
+        "langsmith": {**SEARCH, "parent_run_id": "1", "outputs": output},
+        "langfuse": {
+            "id": "o", "traceId": "T", "type": "RETRIEVER", "startTime": "2026-01-01T10:00:01Z",
+            "input": "When?", "output": output,
+        },
+        "openinference": {
+            "trace_id": "T", "span_id": "2",
+            "attributes": {**attributes, "output.value": json.dumps(output)},
+        },
+    }[tool]  # fmt: skip
+    readable = {
+        "langsmith": [
+            {**RUN, "outputs": {"answer": "A"}},
+            {**RUN, "id": "5", "trace_id": "U"},
+            {**SEARCH, "id": "6", "trace_id": "U", "outputs": {"documents": DOCUMENTS}},
+        ],
+        "langfuse": [{**hidden, "id": "p", "traceId": "U", "output": DOCUMENTS}],
+        "openinference": [
+            {
+                "trace_id": "U", "span_id": "3",
+                "attributes": {**attributes, "retrieval.documents": [{"document.content": FERRY}]},
+            }
+        ],
+    }[tool]  # fmt: skip
+    trace = read_recording(write(tmp_path / "x.jsonl", hidden, *readable)).traces["T"]
+    assert trace.retrieved == ()
+    assert (trace.unmeasured is None) == (retrieved == ())
+
+
+def test_a_broken_line_of_a_table_names_its_line(tmp_path):
+    row = json.dumps({"question": "When?", "answer": "A", "passages": [FERRY]})
+    (tmp_path / "x.jsonl").write_text(f"{row}\n{row}\n{{bad\n")
+    with pytest.raises(InputError, match=r"x.jsonl, line 3: (?!.*not recognized)"):
+        read_recording(tmp_path / "x.jsonl")
+
+
+@pytest.mark.parametrize(
     ("rows", "message"),
     [
         ([{"foo": 1, "bar": 2}], r"x.jsonl: The format of these traces is not recognized \(fields: f"),

@@ -190,3 +190,20 @@ def test_a_pipe_is_read_though_it_can_be_read_but_once(tmp_path, make):
     writer.start()
     assert ids(pipe) == ["a", "b"]
     writer.join()
+
+
+@pytest.mark.parametrize(
+    ("cell", "ids"),
+    [
+        ("p1, p2", ["p1", "p2"]),
+        ("p1;", ["p1"]),
+        ("a.pdf,b.pdf", ["a.pdf", "b.pdf"]),
+        ("Smith, J.pdf", ["Smith, J.pdf"]),
+        ("Smith, J.pdf; Doe, A.pdf", ["Smith, J.pdf", "Doe, A.pdf"]),
+        ("Terms, part one", ["Terms, part one"]),
+        ("a,b|c", ["a,b", "c"]),
+    ],
+)
+def test_commas_of_a_cell_separate_ids_unless_they_are_part_of_a_name(tmp_path, cell, ids):
+    (tmp_path / "gold.csv").write_text(f'question,relevant\nWhen?,"{cell}"\n')
+    assert list(read_goldset(tmp_path / "gold.csv").cases[0].relevant) == ids

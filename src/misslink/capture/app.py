@@ -5,19 +5,18 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import re
-import tomllib
 import uuid
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
-from itertools import chain, islice, zip_longest
-from numbers import Real
+from itertools import chain, islice, pairwise, zip_longest
+from numbers import Integral, Real
 from pathlib import Path
 from typing import Any
 
 from misslink.capture.http_app import HttpApp, read_http_app
 from misslink.errors import InputError
-from misslink.io.jsonl import read_text
+from misslink.io.toml import read_toml
 from misslink.io.yaml_with_lines import read_yaml
 from misslink.text.normalization import valid_text
 from misslink.user_code import import_target, resolve_attribute, with_article
@@ -74,10 +73,7 @@ def read_app_config(source: str | Path | Mapping[str, Any] | None) -> dict[str, 
         return dict(source or {})
     path = Path(source)
     if path.suffix == ".toml":
-        try:
-            data: Any = tomllib.loads(read_text(path))
-        except tomllib.TOMLDecodeError:
-            raise InputError("This is not valid TOML. A text needs quotes.", path=path) from None
+        data: Any = read_toml(path)
     else:
         data = read_yaml(path).data
     if not isinstance(data, dict):
@@ -210,12 +206,16 @@ def _check_settings(settings: Mapping[str, Any], inputs: Any, asked: Any) -> Non
 def join_pieces(pieces: Iterator[Any]) -> Any:
     """Join what an app yields: texts in a row; of objects, texts and lists under each key.
 
+    Where each text begins with the one before it, the last is the whole.
+
     >>> join_pieces(iter(["Twelve ", "crowns."]))
     'Twelve crowns.'
     >>> join_pieces(iter([{"retrieved": ["p1"]}, {"answer": "Twelve "}, {"answer": "crowns."}]))
     {'retrieved': ['p1'], 'answer': 'Twelve crowns.'}
+    >>> join_pieces(iter([{"answer": "Twelve "}, {"answer": "Twelve crowns."}]))
+    {'answer': 'Twelve crowns.'}
     """
-    fields: dict[str, Any] = {}
+    fields: dict[str, list[Any]] = {}
     others, is_object = [], False
     for piece in pieces:
         content = getattr(piece, "content", piece)  # of a message's chunk
@@ -227,12 +227,22 @@ def join_pieces(pieces: Iterator[Any]) -> Any:
             others.append(piece)
             continue
         for key, value in piece.items():
-            known = fields.get(key)
-            adds = type(known) is type(value) and isinstance(value, str | list)
-            fields[key] = known + value if adds else value
+            fields.setdefault(key, []).append(value)
     if others:  # documents, or nothing that can be joined
         return others
-    return fields if is_object else fields.get("answer", "")
+    joined = {key: _join_values(values) for key, values in fields.items()}
+    return joined if is_object else joined.get("answer", "")
+
+
+def _join_values(values: list[Any]) -> Any:
+    last = values[-1]
+    parts = [value for value in values if type(value) is type(last) and value]
+    if isinstance(last, list):
+        return list(chain(*parts))
+    if not isinstance(last, str):
+        return last
+    grows = all(later.startswith(earlier) for earlier, later in pairwise(parts))
+    return parts[-1] if parts and grows else "".join(parts)
 
 
 def input_builder(app: Any, input_key: str | None = None) -> Callable[[str], Any]:
@@ -340,7 +350,7 @@ _ANSWER_KEYS = (
     "final_answer",
     "generation",
 )
-# Under these keys a list of strings holds passages: a string with a blank is a text, else an id.
+# Under these keys a list of strings holds passages: texts if any has a blank, else ids.
 _STRING_KEYS = ("retrieved", "retrieved_contexts", "contexts", "passages")
 _PASSAGE_KEYS = (
     *_STRING_KEYS,
@@ -494,10 +504,12 @@ def document_list(value: Any, *, strings: bool = False) -> list[Any] | None:
         ]
     if not isinstance(value, list | tuple):
         return None
-    if not all(_is_document(item) or (strings and isinstance(item, str)) for item in value):
+    items = [str(item) if strings and isinstance(item, Integral) else item for item in value]
+    if not all(_is_document(item) or (strings and isinstance(item, str)) for item in items):
         return None
-    is_id = [isinstance(item, str) and not any(map(str.isspace, item)) for item in value]
-    return [{"id": item} if id_ else item for item, id_ in zip(value, is_id, strict=True)]
+    if any(isinstance(item, str) and re.search(r"\s", item) for item in items):
+        return items
+    return [{"id": item} if isinstance(item, str) else item for item in items]
 
 
 def _is_document(item: Any) -> bool:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
-import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 from misslink.errors import InputError, known_names
-from misslink.io.jsonl import read_text
+from misslink.io.storage import redact_keys
+from misslink.io.toml import read_toml
 
 _QUESTION = "{question}"
+_HOST = re.compile(r"https?://[^/@?#]*/?")
 _KEYS = {
     "url": str, "method": str, "headers": dict, "body": dict, "params": dict, "answer": str,
     "passages": str, "passage": dict, "timeout": (int, float),
@@ -21,6 +23,7 @@ _KEYS = {
 _PASSAGE_KEYS = ("id", "text", "score")
 _VARIABLE = re.compile(r"\$\{(\w+)\}")
 _SHOWN = 200  # characters of a reply in a message
+_MIN_SECRET = 4  # characters; a message may lose a word that only looks like one, a passage not
 
 
 class HttpApp:
@@ -36,16 +39,24 @@ class HttpApp:
         ``choices.0.text``; ``passage``: paths of id, text and score in a passage; ``timeout``: seconds.
     name : str
         For messages.
+    secrets : sequence of str
+        What a server may repeat, and neither a message nor a trace may have.
     """
 
     def __init__(
-        self, url: str, settings: Mapping[str, Any] | None = None, name: str | None = None
+        self,
+        url: str,
+        settings: Mapping[str, Any] | None = None,
+        name: str | None = None,
+        secrets: Sequence[str] = (),
     ) -> None:
         self._settings = dict(settings or {})
         self._name = name or url
+        self._secrets = secrets
         address = urlsplit(url)
         if address.scheme not in {"http", "https"} or not address.hostname:
-            raise InputError(f"{url!r} is no HTTP address. Write https://HOST/PATH.", path=name)
+            shown = redact_keys(url, secrets, 1)
+            raise InputError(f"{shown!r} is no HTTP address. Write https://HOST/PATH.", path=name)
         if name is None and (address.username or address.password or address.query):
             raise InputError(
                 "The address of the app has a user or a query, which reports would show. Write it "
@@ -77,14 +88,17 @@ class HttpApp:
             except httpx.HTTPError as error:
                 raise AppReplyError(f"cannot reach the app ({type(error).__name__})") from None
         if not reply.is_success:
-            text = " ".join(reply.text.split())[:_SHOWN]
+            text = self._excerpt(reply.text)
             raise AppReplyError(f"HTTP {reply.status_code}{f': {text}' if text else ''}")
         try:
-            data = reply.json()
+            data = json.loads(redact_keys(reply.text, self._secrets))
         except ValueError:
-            text = " ".join(reply.text.split())[:_SHOWN]
+            text = self._excerpt(reply.text)
             raise AppReplyError(f"the reply is not JSON: {text!r}") from None
         return self._parsed(data)
+
+    def _excerpt(self, text: str) -> str:
+        return " ".join(redact_keys(text, self._secrets, _MIN_SECRET).split())[:_SHOWN]
 
     def _parsed(self, data: Any) -> dict[str, Any]:
         settings = self._settings
@@ -100,7 +114,11 @@ class HttpApp:
                 raise AppReplyError(f"'{path}' of the reply is no list ({self._name}: passages)")
             paths = settings.get("passage")
             parsed["retrieved"] = [
-                {key: found for key, path in paths.items() if (found := _lookup(item, path))}
+                {
+                    key: value
+                    for key, path in paths.items()
+                    if (value := _lookup(item, path)) is not None
+                }
                 if paths
                 else item
                 for item in passages
@@ -110,7 +128,8 @@ class HttpApp:
     def _at(self, data: Any, key: str, path: str) -> Any:
         value = _lookup(data, path)
         if value is None:
-            has = f"; its keys are {', '.join(map(str, data))}" if isinstance(data, dict) else ""
+            keys = self._excerpt(", ".join(map(str, data))) if isinstance(data, dict) else ""
+            has = keys and f"; its keys are {keys}"
             raise AppReplyError(f"the reply has no '{path}' ({self._name}: {key}){has}")
         return value
 
@@ -128,10 +147,7 @@ def read_http_app(path: Path) -> HttpApp:
         The file cannot be read, lacks ``url``, has an unknown key, or names a variable that is not
         set.
     """
-    try:
-        settings = tomllib.loads(read_text(path))
-    except tomllib.TOMLDecodeError as problem:
-        raise InputError(f"This is not TOML ({problem}). Fix it.", path=path) from None
+    settings = read_toml(path)
     for key, value in settings.items():
         if key not in _KEYS:
             raise InputError(
@@ -145,23 +161,32 @@ def read_http_app(path: Path) -> HttpApp:
         if key not in _PASSAGE_KEYS:
             unknown = f"There is no such key; {known_names(key, _PASSAGE_KEYS)}"
             raise InputError(unknown, path=path, field=f"passage.{key}")
-    filled = {key: _with_variables(value, path, key) for key, value in settings.items()}
-    return HttpApp(filled.pop("url"), filled, str(path))
+    secrets: list[str] = []
+    filled = {key: _with_variables(value, path, key, secrets) for key, value in settings.items()}
+    return HttpApp(filled.pop("url"), filled, str(path), secrets)
 
 
-def _with_variables(value: Any, path: Path, field: str) -> Any:
+def _with_variables(value: Any, path: Path, field: str, secrets: list[str]) -> Any:
+    """The value with the variables in it, which are added to `secrets` also as an address has them."""
+
     def variable(match: re.Match[str]) -> str:
         if match[1] not in os.environ:
             problem = f"The environment variable {match[1]} is not set. Set it."
             raise InputError(problem, path=path, field=field)
-        return os.environ[match[1]]
+        text = os.environ[match[1]]
+        if not _HOST.fullmatch(text):  # passages may name the app's host
+            secrets.extend(dict.fromkeys(filter(None, (text, quote(text, safe="")))))
+        return text
 
     if isinstance(value, str):
         return _VARIABLE.sub(variable, value)
     if isinstance(value, dict):
-        return {key: _with_variables(item, path, f"{field}.{key}") for key, item in value.items()}
+        return {
+            key: _with_variables(item, path, f"{field}.{key}", secrets)
+            for key, item in value.items()
+        }
     if isinstance(value, list):
-        return [_with_variables(item, path, field) for item in value]
+        return [_with_variables(item, path, field, secrets) for item in value]
     return value
 
 

@@ -15,8 +15,8 @@ def record_retrieval(query: str, passages: Any, *, name: str = "search") -> None
     ----------
     query : str
     passages : list
-        Best first: documents, texts, ``{"id", "text", "score"}``, pairs of a document and its score, or
-        chromadb's own result.
+        Best first: documents, texts, ids (where none has a blank), ``{"id", "text", "score"}``, pairs
+        of a document and its score, or chromadb's own result.
     name : str
         Name of the search in the report.
 

@@ -79,8 +79,10 @@ def read_goldset(source: str | Path | Iterable[Case | Mapping[str, Any]]) -> Gol
     source : path, URL, data frame, or iterable of Case or mapping
         A file is JSON Lines, a JSON array, CSV, an Excel sheet, or parquet; several files are named
         by their folder or a pattern (`misslink.io.shards.list_shards` says which). In a table, a
-        cell of ``relevant`` holds ids with a comma, semicolon or ``|`` between them; a cell of
-        another list holds JSON or one text. In a frame NaN means that there is no value.
+        cell of ``relevant`` holds ids with a semicolon, ``|`` or line break between them, or else a
+        comma (not where a part has a blank inside, or only some are file names, as in ``Smith,
+        J.pdf``); a cell of another list holds JSON or one text. In a frame NaN means that there is
+        no value.
 
     Raises
     ------

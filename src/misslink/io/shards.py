@@ -40,7 +40,7 @@ _HIDDEN_PREFIXES = (".", "_")  # what a name that holds no rows begins with, suc
 _RUN_FILES = {"cases.jsonl", "traces.jsonl", "verdicts.jsonl", "links.jsonl"}
 _PEEK_BYTES = 1 << 16  # bytes of a file that hold its first line
 _ID_LISTS = {"relevant"}  # columns of tables whose text may be several ids
-_ID_BREAKS = re.compile(r"[,;|\n]")
+_FILE_ENDING = re.compile(r"\.[A-Za-z]\w{1,4}$")  # "Smith, J.pdf" is one file
 _GLOB_MARKS = re.compile(r"[*?\[]")
 
 
@@ -141,8 +141,19 @@ def read_file_items(file: InputFile, model: type[BaseModel] | None) -> Iterator[
                 if isinstance(data[field], str):
                     data[field] = parse_nested_json(data[field], item.path, field)
                     if not is_parquet and field in _ID_LISTS and isinstance(data[field], str):
-                        data[field] = [part.strip() for part in _ID_BREAKS.split(data[field])]
+                        data[field] = _split_ids(data[field])
             yield item
+
+
+def _split_ids(cell: str) -> list[str]:
+    """The ids in a cell: between ``;``, ``|`` or lines, else commas that are not part of a name."""
+    parts = [part.strip() for part in re.split(r"[;|\n]", cell)]
+    if len(parts) == 1:
+        listed = [part.strip() for part in cell.split(",")]
+        endings = {bool(_FILE_ENDING.search(part)) for part in listed if part}
+        if len(endings) == 1 and not any(re.search(r"\s", part) for part in listed):
+            parts = listed
+    return [part for part in parts if part]
 
 
 def is_csv(start: bytes, name: str, model: type[BaseModel] | None) -> bool:

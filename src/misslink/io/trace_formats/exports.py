@@ -95,7 +95,7 @@ def _span(
     attributes = {"input.value": inputs, "output.value": outputs, KIND_KEY: kind}
     if kind.upper() == "RETRIEVER" or (is_documents and documents):
         attributes[KIND_KEY] = "RETRIEVER"
-        attributes["retrieval.documents"] = documents if isinstance(documents, list) else []
+        attributes["retrieval.documents"] = documents if isinstance(documents, list) else None
     start, end = (None if time is None else parse_time(time) for time in times)
     place = f"{item.file}, {'row' if item.in_row else 'line'} {item.number}"
     return OtelSpan(

@@ -38,7 +38,7 @@ _TREC_LINE = re.compile(rb"\s*(\S+)\s+\S+\s+(\S+)\s+\d+\s+(-?[\d.]\S*)\s+\S+\s*"
 _CASE_FIELDS = {
     *Case.model_fields, "query", "reference"
 } - {"id"}  # fmt: skip
-_NO_SPAN = "the trace has no span of a retriever"
+_NO_SPAN = "no span of a retriever in the trace lists its documents"
 
 
 class Recording(NamedTuple):
@@ -221,7 +221,8 @@ class _Recorder:
             self._spans += spans(item)
 
     def _add_table(self, items: Iterable[SourceItem], first: SourceItem) -> None:
-        rows = ((item.number, _without_blanks(item.data)) for item in items)
+        # Read whole, so that an error of a line is not taken for one of the columns.
+        rows = [(item.number, _without_blanks(item.data)) for item in items]
         try:
             log = requests_from_rows(Path(first.file), rows, {})
         except InputError as error:
@@ -317,9 +318,10 @@ class _Recorder:
             log = requests_from_spans(self._spans)
             if log.requests and all(request.passages is None for request in log.requests):
                 raise InputError(
-                    f"None of {len(log.requests)} traces has a span of a retriever, so it is not "
-                    "known what was retrieved. Instrument the retriever (span kind RETRIEVER, or "
-                    "gen_ai.operation.name 'retrieval').",
+                    f"None of {len(log.requests)} traces has a span of a retriever that lists its "
+                    "documents, so it is not known what was retrieved. Instrument the retriever "
+                    "(span kind RETRIEVER, or gen_ai.operation.name 'retrieval'), and do not hide "
+                    "its output.",
                     path=log.requests[0].place,
                 )
             self._add_requests(log.requests, _NO_SPAN)

@@ -383,7 +383,7 @@ def _indexed_objects(attributes: Mapping[str, Any], prefix: str) -> Iterator[dic
 
 
 def _trace_passages(spans: Sequence[OtelSpan]) -> tuple[Passage, ...] | None:
-    """The retrieved passages; None without a retriever's span."""
+    """The retrieved passages; None where no retriever's span lists them, not even as none."""
     outermost = _without_nested(spans)
     for prefix in ("reranker.output_documents", "retrieval.documents"):
         documents: list[Any] = []
@@ -397,7 +397,16 @@ def _trace_passages(spans: Sequence[OtelSpan]) -> tuple[Passage, ...] | None:
             )
         if documents:
             return extract_passages(documents)
-    return () if any(span.kind == "RETRIEVER" for span in spans) else None
+    retrievers = [span for span in outermost if span.kind == "RETRIEVER"]
+    return () if retrievers and all(map(_lists_none, retrievers)) else None
+
+
+def _lists_none(span: OtelSpan) -> bool:
+    """Whether a span says that nothing was found; a hidden output does not."""
+    output = decode_json(span.attributes.get("output.value"))
+    names = ("retrieval.documents", "gen_ai.retrieval.documents")
+    listed = decode_json(first_value(span.attributes, names))
+    return [] in (listed, output, _as_object(output).get("documents"))
 
 
 def _without_nested(spans: Sequence[OtelSpan]) -> list[OtelSpan]:

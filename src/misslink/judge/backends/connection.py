@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Any, TypeGuard
@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 from misslink.errors import InputError, JudgeUnreachableError
 from misslink.io.retry import retry_after_seconds
+from misslink.io.storage import redact_keys
 from misslink.judge.backends.response_parsing import EXCERPT_LENGTH, parse_json_body
 from misslink.judge.config import Price
 from misslink.judge.protocol import RetryableError
@@ -186,7 +187,6 @@ def _never_connected(error: openai.APIError) -> bool:
 
 _OPENAI_URL = "https://api.openai.com/v1"
 NO_KEY_NEEDED = "no-key-needed"  # what a server of one's own is sent: clients insist on a key
-_MIN_KEY_LENGTH = 16  # characters that a key has at least where it is one
 
 
 @dataclass(frozen=True)
@@ -215,22 +215,6 @@ class ServerAddress:
     def censored(self, text: str) -> str:
         """Return `text` without the key."""
         return redact_keys(text, [self.key])
-
-
-def redact_keys(text: str, secrets: Iterable[str]) -> str:
-    """Return `text` without keys: a server could repeat one, and replies go into a file.
-
-    Parameters
-    ----------
-    text : str
-    secrets : iterable of str
-        One of fewer than 16 characters stays: it is a dummy for a server of one's own, and may be
-        a word of the reply.
-    """
-    for secret in secrets:
-        if len(secret) >= _MIN_KEY_LENGTH:
-            text = text.replace(secret, "[key]")
-    return text
 
 
 def resolve_address(judge: str, base_url: str | None, api_key: str | None) -> ServerAddress:

@@ -10,11 +10,11 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from misslink.errors import InputError, JudgeUnreachableError
+from misslink.io.storage import redact_keys
 from misslink.judge.backends.connection import (
     ServerConnection,
     classify_failure,
     public_url,
-    redact_keys,
     resolve_address,
     transient_openai_error,
 )

@@ -10,13 +10,13 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from misslink.errors import InputError, JudgeUnreachableError, MissingExtraError, known_names
+from misslink.io.storage import redact_keys
 from misslink.judge.backends.connection import (
     NO_KEY_NEEDED,
     classify_failure,
     http_status,
     is_request_refusal,
     public_url,
-    redact_keys,
 )
 from misslink.judge.backends.request_format import (
     REFUSAL_MESSAGE,
