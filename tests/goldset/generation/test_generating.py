@@ -137,8 +137,8 @@ def test_questions_that_differ_by_a_name_alone_are_no_duplicates(make):
 
 def test_another_passage_that_answers_is_listed_with_its_evidence(make):
     rows = islands(12)
-    fact = next(part for part in rows[4]["text"].split(". ") if "ferry leaves" in part)
-    rows.append({"id": "almanac", "text": f"{fact}. The almanac of the western isles says so."})
+    facts = rows[4]["text"]  # all of them: which one is asked for is drawn by the prompt's words
+    rows.append({"id": "almanac", "text": f"{facts} The almanac of the western isles says so."})
     made = make(30, rows=rows)
     found = [case for case in made.cases if "almanac" in case.relevant]
     assert found
@@ -148,13 +148,12 @@ def test_another_passage_that_answers_is_listed_with_its_evidence(make):
 
 def test_a_question_that_many_passages_answer_is_dropped(make):
     rows = islands(12)
-    fact = next(part for part in rows[4]["text"].split(". ") if "ferry leaves" in part)
     for n in range(4):
-        changed = fact.replace(" sharp", f" sharp in summer {n}")
-        rows.append({"id": f"copy-{n}", "text": f"{changed}. Read in volume {n} of the almanac."})
+        facts = rows[4]["text"].replace(".", f" in summer {n}.")
+        rows.append({"id": f"copy-{n}", "text": facts})
     made = make(30, rows=rows)
     assert "answered_elsewhere" in rejected(made)
-    assert not any(case.question == f"When can one sail from {TOWN}?" for case in made.cases)
+    assert not any(TOWN in question for question in questions(made))
 
 
 def test_a_passage_is_not_listed_for_words_it_does_not_hold(make):

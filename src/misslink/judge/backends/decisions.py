@@ -1,4 +1,4 @@
-"""Decision models as judges: an Ask becomes typed questions, and their answers its reply."""
+"""Decision models as judges: an Ask becomes multiple-choice questions, whose answers make its reply."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ LIMITS = {"questions": 400, "choices": 255}  # of a request to OpenAI; servers m
 _MIN_PROBABILITY = {
     "none": 0.5,
     "declines": 0.5,
-}  # of labels that being likeliest is not enough for
+}  # labels that must also be at least this likely to be chosen
 _REQUIRED = object()
 _SENTENCE_MARK = re.compile(r"\[(?=s\d+\])")
 _STATED_LIMIT = re.compile(
@@ -43,20 +43,20 @@ _HEAD = (
 
 @dataclass(frozen=True)
 class Question:
-    """A question about the state: yes or no, or one of several options.
+    """A question about the texts sent with it (the state): yes or no, or one of several options.
 
     Parameters
     ----------
     instructions : str
     options : mapping of str to str or None
-        What each label means; empty: yes or no, whose labels are ``true`` and ``false``.
+        What each label means. Empty for a yes-or-no question, whose labels are ``true`` and ``false``.
     values : mapping of str to object
-        What the reply holds for a label, where that is not the label itself.
+        The value in the reply for a label, if it is not the label itself.
     is_scale : bool
-        Whether the options are ordered levels, lowest first.
+        Whether the options are levels in order, lowest first.
     fallback : object
-        What the reply holds where the model refuses the question. Without one such a reply has no
-        answer at all.
+        The value in the reply if the model refuses the question. Without a fallback, a refusal
+        makes the whole reply unusable.
     """
 
     instructions: str
@@ -71,9 +71,9 @@ class Question:
         return ("score" if self.is_scale else "choice") if self.options else "noul"
 
     def value(self, probabilities: Mapping[str, float]) -> Any:
-        """Return what the likeliest label stands for; the fallback without probabilities.
+        """Return the value of the likeliest label, or the fallback if there are no probabilities.
 
-        Equal sentences share the probability of one, so together they win against "none".
+        "none" needs a probability of 0.5: sentences that say the same split theirs among them.
         """
         if not probabilities:
             return self.fallback
@@ -83,7 +83,7 @@ class Question:
 
 
 class Decisions(NamedTuple):
-    """The probabilities of each answered question by its place; a refused question is missing."""
+    """The label probabilities of each question, by its place in the reply; refused ones are missing."""
 
     answers: Probabilities
     usage: Usage | None
@@ -91,15 +91,15 @@ class Decisions(NamedTuple):
 
 
 class RefusedRequestError(Exception):
-    """A server refuses this request; another one may succeed."""
+    """The server refused this request; a different request may succeed."""
 
 
 class DecisionServer(Protocol):
-    """How questions reach a decision model. Its errors are those of `Judge`, and `RefusedRequestError`."""
+    """Sends questions to a decision model. Raises the errors of `Judge` and `RefusedRequestError`."""
 
     @property
     def sent(self) -> int:
-        """Requests so far."""
+        """Number of requests so far."""
         ...
 
     async def decide(self, state: str, questions: Mapping[str, Question]) -> Decisions:
@@ -107,7 +107,7 @@ class DecisionServer(Protocol):
         ...
 
     async def check_reachable(self) -> None:
-        """Raise JudgeUnreachableError where asking would surely fail."""
+        """Raise JudgeUnreachableError if asking is sure to fail."""
         ...
 
     async def close(self) -> None:
@@ -135,7 +135,7 @@ class DecisionJudge:
 
     @property
     def info(self) -> JudgeInfo:
-        """What is known of the judge and its server by now."""
+        """What is known about the judge and its server so far."""
         return JudgeInfo(
             max_tokens=0,
             abilities={"limits": dict(self._limits)} if self._answered else {},
@@ -176,7 +176,7 @@ class DecisionJudge:
                 self._limits[name] = limit
 
     def _lower_limits(self, complaint: str, questions: Mapping[str, Question]) -> bool:
-        """Adopt the lower limits that a refusal states; whether there are any."""
+        """Adopt the lower limits that a refusal states. Return whether there were any."""
         most_options = max(len(question.options) for question in questions.values())
         used = {
             "questions": min(len(questions), self._limits["questions"]),
@@ -197,9 +197,9 @@ class DecisionJudge:
 
 
 class DecisionTask:
-    """An ask as a state and questions about it.
+    """An ask as texts (the state) and questions about them.
 
-    Untrusted text is only in the state, inside of fences; the questions name it by its label.
+    Untrusted text is only in the state, between fences; the questions refer to it by its label.
     """
 
     def __init__(self, ask: Ask, max_choices: int) -> None:
@@ -240,7 +240,7 @@ class DecisionTask:
         self.show(label, "\n".join(lines) or text)
 
     def quote(self, claim: str, words: str) -> Question:
-        """Ask which sentence decides; of too many those that share most words with `words`."""
+        """Ask which sentence decides; if there are too many, offer those closest to `words`."""
         marks = list(self._sentences)
         if len(marks) >= self._max_choices:
             wanted = set(content_words(words))
@@ -255,7 +255,7 @@ class DecisionTask:
         )
 
     def reply(self, decided: Sequence[Decisions]) -> Reply:
-        """Return the reply that the answers make."""
+        """Build the reply from the answers."""
         answers = {place: p for part in decided for place, p in part.answers.items()}
         usage = total_usage(Reply(None, "", part.usage) for part in decided)
         raw = "\n".join(part.raw for part in decided)
@@ -289,7 +289,7 @@ class DecisionTask:
 
 
 def normalized(question: Question, probabilities: Mapping[Any, Any]) -> dict[str, float] | None:
-    """Return the probabilities of a question's labels, which sum to 1; None where they are none."""
+    """Return a question's label probabilities scaled to sum to 1; None if they are not valid."""
     labels = question.options or ("true", "false")
     named = {str(label): p for label, p in probabilities.items()}
     numbers = [named.get(label, 0.0) for label in labels]
@@ -329,7 +329,7 @@ _YES_NO_WORDS = {"true": "yes", "false": "no"}
 _SUPPORT = {
     "supported": "The passages state or directly imply all of it, with its numbers, names and certainty.",
     "contradicted": "A passage states what cannot be true if the claim is.",
-    "unsupported": "Neither: the passages are silent on it, or state only a part of it.",
+    "unsupported": "Neither: the passages do not mention it, or state only part of it.",
 }
 
 
@@ -337,7 +337,7 @@ def _support(task: DecisionTask, number: int, text: str) -> dict[str, Any]:
     claim = f"claim_{number}"
     return {
         "support": Question(
-            f"What do the passages say of {claim}?", _SUPPORT, fallback="unsupported"
+            f"What do the passages say about {claim}?", _SUPPORT, fallback="unsupported"
         ),
         "quote": task.quote(claim, text),
     }
@@ -378,15 +378,15 @@ def _examination(task: DecisionTask, inputs: Mapping[str, Any]) -> dict[str, Any
         "sufficient": _SUFFICIENCY,
         "declined": Question("Does the answer only say that it cannot answer?", values=_YES_NO),
         "response": Question(
-            "What does the answer do with the question?",
+            "How does the answer respond to the question?",
             {
                 "answers": "It answers it.",
-                "partly": "It answers a part.",
-                "evades": "Something else.",
+                "partly": "It answers part of it.",
+                "evades": "It talks about something else.",
             },
         ),
         "helpful": Question(
-            "Would the answer satisfy the asker? Length is no merit.",
+            "How well would the answer satisfy the asker? Longer is not better.",
             dict(zip("12345", ("useless", "hardly", "half", "mostly", "fully"), strict=True)),
             {level: int(level) for level in "12345"},
             is_scale=True,
@@ -401,13 +401,13 @@ def _examination(task: DecisionTask, inputs: Mapping[str, Any]) -> dict[str, Any
 def _add_references(task: DecisionTask, draft: dict[str, Any], references: Sequence[str]) -> None:
     agreement = {
         "agrees": "They say the same.",
-        "contradicts": "They say otherwise.",
-        "silent": "They do not speak of it.",
+        "contradicts": "They say something incompatible with it.",
+        "silent": "They do not mention it.",
     }
     statement = {
         "states": "It says the same.",
-        "contradicts": "It says otherwise.",
-        "omits": "It does not speak of it.",
+        "contradicts": "It says something incompatible with it.",
+        "omits": "It does not mention it.",
     }
     for number, claim in enumerate(draft["claims"], 1):
         ask = f"Do the references agree with claim_{number}?"
@@ -455,7 +455,7 @@ def _citations(task: DecisionTask, inputs: Mapping[str, Any]) -> dict[str, Any]:
     for number, statement in enumerate(inputs["statements"], 1):
         task.show(f"statement_{number}", statement["text"])
         for passage in statement["passages"]:
-            ask = f"Does passage_{passage} alone state all that statement_{number} says?"
+            ask = f"Does passage_{passage} alone state everything that statement_{number} says?"
             pairs.append(
                 {
                     "statement": number,
@@ -472,7 +472,7 @@ def _grade(task: DecisionTask, inputs: Mapping[str, Any]) -> dict[str, Any]:
     task.show("passage", inputs["passage"])
     grades = {
         "not_relevant": "It does not help to answer the question; the same topic is not enough.",
-        "relevant": "It helps, or answers a part of the question.",
+        "relevant": "It helps, or answers part of the question.",
         "highly_relevant": "It answers the question by itself.",
     }
     return {"grade": Question("How relevant is the passage to the question?", grades)}
@@ -484,7 +484,7 @@ def _comparison(task: DecisionTask, inputs: Mapping[str, Any]) -> dict[str, Any]
     answers = []
     for number, text in enumerate(inputs["answers"], 1):
         task.show(f"answer_{number}", text)
-        ask = f"Does answer_{number} say what the reference says, in whatever words?"
+        ask = f"Does answer_{number} mean the same as the reference, even if worded differently?"
         answers.append({"answer": number, "agrees": Question(ask, values=_YES_NO_WORDS)})
     return {"answers": answers}
 
@@ -492,15 +492,15 @@ def _comparison(task: DecisionTask, inputs: Mapping[str, Any]) -> dict[str, Any]
 def _preference(task: DecisionTask, inputs: Mapping[str, Any]) -> dict[str, Any]:
     for label in ("question", "first", "second"):
         task.show(label, inputs[label])
-    ask = "Which answer, first or second, would satisfy the asker more? Length is no merit."
+    ask = "Which answer, first or second, would satisfy the asker more? Longer is not better."
     return {"better": Question(ask, dict.fromkeys(("first", "second", "tie")))}
 
 
 def _claim_needs(task: DecisionTask, inputs: Mapping[str, Any]) -> dict[str, Any]:
     _show_case(task, inputs)
     relation = {
-        "would_support": "A passage states all that the claim says.",
-        "would_contradict": "A passage says that something in it is false, or gives another value.",
+        "would_support": "A passage states everything that the claim says.",
+        "would_contradict": "A passage says that part of the claim is false, or gives a different value.",
         "unrelated": "Neither; the same topic is not enough.",
     }
     numbers = {f"passage_{n}": n for n in range(1, len(inputs["passages"]) + 1)}
@@ -511,7 +511,7 @@ def _claim_needs(task: DecisionTask, inputs: Mapping[str, Any]) -> dict[str, Any
         claims.append(
             {
                 "claim": number,
-                "relation": Question(f"What do the passages say of {label}?", relation),
+                "relation": Question(f"What do the passages say about {label}?", relation),
                 "passage": Question(
                     f"Which passage decides {label}?",
                     {**dict.fromkeys(numbers), "none": None},
@@ -527,13 +527,13 @@ def _passage_answers(task: DecisionTask, inputs: Mapping[str, Any]) -> dict[str,
     _show_case(task, inputs)
     for number, text in enumerate(inputs["references"], 1):
         task.show(f"reference_{number}", text)
-    grades = {"yes": "All of the answer.", "partly": "A part of it.", "no": "Nothing of it."}
+    grades = {"yes": "All of it.", "partly": "Part of it.", "no": "None of it."}
     return {
         "passages": [
             {
                 "passage": number,
                 "answers": Question(
-                    f"What of the answer does passage_{number} alone state?", grades
+                    f"How much of the answer does passage_{number} alone state?", grades
                 ),
                 "quote": task.quote(f"that passage_{number} answers", inputs["question"]),
             }
@@ -542,7 +542,7 @@ def _passage_answers(task: DecisionTask, inputs: Mapping[str, Any]) -> dict[str,
     }
 
 
-# By the name of the ask. Others want text that somebody has to write.
+# By the name of the ask. The other asks need written text, which a decision model cannot give.
 _DRAFTS: Mapping[str, Callable[[DecisionTask, Mapping[str, Any]], dict[str, Any]]] = {
     "examination": _examination,
     "examination_part": _examination_part,

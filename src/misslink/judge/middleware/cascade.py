@@ -74,20 +74,20 @@ UNFITTED_BAND = UncertaintyBand(0.1, 0.9)
 
 
 class CascadeJudge:
-    """Asks the cheap judge first, and the dear one where the cheap one is not sure.
+    """Asks the cheap judge first, and the expensive one if the cheap one is not sure.
 
-    The dear one may be a cascade itself.
+    The expensive judge may be a cascade itself.
 
-    The cheap judge's reply is taken where it gives a probability for every claim and these are
-    outside the band. Whatever it cannot answer so, an answer without claims included, is the dear
-    judge's. Of what the cheap one decided a share is put to the dear one too, drawn by a hash of
-    the question, so that a resumed run draws the same; there the dear one's reply is taken.
+    The cheap judge's reply is used if it gives a probability for every claim and the least of them
+    is outside the band. The expensive judge answers everything else, answers without claims
+    included. It also answers a sample of what the cheap judge decided, drawn by a hash of the
+    question so that a resumed run draws the same; for these its reply is used.
 
     Parameters
     ----------
     cheap : Judge
         With its cache, throttle and budget around it, unless its replies cost nothing.
-    dear : Judge
+    expensive : Judge
         With its cache, throttle and budget around it.
     band : Band
         Where the cheap judge is not sure; `band_of` has the fitted one.
@@ -105,7 +105,7 @@ class CascadeJudge:
     def __init__(
         self,
         cheap: Judge,
-        dear: Judge,
+        expensive: Judge,
         *,
         band: UncertaintyBand,
         audit: float = 0.05,
@@ -114,13 +114,13 @@ class CascadeJudge:
         if not 0 <= audit <= 1:
             raise InputError(f"--cascade-check is {audit:g}; it is a share, from 0 to 1")
         self.cheap = cheap
-        self.judge = dear
+        self.judge = expensive
         self.band = band
-        self.name = f"cascade:{cheap.name},{dear.name.removeprefix('cascade:')}"
+        self.name = f"cascade:{cheap.name},{expensive.name.removeprefix('cascade:')}"
         self.identity: Mapping[str, Any] = {
             "judge": "cascade",
             "cheap": dict(cheap.identity),
-            "dear": dict(dear.identity),
+            "dear": dict(expensive.identity),
             "band": asdict(band),
             "cascade_check": audit,
             "seed": seed,
@@ -134,7 +134,7 @@ class CascadeJudge:
 
     @property
     def info(self) -> JudgeInfo:
-        """The info of the dear judge, with the notes of both."""
+        """The info of the expensive judge, with the notes of both."""
         notes = [(judge.name, judge_info(judge).note) for judge in (self.cheap, self.judge)]
         note = "; ".join(f"{name}: {note}" for name, note in notes if note) or None
         return replace(judge_info(self.judge), note=note)
@@ -148,24 +148,24 @@ class CascadeJudge:
         least = None if cheap is None else least_supported(cheap)
         decided = None if least is None else self.band.faithful(least)
         if cheap is None or decided is None:
-            return await self._ask_dear(ask)
+            return await self._ask_expensive(ask)
         self._sure += 1
         if not self._draws(ask):
             self._seen_by[self.cheap.name] += 1
             return replace(cheap, judge=cheap.judge or self.cheap.name)
         try:
-            dear = await self._ask_dear(ask)
+            expensive = await self._ask_expensive(ask)
         except SkippedAskError:  # the budget is spent, and this question is answered already
             self._seen_by[self.cheap.name] += 1
             return replace(cheap, judge=cheap.judge or self.cheap.name)
         self._drawn += 1
-        second = _is_faithful(ask, dear)
+        second = _is_faithful(ask, expensive)
         if second is not None:
             self._audited.append(second == decided)
-        return dear
+        return expensive
 
     async def planned_asks(self, ask: Ask) -> tuple[Ask, ...]:
-        """Return the questions that the dear judge would be put; all, where to know would cost."""
+        """Return the questions that the expensive judge would get; all, if finding out costs money."""
         if judge_info(self.cheap).requests_sent is not None:
             return (ask,)
         cheap = await self._ask_cheap(ask)
@@ -213,7 +213,7 @@ class CascadeJudge:
         except RetryableError:
             return None
 
-    async def _ask_dear(self, ask: Ask) -> Reply:
+    async def _ask_expensive(self, ask: Ask) -> Reply:
         reply = await self.judge.ask(ask)
         name = reply.judge or self.judge.name
         self._seen_by[name] += 1
@@ -256,7 +256,7 @@ def _is_faithful(ask: Ask, reply: Reply) -> bool | None:
 
 
 def parse_cascade_spec(argument: str | None) -> list[str]:
-    """Return the judges that ``cascade:CHEAP,...,DEAR`` names, two or more.
+    """Return the judges that ``cascade:CHEAP,...,EXPENSIVE`` names, two or more.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Compare answers with reference answers: both answer one question, which neither need repeat."""
+"""Compare answers with reference answers. Either may leave out what the question already says."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from misslink.text.normalization import (
 )
 from misslink.types import Support
 
-SHORT = 3  # content words: of a text this short, none may be lacking
-_MIN_SHARE = 0.5  # of the words that the question does not have, in the other text
-_MIN_STEM_LETTERS = 4  # letters that two words must share once their endings are off
+SHORT = 3  # content words; a text this short must be matched in full
+_MIN_SHARE = 0.5  # of the words that are not in the question, that the other text must have
+_MIN_STEM_LETTERS = 4  # letters that must be left of a word without its ending
 _WORD = re.compile(r"non-\w+|\w+(?:['.]\w+|,\d{3}\b)*")
 _CHOICE = re.compile(r"(\w+),? or (?:\w+ )??(\w+)")
 _YES_OR_NO = re.compile(
@@ -46,19 +46,20 @@ def compare(
     ----------
     claim : str
     texts : sequence of str
-        The references; with `of_reference` the answer alone.
+        The references; if `of_reference`, only the answer.
     question : str
-        What it says may be left out by both, so each text is read behind it.
+        Both may leave out what it says, so each text is read with the question before it.
     judged : callable
-        The judge's support of a claim by passages.
+        Judges whether passages support a claim.
     of_reference : bool
-        Whether `claim` is of a reference: an answer must then hold its numbers and names.
+        Whether `claim` is from a reference; the answer must then have its numbers and names.
     """
     asked = question.strip().rstrip("?!.: ")
     if judged(claim, MatchingContext(texts, question)) == "contradicted":
         return "contradicted"
     support = judged(claim, MatchingContext([f"{asked} {text}" for text in texts], question))
-    support = "unsupported" if support == "contradicted" else support  # by the question's words
+    if support == "contradicted":  # by words of the question
+        support = "unsupported"
     if texts and all(_has_other_number(claim, text, question) for text in texts):
         return "contradicted"
     if all(_other_choice(claim, text, question) for text in texts):
@@ -69,7 +70,7 @@ def compare(
     held = _share_held(new, texts)
     if of_reference:
         enough = held == 1 if len(new) <= SHORT else held >= _MIN_SHARE
-    else:  # a word or two may be its own, but then it must hold what a short reference says
+    else:  # it may add words, but must contain all that a short reference says
         short = [words for text in texts if len(words := _key_words(text, question)) <= SHORT]
         whole = not short or any(_share_held(words, [claim]) == 1 for words in short)
         enough = (bool(new) and held == 1) or (whole and held >= _MIN_SHARE)
@@ -77,11 +78,11 @@ def compare(
 
 
 def leading_agreement(text: str, others: Sequence[str], question: str = "") -> Support | None:
-    """Compare the yes or no of `text` with those of `others`; None: no statement.
+    """Compare the yes or no of `text` with those of `others`; None if that decides nothing.
 
-    A text that restates a yes-or-no question says yes, and one that denies it says no.
-    'contradicted' where the others with a yes or no all say the opposite; 'supported' where one says the same, and either says
-    nothing more.
+    A text that restates a yes-or-no question says yes, and one that denies it says no. The result is
+    'contradicted' if every other text with a yes or no says the opposite, and 'supported' if one
+    says the same and one of the two says nothing more.
     """
     stance = _stance(text, question)
     stances = {other: _stance(other, question) for other in others}
@@ -106,7 +107,7 @@ def _stance(text: str, question: str) -> bool | None:
 
 
 def _has_other_number(claim: str, text: str, question: str) -> bool:
-    """Whether all sentences of `text` about the same have another number beside the same word."""
+    """Whether all sentences of `text` on the same matter have another number by the same word."""
     words = [word for word in _words(claim) if not word[0].isdigit()]
     own = number_neighbors(claim)
     differs = []
@@ -119,7 +120,7 @@ def _has_other_number(claim: str, text: str, question: str) -> bool:
 
 
 def _other_choice(claim: str, text: str, question: str) -> bool:
-    """Whether the question leaves a choice, and the two choose otherwise."""
+    """Whether the question offers a choice ("A or B"), and the two texts choose differently."""
     for choice in _CHOICE.findall(fold(question)):
         options = [_word_forms([word]) for word in choice]
         first, second = (_word_forms(_words(each)) for each in (claim, text))
@@ -130,7 +131,7 @@ def _other_choice(claim: str, text: str, question: str) -> bool:
 
 
 def _shortly_the_same(claim: str, text: str, question: str, of_reference: bool) -> bool:
-    """Whether a short text says just what `claim` does, which may add words but no denial."""
+    """Whether `claim` says all that a short text does; it may add words, but no denial."""
     words = _new_words(text, question)
     if not 0 < len(words) <= SHORT or is_negated(claim) != is_negated(text):
         return False
@@ -145,7 +146,7 @@ def _shortly_the_same(claim: str, text: str, question: str, of_reference: bool) 
 
 
 def _key_words(text: str, question: str) -> list[str]:
-    """The words of `text` that the question does not have; all, where it has them all."""
+    """The words of `text` that are not in the question; all of its words if there are none."""
     return _new_words(text, question) or _words(strip_polarity(text))
 
 
@@ -157,7 +158,7 @@ def _new_words(text: str, question: str) -> list[str]:
 
 
 def _share_held(words: Sequence[str], texts: Iterable[str]) -> float:
-    """Share of `words` that one of the texts has; 1 without words."""
+    """Share of `words` that are in any of the texts; 1 if there are no words."""
     forms = _word_forms(word for text in texts for word in _words(text))
     held = sum(not forms.isdisjoint(_word_forms([word])) for word in words)
     return held / len(words) if words else 1.0
@@ -168,13 +169,13 @@ def _names(text: str) -> set[str]:
 
 
 def _words(text: str) -> list[str]:
-    """Content words; an identifier and a "non-zero" are one word each."""
+    """Content words; an identifier or a word such as "non-zero" counts as one."""
     words = _WORD.findall(number_words_to_digits(fold(text.replace("\\_", "_"))))
     return [word for word in words if word not in STOPWORDS]
 
 
 def _word_forms(words: Iterable[str]) -> set[str]:
-    """The words as they are, and without their endings where enough is left to tell them by."""
+    """The words as they are, and without their endings if enough letters are left."""
     forms = set()
     for word in words:
         forms.add(word.removesuffix("'s").replace(",", ""))
