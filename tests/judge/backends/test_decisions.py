@@ -163,7 +163,7 @@ def test_lower_limits_of_a_server_are_learned_from_its_refusal(judge_server, kin
 @pytest.mark.parametrize(
     ("refused", "failed"),
     [
-        ("passages say of claim_1", {"faithfulness", "correctness"}),
+        ("passages say about claim_1", {"faithfulness", "correctness"}),
         ("sentence decides claim_1", {"faithfulness", "correctness"}),
         ("agree with claim_1", {"correctness", "completeness"}),
         ("state reference_claim_1", {"correctness", "completeness"}),
