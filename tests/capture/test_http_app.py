@@ -118,7 +118,7 @@ def test_a_get_request_has_the_question_in_its_address(server, tmp_path):
             (200, {"text": "A"}),
             r"the reply has no 'answer' .*app.toml: answer\); its keys are text",
         ),
-        ((200, {"answer": "A", "docs": 5}), "'docs' of the reply is no list"),
+        ((200, {"answer": "A", "docs": 5}), "'docs' of the reply is not a list"),
     ],
 )
 def test_a_reply_that_cannot_be_used_is_an_error_of_the_case(server, tmp_path, reply, error):
@@ -143,7 +143,7 @@ def test_a_server_that_hangs_or_is_not_there_is_an_error_of_the_case(server, tmp
     [
         ("", "field 'url': The address of the app is missing"),
         ("url = 5", "field 'url': This has the wrong type"),
-        ('url = "ftp://host"', "is no HTTP address"),
+        ('url = "ftp://host"', "is not an HTTP address"),
         ('url = "https://host"\nanswr = "a"', "field 'answr'.*did you mean 'answer'"),
         ('url = "https://host"\n[passage]\nname = "a"', "field 'passage.name'"),
         ('url = "https://host"\n[headers]\nA = "${NO_SUCH_NAME}"', "NO_SUCH_NAME is not set"),

@@ -66,6 +66,7 @@ def test_an_earlier_run_decides_before_settings(settings):
         ('k = "five"', ("field 'k'", "a whole number", "'five'")),
         ("k = 0", ("field 'k'", "more than 0")),
         ("goldset = 3", ("field 'goldset'", "a text")),
+        ("retry-refused = 3", ("field 'retry-refused'", "true or false (it is 3)")),
         ("retries = -1", ("retries is -1",)),
         ("max-cost = 1", ("price-in",)),
         ("api-key = 'x'", ("no setting 'api-key'",)),
@@ -78,6 +79,15 @@ def test_a_mistake_is_one_sentence_that_names_file_and_key(misslink, text, parts
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert all(part in err for part in ("misslink.toml", *parts)), err
     assert misslink("gate", "--help")[0] == 0
+
+
+def test_a_byte_order_mark_is_no_mistake_and_a_folder_is_one(settings, misslink):
+    assert settings("\ufeffk = 8\n")["evaluate"] == {"k": 8}
+    Path("misslink.toml").unlink()
+    Path("misslink.toml").mkdir()
+    code, out, err = misslink("gate", "run")
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert "misslink.toml: this is a folder" in err
 
 
 def test_init_writes_what_it_finds(misslink):
@@ -102,6 +112,30 @@ def test_init_in_an_empty_folder_writes_a_gold_set_that_evaluate_reads(misslink)
     Path("app.py").write_text("def answer(question): return {'answer': 'At nine.'}\n", "utf-8")
     code, _, err = misslink("evaluate", "app.py:answer", "--out", "run")
     assert code == 0, err
+
+
+@pytest.mark.parametrize(
+    ("text", "is_goldset"),
+    [
+        ('{"query": "When?"}\n', True),
+        ('[{"question": "When?"}]', True),
+        ('\n{"question": "When?"}\n', True),
+        ('\ufeff{"question": "When?"}\n', True),
+        ('{"frage": "Wann?"}\n', False),
+        ("half a line", False),
+        ("", False),
+    ],
+)
+def test_init_keeps_a_gold_set_that_is_there(misslink, text, is_goldset):
+    Path("goldset.jsonl").write_text(text, encoding="utf-8")
+    code, out, err = misslink("init", "--json")
+    assert Path("goldset.jsonl").read_text(encoding="utf-8") == text
+    if is_goldset:
+        assert (code, json.loads(out)["written"]) == (0, ["misslink.toml"]), err
+        return
+    assert (code, "--overwrite" in err, Path("misslink.toml").exists()) == (2, True, False)
+    assert misslink("init", "--overwrite")[0] == 0
+    assert "opening-hours" in Path("goldset.jsonl").read_text(encoding="utf-8")
 
 
 def test_init_replaces_settings_only_if_told_to(misslink):

@@ -46,7 +46,10 @@ def test_a_prompt_that_does_not_fence_is_refused_with_its_line(evaluate, judge_s
         (["--context-length", "-5"], "--context-length is -5"),
         (["--prompts", "nowhere"], "nowhere: there is no such folder of prompts"),
         (["--judge", "cascade:heuristic"], "cascade:heuristic,openai:MODEL"),
-        (["--judge", f"cascade:{JUDGE},heuristic"], "cannot be the first of a cascade"),
+        (
+            ["--judge", f"cascade:{JUDGE},heuristic"],
+            "it can only be the last of a cascade; put heuristic",
+        ),
         (["--judge", "langchain:openai"], "needs a provider and a model"),
         (["--judge", "openai-responses"], "needs a model"),
         (["--judge", "llamacpp:nowhere.gguf"], "nowhere.gguf"),

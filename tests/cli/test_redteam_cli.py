@@ -110,13 +110,13 @@ def test_a_judge_that_finds_everything_good_is_told_to_have_measured_nothing(att
     def flatters(body):
         said = honest(body)
         (passage, *_) = dict(fenced(body))["passage_1"].split(". ")
-        claim = {"text": passage, "support": "supported", "quote": passage, "reference": "agrees"}
+        claim = {"claim": passage, "support": "supported", "quote": passage, "reference": "agrees"}
         facts = [{**fact, "answer": "states"} for fact in said["reference_claims"]]
         return {**said, "claims": [claim], "reference_claims": facts, "response": "answers"}
 
     judge_server.script = flatters
-    code, out, _ = attack()
-    assert code == 0
+    code, out, err = attack()
+    assert code == 0, err
     assert "nothing was measured: without an attack the judge finds no answer bad" in out
     found = json.loads(attack("--json")[1])
     # Relevance is found good; a claim that the answer does not make gives no verdict on its facts.

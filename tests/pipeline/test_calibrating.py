@@ -136,7 +136,7 @@ def test_labels_of_cases_that_were_not_evaluated_leave_the_run_uncalibrated(cach
     assert run.calibration is None
     assert {
         "code": "labels",
-        "message": "Of the labels: No case that was evaluated is labelled.",
+        "message": "Labels: No case that was evaluated is labelled.",
     } in (run.summary["warnings"])
 
 

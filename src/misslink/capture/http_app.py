@@ -56,7 +56,9 @@ class HttpApp:
         address = urlsplit(url)
         if address.scheme not in {"http", "https"} or not address.hostname:
             shown = redact_keys(url, secrets, 1)
-            raise InputError(f"{shown!r} is no HTTP address. Write https://HOST/PATH.", path=name)
+            raise InputError(
+                f"{shown!r} is not an HTTP address. Write https://HOST/PATH.", path=name
+            )
         if name is None and (address.username or address.password or address.query):
             raise InputError(
                 "The address of the app has a user or a query, which reports would show. Write it "
@@ -111,7 +113,7 @@ class HttpApp:
             passages = self._at(data, "passages", settings["passages"])
             if not isinstance(passages, list):
                 path = settings["passages"]
-                raise AppReplyError(f"'{path}' of the reply is no list ({self._name}: passages)")
+                raise AppReplyError(f"'{path}' of the reply is not a list ({self._name}: passages)")
             paths = settings.get("passage")
             parsed["retrieved"] = [
                 {

@@ -19,6 +19,7 @@ from pydantic import (
 
 from misslink.cli.options import CASE_OPTIONS, OF_RUN
 from misslink.errors import InputError, did_you_mean
+from misslink.io.jsonl import read_text
 from misslink.judge.config import JudgeConfig
 
 CONFIG_FILE = "misslink.toml"
@@ -26,7 +27,9 @@ _KINDS = {
     "string_type": "a text",
     "int_type": "a whole number",
     "float_type": "a number",
+    "bool_type": "true or false",
     "list_type": "a list of texts",
+    "model_type": "a table",
     "greater_than": "more than 0",
 }
 
@@ -68,20 +71,22 @@ def config_file(folder: Path) -> tuple[str, Any] | None:
     Raises
     ------
     InputError
-        misslink.toml is no TOML; the message names the line.
+        misslink.toml cannot be read or is not TOML; the message names the line.
     """
     for name in (CONFIG_FILE, "pyproject.toml"):
-        try:
-            data: Any = tomllib.loads((folder / name).read_text(encoding="utf-8"))
-        except FileNotFoundError:
+        if not (folder / name).exists():
             continue
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-            if name == CONFIG_FILE:
-                spot = re.search(r"line (\d+)", str(error))
-                line = int(spot[1]) if spot else None
-                problem = "this is not valid TOML; a text needs quotes, a list needs brackets"
-                raise InputError(problem, path=name, line=line) from None
-            continue  # other programs report it
+        try:
+            data: Any = tomllib.loads(read_text(folder / name))
+        except (tomllib.TOMLDecodeError, InputError) as error:
+            if name != CONFIG_FILE:
+                continue  # other programs report it
+            if isinstance(error, InputError):
+                raise
+            spot = re.search(r"line (\d+)", str(error))
+            line = int(spot[1]) if spot else None
+            problem = "this is not valid TOML; a text needs quotes, a list needs brackets"
+            raise InputError(problem, path=name, line=line) from None
         tool = data.get("tool") if name != CONFIG_FILE else None
         own = data if name == CONFIG_FILE else isinstance(tool, dict) and tool.get("misslink")
         if own or name == CONFIG_FILE:

@@ -24,6 +24,7 @@ _TEMPLATE = (
 )
 # Module-level names of apps, the most likely first.
 _APP_NAMES = ("rag_chain", "chain", "agent", "graph", "app", "rag", "qa", "pipeline")
+_QUESTION = {"question", "query"}
 _SKIPPED = {"tests", "build", "dist", "node_modules", "site-packages"}
 _MAX_FILES = 500
 
@@ -43,10 +44,17 @@ def init(
     found = dict(_find_settings(folder))
     written = [CONFIG_FILE]
     if "goldset" not in found:
-        found["goldset"] = "goldset.jsonl"
+        target = folder / "goldset.jsonl"
+        if target.exists() and not overwrite:
+            raise InputError(
+                "this is not a gold set: its first case needs a 'question' and no 'answer'; fix it, or"
+                " add --overwrite to replace it",
+                path=target,
+            )
         lines = [json.dumps(case) for case in _TEMPLATE]
-        Path(found["goldset"]).write_text("\n".join(lines) + "\n", encoding="utf-8")
-        written.append(found["goldset"])
+        target.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        found["goldset"] = target.name
+        written.append(target.name)
     Path(CONFIG_FILE).write_text(_config_text(found), encoding="utf-8")
     next_step = "misslink evaluate" if "app" in found else "misslink evaluate APP"
     if as_json:
@@ -62,26 +70,26 @@ def _find_settings(folder: Path) -> Iterator[tuple[str, str]]:
     if app := _find_app(folder):
         yield "app", app
     for path in sorted(folder.glob("*.jsonl")):
-        keys = _keys_of_first_line(path)
-        if "question" in keys and "answer" not in keys:
+        keys = _keys_of_first_object(path)
+        if keys & _QUESTION and "answer" not in keys:
             yield "goldset", path.name
             break
     for path in sorted(folder.glob("*.jsonl")):
-        keys = _keys_of_first_line(path)
-        if {"id", "text"} <= keys and "question" not in keys:
+        keys = _keys_of_first_object(path)
+        if {"id", "text"} <= keys and not keys & _QUESTION:
             yield "corpus", path.name
             break
     if criteria := sorted([*folder.glob("*criteria*.y*ml")]):
         yield "criteria", criteria[0].name
 
 
-def _keys_of_first_line(path: Path) -> set[str]:
+def _keys_of_first_object(path: Path) -> set[str]:
+    from misslink.io.jsonl import read_objects
+
     try:
-        with path.open(encoding="utf-8") as lines:
-            row = json.loads(lines.readline())
-    except (OSError, ValueError, RecursionError):  # evaluate reports it, if it is named
+        return set(next(read_objects(path))[1])
+    except InputError:  # evaluate reports it, if it is named
         return set()
-    return set(row) if isinstance(row, dict) else set()
 
 
 def _find_app(folder: Path) -> str | None:

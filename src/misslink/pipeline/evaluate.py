@@ -404,7 +404,7 @@ def _warnings(
     sentences = [(reason.code, describe_reason(reason)) for reason in captured]
     messages = [(code, f"{text[:1].upper()}{text[1:]}.") for code, text in sentences]
     messages += [("judge", f"Judge: {judge_note}.")] if judge_note else []
-    messages += [("labels", f"Of the labels: {note}") for note in label_notes]
+    messages += [("labels", f"Labels: {note}") for note in label_notes]
     return [{"code": code, "message": message} for code, message in messages]
 
 
