@@ -187,7 +187,7 @@ def test_a_server_that_repeats_a_secret_puts_it_into_no_trace(
 
 def test_an_address_in_a_variable_is_in_no_message(tmp_path, monkeypatch):
     monkeypatch.setenv("APP_URL", "ftp://ada:hunter2@host")
-    with pytest.raises(InputError, match="is no HTTP address") as error:
+    with pytest.raises(InputError, match="is not an HTTP address") as error:
         described(tmp_path, 'url = "${APP_URL}/ask"')
     assert "hunter2" not in str(error.value)
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, get_type_hints
@@ -19,7 +17,7 @@ from pydantic import (
 
 from misslink.cli.options import CASE_OPTIONS, OF_RUN
 from misslink.errors import InputError, did_you_mean
-from misslink.io.jsonl import read_text
+from misslink.io.toml import read_toml
 from misslink.judge.config import JudgeConfig
 
 CONFIG_FILE = "misslink.toml"
@@ -77,16 +75,11 @@ def config_file(folder: Path) -> tuple[str, Any] | None:
         if not (folder / name).exists():
             continue
         try:
-            data: Any = tomllib.loads(read_text(folder / name))
-        except (tomllib.TOMLDecodeError, InputError) as error:
-            if name != CONFIG_FILE:
-                continue  # other programs report it
-            if isinstance(error, InputError):
+            data: Any = read_toml(folder / name)
+        except InputError:
+            if name == CONFIG_FILE:
                 raise
-            spot = re.search(r"line (\d+)", str(error))
-            line = int(spot[1]) if spot else None
-            problem = "this is not valid TOML; a text needs quotes, a list needs brackets"
-            raise InputError(problem, path=name, line=line) from None
+            continue  # other programs report it
         tool = data.get("tool") if name != CONFIG_FILE else None
         own = data if name == CONFIG_FILE else isinstance(tool, dict) and tool.get("misslink")
         if own or name == CONFIG_FILE:

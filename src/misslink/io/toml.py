@@ -23,5 +23,5 @@ def read_toml(path: Path) -> dict[str, Any]:
         return tomllib.loads(read_text(path))
     except tomllib.TOMLDecodeError as error:
         spot = re.search(r"line (\d+)", str(error))
-        problem = "this is not valid TOML; a text needs quotes"
+        problem = "this is not valid TOML; a text needs quotes, a list needs brackets"
         raise InputError(problem, path=path, line=int(spot[1]) if spot else None) from None
