@@ -11,6 +11,7 @@ import sys
 import time
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 import misslink
@@ -560,3 +561,10 @@ def test_k_is_by_default_what_most_prompts_hold(prompted, k):
     run = misslink.evaluate(traces=traces, goldset=gold, judge="none", cache=None)
     assert run.summary["k"] == run.manifest["k"] == k
     assert f"recall@{k}" in run.summary["retrieval"]
+
+
+def test_an_app_is_evaluated_on_a_gold_set_in_a_data_frame():
+    gold = pd.DataFrame([{"id": "a", "question": "Why?", "relevant": "p"}])
+    passage = {"id": "p", "text": "So."}
+    run = misslink.evaluate(lambda _: {"answer": "So.", "retrieved": [passage]}, gold, cache=None)
+    assert run.summary["retrieval"]["recall@5"]["value"] == 1.0

@@ -17,6 +17,7 @@ _SIGNIFICANT = 0.05
 _SMALL_FRACTION = (
     1 / 3
 )  # of the failures at most, if perfect retrieval is not the first thing to do
+_SMALL_GAP = 0.1  # between the risks of none and all, as a share of the cases
 _DECIDING_METRICS = ("faithfulness", "correctness")
 
 
@@ -112,8 +113,10 @@ def _explain(run: Run, decided: Sequence[Link], failed: int) -> Reason | None:
     if trend.p is not None and trend.p < _SIGNIFICANT and (trend.slope or 0) < 0:
         lacking = sum(bad for bad, _ in cases.table()[:2])
         return Reason(code="missing_passages", most=2 * lacking > failed)
-    fraction = exposure_risks(cases)["attributable_fraction"]
+    risks = exposure_risks(cases)
+    fraction, gap = risks["attributable_fraction"], risks["risk_difference"]
     all_complete = len(labelled) == cases.table()[2][1]
     if not all_complete and fraction.high is not None and fraction.high < _SMALL_FRACTION:
-        return Reason(code="generator")
+        # Without a gap misses do not matter; with one there are few of them.
+        return Reason(code="generator" if (gap.value or 0) <= _SMALL_GAP else "few_lacked")
     return Reason(code="too_few")

@@ -75,7 +75,7 @@ async def open_context(config: EvaluationConfig) -> AsyncIterator[EvaluationCont
     """
     recorded = None
     if config.traces is None:
-        gold = read_goldset(config.goldset or ())
+        gold = read_goldset(() if config.goldset is None else config.goldset)
     else:
         recording = read_recording(config.traces)
         gold = recording.gold() if config.goldset is None else read_goldset(config.goldset)

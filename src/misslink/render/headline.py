@@ -77,7 +77,7 @@ def describe_verdict(findings: Findings) -> str:
     if not decided:
         return "All cases are inconclusive."
     noun = "answer" if decided == findings.cases else "judged answer"
-    verb = "fails" if failed == 1 else "fail"
+    verb = "fails" if 1 in (failed, decided) else "fail"
     how_many = f"{failed:,} of {pluralize(decided, noun)} {verb}."
     if findings.why is None:
         return how_many

@@ -389,6 +389,7 @@ SENTENCES: dict[str, str | Callable[..., str]] = {
     "generator": (
         "they fail as often with every relevant passage in the prompt: look at the generator first"
     ),
+    "few_lacked": "few of them lacked a relevant passage: look at the generator first",
     "unlabelled": "the gold set names no relevant passages, so the run cannot tell why",
     "too_few": "not enough data to tell why",
     # an association

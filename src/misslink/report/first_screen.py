@@ -23,6 +23,7 @@ _TEXT_LENGTH = 90
 _EXPOSURE_TITLES = {
     "missing_passages": "Fewer answers fail with more relevant passages in the prompt",
     "generator": "Answers fail as often with every relevant passage in the prompt",
+    "few_lacked": "Few failed answers lacked a relevant passage",
 }
 _RELATIONS = {
     "would_contradict": "contradicts it",
