@@ -33,11 +33,11 @@ BUDGETS = {
     "goldset": 6759,  # 7300 with the readers of traces, which are io/trace_formats now
     "io": 4228,  # 2600; a key twice is an error; redact_keys and read_toml came down from judge and capture
     "io/trace_formats": 1187,  # came from goldset
-    "judge": 1645,
-    "judge/backends": 3280,  # 2200; roles of numbers and names, answers against references; decision models took 675
+    "judge": 1664,  # usage and caps of all stages of a cascade
+    "judge/backends": 3286,  # 2200; roles of numbers and names, answers against references; decision models took 675
     "judge/batch": 1081,  # 800
     "judge/checks": 1231,  # 1100; attacks that hold the wrong fact
-    "judge/middleware": 2033,  # 1700; sentences without a claim are asked for again
+    "judge/middleware": 2064,  # 1700; one ledger for the stages of a cascade; sentences without a claim are asked for again
     "linking": 2732,  # 2000; attribution took 200, exposure levels, clusters and difficulty 100
     "linking/replay": 842,  # 800
     "linking/whatif": 1198,  # 1050

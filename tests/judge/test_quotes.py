@@ -410,6 +410,11 @@ def test_a_short_claim_is_read_with_its_question():
         ),
         ("Does the ferry leave at 7?", "Does the ferry leave at 7? Yes.", "The ferry leaves at 7."),
         ("die Erde flach ist", "Es ist falsch, dass die Erde flach ist.", "Die Erde ist flach."),
+        *(
+            (f"{word} es regnet, fährt die Fähre", f"{word} es regnet, fährt die Fähre.", claim)
+            for word, claim in (("Falls", "Es regnet spezifisch."), ("Wenn", "Es regnet."))
+        ),
+        ("If it rains, boats wait", "If it rains, boats wait.", "It rains in specific places."),
         ("um sieben ab", "Die Fähre fährt nicht um sieben ab.", "Die Fähre fährt um sieben ab."),
     ],
 )
@@ -431,6 +436,7 @@ def test_a_quote_that_asserts_nothing_of_the_claim_supports_nothing(quote, passa
         ("not only leaves at 7", "It not only leaves at 7 but is fast.", "It leaves at 7."),
         ("leaves at 7", "Does it leave at 7? It leaves at 7.", "It leaves at 7."),
         ("Paris.", "Paris.", "Paris is the capital."),
+        ("Falls injure many", "Falls injure many, mostly at home.", "Falls injure many."),
         ("in March 1871", "It first shone in March 1871.", "It shone in 1871."),
     ],
 )

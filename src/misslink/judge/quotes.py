@@ -35,7 +35,10 @@ _LEADING_MARKS = (
 )
 _TRAILING_MARKS = _LEADING_MARKS + ",;:."
 # What follows a condition; a claim that shares no word with it is only supposed.
-_CONDITION = re.compile(r"\W*(?:if|falls|wenn)\b[^,]+,(.*)", re.DOTALL)
+# "Falls" is an English noun too, so German words must follow it.
+_IF = r"\b(?:if|wenn|falls(?=.*\b(?:das|dem|den|der|ein|eine|es|ist|nicht|sie|und)\b))\b"
+_CONDITIONAL = re.compile(_IF, re.DOTALL)
+_CONDITION = re.compile(rf"\W*{_IF}[^,]+,(.*)", re.DOTALL)
 _THOUSANDS = re.compile(r"(?<=\d) (?=\d{3}(?!\d))")
 _SHORT_WORD = re.compile(r"(?<!\w)[^\W\d_]{1,4}(?!\w)")
 
@@ -101,8 +104,8 @@ def asserts(match: FuzzyMatch, passage: str, claim: str) -> bool:
         return False
     sentence = passage[left:right]
     topic = _content_stems(claim)
-    condition = _CONDITION.match(fold(sentence))
-    if condition and "if" not in fold(claim) and topic.isdisjoint(_content_stems(condition[1])):
+    condition = None if _CONDITIONAL.search(fold(claim)) else _CONDITION.match(fold(sentence))
+    if condition and topic.isdisjoint(_content_stems(condition[1])):
         return False
     if is_negated(claim):
         return True

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from misslink.judge.backends.decision_servers import is_decision_model, judge_fr
 from misslink.judge.backends.heuristic import HeuristicJudge
 from misslink.judge.batch.judge import BatchJudge
 from misslink.judge.config import JudgeConfig, Price
-from misslink.judge.middleware.budget import BudgetedJudge
+from misslink.judge.middleware.budget import BudgetedJudge, Ledger
 from misslink.judge.middleware.cache import DEFAULT_CACHE, CachedJudge
 from misslink.judge.middleware.cascade import CascadeJudge, parse_cascade_spec, stage_band
 from misslink.judge.middleware.long_context import LongContextJudge
@@ -31,13 +32,14 @@ from misslink.types import Estimate
 
 @dataclass(frozen=True)
 class JudgeSpec:
-    """A judge with its configuration, concurrency and response cache."""
+    """A judge with its configuration, concurrency, response cache, and the ledger of the run's caps."""
 
     judge: Judge
     spec: str | None
     terms: JudgeConfig
     concurrency: int
     cache: Path | None
+    ledger: Ledger
 
 
 def with_limits(spec: JudgeSpec) -> Judge:
@@ -49,7 +51,11 @@ def with_budget(spec: JudgeSpec) -> BudgetedJudge:
     """Return the judge with its budget around it."""
     terms = spec.terms
     return BudgetedJudge(
-        spec.judge, max_calls=terms.max_calls, max_cost=terms.max_cost, price=terms.price
+        spec.judge,
+        max_calls=terms.max_calls,
+        max_cost=terms.max_cost,
+        price=terms.price,
+        ledger=spec.ledger,
     )
 
 
@@ -134,7 +140,7 @@ class JudgeSession:
     def cascade(self) -> dict[str, Any]:
         """Return which judge of a cascade answered what; empty for any other judge.
 
-        ``stages`` has the usage of its earlier judges, which `usage` leaves out.
+        ``stages`` has the usage of its earlier judges, each for itself.
         """
         if not isinstance(self.judge, CascadeJudge):
             return {}
@@ -172,18 +178,26 @@ class JudgeSession:
         return self.terms.price or judge_info(self.judge).price
 
     def usage(self) -> dict[str, Any]:
-        """Return calls, tokens, cache hits, and cost where prices are known.
+        """Return calls, tokens, cache hits, and cost where prices are known, of all stages.
 
         Where questions are sent in batches, ``in_batches`` is the number of calls in batches.
         """
-        spent: dict[str, Any] = self.cache.usage()
-        price, batches = self.price, self.batches
-        prompt, completion = spent["prompt_tokens"], spent["completion_tokens"]
-        cost = None
-        if price is not None and prompt is not None and completion is not None:
-            cost = price.cost(prompt, completion) - (batches.saved(price) if batches else 0.0)
+        caches, batches = [*self._stages.values(), self.cache], self.batches
+        spent = [cache.usage() for cache in caches]
+        costs = [self._cost(cache.judge, used) for cache, used in zip(caches, spent, strict=True)]
+        cost = _total(costs)
+        if cost is not None and batches is not None and self.price is not None:
+            cost -= batches.saved(self.price)
         in_batches = {} if batches is None else {"in_batches": batches.questions}
-        return {**spent, **in_batches, "not_asked": self.not_asked, "cost": cost}
+        totals = {name: _total([used[name] for used in spent]) for name in spent[0]}
+        return {**totals, **in_batches, "not_asked": self.not_asked, "cost": cost}
+
+    def _cost(self, judge: Judge, used: Mapping[str, int | None]) -> float | None:
+        price = self.terms.price or judge_info(judge).price
+        prompt, completion = used["prompt_tokens"], used["completion_tokens"]
+        if price is None or prompt is None or completion is None:
+            return None
+        return price.cost(prompt, completion)
 
     @property
     def batches(self) -> BatchJudge | None:
@@ -194,6 +208,11 @@ class JudgeSession:
     async def close(self) -> None:
         """Close the judge and its files; calls in flight may come home first."""
         await self.judge.close()
+
+
+def _total(values: Sequence[float | None]) -> float | None:
+    """The sum; None where a part of it is not known."""
+    return sum(v for v in values if v is not None) if None not in values else None
 
 
 def open_judge(
@@ -210,7 +229,8 @@ def open_judge(
     ----------
     judge : str, Judge or None
         ``NAME`` or ``NAME:ARGUMENT``, such as ``heuristic`` or ``openai:MODEL``;
-        ``cascade:CHEAP,EXPENSIVE``, where the settings apply to the expensive judge;
+        ``cascade:CHEAP,EXPENSIVE``, where address, key and temperature apply to the last judge,
+        and the caps on calls and cost to all judges together;
         ``FILE.py:NAME``; or a judge object. None and ``none`` open nothing.
     cache : Path or None
         Where replies are stored. None: in memory only.
@@ -229,21 +249,20 @@ def open_judge(
     if judge is None or judge == "none":
         return None
     prompts = Prompts.from_spec(terms.prompts)
+    wrap = partial(_wrap_judge, cache, concurrency, prompts, Ledger())
     name, _, argument = judge.strip().partition(":") if isinstance(judge, str) else ("", "", "")
     if name != "cascade":
-        around, cached = _wrap_judge(judge, cache, concurrency, terms, prompts, reach)
+        around, cached = wrap(judge, terms, reach)
         return JudgeSession(around, cached, terms)
     *earlier, last = parse_cascade_spec(argument)
-    around, cached = _wrap_judge(last, cache, concurrency, terms, prompts, reach)
+    around, cached = wrap(last, terms, reach)
     stages: dict[str, CachedJudge] = {}
     for spec in reversed(earlier):
         cheap = create_judge(spec, JudgeConfig())
         band = stage_band(cheap)
         if not isinstance(cheap, HeuristicJudge):
             limits = replace(terms, base_url=None, api_key=None, temperature=None)
-            cheap, stages[cheap.name] = _wrap_judge(
-                cheap, cache, concurrency, limits, prompts, with_limits
-            )
+            cheap, stages[cheap.name] = wrap(cheap, limits, with_limits)
         around = CascadeJudge(cheap, around, band=band, audit=terms.cascade_check)
     return JudgeSession(around, cached, terms, stages)
 
@@ -276,16 +295,18 @@ async def open_reachable_judge(
 
 
 def _wrap_judge(
-    judge: str | Judge,
     cache: Path | None,
     concurrency: int,
-    terms: JudgeConfig,
     prompts: Prompts,
+    ledger: Ledger,
+    judge: str | Judge,
+    terms: JudgeConfig,
     reach: Callable[[JudgeSpec], Judge],
 ) -> tuple[Judge, CachedJudge]:
     """One judge with everything around it, and the cache among that."""
     spec = judge if isinstance(judge, str) else None
-    limited = reach(JudgeSpec(create_judge(judge, terms), spec, terms, concurrency, cache))
+    bare = create_judge(judge, terms)
+    limited = reach(JudgeSpec(bare, spec, terms, concurrency, cache, ledger))
     # Batches are shared between processes by their own record.
     cached = CachedJudge(
         limited,

@@ -10,6 +10,7 @@ import sys
 import urllib.error
 import urllib.request
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
@@ -19,7 +20,12 @@ from misslink.errors import InputError, JudgeUnreachableError
 from misslink.goldset.generation.candidates import AnswerComparison, PassageAnswers, WrittenQuestion
 from misslink.goldset.pooling.grades import PassageGradeReply
 from misslink.judge.backends.decision_servers import open_openai_decisions, open_system_one
-from misslink.judge.backends.decisions import LIMITS
+from misslink.judge.backends.decisions import (
+    LIMITS,
+    DecisionJudge,
+    Decisions,
+    RefusedRequestError,
+)
 from misslink.judge.checks.dry_run import forecast_judging
 from misslink.judge.checks.pairwise import preference_ask
 from misslink.judge.checks.ping import ping_judge
@@ -34,7 +40,7 @@ from misslink.judge.session import create_judge, open_judge
 from misslink.linking.claim_support import ClaimNeeds
 from misslink.metrics.citation_correctness import Citations
 from misslink.registry import judged_metrics
-from misslink.types import Case, Passage, Trace
+from misslink.types import Case, Passage, Trace, Usage
 
 KINDS = ("openai-decisions", "systemone")
 METRICS = {
@@ -160,6 +166,53 @@ def test_lower_limits_of_a_server_are_learned_from_its_refusal(judge_server, kin
     assert LIMITS == {"questions": 400, "choices": 255}
 
 
+class OneAtATime:
+    """Refuses one request in words of ours, and notes what it answered."""
+
+    def __init__(self, refusal):
+        self.sent = 0
+        self.answered = []
+        self._refusal = refusal
+        self._busy = False
+
+    async def decide(self, state, questions):
+        assert not self._busy
+        self._busy = True
+        await asyncio.sleep(0)
+        self._busy = False
+        self.sent += 1
+        if "claims.1.quote" in questions and self._refusal:
+            refusal, self._refusal = self._refusal, None
+            raise RefusedRequestError(refusal)
+        self.answered += questions
+        even = {
+            place: {label: 1.0 / len(q.options or "01") for label in q.options or ("true", "false")}
+            for place, q in questions.items()
+        }
+        return Decisions(even, Usage(prompt_tokens=10), "x")
+
+    async def check_reachable(self): ...
+
+    async def close(self): ...
+
+
+@pytest.mark.parametrize("refusal", ["at most 2 questions", "at most 4 choices"])
+def test_groups_follow_each_other_and_an_answered_one_is_paid_once(refusal):
+    server = OneAtATime(refusal)
+    judge = DecisionJudge("test", {}, server)
+    judge.info.learn({"limits": {"questions": 3}})
+    text = " ".join(f"Fact {n} is known." for n in range(9))
+    inputs = {"passages": (text,), "answer": "Fact 1 is known. Fact 2 is known."}
+    (reply,) = asking(judge, replace(small_ask(1), inputs={**small_ask(1).inputs, **inputs}))
+    assert {claim.quote for claim in reply.parsed.claims} <= {
+        *text.replace(". ", ".|").split("|"),
+        None,
+    }
+    twice = {place for place in server.answered if server.answered.count(place) > 1}
+    assert twice == ({"claims.0.quote"} if "choices" in refusal else set())
+    assert reply.usage.prompt_tokens == 10 * (server.sent - 1)
+
+
 @pytest.mark.parametrize(
     ("refused", "failed"),
     [
@@ -271,6 +324,7 @@ def test_an_unreachable_server_is_found_before_the_app_is_run(judge_server):
         ("openai-decisions", "needs a model"),
         ("openai-decisions:m", "has no key"),
         ("langchain-decisions:upstage", "needs a provider and a model"),
+        ("systemone:localhost:1/x#m", "the URL of --judge systemone:URL#MODEL is no address"),
         ("langchain-decisions:openai:m", "use --judge openai-decisions:m"),
     ],
 )
@@ -312,6 +366,20 @@ def test_a_decision_model_of_langchain_is_a_judge():
     found = verdicts(create_judge(Lexical(), JudgeConfig()))
     assert found["faithfulness"].value == 0.5
     assert found["faithfulness"].usage.prompt_tokens > 0
+
+
+@pytest.mark.parametrize("field", ["base_url", "upstage_api_base"])
+def test_a_langchain_model_of_another_server_is_another_judge(monkeypatch, field):
+    kinds = SimpleNamespace(Noul=None, Choice=None, Score=None)
+    monkeypatch.setitem(sys.modules, "langchain_core.decisions", kinds)
+    base = type("BaseDecisionModel", (SimpleNamespace,), {})
+    servers = ("http://user:secret@one.test/v1", "http://two.test/v1", None)
+    judges = [create_judge(base(model="m", **{field: url}), JudgeConfig()) for url in servers]
+    assert [judge.identity.get("base_url") for judge in judges] == [
+        "one.test/v1",
+        "two.test/v1",
+        None,
+    ]
 
 
 # A real decision model, too weak to judge: what it answers is any of the labels.
@@ -468,7 +536,18 @@ def test_three_judges_make_a_cascade(judge_server, tmp_path):
     summary = judge.cascade()
     assert sum(summary["seen_by"].values()) == 2
     ((_, stage),) = summary["stages"].items()
-    assert stage["calls"] == 2
+    last, usage = judge.cache.usage(), judge.usage()
+    assert (stage["calls"], last["calls"], usage["calls"]) == (2, 1, 3)
+    assert usage["prompt_tokens"] == stage["prompt_tokens"] + last["prompt_tokens"]
+
+
+def test_the_stages_of_a_cascade_share_one_cap(judge_server):
+    spec = f"cascade:systemone:{judge_server.url}/systemone#m,openai:test-judge"
+    config = JudgeConfig(base_url=judge_server.url, cascade_check=1.0, max_calls=1)
+    judge = open_judge(spec, cache=None, concurrency=1, terms=config)
+    (reply,) = asking(judge, small_ask(1))  # the check by the second judge is over the cap
+    assert reply.judge.startswith("systemone")
+    assert len(judge_server.calls) == judge.usage()["calls"] == 1
 
 
 def test_the_first_of_a_cascade_must_give_probabilities(monkeypatch):

@@ -330,3 +330,18 @@ def test_what_a_killed_run_left_beside_a_cache_is_not_lost_on_a_read_only_medium
     log.write_bytes(b"a log")
     with pytest.raises(InputError, match="newest rows are in l-wal"):
         look(path)
+
+
+def test_an_owner_that_expired_shares_no_claim_with_the_next(tmp_path):
+    path = tmp_path / "c"
+    late, punctual = CacheStore(path), CacheStore(path)
+    assert late.claim("a")
+    with sqlite3.connect(path) as file:
+        file.execute("UPDATE claimants SET expires = 0")
+    assert punctual.claim("a")
+    late.renew_claims()
+    assert not late.claim("a")
+    late.release("a")
+    assert not late.claim("a")
+    late.close()
+    punctual.close()

@@ -356,6 +356,26 @@ def test_the_context_is_as_sufficient_as_its_best_part():
     assert said(None, None) is None
 
 
+REFUSED = {place: {} for place in ("claims.0.support", "claims.0.quote", "sufficient")}
+EVIDENCE = "The night ferry leaves at eleven."
+
+
+@pytest.mark.parametrize(
+    ("later", "refused"),
+    [
+        (part_of([12], [(1, "unsupported", None)], chances=REFUSED), set(REFUSED)),
+        (part_of([12], [(1, "supported", "Gulls say so.")], sufficient="no"), set(REFUSED)),
+        (part_of([12], [(1, "supported", EVIDENCE)], sufficient="yes"), set()),
+    ],
+)
+def test_a_refusal_is_no_vote_and_stays_one_unless_another_part_decides(later, refused):
+    reply = merged(first_part(chances=REFUSED), later)
+    assert {place for place in REFUSED if reply.probabilities.get(place) == {}} == refused
+    support = "unsupported" if refused else "supported"
+    assert reply.parsed.claims[0].support == support
+    assert reply.parsed.sufficient == (None if refused else "yes")
+
+
 def test_numbers_that_name_nothing_are_ignored():
     stray = part_of([2], [(7, "supported", "gulls"), (0, "contradicted", "gulls")])
     reply = merged(first_part(), stray)

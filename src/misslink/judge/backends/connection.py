@@ -249,7 +249,9 @@ def resolve_address(judge: str, base_url: str | None, api_key: str | None) -> Se
     return ServerAddress(url, displayed, key or NO_KEY_NEEDED)
 
 
-def public_url(url: str) -> str:
+def public_url(
+    url: str, source: str = "the judge's base URL (OPENAI_BASE_URL or --base-url)"
+) -> str:
     """Return an address without user, password, query and trailing slash.
 
     Raises
@@ -264,10 +266,7 @@ def public_url(url: str) -> str:
         parts, port = urlsplit(""), ""
     if parts.scheme not in ("http", "https") or not parts.hostname:
         # Not repeated in the message: it could be a key in the wrong variable.
-        raise InputError(
-            "the judge's base URL (OPENAI_BASE_URL or --base-url) is no address; "
-            "it looks like http://localhost:8000/v1"
-        )
+        raise InputError(f"{source} is no address; it looks like http://localhost:8000/v1")
     host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
     return f"{parts.scheme}://{host}{port}{parts.path.rstrip('/')}"
 

@@ -325,6 +325,11 @@ def judge_from_model(model: Any) -> DecisionJudge:
     _langchain_questions()
     name = f"langchain-decisions:{type(model).__name__}:{model.model}"
     identity = {"judge": "langchain-decisions", "class": type(model).__name__, "model": model.model}
+    # The field is named by the provider: base_url, upstage_api_base.
+    for field, url in vars(model).items():
+        if url and field.endswith(("base_url", "api_base")):
+            source = f"{field} of {type(model).__name__}"
+            identity["base_url"] = public_url(str(url), source).partition("://")[2]
     return DecisionJudge(name, identity, LangChainDecisions(name, model))
 
 
@@ -372,7 +377,7 @@ def open_system_one(argument: str | None, *, api_key: str | None = None) -> Deci
             "the judge 'systemone' needs an endpoint and a model: --judge systemone:URL#MODEL, with the"
             " whole endpoint as URL, such as http://localhost:8000/v1/systemone"
         )
-    shown = public_url(url)
+    shown = public_url(url, "the URL of --judge systemone:URL#MODEL")
     name = f"systemone:{shown}#{model}"
     key = api_key or os.environ.get("SYSTEMONE_API_KEY") or ""
     identity = {"judge": "systemone", "model": model, "url": shown.partition("://")[2]}

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -151,19 +151,23 @@ class DecisionJudge:
         if ask.name not in _DRAFTS:
             problem = f"the judge {self.name} chooses among answers and writes no text"
             return Reply.nothing(f"{problem}, so it cannot answer '{ask.name}'")
-        while True:
-            task = DecisionTask(ask, self._limits["choices"])
-            asked, most = list(task.questions.items()), self._limits["questions"]
-            groups = [dict(asked[start : start + most]) for start in range(0, len(asked), most)]
-            calls = [self._server.decide(task.state, group) for group in groups]
+        task = DecisionTask(ask, self._limits["choices"])
+        decided: list[Decisions] = []
+        left = dict(task.questions)
+        while left:
+            group = dict(islice(left.items(), self._limits["questions"]))
             try:
-                decided = await asyncio.gather(*calls)
+                decided.append(await self._server.decide(task.state, group))
             except RefusedRequestError as refusal:
-                if not self._lower_limits(str(refusal), task.questions):
+                if not self._lower_limits(str(refusal), group):
                     return Reply.nothing(REFUSAL_MESSAGE.format(refusal))
+                earlier, task = task.questions, DecisionTask(ask, self._limits["choices"])
+                new = task.questions.items()
+                left = {place: q for place, q in new if place in left or q != earlier[place]}
             else:
-                self._answered = True
-                return task.reply(decided)
+                left = {place: q for place, q in left.items() if place not in group}
+        self._answered = True
+        return task.reply(decided)
 
     async def close(self) -> None:
         """Close the connections."""
@@ -178,17 +182,14 @@ class DecisionJudge:
     def _lower_limits(self, complaint: str, questions: Mapping[str, Question]) -> bool:
         """Adopt the lower limits that a refusal states. Return whether there were any."""
         most_options = max(len(question.options) for question in questions.values())
-        used = {
-            "questions": min(len(questions), self._limits["questions"]),
-            "choices": min(most_options, self._limits["choices"]),
-        }
+        used = {"questions": len(questions), "choices": most_options}
         lowered = False
         for match in _STATED_LIMIT.finditer(complaint):
             noun = (match["noun"] or match["subject"]).lower()
             name = "questions" if noun == "question" else "choices"
             limit = int(match["number"] or match["maximum"])
             if 1 < limit < used[name]:
-                self._limits[name] = limit
+                self._limits[name] = min(limit, self._limits[name])
                 lowered = True
         return lowered
 
@@ -256,7 +257,12 @@ class DecisionTask:
 
     def reply(self, decided: Sequence[Decisions]) -> Reply:
         """Build the reply from the answers."""
-        answers = {place: p for part in decided for place, p in part.answers.items()}
+        answers = {
+            place: p
+            for part in decided
+            for place, p in part.answers.items()
+            if p.keys() <= (self.questions[place].options or _YES_NO).keys()  # not asked anew since
+        }
         usage = total_usage(Reply(None, "", part.usage) for part in decided)
         raw = "\n".join(part.raw for part in decided)
         declined = answers.pop("declined", None)

@@ -25,7 +25,10 @@ _REQUESTS_PER_ASK = 2  # at most, once the server is known: one may need another
 
 
 class BudgetedJudge:
-    """A judge that stops before a call could exceed the cap on calls or cost."""
+    """A judge that stops before a call could exceed the cap on calls or cost.
+
+    The judges with the same `ledger` share the caps.
+    """
 
     def __init__(
         self,
@@ -34,6 +37,7 @@ class BudgetedJudge:
         max_calls: int | None = None,
         max_cost: float | None = None,
         price: Price | None = None,
+        ledger: Ledger | None = None,
     ) -> None:
         if max_cost is not None and price is None:
             raise InputError("--max-cost needs prices: add --price-in and --price-out")
@@ -45,16 +49,17 @@ class BudgetedJudge:
         self._max_cost = max_cost
         self._price = price
         self._batch_calls = 0
-        self._recorded = _TokenCount()
-        self._reserved = _TokenCount()
         self._in_flight = 0
-        self._admission = asyncio.Lock()
-        self._changed = asyncio.Event()
+        self._ledger = ledger or Ledger()
+        self._ledger.members.append(self)
         self._stopped = False
 
     @property
     def calls(self) -> int:
-        """Attempts made, or requests sent where the judge sent more."""
+        """Attempts made under the caps, or requests sent where a judge sent more."""
+        return sum(member._own_calls() for member in self._ledger.members)  # noqa: SLF001
+
+    def _own_calls(self) -> int:
         sent = judge_info(self.judge).requests_sent or 0
         return max(self._attempts, sent) + self._batch_calls
 
@@ -65,7 +70,7 @@ class BudgetedJudge:
         Where a reply does not report its cost, and for a call that was cut off while the server
         may have been writing, it is the maximum. Refused calls and broken connections are free.
         """
-        return None if self._price is None else self._recorded.cost(self._price)
+        return None if self._price is None else self._ledger.recorded.cost(self._price)
 
     async def ask(self, ask: Ask) -> Reply:
         """Ask, or raise SkippedAskError where a cap is reached."""
@@ -101,12 +106,11 @@ class BudgetedJudge:
         if not submitted:
             self._raise_if_no_calls_left()
             if self._exceeds_cost(maximum):
-                if not self._in_flight:
+                if not self._ledger.in_flight:
                     raise self._too_expensive()
                 return False
         self._batch_calls += 1
-        self._in_flight += 1
-        self._reserved.update(maximum)
+        self._begin_call(maximum)
         return True
 
     def settle(self, ask: Ask, share: float, reply: Reply | None, *, lost: bool = False) -> None:
@@ -125,7 +129,7 @@ class BudgetedJudge:
     def stop(self) -> None:
         """Refuse calls that wait for others to end."""
         self._stopped = True
-        self._changed.set()
+        self._ledger.changed.set()
 
     async def close(self) -> None:
         """Close the judge."""
@@ -134,20 +138,19 @@ class BudgetedJudge:
 
     async def _call_within_caps(self, ask: Ask, call: Callable[[], Awaitable[Reply]]) -> Reply:
         maximum = self._max_tokens(ask)
-        async with self._admission:  # first come, first served
+        async with self._ledger.admission:  # first come, first served
             while not self._no_calls_left() and (
                 self._exceeds_cost(maximum) or self._may_exceed_calls()
             ):
                 if self._stopped:
                     raise SkippedAskError("the run has ended")
-                if not self._in_flight:
+                if not self._ledger.in_flight:
                     raise self._too_expensive()
-                self._changed.clear()
-                await self._changed.wait()
+                self._ledger.changed.clear()
+                await self._ledger.changed.wait()
             self._raise_if_no_calls_left()
             self._attempts += 1
-            self._in_flight += 1
-            self._reserved.update(maximum)
+            self._begin_call(maximum)
         spent = maximum  # unless more is known: the server may finish a reply that was cut off
         try:
             reply = await call()
@@ -164,11 +167,15 @@ class BudgetedJudge:
             self._end_call(maximum, spent)
         return reply
 
+    def _begin_call(self, reserved: _TokenCount) -> None:
+        self._in_flight += 1
+        self._ledger.reserved.update(reserved)
+
     def _end_call(self, reserved: _TokenCount, spent: _TokenCount) -> None:
         self._in_flight -= 1
-        self._reserved.subtract(reserved)
-        self._recorded.update(spent)
-        self._changed.set()
+        self._ledger.reserved.subtract(reserved)
+        self._ledger.recorded.update(spent)
+        self._ledger.changed.set()
 
     def _no_calls_left(self) -> bool:
         return self._max_calls is not None and self.calls >= self._max_calls
@@ -181,19 +188,25 @@ class BudgetedJudge:
 
     def _may_exceed_calls(self) -> bool:
         """Whether requests of the calls in flight and one more may; never for one call alone."""
-        info = judge_info(self.judge)
-        if self._max_calls is None or not self._in_flight or info.requests_sent is None:
+        if self._max_calls is None or not self._ledger.in_flight:
             return False
-        if info.abilities == {}:  # the request format is not known yet
-            return True
-        further = self._in_flight * (_REQUESTS_PER_ASK - 1) + _REQUESTS_PER_ASK
+        further = 0
+        for member in self._ledger.members:
+            info, calling = judge_info(member.judge), member._in_flight  # noqa: SLF001
+            coming = member is self
+            if info.requests_sent is None:
+                further += coming
+            elif info.abilities == {} and (calling or coming):  # its request format is not known
+                return True
+            else:
+                further += calling * (_REQUESTS_PER_ASK - 1) + coming * _REQUESTS_PER_ASK
         return self.calls + further > self._max_calls
 
     def _exceeds_cost(self, maximum: _TokenCount) -> bool:
         if self._price is None or self._max_cost is None:
             return False
-        total = _TokenCount(self._recorded)
-        total.update(self._reserved)
+        total = _TokenCount(self._ledger.recorded)
+        total.update(self._ledger.reserved)
         total.update(maximum)
         return total.cost(self._price) > self._max_cost
 
@@ -222,6 +235,22 @@ class _TokenCount(Counter[tuple[str, float]]):
     def cost(self, price: Price) -> float:
         shares = sorted({share for _, share in self})
         return sum(s * price.cost(self["prompt", s], self["completion", s]) for s in shares)
+
+
+class Ledger:
+    """What the judges under the same caps have spent and reserved."""
+
+    def __init__(self) -> None:
+        self.members: list[BudgetedJudge] = []
+        self.recorded = _TokenCount()
+        self.reserved = _TokenCount()
+        self.admission = asyncio.Lock()
+        self.changed = asyncio.Event()
+
+    @property
+    def in_flight(self) -> int:
+        """Calls of all judges that have not ended."""
+        return sum(member._in_flight for member in self.members)  # noqa: SLF001
 
 
 def _token_count(prompt: int, completion: int, share: float) -> _TokenCount:

@@ -10,6 +10,7 @@ import json
 import logging
 import os
 import platform
+import secrets
 import sqlite3
 import time
 from collections.abc import Mapping, Sequence
@@ -207,6 +208,8 @@ class CacheStore:
         if self._is_claimed(key):
             return False
         if self._claimant is None:
+            # Random: the number of a claimant that is gone must not become another's.
+            self._claimant = secrets.randbits(63)
             self.renew_claims()
         with CACHE_FORMAT.errors(self.path), transaction(self._file):
             if self.has(key) or self._is_claimed(key):
@@ -223,9 +226,8 @@ class CacheStore:
         now = time.time()
         with CACHE_FORMAT.errors(self.path), transaction(self._file):
             self._file.execute("DELETE FROM claimants WHERE expires < ?", (now,))
-            insert = "REPLACE INTO claimants VALUES (?, ?, ?, ?) RETURNING id"
             values = (self._claimant, platform.node(), os.getpid(), now + _LEASE_S)
-            (self._claimant,) = self._file.execute(insert, values).fetchone()
+            self._file.execute("REPLACE INTO claimants VALUES (?, ?, ?, ?)", values)
             self._file.execute(
                 "DELETE FROM claims WHERE claimant NOT IN (SELECT id FROM claimants)"
             )

@@ -230,7 +230,8 @@ def merge_parts(parts: Sequence[ContextPart], question: str) -> Reply:
     A claim is supported where a part supports it with a quote verified in that part, else
     contradicted where one contradicts it with such a quote. A statement whose quote is not verified
     decides only where there is no better one. A passage is relevant where any piece of it is. The
-    context is as sufficient as the best part alone. The response, its helpfulness and the references
+    context is as sufficient as the best part alone. Where the judge refused a part, and no other part
+    settles the matter, the whole counts as refused. The response, its helpfulness and the references
     come from the first part.
 
     The first reply has an Examination, the others an ExaminationPart. The ``raw`` of the result has
@@ -246,10 +247,16 @@ def merge_parts(parts: Sequence[ContextPart], question: str) -> Reply:
     }
     claims = []
     for number, claim in enumerate(first.claims):
-        best = max(_claim_votes(parts, number, claim.claim, question), key=lambda vote: vote.weight)
+        votes = _claim_votes(parts, number, claim.claim, question)
+        answered = [vote for vote in votes if vote.chance != {}]
+        best = max(answered or votes, key=lambda vote: vote.weight)
+        if len(answered) < len(votes) and not best.weight[0]:
+            best = replace(best, support="unsupported", chance={})
+        quote_refused = not best.weight[0] and any(vote.quote_refused for vote in votes)
         quote = best.quote if best.support != "unsupported" else None
         claims.append(claim.model_copy(update={"support": best.support, "quote": quote}))
         _set_probability(chances, f"claims.{number}.support", best.chance)
+        _set_probability(chances, f"claims.{number}.quote", {} if quote_refused else None)
     passages, relevance = _merge_relevance(parts)
     for place, chance in enumerate(relevance):
         _set_probability(chances, f"passages.{place}.relevant", chance)
@@ -283,6 +290,7 @@ class _ClaimVote:
     quote: str | None
     verified: bool
     chance: _LabelProbabilities | None
+    quote_refused: bool
 
     @property
     def weight(self) -> tuple[bool, int, float]:
@@ -320,6 +328,7 @@ def _claim_votes(
                 quote,
                 _quote_in_part(quote, claim, question, part, supports=support == "supported"),
                 _part_probability(part, f"claims.{place}.support"),
+                _part_probability(part, f"claims.{place}.quote") == {},
             )
             for place, support, quote in statements
         ]
@@ -341,26 +350,30 @@ def _merge_relevance(
     parts: Sequence[ContextPart],
 ) -> tuple[tuple[ExaminedPassage, ...], list[_LabelProbabilities | None]]:
     """Relevance by the passages' own numbers; those that no part speaks of are left out."""
-    best: dict[int, tuple[bool, float, _LabelProbabilities | None]] = {}
+    best: dict[int, tuple[bool, bool, float, _LabelProbabilities | None]] = {}
     for part in parts:
         for place, passage in enumerate(getattr(part.reply.parsed, "passages", ())):
             if not 1 <= passage.passage <= len(part.pieces):
                 continue
             number = part.pieces[passage.passage - 1].passage
             chance = _part_probability(part, f"passages.{place}.relevant")
-            candidate = passage.relevant, (chance or {}).get("true", 0.0), chance
-            if number not in best or candidate[:2] > best[number][:2]:
+            likely = (chance or {}).get("true", 0.0)
+            candidate = passage.relevant, chance == {}, likely, chance
+            if number not in best or candidate[:3] > best[number][:3]:
                 best[number] = candidate
     numbers = sorted(best)
     passages = tuple(ExaminedPassage(passage=n, relevant=best[n][0]) for n in numbers)
-    return passages, [best[n][2] for n in numbers]
+    return passages, [best[n][3] for n in numbers]
 
 
 def _merge_sufficiency(
     parts: Sequence[ContextPart],
 ) -> tuple[Literal["yes", "partly", "no"] | None, _LabelProbabilities | None]:
     order: tuple[Literal["yes", "partly", "no"], ...] = ("yes", "partly", "no")
+    refused = any(_part_probability(part, "sufficient") == {} for part in parts)
     for label in order:
+        if refused and label != "yes":
+            return None, {}
         saying = [p for p in parts if getattr(p.reply.parsed, "sufficient", None) == label]
         if saying:
             return label, _part_probability(saying[0], "sufficient")
