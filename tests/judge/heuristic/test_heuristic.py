@@ -656,6 +656,7 @@ MONDAYS = "Does the museum open on Mondays?"
         (MONDAYS, "No, the museum does not open on Mondays.", "No.", True),
         (MONDAYS, "The museum opens on Mondays.", "No.", False),
         (MONDAYS, "The museum opens on Mondays.", "It does not open on Mondays.", False),
+        ("Is there a limit for names?", "Numbers are local.", "No, names have no limit.", False),
         ("Is it right that a ticket costs 50 crowns?", "It costs 50 crowns.", "9 crowns.", False),
     ],
 )

@@ -54,12 +54,9 @@ def compare(
     of_reference : bool
         Whether `claim` is from a reference; the answer must then have its numbers and names.
     """
-    asked = question.strip().rstrip("?!.: ")
-    if judged(claim, MatchingContext(texts, question)) == "contradicted":
-        return "contradicted"
-    support = judged(claim, MatchingContext([f"{asked} {text}" for text in texts], question))
-    if support == "contradicted":  # by words of the question
-        support = "unsupported"
+    plain = judged(claim, MatchingContext(texts, question))
+    if plain == "contradicted":
+        return plain
     if texts and all(_has_other_number(claim, text, question) for text in texts):
         return "contradicted"
     if all(_other_choice(claim, text, question) for text in texts):
@@ -67,14 +64,18 @@ def compare(
     if any(_shortly_the_same(claim, text, question, of_reference) for text in texts):
         return "supported"
     new = _new_words(claim, question)
+    if not new:  # with the question before it, any text would support it
+        return plain if leading_polarity(claim) is None else "unsupported"
+    asked = question.strip().rstrip("?!.: ")
+    support = judged(claim, MatchingContext([f"{asked} {text}" for text in texts], question))
     held = _share_held(new, texts)
     if of_reference:
         enough = held == 1 if len(new) <= SHORT else held >= _MIN_SHARE
     else:  # it may add words, but must contain all that a short reference says
         short = [words for text in texts if len(words := _key_words(text, question)) <= SHORT]
         whole = not short or any(_share_held(words, [claim]) == 1 for words in short)
-        enough = (bool(new) and held == 1) or (whole and held >= _MIN_SHARE)
-    return support if enough else "unsupported"
+        enough = held == 1 or (whole and held >= _MIN_SHARE)
+    return "supported" if enough and support == "supported" else "unsupported"
 
 
 def leading_agreement(text: str, others: Sequence[str], question: str = "") -> Support | None:
