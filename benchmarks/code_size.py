@@ -34,7 +34,7 @@ BUDGETS = {
     "io": 4228,  # 2600; a key twice is an error; redact_keys and read_toml came down from judge and capture
     "io/trace_formats": 1187,  # came from goldset
     "judge": 1664,  # usage and caps of all stages of a cascade
-    "judge/backends": 3286,  # 2200; roles of numbers and names, answers against references; decision models took 675
+    "judge/backends": 3287,  # 2200; roles of numbers and names, answers against references; decision models took 675
     "judge/batch": 1081,  # 800
     "judge/checks": 1231,  # 1100; attacks that hold the wrong fact
     "judge/middleware": 2064,  # 1700; one ledger for the stages of a cascade; sentences without a claim are asked for again
