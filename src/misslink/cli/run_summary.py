@@ -181,7 +181,7 @@ def _print_link(console: Console, run: Run, most: int | None) -> None:
     print_line(console, "")
     print_table(console, TextTable(columns, cells, columns[2:]))
     if left := len(rows) - len(shown):
-        print_line(console, f"and {left} more with fewer cases; --verbose prints all.")
+        print_line(console, f"and {left} more; --verbose prints all.")
 
 
 def _step_lines(run: Run, width: int, *, verbose: bool) -> Iterator[str]:

@@ -100,7 +100,8 @@ def describe_judge(run: Run) -> tuple[str, str]:
         return f"{name}. By human labels, it calls {right} unfaithful.", note
     if is_heuristic and note:
         text, _, basis = note.removeprefix("heuristic; ").partition(" (")
-        return f"{name}. {text[:1].upper()}{text[1:].rstrip('.')}.", basis.removesuffix(")")
+        measured = f"Measured on {basis.removesuffix(')')}."
+        return f"{name}. {text[:1].upper()}{text[1:].rstrip('.')}.", measured if basis else ""
     return f"{name}. Not compared with human labels: run `misslink annotate`.", note
 
 

@@ -115,7 +115,7 @@ def fit_note(fit: LogisticFit) -> str:
     """Return what readers of the judge's verdicts must know, in one line."""
     figures = fit.figures
     low = int(10 * figures["precision"])
-    earlier = "" if figures["fit"] == fit.version else ", measured with an earlier fit"
+    earlier = "" if figures["fit"] == fit.version else ", with an earlier fit"
     return (
         f"heuristic; of 10 answers it calls unfaithful, {low} to {low + 1} are, and it finds"
         f" {figures['recall']:.0%} of the unfaithful ones ({figures['answers']} RAGTruth QA answers not"
