@@ -6,6 +6,7 @@ import struct
 import subprocess
 import sys
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -196,7 +197,9 @@ def test_a_file_that_llama_cpp_cannot_load_ends_the_asking(head):
 
 @pytest.mark.slow
 def test_a_word_comes_with_its_probability_and_always_the_same(weights, capfd):
-    label = ASK.alone()
+    # So small a model begins with the word only where there is little else to say.
+    content = "Is water wet? yes or no:"
+    label = replace(ASK.alone(), messages=({"role": "user", "content": content},))
 
     async def twice(judge):
         return await asyncio.gather(judge.ask(label), judge.ask(label))
@@ -204,11 +207,10 @@ def test_a_word_comes_with_its_probability_and_always_the_same(weights, capfd):
     first, second = with_judge(weights, twice, max_tokens=8, context_length=1024)
     again, _ = with_judge(weights, twice, max_tokens=8, context_length=1024)
     assert first == second == again
-    assert first.usage.prompt_tokens > 50
-    assert isinstance(first.parsed, LabelAlone) or first.problem
-    if first.parsed is not None:
-        chances = first.chance("supported", "yes"), first.chance("supported", "no")
-        assert sum(chances) == pytest.approx(1)
+    assert first.usage.prompt_tokens > 5
+    assert isinstance(first.parsed, LabelAlone)
+    chances = first.chance("supported", "yes"), first.chance("supported", "no")
+    assert sum(chances) == pytest.approx(1)
     shown = capfd.readouterr()
     assert shown.out == ""
     assert shown.err == ""
