@@ -108,9 +108,9 @@ class HttpApp:
             return data if isinstance(data, dict) else {"answer": data}
         parsed: dict[str, Any] = {}
         if "answer" in settings:
-            parsed["answer"] = self._at(data, "answer", settings["answer"])
+            parsed["answer"] = self._required(data, "answer", settings["answer"])
         if "passages" in settings:
-            passages = self._at(data, "passages", settings["passages"])
+            passages = self._required(data, "passages", settings["passages"])
             if not isinstance(passages, list):
                 path = settings["passages"]
                 raise AppReplyError(f"'{path}' of the reply is not a list ({self._name}: passages)")
@@ -127,7 +127,7 @@ class HttpApp:
             ]
         return parsed
 
-    def _at(self, data: Any, key: str, path: str) -> Any:
+    def _required(self, data: Any, key: str, path: str) -> Any:
         value = _lookup(data, path)
         if value is None:
             keys = self._excerpt(", ".join(map(str, data))) if isinstance(data, dict) else ""

@@ -79,7 +79,7 @@ async def open_context(config: EvaluationConfig) -> AsyncIterator[EvaluationCont
     else:
         recording = read_recording(config.traces)
         gold = recording.gold() if config.goldset is None else read_goldset(config.goldset)
-        recorded = match_traces(recording.of(gold), gold)
+        recorded = match_traces(recording.traces_for(gold), gold)
     corpus: Sequence[Passage] | None = None
     if isinstance(config.corpus, str | Path):
         corpus = read_corpus(config.corpus)

@@ -5,7 +5,6 @@ import pytest
 from heuristic_examination import TOWER
 from misslink.judge.backends.heuristic.matching import (
     MatchingContext,
-    is_polarity_only,
     leading_polarity,
     strip_polarity,
 )
@@ -79,7 +78,6 @@ def test_numbers_and_what_code_spells_are_compared_whole():
 def test_a_yes_or_no_is_told_from_other_first_words(text, expected, rest):
     assert leading_polarity(text) is expected
     assert strip_polarity(text) == rest
-    assert is_polarity_only(text) == (expected is not None and not rest)
 
 
 @pytest.mark.parametrize(

@@ -69,7 +69,7 @@ class Recording(NamedTuple):
         cases = tuple(self.cases.values())
         return GoldSet(cases, self.name, places.lines, places.files, places.in_rows)
 
-    def of(self, gold: GoldSet) -> dict[str, Trace]:
+    def traces_for(self, gold: GoldSet) -> dict[str, Trace]:
         """The traces under the ids of a gold set's cases: by id, else by the same question."""
         ids = {case.id for case in gold.cases}
         by_question = {fold(case.question): case.id for case in gold.cases}
@@ -162,7 +162,7 @@ class _Recorder:
         self._add_table(items, first)
 
     def _formats(self) -> Iterator[tuple[Callable[[Any], bool], Callable[..., None]]]:
-        yield _is_misslink_row, self._add_own
+        yield _is_misslink_row, self._add_recorded
         yield is_span_row, self._add_spans
         for matches, spans in (
             (exports.is_langsmith_row, exports.langsmith_spans),
@@ -176,7 +176,7 @@ class _Recorder:
         ):
             yield matches, partial(self._add_samples, parse)
 
-    def _add_own(self, items: Iterable[SourceItem], _: object) -> None:
+    def _add_recorded(self, items: Iterable[SourceItem], _: object) -> None:
         for item in items:
             if not isinstance(item.data, Mapping):
                 raise item.error("This is not an object with fields.")

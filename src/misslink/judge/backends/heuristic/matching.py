@@ -46,11 +46,6 @@ def strip_polarity(text: str) -> str:
     return text if leading_polarity(text) is None else _FIRST_WORD.sub("", text, count=1)
 
 
-def is_polarity_only(text: str) -> bool:
-    """Whether `text` is a yes or a no and nothing else."""
-    return leading_polarity(text) is not None and not strip_polarity(text).strip()
-
-
 SAME_STATEMENT = 0.75  # share of the claim's content words that the other sentence must hold
 SAME_STATEMENT_BACK = (
     0.6  # and, for a negation, of that sentence's content words that the claim must hold

@@ -68,12 +68,12 @@ def compare(
         return plain if leading_polarity(claim) is None else "unsupported"
     asked = question.strip().rstrip("?!.: ")
     support = judged(claim, MatchingContext([f"{asked} {text}" for text in texts], question))
-    held = _share_held(new, texts)
+    held = _share_contained(new, texts)
     if of_reference:
         enough = held == 1 if len(new) <= SHORT else held >= _MIN_SHARE
     else:  # it may add words, but must contain all that a short reference says
         short = [words for text in texts if len(words := _key_words(text, question)) <= SHORT]
-        whole = not short or any(_share_held(words, [claim]) == 1 for words in short)
+        whole = not short or any(_share_contained(words, [claim]) == 1 for words in short)
         enough = held == 1 or (whole and held >= _MIN_SHARE)
     return "supported" if enough and support == "supported" else "unsupported"
 
@@ -115,7 +115,7 @@ def _has_other_number(claim: str, text: str, question: str) -> bool:
     for start, end in sentence_spans(text):
         others = number_neighbors(text[start:end])
         shared = own.keys() & others
-        if shared and _share_held(words, [question, text[start:end]]) >= SAME_STATEMENT:
+        if shared and _share_contained(words, [question, text[start:end]]) >= SAME_STATEMENT:
             differs.append(any(own[word] != others[word] for word in shared))
     return bool(differs) and all(differs)
 
@@ -136,13 +136,13 @@ def _shortly_the_same(claim: str, text: str, question: str, of_reference: bool) 
     words = _new_words(text, question)
     if not 0 < len(words) <= SHORT or is_negated(claim) != is_negated(text):
         return False
-    if _share_held(words, [claim]) < 1:
+    if _share_contained(words, [claim]) < 1:
         return False
     if not of_reference:
         return True
     facts = [w for w in _new_words(claim, question) if w[0].isdigit() or w in _names(claim)]
     numbers = [word for word in facts if word[0].isdigit()]
-    held = _share_held(numbers, [text]) == 1 and _share_held(facts, [text]) >= _MIN_SHARE
+    held = _share_contained(numbers, [text]) == 1 and _share_contained(facts, [text]) >= _MIN_SHARE
     return bool(facts) and held
 
 
@@ -158,7 +158,7 @@ def _new_words(text: str, question: str) -> list[str]:
     return [word for word in words if asked.isdisjoint(_word_forms([word]))]
 
 
-def _share_held(words: Sequence[str], texts: Iterable[str]) -> float:
+def _share_contained(words: Sequence[str], texts: Iterable[str]) -> float:
     """Share of `words` that are in any of the texts; 1 if there are no words."""
     forms = _word_forms(word for text in texts for word in _words(text))
     held = sum(not forms.isdisjoint(_word_forms([word])) for word in words)
