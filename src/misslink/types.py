@@ -261,6 +261,8 @@ class Trace(FrozenModel):
         Depth of that search. None: no deeper search.
     notes : sequence of str
         Readable notes on what misslink could not capture.
+    trace_id, span_id : str or None
+        Ids of the trace and its root span in the tool that recorded them.
     """
 
     case_id: str
@@ -277,6 +279,8 @@ class Trace(FrozenModel):
     deeper: tuple[Passage, ...] = ()
     depth: int | None = None
     notes: tuple[str, ...] = ()
+    trace_id: str | None = None
+    span_id: str | None = None
 
     _number_as_id = field_validator("case_id", mode="before")(_read_number_as_id)
 
@@ -457,7 +461,7 @@ class RetrievalMiss(FrozenModel):
     evidence, text : str or None
     measured : mapping of str to float
         Measurements by name; see `misslink.linking.miss_measurement`.
-    above : sequence of Rival
+    above : sequence of CompetingPassage
         Passages ranked above it, best first.
     """
 
@@ -490,11 +494,9 @@ class ClaimLink(FrozenModel):
     ----------
     index : int
         Index of the claim in the faithfulness verdict, from 0.
-    passage_id : str
-    relation : {'would_support', 'would_contradict', 'unrelated'}
-        Whether the passage would have supported or contradicted the claim.
-    true_rank, distance, score
+    passage_id, true_rank, distance, score
         Of the passage, as in `RetrievalMiss`.
+    relation : {'would_support', 'would_contradict', 'unrelated'}
     quote : str or None
         The sentence of the passage that supports or contradicts the claim.
     probability : float or None
@@ -515,16 +517,7 @@ class ClaimLink(FrozenModel):
 
 
 class FailureEvidence(FrozenModel):
-    """What a failure mode of a case rests on.
-
-    Parameters
-    ----------
-    failure : str
-    claim : int or None
-        Index of the claim in the faithfulness verdict, from 0.
-    passage_id, quote : str or None
-    reason_code : str
-    """
+    """What a failure mode rests on; ``claim`` is its index in the faithfulness verdict, from 0."""
 
     failure: FailureMode
     claim: int | None = None

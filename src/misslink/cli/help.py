@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 COMMAND_PANELS = {
-    "Evaluate": ("init", "evaluate", "retrieval", "report", "demo"),
+    "Evaluate": ("init", "evaluate", "retrieval", "report", "export", "demo"),
     "Understand and improve": ("diagnose", "replay", "whatif"),
     "Compare and gate": ("compare", "gate"),
     "Judge": ("judge", "annotate", "calibrate", "prompts", "cache"),
@@ -46,6 +46,10 @@ EXAMPLES = {
     "report": (
         "misslink report reports/today",
         "misslink report reports/today --format markdown --out -",
+    ),
+    "export": (
+        "misslink export reports/today --to langfuse",
+        "misslink export reports/today --to otel --send http://localhost:4318",
     ),
     "demo": ("misslink demo",),
     "diagnose": (

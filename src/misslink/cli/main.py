@@ -18,6 +18,7 @@ from misslink.cli import (
     demo,
     diagnose,
     evaluate,
+    export,
     gate,
     init,
     replay,
@@ -46,6 +47,7 @@ app.command("init")(init.init)
 app.command("evaluate")(evaluate.evaluate)
 app.command("retrieval")(retrieval.retrieval)
 app.command("report")(report.report)
+app.command("export")(export.export)
 app.command("demo")(demo.demo)
 app.command("diagnose")(diagnose.diagnose)
 app.command("replay")(replay.replay)

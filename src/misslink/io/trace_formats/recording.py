@@ -266,6 +266,8 @@ class _Recorder:
                 "answer": request.answer,
                 "error": request.error,
                 "latency_s": request.latency_s,
+                "trace_id": request.trace_id,
+                "span_id": request.span_id,
                 "unmeasured": unmeasured if request.passages is None else None,
             }
             fields = {"id": request.id, "question": request.question, "category": request.category}

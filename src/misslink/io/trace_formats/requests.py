@@ -46,6 +46,8 @@ class LogRequest:
         The user's feedback, as logged.
     latency_s : float or None
     category : str or None
+    trace_id, span_id : str or None
+        Ids of the trace and its root span in the tool that logged it.
     """
 
     question: str
@@ -60,6 +62,8 @@ class LogRequest:
     feedback: str | float | None = None
     latency_s: float | None = None
     category: str | None = None
+    trace_id: str | None = None
+    span_id: str | None = None
 
 
 @dataclass(frozen=True)

@@ -313,6 +313,9 @@ def _trace_request(spans: Sequence[OtelSpan]) -> LogRequest | None:
         error=root.error,
         feedback=_trace_feedback(spans),
         latency_s=latency if latency is not None and latency >= 0 else None,
+        # Without an id of its own, a span is named by its place in the file.
+        trace_id=None if root.trace == root.place else root.trace,
+        span_id=None if root.id == root.place else root.id,
     )
 
 

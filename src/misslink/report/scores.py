@@ -1,0 +1,346 @@
+"""Export the scores of a run to the tool that its traces come from, tied to their trace ids.
+
+Sources: https://github.com/open-telemetry/semantic-conventions-genai (event gen_ai.evaluation.result)
+and the JSON encoding of opentelemetry-proto (``ExportLogsServiceRequest``);
+the API of the langfuse client (5.0, scores); the feedback schema of the langsmith client (0.15); https://arize.com/docs/phoenix (span annotations).
+"""
+
+from __future__ import annotations
+
+import base64
+import csv
+import datetime as dt
+import itertools
+import json
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from misslink import __version__
+from misslink.errors import InputError, known_names
+from misslink.io.atomic import atomic_path, atomic_write
+from misslink.report.json_export import iter_case_records
+from misslink.report.table_export import csv_cell
+from misslink.types import Run
+
+_BATCH = 500  # scores a request
+_COMMENT_CHARS = 2_000  # servers limit a request to 1 MB
+_TIMEOUT_S = 30.0
+
+
+class Score(NamedTuple):
+    """One score of one case; ``value`` in [0, 1] or None, ``label`` a word or None."""
+
+    case_id: str
+    trace_id: str | None
+    span_id: str | None
+    name: str
+    value: float | None
+    label: str | None
+    comment: str | None
+    by: str
+    """Who scored: 'CODE' (rank metrics, the heuristic judge) or 'LLM'."""
+
+
+class Target(NamedTuple):
+    """How a tool takes scores."""
+
+    path: str
+    """Of the server's address, that requests go to."""
+    encode: Callable[[Sequence[Score], str], Any]
+    """The body of one request, from scores and the time of the run."""
+    headers: Callable[[Mapping[str, str]], dict[str, str]]
+    """Headers, from the environment."""
+    batch: int = _BATCH
+    needs: str = "trace_id"
+
+
+def iter_scores(run: Run) -> Iterator[Score]:
+    """Yield what was measured of each case: failure mode, judged metrics and rank metrics.
+
+    What was not measured has no score.
+    """
+    traces = {trace.case_id: trace for trace in run.traces}
+    bad_claims = {
+        verdict.case_id: "; ".join(
+            f"{claim.support}: {claim.text}"
+            for claim in verdict.claims
+            if claim.support != "supported"
+        )
+        for verdict in run.verdicts
+        if verdict.metric == "faithfulness"
+    }
+    judged_by = "CODE" if run.manifest.get("judge") == "heuristic" else "LLM"
+    for record in iter_case_records(run):
+        trace = traces.get(record["id"])
+        score = partial(
+            Score,
+            record["id"],
+            trace.trace_id if trace else None,
+            trace.span_id if trace else None,
+        )
+        failure = record["failure"]
+        if failure is not None:
+            value = {"passed": 1.0, "inconclusive": None}.get(failure, 0.0)
+            comment = f"{record['reason']} (owner: {record['owner']})"
+            yield score("failure", value, failure, comment, judged_by)
+        for name, measured in record["metrics"].items():
+            if measured is None:
+                continue
+            verdict = record["verdicts"].get(name, {})
+            label = {True: "pass", False: "fail"}.get(verdict.get("label"))
+            claims = bad_claims.get(record["id"]) if name == "faithfulness" else None
+            by = judged_by if verdict else "CODE"
+            yield score(name, measured, label, claims or verdict.get("reason"), by)
+
+
+def write_scores(run: Run, to: str, path: Path) -> tuple[int, int]:
+    """Write the scores of `run` for a tool; each line is the body of one request.
+
+    Parameters
+    ----------
+    run : Run
+    to : str
+        A name in `TARGETS`, or 'csv', which needs no ids.
+    path : Path
+
+    Returns
+    -------
+    tuple of int
+        Scores written, and cases left out because their trace has no id of that tool.
+
+    Raises
+    ------
+    InputError
+        The tool is unknown, no case has such an id, or the file cannot be written.
+    """
+    scores = list(iter_scores(run))
+    if to == "csv":
+        with (
+            atomic_path(path) as part,
+            part.open("w", encoding="utf-8", errors="replace", newline="") as file,
+        ):
+            out = csv.writer(file, quoting=csv.QUOTE_ALL)
+            out.writerow(Score._fields)
+            out.writerows([csv_cell(value) for value in score] for score in scores)
+        return len(scores), 0
+    target = _target(to)
+    tied = [
+        score._replace(comment=score.comment and score.comment[:_COMMENT_CHARS])
+        for score in scores
+        if getattr(score, target.needs) is not None
+    ]
+    if not tied:
+        raise InputError(
+            f"The traces of this run have no {target.needs}, so {to} cannot tell which trace a "
+            f"score belongs to. Evaluate traces exported from {to}, give trace_id and span_id in "
+            "the traces, or export a table: misslink report RUN --format csv."
+        )
+    if to == "langsmith":
+        _require_uuids(tied)
+    bodies = (
+        target.encode(batch, str(run.manifest.get("created") or ""))
+        for batch in _batches(tied, target.batch)
+    )
+    lines = (json.dumps(body, ensure_ascii=False, allow_nan=False) for body in bodies)
+    text = "".join(f"{line}\n" for line in lines).encode("utf-8", "replace").decode()
+    atomic_write(text, path)
+    return len(tied), len({score.case_id for score in scores} - {score.case_id for score in tied})
+
+
+def send_scores(path: Path, to: str, server: str, environment: Mapping[str, str]) -> int:
+    """Send a file of `write_scores`, one request a line, and return the number of requests.
+
+    Scores have ids that depend on trace and metric alone, so sending them again replaces them
+    (OpenTelemetry, which has no ids, keeps both).
+
+    Raises
+    ------
+    InputError
+        A key is missing, the server cannot be reached, or it refuses a request.
+    """
+    import httpx
+
+    target = _target(to)
+    url = server.rstrip("/").removesuffix(target.path) + target.path
+    headers = {"content-type": "application/json", **target.headers(environment)}
+    count = 0
+    with httpx.Client(timeout=_TIMEOUT_S) as client, path.open(encoding="utf-8") as lines:
+        for count, line in enumerate(lines, 1):
+            try:
+                response = client.post(url, content=line.encode(), headers=headers)
+                refused = _refusal(response.status_code, response.text)
+            except (httpx.HTTPError, httpx.InvalidURL) as error:
+                refused = str(error) or type(error).__name__
+            if refused is not None:
+                raise InputError(
+                    f"{to} did not take line {count} ({refused}). The scores are saved; "
+                    "fix the cause and run the command again.",
+                    path=path,
+                )
+    return count
+
+
+def _target(to: str) -> Target:
+    if to not in TARGETS:
+        raise InputError(f"--to has no tool '{to}'; {known_names(to, [*TARGETS, 'csv'])}")
+    return TARGETS[to]
+
+
+def _refusal(status: int, text: str) -> str | None:
+    """Why a server did not take scores; a 207 lists them by score."""
+    if status == 207:
+        try:
+            errors = json.loads(text).get("errors")
+        except (ValueError, AttributeError):
+            errors = None
+        return f"{len(errors)} scores refused: {errors[0]}"[:300] if errors else None
+    return None if 200 <= status < 300 else f"HTTP {status}: {text[:300]}"
+
+
+def _batches(scores: Sequence[Score], size: int) -> Iterator[Sequence[Score]]:
+    remaining = iter(scores)
+    while batch := list(itertools.islice(remaining, size)):
+        yield batch
+
+
+def _score_id(score: Score) -> str:
+    """The same for the same score of the same trace."""
+    key = f"misslink/{score.trace_id}/{score.span_id}/{score.name}"
+    return str(uuid.uuid5(uuid.NAMESPACE_URL, key))
+
+
+def _require_uuids(scores: Sequence[Score]) -> None:
+    for score in scores:
+        try:
+            uuid.UUID(score.span_id)
+        except ValueError:
+            raise InputError(
+                f"The trace of the case '{score.case_id}' has the span_id '{score.span_id}', which "
+                "is no run id of LangSmith (a UUID). Export to the tool that the traces come from."
+            ) from None
+
+
+def _without_missing(fields: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def _otel(scores: Sequence[Score], time: str) -> dict[str, Any]:
+    at = dt.datetime.fromisoformat(time) if time else dt.datetime.now(dt.UTC)
+    nanoseconds = str(int(at.timestamp()) * 1_000_000_000)
+    records = []
+    for score in scores:
+        attributes = {
+            "gen_ai.evaluation.name": score.name,
+            "gen_ai.evaluation.score.value": score.value,
+            "gen_ai.evaluation.score.label": score.label,
+            "gen_ai.evaluation.explanation": score.comment,
+        }
+        record = {
+            "timeUnixNano": nanoseconds,
+            "eventName": "gen_ai.evaluation.result",
+            "traceId": score.trace_id,
+            "spanId": score.span_id,
+            "attributes": [
+                {
+                    "key": key,
+                    "value": {"stringValue" if isinstance(value, str) else "doubleValue": value},
+                }
+                for key, value in attributes.items()
+                if value is not None
+            ],
+        }
+        records.append(_without_missing(record))
+    scope = {"name": "misslink", "version": __version__}
+    return {"resourceLogs": [{"scopeLogs": [{"scope": scope, "logRecords": records}]}]}
+
+
+def _langfuse(scores: Sequence[Score], time: str) -> list[dict[str, Any]]:
+    """A list of scores; the failure mode is a word, everything else a number."""
+    return [
+        _without_missing(
+            {
+                "id": _score_id(score),
+                "traceId": score.trace_id,
+                "name": score.name,
+                "value": score.label if is_word else score.value,
+                "dataType": "CATEGORICAL" if is_word else "NUMERIC",
+                "comment": score.comment,
+                "timestamp": time or None,
+            }
+        )
+        for score in scores
+        for is_word in (score.name == "failure",)
+    ]
+
+
+def _langsmith(scores: Sequence[Score], _: str) -> dict[str, Any]:
+    (score,) = scores
+    return _without_missing(
+        {
+            "id": _score_id(score),
+            "run_id": score.span_id,
+            "trace_id": score.trace_id,
+            "key": score.name,
+            "score": score.value,
+            "value": score.label,
+            "comment": score.comment,
+            "feedback_source": {"type": "api", "metadata": {"source": "misslink"}},
+        }
+    )
+
+
+def _phoenix(scores: Sequence[Score], _: str) -> dict[str, Any]:
+    return {
+        "data": [
+            {
+                "span_id": score.span_id,
+                "name": score.name,
+                "annotator_kind": score.by,
+                "identifier": "misslink",
+                "result": _without_missing(
+                    {"label": score.label, "score": score.value, "explanation": score.comment}
+                ),
+            }
+            for score in scores
+        ]
+    }
+
+
+def _secret(environment: Mapping[str, str], name: str) -> str:
+    if not environment.get(name):
+        raise InputError(f"Sending needs a key. Set {name}, or leave out --send.")
+    return environment[name]
+
+
+def _otel_headers(environment: Mapping[str, str]) -> dict[str, str]:
+    """Those of OpenTelemetry's own variable: ``name=value,name=value``."""
+    pairs = environment.get("OTEL_EXPORTER_OTLP_HEADERS", "").split(",")
+    split = (pair.partition("=") for pair in pairs if "=" in pair)
+    return {name.strip(): value.strip() for name, _, value in split}
+
+
+def _langfuse_headers(environment: Mapping[str, str]) -> dict[str, str]:
+    names = ("LANGFUSE_PUBLIC_KEY", "LANGFUSE_SECRET_KEY")
+    pair = ":".join(_secret(environment, name) for name in names)
+    return {"authorization": f"Basic {base64.b64encode(pair.encode()).decode()}"}
+
+
+def _langsmith_headers(environment: Mapping[str, str]) -> dict[str, str]:
+    return {"x-api-key": _secret(environment, "LANGSMITH_API_KEY")}
+
+
+def _phoenix_headers(environment: Mapping[str, str]) -> dict[str, str]:
+    """Without a key where the server asks for none."""
+    key = environment.get("PHOENIX_API_KEY")
+    return {"authorization": f"Bearer {key}"} if key else {}
+
+
+TARGETS = {
+    "otel": Target("/v1/logs", _otel, _otel_headers),
+    "langfuse": Target("/api/public/scores", _langfuse, _langfuse_headers, batch=100),
+    "langsmith": Target("/feedback", _langsmith, _langsmith_headers, batch=1, needs="span_id"),
+    "phoenix": Target("/v1/span_annotations", _phoenix, _phoenix_headers, needs="span_id"),
+}
