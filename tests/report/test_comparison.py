@@ -13,8 +13,11 @@ from misslink.compare.compare_runs import compare_runs
 from misslink.compare.preferences import StoredPreferences, answers_hash
 from misslink.judge.checks.pairwise import PairOutcome
 from misslink.report.changed_cases import mark_difference
-from misslink.report.comparison import build_comparison_page, render_comparison_page
-from misslink.report.comparison_markdown import comparison_markdown
+from misslink.report.comparison import (
+    build_comparison_page,
+    comparison_markdown,
+    render_comparison_page,
+)
 from misslink.types import Claim, Evidence, Passage
 from small_runs import broken, named, small_run
 

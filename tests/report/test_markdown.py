@@ -195,3 +195,21 @@ def test_half_a_surrogate_pair_is_no_obstacle(tmp_path):
     assert (
         write_markdown(run, tmp_path / "r.md").read_text(encoding="utf-8").startswith("# A RAG app")
     )
+
+
+def test_both_versions_of_a_share_stand_beside_each_other():
+    """Seven of the eleven verdicts are at 0.43 or more; people's share is the calibration's own."""
+    shares = {row[0]: row[1:3] for row in rows(render_markdown(build_page(proven_run())))}
+    assert shares["Share of"] == ["By the judge", "By annotators"]
+    assert shares["faithful answers"] == ["64% [35, 85], n = 11", "65% [59, 71], n = 220"]
+    assert "correct answers" in shares
+    assert "Share of" not in render_markdown(build_page(example_run()))
+
+
+def test_the_judge_has_its_verdicts_its_ties_and_its_audits():
+    said = render_markdown(build_page(proven_run()))
+    assert "- faithfulness: **caution**." in said
+    assert "- correctness: **caution**." in said
+    assert "`misslink annotate RUN --adjudicate`" in said
+    assert "| answer padded with its passages | `faithfulness` |" in said
+    assert "Can the judge be trusted?" not in render_markdown(build_page(example_run()))

@@ -61,8 +61,11 @@ def compare(
     from misslink.compare.compare_runs import compare_runs
     from misslink.compare.preferences import StoredPreferences
     from misslink.io.atomic import atomic_write
-    from misslink.report.comparison import build_comparison_page, render_comparison_page
-    from misslink.report.comparison_markdown import comparison_markdown
+    from misslink.report.comparison import (
+        build_comparison_page,
+        comparison_markdown,
+        render_comparison_page,
+    )
 
     named = _read_runs(runs, name)
     document = compare_runs(

@@ -1,4 +1,4 @@
-"""Renders self-contained HTML pages from Jinja templates, with everything escaped."""
+"""Renders HTML pages and markdown from Jinja templates, with every text escaped."""
 
 from __future__ import annotations
 
@@ -9,6 +9,9 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from misslink.render.format import format_estimate, format_p_value, pluralize, shorten
+from misslink.render.markdown import code_span, escape_markdown, escape_with_commands
+
 if TYPE_CHECKING:
     import jinja2
 
@@ -18,6 +21,13 @@ _HIDDEN_MARKS = re.compile(
     "[\u00ad\u034f\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
     "\U000e0000-\U000e007f]"
 )
+_FILTERS = {
+    "thousands": "{:,}".format,
+    "pluralize": pluralize,
+    "shorten": shorten,
+    "estimate": lambda estimate, name="share": format_estimate(name, estimate),
+    "p_value": format_p_value,
+}
 _SHARED = Path(__file__).resolve().parent / "templates"  # macros and styles of all pages
 
 
@@ -65,9 +75,25 @@ def read_assets(folder: Path, *names: str) -> str:
     )
 
 
+def render_markdown_template(template: Path, **values: object) -> str:
+    """Render a template of markdown, in which no text becomes markup.
+
+    Filters: ``code`` writes a name as code, ``commands`` a sentence with commands in backticks.
+    Blank lines in a row become one.
+    """
+    text = _environment(template.parent, markdown=True).get_template(template.name).render(values)
+    return re.sub(r"\n{3,}", "\n\n", text).strip("\n") + "\n"
+
+
 @cache
-def _environment(folder: Path) -> jinja2.Environment:
+def _environment(folder: Path, *, markdown: bool = False) -> jinja2.Environment:
     import jinja2  # not imported by `import misslink`
+    from markupsafe import Markup
+
+    def escaped(value: object) -> object:
+        if type(value) is not str:
+            return value
+        return Markup(escape_markdown(value)) if markdown else show_marks(value)  # noqa: S704
 
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader([folder, _SHARED]),
@@ -76,9 +102,14 @@ def _environment(folder: Path) -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
-        finalize=lambda value: show_marks(value) if type(value) is str else value,
+        finalize=escaped,
     )
-    environment.filters["thousands"] = "{:,}".format
+    environment.filters |= _FILTERS
+    if markdown:
+        environment.filters["code"] = lambda text: Markup(code_span(text))  # noqa: S704
+        environment.filters["commands"] = lambda text: Markup(  # noqa: S704
+            escape_with_commands(text)
+        )
     return environment
 
 

@@ -13,6 +13,7 @@ _ENTITIES = str.maketrans(
 _MARKS = re.compile(r"([\\`*_\[\]~])")
 # What would begin a heading, a list or a rule.
 _LINE_START = re.compile(r"^(?:([#+=-])(?![0-9])|([0-9]{1,9})([.)])(?=\s|$))")
+_CODE = re.compile(r"`([^`]+)`")
 # Platforms make links of these in the rendered text, whatever stood in the source.
 _LINKS = re.compile(r"(@)(?=\w)|(#)(?=[0-9])|(gh-)(?=[0-9])|(:)(?=//)|(www)(?=\.)", re.IGNORECASE)
 
@@ -63,6 +64,21 @@ def code_span(text: str) -> str:
     fence = "`" * (longest + 1)
     pad = " " if line.startswith("`") or line.endswith("`") else ""
     return f"{fence}{pad}{line}{pad}{fence}"
+
+
+def escape_with_commands(text: str) -> str:
+    r"""Return a sentence of ours, in which commands stand between backticks.
+
+    Examples
+    --------
+    >>> escape_with_commands("*Run* `a b`, then c.")
+    '\\*Run\\* `a b`, then c.'
+    """
+    parts = _CODE.split(f" {single_line(text)} ")  # every other one is code
+    for place, part in enumerate(parts):
+        blanks = " " * part.startswith(" "), " " * part.endswith(" ")
+        parts[place] = code_span(part) if place % 2 else escape_markdown(part).join(blanks)
+    return single_line("".join(parts))
 
 
 def markdown_table(

@@ -28,6 +28,7 @@ from misslink.report.changed_cases import (
 from misslink.stats.run_comparison import SIGNIFICANCE_LEVEL
 from misslink.types import Estimate, Run
 
+_TEMPLATES = Path(__file__).resolve().parent / "templates"
 SAME = "the same"
 _LARGEST_DIFFERENCE = 1.0  # that two values between 0 and 1 can have
 _MAX_NAMES = 3  # metrics or reasons that a sentence lists
@@ -191,10 +192,24 @@ def render_comparison_page(page: ComparisonPage) -> str:
     """Turn the page into HTML: everything escaped, only the page's own style and script allowed."""
     from misslink.render.html import read_assets, render_template
 
-    folder = Path(__file__).resolve().parent / "templates"
-    style = read_assets(folder, "report.css", "explorer.css", "comparison.css")
-    script = f'"use strict";\n{{\n{read_assets(folder, "report.js", "comparison.js")}}}\n'
-    return render_template(folder / "comparison.jinja", page, style=style, script=script)
+    style = read_assets(_TEMPLATES, "report.css", "explorer.css", "comparison.css")
+    script = f'"use strict";\n{{\n{read_assets(_TEMPLATES, "report.js", "comparison.js")}}}\n'
+    return render_template(_TEMPLATES / "comparison.jinja", page, style=style, script=script)
+
+
+def comparison_markdown(page: ComparisonPage, *, page_at: str = "") -> str:
+    """Write the comparison as markdown; every text under test is text in it and no more.
+
+    Parameters
+    ----------
+    page : ComparisonPage
+    page_at : str
+        The address of the same comparison as HTML, seen from the markdown. "": nothing is linked
+        to it.
+    """
+    from misslink.render.html import render_markdown_template
+
+    return render_markdown_template(_TEMPLATES / "comparison.md.jinja", page=page, page_at=page_at)
 
 
 def _run_comparison(names: tuple[str, str], comparison: Mapping[str, Any]) -> RunComparison:
