@@ -61,11 +61,7 @@ def compare(
     from misslink.compare.compare_runs import compare_runs
     from misslink.compare.preferences import StoredPreferences
     from misslink.io.atomic import atomic_write
-    from misslink.report.comparison import (
-        build_comparison_page,
-        comparison_markdown,
-        render_comparison_page,
-    )
+    from misslink.report import comparison as pages
 
     named = _read_runs(runs, name)
     document = compare_runs(
@@ -86,16 +82,18 @@ def compare(
             for run, folder in zip(named, runs, strict=True)
             if (folder.resolve() / "report.html").is_file()
         }
-        page = build_comparison_page(document, by_name, reports)
+        page = pages.build_comparison_page(document, by_name, reports)
         if form == "html":
-            text = render_comparison_page(page)
+            text = pages.render_comparison_page(page)
         else:  # linked to the page that is written with it
-            text = comparison_markdown(page, page_at=_relative_url(html, path) if html else "")
+            text = pages.comparison_markdown(
+                page, page_at=_relative_url(html, path) if html else ""
+            )
         atomic_write(text, path)
     if as_json:
         print_json({**document, **{form: str(path) for form, path in written.items()}})
     else:
-        print_comparison(build_comparison_page(document, by_name, {}))
+        print_comparison(pages.build_comparison_page(document, by_name, {}))
         for path in written.values():
             print(path)
 
