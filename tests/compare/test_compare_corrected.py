@@ -13,8 +13,11 @@ from misslink.cli.compare import print_comparison
 from misslink.compare.compare_runs import compare_runs
 from misslink.compare.pairing import NamedRun
 from misslink.documents import CalibrationDocument
-from misslink.report.comparison import build_comparison_page, render_comparison_page
-from misslink.report.comparison_markdown import comparison_markdown
+from misslink.report.comparison import (
+    build_comparison_page,
+    comparison_markdown,
+    render_comparison_page,
+)
 
 BEFORE, AFTER = "1" * 30 + "0" * 30, "1" * 40 + "0" * 20
 # People say otherwise of every ninth case.
