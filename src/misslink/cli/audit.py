@@ -15,6 +15,7 @@ from misslink.cli.output import (
     print_forecast,
     print_json,
     print_line,
+    print_result,
     print_table,
     progress_bars,
 )
@@ -46,10 +47,8 @@ _SHOWN_REASONS = 5
 
 def print_audit(document: Mapping[str, Any]) -> None:
     """Print an audit, as ``audit.json`` has it: one table per metric, then findings and notes."""
-    from rich.console import Console
-
-    console, metrics = Console(), document["metrics"]
-    print_line(console, f"{document['judge']} asked again about {document['cases']} cases", "bold")
+    metrics = document["metrics"]
+    print_line(f"{document['judge']} asked again about {document['cases']} cases", "bold")
     shares = ("flipped", "to_good", "to_bad")
     for metric, changes in metrics.items():
         columns = ("change", "cases", "flipped [95%]", "to good", "to bad", "score moved by")
@@ -62,32 +61,31 @@ def print_audit(document: Mapping[str, Any]) -> None:
             )
             for change, entry in changes.items()
         ]
-        print_table(console, TextTable(columns, rows, ("cases",), metric))
+        print_table(TextTable(columns, rows, ("cases",), metric))
     entries = [entry for changes in metrics.values() for entry in changes.values()]
     preferences = list(document.get("preferences", {}).values())
     for entry in preferences:
         places = entry["places"]
         print_line(
-            console,
             "Order of two answers: the better one changes with it in "
             f"{_format_brief(entry['flipped'])} of {entry['n']} pairs; both times the first one "
             f"shown in {places['first']}, the second in {places['second']}.",
         )
     findings = [entry["finding"] for entry in (*entries, *preferences) if entry["finding"]]
     for line in findings or ["No verdict changes beyond chance with what must not matter."]:
-        print_line(console, line)
+        print_line(line)
     for note in document["notes"]:
-        print_line(console, note)
+        print_line(note)
     reasons: dict[str, int] = {}
     for entry in entries:  # a reason once, however many changes have it
         for reason, count in entry["left_out"].items():
             reasons[reason] = max(count, reasons.get(reason, 0))
     ordered = sorted(reasons.items(), key=lambda item: -item[1])
     for reason, count in ordered[:_SHOWN_REASONS]:
-        print_line(console, f"Left out: {count} {'case' if count == 1 else 'cases'}: {reason}.")
+        print_line(f"Left out: {count} {'case' if count == 1 else 'cases'}: {reason}.")
     if len(ordered) > _SHOWN_REASONS:
         more = len(ordered) - _SHOWN_REASONS
-        print_line(console, f"And {more} other reasons; --json lists them all.")
+        print_line(f"And {more} other reasons; --json lists them all.")
 
 
 def _format_brief(estimate: Mapping[str, Any]) -> str:
@@ -173,10 +171,7 @@ def audit(
     with interruptible():
         document = asyncio.run(_run_audit(whole, request, config))
     save_to_run(run, whole, "audit", document)
-    if as_json:
-        print_json(document)
-    else:
-        print_audit(document)
+    print_result(document, print_audit, as_json=as_json)
 
 
 async def _run_audit(run: Run, request: _AuditRequest, config: JudgeConfig) -> dict[str, Any]:

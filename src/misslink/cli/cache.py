@@ -19,7 +19,7 @@ from misslink.cli.options import (
     option,
     with_judge_options,
 )
-from misslink.cli.output import print_json, strip_control
+from misslink.cli.output import print_json, print_result, strip_control
 from misslink.errors import InputError
 
 app = typer.Typer(help="Inspect and maintain the response cache.", no_args_is_help=True)
@@ -52,10 +52,7 @@ def stats(
     for group in document["by_judge_and_prompt"]:
         tokens = group["prompt_tokens"], group["completion_tokens"]
         group["cost"] = None if price is None or None in tokens else price.cost(*tokens)
-    if as_json:
-        print_json(document)
-    else:
-        _print_stats(document)
+    print_result(document, _print_stats, as_json=as_json)
 
 
 @app.command("export")

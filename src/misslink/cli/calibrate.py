@@ -18,8 +18,6 @@ from misslink.errors import InputError
 from misslink.render.table import TextTable
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from misslink.types import Run
 
 
@@ -175,11 +173,9 @@ def _link_note(run: Run, document: Mapping[str, Any]) -> str | None:
 
 
 def _print_calibration(document: Mapping[str, Any], note: str | None) -> None:
-    from rich.console import Console
 
-    console = Console()
     judge = document["judge"] or "an unnamed judge"
-    print_line(console, f"{judge} on {document['metric']}: {document['verdict']}", "bold")
+    print_line(f"{judge} on {document['metric']}: {document['verdict']}", "bold")
     n, good = document["n"], document["positives"]
     lines = [
         *(f"  {reason}" for reason in document["reasons"]),
@@ -190,12 +186,12 @@ def _print_calibration(document: Mapping[str, Any], note: str | None) -> None:
         *(f"Note: {text}" for text in document["notes"]),
     ]
     for line in lines:
-        print_line(console, line)
-    _print_agreement(console, document)
+        print_line(line)
+    _print_agreement(document)
     corrected = document["corrected"]
     columns = (f"good of all {corrected['verdicts']:,} verdicts, by", "share [95%]")
     rows = [(label, format_estimate(corrected[name])) for name, label in _METHOD_NAMES.items()]
-    print_table(console, TextTable(columns, rows))
+    print_table(TextTable(columns, rows))
     widths = [
         f"{count:,} for {100 * float(width) / 2:.3g} points to either side"
         for width, count in document["labels_needed"]["for_width"].items()
@@ -211,10 +207,10 @@ def _print_calibration(document: Mapping[str, Any], note: str | None) -> None:
         *([note] if note else ()),
     ]
     for line in lines:
-        print_line(console, line)
+        print_line(line)
 
 
-def _print_agreement(console: Console, document: Mapping[str, Any]) -> None:
+def _print_agreement(document: Mapping[str, Any]) -> None:
     agreement, detection = document["agreement"], document["detection"]
     rows = [
         (_statistic_name(name), format_estimate(agreement[name], as_decimal=name in _AS_DECIMAL))
@@ -240,7 +236,7 @@ def _print_agreement(console: Console, document: Mapping[str, Any]) -> None:
         ("by answer length alone: AUROC", base["length"]["auroc"]),
     ):
         rows.append((label, "not measured" if number is None else f"{number:.2f}"))
-    print_table(console, TextTable(("judge and annotators", "value [95%]"), rows))
+    print_table(TextTable(("judge and annotators", "value [95%]"), rows))
 
 
 def _annotator_lines(human: Mapping[str, Any]) -> Iterator[str]:

@@ -152,36 +152,34 @@ def _relative_url(target: Path, page: Path) -> str:
 
 
 def print_comparison(page: ComparisonPage) -> None:
-    from rich.console import Console
 
-    console = Console()
-    print_line(console, page.headline, "bold")
+    print_line(page.headline, "bold")
     for comparison in page.comparisons:
-        console.print()
+        print()
         if len(page.comparisons) > 1:
-            print_line(console, comparison.headline, "bold")
+            print_line(comparison.headline, "bold")
         for line in (*comparison.faults, *comparison.notes):
-            print_line(console, line)
+            print_line(line)
         rows = [
             (row.name, row.a.value, row.b.value, row.difference.brief, row.verdict, f"{row.n:,}")
             for row in comparison.rows
         ]
         columns = ("metric", page.runs[0][0], comparison.name, "difference [95%]", "", "n")
-        if print_table(console, TextTable(columns, rows, ("n",))):
-            print_line(console, "Tests and effect sizes: --html, --markdown or --json.")
+        if print_table(TextTable(columns, rows, ("n",))):
+            print_line("Tests and effect sizes: --html, --markdown or --json.")
         for line in _note_lines(comparison):
-            print_line(console, line)
+            print_line(line)
     changed = [case for case in page.cases if case.change in ("broken", "mixed")]
     if changed:
-        console.print()
+        print()
         broken = page.counts.get("broken", 0) + page.counts.get("mixed", 0)
-        print_line(console, f"Broken answers: {broken:,}", "bold")
+        print_line(f"Broken answers: {broken:,}", "bold")
         listed = [
             (case.id, shorten(case.question, 60), *(side.failure for side in case.sides))
             for case in changed[:_SHOWN_CASES]
         ]
         names = [name for name, _ in page.runs]
-        print_table(console, TextTable(("case", "question", *names), listed))
+        print_table(TextTable(("case", "question", *names), listed))
 
 
 def _note_lines(comparison: RunComparison) -> Iterator[str]:

@@ -18,8 +18,6 @@ from misslink.cli.output import (
 from misslink.render.table import TextTable
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from misslink.types import Link, RetrievalMiss, Run
 
 
@@ -61,14 +59,10 @@ def diagnose(
     else:
         _print(document, read, None if every else _SHOWN_CASES)
     if holes is not None:
-        from rich.console import Console
-
         message = f"Missing labels to review: {holes}"
-        # Beside a JSON document there is room on stderr alone.
-        print_line(
-            Console(stderr=as_json),
-            message if written else f"No missing label, so nothing was written to {holes}.",
-        )
+        if not written:
+            message = f"No missing label, so nothing was written to {holes}."
+        print_line(message, stderr=as_json)
 
 
 def _measured_again(run: Run, source: str) -> Run:
@@ -210,35 +204,31 @@ def _write_holes(path: Path, run: Run, missing_labels: Mapping[str, Any]) -> int
 
 
 def _print(document: Mapping[str, Any], run: Run, most: int | None) -> None:
-    from rich.console import Console
 
-    console = Console()
     basis = document["embedding"] or "no embedding"
     pool = (
         f"a corpus of {document['corpus']} passages" if document["corpus"] else "the passages seen"
     )
     count = document["misses"]
     missed = "1 needed passage was" if count == 1 else f"{count} needed passages were"
-    print_line(console, f"{missed} missed in {document['cases']} cases (by {basis}, among {pool}).")
+    print_line(f"{missed} missed in {document['cases']} cases (by {basis}, among {pool}).")
     questions = {case.id: case.question for case in run.cases}
     for name, group in document["miss_types"].items():
-        print_line(console, "")
+        print_line("")
         head = f"{name}: {group['count']} of {count}, {format_estimate(group['share'])}"
-        print_line(console, head, "bold")
-        print_line(console, group["recommendation"])
+        print_line(head, "bold")
+        print_line(group["recommendation"])
         for case in group["cases"][:most]:
             asked = " ".join(questions.get(case["case_id"], "").split())
-            print_line(console, f"  {case['case_id']}  {asked}")
-            print_line(
-                console, f"    needs '{case['passage_id']}': {case['reason'] or 'not measured'}"
-            )
+            print_line(f"  {case['case_id']}  {asked}")
+            print_line(f"    needs '{case['passage_id']}': {case['reason'] or 'not measured'}")
         if most is not None and len(group["cases"]) > most:
-            print_line(console, f"  and {len(group['cases']) - most} more (--all shows them)")
-    _print_checklist(console, document["checklist"])
-    _print_holes(console, document["missing_labels"])
+            print_line(f"  and {len(group['cases']) - most} more (--all shows them)")
+    _print_checklist(document["checklist"])
+    _print_holes(document["missing_labels"])
 
 
-def _print_checklist(console: Console, items: Iterable[Mapping[str, Any]]) -> None:
+def _print_checklist(items: Iterable[Mapping[str, Any]]) -> None:
     from misslink.documents import ChecklistItem
     from misslink.report.diagnosis import check_verdict
 
@@ -247,18 +237,17 @@ def _print_checklist(console: Console, items: Iterable[Mapping[str, Any]]) -> No
         state, why = check_verdict(ChecklistItem.model_validate(item))
         mark = _MARKS.get(state, state) + (f": {why}" if why else "")
         rows.append((item["question"], item["finding"], mark))
-    print_line(console, "")
+    print_line("")
     columns = ("question", "finding", "")
-    print_table(console, TextTable(columns, rows, title="Checklist"), spaced=True)
+    print_table(TextTable(columns, rows, title="Checklist"), spaced=True)
 
 
-def _print_holes(console: Console, missing_labels: Mapping[str, Any]) -> None:
+def _print_holes(missing_labels: Mapping[str, Any]) -> None:
     holes = missing_labels.get("holes") or []
-    print_line(console, "")
+    print_line("")
     if not holes:
         reason = missing_labels.get("reason")  # why none could be looked for
         print_line(
-            console,
             f"Missing labels were not looked for: {reason}."
             if reason
             else "No missing label was found: no unlisted passage was judged to hold the answer.",
@@ -266,13 +255,12 @@ def _print_holes(console: Console, missing_labels: Mapping[str, Any]) -> None:
         return
     passages = "1 passage was" if len(holes) == 1 else f"{len(holes)} passages were"
     print_line(
-        console,
         f"{passages} judged to hold the answer though the gold set does not list it; "
         "--holes FILE writes them for review:",
     )
     for hole in holes:
-        print_line(console, f"  {hole['case_id']}  '{hole['passage_id']}' at rank {hole['rank']}: "
+        print_line(f"  {hole['case_id']}  '{hole['passage_id']}' at rank {hole['rank']}: "
               f"{hole['reason']}")  # fmt: skip
     for metric, both in (missing_labels.get("metrics") or {}).items():
-        print_line(console, f"  {metric} without them {format_estimate(both['without'], metric)}, "
+        print_line(f"  {metric} without them {format_estimate(both['without'], metric)}, "
               f"with them {format_estimate(both['with'], metric)}")  # fmt: skip

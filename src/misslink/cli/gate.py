@@ -14,7 +14,6 @@ from misslink.cli.output import (
     print_json,
     print_line,
     print_table,
-    table_cell,
 )
 from misslink.errors import InputError
 from misslink.render.table import TextTable
@@ -104,16 +103,14 @@ def _check_place(option: str, place: Path, in_use: tuple[Path | None, ...]) -> N
 
 
 def _print(decision: GateDecision) -> None:
-    from rich.console import Console
 
-    console = Console()
     rows = []
     for outcome in decision.outcomes:
         failed = "warn" if outcome.gate.severity == "warning" else "FAIL"
         notes = [f"({note})" for note in outcome.notes if note not in decision.notes]
         why = " ".join([outcome.reason, *notes])
         rows.append(("pass" if outcome.passed else failed, outcome.gate.name, why))
-    print_table(console, TextTable(("", "gate", "why"), rows), spaced=True)
+    print_table(TextTable(("", "gate", "why"), rows), spaced=True)
     for note in decision.notes:
-        console.print(table_cell(console, note))  # wrapped between words
-    print_line(console, decision.counted(), "bold")
+        print_line(note, wrap=True)
+    print_line(decision.counted(), "bold")

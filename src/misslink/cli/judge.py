@@ -17,6 +17,7 @@ from misslink.cli.output import (
     interruptible,
     print_json,
     print_line,
+    print_result,
     print_table,
     progress_bars,
 )
@@ -57,10 +58,7 @@ def redteam(
 
     with interruptible():
         document = asyncio.run(_run_redteam(judge, cache, concurrency, JudgeConfig(**given)))
-    if as_json:
-        print_json(document)
-    else:
-        _print_redteam(document)
+    print_result(document, _print_redteam, as_json=as_json)
 
 
 async def _run_redteam(
@@ -92,9 +90,7 @@ async def _run_redteam(
 
 
 def _print_redteam(document: Mapping[str, Any]) -> None:
-    from rich.console import Console
 
-    console = Console()
     groups = {"all": document}
     for group in ("by_metric", "by_place", "by_kind"):
         groups |= {f"{group[3:]} {name}": rates for name, rates in document[group].items()}
@@ -106,9 +102,9 @@ def _print_redteam(document: Mapping[str, Any]) -> None:
     counts = f"{document['attacks']} attacks on {document['cases']} cases"
     columns = ("", *(f"{rate} [95%]" for rate in rates), "n")
     title = f"{counts}, judge {document['judge']}"
-    print_table(console, TextTable(columns, rows, ("n",), title))
+    print_table(TextTable(columns, rows, ("n",), title))
     for line in (*_MEANINGS, *_redteam_lines(document)):
-        print_line(console, line)
+        print_line(line)
 
 
 def _redteam_lines(document: Mapping[str, Any]) -> Iterator[str]:
@@ -152,15 +148,14 @@ def pairwise(
     if as_json:
         print_json(document)
         return
-    from rich.console import Console
 
-    console, wins = Console(), document["wins"]
+    wins = document["wins"]
     names = {"a": f"A  {document['a']}", "b": f"B  {document['b']}", "tie": "tie"}
     rows = [(name, str(wins[side])) for side, name in names.items()]
     title = f"judge {document['judge']}"
-    print_table(console, TextTable(("better", "cases"), rows, ("cases",), title))
+    print_table(TextTable(("better", "cases"), rows, ("cases",), title))
     for line in _pairwise_lines(document):
-        print_line(console, line)
+        print_line(line)
 
 
 async def _run_pairwise(

@@ -8,10 +8,10 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, redirect_stdout, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import typer
 
@@ -20,14 +20,12 @@ from misslink.io.storage import require_local_path
 from misslink.timeouts import MAIN_TASK
 
 if TYPE_CHECKING:
-    from rich.console import Console
-    from rich.text import Text
-
     from misslink.judge.checks.dry_run import JudgingForecast
     from misslink.pipeline import Progress
     from misslink.render.table import Part, TextTable
 
 
+DocumentT = TypeVar("DocumentT", bound=Mapping[str, Any])
 _GRACE_S = 3.0  # until a process that hangs is ended
 _INTERRUPTED = 130  # what shells report for Ctrl-C
 _STAGES = {
@@ -55,30 +53,41 @@ def strip_control(text: str) -> str:
     return "".join(c if c.isprintable() else " " * c.isspace() for c in text)
 
 
-def print_line(console: Console, text: str, style: str | None = None) -> None:
-    """Print a line without markup and escape sequences; only the terminal wraps it."""
+def print_line(
+    text: str, style: str | None = None, *, wrap: bool = False, stderr: bool = False
+) -> None:
+    """Print a line without markup and escape sequences; without `wrap` only the terminal wraps it."""
+    from rich.console import Console
+
+    console = Console(stderr=stderr)
     safe = encodable(strip_control(text), console.encoding)
-    console.print(safe, style=style, markup=False, highlight=False, soft_wrap=True)
+    console.print(safe, style=style, markup=False, highlight=False, soft_wrap=not wrap)
 
 
-def table_cell(console: Console, text: str) -> Text:
-    """A cell of a table: without markup and escape sequences, wrapped between words."""
-    from rich.text import Text
+def print_lines(lines: Iterable[str]) -> None:
+    """Print each line as `print_line` does."""
+    for line in lines:
+        print_line(line)
 
-    return Text(encodable(strip_control(text), console.encoding))
 
-
-def print_table(console: Console, table: TextTable, *, spaced: bool = False) -> bool:
+def print_table(table: TextTable, *, spaced: bool = False) -> bool:
     """Print a table unless it has no rows; return whether it has. `spaced`: rows of several lines.
 
     Text is wrapped between words, numbers never.
     """
+    from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
 
     if not table.rows:
         return False
+    console = Console()
+
+    def cell(text: str) -> Text:
+        return Text(encodable(strip_control(text), console.encoding))
+
     shown = Table(
-        title=table_cell(console, table.title) if table.title else None,
+        title=cell(table.title) if table.title else None,
         title_justify="left",
         header_style="bold",
         box=None,  # narrow, and the same in every encoding
@@ -88,13 +97,13 @@ def print_table(console: Console, table: TextTable, *, spaced: bool = False) -> 
     for name in table.columns:
         right = name in table.numbers
         shown.add_column(
-            table_cell(console, name),
+            cell(name),
             overflow="fold",
             justify="right" if right else "left",
             no_wrap=right,
         )
     for row in table.rows:
-        shown.add_row(*(table_cell(console, text) for text in row))
+        shown.add_row(*map(cell, row))
         if spaced:
             shown.add_row()
     console.print(shown)
@@ -103,17 +112,14 @@ def print_table(console: Console, table: TextTable, *, spaced: bool = False) -> 
 
 def print_parts(parts: Iterable[Part]) -> None:
     """Print the parts of a report; headings are left to the titles of tables."""
-    from rich.console import Console
-
     from misslink.render.table import TextTable
 
-    console = Console()
     for kind, part in parts:
         if isinstance(part, TextTable):
-            print_table(console, part)
+            print_table(part)
         elif kind not in ("title", "heading"):
             text = f"note: {part}" if kind == "note" else part
-            print_line(console, text, "bold" if kind == "strong" else None)
+            print_line(text, "bold" if kind == "strong" else None)
 
 
 def encodable(text: str, encoding: str) -> str:
@@ -133,6 +139,13 @@ def print_json(document: Mapping[str, Any]) -> None:
     """Print one JSON document to stdout."""
     plain = not (sys.stdout.encoding or "").lower().startswith("utf")
     print(json.dumps(document, indent=2, ensure_ascii=plain, allow_nan=False))
+
+
+def print_result(
+    document: DocumentT, print_text: Callable[[DocumentT], object], *, as_json: bool
+) -> None:
+    """Print a command's result: as one JSON document, else by `print_text`."""
+    print_json(document) if as_json else print_text(document)
 
 
 @contextmanager

@@ -144,7 +144,6 @@ def _about(prompt: Prompt, prompts: Prompts, spec: str | None = None) -> dict[st
 
 
 def _print_table(listed: list[dict[str, Any]]) -> None:
-    from rich.console import Console
 
     rows = [
         (
@@ -154,7 +153,7 @@ def _print_table(listed: list[dict[str, Any]]) -> None:
         for prompt in listed
     ]
     columns = ("prompt", "from", "version", "hash", "answered as")
-    print_table(Console(), TextTable(columns, rows))
+    print_table(TextTable(columns, rows))
 
 
 def _print_fallback(listed: list[dict[str, Any]], spec: str | None) -> None:

@@ -16,6 +16,7 @@ from misslink.cli.output import (
     print_forecast,
     print_json,
     print_line,
+    print_result,
     print_table,
     progress_bars,
     redirect_app_stdout,
@@ -128,10 +129,7 @@ def replay(
         return
     with interruptible(), redirect_app_stdout(), progress_bars() as progress:
         document = run_async(lambda: work(progress))
-    if as_json:
-        print_json(document)
-    else:
-        _print_replay(document)
+    print_result(document, _print_replay, as_json=as_json)
 
 
 def _app_path(run: Run) -> str:
@@ -151,10 +149,8 @@ def _app_path(run: Run) -> str:
 
 
 def _print_replay(document: Mapping[str, Any]) -> None:
-    from rich.console import Console
 
-    console = Console()
-    print_line(console, _summary_sentence(document))
+    print_line(_summary_sentence(document))
     names = ("fixed", "placebo_fixed", "net_fixed", "confirmed")
     rows = []
     for mode, entry in document["failures"].items():
@@ -163,8 +159,8 @@ def _print_replay(document: Mapping[str, Any]) -> None:
             rows.append((mode, str(entry["cases"]), str(entry["replayed"]), *shares))
     columns = ("failure", "cases", "replayed", *(name.replace("_", " ") for name in names))
     title = f"Replay of {document['run']}, judge {document['judge']}"
-    if not print_table(console, TextTable(columns, rows, ["cases", "replayed"], title)):
-        print_line(console, "No failed answer of this run missed a passage: nothing to replay.")
+    if not print_table(TextTable(columns, rows, ["cases", "replayed"], title)):
+        print_line("No failed answer of this run missed a passage: nothing to replay.")
     for words, name in (
         ("Good answers broken by the missed passages", "broken"),
         ("by the placebo", "placebo_broken"),
@@ -172,18 +168,18 @@ def _print_replay(document: Mapping[str, Any]) -> None:
         ("Answers that change with the order of passages", "order_sensitive"),
     ):
         if document[name]["value"] is not None:
-            print_line(console, f"{words}: {format_estimate(document[name])}.")
+            print_line(f"{words}: {format_estimate(document[name])}.")
     usage = document["usage"]
     reused = f"{usage['generations_kept']} reused"
     if document["cases_kept"]:
         reused += f" (also {document['cases_kept']} cases beyond this sample)"
-    print_line(console, f"Answers of the app: {usage['generations']} new, {reused}.")
+    print_line(f"Answers of the app: {usage['generations']} new, {reused}.")
     reasons = Counter(entry["reason"] for entry in document["skipped"])
     for reason, count in reasons.most_common(_SHOWN_REASONS):
-        print_line(console, f"Not replayed: {count} x {reason}.")
+        print_line(f"Not replayed: {count} x {reason}.")
     if len(reasons) > _SHOWN_REASONS:
         more = len(reasons) - _SHOWN_REASONS
-        print_line(console, f"And {more} other reasons; --json lists them all.")
+        print_line(f"And {more} other reasons; --json lists them all.")
 
 
 def _summary_sentence(document: Mapping[str, Any]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from string import ascii_uppercase
@@ -21,8 +22,6 @@ from misslink.errors import InputError
 from misslink.render.table import TextTable
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from misslink.io.goldset import GoldSet
     from misslink.render.line_chart import LineChart
     from misslink.retrieval.evaluate import RankScores
@@ -36,41 +35,41 @@ _NONE = "none"
 _LEFT = ("metric", "95% interval", "difference [95%]", "")
 
 
-def print_run_metrics(console: Console, name: str, document: Mapping[str, Any]) -> None:
+def print_run_metrics(name: str, document: Mapping[str, Any]) -> None:
     """Print a run, as `run_document` makes it: metrics, counts, slices and warnings."""
-    print_line(console, name, "bold")
+    print_line(name, "bold")
     bounds = document.get("bounds")
     rows = []
     for metric, mean in document["metrics"].items():
         ends = [bounds[metric][end] for end in ("low", "high")] if bounds else []
         rows.append((metric, *_mean_cells(mean), *map(_format_estimate, ends)))
     columns = ("metric", "mean", "95% interval", "n", *(("lowest", "highest") if bounds else ()))
-    _print_numbers(console, columns, rows)
+    _print_numbers(columns, rows)
     for text in _count_sentences(document):
-        print_line(console, text)
+        print_line(text)
     for metric, mean in document["metrics"].items():
         if mean["reason"]:
-            print_line(console, f"{metric}: {mean['reason']}.")
+            print_line(f"{metric}: {mean['reason']}.")
     for column, groups in document.get("slices", {}).items():
-        _print_slices(console, column, groups)
+        _print_slices(column, groups)
     for text in document["warnings"]:
-        print_line(console, f"Warning: {text}", "yellow")
-    console.print()
+        print_line(f"Warning: {text}", "yellow")
+    print()
 
 
-def print_per_query(console: Console, document: Mapping[str, Any]) -> None:
+def print_per_query(document: Mapping[str, Any]) -> None:
     """Print every value, separated by tabs, for other programs."""
     metrics = list(document["metrics"])
     print("\t".join(["query", *metrics]))
     for query, values in document["per_query"].items():
         numbers = (_NONE if values[name] is None else f"{values[name]:.4f}" for name in metrics)
-        print("\t".join([encodable(strip_control(query), console.encoding), *numbers]))
+        print("\t".join([encodable(strip_control(query), sys.stdout.encoding), *numbers]))
 
 
-def print_comparison(console: Console, name: str, comparison: Mapping[str, Any]) -> None:
+def print_comparison(name: str, comparison: Mapping[str, Any]) -> None:
     """Print a run compared with the first one, `name`: differences, tests and flipped queries."""
     letter = comparison["letter"]
-    print_line(console, f"{letter} {comparison['b']} against A {name}", "bold")
+    print_line(f"{letter} {comparison['b']} against A {name}", "bold")
     rows, tests = [], []
     for metric, row in comparison["metrics"].items():
         difference = row["difference"]
@@ -88,11 +87,10 @@ def print_comparison(console: Console, name: str, comparison: Mapping[str, Any])
             detectable = _format_detectable(row["detectable"])
             tests.append((metric, *map(_format_p, p_values), size, detectable))
     columns = ("metric", "A", letter, "difference [95%]", "p Holm", "", "n")
-    _print_numbers(console, columns, rows)
+    _print_numbers(columns, rows)
     columns = ("metric", "p", "t-test", "Wilcoxon", "McNemar", "d_z", "detectable")
-    if _print_numbers(console, columns, tests):
+    if _print_numbers(columns, tests):
         print_line(
-            console,
             "p is of the randomisation test (sign flips). It and the tests beside it are not "
             "corrected; p Holm is, over all metrics and runs. d_z is Cohen's, of paired "
             "differences. Detectable: what so many queries show in 4 of 5 repetitions.",
@@ -100,27 +98,27 @@ def print_comparison(console: Console, name: str, comparison: Mapping[str, Any])
     for metric, flipped in comparison["flipped"].items():
         better, worse = len(flipped["better"]), len(flipped["worse"])
         if better or worse:
-            print_line(console, f"{metric}: {better:,} queries better, {worse:,} worse.")
-    console.print()
+            print_line(f"{metric}: {better:,} queries better, {worse:,} worse.")
+    print()
 
 
-def _print_numbers(console: Console, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
+def _print_numbers(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
     numbers = [name for name in columns if name not in _LEFT]
-    return print_table(console, TextTable(columns, rows, numbers))
+    return print_table(TextTable(columns, rows, numbers))
 
 
-def _print_slices(console: Console, column: str, groups: Mapping[str, Any]) -> None:
+def _print_slices(column: str, groups: Mapping[str, Any]) -> None:
     """One group below the other, metric by metric, so that they fit 80 columns."""
     rows = []
     for metric in next(iter(groups.values()))["metrics"]:
         for place, (group, entry) in enumerate(groups.items()):
             rows.append(("" if place else metric, group, *_mean_cells(entry["metrics"][metric])))
     columns = ("metric", column, "mean", "95% interval", "n")
-    print_table(console, TextTable(columns, rows, ("mean", "n")))
+    print_table(TextTable(columns, rows, ("mean", "n")))
     means = [mean for entry in groups.values() for mean in entry["metrics"].values()]
     reasons = [mean["reason"] for mean in means if mean["n"] and mean["low"] is None]
     for reason in dict.fromkeys(filter(None, reasons)):
-        print_line(console, f"Without an interval: {reason}.")
+        print_line(f"Without an interval: {reason}.")
 
 
 def _mean_cells(mean: Mapping[str, Any]) -> tuple[str, str, str]:
@@ -367,18 +365,15 @@ def _print_results(
     *,
     per_query: bool,
 ) -> None:
-    from rich.console import Console
-
     from misslink.render.line_chart import render_characters
 
-    console = Console()
     for letter, (name, document) in zip(ascii_uppercase, documents.items(), strict=False):
-        print_run_metrics(console, f"{letter} {name}" if comparison else name, document)
+        print_run_metrics(f"{letter} {name}" if comparison else name, document)
         if per_query:
-            print_per_query(console, document)
+            print_per_query(document)
     for entry in comparison["comparisons"] if comparison else ():
-        print_comparison(console, comparison["a"] if comparison else "", entry)
+        print_comparison(comparison["a"] if comparison else "", entry)
     for chart in charts:
-        for line in render_characters(chart, encoding=console.encoding):
-            print_line(console, line)
-        console.print()
+        for line in render_characters(chart, encoding=sys.stdout.encoding):
+            print_line(line)
+        print()

@@ -10,8 +10,6 @@ from misslink.cli.output import print_line, print_table, strip_control
 from misslink.render.table import TextTable
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from misslink.render.format import FormattedEstimate
     from misslink.types import Run
 
@@ -35,15 +33,12 @@ def print_run_summary(run: Run, report: str, *, verbose: bool = False) -> None:
 
     At 80 columns these are at most 25 lines; `verbose` adds the metrics, warnings and all notes.
     """
-    from rich.console import Console
-
     from misslink.documents import summary_of
     from misslink.linking.findings import find
     from misslink.render.headline import describe_errors, describe_evidence, describe_verdict
     from misslink.report.judge_notes import describe_judging
 
-    console = Console()
-    width = min(console.width, _WIDEST)
+    width = _width()
     findings = find(run)
     errors = describe_errors(findings)
     verdict = f"{describe_verdict(findings)} {describe_evidence(findings)}".strip()
@@ -56,27 +51,27 @@ def print_run_summary(run: Run, report: str, *, verbose: bool = False) -> None:
     if not about_judge and judging:
         about_judge = [f"Judge: {run.summary.get('judge')}. {judging[0]}"]
     if errors:  # before any number
-        _print_wrapped(console, errors, style="bold")
+        _print_wrapped(errors, style="bold")
     if verbose:
-        print_line(console, _title(run), style="bold")
-        _print_numbers(console, run)
+        print_line(_title(run), style="bold")
+        _print_numbers(run)
         for line in (*others, *judging):
-            _print_wrapped(console, line)
-        print_line(console, "")
+            _print_wrapped(line)
+        print_line("")
     closing = [line for note in about_judge for line in wrap_text(note, width)]
     if others and not verbose:
         counted = "1 warning" if len(others) == 1 else f"{len(others)} warnings"
         closing.append(f"{counted} in the report; --verbose prints all.")
     closing.append(f"report: {report}")
     for line in headline:
-        print_line(console, line, style="bold")
+        print_line(line, style="bold")
     taken = [*(wrap_text(errors, width) if errors else ()), *headline, *steps, *closing]
     room = _MAX_LINES - len(taken) - 6  # blank lines, titles, and a count of what is left out
-    _print_link(console, run, None if verbose else max(room, 1))
-    print_line(console, "")
-    print_line(console, "What to do next", style="bold")
+    _print_link(run, None if verbose else max(room, 1))
+    print_line("")
+    print_line("What to do next", style="bold")
     for line in (*steps, "", *closing):
-        print_line(console, line)
+        print_line(line)
 
 
 def wrap_text(text: str, width: int, indent: str = "") -> Iterator[str]:
@@ -100,6 +95,12 @@ def wrap_text(text: str, width: int, indent: str = "") -> Iterator[str]:
     yield line.replace(_TIED, " ")
 
 
+def _width() -> int:
+    from rich.console import Console
+
+    return min(Console().width, _WIDEST)
+
+
 def _title(run: Run) -> str:
     from misslink.render.format import pluralize
 
@@ -110,7 +111,7 @@ def _title(run: Run) -> str:
     )
 
 
-def _print_numbers(console: Console, run: Run) -> None:
+def _print_numbers(run: Run) -> None:
     """One row per measured metric; one line per reason for the others."""
     from misslink.report.overview import metric_levels
 
@@ -127,13 +128,13 @@ def _print_numbers(console: Console, run: Run) -> None:
             name = ""  # once for all of its metrics
             low += [metric.shown.name] if metric.low_is_good else []
     value = "value [95%]"
-    print_table(console, TextTable(("level", "metric", value, "n"), rows, (value, "n")))
+    print_table(TextTable(("level", "metric", value, "n"), rows, (value, "n")))
     if low:
-        _print_wrapped(console, f"Lower is better: {', '.join(low)}.")
+        _print_wrapped(f"Lower is better: {', '.join(low)}.")
     for line in _corrected(run):
-        _print_wrapped(console, line)
+        _print_wrapped(line)
     for reason, names in unmeasured.items():
-        _print_wrapped(console, f"Not measured: {', '.join(names)}: {reason}.")
+        _print_wrapped(f"Not measured: {', '.join(names)}: {reason}.")
 
 
 def _corrected(run: Run) -> Iterator[str]:
@@ -165,23 +166,23 @@ def _share_label(run: Run, name: str) -> float | None:
     return None
 
 
-def _print_link(console: Console, run: Run, most: int | None) -> None:
+def _print_link(run: Run, most: int | None) -> None:
     """The failure modes, the first `most` of them; all of them with the attributable fraction."""
     from misslink.report.association import correct_association, failure_mode_rows
 
     corrected = correct_association(run)
     if most is None and corrected and corrected.brief:
-        _print_wrapped(console, corrected.brief)
+        _print_wrapped(corrected.brief)
     rows = failure_mode_rows(run)
     if not rows:
         return
     shown = sorted(rows, key=lambda row: -row.count)[:most]
     columns = ("failure", "owner", "cases", "share [95%]")
     cells = [(r.key, r.owner, f"{r.count:,}", r.share.brief) for r in rows if r in shown]
-    print_line(console, "")
-    print_table(console, TextTable(columns, cells, columns[2:]))
+    print_line("")
+    print_table(TextTable(columns, cells, columns[2:]))
     if left := len(rows) - len(shown):
-        print_line(console, f"and {left} more; --verbose prints all.")
+        print_line(f"and {left} more; --verbose prints all.")
 
 
 def _step_lines(run: Run, width: int, *, verbose: bool) -> Iterator[str]:
@@ -200,8 +201,6 @@ def _cells(shown: FormattedEstimate) -> tuple[str, str, str]:
     return shown.name, value, f"{shown.n:,}"
 
 
-def _print_wrapped(
-    console: Console, text: str, *, style: str | None = None, indent: str = ""
-) -> None:
-    for line in wrap_text(text, min(console.width, _WIDEST), indent):
-        print_line(console, line, style)
+def _print_wrapped(text: str, *, style: str | None = None, indent: str = "") -> None:
+    for line in wrap_text(text, _width(), indent):
+        print_line(line, style)

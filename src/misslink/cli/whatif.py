@@ -261,9 +261,6 @@ def _write_triplets(run: Run, path: Path) -> dict[str, Any]:
 
 def print_whatif(document: Mapping[str, Any], triplets: Mapping[str, Any] | None) -> None:
     """Print the options, best first, one sentence on each, and the written triplets."""
-    from rich.console import Console
-
-    console = Console()
     recall, passages = f"recall@{document['k']}", document["context_passages"]
     today = document["baseline"][recall]
     # Where the run's k is not the width of its context, the metric is scaled, not that of it.
@@ -299,9 +296,9 @@ def print_whatif(document: Mapping[str, Any], triplets: Mapping[str, Any] | None
             )
         )
     title = f"What if: {recall} today {format_estimate(today, recall)}, {passages} passages"
-    print_table(console, TextTable(columns, rows, title=title), spaced=True)
+    print_table(TextTable(columns, rows, title=title), spaced=True)
     for line in _whatif_lines(document, triplets):
-        print_line(console, line)
+        print_line(line)
 
 
 def _whatif_lines(document: Mapping[str, Any], triplets: Mapping[str, Any] | None) -> Iterator[str]:

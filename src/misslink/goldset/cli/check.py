@@ -333,12 +333,9 @@ def _check_document(
 
 def _print_findings(document: Mapping[str, Any]) -> None:
     """Print the findings, at most five of a kind, and what was not checked."""
-    from rich.console import Console
-
     from misslink.render.table import TextTable
 
-    console = Console()
-    print_line(console, f"{document['goldset']}: {_findings_summary(document)}", "bold")
+    print_line(f"{document['goldset']}: {_findings_summary(document)}", "bold")
     rows = []
     counts: Counter[tuple[str, str]] = Counter()
     for finding in document["findings"]:
@@ -347,13 +344,13 @@ def _print_findings(document: Mapping[str, Any]) -> None:
         if counts[kind] <= _SHOWN_FINDINGS:
             text = f"{_as_sentence(finding['message'])} {_as_sentence(finding['way_out'])}"
             rows.append((finding["severity"], finding["check"], _case_list(finding), text))
-    print_table(console, TextTable(("", "check", "case", "problem and fix"), rows))
+    print_table(TextTable(("", "check", "case", "problem and fix"), rows))
     for (check, severity), count in counts.items():
         if count > _SHOWN_FINDINGS:
             more = f"And {count - _SHOWN_FINDINGS:,} more of {check} ({severity})"
-            print_line(console, f"{more}; --json lists all.")
+            print_line(f"{more}; --json lists all.")
     for line in _closing_lines(document):
-        print_line(console, line)
+        print_line(line)
 
 
 def _findings_as_markdown(document: Mapping[str, Any]) -> str:

@@ -141,8 +141,6 @@ def export_command(
 
 def _warn_dropped(problem: str, counts: Mapping[str, int]) -> None:
     """Print on stderr what is lost: stdout may be a JSON document."""
-    from rich.console import Console
-
     if counts:
         listed = ", ".join(f"{name} ({count:,})" for name, count in counts.items())
-        print_line(Console(stderr=True), f"misslink: {problem}: {listed}.")
+        print_line(f"misslink: {problem}: {listed}.", stderr=True)

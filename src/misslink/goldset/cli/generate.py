@@ -142,31 +142,29 @@ def generate_command(
 
 
 def _print_generated(document: Mapping[str, Any], rejects: Path | None) -> None:
-    from rich.console import Console
 
     from misslink.render.table import TextTable
 
-    console = Console()
     title = (
         f"{document['written']} of {document['wanted']} questions in {document['goldset']}, from "
         f"{document['candidates']} candidates"
     )
-    print_line(console, title, "bold")
+    print_line(title, "bold")
     for line in _corpus_lines(document["corpus"]):
-        print_line(console, line)
+        print_line(line)
     written = [(name, str(count)) for name, count in document["by_category"].items()]
-    print_table(console, TextTable(("category", "written"), written, ("written",)))
+    print_table(TextTable(("category", "written"), written, ("written",)))
     dropped = [
         (row["reason"], str(row["count"]), f"{row['question'] or ''} ({row['sentence']})".strip())
         for row in document["reject_table"]
     ]
     table = TextTable(("reason", "n", "example"), dropped, ("n",), "Dropped")
-    if print_table(console, table) and rejects is not None:
-        print_line(console, f"All of them: {rejects}")
+    if print_table(table) and rejects is not None:
+        print_line(f"All of them: {rejects}")
     usage = document["usage"]
     cost = "" if usage["cost"] is None else f", cost {usage['cost']:.4g}"
     calls = f"{usage['calls']} judge calls, {usage['from_cache']} replies from the cache{cost}."
-    print_line(console, calls)
+    print_line(calls)
 
 
 def _corpus_lines(corpus: Mapping[str, Any]) -> Iterator[str]:

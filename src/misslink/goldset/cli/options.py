@@ -25,12 +25,9 @@ COLUMN_OPTION: Any = option(
 
 def print_lines(title: str, lines: Iterable[str]) -> None:
     """Print a title in bold, and lines below it."""
-    from rich.console import Console
-
-    console = Console()
-    print_line(console, title, "bold")
+    print_line(title, "bold")
     for line in lines:
-        print_line(console, line)
+        print_line(line)
 
 
 def check_output_paths(outputs: Mapping[str, Path | None], inputs: Iterable[Path | None]) -> None:

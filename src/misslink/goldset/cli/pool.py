@@ -224,7 +224,6 @@ def _pool_document(pool: GradingPool, out: Path) -> dict[str, Any]:
 
 
 def _print_pool(document: Mapping[str, Any]) -> None:
-    from rich.console import Console
 
     state = "drawn" if document["written"] else "unchanged"
     lines = [
@@ -242,9 +241,8 @@ def _print_pool(document: Mapping[str, Any]) -> None:
             f"{judged['judge']} graded {judged['labelled']} and failed {judged['failed']}."
         )
     lines.append(f"Next:  misslink annotate {shlex.quote(document['pool'])}")
-    console = Console()
     for line in lines:
-        print_line(console, line)
+        print_line(line)
 
 
 def pool_apply_command(
@@ -283,14 +281,12 @@ def pool_apply_command(
 
 
 def _print_grades(document: Mapping[str, Any]) -> None:
-    from rich.console import Console
 
     from misslink.render.table import TextTable
 
-    console = Console()
     recall = document["recall"]
     for line in (*_grade_lines(document), *_recall_lines(recall)):
-        print_line(console, line)
+        print_line(line)
     rows = [
         (name, metric, *(_recall_text(estimates[key]) for key in ("estimated", "of_judged")))
         for name, metrics in recall["retrievers"].items()
@@ -299,9 +295,9 @@ def _print_grades(document: Mapping[str, Any]) -> None:
     columns = ("retriever", "metric", "estimated", "of the known ones alone")
     if recall["questions"]:
         title = "Share of all relevant passages found"
-        print_table(console, TextTable(columns, rows, title=title))
+        print_table(TextTable(columns, rows, title=title))
     for note in document["notes"]:
-        print_line(console, f"Note: {note}")
+        print_line(f"Note: {note}")
 
 
 def _recall_text(estimate: Mapping[str, Any]) -> str:

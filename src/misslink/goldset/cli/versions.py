@@ -55,13 +55,11 @@ def stats_command(goldset: Path = GOLDSET_ARGUMENT, as_json: bool = JSON_OPTION)
 
 
 def _print_stats(document: Mapping[str, Any]) -> None:
-    from rich.console import Console
 
     from misslink.render.table import TextTable
 
-    console = Console()
     total = document["cases"]
-    print_line(console, f"{document['goldset']}: {total:,} cases", "bold")
+    print_line(f"{document['goldset']}: {total:,} cases", "bold")
     rows: list[tuple[str, ...]] = []
     groups = {
         "category": document["categories"],
@@ -78,14 +76,14 @@ def _print_stats(document: Mapping[str, Any]) -> None:
             rows.append((shown, value or "(none)", f"{count:,}", f"{count / total:.0%}"))
         if len(counts) > _MAX_VALUES:
             rows.append(("", f"and {len(counts) - _MAX_VALUES} more", "", ""))
-    print_table(console, TextTable(("", "value", "cases", "share"), rows, ("cases", "share")))
+    print_table(TextTable(("", "value", "cases", "share"), rows, ("cases", "share")))
     if document["grades"]:
         counts = ", ".join(f"{n:,} of {grade}" for grade, n in document["grades"].items())
-        print_line(console, f"Grades: {counts}.")
+        print_line(f"Grades: {counts}.")
     for name, title in _DISTRIBUTION_NAMES.items():
         five = document[name]
         spread = f"median {five['median']:g}, from {five['least']:g} to {five['most']:g}"
-        print_line(console, f"{title}: {spread}.")
+        print_line(f"{title}: {spread}.")
 
 
 def split_command(
@@ -160,11 +158,9 @@ def _split_notes(split: GoldSetSplit, cases: int, by: str) -> Iterator[str]:
 
 
 def _print_split(document: Mapping[str, Any]) -> None:
-    from rich.console import Console
 
     from misslink.render.table import TextTable
 
-    console = Console()
     numbers = ("cases", "share", "wanted", "groups")
     rows = [
         (
@@ -177,9 +173,9 @@ def _print_split(document: Mapping[str, Any]) -> None:
         )
         for name, part in document["parts"].items()
     ]
-    print_table(console, TextTable(("part", *numbers, "file"), rows, numbers))
+    print_table(TextTable(("part", *numbers, "file"), rows, numbers))
     for note in document["notes"]:
-        print_line(console, note)
+        print_line(note)
 
 
 def merge_command(
