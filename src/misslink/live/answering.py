@@ -13,7 +13,7 @@ from collections.abc import (
     Sequence,
 )
 from contextlib import aclosing, closing, contextmanager
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 from langchain_core.messages import BaseMessageChunk
 from langchain_core.runnables import Runnable, RunnableConfig
@@ -45,10 +45,11 @@ class NoAnswerError(Exception):
 
 
 class StreamHead:
-    """Buffer a stream until a chunk has content, so that control can still answer."""
+    """Buffer a stream until a chunk has content, or to its end, so that control can still answer."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, whole: bool = False) -> None:
         self.is_over = False
+        self._whole = whole
         self._held: list[Any] = []
 
     def take(self, chunk: Any) -> list[Any]:
@@ -56,7 +57,7 @@ class StreamHead:
         if self.is_over:
             return [chunk]
         self._held.append(chunk)
-        if len(self._held) < _MOST_HELD and _says_nothing(chunk):
+        if self._whole or (len(self._held) < _MOST_HELD and _says_nothing(chunk)):
             return []
         self.is_over = True
         return self._held
@@ -104,10 +105,6 @@ def _says_nothing(chunk: Any) -> bool:
     return not chunk if isinstance(chunk, str) else chunk is None
 
 
-# What ends the caller and not the variant.
-_NOT_VARIANT_ERRORS = (KeyboardInterrupt, GeneratorExit)
-
-
 class VariantCaller:
     """Asks variants, each in its bounds, and control in their place.
 
@@ -145,16 +142,10 @@ class VariantCaller:
     def answer(self, request: Request, app_input: Any, keywords: Mapping[str, Any]) -> Any:
         """Return what the variant answers, or else control."""
         if (variant := request.variant) and variant != self._control:
-            try:
-                own = copy_containers(app_input)  # control is given the input as it came
-                output = self._ask(variant, request, own, keywords)
+            with self._or_control(request, variant):
+                # Control is given the input as it came.
+                output = self._ask(variant, request, copy_containers(app_input), keywords)
                 self.must_be_answer(output)
-            except _NOT_VARIANT_ERRORS:
-                raise
-            except BaseException as error:  # noqa: BLE001 - control answers
-                self._fell_back(request, variant, error)
-            else:
-                request.served = variant
                 return output
         output = self._ask(self._control, request, app_input, keywords)
         request.served = self._control
@@ -163,16 +154,9 @@ class VariantCaller:
     async def aanswer(self, request: Request, app_input: Any, keywords: Mapping[str, Any]) -> Any:
         """Answer like `answer`. A caller that stops waiting is not a failure of the variant."""
         if (variant := request.variant) and variant != self._control:
-            try:
-                own = copy_containers(app_input)
-                output = await self._aask(variant, request, own, keywords)
+            with self._or_control(request, variant):
+                output = await self._aask(variant, request, copy_containers(app_input), keywords)
                 self.must_be_answer(output)
-            except BaseException as error:
-                if _ends_caller(error):
-                    raise
-                self._fell_back(request, variant, error)
-            else:
-                request.served = variant
                 return output
         output = await self._aask(self._control, request, app_input, keywords)
         request.served = self._control
@@ -186,24 +170,13 @@ class VariantCaller:
         Chunks that say nothing, as chat models often begin with, are held until one does.
         """
         if (variant := request.variant) and variant != self._control:
-            head = StreamHead()
-            try:
+            head = StreamHead(whole=self._whole_streams)
+            with self._or_control(request, variant, head):
                 own = copy_containers(app_input)
                 with closing(self._stream(variant, request, own, keywords)) as stream:
-                    for chunk in self._whole(list(stream)) if self._whole_streams else stream:
-                        for held_chunk in head.take(chunk):
-                            request.served = variant
-                            yield held_chunk
-                for held_chunk in head.remaining_chunks(self.must_be_answer):
-                    request.served = variant
-                    yield held_chunk
-            except _NOT_VARIANT_ERRORS:
-                raise
-            except BaseException as error:
-                if head.is_over:  # told as the failure of the whole request
-                    raise
-                self._fell_back(request, variant, error)
-            else:
+                    for chunk in stream:
+                        yield from head.take(chunk)
+                yield from head.remaining_chunks(self.must_be_answer)
                 return
         with closing(self._stream(self._control, request, app_input, keywords)) as stream:
             for chunk in stream:
@@ -216,24 +189,15 @@ class VariantCaller:
     ) -> AsyncGenerator[Any, None]:
         """As `chunks`."""
         if (variant := request.variant) and variant != self._control:
-            head = StreamHead()
-            try:
+            head = StreamHead(whole=self._whole_streams)
+            with self._or_control(request, variant, head):
                 own = copy_containers(app_input)
                 async with aclosing(self._astream(variant, request, own, keywords)) as stream:
-                    async for chunk in (
-                        self._without_empty_chunks(stream) if self._whole_streams else stream
-                    ):
+                    async for chunk in stream:
                         for held_chunk in head.take(chunk):
-                            request.served = variant
                             yield held_chunk
                 for held_chunk in head.remaining_chunks(self.must_be_answer):
-                    request.served = variant
                     yield held_chunk
-            except BaseException as error:
-                if head.is_over or _ends_caller(error):
-                    raise
-                self._fell_back(request, variant, error)
-            else:
                 return
         async with aclosing(self._astream(self._control, request, app_input, keywords)) as stream:
             async for chunk in stream:
@@ -252,35 +216,35 @@ class VariantCaller:
         if not (output is not None if self._accept is None else self._accept(output)):
             raise NoAnswerError(f"{type(output).__name__} is no answer")
 
-    def _fell_back(self, request: Request, variant: str, error: BaseException) -> None:
-        request.errors.append((variant, error))
-        self._traffic.trouble(f"variant '{variant}' failed and control answered", error)
+    @contextmanager
+    def _or_control(
+        self, request: Request, variant: str, head: StreamHead | None = None
+    ) -> Iterator[None]:
+        """Let what follows run where the variant fails, unless the caller ends or has part of it."""
+        try:
+            yield
+        except BaseException as error:
+            if head is not None and head.is_over:  # logged as the failure of the whole request
+                request.served = variant
+                raise
+            if _ends_caller(error):
+                raise
+            request.errors.append((variant, error))
+            self._traffic.trouble(f"variant '{variant}' failed and control answered", error)
+        else:
+            request.served = variant
 
-    def _whole(self, chunks: list[Any]) -> list[Any]:
-        if not chunks:
-            raise NoAnswerError("it streamed nothing")
-        self.must_be_answer(join_chunks(chunks))
-        return chunks
-
-    async def _without_empty_chunks(self, stream: AsyncIterator[Any]) -> AsyncIterator[Any]:
-        for chunk in self._whole([chunk async for chunk in stream]):
-            yield chunk
-
-    def _config(self, variant: str, request: Request) -> RunnableConfig:
+    def _started(
+        self, variant: str, request: Request
+    ) -> tuple[Runnable[Any, Any], RunnableConfig, CallStats, TimeoutRunner]:
+        """What a call of a variant needs."""
         config = dict(request.config)
         if request.errors:
             config.pop("run_id", None)  # the failed variant had it
         marks = {"misslink_experiment": self._traffic.experiment.name, "misslink_variant": variant}
         config["metadata"] = {**(config.get("metadata") or {}), **marks}
-        return cast("RunnableConfig", config)
-
-    def _started(self, variant: str, request: Request) -> _Started:
-        return _Started(
-            self.variants[variant],
-            self._config(variant, request),
-            self._traffic.add_call_stats(request),
-            self.bounds[variant],
-        )
+        stats = self._traffic.add_call_stats(request)
+        return self.variants[variant], cast("RunnableConfig", config), stats, self.bounds[variant]
 
     def _ask(
         self, variant: str, request: Request, app_input: Any, keywords: Mapping[str, Any]
@@ -327,15 +291,6 @@ class VariantCaller:
         return bounds.astream(begin)
 
 
-class _Started(NamedTuple):
-    """What a call of a variant needs."""
-
-    app: Runnable[Any, Any]
-    config: RunnableConfig
-    stats: CallStats
-    bounds: TimeoutRunner
-
-
 @contextmanager
 def _counted(stats: CallStats) -> Iterator[None]:
     token = CURRENT_STATS.set(stats)
@@ -346,8 +301,11 @@ def _counted(stats: CallStats) -> Iterator[None]:
 
 
 def _ends_caller(error: BaseException) -> bool:
-    """Whether the task that waits is to end; a variant may also have cancelled itself."""
+    """Whether what waits for the answer is to end; a variant may also have cancelled itself."""
     if isinstance(error, asyncio.CancelledError):
-        task = asyncio.current_task()
+        try:
+            task = asyncio.current_task()
+        except RuntimeError:  # there is no event loop
+            return False
         return task is None or bool(task.cancelling())
-    return isinstance(error, _NOT_VARIANT_ERRORS)
+    return isinstance(error, KeyboardInterrupt | GeneratorExit)

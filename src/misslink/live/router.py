@@ -12,7 +12,7 @@ import threading
 import time
 import uuid
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
-from contextlib import aclosing, closing
+from contextlib import aclosing, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -168,98 +168,6 @@ class ShadowPool:
             _log.exception("the result of a shadow could not be logged")
 
 
-ShadowInput = tuple[list[str], Any]  # the names of shadows, and their input
-
-
-class ShadowTraffic:
-    """Copies requests to shadows.
-
-    Parameters
-    ----------
-    answering : Answering
-        Knows the variants, and what an answer is.
-    traffic : Traffic
-    shadows : Shadows
-    by_loop : bool
-        Ask by ``ainvoke``, in an event loop of the shadows' own.
-    """
-
-    def __init__(
-        self, answering: VariantCaller, traffic: Traffic, shadows: ShadowPool, *, by_loop: bool
-    ) -> None:
-        self._answering = answering
-        self._traffic = traffic
-        self._shadows = shadows
-        self._by_loop = by_loop
-
-    def copied(self, request: Request, app_input: Any) -> ShadowInput | None:
-        """Return what shadows are given: the input as it came, before the app changes it."""
-        try:
-            names = (
-                self._traffic.experiment.shadows(request.id)
-                if self._traffic.experiment.shadow
-                else []
-            )
-            return (names, copy.copy(copy_containers(app_input))) if names else None
-        except Exception as error:  # noqa: BLE001 - an input of the user's own making
-            self._traffic.trouble("an input could not be copied for a shadow", error)
-            return None
-
-    def ask(self, request: Request, own: ShadowInput | None, keywords: Mapping[str, Any]) -> None:
-        """Have the shadows of a request asked; the caller waits for none."""
-        if own is None:
-            return
-        try:
-            for variant in own[0]:
-                self._ask(variant, request, own[1], dict(keywords))
-        except Exception as error:  # noqa: BLE001 - the answer is there, and goes out
-            self._traffic.trouble("a request could not be shadowed", error)
-
-    def _ask(
-        self, variant: str, request: Request, app_input: Any, keywords: dict[str, Any]
-    ) -> None:
-        app = self._answering.variants[variant]
-        shadow_request = Request(
-            uuid.uuid4().hex,
-            request.config,
-            variant,
-            mode="shadow",
-            open_share=request.open_share,
-            unit=request.unit,
-            question=request.question,
-        )
-        stats = self._traffic.add_call_stats(shadow_request)
-        config_keys = ("configurable", "tags", "metadata", "recursion_limit")
-        config: Any = {key: request.config[key] for key in config_keys if key in request.config}
-
-        def work() -> Any:
-            CURRENT_STATS.set(stats)  # in a context of the shadow's own
-            if self._by_loop:
-                return self._shadows.wait_for(lambda: app.ainvoke(app_input, config, **keywords))
-            return app.invoke(app_input, config, **keywords)
-
-        def on_done(output: Any, error: BaseException | None, seconds: float | None) -> None:
-            if seconds is None:
-                self._dropped(shadow_request, request)
-                return
-            try:
-                if error is None:
-                    self._answering.must_be_answer(output)
-            except Exception as refusal:  # noqa: BLE001 - a finding on the shadow
-                error = refusal
-            if error is not None:
-                shadow_request.errors.append((variant, error))
-            outcome = "ok" if error is None else "failed"
-            self._traffic.end(shadow_request, outcome, output, of=request.id, latency_s=seconds)
-
-        if not self._shadows.submit(work, on_done):
-            self._dropped(shadow_request, request)
-
-    def _dropped(self, shadow_request: Request, request: Request) -> None:
-        self._traffic.trouble("shadows were dropped because the queue is full")
-        self._traffic.end(shadow_request, "dropped", of=request.id, latency_s=None, retrieved=None)
-
-
 # The user went, and nothing failed.
 _CLIENT_LEFT = (asyncio.CancelledError, KeyboardInterrupt, GeneratorExit)
 
@@ -351,9 +259,7 @@ class Router(Runnable[Any, Any]):
             whole_streams=whole_streams,
         )
         self._shadows = ShadowPool(shadows)
-        self._shadowing = ShadowTraffic(
-            self._answering, self._traffic, self._shadows, by_loop=shadows.by_ainvoke
-        )
+        self._by_ainvoke = shadows.by_ainvoke
         self._keeps_texts = requests.keep_texts
         self.feedback = self._traffic.feedback
         # Run before the log's own, which was registered before.
@@ -363,27 +269,15 @@ class Router(Runnable[Any, Any]):
 
     def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:  # noqa: A002 - LangChain's name
         """Answer a request by the variant that its unit was assigned."""
-        request = self._traffic.begin(input, ensure_config(config))
-        own = self._shadowing.copied(request, input)
-        try:
-            output = self._answering.answer(request, input, kwargs)
-        except BaseException as error:
-            self._failed(request, error, own, kwargs)
-            raise
-        self._answered(request, output, own, kwargs)
-        return output
+        with self._logged(input, config, kwargs) as (request, outputs):
+            outputs.append(self._answering.answer(request, input, kwargs))
+        return outputs[0]
 
     async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:  # noqa: A002 - LangChain's name
         """Answer a request by the variant that its unit was assigned."""
-        request = self._traffic.begin(input, ensure_config(config))
-        own = self._shadowing.copied(request, input)
-        try:
-            output = await self._answering.aanswer(request, input, kwargs)
-        except BaseException as error:
-            self._failed(request, error, own, kwargs)
-            raise
-        self._answered(request, output, own, kwargs)
-        return output
+        with self._logged(input, config, kwargs) as (request, outputs):
+            outputs.append(await self._answering.aanswer(request, input, kwargs))
+        return outputs[0]
 
     def stream(
         self,
@@ -392,19 +286,14 @@ class Router(Runnable[Any, Any]):
         **kwargs: Any,
     ) -> Iterator[Any]:
         """Pass the chunks of the variant on as they come."""
-        request = self._traffic.begin(input, ensure_config(config))
-        own = self._shadowing.copied(request, input)
-        chunks_seen: list[Any] = []
-        try:
-            with closing(self._answering.chunks(request, input, kwargs)) as chunks:
-                for chunk in chunks:
-                    if self._keeps_texts:
-                        chunks_seen.append(chunk)
-                    yield chunk
-        except BaseException as error:
-            self._failed(request, error, own, kwargs)
-            raise
-        self._answered(request, join_chunks(chunks_seen), own, kwargs)
+        with (
+            self._logged(input, config, kwargs) as (request, outputs),
+            closing(self._answering.chunks(request, input, kwargs)) as chunks,
+        ):
+            for chunk in chunks:
+                if self._keeps_texts:
+                    outputs.append(chunk)
+                yield chunk
 
     async def astream(
         self,
@@ -413,19 +302,12 @@ class Router(Runnable[Any, Any]):
         **kwargs: Any,
     ) -> AsyncIterator[Any]:
         """Pass the chunks of the variant on as they come."""
-        request = self._traffic.begin(input, ensure_config(config))
-        own = self._shadowing.copied(request, input)
-        chunks_seen: list[Any] = []
-        try:
+        with self._logged(input, config, kwargs) as (request, outputs):
             async with aclosing(self._answering.achunks(request, input, kwargs)) as chunks:
                 async for chunk in chunks:
                     if self._keeps_texts:
-                        chunks_seen.append(chunk)
+                        outputs.append(chunk)
                     yield chunk
-        except BaseException as error:
-            self._failed(request, error, own, kwargs)
-            raise
-        self._answered(request, join_chunks(chunks_seen), own, kwargs)
 
     # --- what is known of it ----------------------------------------------------------------
 
@@ -471,29 +353,89 @@ class Router(Runnable[Any, Any]):
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    # --- after the answer -------------------------------------------------------------------
+    # --- around the answer ------------------------------------------------------------------
 
-    def _answered(
-        self, request: Request, output: Any, own: ShadowInput | None, keywords: Mapping[str, Any]
-    ) -> None:
-        self._traffic.end(request, "fell_back" if request.errors else "ok", output)
-        self._shadowing.ask(request, own, keywords)
+    @contextmanager
+    def _logged(
+        self, app_input: Any, config: RunnableConfig | None, keywords: Mapping[str, Any]
+    ) -> Iterator[tuple[Request, list[Any]]]:
+        """Begin a request, take its outputs, log how it ended, and have its shadows asked."""
+        request = self._traffic.begin(app_input, ensure_config(config))
+        shadows, own = self._shadow_input(request, app_input)
+        outputs: list[Any] = []
+        outcome, output = "failed", None
+        try:
+            yield request, outputs
+            outcome, output = "fell_back" if request.errors else "ok", join_chunks(outputs)
+        except (asyncio.CancelledError, KeyboardInterrupt, GeneratorExit):
+            outcome = "left"  # the user went, and nothing failed
+            raise
+        except BaseException as error:
+            request.errors.append((request.served or str(self.experiment.control), error))
+            request.served = None
+            raise
+        finally:
+            self._traffic.end(request, outcome, output)
+            if outcome != "left":
+                try:
+                    for variant in shadows:
+                        self._ask_shadow(variant, request, own, dict(keywords))
+                except Exception as error:  # noqa: BLE001 - the answer is there, and goes out
+                    self._traffic.trouble("a request could not be shadowed", error)
 
-    def _failed(
-        self,
-        request: Request,
-        error: BaseException,
-        own: ShadowInput | None,
-        keywords: Mapping[str, Any],
+    def _shadow_input(self, request: Request, app_input: Any) -> tuple[list[str], Any]:
+        """The names of shadows, and what they are given: the input before the app changes it."""
+        try:
+            names = self.experiment.shadows(request.id)
+            return names, copy.copy(copy_containers(app_input)) if names else None
+        except Exception as error:  # noqa: BLE001 - an input of the user's own making
+            self._traffic.trouble("an input could not be copied for a shadow", error)
+            return [], None
+
+    def _ask_shadow(
+        self, variant: str, request: Request, app_input: Any, keywords: dict[str, Any]
     ) -> None:
-        if isinstance(error, _CLIENT_LEFT):
-            self._traffic.end(request, "left")
-            return
-        variant = request.served or str(self.experiment.control)
-        request.errors.append((variant, error))
-        request.served = None
-        self._traffic.end(request, "failed")
-        self._shadowing.ask(request, own, keywords)
+        """Have a shadow asked; nobody waits for it."""
+        app = self.variants[variant]
+        shadow_request = Request(
+            uuid.uuid4().hex,
+            request.config,
+            variant,
+            mode="shadow",
+            open_share=request.open_share,
+            unit=request.unit,
+            question=request.question,
+        )
+        stats = self._traffic.add_call_stats(shadow_request)
+        config_keys = ("configurable", "tags", "metadata", "recursion_limit")
+        config: Any = {key: request.config[key] for key in config_keys if key in request.config}
+
+        def work() -> Any:
+            CURRENT_STATS.set(stats)  # in a context of the shadow's own
+            if self._by_ainvoke:
+                return self._shadows.wait_for(lambda: app.ainvoke(app_input, config, **keywords))
+            return app.invoke(app_input, config, **keywords)
+
+        def on_done(output: Any, error: BaseException | None, seconds: float | None) -> None:
+            if seconds is None:
+                self._dropped(shadow_request, request)
+                return
+            try:
+                if error is None:
+                    self._answering.must_be_answer(output)
+            except Exception as refusal:  # noqa: BLE001 - a finding on the shadow
+                error = refusal
+            if error is not None:
+                shadow_request.errors.append((variant, error))
+            outcome = "ok" if error is None else "failed"
+            self._traffic.end(shadow_request, outcome, output, of=request.id, latency_s=seconds)
+
+        if not self._shadows.submit(work, on_done):
+            self._dropped(shadow_request, request)
+
+    def _dropped(self, shadow_request: Request, request: Request) -> None:
+        self._traffic.trouble("shadows were dropped because the queue is full")
+        self._traffic.end(shadow_request, "dropped", of=request.id, latency_s=None, retrieved=None)
 
 
 def _check_variants(variants: Any, experiment: Any) -> dict[str, Runnable[Any, Any]]:
