@@ -126,11 +126,10 @@ def test_the_table_is_what_the_runs_and_the_log_say(example, ran):
 
 
 def test_every_request_is_in_the_log_as_the_split_assigned_it(example, ran, cases):
-    from misslink.live.log import experiments_in, read_live
+    from misslink.live.log import read_live
 
     out, _ = ran
     log = out / "simulated.sqlite"
-    assert experiments_in(log) == [example.stages.SHADOW, example.stages.SPLIT]
     live = read_live(log, example.stages.SPLIT)
     chosen = example.stages.chosen(cases, 12, 0)
     coming = example.users.visits(chosen, 300, seed=0)

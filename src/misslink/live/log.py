@@ -1,31 +1,36 @@
-"""Read a live log: plans, exposures and feedback."""
+"""What a live log holds, its SQLite schema, and reading it: plans, exposures and feedback."""
 
 from __future__ import annotations
 
 import contextlib
 import datetime as dt
-import json
-import math
 import sqlite3
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Literal, TypeVar
+
+from pydantic import Field, FiniteFloat, Json, TypeAdapter, ValidationError
 
 from misslink.errors import InputError, known_names
-from misslink.live.log_store import EXPOSURE_COLUMNS, LIVE_LOG_FORMAT
+from misslink.io.numbers import shorten_repr
+from misslink.io.sqlite import SqliteFormat
 
 # assigned: by the split, and the only mode whose user metrics compare variants.
 # excluded: got control, by the exclusion. override: a tester chose. no_unit: nobody knows whose
 # request it was, so control. shadow: asked beside the request `of`, and answered nobody.
 # interleaved: a list of passages drawn from two retrievers by `teams`.
-MODES = ("assigned", "excluded", "override", "no_unit", "shadow", "interleaved")
+Mode = Literal["assigned", "excluded", "override", "no_unit", "shadow", "interleaved"]
 # ok: what was assigned was served. fell_back: it failed and control was served (interleaved: one
 # retriever failed). failed: nothing was served, or the shadow failed. left: the request was
 # cancelled, or its reader left the stream. dropped: a shadow for which there was no room.
-OUTCOMES = ("ok", "fell_back", "failed", "left", "dropped")
+Outcome = Literal["ok", "fell_back", "failed", "left", "dropped"]
 # Feedback kinds that misslink knows; others are the user's own.
 KINDS = ("thumbs", "task_done", "cost", "latency", "reformulation", "click", "use")
+
+_Share = Annotated[float, Field(ge=0, le=1)]
+_Names = Json[tuple[str | None, ...]] | None
+_RowT = TypeVar("_RowT", bound="Plan | Exposure | Feedback")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,13 +60,17 @@ class Plan:
     id: int
     since: float
     control: str
-    split: Mapping[str, float]
-    shadow: Mapping[str, float]
+    split: Json[dict[str, _Share]]
+    shadow: Json[dict[str, _Share]]
     excluded: float | None
-    ramp: tuple[tuple[float, float], ...]
+    ramp: Json[tuple[tuple[float, _Share], ...]]
     linear: bool
     is_salted: bool
     salt_check: str
+
+    def __post_init__(self) -> None:
+        if self.control not in self.split:
+            raise ValueError("the control is not in the split")
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +90,7 @@ class Exposure:
     served : str or None
         The variant that answered. None: no variant, or both, interleaved.
     mode, outcome : str
-        See `MODES` and `OUTCOMES`.
+        See `Mode` and `Outcome`.
     open_share : float
         Share of the ramp that was open, in [0, 1]. A treatment's planned share is its share of the
         split times this value.
@@ -114,18 +123,18 @@ class Exposure:
     unit: str | None
     variant: str | None
     served: str | None
-    mode: str
-    outcome: str
-    open_share: float
-    at: float
+    mode: Mode
+    outcome: Outcome
+    open_share: FiniteFloat
+    at: FiniteFloat
     latency_s: float | None
     error: str | None
     of: str | None
     prompt_tokens: int | None
     completion_tokens: int | None
     cost: float | None
-    retrieved: tuple[str, ...] | None
-    teams: tuple[str | None, ...] | None
+    retrieved: _Names
+    teams: _Names
     question_hash: str | None
     question: str | None
     answer: str | None
@@ -155,9 +164,9 @@ class Feedback:
     exposure: str | None
     unit: str | None
     kind: str
-    value: float
+    value: FiniteFloat
     passage: str | None
-    at: float
+    at: FiniteFloat
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,12 +230,89 @@ class LiveData:
         return {plan.control: 1.0 - sum(treated.values()), **treated}
 
 
+EXPOSURE_COLUMNS = tuple(field.name for field in fields(Exposure))
+_SCHEMA = (
+    """
+    CREATE TABLE IF NOT EXISTS plans (
+        id INTEGER PRIMARY KEY,
+        experiment TEXT NOT NULL,
+        digest TEXT NOT NULL,
+        since REAL NOT NULL,
+        control TEXT NOT NULL,
+        split TEXT NOT NULL,
+        shadow TEXT NOT NULL,
+        excluded REAL,
+        ramp TEXT NOT NULL,
+        linear INTEGER NOT NULL,
+        salted INTEGER NOT NULL,
+        salt_check TEXT NOT NULL
+    )
+    """,
+    """
+    CREATE TABLE IF NOT EXISTS exposures (
+        number INTEGER PRIMARY KEY,
+        id TEXT NOT NULL,
+        plan INTEGER NOT NULL REFERENCES plans,
+        unit TEXT,
+        variant TEXT,
+        served TEXT,
+        mode TEXT NOT NULL,
+        outcome TEXT NOT NULL,
+        open_share REAL NOT NULL,
+        at REAL NOT NULL,
+        latency_s REAL,
+        error TEXT,
+        of TEXT,
+        prompt_tokens INTEGER,
+        completion_tokens INTEGER,
+        cost REAL,
+        retrieved TEXT,
+        teams TEXT,
+        question_hash TEXT,
+        question TEXT,
+        answer TEXT,
+        UNIQUE (id, plan)
+    )
+    """,
+    """
+    CREATE TABLE IF NOT EXISTS feedback (
+        number INTEGER PRIMARY KEY,
+        experiment TEXT NOT NULL,
+        exposure TEXT,
+        unit TEXT,
+        kind TEXT NOT NULL,
+        value REAL NOT NULL,
+        passage TEXT,
+        at REAL NOT NULL
+    )
+    """,
+    """
+    CREATE TABLE IF NOT EXISTS losses (
+        number INTEGER PRIMARY KEY,
+        at REAL NOT NULL,
+        rows INTEGER NOT NULL,
+        reason TEXT NOT NULL
+    )
+    """,
+    "CREATE INDEX IF NOT EXISTS exposures_by_plan ON exposures (plan)",
+    "CREATE INDEX IF NOT EXISTS feedback_by_experiment ON feedback (experiment)",
+)
+LIVE_LOG_FORMAT = SqliteFormat(
+    name="live log",
+    hint="name another file",
+    application_id=0x6D6C6C76,  # "mllv"
+    version=1,
+    schema=_SCHEMA,
+)
+
 _PLANS = (
     "SELECT id, since, control, split, shadow, excluded, ramp, linear, salted, salt_check"
     " FROM plans WHERE experiment = ? ORDER BY id"
 )
-_EXPOSURES = f"SELECT {', '.join(f'exposures.{c}' for c in EXPOSURE_COLUMNS)}"
-_TRACES = " FROM exposures JOIN plans ON plan = plans.id WHERE experiment = ? ORDER BY number"
+_EXPOSURES = (
+    f"SELECT {', '.join(f'exposures.{c}' for c in EXPOSURE_COLUMNS)}"  # noqa: S608 - our own names
+    " FROM exposures JOIN plans ON plan = plans.id WHERE experiment = ? ORDER BY number"
+)
 # What is about an exposure that the log does not hold keeps what it came with.
 _FEEDBACK = """
     SELECT exposure, coalesce(unit, (
@@ -236,19 +322,6 @@ _FEEDBACK = """
     )), kind, value, passage, at
     FROM feedback WHERE experiment = ? ORDER BY number
 """
-
-
-def experiments_in(path: str | Path, *, busy_s: float = 5.0) -> list[str]:
-    """Return the names of the experiments in a log, in the order in which they began.
-
-    Raises
-    ------
-    InputError
-        As `read_live`.
-    """
-    where = Path(path)
-    with _opened(where, busy_s) as file:
-        return _experiment_names(file)
 
 
 def read_live(path: str | Path, experiment: str | None = None, *, busy_s: float = 5.0) -> LiveData:
@@ -269,18 +342,19 @@ def read_live(path: str | Path, experiment: str | None = None, *, busy_s: float 
         program; it holds no such experiment, or several and none was named.
     """
     where = Path(path)
-    with _opened(where, busy_s) as file:
+    with (
+        contextlib.closing(LIVE_LOG_FORMAT.open_read_only(where, wait_s=busy_s)) as file,
+        LIVE_LOG_FORMAT.errors(where),
+    ):
         file.execute("BEGIN")  # everything as of one moment
-        name = _choose_experiment(_experiment_names(file), experiment, where)
-        # Rows are read one by one, so that a damaged one is named.
-        plans = tuple(_plan(row, where) for row in file.execute(_PLANS, (name,)))
-        exposures = tuple(
-            _exposure(row, where) for row in file.execute(_EXPOSURES + _TRACES, (name,))
-        )
-        feedback = tuple(_feedback(row, where) for row in file.execute(_FEEDBACK, (name,)))
+        names = file.execute("SELECT experiment FROM plans GROUP BY experiment ORDER BY min(id)")
+        name = _choose_experiment([name for (name,) in names], experiment, where)
+        plans = tuple(_rows(Plan, file.execute(_PLANS, (name,)), where))
+        exposures = tuple(_rows(Exposure, file.execute(_EXPOSURES, (name,)), where))
+        feedback = tuple(_rows(Feedback, file.execute(_FEEDBACK, (name,)), where))
         lost = file.execute("SELECT coalesce(sum(rows), 0) FROM losses").fetchone()[0]
     latest = plans[-1]
-    names = (latest.control, *(v for v in (*latest.split, *latest.shadow) if v != latest.control))
+    variants = dict.fromkeys((latest.control, *latest.split, *latest.shadow))
     return LiveData(
         path=str(path),
         experiment=name,
@@ -292,7 +366,7 @@ def read_live(path: str | Path, experiment: str | None = None, *, busy_s: float 
                 shadow=latest.shadow.get(variant, 0.0),
                 is_control=variant == latest.control,
             )
-            for variant in names
+            for variant in variants
         ),
         plans=plans,
         exposures=exposures,
@@ -300,20 +374,6 @@ def read_live(path: str | Path, experiment: str | None = None, *, busy_s: float 
         lost=lost,
         read_at=dt.datetime.now(dt.UTC),
     )
-
-
-@contextlib.contextmanager
-def _opened(path: Path, busy_s: float) -> Iterator[sqlite3.Connection]:
-    with (
-        contextlib.closing(LIVE_LOG_FORMAT.open_read_only(path, wait_s=busy_s)) as file,
-        LIVE_LOG_FORMAT.errors(path),
-    ):
-        yield file
-
-
-def _experiment_names(file: sqlite3.Connection) -> list[str]:
-    rows = file.execute("SELECT experiment FROM plans GROUP BY experiment ORDER BY min(id)")
-    return [name for (name,) in rows]
 
 
 def _choose_experiment(names: list[str], requested: str | None, path: Path) -> str:
@@ -334,67 +394,18 @@ def _choose_experiment(names: list[str], requested: str | None, path: Path) -> s
     return requested
 
 
-def _plan(row: tuple[Any, ...], path: Path) -> Plan:
-    number, since, control, split, shadow, excluded, ramp, linear, salted, check = row
-    try:
-        shares = {str(name): _share(value) for name, value in json.loads(split).items()}
-        shadows = {str(name): _share(value) for name, value in json.loads(shadow).items()}
-        steps = tuple((float(moment), _share(share)) for moment, share in json.loads(ramp))
-        _check(control in shares, "the control is not in the split")
-    except (ValueError, TypeError, AttributeError) as problem:
-        raise _damaged("plan", number, problem, path) from None
-    return Plan(
-        id=number,
-        since=since,
-        control=control,
-        split=shares,
-        shadow=shadows,
-        excluded=excluded,
-        ramp=steps,
-        linear=bool(linear),
-        is_salted=bool(salted),
-        salt_check=check,
-    )
-
-
-def _exposure(row: tuple[Any, ...], path: Path) -> Exposure:
-    fields = dict(zip(EXPOSURE_COLUMNS, row, strict=True))
-    try:
-        for column in ("retrieved", "teams"):
-            if fields[column] is not None:
-                values = json.loads(fields[column])
-                named = all(isinstance(value, str | None) for value in values)
-                _check(named, f"{column} holds something other than names")
-                fields[column] = tuple(values)
-        _check(fields["mode"] in MODES, f"mode is {fields['mode']}")
-        _check(fields["outcome"] in OUTCOMES, f"outcome is {fields['outcome']}")
-        for column in ("at", "open_share"):
-            _check(isinstance(fields[column], float | int), f"{column} is no number")
-    except (ValueError, TypeError) as problem:
-        raise _damaged("exposure", fields["id"], problem, path) from None
-    return Exposure(**fields)
-
-
-def _feedback(row: tuple[Any, ...], path: Path) -> Feedback:
-    exposure, unit, kind, value, passage, at = row
-    if not isinstance(value, float | int) or not math.isfinite(value):
-        raise _damaged("feedback to", exposure or unit, "its value is no number", path)
-    return Feedback(exposure, unit, kind, value, passage, at)
-
-
-def _share(value: Any) -> float:
-    share = float(value)
-    if not 0 <= share <= 1:
-        raise ValueError(f"a share of {share}")
-    return share
-
-
-def _check(is_so: bool, otherwise: str) -> None:
-    if not is_so:
-        raise ValueError(otherwise)
-
-
-def _damaged(record_kind: str, which: object, problem: object, path: Path) -> InputError:
-    return InputError(
-        f"{record_kind} {which} cannot be read ({problem}): the log is damaged", path=path
-    )
+def _rows(model: type[_RowT], rows: sqlite3.Cursor, path: Path) -> Iterator[_RowT]:
+    """Read rows one by one, so that a damaged one is named."""
+    parser, columns = TypeAdapter(model), [field.name for field in fields(model)]
+    for row in rows:
+        try:
+            yield parser.validate_python(dict(zip(columns, row, strict=True)))
+        except ValidationError as invalid:
+            problem = invalid.errors(include_url=False)[0]
+            column = next(iter(problem["loc"]), None)
+            value = "" if column is None else f"{column} is {shorten_repr(problem['input'])}, "
+            raise InputError(
+                f"{model.__name__.lower()} {row[0] or row[1]} cannot be read "
+                f"({value}{problem['msg']}): the log is damaged",
+                path=path,
+            ) from None

@@ -1,4 +1,4 @@
-"""The live log on disk: its SQLite schema, and writing it from a background thread."""
+"""Write a live log from a background thread."""
 
 from __future__ import annotations
 
@@ -20,89 +20,10 @@ from pathlib import Path
 from typing import Any
 
 from misslink.errors import InputError
-from misslink.io.sqlite import SqliteFormat, SqliteLockedError, transaction
+from misslink.io.sqlite import SqliteLockedError, transaction
 from misslink.live.assignment import SALT_ENV, Experiment, keyed_hash
+from misslink.live.log import EXPOSURE_COLUMNS, LIVE_LOG_FORMAT
 from misslink.text.normalization import valid_text
-
-EXPOSURE_COLUMNS = (
-    *("id", "plan", "unit", "variant", "served", "mode", "outcome", "open_share", "at"),
-    *("latency_s", "error", "of", "prompt_tokens", "completion_tokens", "cost", "retrieved"),
-    *("teams", "question_hash", "question", "answer"),
-)
-_SCHEMA = (
-    """
-    CREATE TABLE IF NOT EXISTS plans (
-        id INTEGER PRIMARY KEY,
-        experiment TEXT NOT NULL,
-        digest TEXT NOT NULL,
-        since REAL NOT NULL,
-        control TEXT NOT NULL,
-        split TEXT NOT NULL,
-        shadow TEXT NOT NULL,
-        excluded REAL,
-        ramp TEXT NOT NULL,
-        linear INTEGER NOT NULL,
-        salted INTEGER NOT NULL,
-        salt_check TEXT NOT NULL
-    )
-    """,
-    """
-    CREATE TABLE IF NOT EXISTS exposures (
-        number INTEGER PRIMARY KEY,
-        id TEXT NOT NULL,
-        plan INTEGER NOT NULL REFERENCES plans,
-        unit TEXT,
-        variant TEXT,
-        served TEXT,
-        mode TEXT NOT NULL,
-        outcome TEXT NOT NULL,
-        open_share REAL NOT NULL,
-        at REAL NOT NULL,
-        latency_s REAL,
-        error TEXT,
-        of TEXT,
-        prompt_tokens INTEGER,
-        completion_tokens INTEGER,
-        cost REAL,
-        retrieved TEXT,
-        teams TEXT,
-        question_hash TEXT,
-        question TEXT,
-        answer TEXT,
-        UNIQUE (id, plan)
-    )
-    """,
-    """
-    CREATE TABLE IF NOT EXISTS feedback (
-        number INTEGER PRIMARY KEY,
-        experiment TEXT NOT NULL,
-        exposure TEXT,
-        unit TEXT,
-        kind TEXT NOT NULL,
-        value REAL NOT NULL,
-        passage TEXT,
-        at REAL NOT NULL
-    )
-    """,
-    """
-    CREATE TABLE IF NOT EXISTS losses (
-        number INTEGER PRIMARY KEY,
-        at REAL NOT NULL,
-        rows INTEGER NOT NULL,
-        reason TEXT NOT NULL
-    )
-    """,
-    "CREATE INDEX IF NOT EXISTS exposures_by_plan ON exposures (plan)",
-    "CREATE INDEX IF NOT EXISTS feedback_by_experiment ON feedback (experiment)",
-)
-LIVE_LOG_FORMAT = SqliteFormat(
-    name="live log",
-    hint="name another file",
-    application_id=0x6D6C6C76,  # "mllv"
-    version=1,
-    schema=_SCHEMA,
-)
-
 
 _log = logging.getLogger(__name__)
 _BUSY_S = 2.0
