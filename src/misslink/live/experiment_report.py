@@ -1,36 +1,29 @@
-"""The report of a live experiment as one document."""
+"""The report of a live experiment as one document: variants, shadows and interleaving compared."""
 
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import math
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from misslink.errors import InputError, known_names
-from misslink.live.comparison import (
-    ComparisonSettings,
-    PastValue,
-    adjust_with_holm,
-    check_guardrail,
-    compare_variants,
-    difference_over_time,
-    interleaving_results,
-    overlap_weights,
-    shadow_results,
-    split_changed,
-)
-from misslink.live.log import LiveData, read_live
+from misslink.live.interleaving import interleaving_results
+from misslink.live.log import Exposure, LiveData, read_live
 from misslink.live.metrics import (
     GUARDS,
     Guardrail,
     LiveMetric,
-    PastFile,
+    MeasuredUnits,
     SortedUnits,
+    Unit,
     guardrail,
     measure,
     metrics_of,
+    read_past,
     sort_units,
 )
 from misslink.live.offline import OfflineRun, disagreements, offline_metrics, read_offline
@@ -43,10 +36,21 @@ from misslink.live.verdict import (
 from misslink.stats.experiments import (
     MIN_SEQUENTIAL_UNITS,
     TUNED_FOR,
-    SampleRatioTest,
+    SequentialTest,
+    balanced_units,
+    cuped,
     sample_ratio_test,
+    sequential_test,
+    unit_mean,
+    unit_values,
+    units_needed,
+    welch_test,
 )
 from misslink.stats.intervals import proportion
+from misslink.stats.paired_tests import holm
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 _MANY_MOVED = 0.01
 
@@ -103,16 +107,23 @@ def live_report(
         raise InputError(f"--control '{base}' is no variant here; {known_names(base, names)}")
     runs = read_offline(options.offline, names)
     sorted_units = sort_units(live)
-    metrics = _order_metrics(
-        metrics_of(sorted_units.units, options.lower_is_better), options.primary
-    )
+    metrics = metrics_of(sorted_units.units, options.lower_is_better)
+    if options.primary is not None:
+        known = [metric.name for metric in metrics]
+        if options.primary not in known:
+            hint = known_names(options.primary, known) if known else "there is no feedback yet"
+            raise InputError(
+                f"--primary '{options.primary}' is not measured in this experiment; {hint}"
+            )
+        metrics.sort(key=lambda metric: metric.name != options.primary)
     guards = _guards([guardrail(given) for given in options.guardrails], metrics)
-    past: PastValue | None = None
+    past = None
     if options.pre is not None:
-        past = PastFile(options.pre, live, [metric.name for metric in (*metrics, *GUARDS)])
-    setting = ComparisonSettings(base, alpha, options.tuned_for, options.detect, past)
+        past = read_past(options.pre, live, [metric.name for metric in (*metrics, *GUARDS)])
     ratio = sample_ratio_test(sorted_units.strata)
-    comparisons = _comparisons(live, sorted_units, metrics, guards, setting)
+    comparisons = _comparisons(
+        live, sorted_units.units, metrics, guards, past, replace(options, control=base)
+    )
     for comparison in comparisons:
         comparison["offline"] = offline_metrics(runs, base, comparison["variant"])
         comparison["disagreements"] = disagreements(
@@ -122,6 +133,12 @@ def live_report(
     lists = interleaving_results(live, alpha=alpha)
     shadows = shadow_results(live, options.k, alpha=alpha)
     words = describe_sample_ratio(ratio, sorted_units.strata)
+    observed = Counter(unit.variant for unit in sorted_units.units)
+    times = [exposure.at for exposure in live.exposures]
+    first, last = (
+        dt.datetime.fromtimestamp(end(times), dt.UTC).isoformat() if times else None
+        for end in (min, max)
+    )
     return {
         "experiment": live.experiment,
         "control": base,
@@ -129,7 +146,9 @@ def live_report(
         "tuned_for": options.tuned_for,
         "fewest_units": MIN_SEQUENTIAL_UNITS,
         "primary": lead,
-        **_period(live),
+        "from": first,
+        "to": last,
+        "read_at": live.read_at.isoformat(),
         "verdict": verdict(
             comparisons,
             control=base,
@@ -138,25 +157,22 @@ def live_report(
             ratio_words=words,
             other_evidence=describe_other_evidence(lists, shadows, alpha),
         ),
-        "sample_ratio": _sample_ratio_document(ratio, words, sorted_units),
+        "sample_ratio": {
+            "p": ratio.p,
+            "p_sequential": ratio.p_sequential,
+            "method": ratio.method,
+            "broken": ratio.is_broken,
+            "expected": dict(ratio.expected),
+            "observed": {name: observed[name] for name in ratio.expected},
+            "sentence": words,
+        },
         "variants": [_variant(name, live, sorted_units, runs, 1 - alpha) for name in names],
         "comparisons": comparisons,
         "interleaving": lists,
         "shadows": shadows,
         "odd": dict(sorted_units.odd),
-        "notes": [*_notes(live, sorted_units), *_chance_notes(comparisons)],
+        "notes": _notes(live, sorted_units, comparisons),
     }
-
-
-def _order_metrics(metrics: list[LiveMetric], primary: str | None) -> list[LiveMetric]:
-    """The metrics, the primary one first."""
-    if primary is None:
-        return metrics
-    names = [metric.name for metric in metrics]
-    if primary not in names:
-        hint = known_names(primary, names) if names else "there is no feedback yet"
-        raise InputError(f"--primary '{primary}' is not measured in this experiment; {hint}")
-    return sorted(metrics, key=lambda metric: metric.name != primary)
 
 
 def _guards(
@@ -182,51 +198,40 @@ def _guards(
 
 def _comparisons(
     live: LiveData,
-    sorted_units: SortedUnits,
+    units: Sequence[Unit],
     metrics: Sequence[LiveMetric],
     guards: Sequence[tuple[LiveMetric, Guardrail | None]],
-    setting: ComparisonSettings,
+    past: Mapping[str, Mapping[str, float]] | None,
+    options: ReportOptions,
 ) -> list[dict[str, Any]]:
-    seen = {unit.variant for unit in sorted_units.units}
-    if setting.control not in seen:
+    control, seen = str(options.control), {unit.variant for unit in units}
+    if control not in seen:
         return []
     rows = []
-    tests = len(metrics) * sum(v.name != setting.control and v.name in seen for v in live.variants)
-    is_weighted = split_changed(live, sorted_units.units)
-    for variant in live.variants:
-        name = variant.name
-        if name == setting.control or name not in seen:
-            continue
-        weights = (
-            overlap_weights(live, sorted_units.units, setting.control, name)
-            if is_weighted
-            else None
-        )
-        measured = [measure(metric, sorted_units.units, weights) for metric in metrics]
-        watched = [
-            (measure(metric, sorted_units.units, weights), guard) for metric, guard in guards
-        ]
+    others = [each.name for each in live.variants if each.name in seen - {control}]
+    is_weighted = split_changed(live, units)
+    for name in others:
+        weights = overlap_weights(live, units, control, name) if is_weighted else None
+        measured = [measure(metric, units, weights, past) for metric in metrics]
+        tests = len(metrics) * len(others)
+        watched = [(measure(metric, units, weights), guard) for metric, guard in guards]
         rows.append(
             {
                 "variant": name,
                 "weighted": is_weighted,
                 "metrics": {
-                    metric.metric.name: compare_variants(
-                        metric, sorted_units.units, name, setting, tests=tests
-                    )
-                    for metric in measured
+                    each.metric.name: compare_variants(each, name, options, tests=tests)
+                    for each in measured
                 },
                 "guardrails": [
-                    check_guardrail(metric, sorted_units.units, name, setting, guard)
-                    for metric, guard in watched
-                    if guard is not None or len(metric.at)
+                    check_guardrail(each, name, options, guard)
+                    for each, guard in watched
+                    if guard is not None or len(each.at)
                 ],
-                "over_time": difference_over_time(measured[0], sorted_units.units, name, setting)
-                if measured
-                else [],
+                "over_time": difference_over_time(measured[0], name, options) if measured else [],
             }
         )
-    adjust_with_holm(rows, setting.alpha)
+    adjust_with_holm(rows, options.alpha)
     return rows
 
 
@@ -257,45 +262,9 @@ def _variant(
     }
 
 
-def _sample_ratio_document(
-    ratio: SampleRatioTest, words: str, sorted_units: SortedUnits
-) -> dict[str, Any]:
-    observed: dict[str, int] = {}
-    for unit in sorted_units.units:
-        observed[unit.variant] = observed.get(unit.variant, 0) + 1
-    return {
-        "p": ratio.p,
-        "p_sequential": ratio.p_sequential,
-        "method": ratio.method,
-        "broken": ratio.is_broken,
-        "expected": dict(ratio.expected),
-        "observed": {name: observed.get(name, 0) for name in ratio.expected},
-        "sentence": words,
-    }
-
-
-def _period(live: LiveData) -> dict[str, Any]:
-    times = [exposure.at for exposure in live.exposures]
-    ends = (min(times), max(times)) if times else (None, None)
-    first, last = (
-        None if end is None else dt.datetime.fromtimestamp(end, dt.UTC).isoformat() for end in ends
-    )
-    return {"from": first, "to": last, "read_at": live.read_at.isoformat()}
-
-
-def _chance_notes(comparisons: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Where offline and live point different ways, as chance may have it."""
-    return [
-        f"Offline {disagreement['offline']} and live {disagreement['live']} of {comparison['variant']} point different "
-        "ways, which chance may explain."
-        for comparison in comparisons
-        for disagreement in comparison["disagreements"]
-        if not disagreement["is_clear"]
-        and disagreement["live"] == next(iter(comparison["metrics"]))
-    ]
-
-
-def _notes(live: LiveData, sorted_units: SortedUnits) -> list[str]:
+def _notes(
+    live: LiveData, sorted_units: SortedUnits, comparisons: Sequence[Mapping[str, Any]]
+) -> list[str]:
     notes = anomaly_notes(sorted_units.odd)
     if not live.exposures:
         notes.append("No request has been logged yet.")
@@ -316,4 +285,328 @@ def _notes(live: LiveData, sorted_units: SortedUnits) -> list[str]:
         notes.append(
             "The salt changed during the experiment. Users from before the change count again."
         )
+    for comparison in comparisons:
+        primary = next(iter(comparison["metrics"]), None)
+        notes += [
+            f"Offline {each['offline']} and live {primary} of {comparison['variant']} point different "
+            "ways, which chance may explain."
+            for each in comparison["disagreements"]
+            if not each["is_clear"] and each["live"] == primary
+        ]
     return notes
+
+
+def split_changed(live: LiveData, units: Sequence[Unit]) -> bool:
+    """Whether requests that count came under different planned splits, as a ramp's do."""
+    split = _splits(live)
+    planned = [split(request) for unit in units for request in unit.requests]
+    return any(each != planned[0] for each in planned)
+
+
+def overlap_weights(
+    live: LiveData, units: Sequence[Unit], control: str, variant: str
+) -> dict[str, float]:
+    """Weigh each request by how likely its like was to come to the other variant.
+
+    While a ramp grows, control's requests are early ones and the variant's late ones, so that a
+    trend over time would look like a difference. Of units that first came under one split and
+    asked under another, a variant holds the smaller of its two shares, since the hash moves units
+    only towards what grew, and each counts only where it was first. Weighted by the other
+    variant's part, both sides have the same mix of first and present splits.
+
+    Parameters
+    ----------
+    live : Live
+    units : sequence of Unit
+    control, variant : str
+
+    Returns
+    -------
+    dict
+        Exposure -> weight, in [0, 1]. The same for all of a variant while the split is the same.
+
+    References
+    ----------
+    Li, Morgan and Zaslavsky (2018), Balancing covariates via propensity score weighting (overlap
+    weights).
+    """
+    split = _splits(live)
+    weights: dict[str, float] = {}
+    for unit in units:
+        if unit.variant not in (control, variant):
+            continue
+        other = variant if unit.variant == control else control
+        first = split(unit.requests[0])
+        for request in unit.requests:
+            now = split(request)
+            overlap = min(first.get(unit.variant, 0.0), now.get(unit.variant, 0.0))
+            other_part = min(first.get(other, 0.0), now.get(other, 0.0))
+            both = overlap + other_part
+            weights[request.id] = other_part / both if both else 0.0
+    return weights
+
+
+def _splits(live: LiveData) -> Callable[[Exposure], Mapping[str, float]]:
+    splits: dict[tuple[int, float], Mapping[str, float]] = {}
+
+    def split(exposure: Exposure) -> Mapping[str, float]:
+        key = (exposure.plan, exposure.open_share)
+        if key not in splits:
+            splits[key] = live.planned(exposure)
+        return splits[key]
+
+    return split
+
+
+_LOOKS = 60  # points of the drawing
+_DAY_S = 86_400.0
+_DEFAULT_EFFECT = 0.05  # of control's value: the effect that is looked for unless another is given
+
+
+def compare_variants(
+    measured: MeasuredUnits, variant: str, options: ReportOptions, *, tests: int = 1
+) -> dict[str, Any]:
+    """Compare one metric of a variant with control, adjusted by the past where that is known.
+
+    `adjust_with_holm` adds ``p_holm`` and ``winner``.
+    """
+    (control, at_control), (treated, at_treated) = (
+        measured.values(str(options.control)),
+        measured.values(variant),
+    )
+    raw = _sequential_test(measured, control, treated, options)
+    fixed, p = welch_test(control, treated, level=1 - options.alpha)
+    before = [[measured.before[place] for place in places] for places in (at_control, at_treated)]
+    decisive, sides, explained = raw, (control, treated), None
+    if len(control) and len(treated) and (result := cuped(control, treated, *before)):
+        sides = result.control, result.variant
+        decisive = _sequential_test(measured, *sides, options)
+        adjusted, adjusted_p = welch_test(*sides, level=1 - options.alpha)
+        explained = {
+            "theta": result.theta,
+            "variance_reduction": result.reduction,
+            "units_known": result.known,
+            "units_missing": result.missing,
+            "fixed": {"difference": adjusted.model_dump(), "p": adjusted_p},
+        }
+    return {
+        "better": measured.metric.better,
+        **_variant_means(measured, control, treated, options),
+        "fixed": {"difference": fixed.model_dump(), "p": p},
+        "always_valid": {
+            "difference": decisive.difference.model_dump(),
+            "p": decisive.p,
+            "unadjusted": raw.difference.model_dump(),
+        },
+        "cuped": explained,
+        "needed": _units_needed(sides, control, measured.units, options, tests),
+    }
+
+
+def _sequential_test(
+    measured: MeasuredUnits,
+    control: NDArray[Any],
+    variant: NDArray[Any],
+    options: ReportOptions,
+    times: float = 1.0,
+) -> SequentialTest:
+    return sequential_test(
+        control,
+        variant,
+        alpha=options.alpha,
+        tuned_for=options.tuned_for,
+        times=times,
+        is_share=measured.metric.unit == "share",
+    )
+
+
+def _variant_means(
+    measured: MeasuredUnits, control: NDArray[Any], treated: NDArray[Any], options: ReportOptions
+) -> dict[str, Any]:
+    metric = measured.metric
+    means = {
+        name: unit_mean(values, level=1 - options.alpha, bounds=metric.bounds).model_dump()
+        for name, values in (("control", control), ("variant", treated))
+    }
+    return {"unit": metric.unit, "words": metric.words, **means}
+
+
+def adjust_with_holm(comparisons: Sequence[dict[str, Any]], alpha: float) -> None:
+    """Enter ``p_holm`` and ``winner`` into metrics, corrected over all of them."""
+    metrics = [metric for comparison in comparisons for metric in comparison["metrics"].values()]
+    corrected = holm([metric["always_valid"]["p"] for metric in metrics])
+    for metric, p in zip(metrics, corrected, strict=True):
+        metric["p_holm"] = p
+        metric["winner"] = None
+        if p is not None and p <= alpha:
+            is_more = metric["always_valid"]["difference"]["value"] > 0
+            metric["winner"] = "variant" if is_more == (metric["better"] == "high") else "control"
+
+
+def check_guardrail(
+    measured: MeasuredUnits, variant: str, options: ReportOptions, guard: Guardrail | None
+) -> dict[str, Any]:
+    """Test non-inferiority of a guardrail's metric with its margin; valid at any time."""
+    if guard is not None and measured.metric.better != "low":
+        raise InputError(
+            f"of {guard.metric} more is better, so at_most is no guardrail for it; take one of "
+            "latency, errors, cost or reformulations"
+        )
+    (control, _), (treated, _) = measured.values(str(options.control)), measured.values(variant)
+    difference = against = _sequential_test(measured, control, treated, options).difference
+    margin = None if guard is None else guard.margin
+    status = "no margin"
+    if guard is not None:
+        limit = guard.margin
+        if guard.is_relative:
+            times, limit = 1 + guard.margin, 0.0
+            against = _sequential_test(measured, control, treated, options, times).difference
+        status = "open"
+        if against.high is not None and against.high <= limit:
+            status = "holds"
+        elif against.low is not None and against.low > limit:
+            status = "broken"
+    return {
+        "metric": measured.metric.name,
+        **_variant_means(measured, control, treated, options),
+        "margin": margin,
+        "is_relative": guard is not None and guard.is_relative,
+        "difference": difference.model_dump(),
+        "status": status,
+    }
+
+
+def difference_over_time(
+    measured: MeasuredUnits, variant: str, options: ReportOptions
+) -> list[dict[str, Any]]:
+    """The sequential interval as it stood after more and more units, without CUPED."""
+    import numpy as np
+
+    names = (str(options.control), variant)
+    since = [unit.since for unit in measured.units if unit.variant in names]
+    rows = []
+    for count in np.unique(np.linspace(1, len(since), min(_LOOKS, len(since))).round().astype(int)):
+        until = math.inf if count == len(since) else since[count - 1]
+        control, treated = (measured.values(name, until)[0] for name in names)
+        difference = _sequential_test(measured, control, treated, options).difference
+        rows.append(
+            {"units": int(count), "at": since[count - 1], "difference": difference.model_dump()}
+        )
+    return rows
+
+
+def _units_needed(
+    sides: tuple[NDArray[Any], NDArray[Any]],
+    plain_control: NDArray[Any],
+    units: Sequence[Unit],
+    options: ReportOptions,
+    tests: int,
+) -> dict[str, Any] | None:
+    """How many more units a difference worth finding takes, at the present rate and split."""
+    control, treated = sides
+    if min(len(control), len(treated)) < 2:
+        return None
+    spread = float(control.var(ddof=1)) / len(control) + float(treated.var(ddof=1)) / len(treated)
+    effect = options.detect
+    if effect is None:
+        effect = _DEFAULT_EFFECT * abs(float(plain_control.mean()))
+    now = balanced_units(len(control), len(treated))
+    total = None
+    if spread and effect:
+        total = units_needed(
+            effect, math.sqrt(spread), now, alpha=options.alpha / tests, tuned_for=options.tuned_for
+        )
+    if total is None:
+        return None
+    count = len(control) + len(treated)
+    more = max(0, math.ceil(count * (total / now - 1)))
+    days = (units[-1].since - units[0].since) / _DAY_S
+    return {
+        "effect": effect,
+        "units_now": count,
+        "more_units": more,
+        "more_days": more * days / count if days > 0 else None,
+    }
+
+
+def shadow_results(live: LiveData, k: int, *, alpha: float = 0.05) -> list[dict[str, Any]]:
+    """Compare each shadow with the requests it shadowed; intervals cluster requests by unit."""
+    level = 1 - alpha
+    requests_by_id = {
+        exposure.id: exposure for exposure in live.exposures if exposure.mode != "shadow"
+    }
+    shadows_by_variant: dict[str, list[Exposure]] = defaultdict(list)
+    for exposure in live.exposures:
+        if exposure.mode == "shadow" and exposure.variant is not None:
+            shadows_by_variant[exposure.variant].append(exposure)
+    rows = []
+    for variant, shadows in sorted(shadows_by_variant.items()):
+        ran = [exposure for exposure in shadows if exposure.outcome != "dropped"]
+        pairs = [
+            (requests_by_id[exposure.of], exposure)
+            for exposure in ran
+            if exposure.of in requests_by_id
+        ]
+        both = [pair for pair in pairs if pair[0].outcome != "left"]
+        fine = [pair for pair in both if all(exposure.outcome == "ok" for exposure in pair)]
+
+        def mean(
+            value_of: Callable[[tuple[Exposure, Exposure]], float | None],
+            chosen: Sequence[tuple[Exposure, Exposure]],
+            bounds: tuple[float, float] | None = None,
+        ) -> dict[str, Any]:
+            sums: dict[str, list[float]] = defaultdict(lambda: [0.0, 0.0])
+            for pair in chosen:
+                if (value := value_of(pair)) is not None:
+                    unit = sums[pair[0].unit or f"request {pair[0].id}"]
+                    unit[0] += value
+                    unit[1] += 1
+            values = unit_values(*zip(*sums.values(), strict=True)) if sums else unit_values([])
+            return unit_mean(values, level=level, bounds=bounds).model_dump()
+
+        rows.append(
+            {
+                "variant": variant,
+                "shadows": len(shadows),
+                "dropped": proportion(
+                    len(shadows) - len(ran), len(shadows), level=level
+                ).model_dump(),
+                "without_request": len(ran) - len(pairs),
+                "errors": {
+                    "shadow": mean(lambda pair: _is_error(pair[1]), both, (0.0, 1.0)),
+                    "served": mean(lambda pair: _is_error(pair[0]), both, (0.0, 1.0)),
+                    "difference": mean(
+                        lambda pair: _is_error(pair[1]) - _is_error(pair[0]), both, (-1.0, 1.0)
+                    ),
+                },
+                "latency_s": {
+                    "shadow": mean(lambda pair: pair[1].latency_s, fine),
+                    "served": mean(lambda pair: pair[0].latency_s, fine),
+                    "difference": mean(
+                        lambda pair: (
+                            None
+                            if pair[0].latency_s is None or pair[1].latency_s is None
+                            else pair[1].latency_s - pair[0].latency_s
+                        ),
+                        fine,
+                    ),
+                },
+                "k": k,
+                "overlap": mean(lambda pair: _overlap(pair, k), fine, (0.0, 1.0)),
+            }
+        )
+    return rows
+
+
+def _is_error(exposure: Exposure) -> float:
+    return float(exposure.outcome in ("failed", "fell_back"))
+
+
+def _overlap(pair: tuple[Exposure, Exposure], k: int) -> float | None:
+    """Share of the first k passages that both have; of the longer list where both are shorter."""
+    served, shadow = pair[0].retrieved, pair[1].retrieved
+    if served is None or shadow is None:
+        return None
+    first, second = set(served[:k]), set(shadow[:k])
+    longest = max(len(first), len(second))
+    return len(first & second) / longest if longest else None

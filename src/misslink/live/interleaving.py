@@ -6,8 +6,8 @@ import asyncio
 import hashlib
 import json
 import random
+from collections import Counter, defaultdict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,10 @@ from misslink.live.log import LiveData
 from misslink.live.log_store import LiveLog
 from misslink.live.requests import DEFAULT_REQUESTS, EXPOSURE_KEY, Request, RequestOptions, Traffic
 from misslink.metrics.citation_correctness import find_cited_statements
+from misslink.stats.experiments import AllocationStratum, sample_ratio_test
+from misslink.stats.intervals import proportion
 from misslink.timeouts import HangsError, TimeoutRunner
+from misslink.types import Estimate
 
 _CREDITS = ("click", "use")
 
@@ -107,9 +110,53 @@ def preferences(live: LiveData, kinds: Sequence[str] = _CREDITS) -> list[Prefere
     return outcomes
 
 
-_SERVED_QUERY: ContextVar[Mapping[str, Any] | None] = ContextVar(
-    "misslink_interleaved", default=None
-)
+def interleaving_results(live: LiveData, *, alpha: float = 0.05) -> dict[str, Any] | None:
+    """Return which interleaved retriever users preferred, or None without interleaved requests."""
+    shown = sum(exposure.mode == "interleaved" for exposure in live.exposures)
+    if not shown:
+        return None
+    outcomes = preferences(live)
+    names = [variant.name for variant in live.variants][:2]
+    by_unit: dict[str, list[Preference]] = defaultdict(list)
+    for outcome in outcomes:  # a query without a known unit counts as its own unit
+        by_unit[outcome.unit or f"query {outcome.exposure}"].append(outcome)
+    queries = _count_preferences([[outcome] for outcome in outcomes], names, alpha)
+    return {
+        "variants": names,
+        "shown": shown,
+        "left_out": shown - len(outcomes),
+        "without_credit": queries["without_credit"],
+        "queries": queries,
+        "units": _count_preferences(list(by_unit.values()), names, alpha),
+    }
+
+
+def _count_preferences(
+    groups: Sequence[Sequence[Preference]], names: Sequence[str], alpha: float
+) -> dict[str, Any]:
+    """Which variant the majority of each group prefers."""
+    wins = dict.fromkeys(names, 0)
+    for group in groups:
+        counts = Counter(preference.winner for preference in group if preference.winner is not None)
+        ordered = counts.most_common(2)
+        if ordered and (len(ordered) == 1 or ordered[0][1] > ordered[1][1]):
+            wins[ordered[0][0]] += 1
+    total = sum(wins.values())
+    share = Estimate.missing("nobody preferred either", n=0, method="wilson")
+    if total:
+        share = proportion(wins[names[1]], total, level=1 - alpha)
+    ratio = sample_ratio_test([AllocationStratum(dict.fromkeys(names, 0.5), wins)])
+    silent = sum(not any(any(each.credit.values()) for each in group) for group in groups)
+    return {
+        "wins": wins,
+        "ties": len(groups) - total - silent,
+        "without_credit": silent,
+        "share": share.model_dump(),
+        "p": ratio.p,
+        "p_sequential": ratio.p_sequential,
+    }
+
+
 _SearchResult = tuple[list[Any] | None, BaseException | None]
 _NO_SEARCH: _SearchResult = (None, None)
 
@@ -258,11 +305,7 @@ class Interleaved(BaseRetriever):
         **kwargs: Any,
     ) -> list[Document]:
         """Return the drawn list."""
-        token = _SERVED_QUERY.set(ensure_config(config))
-        try:
-            return super().invoke(input, config, **kwargs)
-        finally:
-            _SERVED_QUERY.reset(token)
+        return super().invoke(input, config, served_for=ensure_config(config), **kwargs)
 
     async def ainvoke(
         self,
@@ -271,14 +314,12 @@ class Interleaved(BaseRetriever):
         **kwargs: Any,
     ) -> list[Document]:
         """Return the drawn list."""
-        token = _SERVED_QUERY.set(ensure_config(config))
-        try:
-            return await super().ainvoke(input, config, **kwargs)
-        finally:
-            _SERVED_QUERY.reset(token)
+        return await super().ainvoke(input, config, served_for=ensure_config(config), **kwargs)
 
-    def _get_relevant_documents(self, query: str, *, run_manager: Any) -> list[Document]:
-        request, config, answers = self._begun(query, run_manager)
+    def _get_relevant_documents(
+        self, query: str, *, run_manager: Any, served_for: Mapping[str, Any] | None = None
+    ) -> list[Document]:
+        request, config, answers = self._begun(query, run_manager, served_for)
         waits, results = [], [_NO_SEARCH, _NO_SEARCH]
         if answers[1]:  # under way while the first one searches
             try:
@@ -291,8 +332,10 @@ class Interleaved(BaseRetriever):
             results[1] = _search_safely(wait)
         return self._served(request, query, results)
 
-    async def _aget_relevant_documents(self, query: str, *, run_manager: Any) -> list[Document]:
-        request, config, answers = self._begun(query, run_manager)
+    async def _aget_relevant_documents(
+        self, query: str, *, run_manager: Any, served_for: Mapping[str, Any] | None = None
+    ) -> list[Document]:
+        request, config, answers = self._begun(query, run_manager, served_for)
 
         async def first() -> _SearchResult:
             return (
@@ -311,9 +354,11 @@ class Interleaved(BaseRetriever):
             raise
         return self._served(request, query, results)
 
-    def _begun(self, query: str, run_manager: Any) -> tuple[Request, Any, tuple[bool, bool]]:
+    def _begun(
+        self, query: str, run_manager: Any, served_for: Mapping[str, Any] | None
+    ) -> tuple[Request, Any, tuple[bool, bool]]:
         """Return the request, the retrievers' config, and whether to query each retriever."""
-        request = self._traffic.begin(query, _SERVED_QUERY.get() or {})
+        request = self._traffic.begin(query, served_for or {})
         config = {**request.config, "callbacks": run_manager.get_child()}
         for key in ("run_id", "run_name"):
             config.pop(key, None)

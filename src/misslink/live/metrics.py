@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from misslink.errors import InputError, known_names
+from misslink.io.numbers import as_finite, parse_decimal
 from misslink.io.rows import read_rows
 from misslink.live.assignment import SALT_ENV, keyed_hash, unit_hash
 from misslink.live.log import KINDS, Exposure, Feedback, LiveData
@@ -178,8 +179,10 @@ def _count_silent(units: Mapping[str, Unit]) -> int:
 _DEFAULT_COLUMN = "value"  # the column that serves every metric without one of its own
 
 
-class PastFile:
-    """Covariates by unit and metric.
+def read_past(
+    path: Path, live: LiveData, metrics: Sequence[str], salt: str | None = None
+) -> dict[str, dict[str, float]]:
+    """Read covariates of units from before an experiment.
 
     Parameters
     ----------
@@ -193,75 +196,64 @@ class PastFile:
     salt : str or None
         As `misslink.live.assignment.unit_hash` takes it.
 
+    Returns
+    -------
+    dict of str to dict of str to float
+        By hash of the unit, and by column.
+
     Raises
     ------
     InputError
         The file cannot be read, has a line without a unit or a value that is no number, names a
         unit twice, or none of the experiment's, or the log was written with another salt.
     """
-
-    def __init__(
-        self, path: Path, live: LiveData, metrics: Sequence[str], salt: str | None = None
-    ) -> None:
-        rows = list(read_rows(path, str(path)))
-        check = keyed_hash("check", "", live.experiment, salt)[:8]
-        if all(plan.salt_check != check for plan in live.plans):
+    rows = list(read_rows(path, str(path)))
+    check = keyed_hash("check", "", live.experiment, salt)[:8]
+    if all(plan.salt_check != check for plan in live.plans):
+        raise InputError(
+            "The users of this file cannot be matched with the log, which has another salt. "
+            f"Set {SALT_ENV} to the app's salt.",
+            path=path,
+        )
+    past: dict[str, dict[str, float]] = {}
+    for line, data in rows:
+        unit = data.get("unit")
+        if unit is None or isinstance(unit, bool | list | dict):
             raise InputError(
-                "The users of this file cannot be matched with the log, which has another salt. "
-                f"Set {SALT_ENV} to the app's salt.",
+                "The line has no user or session id. Add it as 'unit'.",
                 path=path,
+                line=line,
+                field="unit",
             )
-        self._values: dict[str, dict[str, float]] = {}
-        for line, data in rows:
-            unit = data.get("unit")
-            if unit is None or isinstance(unit, bool | list | dict):
+        key = unit_hash(str(unit), live.experiment, salt)
+        if key in past:
+            raise InputError(
+                f"The unit '{unit}' occurs twice. Keep one line for each.", path=path, line=line
+            )
+        past[key] = {}
+        for name, value in data.items():
+            if name not in (_DEFAULT_COLUMN, *metrics):
+                continue
+            number = as_finite(parse_decimal(str(value).strip()))
+            if number is None:
                 raise InputError(
-                    "The line has no user or session id. Add it as 'unit'.",
+                    f"'{value}' is not a number. Leave the field empty if the value is unknown.",
                     path=path,
                     line=line,
-                    field="unit",
+                    field=name,
                 )
-            key = unit_hash(str(unit), live.experiment, salt)
-            if key in self._values:
-                raise InputError(
-                    f"The unit '{unit}' occurs twice. Keep one line for each.", path=path, line=line
-                )
-            self._values[key] = {
-                name: _past_number(value, path, line, name)
-                for name, value in data.items()
-                if name in (_DEFAULT_COLUMN, *metrics)
-            }
-        if not any(self._values.values()):
-            raise InputError(
-                f"No column is named {_DEFAULT_COLUMN} or like a metric ({', '.join(metrics)}). Rename one.",
-                path=path,
-            )
-        logged_units = {exposure.unit for exposure in live.exposures}
-        if not logged_units & set(self._values):
-            raise InputError(
-                "None of these users is in the experiment. Use the ids that the app passes to the Router.",
-                path=path,
-            )
-
-    def __call__(self, metric: str, unit: Unit) -> float | None:
-        """The covariate of a unit for a metric; None: not known."""
-        row = self._values.get(unit.id, {})
-        return row.get(metric, row.get(_DEFAULT_COLUMN))
-
-
-def _past_number(value: Any, path: Path, line: int | None, name: str) -> float:
-    try:
-        number = math.nan if isinstance(value, bool) else float(value)
-    except (TypeError, ValueError):
-        number = math.nan
-    if not math.isfinite(number):
+            past[key][name] = number
+    if not any(past.values()):
         raise InputError(
-            f"'{value}' is not a number. Leave the field empty if the value is unknown.",
+            f"No column is named {_DEFAULT_COLUMN} or like a metric ({', '.join(metrics)}). Rename one.",
             path=path,
-            line=line,
-            field=name,
         )
-    return number
+    if past.keys().isdisjoint(exposure.unit for exposure in live.exposures):
+        raise InputError(
+            "None of these users is in the experiment. Use the ids that the app passes to the Router.",
+            path=path,
+        )
+    return past
 
 
 _FAILED = ("fell_back", "failed")
@@ -329,37 +321,37 @@ class MeasuredUnits:
     Parameters
     ----------
     metric : LiveMetric
+    units : sequence of Unit
+    variants, since : array
+        Of each unit.
     where, at, above, below : array
         One entry an event: the place of its unit, when it was, and what it adds to the unit's
         numerator and denominator.
-    before : tuple of (float or None)
-        The metric of each unit in the pre-period, None where it had none.
+    before : sequence of (float or None)
+        The covariate of each unit: the metric in the pre-period; None where it is not known.
     """
 
     metric: LiveMetric
+    units: Sequence[Unit]
+    variants: NDArray[Any]
+    since: NDArray[Any]
     where: NDArray[Any]
     at: NDArray[Any]
     above: NDArray[Any]
     below: NDArray[Any]
-    before: tuple[float | None, ...]
+    before: Sequence[float | None]
 
-    def totals(self, until: float = math.inf) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Numerator and denominator of every unit, from what there was by `until`."""
+    def values(self, variant: str, until: float = math.inf) -> tuple[NDArray[Any], NDArray[Any]]:
+        """`unit_values` of a variant's units, from what there was by `until`, and their places."""
         import numpy as np
 
         now = self.at <= until
-        count = len(self.before)
-        above = np.bincount(self.where[now], self.above[now], count)
-        return above, np.bincount(self.where[now], self.below[now], count)
-
-    def values(
-        self, chosen: NDArray[Any], until: float = math.inf
-    ) -> tuple[NDArray[Any], NDArray[Any]]:
-        """`unit_values` of those `chosen` that have a denominator, and their places."""
-        import numpy as np
-
-        above, below = self.totals(until)
-        places = np.flatnonzero(chosen & (below > 0))
+        above, below = (
+            np.bincount(self.where[now], column[now], len(self.units)).astype(np.float64)
+            for column in (self.above, self.below)
+        )
+        chosen = (self.variants == variant) & (self.since <= until) & (below > 0)
+        places = np.flatnonzero(chosen)
         return unit_values(above[places], below[places]), places
 
 
@@ -431,7 +423,10 @@ def metrics_of(units: Sequence[Unit], lower_is_better: Sequence[str] = ()) -> li
 
 
 def measure(
-    metric: LiveMetric, units: Sequence[Unit], weights: Mapping[str, float] | None = None
+    metric: LiveMetric,
+    units: Sequence[Unit],
+    weights: Mapping[str, float] | None = None,
+    past: Mapping[str, Mapping[str, float]] | None = None,
 ) -> MeasuredUnits:
     """Measure one metric of all units, and of their pre-period.
 
@@ -442,53 +437,58 @@ def measure(
     weights : mapping of str to float, or None
         Of the requests; what is about a unit has the weight of its latest request by then, and a
         unit without weights none. None: all count alike.
+    past : mapping of str to mapping of str to float, or None
+        As `read_past` returns it. None: the pre-period in the log itself.
     """
     import numpy as np
 
-    rows = [
-        (place, *event)
-        for place, unit in enumerate(units)
-        for event in _weighted(metric, unit, weights)
-    ]
+    rows: list[tuple[float, ...]] = []
+    before: list[float | None] = []
+    for place, unit in enumerate(units):
+        for at, above, below, about in _events(metric, unit.requests, unit.feedback):
+            weight = 1.0
+            if weights is not None:
+                # About a unit: the last request by then; the first where there is none.
+                later = bisect.bisect_right(unit.requests, at, key=lambda request: request.at)
+                latest = unit.requests[max(later - 1, 0)].id
+                weight = weights.get(latest if about is None else about, 0.0)
+            rows.append((place, at, above * weight, below * weight))
+        if past is not None:
+            known = past.get(unit.id, {})
+            before.append(known.get(metric.name, known.get(_DEFAULT_COLUMN)))
+        else:
+            events = list(_events(metric, unit.before_requests, unit.before_feedback))
+            count = math.fsum(event[2] for event in events)
+            before.append(math.fsum(event[1] for event in events) / count if count else None)
     table = np.array(rows, dtype=np.float64).reshape(-1, 4)
     return MeasuredUnits(
         metric=metric,
+        units=units,
+        variants=np.array([unit.variant for unit in units]),
+        since=np.array([unit.since for unit in units]),
         where=table[:, 0].astype(np.int64),
         at=table[:, 1],
         above=table[:, 2],
         below=table[:, 3],
-        before=tuple(_value_before(metric, unit) for unit in units),
+        before=before,
     )
-
-
-def _weighted(
-    metric: LiveMetric, unit: Unit, weights: Mapping[str, float] | None
-) -> Iterator[tuple[float, float, float]]:
-    """When, and what it adds to numerator and denominator."""
-    for event_time, above, below, about in _events(metric, unit.requests, unit.feedback):
-        weight = 1.0
-        if weights is not None:
-            weight = weights.get(_latest(unit, event_time) if about is None else about, 0.0)
-        yield event_time, above * weight, below * weight
-
-
-def _latest(unit: Unit, at: float) -> str:
-    """The last request by then; the first where there is none."""
-    place = bisect.bisect_right(unit.requests, at, key=lambda request: request.at)
-    return unit.requests[max(place - 1, 0)].id
-
-
-def _value_before(metric: LiveMetric, unit: Unit) -> float | None:
-    events = list(_events(metric, unit.before_requests, unit.before_feedback))
-    below = math.fsum(event[2] for event in events)
-    return math.fsum(event[1] for event in events) / below if below else None
 
 
 def _events(
     metric: LiveMetric, requests: Sequence[Exposure], feedback: Sequence[Feedback]
 ) -> Iterator[Event]:
+    name = metric.name
     if metric in GUARDS:
-        yield from _guard_events(metric.name, requests, feedback)
+        given = {each.exposure: each.value for each in feedback if each.kind == name}
+        for request in requests:
+            if request.outcome == "left":  # nobody knows what became of it
+                continue
+            value: float | None = float(request.outcome in _FAILED)
+            if name != "errors":  # the app knows better what its user waited for or paid
+                own = request.latency_s if name == "latency" else request.cost
+                value = given.get(request.id, own)
+            if value is not None and 0 <= value < math.inf:
+                yield request.at, value, 1.0, request.id
         return
     is_per_request = metric.unit == "rate"
     if is_per_request:
@@ -497,26 +497,3 @@ def _events(
         if event.kind == metric.kind:
             value = float(event.value != 0) if event.kind in _PER_REQUEST else event.value
             yield event.at, value, 0.0 if is_per_request else 1.0, event.exposure
-
-
-def _guard_events(
-    name: str, requests: Sequence[Exposure], feedback: Sequence[Feedback]
-) -> Iterator[Event]:
-    stayed = [
-        request for request in requests if request.outcome != "left"
-    ]  # nobody knows what became of them
-    if name == "errors":
-        yield from (
-            (request.at, float(request.outcome in _FAILED), 1.0, request.id) for request in stayed
-        )
-        return
-    values = {
-        request.exposure: request.value
-        for request in feedback
-        if request.kind == name and request.exposure
-    }
-    for request in stayed:
-        own = request.latency_s if name == "latency" else request.cost
-        value = values.get(request.id, own)  # the app knows better what its user waited for or paid
-        if value is not None and 0 <= value < math.inf:
-            yield request.at, value, 1.0, request.id

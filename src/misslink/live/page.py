@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from misslink.live.verdict import describe_difference, format_amount
+from misslink.live.verdict import UNIT_SIGNS, describe_difference, format_amount
 from misslink.render.format import NOT_MEASURED, format_estimate, format_p_value, format_percent
 from misslink.render.table import Part, TextTable
 from misslink.types import Estimate
@@ -18,7 +18,6 @@ _INTERVALS = (
     "Any time: valid however often you look, p after Holm. Fixed: valid for one look, at a sample "
     "size planned in advance."
 )
-_UNIT_SIGNS = {"share": " points", "seconds": " s"}
 
 
 def format_value(estimate: Mapping[str, Any], unit: str) -> str:
@@ -39,29 +38,20 @@ def disagreement_sentences(document: Mapping[str, Any]) -> list[str]:
     """Return a sentence for each offline metric that disagrees with live beyond chance."""
     sentences = []
     for comparison in document["comparisons"]:
-        clear = [
-            disagreement for disagreement in comparison["disagreements"] if disagreement["is_clear"]
-        ]
         order = list(comparison["metrics"])
         chosen: dict[str, Mapping[str, Any]] = {}
-        for disagreement in sorted(
-            clear, key=lambda disagreement: order.index(disagreement["live"])
-        ):
-            chosen.setdefault(disagreement["offline"], disagreement)
-        sentences += [
-            _disagreement(disagreement, document["control"]) for disagreement in chosen.values()
-        ]
+        for one in sorted(comparison["disagreements"], key=lambda one: order.index(one["live"])):
+            if one["is_clear"]:
+                chosen.setdefault(one["offline"], one)
+        for one in chosen.values():
+            offline = describe_difference(one["offline_difference"], "share")
+            live = describe_difference(one["live_difference"], one["unit"])
+            sentences.append(
+                f"Offline and live disagree: offline {one['offline_winner']} has the better "
+                f"{one['offline']}, live {one['live_winner']} the better {one['live']} "
+                f"({one['variant']} minus {document['control']}: {offline} and {live})."
+            )
     return sentences
-
-
-def _disagreement(disagreement: Mapping[str, Any], control: str) -> str:
-    offline = describe_difference(disagreement["offline_difference"], "share")
-    live = describe_difference(disagreement["live_difference"], disagreement["unit"])
-    return (
-        f"Offline and live disagree: offline {disagreement['offline_winner']} has the better "
-        f"{disagreement['offline']}, live {disagreement['live_winner']} the better {disagreement['live']} "
-        f"({disagreement['variant']} minus {control}: {offline} and {live})."
-    )
 
 
 def _variants(document: Mapping[str, Any]) -> TextTable:
@@ -121,28 +111,25 @@ def _cuped_sentences(comparison: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _guardrails(comparison: Mapping[str, Any]) -> TextTable | None:
-    rows = tuple(
-        (
-            guard["metric"],
-            format_value(guard["control"], guard["unit"]),
-            format_value(guard["variant"], guard["unit"]),
-            describe_difference(guard["difference"], guard["unit"]),
-            _margin(guard),
-            "" if guard["status"] == "no margin" else guard["status"],
+    rows = []
+    for guard in comparison["guardrails"]:
+        unit, margin = guard["unit"], "none given"
+        if guard["is_relative"]:
+            margin = f"+{format_percent(guard['margin'])} of control"
+        elif guard["margin"] is not None:
+            margin = f"+{format_amount(guard['margin'], unit)}{UNIT_SIGNS.get(unit, '')}"
+        rows.append(
+            (
+                guard["metric"],
+                format_value(guard["control"], unit),
+                format_value(guard["variant"], unit),
+                describe_difference(guard["difference"], unit),
+                margin,
+                "" if guard["status"] == "no margin" else guard["status"],
+            )
         )
-        for guard in comparison["guardrails"]
-    )
     heads = ("guardrail", "control", "variant", "difference, any time", "margin", "")
     return TextTable(heads, rows, title=f"Guardrails of {comparison['variant']}") if rows else None
-
-
-def _margin(guard: Mapping[str, Any]) -> str:
-    if guard["margin"] is None:
-        return "none given"
-    if guard["is_relative"]:
-        return f"+{format_percent(guard['margin'])} of control"
-    unit = guard["unit"]
-    return f"+{format_amount(guard['margin'], unit)}{_UNIT_SIGNS.get(unit, '')}"
 
 
 def _interleaved(lists: Mapping[str, Any] | None) -> TextTable | None:
@@ -259,15 +246,12 @@ def live_chart(rows: Sequence[Mapping[str, Any]], unit: str) -> dict[str, Any] |
 
 @dataclass(frozen=True)
 class VariantSection:
-    """The comparison of one variant with control."""
+    """The comparison of one variant with control, as JSON values and as tables."""
 
-    variant: str
-    control: str
+    comparison: Mapping[str, Any]
     metrics: TextTable | None
-    words: tuple[tuple[str, str], ...]
     cuped: tuple[str, ...]
     guards: TextTable | None
-    primary: str
     chart: dict[str, Any] | None
     table: TextTable | None
 
@@ -276,36 +260,31 @@ class VariantSection:
 class LivePage:
     """What people read of a live experiment; the texts are not escaped."""
 
-    title: str
+    document: Mapping[str, Any]
     facts: tuple[tuple[str, str], ...]
     disagreements: tuple[str, ...]
-    headline: str
-    detail: str
-    is_warning: bool
     variants: TextTable
-    ratio: str
-    is_broken: bool
     comparisons: tuple[VariantSection, ...]
     lists: TextTable | None
     shadows: tuple[TextTable, ...]
     beside: TextTable | None
-    notes: tuple[str, ...]
-    alpha: str
 
     def parts(self) -> Iterator[Part]:
         """Yield the page in its order, for outputs that are only text and tables."""
-        yield "title", f"Live: {self.title}"
-        for sentence in (*self.disagreements, self.headline):
+        document, verdict = self.document, self.document["verdict"]
+        yield "title", f"Live: {document['experiment']}"
+        for sentence in (*self.disagreements, verdict["headline"]):
             yield "strong", sentence
-        if self.detail:
-            yield "text", self.detail
+        if verdict["detail"]:
+            yield "text", verdict["detail"]
         yield "table", self.variants
-        yield "text", f"Sample ratio: {self.ratio}."
+        yield "text", f"Sample ratio: {document['sample_ratio']['sentence']}."
         for section in self.comparisons:
-            yield "heading", f"{section.variant} against {section.control}"
+            variant, control = section.comparison["variant"], document["control"]
+            yield "heading", f"{variant} against {control}"
             if section.metrics:
                 yield "table", section.metrics
-                minus = f"Differences are {section.variant} minus {section.control}."
+                minus = f"Differences are {variant} minus {control}."
                 yield "text", f"{minus} {_INTERVALS}"
             for sentence in section.cuped:
                 yield "text", sentence
@@ -315,37 +294,31 @@ class LivePage:
             if table is not None:
                 yield "heading", table.title
                 yield "table", table
-        for note in self.notes:
+        for note in document["notes"]:
             yield "note", note
 
 
 def build_live_page(document: Mapping[str, Any]) -> LivePage:
     """Turn what ``misslink live report --json`` prints into what people read."""
-    verdict, ratio = document["verdict"], document["sample_ratio"]
-    facts = (
-        ("Control", document["control"]),
-        ("Decided by", document["primary"] or "no feedback yet"),
-        ("From", _date(document["from"])),
-        ("To", _date(document["to"])),
-    )
+    facts = {
+        "Control": document["control"],
+        "Decided by": document["primary"] or "no feedback yet",
+    }
+    for name, end in (("From", document["from"]), ("To", document["to"])):
+        if end is not None:
+            moment = dt.datetime.fromisoformat(end)
+            facts[name] = f"{moment.day} {moment:%b %Y, %H:%M} UTC"
     return LivePage(
-        title=document["experiment"],
-        facts=tuple((name, value) for name, value in facts if value),
+        document=document,
+        facts=tuple(facts.items()),
         disagreements=tuple(disagreement_sentences(document)),
-        headline=verdict["headline"],
-        detail=verdict["detail"],
-        is_warning=verdict["decision"] == "stop",
         variants=_variants(document),
-        ratio=ratio["sentence"],
-        is_broken=ratio["broken"],
         comparisons=tuple(
             _variant_section(comparison, document) for comparison in document["comparisons"]
         ),
         lists=_interleaved(document["interleaving"]),
         shadows=tuple(map(_shadow, document["shadows"])),
         beside=_offline(document),
-        notes=tuple(document["notes"]),
-        alpha=f"{100 * (1 - document['alpha']):g}%",
     )
 
 
@@ -358,7 +331,7 @@ def render_live_page(page: LivePage) -> str:
 
 
 def _variant_section(comparison: Mapping[str, Any], document: Mapping[str, Any]) -> VariantSection:
-    control, primary = document["control"], document["primary"] or ""
+    primary = document["primary"] or ""
     unit = comparison["metrics"][primary]["unit"] if primary in comparison["metrics"] else "number"
     steps = [row for row in comparison["over_time"] if row["difference"]["low"] is not None]
     over_time = TextTable(
@@ -370,20 +343,10 @@ def _variant_section(comparison: Mapping[str, Any], document: Mapping[str, Any])
         title=f"{primary} over time",
     )
     return VariantSection(
-        variant=comparison["variant"],
-        control=control,
-        metrics=_metrics(comparison, control),
-        words=tuple((name, result["words"]) for name, result in comparison["metrics"].items()),
+        comparison=comparison,
+        metrics=_metrics(comparison, document["control"]),
         cuped=tuple(_cuped_sentences(comparison)),
         guards=_guardrails(comparison),
-        primary=primary,
         chart=live_chart(comparison["over_time"], unit),
         table=over_time if steps else None,
     )
-
-
-def _date(at: str | None) -> str:
-    if at is None:
-        return ""
-    moment = dt.datetime.fromisoformat(at)
-    return f"{moment.day} {moment:%b %Y, %H:%M} UTC"

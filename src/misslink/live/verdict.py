@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -9,7 +10,7 @@ from misslink.render.format import format_p_value, pluralize
 from misslink.stats.experiments import AllocationStratum, SampleRatioTest
 
 _DAY = 1.0
-_UNIT_SIGNS = {"share": " points", "seconds": " s"}
+UNIT_SIGNS = {"share": " points", "seconds": " s"}
 _WHOLE = 10  # points of a share from which decimals do not count
 _ANOMALY_NOTES = {
     "units_in_several_variants": "users were in several variants; each counts in its first one",
@@ -59,7 +60,7 @@ def describe_difference(found: Mapping[str, Any], unit: str) -> str:
     bare = format_amount(found["value"], unit)
     is_none = not bare.strip("0.\u2212")
     plus = "+" if found["value"] > 0 and not is_none else ""
-    text = f"{plus}{bare}{_UNIT_SIGNS.get(unit, '')}"
+    text = f"{plus}{bare}{UNIT_SIGNS.get(unit, '')}"
     if found["low"] is None or found["high"] is None:
         return f"{text} (no interval: {found['reason']})"
     return f"{text} [{format_amount(found['low'], unit)}, {format_amount(found['high'], unit)}]"
@@ -143,12 +144,17 @@ def _variant_verdict(one: Mapping[str, Any], control: str, primary: str | None) 
     needed = result["needed"]
     if needed is None:
         return _verdict("go_on", variant, no_winner, so_far)
-    effect = format_amount(needed["effect"], result["unit"]) + _UNIT_SIGNS.get(result["unit"], "")
+    effect = format_amount(needed["effect"], result["unit"]) + UNIT_SIGNS.get(result["unit"], "")
     if not needed["more_units"]:
         detail = f"A difference of {effect} would have been seen by now in 4 of 5 experiments."
         return _verdict("keep", control, keep, f"{detail} {so_far}")
     headline = f"{no_winner} Keep going for about {_about(needed['more_units'])} more users."
-    days = "" if needed["more_days"] is None else f" ({_days(needed['more_days'])} at this rate)"
+    days = ""
+    if needed["more_days"] is not None:
+        about = "under a day"
+        if needed["more_days"] >= _DAY:
+            about = f"about {pluralize(round(needed['more_days']), 'day')}"
+        days = f" ({about} at this rate)"
     detail = f"Then a difference of {effect} is seen with 80% power{days}. {so_far}"
     return _verdict("go_on", variant, headline, detail)
 
@@ -160,12 +166,6 @@ def _about(count: int) -> str:
     ('21,000', '7')
     """
     return f"{int(float(f'{count:.1e}')):,}"
-
-
-def _days(days: float) -> str:
-    if days < _DAY:
-        return "under a day"
-    return f"about {pluralize(round(days), 'day')}"
 
 
 def _verdict(decision: str, variant: str | None, headline: str, detail: str = "") -> dict[str, Any]:
@@ -180,14 +180,13 @@ def _verdict(decision: str, variant: str | None, headline: str, detail: str = ""
 
 def describe_sample_ratio(ratio: SampleRatioTest, strata: Sequence[AllocationStratum]) -> str:
     """How units came, against how they were planned to."""
-    observed: dict[str, int] = {}
+    observed: Counter[str] = Counter()
     for one in strata:
-        for name, count in one.observed.items():
-            observed[name] = observed.get(name, 0) + count
+        observed.update(one.observed)
     if not observed:
         return "no user has been assigned yet"
     counts = ", ".join(
-        f"{name} {observed.get(name, 0):,} (expected {expected:,.0f})"
+        f"{name} {observed[name]:,} (expected {expected:,.0f})"
         for name, expected in ratio.expected.items()
     )
     if ratio.p is None:
