@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-import hashlib
 from collections import Counter
-from collections.abc import Mapping
 from functools import cached_property
 from html import escape
 from pathlib import Path
@@ -22,6 +20,8 @@ from pydantic import (
     model_validator,
 )
 
+from misslink import case_fields
+from misslink.case_fields import Message
 from misslink.failure_modes import FAILURE_MODES
 from misslink.registry import exporters
 
@@ -68,81 +68,6 @@ class Reason(BaseModel):
         return dict(self.model_extra or {})
 
 
-def _fill_missing_id(data: Any) -> Any:
-    """Give a case without an id a hash of its question."""
-    if not isinstance(data, Mapping) or data.get("id") is not None:
-        return data
-    question = data.get("question", data.get("query"))
-    if not isinstance(question, str):
-        return {**data, "id": "none"}  # the question's own error is the one to show
-    digest = hashlib.sha256(question.encode()).hexdigest()[:12]
-    return {**data, "id": f"q-{digest}"}
-
-
-def _read_number_as_id(value: Any) -> Any:
-    """Read a number as an id."""
-    is_number = isinstance(value, int) and not isinstance(value, bool)
-    return str(value) if is_number else value
-
-
-def _check_question_text(value: str) -> str:
-    """Refuse a blank question."""
-    if not value.strip():
-        raise ValueError("the question is blank")
-    return value
-
-
-def _read_grades(value: Any) -> Any:
-    """Read ids or texts, one or several, as grade 1; an object of them to grades as it stands."""
-    if value is None:
-        return {}
-    if isinstance(value, Mapping):
-        return {_as_id(name): grade for name, grade in value.items()}
-    return {_as_id(item): 1 for item in _as_list(value)}
-
-
-def _check_evidence_text(value: dict[str, int]) -> dict[str, int]:
-    """Refuse blank evidence."""
-    if any(not text.strip() for text in value):
-        raise ValueError("an evidence text is empty; leave it out or quote the passage")
-    return value
-
-
-def _read_one_or_many(value: Any) -> Any:
-    """Read one text or several; blank ones go."""
-    texts = () if value is None else _as_list(value)
-    return tuple(text for text in texts if not isinstance(text, str) or text.strip())
-
-
-def _read_id_sets(value: Any) -> Any:
-    """Read a list of sets of ids; a set of one may stand alone."""
-    if not isinstance(value, list | tuple):
-        return () if value is None else value
-    return tuple(tuple(map(_as_id, _as_list(ids))) for ids in value)
-
-
-def _read_tags(value: Any) -> Any:
-    """Read a list of tags as an object of them to 'yes', and all values as text."""
-    if isinstance(value, list | tuple):
-        return {str(tag): "yes" for tag in value}
-    if isinstance(value, Mapping):
-        return {str(name): str(tag) for name, tag in value.items()}
-    return {} if value is None else value
-
-
-def _as_list(value: Any) -> list[Any] | tuple[Any, ...]:
-    return value if isinstance(value, list | tuple) else (value,)
-
-
-def _as_id(item: Any) -> str:
-    """Return an id or a text unchanged; a number becomes an id."""
-    if isinstance(item, int) and not isinstance(item, bool):
-        return str(item)
-    if isinstance(item, str) and item.strip():
-        return item
-    raise ValueError("give ids or texts that are not empty, or an object of them to grades")
-
-
 class Case(FrozenModel):
     """One question of the gold set.
 
@@ -169,6 +94,10 @@ class Case(FrozenModel):
     tags : mapping of str to str
         Free-form labels.
     asked_at : date or datetime or None
+    history : sequence of Message
+        Earlier messages of the conversation, oldest first, with ``role`` and ``content``.
+    standalone_question : str or None
+        The question as it can be understood without the history.
     """
 
     id: str = Field(min_length=1)
@@ -185,15 +114,23 @@ class Case(FrozenModel):
     tier: str | None = None
     group: str | None = None
     asked_at: dt.datetime | dt.date | None = None
+    history: tuple[Message, ...] = ()
+    standalone_question: str | None = None
 
-    _id_from_content = model_validator(mode="before")(_fill_missing_id)
-    _number_as_id = field_validator("id", "group", mode="before")(_read_number_as_id)
-    _question_has_text = field_validator("question")(_check_question_text)
-    _graded = field_validator("relevant", "evidence", mode="before")(_read_grades)
-    _evidence_has_text = field_validator("evidence")(_check_evidence_text)
-    _one_or_many = field_validator("references", mode="before")(_read_one_or_many)
-    _sets_of_ids = field_validator("relevant_any", mode="before")(_read_id_sets)
-    _tags_as_text = field_validator("tags", mode="before")(_read_tags)
+    _id_from_content = model_validator(mode="before")(case_fields.fill_missing_id)
+    _number_as_id = field_validator("id", "group", mode="before")(case_fields.read_number_as_id)
+    _question_has_text = field_validator("question")(case_fields.check_question_text)
+    _graded = field_validator("relevant", "evidence", mode="before")(case_fields.read_grades)
+    _evidence_has_text = field_validator("evidence")(case_fields.check_evidence_text)
+    _one_or_many = field_validator("references", mode="before")(case_fields.read_one_or_many)
+    _sets_of_ids = field_validator("relevant_any", mode="before")(case_fields.read_id_sets)
+    _history_alternates = field_validator("history")(case_fields.check_history)
+    _tags_as_text = field_validator("tags", mode="before")(case_fields.read_tags)
+
+    @property
+    def judged_question(self) -> str:
+        """The standalone question, or the question where none is given."""
+        return self.standalone_question or self.question
 
     @property
     def expects_answer(self) -> bool | None:
@@ -263,6 +200,8 @@ class Trace(FrozenModel):
         Readable notes on what misslink could not capture.
     trace_id, span_id : str or None
         Ids of the trace and its root span in the tool that recorded them.
+    history : sequence of Message
+        Earlier messages of the conversation, in traces that were recorded.
     """
 
     case_id: str
@@ -281,8 +220,10 @@ class Trace(FrozenModel):
     notes: tuple[str, ...] = ()
     trace_id: str | None = None
     span_id: str | None = None
+    history: tuple[Message, ...] = ()
 
-    _number_as_id = field_validator("case_id", mode="before")(_read_number_as_id)
+    _history_alternates = field_validator("history")(case_fields.check_history)
+    _number_as_id = field_validator("case_id", mode="before")(case_fields.read_number_as_id)
 
     def context(self, k: int) -> tuple[Passage, ...]:
         """The passages the answer was written from, best first.
@@ -394,6 +335,8 @@ class Verdict(FrozenModel):
     usage, raw
         Cost and text of the reply. If one reply serves several metrics, only the first has them,
         so that sums count the reply once. Every failed metric has the text.
+    standalone_question : str or None
+        The question as the judge reads it after the history, with the first metric of a reply.
     """
 
     case_id: str
@@ -411,6 +354,7 @@ class Verdict(FrozenModel):
     prompt: PromptRef | None = None
     usage: Usage | None = None
     raw: str | None = None
+    standalone_question: str | None = None
 
     @model_validator(mode="after")
     def _check_value_and_status(self) -> Verdict:
@@ -517,13 +461,28 @@ class ClaimLink(FrozenModel):
 
 
 class FailureEvidence(FrozenModel):
-    """What a failure mode rests on; ``claim`` is its index in the faithfulness verdict, from 0."""
+    """What a failure mode of a case rests on.
+
+    Parameters
+    ----------
+    failure : str
+    claim : int or None
+        Index of the claim in the faithfulness verdict, from 0.
+    passage_id, quote : str or None
+    reason_code : str
+    turn : int or None
+        Number of the earlier turn whose prompt had the passage.
+    query : str or None
+        What the app searched for.
+    """
 
     failure: FailureMode
     claim: int | None = None
     passage_id: str | None = None
     quote: str | None = None
     reason_code: str
+    turn: int | None = None
+    query: str | None = None
 
 
 class Link(FrozenModel):

@@ -23,6 +23,7 @@ from misslink.judge.prompts import (
     prompt_languages,
 )
 from misslink.judge.protocol import (
+    ConversationExaminationWithReference,
     ExaminationWithReference,
     LabelAlone,
     Reply,
@@ -61,7 +62,7 @@ def test_the_stable_part_comes_first_and_holds_nothing_of_the_case():
 
 
 SCHEMAS = {
-    "examination": ExaminationWithReference,
+    "examination": ConversationExaminationWithReference,
     "examination_part": ExaminationPart,
     "citations": Citations,
     "claim_needs": ClaimNeeds,
@@ -88,7 +89,9 @@ def schema_words(node):
 @pytest.mark.parametrize("name", BUILT_IN.names())
 def test_a_prompt_names_every_field_and_value_of_its_schema_and_no_other(name, prompts):
     prompt, schema = prompts.load(name), SCHEMAS[name]
-    assert schema.__name__.removesuffix("WithReference") == prompt.schema
+    assert (
+        schema.__name__.removeprefix("Conversation").removesuffix("WithReference") == prompt.schema
+    )
     fields, values = schema_words(strict_schema(schema))
     system = prompt.text.partition("{% block system %}")[2].partition("{% endblock %}")[0]
     words = set(re.findall(r"[A-Za-z_]+", system))

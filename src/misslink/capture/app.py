@@ -6,7 +6,7 @@ import dataclasses
 import inspect
 import re
 import uuid
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from itertools import chain, islice, pairwise, zip_longest
@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from misslink.capture.http_app import HttpApp, read_http_app
+from misslink.case_fields import Message
 from misslink.errors import InputError
 from misslink.io.toml import read_toml
 from misslink.io.yaml_with_lines import read_yaml
@@ -121,12 +122,37 @@ def _accepts_question(app: Any) -> bool:
 
 _QUESTION_KEYS = ("question", "query", "input", "user_input", "user_query", "prompt")
 _HISTORY = re.compile(r"history|messages|memory|scratchpad")
+_SCRATCHPAD = "scratchpad"  # an agent's own notes, which are empty when a turn begins
+_HISTORY_PARAMETERS = ("history", "chat_history", "messages")
+_SESSIONS = ("thread_id", "session_id", "conversation_id")
+
+History = Sequence[Message]
+
+
+def history_place(app: Any, input_key: str | None = None) -> str | None:
+    """Where an app takes earlier messages: a field or parameter, or the id of a session.
+
+    A session is asked the earlier questions one after another. None: the app takes a question alone.
+    """
+    if isinstance(app, HttpApp):
+        return "history" if app.takes_history else None
+    if not hasattr(app, "ainvoke"):
+        names = _parameters(app)
+        return next((name for name in (*_HISTORY_PARAMETERS, *_SESSIONS) if name in names), None)
+    fields = _input_fields(app)
+    histories = _history_fields(app, fields, input_key)
+    sessions = _session_ids(app)
+    if _is_chat_model(app):
+        return "messages"
+    if sessions and not (getattr(app, "checkpointer", None) and "messages" in fields):
+        return min(sessions)
+    return next((name for name in histories if _SCRATCHPAD not in name), None)
 
 
 def create_caller(
     app: Any, input_key: str | None = None, settings: Mapping[str, Any] | None = None
-) -> Callable[[str], Coroutine[Any, Any, Any]]:
-    """A coroutine function that asks `app` one question and returns what it returns.
+) -> Callable[[str, History], Coroutine[Any, Any, Any]]:
+    """A coroutine function that asks `app` one question, after a history, and returns its output.
 
     Parameters
     ----------
@@ -145,19 +171,50 @@ def create_caller(
         The app's input has several fields and none of them is recognised as the question's, or the
         app does not take the settings.
     """
-    from langchain_core.runnables import Runnable, run_in_executor
+    from langchain_core.runnables import Runnable
 
-    shape, settings = input_builder(app, input_key), dict(settings or {})
-    if isinstance(app, Runnable):
-        inputs: Mapping[str, Any] = settings.pop("inputs", {})
-        _check_settings(settings, inputs, shape("a question"))
+    from misslink.capture.recorder import CURRENT_RECORDER
 
-        async def invoke(question: str) -> Any:
-            asked = shape(question)
-            config: Any = {**settings, **_conversation_config(app, settings.get("configurable"))}
-            return await app.ainvoke({**asked, **inputs} if inputs else asked, config=config)
+    make = _runnable_caller if isinstance(app, Runnable) else _function_caller
+    ask = make(app, input_key, dict(settings or {}))
+    replays = history_place(app, input_key) in _SESSIONS
 
-        return invoke
+    async def ask_after(question: str, history: History = ()) -> Any:
+        session = uuid.uuid4().hex
+        if not replays:
+            return await ask(question, history, session)
+        recorder = CURRENT_RECORDER.set(None)  # earlier turns are cases of their own
+        for message in history:
+            if message.role == "user":
+                await ask(message.content, (), session)
+        CURRENT_RECORDER.reset(recorder)
+        return await ask(question, (), session)
+
+    return ask_after
+
+
+_Ask = Callable[[str, History, str], Coroutine[Any, Any, Any]]  # question, history, session
+
+
+def _runnable_caller(app: Any, input_key: str | None, settings: dict[str, Any]) -> _Ask:
+    shape = input_builder(app, input_key)
+    inputs: Mapping[str, Any] = settings.pop("inputs", {})
+    _check_settings(settings, inputs, shape("a question"))
+    sessions = _session_ids(app)
+
+    async def ask(question: str, history: History, session: str) -> Any:
+        asked = shape(question, history)
+        configurable = {**dict.fromkeys(sessions, session), **settings.get("configurable", {})}
+        config: Any = {**settings, **({"configurable": configurable} if configurable else {})}
+        return await app.ainvoke({**asked, **inputs} if inputs else asked, config=config)
+
+    return ask
+
+
+def _function_caller(app: Any, input_key: str | None, settings: dict[str, Any]) -> _Ask:
+    from langchain_core.runnables import run_in_executor
+
+    shape, place = input_builder(app, input_key), history_place(app)
     if settings:
         try:
             inspect.signature(app).bind("a question", **settings)
@@ -166,9 +223,15 @@ def create_caller(
     called = app if inspect.isfunction(app) or inspect.ismethod(app) else type(app).__call__
     is_async = inspect.iscoroutinefunction(called) or inspect.iscoroutinefunction(app)
 
-    async def call(question: str) -> Any:
+    async def ask(question: str, history: History, session: str) -> Any:
+        more: dict[str, Any] = {}
+        if place in _SESSIONS:
+            more = {place: session}
+        elif history and place and place != _first_parameter(app):
+            more = {place: _as_dicts(history)}
+
         def start() -> Any:
-            value = app(shape(question), **settings)
+            value = app(shape(question, history), **{**more, **settings})
             return join_pieces(value) if isinstance(value, Iterator) else value
 
         value = start() if is_async else await run_in_executor(None, start)
@@ -178,7 +241,30 @@ def create_caller(
             value = iter([piece async for piece in value])
         return join_pieces(value) if isinstance(value, Iterator) else value
 
-    return call
+    return ask
+
+
+def _parameters(app: Any) -> list[str]:
+    try:
+        return list(inspect.signature(app).parameters)
+    except (TypeError, ValueError):  # a builtin without a signature
+        return []
+
+
+def _first_parameter(app: Any) -> str | None:
+    return next(iter(_parameters(app)), None)
+
+
+def _as_dicts(history: History) -> list[dict[str, str]]:
+    return [{"role": message.role, "content": message.content} for message in history]
+
+
+def _is_chat_model(app: Any) -> bool:
+    """Whether an app begins with a model, which takes messages as well as a text."""
+    from langchain_core.language_models import BaseChatModel
+
+    app = getattr(app, "bound", app)
+    return isinstance(getattr(app, "first", app), BaseChatModel)
 
 
 _CONFIG_KEYS = (
@@ -245,30 +331,57 @@ def _join_values(values: list[Any]) -> Any:
     return parts[-1] if parts and grows else "".join(parts)
 
 
-def input_builder(app: Any, input_key: str | None = None) -> Callable[[str], Any]:
-    """What turns a question into the input that `app` expects.
+def input_builder(app: Any, input_key: str | None = None) -> Callable[..., Any]:
+    """What turns a question, and the messages before it, into the input that `app` expects.
 
-    A graph or agent whose state has ``messages`` gets a user message; one that takes an object
-    gets the question under its only field, or else under question, query, input, user_input,
-    user_query or prompt, and an empty list for a chat history; everything else gets the question.
+    A graph or agent whose state has ``messages`` gets them all, the question as the user's last; one
+    that takes an object gets the question under its only field, or else under question, query,
+    input, user_input, user_query or prompt, and the history under the fields for it, empty without
+    one; everything else gets the question.
     """
-    if input_key is not None:
-        return lambda question: {input_key: question}
     fields = _input_fields(app)
-    if not fields or (fields == ["root"] and not _assigns_fields(app)):
-        return lambda question: question
-    is_chat = "messages" in fields
-    key = _question_key(app, fields, is_needed=not is_chat)
-    histories = [name for name in (*fields, *_prompt_variables(app)) if _HISTORY.search(name)]
-    empty: dict[str, Any] = {name: [] for name in histories if name != key}
+    is_plain = not fields or (fields == ["root"] and not _assigns_fields(app))
+    if is_plain and input_key is None:
+        takes_all = _first_parameter(app) == "messages" and not hasattr(app, "ainvoke")
+        is_model = hasattr(app, "ainvoke") and _is_chat_model(app)
 
-    def shaped(question: str) -> dict[str, Any]:
-        inputs = dict(empty)
+        def plain(question: str, history: History = ()) -> Any:
+            is_list = takes_all or (is_model and history)
+            return _with_question(history, question) if is_list else question
+
+        return plain
+    is_chat = "messages" in fields and input_key is None
+    key = input_key or _question_key(app, fields, is_needed=not is_chat)
+    histories = _history_fields(app, fields, key)
+    texts = _prompt_variables(app, as_text=True)
+
+    def shaped(question: str, history: History = ()) -> dict[str, Any]:
+        inputs: dict[str, Any] = {}
+        for name in histories if history or input_key is None else ():
+            messages = () if _SCRATCHPAD in name else history
+            inputs[name] = _as_messages(messages, as_text=name in texts)
         if is_chat:
-            inputs = {"messages": [{"role": "user", "content": question}]}
+            inputs = {"messages": _with_question(history, question)}
         return inputs if key is None else {**inputs, key: question}
 
     return shaped
+
+
+def _with_question(history: History, question: str) -> list[dict[str, str]]:
+    return [*_as_dicts(history), {"role": "user", "content": question}]
+
+
+def _as_messages(history: History, *, as_text: bool) -> Any:
+    """LangChain messages, or their text for a prompt that has a variable in a text."""
+    from langchain_core.messages import convert_to_messages, get_buffer_string
+
+    messages = convert_to_messages(_as_dicts(history))
+    return get_buffer_string(messages) if as_text else messages
+
+
+def _history_fields(app: Any, fields: list[str], key: str | None) -> list[str]:
+    names = dict.fromkeys((*fields, *_prompt_variables(app)))
+    return [name for name in names if _HISTORY.search(name) and name != key]
 
 
 def _question_key(app: Any, fields: list[str], *, is_needed: bool) -> str | None:
@@ -321,23 +434,24 @@ def _assigns_fields(app: Any) -> bool:
     return isinstance(app, RunnableAssign) or (first is not None and _assigns_fields(first))
 
 
-def _prompt_variables(app: Any) -> list[str]:
-    """Variables of every prompt in a chain; a history among them is often in no schema."""
+def _prompt_variables(app: Any, *, as_text: bool = False) -> list[str]:
+    """Variables of every prompt in a chain; a history among them is often in no schema.
+
+    `as_text` leaves out those that stand for a list of messages.
+    """
     find = getattr(app, "get_prompts", None)
     try:
         prompts = find() if find else []
-    except Exception:  # noqa: BLE001 - only asked so as to offer an empty history
+    except Exception:  # noqa: BLE001 - only asked so as to offer a history
         return []
-    return [name for prompt in prompts for name in prompt.input_variables]
+    lists = {name for prompt in prompts for name in prompt.input_types} if as_text else set()
+    return [name for prompt in prompts for name in prompt.input_variables if name not in lists]
 
 
-def _conversation_config(app: Any, configurable: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Add a new conversation for each case, if the app stores conversations and none is given."""
+def _session_ids(app: Any) -> set[str]:
+    """The settings that name a stored conversation, if the app stores conversations."""
     names = {"thread_id"} if getattr(app, "checkpointer", None) else set()
-    specs = getattr(app, "config_specs", ())
-    names |= {spec.id for spec in specs if spec.id in ("session_id", "conversation_id")}
-    merged = {**{name: uuid.uuid4().hex for name in names}, **(configurable or {})}
-    return {"configurable": merged} if merged else {}
+    return names | {spec.id for spec in getattr(app, "config_specs", ())} & set(_SESSIONS)
 
 
 _ANSWER_KEYS = (

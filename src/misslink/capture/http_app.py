@@ -14,7 +14,8 @@ from misslink.errors import InputError, known_names
 from misslink.io.storage import redact_keys
 from misslink.io.toml import read_toml
 
-_QUESTION = "{question}"
+_QUESTION, _HISTORY = "{question}", "{history}"
+_PLACE = re.compile(r"\{(?:question|history)\}")
 _HOST = re.compile(r"https?://[^/@?#]*/?")
 _KEYS = {
     "url": str, "method": str, "headers": dict, "body": dict, "params": dict, "answer": str,
@@ -35,7 +36,8 @@ class HttpApp:
         The address alone: POST ``{"question": ...}``, and the reply is read as a function's is.
     settings : mapping or None
         ``method``, ``headers``, ``params`` and ``body`` of the request, where ``{question}`` stands
-        for the question; ``answer`` and ``passages``: paths into the reply, such as
+        for the question, and ``{history}`` for the messages before it: alone in a text for a list of
+        ``{"role", "content"}``, in a longer text for lines; ``answer`` and ``passages``: paths into the reply, such as
         ``choices.0.text``; ``passage``: paths of id, text and score in a passage; ``timeout``: seconds.
     name : str
         For messages.
@@ -68,20 +70,28 @@ class HttpApp:
         self._url = url
         body = {} if "params" in self._settings else {"question": _QUESTION}
         self._body = self._settings.get("body", body)
+        template = [self._body, self._settings.get("params")]
+        self.takes_history = not self._settings or _HISTORY in json.dumps(template)
 
-    async def __call__(self, question: str, **fields: Any) -> dict[str, Any]:
+    async def __call__(
+        self, question: str, history: Sequence[Mapping[str, str]] = (), **fields: Any
+    ) -> dict[str, Any]:
         """Send the question, with `fields` in the body, and return the answer and the passages."""
         import httpx
 
         settings = self._settings
-        content = {**_filled(self._body, question), **fields}
+        content = {**_filled(self._body, question, history), **fields}
+        if history and not settings:
+            content["history"] = list(history)
         async with httpx.AsyncClient(timeout=settings.get("timeout", 60)) as client:
             try:
                 reply = await client.request(
                     settings.get("method", "POST" if content else "GET"),
                     self._url,
                     headers=settings.get("headers"),
-                    params=_filled(settings["params"], question) if "params" in settings else None,
+                    params=_filled(settings["params"], question, history)
+                    if "params" in settings
+                    else None,
                     json=content or None,
                 )
             except httpx.TimeoutException:
@@ -192,14 +202,18 @@ def _with_variables(value: Any, path: Path, field: str, secrets: list[str]) -> A
     return value
 
 
-def _filled(value: Any, question: str) -> Any:
-    """The value with the question in place of ``{question}``."""
+def _filled(value: Any, question: str, history: Sequence[Mapping[str, str]]) -> Any:
+    """The value with the question and the messages before it in their places."""
+    if value == _HISTORY:
+        return list(history)
     if isinstance(value, str):
-        return value.replace(_QUESTION, question)
+        lines = "\n".join(f"{message['role']}: {message['content']}" for message in history)
+        texts = {_QUESTION: question, _HISTORY: lines}
+        return _PLACE.sub(lambda place: texts[place[0]], value)
     if isinstance(value, Mapping):
-        return {key: _filled(item, question) for key, item in value.items()}
+        return {key: _filled(item, question, history) for key, item in value.items()}
     if isinstance(value, Sequence):
-        return [_filled(item, question) for item in value]
+        return [_filled(item, question, history) for item in value]
     return value
 
 

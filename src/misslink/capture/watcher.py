@@ -12,7 +12,13 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from misslink.capture.app import AppOutput, check_app, create_caller, parse_app_output
+from misslink.capture.app import (
+    AppOutput,
+    check_app,
+    create_caller,
+    history_place,
+    parse_app_output,
+)
 from misslink.capture.passages import (
     adopt_inner_ids,
     find_id_key,
@@ -105,6 +111,7 @@ class Watcher:
         # A loop of its own: an app that blocks its event loop does not block the evaluation.
         self._loop = BackgroundLoop() if timeout is not None else None
         self._ask = create_caller(app, input_key, settings)
+        self.takes_history = history_place(app, input_key) is not None
         self._calls: dict[str, list[SearchCall]] = {}  # outermost ones, by case
         self._sources: dict[int, Any] = {}
         self._seen: dict[int, dict[str, None]] = {}  # ids that each source gave, in order
@@ -123,7 +130,7 @@ class Watcher:
 
         async def run() -> _AppOutcome:
             CURRENT_RECORDER.set(recorder)  # for this task and whatever it starts
-            return await self._call_app(case.question)
+            return await self._call_app(case)
 
         with record_searches():
             outcome = await asyncio.create_task(run())
@@ -260,13 +267,13 @@ class Watcher:
 
         return source_embeddings(self._sources.values())
 
-    async def _call_app(self, question: str, *, again: bool = False) -> _AppOutcome:
+    async def _call_app(self, case: Case, *, again: bool = False) -> _AppOutcome:
         began = time.perf_counter()
         try:
-            came_back = await self._in_time(partial(self._ask, question))
+            came_back = await self._in_time(partial(self._ask, case.question, case.history))
         except TookTooLongError as error:
             if error.blocked_by_other and not again:
-                return await self._call_app(question, again=True)
+                return await self._call_app(case, again=True)
             seconds = time.perf_counter() - began
             why = ""
             if error.blocked_by_other:

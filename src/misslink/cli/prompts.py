@@ -26,6 +26,10 @@ _EXAMPLES: dict[str, Any] = {
     "passages": ["The ferry leaves at seven.", "It carries thirty cars."],
     "answer": "It leaves at seven.",
     "references": ["At seven."],
+    "history": [
+        {"role": "user", "content": "Is there a ferry?"},
+        {"role": "assistant", "content": "Yes, once a day."},
+    ],
     "claims": ["It leaves at seven."],
     "cited": {1: "The ferry leaves at seven."},
     "statements": [{"text": "It leaves at seven [1].", "passages": [1]}],

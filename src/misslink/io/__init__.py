@@ -10,11 +10,12 @@ from misslink.io.run_folder import (
     read_complete_run,
     read_run,
 )
-from misslink.io.traces import match_traces, read_traces
+from misslink.io.traces import add_histories, match_traces, read_traces
 
 __all__ = [
     "GoldSet",
     "RunStaging",
+    "add_histories",
     "add_to_run",
     "is_run_folder",
     "match_traces",

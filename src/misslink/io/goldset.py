@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -82,7 +82,8 @@ def read_goldset(source: str | Path | Iterable[Case | Mapping[str, Any]]) -> Gol
         cell of ``relevant`` holds ids with a semicolon, ``|`` or line break between them, or else a
         comma (not where a part has a blank inside, or only some are file names, as in ``Smith,
         J.pdf``); a cell of another list holds JSON or one text. In a frame NaN means that there is
-        no value.
+        no value. An object with ``turns`` is a conversation: each turn becomes a case, ``ID/1`` and
+        on, of the group ``ID``.
 
     Raises
     ------
@@ -98,9 +99,8 @@ def read_goldset(source: str | Path | Iterable[Case | Mapping[str, Any]]) -> Gol
         items = (SourceItem(item, name) for item in as_list(source, name))
     cases: dict[str, Case] = {}
     places = ItemLocations()
-    for item in items:
+    for item, case in ((row, case) for row in items for case in _parse_cases(row)):
         data = item.data
-        case = data if isinstance(data, Case) else _parse_case(item)
         if case.id in cases:
             where = places.first(case.id, item)
             first = where and f" (first {where})"
@@ -126,6 +126,54 @@ _TOOL_FIELDS = {
     "inputs": "LangSmith",
 }  # fmt: skip
 _REFERENCE_NAMES = {"answer", "answers", "expected_answer", "expected_output", "ground_truths"}
+
+
+_CONVERSATION_FIELDS = {"id", "turns", "category", "tags", "tier", "asked_at"}
+
+
+def _parse_cases(item: SourceItem) -> Iterator[Case]:
+    """The case of an item, or the cases of a conversation's turns.
+
+    The history of a turn is the turns before it, with their first references as the assistant's
+    messages: the same for every app and every run.
+    """
+    data = item.data
+    if isinstance(data, Case):
+        yield data
+        return
+    if not isinstance(data, Mapping) or "turns" not in data:
+        yield _parse_case(item)
+        return
+    turns, shared = data["turns"], {name: data[name] for name in data if name != "turns"}
+    name = data.get("id")
+    if not isinstance(name, str | int) or not str(name).strip():
+        raise item.error("A conversation needs an id. The ids of its turns are ID/1, ID/2.", "id")
+    if foreign := sorted(data.keys() - _CONVERSATION_FIELDS):
+        problem = "A conversation has no such field. Move it into the turns."
+        raise item.error(problem, foreign[0])
+    if not isinstance(turns, list | tuple) or not all(isinstance(turn, Mapping) for turn in turns):
+        raise item.error("This must be a list of turns, each an object with a question.", "turns")
+    history: list[dict[str, str]] = []
+    for number, turn in enumerate(turns, 1):
+        place = f"turns.{number}"
+        if foreign := sorted({"id", "group", "history"} & turn.keys()):
+            problem = "A turn has no such field. It follows from the conversation. Remove it."
+            raise item.error(problem, f"{place}.{foreign[0]}")
+        own = {"id": f"{name}/{number}", "group": name, "history": history}
+        try:
+            case = _parse_case(item._replace(data={**shared, **turn, **own}))
+        except InputError as error:
+            raise item.error(error.problem, f"{place}.{error.field or ''}".strip(".")) from None
+        yield case
+        if number < len(turns) and not case.references:
+            problem = "Add a reference. Later turns quote it as the assistant's message."
+            raise item.error(problem, f"{place}.reference")
+        answer = case.references[0] if case.references else ""
+        history = [
+            *history,
+            {"role": "user", "content": case.question},
+            {"role": "assistant", "content": answer},
+        ]
 
 
 def _parse_case(item: SourceItem) -> Case:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -103,6 +104,17 @@ def match_traces(traces: Mapping[str, Trace], gold: GoldSet) -> dict[str, Trace]
             "%d cases have no trace and are not measured, such as '%s'", len(absent), absent[0]
         )
     return {case_id: trace for case_id, trace in traces.items() if case_id in ids}
+
+
+def add_histories(gold: GoldSet, traces: Mapping[str, Trace]) -> GoldSet:
+    """Return the gold set with the histories that only its traces have."""
+    cases = [
+        case.model_copy(update={"history": trace.history})
+        if (trace := traces.get(case.id)) and trace.history and not case.history
+        else case
+        for case in gold.cases
+    ]
+    return replace(gold, cases=tuple(cases))
 
 
 def parse_trace(item: SourceItem, dedupe: str | None, texts: dict[str, str]) -> Trace:

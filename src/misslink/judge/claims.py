@@ -237,12 +237,17 @@ def _roots(text: str) -> frozenset[str]:
 # All claims of a reply are checked in one go: the same checks in two thirds of the time.
 _CLAIMS = TypeAdapter(tuple[Claim, ...])
 _ClaimFields = Mapping[str, Any]  # of a Claim or an Evidence that is to be checked
+HISTORY = "history/"  # before the number of a message, where a passage has its id
 _NO_QUOTE = "the judge gave no quote for it"
 _AGREEMENT = {"agrees": True, "contradicts": False}
 
 
 def read_claims(
-    reply: Reply, answer: str, passages: Sequence[Passage], question: str = ""
+    reply: Reply,
+    answer: str,
+    passages: Sequence[Passage],
+    question: str = "",
+    history: Sequence[str] = (),
 ) -> tuple[Claim, ...]:
     """Turn the claims of a reply into claims with places and verified quotes.
 
@@ -262,6 +267,9 @@ def read_claims(
         What the judge was shown.
     question : str
         What the answer answers: "At seven." is read with it.
+    history : sequence of str
+        Earlier messages. A quote that is in no passage may be in one; the evidence is then
+        ``history/N``.
 
     Returns
     -------
@@ -272,6 +280,9 @@ def read_claims(
     if not isinstance(examination, Examination):
         return ()
     lookup = _QuoteLookup(passages)
+    messages = _QuoteLookup(
+        [Passage(id=f"{HISTORY}{n}", text=text, rank=n) for n, text in enumerate(history, 1)]
+    )
     claims: list[_ClaimFields] = []
     for index, place in examined_coverage(examination, answer, question).places.items():
         claim = examination.claims[index]
@@ -284,6 +295,13 @@ def read_claims(
             evidence, trouble = lookup.look_up(
                 claim.quote, claim.claim, question, supports=support == "supported"
             )
+            if trouble and history and support == "supported":
+                evidence, unknown = messages.look_up(
+                    claim.quote, claim.claim, question, supports=True
+                )
+                if not unknown:
+                    trouble = None
+                    notes.insert(0, "an earlier message states it, and no passage")
             if trouble:
                 support = "unsupported"
                 notes.insert(0, trouble)

@@ -297,4 +297,7 @@ def _verdict_fields(
         "prompt": ask.prompt if ask else None,
         "usage": usage,
         "raw": reply.raw if reply and with_raw else None,
+        "standalone_question": getattr(reply.parsed, "standalone_question", None)
+        if reply and first and not subject.case.standalone_question
+        else None,
     }

@@ -45,6 +45,11 @@ class Subject:
         """The answer; empty where there is none."""
         return self.trace.answer or ""
 
+    @property
+    def question(self) -> str:
+        """What relevance is judged by: the standalone question, if one is given."""
+        return self.case.judged_question
+
     @cached_property
     def expects_answer(self) -> bool | None:
         """Whether the app ought to answer, which most metrics ask; see `Case.expects_answer`."""
@@ -72,13 +77,14 @@ class Subject:
         if problem is not None:
             raise UncoveredAnswerError(problem)
         if id(reply) not in self._claims:
-            claims = read_claims(reply, self.answer, self.context, self.case.question)
+            history = [message.content for message in self.case.history]
+            claims = read_claims(reply, self.answer, self.context, self.question, history)
             self._claims[id(reply)] = reply, claims
         return self._claims[id(reply)][1]
 
     def coverage(self, reply: Reply) -> ClaimCoverage:
         """Return how the claims of a reply cover the answer."""
-        return examined_coverage(parsed_examination(reply), self.answer, self.case.question)
+        return examined_coverage(parsed_examination(reply), self.answer, self.question)
 
     @cached_property
     def examination(self) -> Ask | str:
@@ -91,7 +97,10 @@ class Subject:
             return EMPTY_ANSWER
         references = () if self.expects_answer is False else self.case.references
         texts = tuple(passage.text for passage in self.context)
-        return examine(self.case.question, texts, self.answer, references, prompts=self.prompts)
+        history = tuple(message.model_dump() for message in self.case.history)
+        return examine(
+            self.question, texts, self.answer, references, history=history, prompts=self.prompts
+        )
 
 
 class UncoveredAnswerError(Exception):

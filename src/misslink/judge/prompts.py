@@ -22,7 +22,9 @@ from misslink.errors import InputError
 from misslink.types import PromptRef
 
 # What the built-in prompts fence; a template's own labels come on top.
-FENCE_LABELS = frozenset({"answer", "claim", "first", "passage", "question", "reference", "second"})
+FENCE_LABELS = frozenset(
+    {"answer", "claim", "first", "history", "passage", "question", "reference", "second"}
+)
 _LABEL_PATTERN = re.compile(r"\w{1,40}")
 _INVISIBLE = r"[\s/\u00ad\u200b-\u200f\u2060\ufeff]*"
 _LESS_THAN = "\uff1c"  # full width; `misslink.text.normalization.fold` reads it as "<", so quotes still verify

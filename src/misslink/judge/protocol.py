@@ -454,6 +454,20 @@ class ExaminationWithReference(Examination):
     reference_claims: tuple[ExaminedReferenceClaim, ...]
 
 
+class StandaloneQuestion(_Part):
+    """The question of a conversation, worded so that it is clear without the messages before it."""
+
+    standalone_question: str | None = None
+
+
+class ConversationExamination(Examination, StandaloneQuestion):
+    """What is said of a case with a history and without a reference answer."""
+
+
+class ConversationExaminationWithReference(ExaminationWithReference, StandaloneQuestion):
+    """What is said of a case with a history and reference answers."""
+
+
 class LabelAlone(_Part):
     """The reply of a judge that can give one word only: do the passages support the whole answer?"""
 
@@ -466,6 +480,7 @@ def examine(
     answer: str,
     references: tuple[str, ...] = (),
     *,
+    history: Sequence[Mapping[str, str]] = (),
     prompts: Prompts = BUILT_IN,
 ) -> Ask:
     """Ask for claims with support and quotes, passage relevance, and the response as a whole.
@@ -477,6 +492,8 @@ def examine(
         What the answer was written from, best first; the reply names them from 1.
     references : sequence of str
         Acceptable answers; without any the reply says nothing of correctness.
+    history : sequence of mapping
+        Earlier messages, oldest first, each with ``role`` and ``content``.
     prompts : Prompts
         Where ``examination`` and ``label_alone`` are read from.
     """
@@ -485,10 +502,13 @@ def examine(
         "passages": passages,
         "answer": answer,
         "references": references,
+        "history": tuple(history),
     }
 
     def alone() -> Ask:
         return Ask.rendered(prompts.load("label_alone"), inputs, LabelAlone, structured=False)
 
-    schema = ExaminationWithReference if references else Examination
+    schema: type[Examination] = ExaminationWithReference if references else Examination
+    if history:
+        schema = ConversationExaminationWithReference if references else ConversationExamination
     return Ask.rendered(prompts.load("examination"), inputs, schema, alone=alone)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
 
 from misslink.failure_modes import FAILURE_MODES
 from misslink.judge.prompts import BUILT_IN, Prompts
@@ -36,7 +38,8 @@ _MIN_COPY_JACCARD = 0.6
 
 def describe_evidence(item: FailureEvidence) -> str:
     """One piece of evidence as a sentence."""
-    return describe_reason(Reason(code=item.reason_code, passage=item.passage_id))
+    details = {"passage": item.passage_id, "turn": item.turn, "query": item.query}
+    return describe_reason(Reason(code=item.reason_code, **details))
 
 
 @dataclass(frozen=True)
@@ -66,6 +69,7 @@ def attribute_failure(
     omitted_ties: Sequence[ClaimLink] = (),
     *,
     corpus_searched: bool = False,
+    lost: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
 ) -> Attribution:
     """Return the failure mode of a case.
 
@@ -80,6 +84,8 @@ def attribute_failure(
         The same for reference claims that the answer omits and nothing in the prompt supports.
     corpus_searched : bool
         Whether all of the index was searched for the passages that an unlabelled case needs.
+    lost : mapping of str to mapping
+        By missed passage, what shows that the conversation names it and the app's query lost it.
     """
     if not evidence.judged:
         return Attribution(None, "no judge looked at the answer")
@@ -93,7 +99,7 @@ def attribute_failure(
             notes=tuple(note.failure for note in notes),
             evidence=notes,
         )
-    rules = _Rules(evidence, ties, omitted_ties, corpus_searched)
+    rules = _Rules(evidence, ties, omitted_ties, corpus_searched, lost)
     if evidence.retrieval == "not_needed":
         found = [_answered_unanswerable(evidence)]
     else:
@@ -119,10 +125,11 @@ class _Rules:
         ties: Mapping[int, ClaimLink],
         omitted_ties: Sequence[ClaimLink],
         corpus_searched: bool,
+        lost: Mapping[str, Mapping[str, Any]],
     ) -> None:
         self.evidence = evidence
         self.ties, self.omitted_ties = ties, omitted_ties
-        self.corpus_searched = corpus_searched
+        self.corpus_searched, self.lost = corpus_searched, lost
         self.misses = {miss.passage_id: miss for miss in evidence.missed}
         in_prompt = (passage.id for passage in evidence.context)
         self.first_relevant = next((id_ for id_ in in_prompt if id_ in evidence.relevant), None)
@@ -230,6 +237,15 @@ class _Rules:
                     failure="not_indexed", claim=index, reason_code="nothing_in_corpus"
                 )
             return _unknown(index)
+        quote = tie.quote if tie else miss.evidence
+        if miss.status == "not_retrieved" and miss.passage_id in self.lost:
+            return FailureEvidence(
+                failure="lost_context",
+                claim=index,
+                passage_id=miss.passage_id,
+                quote=quote,
+                **self.lost[miss.passage_id],
+            )
         if evidence.retrieval == "unlabelled":
             code = "found_by_search"
         else:
@@ -238,7 +254,7 @@ class _Rules:
             failure="retrieval_miss" if miss.status == "not_retrieved" else miss.status,
             claim=index,
             passage_id=miss.passage_id,
-            quote=tie.quote if tie else miss.evidence,
+            quote=quote,
             reason_code=code,
         )
 
@@ -255,7 +271,7 @@ class _Rules:
         if evidence.retrieval != "unlabelled":  # there they are what a search returned
             relevant += [miss.text for miss in evidence.missed if miss.text]
         cited = [p.text for p in evidence.context if p.id in passage_ids]
-        asked = frozenset(passage_stems(evidence.case.question))
+        asked = frozenset(passage_stems(evidence.case.judged_question))
         return any(_is_copy(one, other, asked) for one in cited for other in relevant)
 
 
@@ -373,22 +389,29 @@ async def link_case(
     unlabelled = evidence.retrieval == "unlabelled" and evidence.sufficient is not True
     if measured is not None and unlabelled and evidence.failed:
         texts = [claim.text for claim in (*bad.values(), *omitted)]
-        evidence = evidence.with_misses(measured.search([case.question, *texts], trace, k))
+        evidence = evidence.with_misses(measured.search([case.judged_question, *texts], trace, k))
         searched = measured.corpus is not None and bool(texts)
     numbered = [*sorted(bad.items()), *enumerate(omitted, start=len(evidence.all_claims))]
     links = await link_claims(
-        numbered, evidence.missed, question=case.question, judge=judge, prompts=prompts
+        numbered, evidence.missed, question=case.judged_question, judge=judge, prompts=prompts
     )
     related = {link.index: link for link in links if link.relation != "unrelated"}
     claim_count = len(evidence.all_claims)
+    lost = {
+        miss.passage_id: shown
+        for miss in evidence.missed
+        if measured and (shown := measured.find_in_conversation(case, trace, miss.passage_id, k))
+    }
     attribution = attribute_failure(
         evidence,
         {index: link for index, link in related.items() if index in bad},
         [link for index, link in related.items() if index >= claim_count],
         corpus_searched=searched,
+        lost=lost,
     )
     inferred = evidence.retrieval == "unlabelled" and attribution.failure in {
         "retrieval_miss",
+        "lost_context",
         "not_indexed",
         "dropped_from_prompt",
     }
@@ -435,7 +458,7 @@ async def _omitted_claims(
     links = await link_claims(
         list(enumerate(claims)),
         in_prompt,
-        question=evidence.case.question,
+        question=evidence.case.judged_question,
         judge=judge,
         prompts=prompts,
     )

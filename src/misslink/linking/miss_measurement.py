@@ -18,12 +18,14 @@ Names in `RetrievalMiss.measured`, each present only where it could be measured:
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from misslink.case_fields import conversation_turns
 from misslink.linking.miss_types import MissEvidence, classify_miss
 from misslink.linking.missed_passages import MissedPassage, PassagePool, find_missed_passages
 from misslink.linking.similarity import EmbeddingSimilarity, LexicalSimilarity
@@ -36,7 +38,7 @@ from misslink.retrieval import (
 from misslink.stats.classification import CaseScore
 from misslink.text.bm25 import Bm25Index
 from misslink.text.near_duplicates import passage_stems
-from misslink.text.normalization import stems
+from misslink.text.normalization import fold, stems
 from misslink.types import Case, Passage, RetrievalMiss, Trace
 
 if TYPE_CHECKING:
@@ -87,6 +89,8 @@ class MissMeasurements:
         By case.
     pool : PassagePool or None
         What is searched for the cases without labels.
+    prompted_before : mapping of str to mapping of str to int
+        By case, the passages in the prompts of earlier turns, each with the last of these turns.
     """
 
     missed: Mapping[str, tuple[RetrievalMiss, ...]]
@@ -97,6 +101,37 @@ class MissMeasurements:
     split: int = 0
     outcomes: Mapping[str, RetrievalOutcome] = field(default_factory=dict)
     pool: PassagePool | None = None
+    prompted_before: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+
+    def find_in_conversation(
+        self, case: Case, trace: Trace, passage_id: str, k: int
+    ) -> dict[str, Any] | None:
+        """What shows that the conversation names a missed passage and the app's queries lost it.
+
+        An earlier turn had it in its prompt, or BM25 finds it for the standalone question among as
+        many passages as the prompt takes; and no query of the app finds it so, or is that question.
+        """
+        k = len(trace.context(k)) or k
+        queries = [call.query for call in trace.calls if not call.nested] or [case.question]
+        whole = case.standalone_question
+        if not case.history or any(fold(query) == fold(whole or "") for query in queries):
+            return None
+        if any(self._keyword_rank(query, passage_id) <= k for query in queries):
+            return None
+        shown = {"query": queries[-1]}
+        if turn := self.prompted_before.get(case.id, {}).get(passage_id):
+            return {**shown, "reason_code": "prompted_before", "turn": turn}
+        if whole and self._keyword_rank(whole, passage_id) <= k:
+            return {**shown, "reason_code": "standalone_finds_it"}
+        return None
+
+    def _keyword_rank(self, query: str, passage_id: str) -> float:
+        """Its rank by BM25; infinite where it shares no word with the query, or is not known."""
+        place = self.pool.position.get(passage_id) if self.pool else None
+        if place is None:
+            return math.inf
+        scores = self._bm25.scores(stems(query))
+        return 1 + int((scores > scores[place]).sum()) if scores[place] > 0 else math.inf
 
     def search(self, queries: Sequence[str], trace: Trace, k: int) -> tuple[RetrievalMiss, ...]:
         """The passages outside the prompt that BM25 finds first for the queries, classified."""
@@ -220,7 +255,22 @@ async def measure_misses(
         split=sum(match.split for match in matches)
         + sum(bool(miss.evidence.halves) for miss in misses),
         pool=pool,
+        prompted_before=_prompted_before(cases, trace_of, k),
     )
+
+
+def _prompted_before(
+    cases: Sequence[Case], traces: Mapping[str, Trace], k: int
+) -> dict[str, dict[str, int]]:
+    turns = conversation_turns(cases)
+    prompts: dict[str, dict[str, int]] = {}  # by conversation
+    before: dict[str, dict[str, int]] = {}
+    for case_id, (conversation, number) in sorted(turns.items(), key=lambda item: item[1]):
+        earlier = prompts.setdefault(conversation, {})
+        before[case_id] = dict(earlier)
+        context = traces[case_id].context(k) if case_id in traces else ()
+        earlier.update((passage.id, number) for passage in context)
+    return before
 
 
 class _MissMeasurer:

@@ -321,7 +321,7 @@ class CitationCorrectness:
         if not cited:
             return shared  # which is asked anyhow: what is cited does not exist, whatever it says
         inputs = {
-            "question": subject.case.question,
+            "question": subject.question,
             "cited": {number: passages[number - 1].text for number in cited},
             "statements": [
                 {"text": statement.text, "passages": [number_of[name] for name in statement.cited]}
@@ -383,7 +383,7 @@ def _check_citations(
         _passage_numbers(passages),
         {passage.id: passage.text for passage in passages},
     )
-    question, statement_number = subject.case.question, 0
+    question, statement_number = subject.question, 0
     checked = []
     for statement in statements:
         statement_number += bool(statement.cited)

@@ -60,7 +60,7 @@ def _quoted_claims(subject: Subject) -> tuple[Claim, ...]:
     """The answer's sentences with their quotes; empty where one of them has none."""
     answer, fit = subject.answer, load_fit("heuristic")
     spans = claim_spans(answer)
-    context = MatchingContext([passage.text for passage in subject.context], subject.case.question)
+    context = MatchingContext([passage.text for passage in subject.context], subject.question)
     matches = match_claims([answer[start:end] for start, end in spans], context, fit)
     claims = []
     for (start, end), (match, probability) in zip(spans, matches, strict=True):

@@ -39,6 +39,7 @@ from misslink.pipeline.calibration import (
 from misslink.pipeline.context import DEFAULT_K, EvaluationContext, Progress
 from misslink.pipeline.diagnosis import CorpusContext, diagnosis_document, open_corpus_context
 from misslink.pipeline.summary import (
+    conversation_estimate,
     judge_repeatability,
     level_estimates,
     lower_is_better,
@@ -344,6 +345,8 @@ async def run_pipeline(config: EvaluationConfig) -> Run:
                 "unfinished": sum(verdict.status == "failed" for verdict in verdicts)
                 + (judge.not_asked if judge else 0),
             }
+            levels = level_estimates(scores, verdicts, level_of, unmatched, seed=seed)
+            levels["answer"] |= conversation_estimate(cases, links)
             run = Run(
                 cases=cases,
                 traces=unlinked.traces,
@@ -357,7 +360,7 @@ async def run_pipeline(config: EvaluationConfig) -> Run:
                     "cases": len(cases),
                     "judge": context.settings["judge"],
                     "k": k,
-                    **level_estimates(scores, verdicts, level_of, unmatched, seed=seed),
+                    **levels,
                     "errors": count_errors(unlinked.traces, verdicts),
                     "judged": {
                         judged_at_k: mean_scores(

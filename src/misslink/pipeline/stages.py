@@ -15,7 +15,7 @@ from collections.abc import (
     Sequence,
 )
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -23,10 +23,11 @@ from typing import TYPE_CHECKING, NamedTuple
 from misslink.capture import Watcher, check_gold_ids, labelled_ids, load_app, match_labels
 from misslink.capture.app import read_app_config
 from misslink.capture.passages import passages_from
+from misslink.case_fields import tag_turns
 from misslink.engines.local import map_concurrently
 from misslink.engines.protocol import AppSpec, capture_case
 from misslink.errors import AppUnreachableError, JudgeUnreachableError
-from misslink.io import RunStaging, match_traces, read_goldset
+from misslink.io import RunStaging, add_histories, match_traces, read_goldset
 from misslink.io.corpus import read_corpus
 from misslink.io.manifest import display_path, flatten_inputs, hash_app_code, hash_content
 from misslink.io.trace_formats import read_recording
@@ -80,6 +81,8 @@ async def open_context(config: EvaluationConfig) -> AsyncIterator[EvaluationCont
         recording = read_recording(config.traces)
         gold = recording.gold() if config.goldset is None else read_goldset(config.goldset)
         recorded = match_traces(recording.traces_for(gold), gold)
+        gold = add_histories(gold, recorded)
+    gold = replace(gold, cases=tag_turns(gold.cases))
     corpus: Sequence[Passage] | None = None
     if isinstance(config.corpus, str | Path):
         corpus = read_corpus(config.corpus)
@@ -360,6 +363,13 @@ async def _watch_app(context: EvaluationContext, watcher: Watcher) -> tuple[dict
 
     # The first case alone and in this process: it shows the app's store, and a wrong passage id is
     # reported before the other cases run.
+    if not watcher.takes_history and (later := [c for c in gold.cases if c.history]):
+        raise gold.error(
+            later[0].id,
+            "history",
+            "The app has no place for earlier messages. Give it a parameter 'history', a prompt "
+            "with 'chat_history', a state with 'messages', or {history} in the body of its request.",
+        )
     first, *other_cases = gold.cases
     trace = await capture(first, lambda case: capture_case(watcher, case, context.k))
     total = len(gold.cases)

@@ -8,10 +8,12 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
+from misslink.case_fields import conversation_turns
+from misslink.failure_modes import FAILURES
 from misslink.judge.judged_metric import JudgedMetric
 from misslink.metrics import GOOD_SHARES
 from misslink.stats import mean, proportion
-from misslink.types import Case, Estimate, Reason, Repeats, Verdict
+from misslink.types import Case, Estimate, Link, Reason, Repeats, Verdict
 
 _CASE_AXES = ("category", "tier")  # of a case; they come before its tags
 # Of abstention, which is good when high.
@@ -111,6 +113,21 @@ def slice_estimates(
                 "metrics": {name: value.model_dump() for name, value in metrics.items()},
             }
     return slices
+
+
+def conversation_estimate(cases: Sequence[Case], links: Iterable[Link]) -> dict[str, Any]:
+    """Return ``conversations_passed``, the share whose turns all pass; nothing without any.
+
+    A conversation without a failure and with an inconclusive or unjudged turn is left out.
+    """
+    failures = {link.case_id: link.failure for link in links}
+    modes: dict[str, set[str | None]] = {}
+    for case_id, (conversation, _) in conversation_turns(cases).items():
+        modes.setdefault(conversation, set()).add(failures.get(case_id))
+    passed = sum(of_one == {"passed"} for of_one in modes.values())
+    known = passed + sum(not FAILURES.isdisjoint(of_one) for of_one in modes.values())
+    share = proportion(passed, known) if known else Estimate.missing(Reason(code="not_judged"))
+    return {"conversations_passed": share.model_dump()} if modes else {}
 
 
 def verdict_coverage(

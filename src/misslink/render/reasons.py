@@ -465,6 +465,14 @@ SENTENCES: dict[str, str | Callable[..., str]] = {
     "outcomes_unknown": _outcomes_unknown,
     "inconclusive_now": _inconclusive_now,
     # a failure mode
+    "prompted_before": (
+        "passage '{passage}' was in the prompt of turn {turn}, and the query '{query}' did not "
+        "retrieve it again"
+    ),
+    "standalone_finds_it": (
+        "the standalone question finds passage '{passage}' by its words, and the query '{query}' "
+        "does not"
+    ),
     "passage_missing": "passage '{passage}' never reached the prompt",
     "passage_missing_for_claim": "the claim needed passage '{passage}', which never reached the prompt",
     "context_insufficient": "the passages in the prompt do not hold the answer",

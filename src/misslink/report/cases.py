@@ -165,7 +165,8 @@ class CaseEntry:
     the case; ``also`` has the other failure modes with their evidence. ``summary`` is the verdict
     of a failed case in two sentences, ``fix`` its label, the number of cases like it and their
     fragment. ``values`` are those of its scored verdicts by metric, ``bad`` the metrics with a bad
-    label. ``calls`` are searches: query, retriever, number of passages.
+    label. ``calls`` are searches: query, retriever, number of passages. ``history`` are earlier
+    messages, role and text; ``standalone`` the question without them, and who worded it.
     """
 
     number: int
@@ -199,6 +200,8 @@ class CaseEntry:
     missed: tuple[PassageRow, ...]
     calls: tuple[tuple[str, str, int], ...]
     references: tuple[str, ...]
+    history: tuple[tuple[str, str], ...]
+    standalone: tuple[str, str] | None
     verdicts: tuple[VerdictRow, ...]
     judges: tuple[str, ...]
     notes: tuple[str, ...]
@@ -318,6 +321,8 @@ def _case_entry(
         missed=spots.missed(),
         calls=_searches(case, trace) if trace else (),
         references=case.references,
+        history=tuple((message.role, message.content) for message in case.history),
+        standalone=_standalone_question(case, verdicts),
         verdicts=tuple(_verdict_row(v, claims, people.get(v.metric)) for v in verdicts),
         judges=tuple(dict.fromkeys(verdict.judge for verdict in verdicts)),
         notes=(*(trace.notes if trace else ()), *([note] if note else [])),
@@ -341,6 +346,13 @@ def _summarize_case(link: Link, claims: Sequence[Claim], k: int) -> tuple[str, .
         ties = {tie.index for tie in link.claims if tie.relation == f"would_{verb}"} & bad
         text += f" A missed passage would {verb} {len(ties):,} of them." if ties else ""
     return where, text
+
+
+def _standalone_question(case: Case, verdicts: Sequence[Verdict]) -> tuple[str, str] | None:
+    if case.standalone_question:
+        return case.standalone_question, "gold set"
+    by_judge = ((v.standalone_question, f"judge {v.judge}") for v in verdicts)
+    return next(((text, by) for text, by in by_judge if text), None)
 
 
 def _searches(case: Case, trace: Trace) -> tuple[tuple[str, str, int], ...]:

@@ -9,6 +9,7 @@ from itertools import pairwise
 from math import inf
 from typing import NamedTuple
 
+from misslink.judge.claims import HISTORY
 from misslink.linking.miss_types import MISS_LABELS
 from misslink.render.format import format_decimal
 from misslink.report.diagnosis import MissDetail, describe_distance, miss_details
@@ -234,6 +235,9 @@ class CaseLocations:
     def _quote(self, index: int, which: int, claim: Claim) -> ClaimPointer:
         evidence = claim.evidence[which]
         passage = self._passages.get(evidence.passage_id)
+        if passage is None and evidence.passage_id.startswith(HISTORY):
+            number = evidence.passage_id.removeprefix(HISTORY)
+            return ClaimPointer(f"message {number}", "stated earlier", evidence.quote)
         if passage is None:
             return ClaimPointer(
                 evidence.passage_id, "a passage that was not retrieved", evidence.quote

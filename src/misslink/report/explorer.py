@@ -346,6 +346,8 @@ def _case_body(entry: CaseEntry, shared: _SharedValues, *, raws: bool) -> dict[s
         missed=[_passage_data(row, shared) for row in entry.missed],
         calls=entry.calls,
         references=entry.references,
+        history=entry.history,
+        standalone=entry.standalone,
         verdicts=[shared.part(part) for part in entry.verdicts],
         judges=shared.part(entry.judges),
         notes=entry.notes,

@@ -199,6 +199,7 @@ _METRICS = {
     "should_have_abstained": "Share of unanswerable questions that the app answered. "
     "Lower is better.",
     "completeness": "Share of the best reference answer's claims that the answer states, averaged.",
+    "conversations_passed": "Share of conversations in which no turn failed.",
     "helpfulness": "How far answers would satisfy who asked, by the judge's grade from 1 to 5.",
 }
 

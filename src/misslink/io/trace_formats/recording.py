@@ -181,7 +181,7 @@ class _Recorder:
             if not isinstance(item.data, Mapping):
                 raise item.error("This is not an object with fields.")
             fields = {name: item.data[name] for name in _CASE_FIELDS & item.data.keys()}
-            if not fields:
+            if fields.keys() <= {"history"}:
                 self._add(item, parse_trace(item, None, self._texts))
                 continue
             data = {name: value for name, value in item.data.items() if name not in fields}
@@ -270,7 +270,12 @@ class _Recorder:
                 "span_id": request.span_id,
                 "unmeasured": unmeasured if request.passages is None else None,
             }
-            fields = {"id": request.id, "question": request.question, "category": request.category}
+            fields: _Fields = {
+                "id": request.id,
+                "question": request.question,
+                "category": request.category,
+                "history": list(request.history),
+            }
             if request.reference:
                 fields["reference"] = request.reference
             self._add_pair(item, fields, trace)

@@ -48,6 +48,8 @@ class LogRequest:
     category : str or None
     trace_id, span_id : str or None
         Ids of the trace and its root span in the tool that logged it.
+    history : list of dict
+        Earlier messages of the conversation.
     """
 
     question: str
@@ -64,6 +66,7 @@ class LogRequest:
     category: str | None = None
     trace_id: str | None = None
     span_id: str | None = None
+    history: Sequence[Mapping[str, str]] = ()
 
 
 @dataclass(frozen=True)
@@ -202,6 +205,48 @@ def extract_question(value: Any) -> str | None:
 def extract_answer(value: Any) -> str | None:
     """Return the answer in a text, an object, or a list of messages (then the model's last)."""
     return _Extractor(ANSWER_KEYS, _MODEL_ROLES).text(decode_json(value), _MAX_DEPTH)
+
+
+def extract_history(value: Any) -> list[dict[str, str]]:
+    """Return the messages before the user's last one, oldest first; tools' and system's left out.
+
+    Messages of the assistant that follow each other are one.
+
+    >>> extract_history([["human", "Hi"], ["ai", "Hello."], ["human", "When?"]])
+    [{'role': 'user', 'content': 'Hi'}, {'role': 'assistant', 'content': 'Hello.'}]
+    """
+    value, before = decode_json(value), None
+    for _ in range(_MAX_DEPTH):
+        if isinstance(value, Mapping):
+            before = decode_json(first_value(value, ("chat_history", "history")))
+            value = before or decode_json(first_value(value, ("messages", "input")))
+        elif isinstance(value, list) and len(value) == 1 and not _is_role_pair(value):
+            value = value[0] if isinstance(value[0], list) else value  # a batch of messages
+    items = value if isinstance(value, list) else []
+    messages: list[dict[str, str]] = []
+    for item in items:
+        name = _message_role(item)
+        role = "user" if name in _USER_ROLES else "assistant"
+        keys, roles = (
+            (QUESTION_KEYS, _USER_ROLES) if role == "user" else (ANSWER_KEYS, _MODEL_ROLES)
+        )
+        text = _Extractor(keys, roles).text(item[1] if _is_role_pair(item) else item, _MAX_DEPTH)
+        if name not in roles or not text:
+            continue
+        if role == "assistant" and messages and messages[-1]["role"] == role:
+            messages[-1] = {"role": role, "content": f"{messages[-1]['content']}\n{text}"}
+        else:
+            messages.append({"role": role, "content": text})
+    if before:
+        return messages
+    asked = [place for place, message in enumerate(messages) if message["role"] == "user"]
+    return messages[: asked[-1]] if asked else []
+
+
+def last_answer(messages: Sequence[Any]) -> str | None:
+    """Return what the assistant writes after the user's last message."""
+    asked = [n for n, item in enumerate(messages) if _message_role(item) in _USER_ROLES]
+    return extract_answer(messages[asked[-1] + 1 :]) if asked else None
 
 
 def decode_json(value: Any) -> Any:

@@ -13,7 +13,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from misslink.io.jsonl import SourceItem
-from misslink.io.trace_formats.requests import decode_json, extract_question, first_value
+from misslink.io.trace_formats.requests import (
+    decode_json,
+    extract_history,
+    extract_question,
+    first_value,
+    last_answer,
+)
 from misslink.text.normalization import content_id, valid_text
 
 Fields = dict[str, Any]
@@ -48,17 +54,22 @@ def is_trec_rag_row(row: Mapping[str, Any]) -> bool:
 def parse_ragas(item: SourceItem) -> tuple[Fields, Fields | None]:
     """The fields of a case, and of its trace if there is an answer or what was retrieved.
 
-    The question is that of the last user message of a conversation; None without one.
+    The question is that of the last user message of a conversation; None without one. What the
+    assistant writes after it is the answer, where there is no ``response``.
     """
     row = item.data
+    asked = parse_printed_list(first_value(row, RAGAS_QUESTION))
     case = {
         "id": row.get("id"),
-        "question": extract_question(parse_printed_list(first_value(row, RAGAS_QUESTION))),
+        "question": extract_question(asked),
+        "history": extract_history(asked),
         "references": text_list(item, _RAGAS_REFERENCE),
         "evidence": text_list(item, ("reference_contexts",)),
         "relevant": text_list(item, ("reference_context_ids",)),
     }
     answer, texts = first_value(row, RAGAS_ANSWER), text_list(item, _RAGAS_CONTEXTS)
+    if answer is None and isinstance(asked, list):
+        answer = last_answer(asked)
     ids = text_list(item, ("retrieved_context_ids",))
     is_retrieval_known = bool(ids) or first_value(row, _RAGAS_CONTEXTS) is not None
     if answer is None and not is_retrieval_known:

@@ -23,6 +23,7 @@ from misslink.io.trace_formats.requests import (
     RequestLog,
     decode_json,
     extract_answer,
+    extract_history,
     extract_passages,
     extract_question,
     first_value,
@@ -316,7 +317,16 @@ def _trace_request(spans: Sequence[OtelSpan]) -> LogRequest | None:
         # Without an id of its own, a span is named by its place in the file.
         trace_id=None if root.trace == root.place else root.trace,
         span_id=None if root.id == root.place else root.id,
+        history=next(filter(None, map(extract_history, _root_inputs(root))), ()),
     )
+
+
+def _root_inputs(root: OtelSpan) -> Iterator[Any]:
+    """What the app was called with; prompts of models inside of it hold passages too."""
+    for name in ("input.value", *_INPUT_KEYS):
+        yield root.attributes.get(name) or [
+            _normalize_message(message) for message in _indexed_objects(root.attributes, f"{name}.")
+        ]
 
 
 def _trace_question(root: OtelSpan, spans: Sequence[OtelSpan]) -> str | None:

@@ -339,11 +339,14 @@ _SUPPORT = {
 }
 
 
-def _support(task: DecisionTask, number: int, text: str) -> dict[str, Any]:
+def _support(
+    task: DecisionTask, number: int, text: str, history: Sequence[object] = ()
+) -> dict[str, Any]:
     claim = f"claim_{number}"
+    earlier = " If they do not mention it, judge by the history." if history else ""
     return {
         "support": Question(
-            f"What do the passages say about {claim}?", _SUPPORT, fallback="unsupported"
+            f"What do the passages say about {claim}?{earlier}", _SUPPORT, fallback="unsupported"
         ),
         "quote": task.quote(claim, text),
     }
@@ -370,14 +373,17 @@ _SUFFICIENCY = Question(
 
 def _examination(task: DecisionTask, inputs: Mapping[str, Any]) -> dict[str, Any]:
     answer, references = inputs["answer"], inputs.get("references") or ()
+    history = inputs.get("history") or ()
     _show_case(task, inputs)
+    for number, message in enumerate(history, 1):
+        task.show_sentences(f"history_{number}_{message['role']}", message["content"])
     claims = [] if declines(answer) else [answer[start:end] for start, end in claim_spans(answer)]
     task.show("answer", answer)
     for number, text in enumerate(claims, 1):
         task.show(f"claim_{number}", text)
     draft: dict[str, Any] = {
         "claims": [
-            {"span": text, "claim": text, **_support(task, n, text)}
+            {"span": text, "claim": text, **_support(task, n, text, history)}
             for n, text in enumerate(claims, 1)
         ],
         "passages": _relevance(inputs["passages"]),

@@ -21,7 +21,7 @@ _SAMPLE_SIZE = 100  # asks whose replies are simulated
 _MAX_EARLIER = 200  # cached replies to learn from
 _OUTLIER_RATIO = 4.0  # a token count this many times off the median is a server's mistake
 _FENCED = re.compile(r"<(\w+) ([0-9a-f]{10})>\n(.*?)\n</\1 \2>", re.DOTALL)
-_NUMBERED = re.compile(r"(passage|reference)_\d+\Z")
+_NUMBERED = re.compile(r"(passage|reference|history)_\d+(?:_(\w+))?\Z")
 _EXAMINATION_INPUTS = {"question", "passages", "answer"}
 
 
@@ -229,7 +229,7 @@ def _text_length(ask: Ask) -> int:
 
 async def simulate_reply(inputs: Mapping[str, Any]) -> int | None:
     """Characters of the JSON that the heuristic judge would answer; None where it cannot."""
-    if not _EXAMINATION_INPUTS <= set(inputs) <= {*_EXAMINATION_INPUTS, "references"}:
+    if not _EXAMINATION_INPUTS <= set(inputs) <= {*_EXAMINATION_INPUTS, "references", "history"}:
         return None
     reply = await open_heuristic().ask(examine(**inputs))
     return len(reply.parsed.model_dump_json()) if reply.parsed else None
@@ -292,10 +292,12 @@ def _token_ratio(pairs: Sequence[tuple[float, int]]) -> float:
 
 def _fenced_inputs(message: str) -> dict[str, Any]:
     """The fenced texts of a message, as an examination takes them; none of other questions."""
-    inputs: dict[str, Any] = {"passages": (), "references": ()}
+    inputs: dict[str, Any] = {"passages": (), "references": (), "history": ()}
     for label, _, text in _FENCED.findall(message):
         numbered = _NUMBERED.match(label)
-        if numbered:
+        if numbered and numbered[2]:
+            inputs["history"] += ({"role": numbered[2], "content": text},)
+        elif numbered:
             inputs[f"{numbered.group(1)}s"] += (text,)
         else:
             inputs[label] = text

@@ -251,7 +251,8 @@ def _is_faithful(ask: Ask, reply: Reply) -> bool | None:
         examined_coverage(reply.parsed, answer, question).problem is not None
     ):
         return None
-    claims = read_claims(reply, answer, passages, question)
+    history = [message["content"] for message in ask.inputs.get("history", ())]
+    claims = read_claims(reply, answer, passages, question, history)
     return all(claim.support == "supported" for claim in claims) if claims else None
 
 

@@ -408,6 +408,7 @@ class _ExaminationInput(NamedTuple):
     passages: tuple[str, ...]
     answer: str
     references: tuple[str, ...]
+    history: tuple[Mapping[str, str], ...]
     repeat: int
 
     @property
@@ -593,7 +594,14 @@ class LongContextJudge:
 
     def _examine(self, case: _ExaminationInput, pieces: Sequence[PassagePiece]) -> Ask:
         texts = tuple(piece.text for piece in pieces)
-        ask = examine(case.question, texts, case.answer, case.references, prompts=self._prompts)
+        ask = examine(
+            case.question,
+            texts,
+            case.answer,
+            case.references,
+            history=case.history,
+            prompts=self._prompts,
+        )
         return replace(ask, repeat=case.repeat)
 
     def _examine_part(
@@ -621,6 +629,7 @@ def _examination_input(ask: Ask) -> _ExaminationInput | None:
         passages=tuple(inputs["passages"]),
         answer=inputs["answer"],
         references=tuple(inputs.get("references", ())),
+        history=tuple(inputs.get("history", ())),
         repeat=ask.repeat,
     )
 

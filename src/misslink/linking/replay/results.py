@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 APP_FAILED = "the app failed"
 # The failure modes that say that a passage was missed: the treatment can confirm them.
-CONFIRMED_MODES = ("not_indexed", "dropped_from_prompt", "retrieval_miss")
+CONFIRMED_MODES = ("not_indexed", "dropped_from_prompt", "retrieval_miss", "lost_context")
 # Replayed failures below which there is no causal fraction: its interval is wider than 60 points.
 MIN_REPLAYED = 10
 _METHOD = "paired net effect, dirichlet"

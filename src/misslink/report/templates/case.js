@@ -179,12 +179,19 @@ const metaOf = (row) => {
     parts.map((part) => [" \u00b7 ", userText("span", "", part)]));
 };
 
+// The messages before the question, and the question as it is understood without them.
+const dialogueOf = (body) => [
+  body.history && el("ol", { class: "dialogue", "aria-label": "Earlier messages" }, body.history.map(([role, text], i) =>
+    el("li", { class: role, id: `message-${i + 1}` }, el("b", {}, role), " ", userText("span", "", text)))),
+  body.standalone && userText("p", "small", `Standalone question (${body.standalone[1]}): `, userText("q", "", body.standalone[0]))];
+
 const drawCase = (row, body) => {
   const bad = body.claims.filter((claim) => claim.support !== "supported").length;
   const references = body.references ?? [];
   return el("article", { class: "case", "aria-labelledby": "case-title" },
     metaOf(row),
     el("h3", { id: "case-title", dir: "auto" }, visible(row.question)),
+    dialogueOf(body),
     verdictOf(row, body),
     el("div", { class: "columns" },
       el("div", {},

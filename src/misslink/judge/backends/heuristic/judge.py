@@ -7,7 +7,7 @@ import json
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
 from typing import Any, Literal
@@ -216,7 +216,10 @@ class HeuristicJudge:
         if not {"question", "passages", "answer"} <= set(ask.inputs):
             problem = f"the judge {self.name} knows the examination only, not '{ask.name}'"
             return Reply(parsed=None, raw="", problem=problem)
-        return self._examine(**ask.inputs)
+        reply = self._examine(**ask.inputs)
+        if ask.inputs.get("history") and reply.parsed:  # the schema of a conversation has more
+            return replace(reply, parsed=ask.schema.model_validate(reply.parsed.model_dump()))
+        return reply
 
     async def close(self) -> None:
         """Nothing is held open."""
@@ -240,10 +243,22 @@ class HeuristicJudge:
         passages: Sequence[str],
         answer: str,
         references: Sequence[str] = (),
+        history: Sequence[Mapping[str, str]] = (),
     ) -> Reply:
+        asked = [message["content"] for message in history if message["role"] == "user"]
+        question = " ".join((*asked[-1:], question))
         spans = [] if declines(answer) else claim_spans(answer)
         texts = [answer[start:end] for start, end in spans]
         matches = self._match_claims(texts, MatchingContext(passages, question))
+        if history:  # weaker evidence: only where the passages decide nothing
+            messages = MatchingContext([message["content"] for message in history], question)
+            earlier = self._match_claims(texts, messages)
+            matches = [
+                after
+                if self._support(*match) == "unsupported" and self._support(*after) == "supported"
+                else match
+                for match, after in zip(matches, earlier, strict=True)
+            ]
         claims = [
             self._examine_claim(text, *match) for text, match in zip(texts, matches, strict=True)
         ]

@@ -1,0 +1,145 @@
+"""The fields of a case as people write them, and the messages of a conversation."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from itertools import pairwise
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, field_validator
+
+
+class Message(BaseModel):
+    """An earlier message of a conversation."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    role: Literal["user", "assistant"]
+    content: str
+
+    @field_validator("content")
+    @classmethod
+    def _has_text(cls, value: str) -> str:
+        if not value.strip():
+            raise ValueError("the message is blank; write its text or remove it")
+        return value
+
+
+def check_history(messages: tuple[Message, ...]) -> tuple[Message, ...]:
+    """Refuse messages that do not alternate, or that end with the user's."""
+    for number, (one, other) in enumerate(pairwise(messages), 1):
+        if one.role == other.role:
+            raise ValueError(
+                f"messages {number} and {number + 1} are both from the {one.role}; user and "
+                "assistant must alternate"
+            )
+    if messages and messages[-1].role == "user":
+        raise ValueError("the last message must be from the assistant; the question follows it")
+    return messages
+
+
+def conversation_turns(cases: Iterable[Any]) -> dict[str, tuple[str, int]]:
+    """Return conversation and number of each case that is a turn of one, by case id.
+
+    The cases of a ``group`` are one conversation if any has a history and no two are the same turn.
+    """
+    groups: dict[str, list[Any]] = {}
+    for case in cases:
+        groups.setdefault(case.id if case.group is None else f"group {case.group}", []).append(case)
+    turns: dict[str, tuple[str, int]] = {}
+    for of_group in groups.values():
+        asked = [sum(message.role == "user" for message in case.history) for case in of_group]
+        is_one = any(asked) and len(set(asked)) == len(asked)
+        for case, before in zip(of_group, asked, strict=True):
+            if is_one or before:
+                turns[case.id] = (is_one and case.group) or case.id, before + 1
+    return turns
+
+
+def tag_turns(cases: Iterable[Any]) -> tuple[Any, ...]:
+    """Return cases whose turns of conversations have their number as the tag ``turn``."""
+    cases = tuple(cases)
+    turns = conversation_turns(cases)
+    return tuple(
+        case.model_copy(update={"tags": {"turn": f"{turns[case.id][1]}", **case.tags}})
+        if case.id in turns
+        else case
+        for case in cases
+    )
+
+
+def fill_missing_id(data: Any) -> Any:
+    """Give a case without an id a hash of its question and history."""
+    if not isinstance(data, Mapping) or data.get("id") is not None:
+        return data
+    question = data.get("question", data.get("query"))
+    if not isinstance(question, str):
+        return {**data, "id": "none"}  # the question's own error is the one to show
+    text = question if not data.get("history") else f"{question}\n{data['history']}"
+    digest = hashlib.sha256(text.encode()).hexdigest()[:12]
+    return {**data, "id": f"q-{digest}"}
+
+
+def read_number_as_id(value: Any) -> Any:
+    """Read a number as an id."""
+    is_number = isinstance(value, int) and not isinstance(value, bool)
+    return str(value) if is_number else value
+
+
+def check_question_text(value: str) -> str:
+    """Refuse a blank question."""
+    if not value.strip():
+        raise ValueError("the question is blank")
+    return value
+
+
+def read_grades(value: Any) -> Any:
+    """Read ids or texts, one or several, as grade 1; an object of them to grades as it stands."""
+    if value is None:
+        return {}
+    if isinstance(value, Mapping):
+        return {_as_id(name): grade for name, grade in value.items()}
+    return {_as_id(item): 1 for item in _as_list(value)}
+
+
+def check_evidence_text(value: dict[str, int]) -> dict[str, int]:
+    """Refuse blank evidence."""
+    if any(not text.strip() for text in value):
+        raise ValueError("an evidence text is empty; leave it out or quote the passage")
+    return value
+
+
+def read_one_or_many(value: Any) -> Any:
+    """Read one text or several; blank ones go."""
+    texts = () if value is None else _as_list(value)
+    return tuple(text for text in texts if not isinstance(text, str) or text.strip())
+
+
+def read_id_sets(value: Any) -> Any:
+    """Read a list of sets of ids; a set of one may stand alone."""
+    if not isinstance(value, list | tuple):
+        return () if value is None else value
+    return tuple(tuple(map(_as_id, _as_list(ids))) for ids in value)
+
+
+def read_tags(value: Any) -> Any:
+    """Read a list of tags as an object of them to 'yes', and all values as text."""
+    if isinstance(value, list | tuple):
+        return {str(tag): "yes" for tag in value}
+    if isinstance(value, Mapping):
+        return {str(name): str(tag) for name, tag in value.items()}
+    return {} if value is None else value
+
+
+def _as_list(value: Any) -> list[Any] | tuple[Any, ...]:
+    return value if isinstance(value, list | tuple) else (value,)
+
+
+def _as_id(item: Any) -> str:
+    """Return an id or a text unchanged; a number becomes an id."""
+    if isinstance(item, int) and not isinstance(item, bool):
+        return str(item)
+    if isinstance(item, str) and item.strip():
+        return item
+    raise ValueError("give ids or texts that are not empty, or an object of them to grades")
