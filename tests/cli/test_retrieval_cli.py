@@ -282,8 +282,8 @@ def test_a_parquet_file_of_queries_that_is_not_utf8_is_told(misslink, files):
     code, out, error = misslink("retrieval", *files, "--by", "kind", "--queries", "queries.parquet")
     assert (code, out) == (2, "")
     assert error == (
-        "misslink: queries.parquet: byte 0xff in a text is not UTF-8; write the file with "
-        "valid text\n"
+        "misslink: queries.parquet, row 2, field 'query_id': byte 0xff is not UTF-8; write the "
+        "file again\n"
     )
 
 
