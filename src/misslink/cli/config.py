@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Any
 
 from pydantic import (
     BaseModel,
@@ -15,7 +15,7 @@ from pydantic import (
     create_model,
 )
 
-from misslink.cli.options import CASE_OPTIONS, OF_RUN
+from misslink.cli.options import CASE_OPTIONS, JUDGE_TYPES, OF_RUN
 from misslink.errors import InputError, did_you_mean
 from misslink.io.toml import read_toml
 from misslink.judge.config import JudgeConfig
@@ -56,8 +56,8 @@ class _Settings(BaseModel):
 
 
 _JUDGE_FIELDS: Any = {
-    name: (str | None if name == "prompts" else hint | None, None)
-    for name, hint in get_type_hints(JudgeConfig).items()
+    name: (hint | None, None)
+    for name, hint in JUDGE_TYPES.items()
     if name != "api_key"  # secrets belong in the environment
 }
 Settings = create_model("Settings", __base__=_Settings, **_JUDGE_FIELDS)

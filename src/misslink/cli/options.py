@@ -10,6 +10,8 @@ from typing import Any, TypeAlias, get_type_hints
 import typer
 from typer.models import OptionInfo
 
+from misslink.judge.config import JudgeConfig
+
 
 def option(default: Any, flag: str, text: str, **more: Any) -> Any:
     """A Typer option: `option(None, "--out", "Folder to write.")`."""
@@ -66,71 +68,42 @@ PRICE_OPTIONS = ("price_in", "price_out")
 CAP_OPTIONS = ("max_calls", "max_cost")
 
 
-def _judge_option(default: Any, flag: str, text: str, **more: Any) -> Any:
-    return option(default, flag, text, rich_help_panel="Judge options", **more)
-
-
-PROMPTS_OPTION: Any = _judge_option(
-    None, "--prompts", "Folder of prompts that replace built-in ones, or a language: de."
-)
-_REPEATS = ("--repeats", "Samples per question.")
-_CASCADE_CHECK = ("--cascade-check", "Share of a cascade's cheap decisions that both judges get.")
-
-# By the field names of `misslink.judge.config.JudgeConfig`.
-_OPTIONS: dict[str, tuple[type, OptionInfo]] = {
-    "base_url": (
-        str,
-        _judge_option(
-            None, "--base-url", "Base URL of the judge's server.", show_default="OPENAI_BASE_URL"
-        ),
-    ),
-    "temperature": (
-        float,
-        _judge_option(None, "--temperature", "Sampling temperature.", show_default="0"),
-    ),
-    "max_tokens": (
-        int,
-        _judge_option(None, "--max-tokens", "Maximum tokens of a reply.", show_default="4096"),
-    ),
-    "context_length": (
-        int,
-        _judge_option(
-            None, "--context-length", "Tokens of prompt and reply.", show_default="from the server"
-        ),
-    ),
-    "prompts": (str, PROMPTS_OPTION),
-    "repeats": (int, _judge_option(1, *_REPEATS)),
-    "cascade_check": (float, _judge_option(0.05, *_CASCADE_CHECK)),
-    "retry_refused": (
-        bool,
-        _judge_option(False, "--retry-refused", "Ask again what the judge refused to answer."),
-    ),
-    "timeout": (float, _judge_option(300.0, "--timeout", "Seconds per judge call.")),
-    "retries": (int, _judge_option(5, "--retries", "Retries per failed judge call.")),
-    "deadline": (
-        float,
-        _judge_option(None, "--deadline", "Seconds for all judge calls; later ones are skipped."),
-    ),
-    "rpm": (int, _judge_option(None, "--rpm", "Maximum requests per minute.")),
-    "tpm": (int, _judge_option(None, "--tpm", "Maximum tokens per minute.")),
-    "price_in": (float, _judge_option(None, "--price-in", "Price of a million prompt tokens.")),
-    "price_out": (
-        float,
-        _judge_option(None, "--price-out", "Price of a million completion tokens."),
-    ),
-    "batch_price": (
-        float,
-        _judge_option(0.5, "--batch-price", "Batch price, as a share of the live price."),
-    ),
-    "max_calls": (
-        int,
-        _judge_option(None, "--max-calls", "Maximum judge calls, failed ones included."),
-    ),
-    "max_cost": (float, _judge_option(None, "--max-cost", "Maximum cost; needs prices.")),
+# Help of each judge option, and what it shows in place of a default of None. Name, type and default
+# are those of the field of `JudgeConfig`.
+_JUDGE_HELP: dict[str, tuple[str, str | bool]] = {
+    "base_url": ("Base URL of the judge's server.", "OPENAI_BASE_URL"),
+    "temperature": ("Sampling temperature.", "0"),
+    "max_tokens": ("Maximum tokens of a reply.", "4096"),
+    "context_length": ("Tokens of prompt and reply.", "from the server"),
+    "prompts": ("Folder of prompts that replace built-in ones, or a language: de.", True),
+    "repeats": ("Samples per question.", True),
+    "cascade_check": ("Share of a cascade's cheap decisions that both judges get.", True),
+    "retry_refused": ("Ask again what the judge refused to answer.", True),
+    "timeout": ("Seconds per judge call.", True),
+    "retries": ("Retries per failed judge call.", True),
+    "deadline": ("Seconds for all judge calls; later ones are skipped.", True),
+    "rpm": ("Maximum requests per minute.", True),
+    "tpm": ("Maximum tokens per minute.", True),
+    "price_in": ("Price of a million prompt tokens.", True),
+    "price_out": ("Price of a million completion tokens.", True),
+    "batch_price": ("Batch price, as a share of the live price.", True),
+    "max_calls": ("Maximum judge calls, failed ones included.", True),
+    "max_cost": ("Maximum cost; needs prices.", True),
 }
+JUDGE_TYPES: dict[str, Any] = get_type_hints(JudgeConfig) | {"prompts": str | None}
 
-REPEATS_OF_RUN: Any = _judge_option(None, *_REPEATS, min=1, show_default=OF_RUN)
-CASCADE_CHECK_OF_RUN: Any = _judge_option(None, *_CASCADE_CHECK, show_default=OF_RUN)
+
+def _judge_option(name: str, **more: Any) -> Any:
+    """The option of a field of `JudgeConfig`."""
+    text, shown = _JUDGE_HELP[name]
+    default = more.pop("default", getattr(JudgeConfig, name))
+    settings = {"rich_help_panel": "Judge options", "show_default": shown, **more}
+    return option(default, f"--{name.replace('_', '-')}", text, **settings)
+
+
+PROMPTS_OPTION: Any = _judge_option("prompts")
+REPEATS_OF_RUN: Any = _judge_option("repeats", default=None, min=1, show_default=OF_RUN)
+CASCADE_CHECK_OF_RUN: Any = _judge_option("cascade_check", default=None, show_default=OF_RUN)
 # Commands that judge the cases of a run again.
 RERUN_OPTIONS = (*CASE_OPTIONS, *PACE_OPTIONS, *PRICE_OPTIONS, *CAP_OPTIONS)
 # Commands that ask the judge about something else than the cases of a run.
@@ -173,16 +146,15 @@ def with_judge_options(
     """
     if unknown := own.keys() - set(names):
         raise KeyError(*unknown)
-    options = []
-    for name in names:
-        kind, usual = _OPTIONS[name]
-        info = own.get(name, usual)
-        annotation = kind | None if info.default is None else kind
-        options.append(
-            inspect.Parameter(
-                name, inspect.Parameter.KEYWORD_ONLY, default=info, annotation=annotation
-            )
+    options = [
+        inspect.Parameter(
+            name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=own.get(name) or _judge_option(name),
+            annotation=JUDGE_TYPES[name] | None if name in own else JUDGE_TYPES[name],
         )
+        for name in names
+    ]
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
         hints = get_type_hints(command)
