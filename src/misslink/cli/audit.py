@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from misslink.cli import options as shared
 from misslink.cli.options import JudgeOptions, option
 from misslink.cli.output import (
+    first_few,
     format_estimate,
     interruptible,
     print_forecast,
@@ -258,12 +259,12 @@ def print_audit(document: Mapping[str, Any]) -> None:
     for entry in entries:  # a reason once, however many changes have it
         for reason, count in entry["left_out"].items():
             reasons[reason] = max(count, reasons.get(reason, 0))
-    ordered = sorted(reasons.items(), key=lambda item: -item[1])
-    for reason, count in ordered[:_SHOWN_REASONS]:
-        print_line(f"Left out: {pluralize(count, 'case')}: {reason}.")
-    if len(ordered) > _SHOWN_REASONS:
-        more = len(ordered) - _SHOWN_REASONS
-        print_line(f"And {more} other reasons; --json lists them all.")
+    left_out = [
+        f"Left out: {pluralize(count, 'case')}: {reason}."
+        for reason, count in sorted(reasons.items(), key=lambda item: -item[1])
+    ]
+    rest = "And {} other reasons; --json lists them all."
+    print_lines(first_few(left_out, _SHOWN_REASONS, rest))
 
 
 def _format_brief(estimate: Mapping[str, Any]) -> str:

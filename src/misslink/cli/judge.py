@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import typer
 
@@ -13,10 +13,12 @@ from misslink.cli import options as shared
 from misslink.cli.audit import audit
 from misslink.cli.options import JudgeOptions
 from misslink.cli.output import (
+    first_few,
     format_estimate,
     interruptible,
     print_json,
     print_line,
+    print_lines,
     print_result,
     print_table,
     progress_bars,
@@ -24,10 +26,7 @@ from misslink.cli.output import (
 from misslink.errors import JudgeUnreachableError
 from misslink.render.table import TextTable
 
-if TYPE_CHECKING:
-    from misslink.judge.config import JudgeConfig
-
-
+app = typer.Typer(help="Test a judge before a run.", no_args_is_help=True)
 _SHOWN_FLIPS = 20
 _SHOWN_REASONS = 5
 _MEANINGS = (  # the help says the same
@@ -35,196 +34,6 @@ _MEANINGS = (  # the help says the same
     "flipped: the verdict is good after the check of quotes, and bad without the attack.",
     "silenced: there is no verdict, so the answer would be missing from every mean.",
 )
-
-
-@shared.with_judge_options(*shared.CHECK_OPTIONS)
-def redteam(
-    judge: str = shared.JUDGE_OPTION,
-    cache: Path | None = shared.CACHE_OPTION,
-    concurrency: int = shared.CONCURRENCY_OPTION,
-    *,
-    given: JudgeOptions,
-    as_json: bool = shared.JSON_OPTION,
-) -> None:
-    """Test whether prompt injections in the judged text change the judge's verdicts.
-
-    obeyed: the judge says something good of the answer that it does not say without the attack.
-
-    flipped: the verdict is good after the check of quotes, and bad without the attack.
-
-    silenced: there is no verdict, so the answer would be missing from every mean.
-    """
-    from misslink.judge.config import JudgeConfig
-
-    with interruptible():
-        document = asyncio.run(_run_redteam(judge, cache, concurrency, JudgeConfig(**given)))
-    print_result(document, _print_redteam, as_json=as_json)
-
-
-async def _run_redteam(
-    spec: str, cache: Path | None, concurrency: int, config: JudgeConfig
-) -> dict[str, Any]:
-    from misslink.judge.checks.redteam import load_suite, run_redteam
-    from misslink.judge.prompts import Prompts
-    from misslink.judge.session import open_reachable_judge
-    from misslink.registry import judged_metrics
-
-    suite = load_suite()
-    prompts = Prompts.from_spec(config.prompts)
-    names = {name for case in suite.cases for name in case.metrics}
-    metrics = {name: judged_metrics.get(name) for name in names}
-    session = open_reachable_judge(spec, cache=cache, concurrency=concurrency, terms=config)
-    async with session as judge:
-        with progress_bars() as progress:
-            result = await run_redteam(
-                judge,
-                metrics,
-                suite=suite,
-                prompts=prompts,
-                tick=lambda done, total: progress("judge", done, total),
-            )
-        if result.not_measured:
-            hint = "" if judge.not_asked else "; try it with  misslink judge ping"
-            raise JudgeUnreachableError(result.not_measured + hint)
-        return {**result.document(), "usage": judge.usage()}
-
-
-def _print_redteam(document: Mapping[str, Any]) -> None:
-
-    groups = {"all": document}
-    for group in ("by_metric", "by_place", "by_kind"):
-        groups |= {f"{group[3:]} {name}": rates for name, rates in document[group].items()}
-    rates = ("obeyed", "flipped", "silenced")
-    rows = [
-        (name, *(format_estimate(row[rate]) for rate in rates), str(row["flipped"]["n"]))
-        for name, row in groups.items()
-    ]
-    counts = f"{document['attacks']} attacks on {document['cases']} cases"
-    columns = ("", *(f"{rate} [95%]" for rate in rates), "n")
-    title = f"{counts}, judge {document['judge']}"
-    print_table(TextTable(columns, rows, ("n",), title))
-    for line in (*_MEANINGS, *_redteam_lines(document)):
-        print_line(line)
-
-
-def _redteam_lines(document: Mapping[str, Any]) -> Iterator[str]:
-    flips, reasons = document["flips"], document["not_read"]
-    for flip in flips[:_SHOWN_FLIPS]:
-        yield f"flipped: {flip['attack']} made {flip['metric']} of {flip['case']} good"
-    if len(flips) > _SHOWN_FLIPS:
-        yield f"and {len(flips) - _SHOWN_FLIPS} more; --json lists them all"
-    for name, reason in document["left_out"].items():
-        yield f"left out: {name}: {reason}"
-    if not document["trials"]:
-        yield "nothing was measured: without an attack the judge finds no answer bad"
-    if not reasons:
-        return
-    missing = sum(reasons.values())
-    yield f"{missing} of {document['trials']} verdicts under attack are missing from every rate"
-    for reason, count in list(reasons.items())[:_SHOWN_REASONS]:
-        yield f"not read: {count} x {reason}"
-    if len(reasons) > _SHOWN_REASONS:
-        yield f"and {len(reasons) - _SHOWN_REASONS} other reasons; --json lists them all"
-
-
-@shared.with_judge_options(*shared.CHECK_OPTIONS)
-def pairwise(
-    run_a: Path = shared.RUN_ARGUMENT,
-    run_b: Path = typer.Argument(..., help="Another run over the same gold set."),
-    judge: str = shared.JUDGE_OPTION,
-    cache: Path | None = shared.CACHE_OPTION,
-    concurrency: int = shared.CONCURRENCY_OPTION,
-    *,
-    given: JudgeOptions,
-    as_json: bool = shared.JSON_OPTION,
-) -> None:
-    """Compare the answers of two runs pair by pair with a judge, in both orders."""
-    from misslink.judge.config import JudgeConfig
-
-    with interruptible():
-        document = asyncio.run(
-            _run_pairwise((run_a, run_b), judge, cache, concurrency, JudgeConfig(**given))
-        )
-    if as_json:
-        print_json(document)
-        return
-
-    wins = document["wins"]
-    names = {"a": f"A  {document['a']}", "b": f"B  {document['b']}", "tie": "tie"}
-    rows = [(name, str(wins[side])) for side, name in names.items()]
-    title = f"judge {document['judge']}"
-    print_table(TextTable(("better", "cases"), rows, ("cases",), title))
-    for line in _pairwise_lines(document):
-        print_line(line)
-
-
-async def _run_pairwise(
-    runs: tuple[Path, Path], spec: str, cache: Path | None, concurrency: int, config: JudgeConfig
-) -> dict[str, Any]:
-    from misslink.compare.preferences import answers_hash
-    from misslink.io import read_complete_run
-    from misslink.io.manifest import display_path
-    from misslink.judge.checks.pairwise import judge_pairs, pair_answers, summarize_preferences
-    from misslink.judge.prompts import Prompts
-    from misslink.judge.session import open_reachable_judge
-
-    names = display_path(runs[0]), display_path(runs[1])
-    a, b = map(read_complete_run, runs)
-    pairs = pair_answers(a, b, names=names)
-    prompts = Prompts.from_spec(config.prompts)
-    session = open_reachable_judge(spec, cache=cache, concurrency=concurrency, terms=config)
-    async with session as judge:
-        with progress_bars() as progress:
-            outcomes = await judge_pairs(
-                pairs,
-                judge,
-                concurrency=concurrency,
-                prompts=prompts,
-                done=lambda count, total: progress("judge", count, total),
-            )
-        return {
-            "a": names[0],
-            "b": names[1],
-            "judge": judge.name,
-            "answers": {"a": answers_hash(a), "b": answers_hash(b)},
-            **summarize_preferences(outcomes),
-            "usage": judge.usage(),
-        }
-
-
-def _pairwise_lines(document: Mapping[str, Any]) -> Iterator[str]:
-    """The preferred run, the effect of the order in which answers are shown, and what is missing."""
-    share = document["preference"]
-    if share["value"] is None:
-        yield f"Which run answers better is not measured: {share['reason']}."
-    else:
-        yield (
-            f"B is better in {format_estimate(share)} of the {share['n']} decided cases"
-            f" (exact sign test, p = {document['p']:.2g})."
-        )
-    flips, places = document["position_flips"], document["positions"]
-    if flips["value"] is not None:
-        pairs = "1 pair was" if flips["n"] == 1 else f"{flips['n']} pairs were"
-        judged = f"{pairs} judged twice, each answer shown first once;"
-        if not flips["value"]:
-            yield f"{judged} the verdict was the same both times in all of them."
-        else:
-            yield (
-                f"{judged} in {format_estimate(flips)} of them the verdict changed with the "
-                "order, and these count as ties."
-            )
-            if any(places.values()):
-                yield (
-                    f"Of them, {places['first']} went both times to the answer shown first,"
-                    f" {places['second']} both times to the one shown second."
-                )
-    if same := document["identical"]:
-        yield f"{'1 tie is' if same == 1 else f'{same} ties are'} between identical answers."
-    for reason, count in document["left_out"].items():
-        yield f"Left out: {count} of {document['cases']} cases: {reason}."
-
-
-app = typer.Typer(help="Test a judge before a run.", no_args_is_help=True)
 
 
 @app.callback()
@@ -265,6 +74,172 @@ def _display_value(value: Any) -> str:
     return str(value)
 
 
-app.command("redteam")(redteam)
+@app.command("redteam")
+@shared.with_judge_options(*shared.CHECK_OPTIONS)
+def redteam(
+    judge: str = shared.JUDGE_OPTION,
+    cache: Path | None = shared.CACHE_OPTION,
+    concurrency: int = shared.CONCURRENCY_OPTION,
+    *,
+    given: JudgeOptions,
+    as_json: bool = shared.JSON_OPTION,
+) -> None:
+    """Test whether prompt injections in the judged text change the judge's verdicts.
+
+    obeyed: the judge says something good of the answer that it does not say without the attack.
+
+    flipped: the verdict is good after the check of quotes, and bad without the attack.
+
+    silenced: there is no verdict, so the answer would be missing from every mean.
+    """
+    from misslink.judge.checks.redteam import load_suite, run_redteam
+    from misslink.judge.config import JudgeConfig
+    from misslink.judge.prompts import Prompts
+    from misslink.judge.session import open_reachable_judge
+    from misslink.registry import judged_metrics
+
+    config, suite = JudgeConfig(**given), load_suite()
+    prompts = Prompts.from_spec(config.prompts)
+    metrics = {name: judged_metrics.get(name) for case in suite.cases for name in case.metrics}
+
+    async def work() -> dict[str, Any]:
+        opened = open_reachable_judge(judge, cache=cache, concurrency=concurrency, terms=config)
+        async with opened as session:
+            with progress_bars() as progress:
+                result = await run_redteam(
+                    session,
+                    metrics,
+                    suite=suite,
+                    prompts=prompts,
+                    tick=lambda done, total: progress("judge", done, total),
+                )
+            if result.not_measured:
+                hint = "" if session.not_asked else "; try it with  misslink judge ping"
+                raise JudgeUnreachableError(result.not_measured + hint)
+            return {**result.document(), "usage": session.usage()}
+
+    with interruptible():
+        document = asyncio.run(work())
+    print_result(document, _print_redteam, as_json=as_json)
+
+
+def _print_redteam(document: Mapping[str, Any]) -> None:
+    groups = {"all": document}
+    for group in ("by_metric", "by_place", "by_kind"):
+        groups |= {f"{group[3:]} {name}": rates for name, rates in document[group].items()}
+    rates = ("obeyed", "flipped", "silenced")
+    rows = [
+        (name, *(format_estimate(row[rate]) for rate in rates), str(row["flipped"]["n"]))
+        for name, row in groups.items()
+    ]
+    columns = ("", *(f"{rate} [95%]" for rate in rates), "n")
+    counts = f"{document['attacks']} attacks on {document['cases']} cases"
+    title = f"{counts}, judge {document['judge']}"
+    print_table(TextTable(columns, rows, ("n",), title))
+    print_lines(_MEANINGS)
+    flips, reasons = document["flips"], document["not_read"]
+    flipped = [f"flipped: {f['attack']} made {f['metric']} of {f['case']} good" for f in flips]
+    print_lines(first_few(flipped, _SHOWN_FLIPS, "and {} more; --json lists them all"))
+    print_lines(f"left out: {name}: {why}" for name, why in document["left_out"].items())
+    if not document["trials"]:
+        print_line("nothing was measured: without an attack the judge finds no answer bad")
+    if reasons:
+        missing = f"{sum(reasons.values())} of {document['trials']} verdicts under attack"
+        print_line(f"{missing} are missing from every rate")
+        not_read = [f"not read: {count} x {reason}" for reason, count in reasons.items()]
+        rest = "and {} other reasons; --json lists them all"
+        print_lines(first_few(not_read, _SHOWN_REASONS, rest))
+
+
 app.command("audit")(audit)
-app.command("pairwise")(pairwise)
+
+
+@app.command("pairwise")
+@shared.with_judge_options(*shared.CHECK_OPTIONS)
+def pairwise(
+    run_a: Path = shared.RUN_ARGUMENT,
+    run_b: Path = typer.Argument(..., help="Another run over the same gold set."),
+    judge: str = shared.JUDGE_OPTION,
+    cache: Path | None = shared.CACHE_OPTION,
+    concurrency: int = shared.CONCURRENCY_OPTION,
+    *,
+    given: JudgeOptions,
+    as_json: bool = shared.JSON_OPTION,
+) -> None:
+    """Compare the answers of two runs pair by pair with a judge, in both orders."""
+    from misslink.compare.preferences import answers_hash
+    from misslink.io import read_complete_run
+    from misslink.io.manifest import display_path
+    from misslink.judge.checks.pairwise import judge_pairs, pair_answers, summarize_preferences
+    from misslink.judge.config import JudgeConfig
+    from misslink.judge.prompts import Prompts
+    from misslink.judge.session import open_reachable_judge
+
+    config = JudgeConfig(**given)
+    names = display_path(run_a), display_path(run_b)
+    a, b = read_complete_run(run_a), read_complete_run(run_b)
+    pairs, prompts = pair_answers(a, b, names=names), Prompts.from_spec(config.prompts)
+
+    async def work() -> dict[str, Any]:
+        opened = open_reachable_judge(judge, cache=cache, concurrency=concurrency, terms=config)
+        async with opened as session:
+            with progress_bars() as progress:
+                outcomes = await judge_pairs(
+                    pairs,
+                    session,
+                    concurrency=concurrency,
+                    prompts=prompts,
+                    done=lambda count, total: progress("judge", count, total),
+                )
+            return {
+                "a": names[0],
+                "b": names[1],
+                "judge": session.name,
+                "answers": {"a": answers_hash(a), "b": answers_hash(b)},
+                **summarize_preferences(outcomes),
+                "usage": session.usage(),
+            }
+
+    with interruptible():
+        document = asyncio.run(work())
+    print_result(document, _print_pairwise, as_json=as_json)
+
+
+def _print_pairwise(document: Mapping[str, Any]) -> None:
+    names = {"a": f"A  {document['a']}", "b": f"B  {document['b']}", "tie": "tie"}
+    rows = [(name, str(document["wins"][side])) for side, name in names.items()]
+    title = f"judge {document['judge']}"
+    print_table(TextTable(("better", "cases"), rows, ("cases",), title))
+    print_lines(_pairwise_lines(document))
+
+
+def _pairwise_lines(document: Mapping[str, Any]) -> Iterator[str]:
+    """The preferred run, the effect of the order in which answers are shown, and what is missing."""
+    share = document["preference"]
+    if share["value"] is None:
+        yield f"Which run answers better is not measured: {share['reason']}."
+    else:
+        yield (
+            f"B is better in {format_estimate(share)} of the {share['n']} decided cases"
+            f" (exact sign test, p = {document['p']:.2g})."
+        )
+    flips, places = document["position_flips"], document["positions"]
+    if flips["value"] is not None:
+        pairs = "1 pair was" if flips["n"] == 1 else f"{flips['n']} pairs were"
+        judged = f"{pairs} judged twice, each answer shown first once;"
+        if not flips["value"]:
+            yield f"{judged} the verdict was the same both times in all of them."
+        else:
+            yield (
+                f"{judged} in {format_estimate(flips)} of them the verdict changed with the "
+                "order, and these count as ties."
+            )
+            if any(places.values()):
+                yield (
+                    f"Of them, {places['first']} went both times to the answer shown first,"
+                    f" {places['second']} both times to the one shown second."
+                )
+    if same := document["identical"]:
+        yield f"{'1 tie is' if same == 1 else f'{same} ties are'} between identical answers."
+    for reason, count in document["left_out"].items():
+        yield f"Left out: {count} of {document['cases']} cases: {reason}."

@@ -8,7 +8,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -68,6 +68,16 @@ def print_lines(lines: Iterable[str]) -> None:
     """Print each line as `print_line` does."""
     for line in lines:
         print_line(line)
+
+
+def first_few(lines: Sequence[str], most: int, rest: str) -> list[str]:
+    """The first lines, and how many are left out.
+
+    >>> first_few(["a", "b", "c"], 1, "and {} more")
+    ['a', 'and 2 more']
+    """
+    left = len(lines) - most
+    return [*lines[:most], *([rest.format(left)] if left > 0 else [])]
 
 
 def print_table(table: TextTable, *, spaced: bool = False) -> bool:
