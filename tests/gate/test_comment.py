@@ -6,8 +6,7 @@ from markdown_it import MarkdownIt
 
 from gated_run import decided, gated_run
 from misslink.failure_modes import FAILURE_MODES
-from misslink.gate.ci_reports import comment_marker, pull_request_comment
-from misslink.gate.new_failures import describe_location
+from misslink.gate.ci_reports import comment_marker, describe_location, pull_request_comment
 from misslink.types import Passage, RetrievalMiss, Trace
 
 TEN = "1111111100"

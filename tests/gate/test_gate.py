@@ -325,3 +325,9 @@ def test_one_sentence_counts_what_failed(tmp_path):
         decision = decided(tmp_path, named, gated_run(TEN))
         assert decision.counted() == said
         assert decision.text().splitlines()[0] == f"criteria: {said}"
+
+
+@pytest.mark.parametrize("gate", ["name: recal_at_2", "name: a, metric: recal_at_2"])
+def test_a_typo_in_a_rank_metric_is_answered_with_the_metric_at_that_cutoff(tmp_path, gate):
+    with pytest.raises(InputError, match=r"did you mean 'recall@2'\?"):
+        decided(tmp_path, [f"{gate}, threshold: 0.5"], gated_run("1100"))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gated_run import decided, gated_run
-from misslink.gate.new_failures import regressed_cases, regressed_groups
+from misslink.gate.ci_reports import regressed_cases, regressed_groups
 
 GATE = "name: recall_at_1, regression_max: 0.03"
 
@@ -15,8 +15,8 @@ def test_a_case_that_asks_something_else_now_is_in_no_group_and_has_no_before(tm
     decision = decided(tmp_path, [GATE, "new_failures: {}"], run, before)
     by_mean, by_count = decision.outcomes
     found = {
-        group.name: (group.cases, group.before, group.now)
-        for group in regressed_groups(decision, by_mean)
+        name: (cases, before, now)
+        for name, cases, before, now in regressed_groups(decision, by_mean)
     }
     assert found == {
         "category: odd": (3, 1.0, 1 / 3),

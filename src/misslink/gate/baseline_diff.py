@@ -158,26 +158,39 @@ def diff_against_baseline(
     if baseline is None:
         return BaselineDiff(run, criteria, None)
     if baseline.run is None:
-        settings = _changed_settings(run.summary, baseline.summary)
+        now, before = run.summary, baseline.summary
+        shown = [
+            {
+                name: "not given" if x.get(name) is None else str(x[name])[:80]
+                for name in ("judge", "k")
+            }
+            for x in (now, before)
+        ]
+        settings = tuple(
+            f"{name} was {shown[1][name]} in the baseline and is {shown[0][name]} now."
+            for name in ("judge", "k")
+            if before.get(name) != now.get(name)
+        )
         alone = (
             "The baseline is a summary.json without cases: nothing is paired, whether it has the "
             "same questions is unknown, and the change alone decides."
         )
-        notes = (
-            alone,
-            *_changed_case_count(len(run.cases), baseline.summary.get("cases")),
-            *settings,
-        )
-        return BaselineDiff(run, criteria, baseline, frozenset(), notes, tuple(settings))
+        notes = [alone]
+        if (cases := before.get("cases")) != len(run.cases):
+            count = f"{cases:,}" if isinstance(cases, int) else "an unknown number of"
+            notes.append(
+                f"The baseline has other cases: {count}, and the run has {len(run.cases):,}."
+            )
+        return BaselineDiff(run, criteria, baseline, frozenset(), (*notes, *settings), settings)
     earlier = NamedRun(f"the baseline {display_path(baseline.path)}", baseline.run)
     pairing = pair_cases([NamedRun("the run", run), earlier], "common")
-    notes = tuple(f"{note[:1].upper()}{note[1:]}." for note in pairing.notes[0])
+    notes = [f"{note[:1].upper()}{note[1:]}." for note in pairing.notes[0]]
     if pairing.left_out[0]:
         counts = (
             f"The baseline has other cases: {len(pairing.ids):,} ask the same in both, of "
             f"{len(run.cases):,} in the run and {len(baseline.run.cases):,} in the baseline."
         )
-        notes = (counts, *notes)
+        notes.insert(0, counts)
     differences = config_differences(run, baseline.run, ("the run", "the baseline"))
     return BaselineDiff(
         run,
@@ -187,24 +200,6 @@ def diff_against_baseline(
         (*notes, *(difference.sentence for difference in differences)),
         tuple(d.sentence for d in differences if d.what not in {"misslink", "k"}),
     )
-
-
-def _changed_case_count(now: int, before: object) -> list[str]:
-    if before == now:
-        return []
-    count = f"{before:,}" if isinstance(before, int) else "an unknown number of"
-    return [f"The baseline has other cases: {count}, and the run has {now:,}."]
-
-
-def _changed_settings(run: Mapping[str, Any], baseline: Mapping[str, Any]) -> list[str]:
-    def text(value: Any) -> str:
-        return "not given" if value is None else str(value)[:80]
-
-    return [
-        f"{name} was {text(baseline.get(name))} in the baseline and is {text(run.get(name))} now."
-        for name in ("judge", "k")
-        if baseline.get(name) != run.get(name)
-    ]
 
 
 def baseline_value(diff: BaselineDiff, gate: Gate, value: MetricValue) -> MetricValue | None:
@@ -285,7 +280,6 @@ def metric_change(
         lambda level: paired_difference(*loss_order, level=level).difference,
         p=test.p,
         worse=tuple(name for name in changed if losses[name] > 0),
-        better=tuple(name for name in changed if losses[name] < 0),
         means=(means[0], means[1]) if means else None,
         unmeasured=missing,
     )

@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from xml.etree import ElementTree as ET
 
-from misslink.compare.run_metrics import is_rank_metric, manifest_int
-from misslink.failure_modes import FAILURE_MODES
-from misslink.gate.criteria import describe_filter
-from misslink.gate.new_failures import (
-    RegressedCase,
-    describe_location,
-    regressed_cases,
-    regressed_groups,
+from misslink.compare.run_metrics import (
+    ROUNDING_TOLERANCE,
+    is_rank_metric,
+    manifest_int,
+    metric_value,
 )
+from misslink.errors import InputError
+from misslink.failure_modes import FAILURE_MODES
+from misslink.gate.criteria import describe_filter, select_gate_cases
 from misslink.gate.outcome import GateDecision, GateOutcome
 from misslink.registry import judged_metrics, rank_metrics
-from misslink.render.format import format_values, question_count
+from misslink.render.format import format_values, metric_cutoff, question_count
 from misslink.render.markdown import code_span, escape_markdown, markdown_table, single_line
+from misslink.retrieval import case_needs, match_needs, retrieval_cutoff
+from misslink.types import Case, RetrievalMiss, Run, Trace
 
 _MAX_COMMENT = 65_536  # characters of a comment, on GitHub
 _RESERVED = 2_000  # of these, for what is said of what was left out
@@ -38,7 +41,8 @@ def comment_marker(name: str) -> str:
 
 def pull_request_comment(decision: GateDecision) -> str:
     """Return a decision as markdown within GitHub's size limit; what does not fit is counted."""
-    text = f"{comment_marker(decision.criteria.name)}\n{_headline(decision)}\n"
+    head = "✅ Good enough to merge" if decision.passed else "❌ Not good enough to merge"
+    text = f"{comment_marker(decision.criteria.name)}\n### {head}\n\n{decision.counted()}\n"
     left_out = 0
     for outcome in decision.failed:
         block = _failure_block(decision, outcome)
@@ -52,11 +56,6 @@ def pull_request_comment(decision: GateDecision) -> str:
         if len(text) + len(block) <= _MAX_COMMENT - _RESERVED // 2:
             text += block
     return text
-
-
-def _headline(decision: GateDecision) -> str:
-    head = "✅ Good enough to merge" if decision.passed else "❌ Not good enough to merge"
-    return f"### {head}\n\n{decision.counted()}"
 
 
 def _failure_block(decision: GateDecision, outcome: GateOutcome) -> str:
@@ -106,7 +105,10 @@ def _case_list(
 ) -> Iterator[str]:
     k = manifest_int(decision.run, "k", 1)
     for entry in entries[:_QUESTIONS]:
-        question = escape_markdown(_shorten(entry.case.question))
+        question = single_line(entry.case.question)
+        if len(question) > _MAX_TEXT:
+            question = f"{question[:_MAX_TEXT]}…"
+        question = escape_markdown(question)
         yield f"- {question} ({code_span(entry.case.id[:_MAX_TEXT])}){_case_detail(outcome, entry, k)}"
     if len(entries) > _QUESTIONS:
         yield f"- and {question_count(len(entries) - _QUESTIONS)} more"
@@ -144,10 +146,10 @@ def _passage_details(entry: RegressedCase, k: int) -> list[str]:
             for miss in entry.newly_missed
         ]
     return [
-        f"{code_span(moved.passage_id[:_MAX_TEXT])} "
-        + (f"at rank {moved.now} now" if moved.now else "not retrieved now")
-        + f", was {moved.before}"
-        for moved in entry.moved
+        f"{code_span(name[:_MAX_TEXT])} "
+        + (f"at rank {now} now" if now else "not retrieved now")
+        + f", was {before}"
+        for name, now, before in entry.moved
     ]
 
 
@@ -156,14 +158,14 @@ def _group_table(decision: GateDecision, outcome: GateOutcome) -> Iterator[str]:
     if not groups:
         return
     rows = []
-    for group in groups:
-        numbers = (group.now,) if group.before is None else (group.before, group.now)
-        name = code_span(group.name[:_MAX_TEXT])
-        rows.append([name, str(group.cases), *format_values(outcome.metric, *numbers)])
+    for name, cases, before, now in groups:
+        numbers = (now,) if before is None else (before, now)
+        shown = format_values(outcome.metric, *numbers)
+        rows.append([code_span(name[:_MAX_TEXT]), str(cases), *shown])
     header = ["where it is lowest", "questions", "now"]
     if outcome.lower_is_better:
         header[0] = "where it is highest"
-    if groups[0].before is not None:
+    if groups[0][2] is not None:
         header = ["where it got worse", "questions", "before", "now"]
     yield markdown_table(header, rows, right=range(1, len(header)))
 
@@ -213,15 +215,142 @@ def _passed_block(decision: GateDecision) -> str:
     return f"\n<details>\n<summary>{head}</summary>\n\n{listed}\n</details>\n"
 
 
-def _shorten(text: str) -> str:
-    line = single_line(text)
-    return line if len(line) <= _MAX_TEXT else f"{line[:_MAX_TEXT]}…"
-
-
 def _capitalized_reason(outcome: GateOutcome) -> str:
     """The reason as a sentence; a metric's name keeps its case."""
     reason = outcome.reason
     return reason if reason.startswith(outcome.metric) else reason[:1].upper() + reason[1:]
+
+
+@dataclass(frozen=True)
+class RegressedCase:
+    """A case to look at, with what changed.
+
+    Parameters
+    ----------
+    case : Case
+    newly_missed : tuple of RetrievalMiss
+        Passages missed now and not in the baseline; without a baseline, all missed passages.
+    now, before : str
+        Its failure mode; "" if unknown.
+    trace : Trace or None
+        In the run.
+    moved : tuple of (str, int or None, int)
+        For a rank metric: passages with a lower rank now than before; None: not retrieved.
+    values : pair of float or None
+        Of the metric in the baseline and in the run.
+    answer : str
+        The outcome of the answer if it changed; else "".
+    """
+
+    case: Case
+    newly_missed: tuple[RetrievalMiss, ...]
+    now: str
+    before: str
+    trace: Trace | None
+    moved: tuple[tuple[str, int | None, int], ...]
+    values: tuple[float, float] | None
+    answer: str
+
+
+def regressed_cases(decision: GateDecision, outcome: GateOutcome) -> list[RegressedCase]:
+    """Return the cases of an outcome, those to look at first."""
+    runs, both = (decision.baseline, decision.run), decision.both
+    cases = {case.id: case for case in decision.run.cases}
+    before, now = ({link.case_id: link for link in run.links} if run else {} for run in runs)
+    earlier, traces = ({t.case_id: t for t in run.traces} if run else {} for run in runs)
+    old, new = (_value_by_case(run, outcome) if run else {} for run in runs)
+    cases_to_show = []
+    for name in outcome.cases:
+        link, previous = now.get(name), before.get(name) if name in both else None
+        missed_before = {miss.passage_id for miss in previous.missed} if previous else set()
+        missed = {miss.passage_id: miss for miss in link.missed} if link else {}
+        compared = name in both and name in old and name in new
+        ranked = is_rank_metric(outcome.metric) and compared and name in traces and name in earlier
+        cutoff = metric_cutoff(outcome.metric)
+        moved = _moved_passages(cases[name], traces[name], earlier[name], cutoff) if ranked else ()
+        changed_answer = link and previous and link.answer != previous.answer
+        entry = RegressedCase(
+            cases[name],
+            tuple(miss for passage, miss in missed.items() if passage not in missed_before),
+            (link.failure or "inconclusive") if link else "",
+            (previous.failure or "inconclusive") if previous else "",
+            traces.get(name),
+            moved,
+            (old[name], new[name]) if compared else None,
+            link.answer if link and changed_answer else "",
+        )
+        cases_to_show.append(entry)
+    return cases_to_show
+
+
+def describe_location(miss: RetrievalMiss, trace: Trace | None, k: int) -> str:
+    """Where a missed passage is now, in words that follow its name; `k` is the usual cutoff."""
+    takes = retrieval_cutoff(trace, k) if trace else k
+    seen = trace is not None and trace.prompted is not None
+    if miss.status == "dropped_from_prompt":
+        return "was retrieved, and dropped before the prompt"
+    if miss.true_rank is not None:
+        decides = f", and the app takes {takes}" if miss.true_rank > takes else ""
+        return f"is at rank {miss.true_rank} now{decides}"
+    if miss.status == "not_indexed":
+        return "is not in the index now"
+    if miss.depth:
+        return f"is not among the first {miss.depth} now"
+    return "did not reach the prompt" if seen else "was not retrieved"
+
+
+def regressed_groups(
+    decision: GateDecision, outcome: GateOutcome
+) -> list[tuple[str, int, float | None, float]]:
+    """Return the groups of compared cases that got worse, or without a baseline the lowest.
+
+    Each has its name, its number of cases, and their mean before and now. A group of all cases,
+    or without a value, is left out.
+    """
+    now = _value_by_case(decision.run, outcome)
+    before = _value_by_case(decision.baseline, outcome) if decision.baseline else {}
+    earlier = {name: value for name, value in before.items() if name in decision.both}
+    compared = now.keys() & earlier.keys() if decision.baseline else now.keys()
+    cases = [case for case in decision.run.cases if case.id in compared]
+    members: dict[str, list[str]] = {}
+    for case in cases:
+        for axis, value in {**case.tags, "category": case.category, "tier": case.tier}.items():
+            if value is not None:
+                members.setdefault(f"{axis}: {value}", []).append(case.id)
+    sign, whole = 1.0 if outcome.lower_is_better else -1.0, outcome.estimate.value
+    groups = []
+    for name, ids in members.items():
+        mean_now = sum(now[case_id] for case_id in ids) / len(ids)
+        mean_before = sum(earlier[case_id] for case_id in ids) / len(ids) if earlier else None
+        compared_with = whole if mean_before is None else mean_before
+        if len(ids) < len(cases) and compared_with is not None:
+            loss = sign * (mean_now - compared_with)
+            groups.append((loss, (name, len(ids), mean_before, mean_now)))
+    groups = [(loss, group) for loss, group in groups if loss > ROUNDING_TOLERANCE]
+    return [group for _, group in sorted(groups, key=lambda entry: -entry[0])]
+
+
+def _moved_passages(
+    case: Case, trace: Trace, before: Trace, k: int | None
+) -> tuple[tuple[str, int | None, int], ...]:
+    """Relevant passages within the cutoff in the baseline that have a lower rank now."""
+    needs = {
+        need.id: need for alternative in case_needs(case, before.retrieved) for need in alternative
+    }
+    ranks = {hit.need.id: hit.rank for hit in match_needs([*needs.values()], trace.retrieved)}
+    return tuple(
+        (hit.passages[-1].id, ranks.get(hit.need.id), hit.rank)
+        for hit in match_needs([*needs.values()], before.retrieved)
+        if (k is None or hit.rank <= k) and not 0 < ranks.get(hit.need.id, 0) <= hit.rank
+    )
+
+
+def _value_by_case(run: Run, outcome: GateOutcome) -> dict[str, float]:
+    try:
+        values = metric_value(select_gate_cases(run, outcome.gate), outcome.metric).of_case or {}
+    except InputError:  # a count of cases has no value per case
+        return {}
+    return {name: value for name, value in values.items() if value is not None}
 
 
 # Characters that XML 1.0 does not allow, not even as a reference.
@@ -245,7 +374,8 @@ def junit_xml(decision: GateDecision) -> str:
 
 
 def _test_case(suite: ET.Element, group: str, outcome: GateOutcome) -> None:
-    text = _strip_illegal("\n".join([outcome.reason, *outcome.notes, *_case_lines(outcome)]))
+    cases = [] if outcome.passed else [f"case: {name}" for name in outcome.cases]
+    text = _strip_illegal("\n".join([outcome.reason, *outcome.notes, *cases]))
     case = ET.SubElement(
         suite,
         "testcase",
@@ -259,10 +389,6 @@ def _test_case(suite: ET.Element, group: str, outcome: GateOutcome) -> None:
         ET.SubElement(case, "failure", failure).text = text
     else:
         ET.SubElement(case, "system-out").text = text if outcome.passed else f"warning: {text}"
-
-
-def _case_lines(outcome: GateOutcome) -> list[str]:
-    return [] if outcome.passed else [f"case: {name}" for name in outcome.cases]
 
 
 def _is_error(outcome: GateOutcome) -> bool:

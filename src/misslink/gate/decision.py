@@ -2,27 +2,46 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from misslink.calibration.corrected_prevalence import corrected_share_difference, judge_mismatch
+from misslink.calibration.stored_calibration import (
+    PREDICTION_POWERED,
+    ROGAN_GLADEN,
+    CorrectedRate,
+    corrected_shares,
+    label_count,
+    own_calibrations,
+    read_estimate,
+)
+from misslink.compare.compare_runs import is_binary
 from misslink.compare.missing_values import (
     judged_metrics_behind,
     unfinished_judging,
     unjudged_cases,
+    unmeasured_cases,
     unmeasured_notes,
 )
 from misslink.compare.run_metrics import (
+    LINK_AXES,
     ROUNDING_TOLERANCE,
+    UNKNOWN_OUTCOMES,
     MetricValue,
     has_direction,
     is_rank_metric,
     is_registered_metric,
     known_metric_names,
+    link_summary,
+    manifest_int,
     metric_value,
 )
+from misslink.documents import calibrations_of
 from misslink.errors import InputError, did_you_mean
+from misslink.failure_modes import FAILURES
 from misslink.gate.baseline_diff import (
     BaselineDiff,
     GateBaseline,
@@ -35,25 +54,35 @@ from misslink.gate.baseline_diff import (
     regression_problems,
     reject_same_run,
 )
-from misslink.gate.corrected_shares import (
-    corrected_change,
-    corrected_notes,
-    corrected_share,
-    require_correction,
+from misslink.gate.criteria import (
+    Gate,
+    NewFailures,
+    ShipCriteria,
+    matches_filter,
+    no_case_reason,
+    select_gate_cases,
 )
-from misslink.gate.criteria import Gate, ShipCriteria, no_case_reason, select_gate_cases
-from misslink.gate.new_failures import decide_new_failures
-from misslink.gate.outcome import GateDecision, GateOutcome
+from misslink.gate.outcome import GateDecision, GateOutcome, MetricChange
 from misslink.io.manifest import display_path
 from misslink.io.storage import redact_url
-from misslink.render.format import (
-    metric_candidates,
-    metric_cutoff,
-)
-from misslink.types import Reason, Run
+from misslink.metrics import GOOD_SHARES
+from misslink.render.format import format_values, metric_candidates, metric_cutoff, question_count
+from misslink.render.reasons import count_labels, describe_reason
+from misslink.types import Estimate, Reason, Run
 
 _TWO_SIDED = frozenset({"link.answers.declined"})  # good where there is no answer to give
 _MAX_WORST = 20  # cases listed where no change tells which are to blame
+_LINK_METRICS = {"link": "faithfulness", "link_correctness": "correctness"}
+_LINK_RISKS = frozenset(
+    (
+        *("attributable_fraction", "risk_difference", "risk_ratio"),
+        *("risk_given_none", "risk_given_some", "risk_given_all"),
+    )
+)
+_CALIBRATE_HINT = (
+    "compare the judge with human labels:  misslink calibrate RUN --labels FILE, or evaluate with "
+    "--labels or --calibration"
+)
 
 
 def decide_gates(
@@ -88,7 +117,7 @@ def decide_gates(
         if gate.new_failures is None:
             metrics[gate.name] = _gate_value(run, criteria, gate)
             _check_direction(run, criteria, gate, metrics[gate.name])
-            require_correction(run, criteria, gate, metrics[gate.name])
+            _require_correction(run, criteria, gate, metrics[gate.name])
         needs_baseline = gate.new_failures or gate.regression_max is not None
         if needs_baseline and baseline is None and not allow_missing_baseline:
             raise criteria.error(
@@ -101,7 +130,7 @@ def decide_gates(
     diff = diff_against_baseline(run, criteria, baseline)
     measured = apply_holm(
         [
-            decide_new_failures(diff, gate, gate.new_failures)
+            _decide_new_failures(diff, gate, gate.new_failures)
             if gate.new_failures
             else _measure_gate(diff, gate, metrics[gate.name].name)
             for gate in criteria.gates
@@ -117,16 +146,26 @@ def decide_gates(
 
 def _gate_value(run: Run, criteria: ShipCriteria, gate: Gate) -> MetricValue:
     """The metric of a gate over the whole run; its name is read if it gives no metric."""
+    problem = "its name is no metric"
     for name in [gate.metric] if gate.metric else metric_candidates(gate.name):
         try:
             return metric_value(run, name)
         except InputError as unknown:
-            if gate.metric:
-                raise criteria.error(gate, str(unknown)) from None
-    hint = did_you_mean(metric_candidates(gate.name)[-1], known_metric_names(run))
-    raise criteria.error(
-        gate, f"its name is no metric; {f'{hint} Add' if hint else 'add'}  metric: NAME"
-    )
+            problem = str(unknown) if gate.metric else problem
+    hint = _nearest_metric(run, gate.metric or gate.name)
+    if not gate.metric:
+        problem += f"; {hint} Add  metric: NAME" if hint else "; add  metric: NAME"
+    elif hint and "did you mean" not in problem:
+        problem = f"{problem.partition(';')[0]}; {hint}"
+    raise criteria.error(gate, problem)
+
+
+def _nearest_metric(run: Run, name: str) -> str:
+    """The suggestion for a name that is no metric; of a rank metric, at the same cutoff."""
+    metric, known = metric_candidates(name)[-1], known_metric_names(run)
+    _, at, cutoff = metric.partition("@")
+    bases = [other.partition("@")[0] for other in known if at and "@" in other]
+    return did_you_mean(metric, [*(f"{base}@{cutoff}" for base in bases), *known])
 
 
 def _check_direction(run: Run, criteria: ShipCriteria, gate: Gate, value: MetricValue) -> None:
@@ -170,12 +209,12 @@ def _measure_gate(diff: BaselineDiff, gate: Gate, metric: str) -> GateOutcome:
     """The numbers of a gate, and a reason if they do not decide it."""
     run = select_gate_cases(diff.run, gate)
     value = metric_value(run, metric)
-    share = corrected_share(run, diff.run, value)
+    share = _corrected_share(run, diff.run, value)
     earlier = baseline_value(diff, gate, value)
     change = metric_change(diff, gate, value, earlier, run)
     if share is not None and gate.estimate == "corrected":
         value = replace(value, estimate=share.estimate)
-        earlier, change = corrected_change(diff, gate, value, earlier, change, run)
+        earlier, change = _corrected_change(diff, gate, value, earlier, change, run)
     outcome = GateOutcome(
         gate=gate,
         metric=metric,
@@ -184,7 +223,7 @@ def _measure_gate(diff: BaselineDiff, gate: Gate, metric: str) -> GateOutcome:
         reasons=(),
         baseline=None if earlier is None else earlier.estimate,
         change=change,
-        notes=(*_gate_notes(diff, gate, value, run), *corrected_notes(diff.run, gate, share)),
+        notes=(*_gate_notes(diff, gate, value, run), *_corrected_notes(diff.run, gate, share)),
         cases=((*change.unmeasured, *change.worse) if change else ()) or _worst_cases(value),
         lower_is_better=value.lower_is_better,
         numbers_alone=diff.baseline is not None and diff.baseline_run is None,
@@ -214,7 +253,11 @@ def _measure_gate(diff: BaselineDiff, gate: Gate, metric: str) -> GateOutcome:
 
 
 def _decide(outcome: GateOutcome) -> GateOutcome:
-    too_few = [*_case_count_problem(outcome), *pair_count_problems(outcome)]
+    n, needed = _measured_cases(outcome), outcome.gate.min_cases
+    too_few = [*pair_count_problems(outcome)]
+    if needed is not None and n < needed:
+        reason = Reason(code="too_few_cases", metric=outcome.metric, n=n, needed=needed)
+        too_few.insert(0, reason)
     problems = [*too_few, *_limit_problems(outcome), *regression_problems(outcome)]
     if problems and len(problems) == len(too_few):  # no question is to blame
         outcome = replace(outcome, cases=())
@@ -225,12 +268,6 @@ def _measured_cases(outcome: GateOutcome) -> int:
     """The number of cases with a value; the n of a corrected share may be of its labels."""
     share = outcome.corrected if outcome.gate.estimate == "corrected" else None
     return outcome.estimate.n if share is None else share.raw.n
-
-
-def _case_count_problem(outcome: GateOutcome) -> Iterator[Reason]:
-    n, needed = _measured_cases(outcome), outcome.gate.min_cases
-    if needed is not None and n < needed:
-        yield Reason(code="too_few_cases", metric=outcome.metric, n=n, needed=needed)
 
 
 def _limit_problems(outcome: GateOutcome) -> Iterator[Reason]:
@@ -287,3 +324,254 @@ def _gate_notes(diff: BaselineDiff, gate: Gate, value: MetricValue, run: Run) ->
         yield f"{value.name} covers the first {k:,}, and only {most:,} {were} retrieved."
     if gate.regression_test == "paired" and diff.both and value.of_case is None:
         yield f"{value.name} is no mean over questions, so the change alone decides."
+
+
+def _corrected_share(run: Run, whole: Run, value: MetricValue) -> CorrectedRate | None:
+    """The corrected share of a metric of `run`, which is `whole` or a selection of it."""
+    if linked := _corrected_link_risk(run, value.name):
+        return linked
+    if value.name not in _calibrated_metrics(whole) or not _is_good_share(value):
+        return None
+    ids = None if run is whole else frozenset(case.id for case in run.cases)
+    return corrected_shares(whole, ids).get(value.name)
+
+
+def _is_good_share(value: MetricValue) -> bool:
+    """Whether a metric is a share of good answers, not a mean of values between 0 and 1."""
+    if value.name in GOOD_SHARES.values():
+        return True
+    values = [x for x in (value.of_case or {}).values() if x is not None]
+    return is_binary([(x, x) for x in values]) and not value.lower_is_better
+
+
+def _require_correction(run: Run, criteria: ShipCriteria, gate: Gate, value: MetricValue) -> None:
+    """Raise if a gate needs a corrected number that the run does not have."""
+    calibrated = _calibrated_metrics(run)
+    share = GOOD_SHARES.get(value.name)
+    if gate.estimate != "corrected":
+        return
+    if _corrected_link_risk(run, value.name):
+        path = value.name.replace(".", ".corrected.", 1)
+        problem = f"the corrected {value.name} is another metric; write  metric: {path}"
+    elif not calibrated:
+        problem = f"estimate: corrected needs a calibration; {_CALIBRATE_HINT}"
+    elif value.name in calibrated and _is_good_share(value):
+        metric = calibrated[value.name]
+        why = judge_mismatch(run, run, metric, calibrations_of(run)[metric])
+        if why is None:
+            return
+        problem = f"{why}; {_CALIBRATE_HINT}"
+    elif share in calibrated:
+        problem = (
+            f"{value.name} is a mean and is not corrected; write  metric: {share}  for the share "
+            "of answers that are good"
+        )
+    else:
+        names = ", ".join(sorted(calibrated))
+        problem = f"{value.name} is not calibrated, only {names}; {_CALIBRATE_HINT}"
+    raise criteria.error(gate, problem)
+
+
+def _corrected_change(
+    diff: BaselineDiff,
+    gate: Gate,
+    value: MetricValue,
+    earlier: MetricValue | None,
+    change: MetricChange | None,
+    run: Run,
+) -> tuple[MetricValue | None, MetricChange | None]:
+    """Correct the baseline and the change by the calibration of the run."""
+    needed, before = gate.regression_max is not None, diff.baseline_run
+    if earlier is None:
+        return None, None
+    if before is None:
+        if needed:
+            raise diff.missing_error(gate, f"{value.name} that could be corrected")
+        return None, None
+    metric = _calibrated_metrics(diff.run)[value.name]
+    document = calibrations_of(diff.run)[metric]
+    if why := judge_mismatch(before, diff.run, metric, document):
+        if needed:
+            raise diff.criteria.error(
+                gate,
+                f"the calibration does not correct the baseline: {why}; judge the baseline again, "
+                "or remove estimate: corrected",
+            )
+        return None, None
+    ids = diff.both & {case.id for case in run.cases}
+    seed = manifest_int(diff.run, "seed", 0)
+
+    def compare(level: float) -> Any:  # run first: a share of good answers falls
+        runs = diff.run, before
+        return corrected_share_difference(*runs, metric, document, ids, seed=seed, level=level)
+
+    both = compare(change.level if change else 0.95)
+    after, share, loss = both.a, both.b, both.difference
+    if change is None or loss.value is None or after.value is None or share.value is None:
+        reason = loss.reason or share.reason or after.reason or "it is not measured"
+        return replace(earlier, estimate=Estimate.missing(reason, n=share.n)), None
+    corrected = replace(
+        change,
+        drop=loss.value,
+        loss_at=lambda level: compare(level).difference,
+        means=(share.value, after.value),
+    )
+    return replace(earlier, estimate=share), corrected
+
+
+def _corrected_notes(run: Run, gate: Gate, share: CorrectedRate | None) -> Iterator[str]:
+    """Yield the judge's own number beside a corrected one, or the corrected beside the judge's."""
+    if share is None:
+        return
+    labels = count_labels(share.labels)
+    if gate.estimate == "corrected":
+        if calibrations_of(run)[share.metric].verdict == "do not use":
+            yield (
+                f"Warning: its calibration of {share.metric} says not to use this judge, so do not "
+                "rely on the corrected share; misslink calibrate gives the reasons."
+            )
+        if share.raw.value is not None:
+            yield (
+                f"By the judge alone it is {_format_share_interval(share.name, share.raw)}; corrected "
+                f"by {labels}."
+            )
+    elif share.estimate.value is not None:
+        interval = _format_share_interval(share.name, share.estimate)
+        yield f"Corrected for the judge's errors it is {interval}, by {labels}."
+    else:
+        yield f"It could not be corrected for the judge's errors: {share.estimate.reason}."
+
+
+def _format_share_interval(name: str, share: Estimate) -> str:
+    """Format a share with its interval, such as '74% [67, 81]'."""
+    if share.value is None:
+        return "not known"
+    if share.low is None or share.high is None:
+        return format_values(name, share.value)[0]
+    ends = (share.value, share.low, share.high)
+    value, low, high = (format_values(name, number)[0] for number in ends)
+    return f"{value} [{low.removesuffix('%')}, {high.removesuffix('%')}]"
+
+
+def _calibrated_metrics(run: Run) -> dict[str, str]:
+    """The calibrated metrics of a run, by the name of their share of good answers."""
+    return {GOOD_SHARES.get(metric, metric): metric for metric in calibrations_of(run)}
+
+
+def _corrected_link_risk(run: Run, name: str) -> CorrectedRate | None:
+    """A risk of the link corrected for the judge's errors; None if it was not corrected."""
+    namespace, _, key = name.partition(".")
+    if namespace not in _LINK_METRICS or key not in _LINK_RISKS:
+        return None
+    link = link_summary(run)[namespace]
+    estimate, raw = read_estimate(link["corrected"][key]), read_estimate(link[key])
+    metric = _LINK_METRICS[namespace]
+    if estimate is None or raw is None or metric not in calibrations_of(run):
+        return None
+    own = metric in own_calibrations(run)
+    method = PREDICTION_POWERED if own else ROGAN_GLADEN
+    labels = label_count(calibrations_of(run)[metric])
+    whose = "this run's verdicts" if own else "another run"
+    note = f"At each exposure by itself, from {labels:,} labels of {whose}."
+    return CorrectedRate(name, metric, raw, estimate, method, labels, own=own, note=note)
+
+
+def _decide_new_failures(diff: BaselineDiff, gate: Gate, spec: NewFailures) -> GateOutcome:
+    """Count the cases with a failure mode, or retrieval outcome, that they did not have before.
+
+    A case that the baseline does not have is new. A case that is inconclusive now and did not fail
+    before may have failed: the gate passes only if so many are allowed.
+
+    Raises
+    ------
+    InputError
+        The baseline has no cases.
+    """
+    baseline, run = diff.baseline_run, diff.run
+    if diff.baseline is None:
+        reason = Reason(code="no_baseline")
+        missing: Any = {"estimate": Estimate.missing(reason), "reasons": (reason,)}
+        return GateOutcome(gate, "new_failures", passed=True, lower_is_better=True, **missing)
+    if baseline is None:
+        raise diff.criteria.error(
+            gate, "it counts cases, and a summary.json has none; name a run folder as --baseline"
+        )
+    axis, failing = "failures", frozenset({spec.failure}) if spec.failure else FAILURES
+    if spec.retrieval is not None:
+        axis, failing = "retrieval", frozenset({spec.retrieval})
+    selected = {case.id for case in run.cases if matches_filter(case, spec)}
+    outcome_of = LINK_AXES[axis][1]
+    now = {link.case_id: outcome_of(link) for link in run.links if link.case_id in selected}
+    earlier = {
+        link.case_id: outcome_of(link) for link in baseline.links if link.case_id in diff.both
+    }
+    known = {name for name, value in now.items() if value not in UNKNOWN_OUTCOMES}
+    new = tuple(
+        name
+        for name, value in now.items()
+        if name in known and value in failing and earlier.get(name) not in failing
+    )
+    unknown = tuple(
+        name
+        for name in now
+        if name not in known
+        and earlier.get(name, "inconclusive") not in {*UNKNOWN_OUTCOMES, *failing}
+    )
+    about = {"allowed": spec.at_most, "failure": spec.failure, "retrieval": spec.retrieval}
+    estimate = Estimate(
+        value=float(len(new)),
+        low=None,
+        high=None,
+        n=len(known),
+        method="count",
+        reason="a count has no interval",
+    )
+    outcome = GateOutcome(
+        gate=gate,
+        metric="new_failures",
+        passed=len(new) + len(unknown) <= spec.at_most,
+        estimate=estimate,
+        reasons=(Reason(code="new_failures", n=len(new), **about),),
+        notes=(
+            *_case_notes(diff, new, len(now) - len(known)),
+            *(diff.judged_otherwise if axis == "failures" else ()),
+        ),
+        cases=(*new, *unknown),
+        lower_is_better=True,
+    )
+    if not selected:
+        return replace(outcome, passed=False, reasons=(no_case_reason(spec, run),))
+    metrics = judged_metrics_behind(run, f"link.{axis}")
+    if unjudged := unjudged_cases(select_gate_cases(run, spec), metrics):
+        reason = unfinished_judging(unjudged, "who fails")
+        return replace(outcome, passed=False, reasons=(reason,))
+    unjudged = unjudged_cases(baseline, metrics)
+    unsettled = [n for n in new if n in unjudged and earlier.get(n) in UNKNOWN_OUTCOMES]
+    if unsettled:
+        reason = unfinished_judging(unsettled, "who failed before", "the baseline")
+        certain = len(new) - len(unsettled) + len(unknown)
+        if certain <= spec.at_most < certain + len(unsettled):
+            return replace(outcome, reasons=(reason,))
+        sentence = describe_reason(reason)
+        note = f"{sentence[:1].upper()}{sentence[1:]}."
+        outcome = replace(outcome, notes=(*outcome.notes, note))
+    if not known:
+        reason = Reason(code="outcomes_unknown", axis=axis)
+        return replace(outcome, passed=False, reasons=(reason,))
+    if unknown:
+        causes = unmeasured_cases(run)
+        missing = dict(Counter(causes[name] for name in unknown if name in causes))
+        reason = Reason(code="inconclusive_now", n=len(unknown), axis=axis, reasons=missing)
+        return replace(outcome, reasons=(*outcome.reasons, reason))
+    return outcome
+
+
+def _case_notes(diff: BaselineDiff, new: tuple[str, ...], inconclusive: int) -> list[str]:
+    notes = []
+    if added := sum(name not in diff.both for name in new):
+        are = "is" if added == 1 else "are"
+        notes.append(f"{question_count(added)} of these {are} not in the baseline.")
+    if inconclusive:
+        are = "is" if inconclusive == 1 else "are"
+        notes.append(f"{question_count(inconclusive)} {are} inconclusive now and not counted.")
+    return notes

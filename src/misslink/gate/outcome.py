@@ -32,8 +32,8 @@ class MetricChange:
         Confidence level of `loss`; Holm's procedure raises it where several gates are paired.
     p : float or None
         Of the sign-flip test on these cases.
-    worse, better : tuple of str
-        Changed cases, the largest change first.
+    worse : tuple of str
+        Cases with a loss, the largest first.
     means : pair of float or None
         Of the baseline and of the run, over the paired cases.
     unmeasured : mapping of str to str
@@ -45,7 +45,6 @@ class MetricChange:
     level: float = 0.95
     p: float | None = None
     worse: tuple[str, ...] = ()
-    better: tuple[str, ...] = ()
     means: tuple[float, float] | None = None
     unmeasured: Mapping[str, str] = field(default_factory=dict)
 
