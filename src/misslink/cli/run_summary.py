@@ -186,7 +186,7 @@ def _print_link(run: Run, most: int | None) -> None:
 
 
 def _step_lines(run: Run, width: int, *, verbose: bool) -> Iterator[str]:
-    from misslink.report.next_steps import next_steps, no_steps_reason
+    from misslink.report.advice import next_steps, no_steps_reason
 
     steps = next_steps(run)
     for place, step in enumerate(steps, 1):

@@ -9,7 +9,14 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from misslink.render.format import format_estimate, format_p_value, pluralize, shorten
+from misslink.render.format import (
+    format_decimal_estimate,
+    format_difference,
+    format_estimate,
+    format_p_value,
+    pluralize,
+    shorten,
+)
 from misslink.render.markdown import code_span, escape_markdown, escape_with_commands
 
 if TYPE_CHECKING:
@@ -26,6 +33,8 @@ _FILTERS = {
     "pluralize": pluralize,
     "shorten": shorten,
     "estimate": lambda estimate, name="share": format_estimate(name, estimate),
+    "difference": lambda estimate, name="share": format_difference(name, estimate),
+    "decimal": lambda estimate: format_decimal_estimate("", estimate),
     "p_value": format_p_value,
 }
 _SHARED = Path(__file__).resolve().parent / "templates"  # macros and styles of all pages

@@ -14,17 +14,18 @@ from misslink.documents import (
     calibrations_of,
     summary_of,
 )
-from misslink.failure_modes import FAILURE_MODES, FAILURES
+from misslink.failure_modes import FAILURE_MODES, FailureModeInfo
 from misslink.render.format import FormattedEstimate, format_estimate, format_p_value, pluralize
+from misslink.report.advice import mode_advice
 from misslink.report.links import CORRECT_VALUES, number_cases, view_fragment
 from misslink.retrieval import case_exposures
 from misslink.types import Run
 
 _EXPOSURE_LABELS = {"none": "none of them", "some": "some of them", "all": "all of them"}
-_ADJUSTED_EFFECTS = {
+_EFFECTS = {
+    "attributable_fraction": "Attributable fraction",
     "risk_difference": "Risk difference",
     "risk_ratio": "Risk ratio",
-    "attributable_fraction": "Attributable fraction",
 }
 _RISKS = {
     "risk_given_none": "Unfaithful with none of the relevant passages",
@@ -34,25 +35,7 @@ _RISKS = {
 _SIGNIFICANT = 0.05  # as everywhere in misslink
 
 
-@dataclass(frozen=True)
-class StratumRow:
-    """One group of cases: bad answers and all answers with none and with all relevant passages."""
-
-    name: str
-    none: tuple[int, int]
-    all: tuple[int, int]
-    risks: tuple[FormattedEstimate, FormattedEstimate]
-    difference: FormattedEstimate
-    ratio: FormattedEstimate
-
-
-@dataclass(frozen=True)
-class BeforeAfter:
-    """A number as counted, and after adjustment or correction."""
-
-    label: str
-    before: FormattedEstimate
-    after: FormattedEstimate
+BeforeAfter = tuple[str, FormattedEstimate, FormattedEstimate]  # name; as counted; corrected
 
 
 @dataclass(frozen=True)
@@ -61,7 +44,7 @@ class AdjustedAssociation:
 
     bad: str
     by: str
-    strata: tuple[StratumRow, ...]
+    strata: tuple[Stratum, ...]
     pooled: tuple[BeforeAfter, ...]
     notes: tuple[str, ...]
     warning: str
@@ -77,21 +60,20 @@ class CorrectedAssociation:
     @property
     def brief(self) -> str:
         """The corrected attributable fraction in one line; "" if it is not known."""
-        fraction = next(
-            row for row in self.rows if row.label == _ADJUSTED_EFFECTS["attributable_fraction"]
+        (fraction,) = (
+            after for label, _, after in self.rows if label == _EFFECTS["attributable_fraction"]
         )
-        if not fraction.after.measured:
+        if not fraction.measured:
             return ""
-        return f"Corrected for the judge's errors, the attributable fraction is {fraction.after.brief}."
+        return f"Corrected for the judge's errors, the attributable fraction is {fraction.brief}."
 
 
 def adjust_associations(run: Run) -> tuple[AdjustedAssociation, ...]:
     """Read the association within categories, for unfaithful and for wrong answers."""
-    tables = []
-    for association, bad in _associations(run):
+    tables, summary = [], summary_of(run)
+    for association, bad in ((summary.link, "unfaithful"), (summary.link_correctness, "wrong")):
         adjusted = association.adjusted
-        strata = tuple(map(_stratum_row, adjusted.strata))
-        if not strata:
+        if not adjusted.strata:
             continue
         notes = (
             _as_sentence(adjusted.change.message),
@@ -100,7 +82,8 @@ def adjust_associations(run: Run) -> tuple[AdjustedAssociation, ...]:
         )
         warning = _as_sentence(adjusted.warning.message)
         if warning:  # only groups with both none and all count
-            sizes = [(stratum.none[1], stratum.all[1]) for stratum in strata]
+            tables_of = (stratum.table for stratum in adjusted.strata)
+            sizes = [[sum(row.values()) for row in (table.none, table.all)] for table in tables_of]
             used = sum(none + all_ for none, all_ in sizes if none and all_)
             total = pluralize(sum(map(sum, sizes)), "case")
             warning += f" The adjusted numbers rest on {used:,} of {total}."
@@ -108,8 +91,8 @@ def adjust_associations(run: Run) -> tuple[AdjustedAssociation, ...]:
             AdjustedAssociation(
                 bad=bad,
                 by=adjusted.by or "group",
-                strata=strata,
-                pooled=_before_after(_ADJUSTED_EFFECTS, association, adjusted),
+                strata=adjusted.strata,
+                pooled=_before_after(_EFFECTS, association, adjusted),
                 notes=tuple(filter(None, notes)),
                 warning=warning,
             )
@@ -131,14 +114,8 @@ def correct_association(run: Run) -> CorrectedAssociation | None:
             f"{differ} ({format_p_value(errors.p)})."
         )
     return CorrectedAssociation(
-        rows=_before_after(_RISKS | _ADJUSTED_EFFECTS, link, link.corrected), note=note
+        rows=_before_after(_RISKS | _EFFECTS, link, link.corrected), note=note
     )
-
-
-def _associations(run: Run) -> tuple[tuple[RiskAssociation, str], ...]:
-    """The two associations, and what a bad answer is in each."""
-    summary = summary_of(run)
-    return (summary.link, "unfaithful"), (summary.link_correctness, "wrong")
 
 
 def _as_sentence(text: str) -> str:
@@ -147,32 +124,12 @@ def _as_sentence(text: str) -> str:
 
 def _before_after(names: dict[str, str], before: Risks, after: Risks) -> tuple[BeforeAfter, ...]:
     return tuple(
-        BeforeAfter(
+        (
             label,
             format_estimate(name, getattr(before, name)),
             format_estimate(name, getattr(after, name)),
         )
         for name, label in names.items()
-    )
-
-
-def _stratum_row(row: Stratum) -> StratumRow:
-    table = row.table
-    return StratumRow(
-        name=row.name or "none given",
-        none=(table.none["bad"], sum(table.none.values())),
-        all=(table.all["bad"], sum(table.all.values())),
-        risks=_risk_pair(row),
-        difference=format_estimate("risk_difference", row.risk_difference),
-        ratio=format_estimate("risk_ratio", row.risk_ratio),
-    )
-
-
-def _risk_pair(risks: Risks) -> tuple[FormattedEstimate, FormattedEstimate]:
-    """The risk with none and with all of the relevant passages."""
-    return (
-        format_estimate("risk_given_none", risks.risk_given_none),
-        format_estimate("risk_given_all", risks.risk_given_all),
     )
 
 
@@ -225,31 +182,17 @@ def _test_name(p: float, test: TestResult) -> str:
     return f"{format_p_value(p)}, {method}" if method else format_p_value(p)
 
 
-_EFFECTS = {
-    "attributable_fraction": "Attributable fraction",
-    "risk_difference": "Risk difference",
-    "risk_ratio": "Risk ratio",
-}
-
-
-@dataclass(frozen=True)
-class ContingencyCell:
-    """How many cases a cell counts, and the view of them; "" if there is none."""
-
-    count: int
-    fragment: str
-
-
 @dataclass(frozen=True)
 class ContingencyTable:
     """Bad and good answers by how many of the relevant passages were in the prompt.
 
-    A row has its name, the cells of bad and of good answers, and the risk.
+    A row has its name, the bad and the good answers (their number, and the view of them or ""), and
+    the risk.
     """
 
     bad: str
     good: str
-    rows: tuple[tuple[str, ContingencyCell, ContingencyCell, FormattedEstimate], ...]
+    rows: tuple[tuple[str, tuple[int, str], tuple[int, str], FormattedEstimate], ...]
     left_out: int
     numbers: tuple[tuple[str, FormattedEstimate], ...]
     notes: tuple[str, ...]
@@ -275,7 +218,7 @@ def _contingency_table(
 
     exposures = case_exposures(run.links, association.exposure)[1]
 
-    def cell(count: int, row: str, value: str) -> ContingencyCell:
+    def cell(count: int, row: str, value: str) -> tuple[int, str]:
         """A cell with the view of its cases; without one where the summary is of other links."""
         ids = [
             numbers[link.case_id]
@@ -285,7 +228,7 @@ def _contingency_table(
             and link.case_id in numbers
         ]
         known = count and len(ids) == count
-        return ContingencyCell(count, view_fragment(ids=sorted(ids)) if known else "")
+        return count, view_fragment(ids=sorted(ids)) if known else ""
 
     if not table.total:
         return None
@@ -321,17 +264,14 @@ def _contingency_table(
 
 @dataclass(frozen=True)
 class FailureModeRow:
-    """A failure mode, how often it was the primary one, and the view of its cases."""
+    """A failure mode, how often it was the primary one, and what to do about it."""
 
     key: str
-    label: str
+    mode: FailureModeInfo
     owner: str
     count: int
     share: FormattedEstimate
-    meaning: str
-    action: str
-    failure: bool
-    fragment: str
+    advice: str
 
 
 def failure_mode_rows(run: Run) -> tuple[FailureModeRow, ...]:
@@ -342,14 +282,11 @@ def failure_mode_rows(run: Run) -> tuple[FailureModeRow, ...]:
     return tuple(
         FailureModeRow(
             key=key,
-            label=mode.label,
+            mode=mode,
             owner=mode.owner.replace("_", " ") if mode.failed else "",
             count=counts[key],
             share=format_estimate("share", proportion(counts[key], counts.total())),
-            meaning=mode.meaning,
-            action=mode.action,
-            failure=key in FAILURES,
-            fragment=view_fragment(failure=key),
+            advice=mode_advice(run, key) if mode.failed else "",
         )
         for key, mode in FAILURE_MODES.items()
         if counts[key]

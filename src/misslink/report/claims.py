@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from itertools import pairwise
 from math import inf
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from misslink.judge.claims import HISTORY
 from misslink.linking.miss_types import MISS_LABELS
 from misslink.render.format import format_decimal
-from misslink.report.diagnosis import MissDetail, describe_distance, miss_details
+from misslink.report.diagnosis import describe_distance, miss_details
 from misslink.report.glossary import RELATIONS
 from misslink.text.normalization import locate
 from misslink.types import Claim, ClaimLink, Link, Passage, RetrievalMiss, Trace
@@ -145,7 +145,7 @@ class PassageRow:
     flags: tuple[str, ...]
     text: str
     pieces: tuple[TextPiece, ...]
-    details: tuple[MissDetail, ...] = ()
+    details: Sequence[Mapping[str, Any]] = ()
     ranks: tuple[int | None, ...] = ()
 
 

@@ -4,8 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
-from misslink.documents import ChecklistItem, summary_of
+from misslink.documents import (
+    ChecklistItem,
+    MetricWithLabels,
+    MissingLabelDocument,
+    summary_of,
+)
 from misslink.failure_modes import FAILURES
 from misslink.linking.miss_types import MISS_LABELS, miss_type_advice
 from misslink.render.format import (
@@ -33,30 +39,7 @@ _DECISIVE_NUMBERS = {
     "vocabulary": ("auroc",),
     "boundaries": ("split",),
 }
-_LONG_TABLE = 12  # longer tables are opened on request
 _MAX_MISSING_LABELS = 500  # on a page; a large run has thousands
-
-
-@dataclass(frozen=True)
-class RivalRow:
-    """A passage that ranked above a missed one."""
-
-    rank: int
-    id: str
-    score: str
-    cosine: str
-    duplicate_of: str
-
-
-@dataclass(frozen=True)
-class MissDetail:
-    """The measurements of one missed passage; a text is "" if there is none."""
-
-    reason: str
-    also: tuple[str, ...]
-    distance: str
-    measured: tuple[tuple[str, str], ...]
-    above: tuple[RivalRow, ...]
 
 
 @dataclass(frozen=True)
@@ -126,12 +109,6 @@ def miss_type_rows(run: Run) -> tuple[MissTypeRow, ...]:
     return tuple(rows)
 
 
-def miss_details(misses: Iterable[RetrievalMiss]) -> tuple[MissDetail, ...]:
-    """Return the measurements of a missed passage, without repeats if it has several evidences."""
-    details = dict.fromkeys(map(_miss_detail, misses))
-    return tuple(d for d in details if d.reason or d.distance or d.measured or d.above)
-
-
 def describe_distance(distance: int | None) -> str:
     """Write how far below the cutoff a passage ranks; "" if that is not known or within it.
 
@@ -145,26 +122,34 @@ def describe_distance(distance: int | None) -> str:
     return f"{pluralize(distance, 'rank')} below the cutoff"
 
 
-def _miss_detail(miss: RetrievalMiss) -> MissDetail:
-    return MissDetail(
-        reason=miss.reason or "",
-        also=tuple(MISS_LABELS[other] for other in miss.also),
-        distance=describe_distance(miss.distance),
-        measured=tuple(
-            (MEASURED.get(name, name), _format_measurement(name, value))
-            for name, value in miss.measured.items()
-        ),
-        above=tuple(
-            RivalRow(
-                rank=rival.rank,
-                id=rival.passage_id,
-                score="" if rival.score is None else format_decimal(rival.score, 3),
-                cosine="" if rival.cosine is None else format_decimal(rival.cosine),
-                duplicate_of=rival.duplicate_of or "",
-            )
+def miss_details(misses: Iterable[RetrievalMiss]) -> list[dict[str, Any]]:
+    """Return the measurements of a missed passage, without repeats if it has several evidences."""
+    details: list[dict[str, Any]] = []
+    for miss in misses:
+        above = (
+            {
+                "rank": rival.rank,
+                "id": rival.passage_id,
+                "score": "" if rival.score is None else format_decimal(rival.score, 3),
+                "cosine": "" if rival.cosine is None else format_decimal(rival.cosine),
+                "duplicate_of": rival.duplicate_of,
+            }
             for rival in miss.above
-        ),
-    )
+        )
+        detail = {
+            "reason": miss.reason,
+            "also": [MISS_LABELS[other] for other in miss.also],
+            "distance": describe_distance(miss.distance),
+            "measured": [
+                (MEASURED.get(name, name), _format_measurement(name, value))
+                for name, value in miss.measured.items()
+            ],
+            "above": [{key: part for key, part in rival.items() if part} for rival in above],
+        }
+        known = {key: part for key, part in detail.items() if part}
+        if known not in details and known.keys() - {"also"}:
+            details.append(known)
+    return details
 
 
 def _format_measurement(name: str, value: float) -> str:
@@ -174,54 +159,11 @@ def _format_measurement(name: str, value: float) -> str:
 
 
 @dataclass(frozen=True)
-class CheckRow:
-    """One question of the checklist; see `check_verdict` for ``state`` and ``why``."""
-
-    name: str
-    question: str
-    finding: str
-    state: str
-    why: str
-    numbers: tuple[tuple[str, str], ...]
-
-
-@dataclass(frozen=True)
 class Checklist:
-    """The checklist, and what it was measured with."""
+    """What the checklist was measured with; its questions with their `check_verdict` and numbers."""
 
     facts: str
-    checks: tuple[CheckRow, ...]
-
-
-@dataclass(frozen=True)
-class MissingLabelRow:
-    """A retrieved passage that may answer and is not in the gold set; ``href`` may be ""."""
-
-    question: str
-    passage_id: str
-    text: str
-    rank: str
-    reason: str
-    href: str
-
-
-@dataclass(frozen=True)
-class MissingLabels:
-    """The first 500 of ``count`` passages to add, and the metrics without them and with them."""
-
-    rows: tuple[MissingLabelRow, ...]
-    metrics: tuple[tuple[FormattedEstimate, FormattedEstimate], ...]
-    count: int
-
-    @property
-    def long(self) -> bool:
-        """Whether the table is better opened on request."""
-        return len(self.rows) > _LONG_TABLE
-
-    @property
-    def cut(self) -> bool:
-        """Whether there are more than are shown."""
-        return self.count > len(self.rows)
+    checks: tuple[tuple[ChecklistItem, str, str, tuple[tuple[str, str], ...]], ...]
 
 
 def read_checklist(run: Run) -> Checklist | None:
@@ -229,15 +171,6 @@ def read_checklist(run: Run) -> Checklist | None:
     diagnosis = summary_of(run).diagnosis
     if not diagnosis.checklist:
         return None
-    checks = []
-    for item in diagnosis.checklist:
-        state, why = check_verdict(item)
-        numbers = tuple(
-            (CHECKED.get(name) or name.replace("_", " "), _format_check_number(name, value))
-            for name, value in item.numbers.items()
-        )
-        name = item.name.replace("_", " ")
-        checks.append(CheckRow(name, item.question, item.finding, state, why, numbers))
     embedding, corpus = diagnosis.embedding, diagnosis.corpus
     similarity = f"Similarities are those of {embedding}" if embedding else "No embedding was given"
     passages = (
@@ -245,7 +178,23 @@ def read_checklist(run: Run) -> Checklist | None:
         if corpus
         else "no corpus was given, so that passages are those that were retrieved"
     )
+    checks = []
+    for item in diagnosis.checklist:
+        numbers = tuple(
+            (CHECKED.get(name) or name.replace("_", " "), _format_check_number(name, value))
+            for name, value in item.numbers.items()
+        )
+        checks.append((item, *check_verdict(item), numbers))
     return Checklist(f"{similarity}; {passages}.", tuple(checks))
+
+
+@dataclass(frozen=True)
+class MissingLabels:
+    """The first 500 of ``count`` passages to add, each with its place on the page or ""."""
+
+    rows: tuple[tuple[MissingLabelDocument, str], ...]
+    metrics: dict[str, MetricWithLabels]
+    count: int
 
 
 def read_missing_labels(run: Run) -> MissingLabels | None:
@@ -254,8 +203,7 @@ def read_missing_labels(run: Run) -> MissingLabels | None:
     rows = missing.holes[:_MAX_MISSING_LABELS]
     if not rows:
         return None
-    case_ids = {row.case_id for row in rows}
-    numbers = number_cases(run.cases)
+    case_ids, numbers = {row.case_id for row in rows}, number_cases(run.cases)
     anchors = {
         # The explorer also takes the passage to show of the case.
         (trace.case_id, passage.id): f"{case_fragment(numbers[trace.case_id])}&passage={position}"
@@ -263,25 +211,8 @@ def read_missing_labels(run: Run) -> MissingLabels | None:
         if trace.case_id in numbers and trace.case_id in case_ids
         for position, passage in enumerate(trace.retrieved, 1)
     }
-    metrics = tuple(
-        (format_estimate(name, metric.without_labels), format_estimate(name, metric.with_labels))
-        for name, metric in missing.metrics.items()
-    )
-    return MissingLabels(
-        tuple(
-            MissingLabelRow(
-                question=row.question,
-                passage_id=row.passage_id,
-                text=row.text,
-                rank=f"{row.rank:,}" if row.rank else "",
-                reason=row.reason,
-                href=anchors.get((row.case_id, row.passage_id), ""),
-            )
-            for row in rows
-        ),
-        metrics,
-        len(missing.holes),
-    )
+    linked = tuple((row, anchors.get((row.case_id, row.passage_id), "")) for row in rows)
+    return MissingLabels(linked, missing.metrics, len(missing.holes))
 
 
 def check_verdict(item: ChecklistItem) -> tuple[str, str]:

@@ -14,9 +14,9 @@ from misslink.errors import InputError
 from misslink.failure_modes import FAILURE_MODES
 from misslink.io.atomic import atomic_write
 from misslink.registry import exporters
+from misslink.report.advice import next_steps
 from misslink.report.human_labels import read_human_labels
 from misslink.report.links import number_cases
-from misslink.report.next_steps import next_steps
 from misslink.types import Run, Verdict
 
 _FORMAT = 1

@@ -9,11 +9,11 @@ from misslink.documents import Manifest, manifest_of, summary_of
 from misslink.linking.findings import find
 from misslink.render.headline import describe_errors, describe_evidence, describe_verdict
 from misslink.report import association, charts, diagnosis, judge_notes, overview
+from misslink.report.advice import NextStep, next_steps, no_steps_reason
 from misslink.report.cases import run_cutoff
 from misslink.report.explorer import CaseList, build_case_list
 from misslink.report.first_screen import FirstScreen, read_first_screen
 from misslink.report.judge_trust import JudgeTrust, describe_judge, read_judge_trust
-from misslink.report.next_steps import NextStep, next_steps, no_steps_reason
 from misslink.report.replay import ReplayTable, read_replay
 from misslink.report.whatif import WhatIfTable, read_whatif
 from misslink.types import Run

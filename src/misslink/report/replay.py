@@ -5,26 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
-from misslink.documents import Replay, ReplayedCase, replay_of
+from misslink.documents import Replay, ReplayedCase, ReplayedFailure, replay_of
 from misslink.failure_modes import FAILURE_MODES
 from misslink.render.format import FormattedEstimate, format_difference, format_estimate, pluralize
 from misslink.report.glossary import ARMS
 from misslink.types import Estimate, Run
 
 _GOOD = "passed"
-
-
-@dataclass(frozen=True)
-class ReplayedMode:
-    """One failure mode: how many of its ``of`` cases were replayed, and what came of them."""
-
-    label: str
-    count: int
-    of: int
-    fixed: FormattedEstimate
-    placebo_fixed: FormattedEstimate
-    net_fixed: FormattedEstimate
-    confirmed: FormattedEstimate
 
 
 @dataclass(frozen=True)
@@ -35,7 +22,7 @@ class ReplayTable:
     causal: FormattedEstimate
     causal_words: str
     sentences: tuple[str, ...]
-    failures: tuple[ReplayedMode, ...]
+    failures: tuple[tuple[str, ReplayedFailure], ...]
     shares: tuple[tuple[str, str], ...]
     skipped: tuple[str, ...]
 
@@ -51,24 +38,12 @@ def read_replay(run: Run) -> ReplayTable | None:
         causal=format_estimate("causal_fraction", replay.causal_fraction),
         causal_words=describe_causal_fraction(replay),
         sentences=tuple(
-            filter(
-                None,
-                (
-                    _net_sentence(_mode_label(mode), failure.net_fixed, failure.confirmed)
-                    for mode, failure in replay.failures.items()
-                ),
-            )
+            _net_sentence(_mode_label(mode), failure.net_fixed, failure.confirmed)
+            for mode, failure in replay.failures.items()
+            if failure.net_fixed.value is not None
         ),
         failures=tuple(
-            ReplayedMode(
-                label=_mode_label(mode),
-                count=failure.replayed,
-                of=failure.cases,
-                fixed=format_estimate("fixed", failure.fixed),
-                placebo_fixed=format_estimate("placebo_fixed", failure.placebo_fixed),
-                net_fixed=format_difference("net_fixed", failure.net_fixed),
-                confirmed=format_estimate("confirmed", failure.confirmed),
-            )
+            (_mode_label(mode), failure)
             for mode, failure in replay.failures.items()
             if failure.replayed
         ),
@@ -126,14 +101,13 @@ def _mode_label(mode: str) -> str:
 
 def _net_sentence(label: str, net: Estimate, confirmed: Estimate) -> str:
     """Return such as "Retrieval miss: of 40 replayed cases the missed passage fixed ..."."""
-    if net.value is None:
-        return ""
     replayed = f"{label}, {pluralize(net.n, 'case')} replayed"
     if _includes_zero(net):
         return f"{replayed}: not enough data to tell whether the missed passages are the cause."
     effect = format_difference("net_fixed", net).brief
-    count = "" if confirmed.value is None else round(confirmed.value * confirmed.n)
-    more = "" if count == "" else f" {count} confirmed."
+    more = ""
+    if confirmed.value is not None:
+        more = f" {round(confirmed.value * confirmed.n)} confirmed."
     return f"{replayed}: the missed passages fix {effect} more than irrelevant ones do.{more}"
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from misslink.documents import (
@@ -42,16 +42,12 @@ class OptionEffect:
 
 @dataclass(frozen=True)
 class OptionRow:
-    """One retrieval option: its main metric, what it costs, what it would save."""
+    """One retrieval option: its main metric, all of its metrics, context tokens before and after."""
 
-    name: str
-    what: str
+    option: WhatIfOption
     main: OptionEffect | None
     changes: tuple[OptionEffect, ...]
-    tokens: tuple[FormattedEstimate, FormattedEstimate]
-    avoided: FormattedEstimate
-    retrieved: str
-    finding: str
+    tokens: tuple[FormattedEstimate, ...]
 
 
 @dataclass(frozen=True)
@@ -81,36 +77,27 @@ def read_whatif(run: Run) -> WhatIfTable | None:
     width = whatif.context_passages
     in_context = width and metric == f"recall@{width}"
     skipped = (f"{option.name} was not tried: {option.reason}." for option in whatif.skipped)
+    rows = []
+    for option in whatif.options:
+        effects = {name: _option_effect(name, m, today) for name, m in option.metrics.items()}
+        tokens = (option.context_tokens.get(name, NOT_COMPUTED) for name in ("today", "b"))
+        rows.append(
+            OptionRow(
+                option,
+                effects.get(metric),
+                tuple(effects.values()),
+                tuple(format_estimate("context_tokens", count) for count in tokens),
+            )
+        )
     return WhatIfTable(
         facts=facts,
         metric=metric,
         heading=f"Recall in the context (today {pluralize(width, 'passage')})"
         if in_context
         else "",
-        options=tuple(_option_row(option, today, metric) for option in whatif.options),
-        check=_check_rows(whatif.check) if whatif.check else (),
+        options=tuple(rows),
+        check=tuple(_check_rows(whatif.check)),
         notes=(*skipped, *whatif.notes),
-    )
-
-
-def _option_row(option: WhatIfOption, today: Estimates, metric: str) -> OptionRow:
-    effects = {
-        name: _option_effect(name, compared, today) for name, compared in option.metrics.items()
-    }
-    return OptionRow(
-        name=option.name,
-        what=option.what,
-        main=effects.get(metric),
-        changes=tuple(effects.values()),
-        tokens=(
-            format_estimate("context_tokens", option.context_tokens.get("today", NOT_COMPUTED)),
-            format_estimate("context_tokens", option.context_tokens.get("b", NOT_COMPUTED)),
-        ),
-        avoided=format_estimate("failures_avoided", option.failures_avoided),
-        retrieved="not known"
-        if option.newly_retrieved is None
-        else pluralize(option.newly_retrieved, "missed passage"),
-        finding=option.finding,
     )
 
 
@@ -129,22 +116,17 @@ def _option_effect(name: str, compared: OptionMetric, today: Estimates) -> Optio
     )
 
 
-def _check_rows(check: OptionCheck) -> tuple[tuple[str, str], ...]:
+def _check_rows(check: OptionCheck | None) -> Iterator[tuple[str, str]]:
     """The cases of one option that were run again, as labels and texts."""
-    rows = (
-        ("Option", check.option),
-        ("Cases that it changes", _checked_text(check.changed)),
-        ("Cases that it leaves as they are", _checked_text(check.unchanged)),
-        ("Not run again", check.reason),
-    )
-    return tuple((label, text) for label, text in rows if text)
-
-
-def _checked_text(counts: Mapping[str, int]) -> str:
-    cases, checked, before, after = (
-        counts.get(name, 0) for name in ("cases", "checked", "failed_before", "failed_after")
-    )
-    return (
-        f"{checked:,} of {pluralize(cases, 'case')} run again: {before:,} failed before, "
-        f"{after:,} after"
-    )
+    if check is None:
+        return
+    yield "Option", check.option
+    strata = (check.changed, "that it changes"), (check.unchanged, "that it leaves as they are")
+    for counts, which in strata:
+        cases, checked, before, after = (
+            counts.get(name, 0) for name in ("cases", "checked", "failed_before", "failed_after")
+        )
+        text = f"{checked:,} of {pluralize(cases, 'case')} run again: {before:,} failed before, "
+        yield f"Cases {which}", f"{text}{after:,} after"
+    if check.reason:
+        yield "Not run again", check.reason

@@ -1,4 +1,4 @@
-"""The next steps: the few actions that would fix most failed cases."""
+"""What to do about failures: by failure mode, and the few actions that would fix most cases."""
 
 from __future__ import annotations
 
@@ -29,6 +29,19 @@ class NextStep:
     why: str
     cases: tuple[int, ...]
     fragment: str
+
+
+def mode_advice(run: Run, mode: str) -> str:
+    """Return what to do about a failure mode of `run`.
+
+    A smaller k is advised only where no relevant passage is missing, so that no advice contradicts
+    another.
+    """
+    if mode == "missing_label":
+        return "Add the missing labels to the gold set (`misslink diagnose RUN --holes FILE`)."
+    if mode == "distracted" and any(link.missed for link in run.links):
+        return "Give better passages: rerank, drop near-duplicates."
+    return FAILURE_MODES[mode].action
 
 
 def next_steps(run: Run) -> tuple[NextStep, ...]:
@@ -90,21 +103,17 @@ def _mode_steps(run: Run) -> Iterator[NextStep]:
     missing = {row.case_id for row in summary_of(run).diagnosis.missing_labels.holes}
     for name, mode in FAILURE_MODES.items():
         ids = {link.case_id for link in run.links if link.failure == name}
-        action = mode.action
+        fragment = view_fragment(failure=name)
         if name == "missing_label":
             ids |= missing
-            action = (
-                "Add the missing labels to the gold set (`misslink diagnose RUN --holes FILE`)."
-            )
         elif name not in FAILURES or (explained and name == "retrieval_miss"):
             continue
         cases = tuple(sorted(numbers[case_id] for case_id in ids if case_id in numbers))
         if cases:
-            fragment = (
-                view_fragment(ids=cases) if name == "missing_label" else view_fragment(failure=name)
-            )
+            if name == "missing_label":
+                fragment = view_fragment(ids=cases)
             why = f"{mode.label}: {len(cases):,} of {pluralize(len(run.cases), 'case')}."
-            yield NextStep(action, why, cases, fragment)
+            yield NextStep(mode_advice(run, name), why, cases, fragment)
 
 
 def _label_steps(run: Run) -> Iterator[NextStep]:

@@ -6,7 +6,7 @@ import pytest
 
 from example_run import example_run, verdict
 from misslink.report.links import view_fragment
-from misslink.report.next_steps import next_steps, no_steps_reason
+from misslink.report.advice import next_steps, no_steps_reason
 from misslink.types import Case, Link, RetrievalMiss, Run
 from proven_run import proven_run, whatif
 
