@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from misslink.documents import CalibrationDocument, DisputedLabel, LabelsNeeded, calibrations_of
+from misslink.documents import CalibrationDocument, DisputedLabel, calibrations_of
 from misslink.io.numbers import parse_decimal
 from misslink.render.format import format_decimal, pluralize, shorten
 from misslink.report.links import case_fragment, number_cases
@@ -188,20 +188,14 @@ def _dispute_line(row: DisputedLabel) -> str:
     return labels if claim is None or not labels else f"claim {claim}, {labels}"
 
 
-@dataclass(frozen=True)
-class LabelForecast:
-    """How many labels the usual interval widths need.
+def forecast_labels(
+    calibration: CalibrationDocument,
+) -> tuple[str, list[tuple[str, str, str]]]:
+    """Say how many labels the usual interval widths need, and how wide it is with so many labels.
 
-    ``rows`` are a number of labels, and the half width of the interval with the judge's verdicts
-    and without them.
+    A row has a number of labels, and the half width of the interval with the judge's verdicts and
+    without them.
     """
-
-    says: str
-    rows: tuple[tuple[str, str, str], ...]
-
-
-def forecast_labels(calibration: CalibrationDocument) -> LabelForecast | None:
-    """Say how many labels a calibration needs; None if it forecasts nothing."""
     needed = calibration.labels_needed
     rows = [
         (
@@ -212,12 +206,6 @@ def forecast_labels(calibration: CalibrationDocument) -> LabelForecast | None:
         for row in needed.curve
         if row.labels > 0
     ]
-    text = _forecast_text(needed)
-    return LabelForecast(text, tuple(rows)) if rows or text else None
-
-
-def _forecast_text(needed: LabelsNeeded) -> str:
-    """How many labels each width needs, and the widths that no number of them gives."""
     widths = [(parse_decimal(width), labels) for width, labels in needed.for_width.items()]
     enough = [
         f"{_half_width(width)} need {pluralize(labels, 'label')}"
@@ -230,7 +218,7 @@ def _forecast_text(needed: LabelsNeeded) -> str:
         verdicts = needed.verdicts
         labelled = f"each of the {verdicts:,} verdicts" if verdicts else "every verdict"
         sentences.append(f"Not even a label on {labelled} gives {' or '.join(never)}.")
-    return " ".join(sentences)
+    return " ".join(sentences), rows
 
 
 def _half_width(width: float) -> str:

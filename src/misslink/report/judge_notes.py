@@ -4,20 +4,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from misslink import documents
-from misslink.documents import AuditedChange, CalibrationDocument, Cascade, JudgeUsage
+from misslink.documents import AuditedChange, Cascade, JudgeUsage
 from misslink.render.format import (
     FormattedEstimate,
-    format_decimal_estimate,
-    format_difference,
     format_estimate,
-    format_p_value,
     pluralize,
     shorten,
 )
-from misslink.types import Estimate, Run
+from misslink.types import Run
 
 _CORE_METRICS = ("faithfulness", "correctness")  # named in the sentence; the table has all
 _NAME_LENGTH = 60
@@ -139,40 +136,14 @@ def repeat_rows(run: Run) -> tuple[RepeatRow, ...]:
 
 
 @dataclass(frozen=True)
-class AuditRow:
-    """One change, and what it did to the verdicts of one metric.
+class JudgeAudit:
+    """An audit; ``facts`` names the judge and the number of cases.
 
-    Parameters
-    ----------
-    metric, change : str
-    n, left_out : int
-        Verdicts that could be compared, and those that could not.
-    flipped : FormattedEstimate
-        Share of them with the other label.
-    direction : str
-        Which way they turned; "" if that is not known.
-    shift : FormattedEstimate or None
-        Mean change of the score; None if there is none, as of a preference.
-    finding : str
-        What exceeds chance.
+    A row has the metric, the name of the change, what it did, and which way labels turned.
     """
 
-    metric: str
-    change: str
-    n: int
-    left_out: int
-    flipped: FormattedEstimate
-    direction: str
-    shift: FormattedEstimate | None
-    finding: str
-
-
-@dataclass(frozen=True)
-class JudgeAudit:
-    """All rows of an audit; ``facts`` names the judge and the number of cases."""
-
     facts: str
-    rows: tuple[AuditRow, ...]
+    rows: tuple[tuple[str, str, AuditedChange, str], ...]
     notes: tuple[str, ...]
 
 
@@ -188,7 +159,15 @@ def read_audit(run: Run) -> JudgeAudit | None:
     ]
     order = {change: position for position, change in enumerate(_CHANGE_NAMES)}
     tables.sort(key=lambda table: (not table[2].finding, order.get(table[1], len(order))))
-    rows = tuple(_audit_row(*table) for table in tables)
+    rows = tuple(
+        (
+            shorten(metric, _NAME_LENGTH),
+            _CHANGE_NAMES.get(change, shorten(change.replace("_", " "), _NAME_LENGTH)),
+            row,
+            _flip_directions(row),
+        )
+        for metric, change, row in tables
+    )
     if not rows and not audit.notes:
         return None
     judge = shorten(audit.judge, _NAME_LENGTH)
@@ -199,20 +178,6 @@ def read_audit(run: Run) -> JudgeAudit | None:
     if judge and judge != run.manifest.get("judge"):
         facts += " It is not the judge of this run."
     return JudgeAudit(facts, rows, audit.notes)
-
-
-def _audit_row(metric: str, change: str, row: AuditedChange) -> AuditRow:
-    flipped = format_estimate("flipped", row.flipped)
-    return AuditRow(
-        metric=shorten(metric, _NAME_LENGTH),
-        change=_CHANGE_NAMES.get(change, shorten(change.replace("_", " "), _NAME_LENGTH)),
-        n=row.n or flipped.n,
-        left_out=sum(row.left_out.values()),
-        flipped=flipped,
-        direction=_flip_directions(row),
-        shift=format_difference("share", row.shift) if row.shift else None,
-        finding=row.finding or ("nothing beyond chance" if flipped.measured else ""),
-    )
 
 
 def _flip_directions(row: AuditedChange) -> str:
@@ -232,90 +197,3 @@ def _flip_directions(row: AuditedChange) -> str:
     if row.may_lower:
         parts.append("it may rightly turn bad here")
     return "; ".join(parts)
-
-
-@dataclass(frozen=True)
-class MatchedPairs:
-    """Which of two answers to one question with the same human label the judge prefers.
-
-    ``which`` is such as 'longer', "" for the kind that the row is of; ``preferred`` the share of
-    pairs in which that one is scored better; ``says`` how many pairs there are, with the p-value.
-    """
-
-    which: str
-    preferred: FormattedEstimate
-    says: str
-    beyond_chance: bool
-
-
-@dataclass(frozen=True)
-class JudgeBias:
-    """What should not matter to the judge, and what it does to its errors.
-
-    Parameters
-    ----------
-    of : str
-        Such as 'length' or 'category: law'.
-    unit : str
-        What the numbers are per; "" if the calibration does not say.
-    errors : FormattedEstimate
-        Log-odds of an error.
-    pull : FormattedEstimate or None
-        Log-odds of the label good, the human label held constant: above 0 the judge is lenient.
-        None: an older calibration without it.
-    finding : str
-        What exceeds chance.
-    matched : MatchedPairs or None
-        The same among answers to one question; None if there are none.
-    """
-
-    of: str
-    unit: str
-    errors: FormattedEstimate
-    pull: FormattedEstimate | None
-    finding: str
-    matched: MatchedPairs | None
-
-
-def read_biases(calibration: CalibrationDocument) -> tuple[JudgeBias, ...]:
-    """Read the biases of a calibration, rows with a finding first."""
-    rows = sorted(
-        calibration.bias.items(),
-        key=lambda row: not (row[1].finding or (row[1].matched and row[1].matched.finding)),
-    )
-    biases = []
-    for name, row in rows:
-        errors = _format_log_odds("coefficient", row.coefficient)
-        finding = row.finding
-        if not finding and errors.measured:
-            finding = "no associated error beyond chance"
-        biases.append(
-            JudgeBias(
-                of=shorten(name.replace("_", " "), _NAME_LENGTH),
-                unit=shorten(row.unit, _NAME_LENGTH),
-                errors=errors,
-                pull=_format_log_odds("pull", row.pull) if row.pull else None,
-                finding=finding,
-                matched=_matched_pairs(row.matched) if row.matched else None,
-            )
-        )
-    return tuple(biases)
-
-
-def _matched_pairs(matched: documents.MatchedPairsDocument) -> MatchedPairs | None:
-    """The comparison within questions; None if nothing could be matched."""
-    preferred = matched.longer_preferred or matched.preferred
-    if preferred is None or preferred.value is None:
-        return None
-    text = pluralize(matched.pairs, "pair")
-    if matched.questions:
-        text += f" of {pluralize(matched.questions, 'question')}"
-    if matched.p is not None:
-        text += f", {format_p_value(matched.p)}"
-    which = "longer" if matched.longer_preferred else ""
-    return MatchedPairs(which, format_estimate("share", preferred), text, bool(matched.finding))
-
-
-def _format_log_odds(name: str, coefficient: Estimate) -> FormattedEstimate:
-    """A coefficient, which no axis from 0 to 1 can show."""
-    return replace(format_decimal_estimate(name, coefficient), bar=None)

@@ -7,10 +7,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from misslink.documents import (
+    Bias,
     CalibrationDocument,
-    Confusion,
     Document,
-    ReliabilityBinDocument,
     calibration_of,
     calibrations_of,
     manifest_of,
@@ -25,8 +24,7 @@ from misslink.render.format import (
     pluralize,
     shorten,
 )
-from misslink.report.human_labels import DisputeQueue, LabelForecast, forecast_labels, read_disputes
-from misslink.report.judge_notes import JudgeBias, read_biases
+from misslink.report.human_labels import DisputeQueue, forecast_labels, read_disputes
 from misslink.types import Estimate, Run
 
 _ADVICE = {"trust": "", "caution": "Use it with caution."}  # by the verdict of a calibration
@@ -61,8 +59,6 @@ _METHOD_NAMES = {
 }
 _CORRECTED_METRIC = "faithfulness"  # the metric that corrects the risks
 _MIN_PERCENT_CASES = 10  # below it counts are printed
-_DIAGRAM_SIZE, _DIAGRAM_EDGE = 300.0, 36.0
-_DOT_RADII = (3.0, 8.0)  # with few cases, and with most
 
 
 def describe_judge(run: Run) -> tuple[str, str]:
@@ -106,116 +102,35 @@ def describe_judge(run: Run) -> tuple[str, str]:
 
 
 @dataclass(frozen=True)
-class ReliabilityBin:
-    """Cases of about one probability: the mean prediction, how many were good, and its place."""
-
-    span: str
-    predicted: str
-    good: FormattedEstimate
-    x: float
-    y: float
-    low: float
-    high: float
-    radius: float
-
-
-@dataclass(frozen=True)
-class UnreliableBand:
-    """The probabilities at which the judge is not to be trusted: its place, and a sentence."""
-
-    x: float
-    width: float
-    says: str
-
-
-@dataclass(frozen=True)
-class ReliabilityDiagram:
-    """The reliability diagram: a square of ``size``, its axes ``edge`` from the left and bottom."""
-
-    size: float
-    edge: float
-    bins: tuple[ReliabilityBin, ...]
-    band: UnreliableBand | None = None
-
-
-def draw_reliability(calibration: CalibrationDocument) -> ReliabilityDiagram | None:
-    """Draw the reliability diagram of a calibration; None if no bin can be drawn."""
-    rows = calibration.reliability
-    most = max((row.n for row in rows), default=0)
-    bins = tuple(dot for row in rows if (dot := _reliability_bin(row, most)))
-    if not bins:
-        return None
-    band = None
-    if calibration.uncertain_band:
-        low, high = calibration.uncertain_band
-        text = (
-            f"From {format_decimal(low)} to {format_decimal(high)}, shaded, it is not to be "
-            "believed either way: such cases are called inconclusive."
-        )
-        x = _x_position(low)
-        band = UnreliableBand(x, round(_x_position(high) - x, 1), text)
-    return ReliabilityDiagram(_DIAGRAM_SIZE, _DIAGRAM_EDGE, bins, band)
-
-
-def _reliability_bin(row: ReliabilityBinDocument, most: int) -> ReliabilityBin | None:
-    """One bin with its place; None if it holds no case."""
-    predicted, good = row.predicted, row.good
-    if predicted is None or good.value is None or row.n < 1:
-        return None
-    smallest, largest = _DOT_RADII
-    return ReliabilityBin(
-        span=f"{format_decimal(row.low)} to {format_decimal(row.high)}",
-        predicted=format_decimal(predicted),
-        good=format_estimate("good", good),
-        x=_x_position(predicted),
-        y=_y_position(good.value),
-        low=_y_position(good.value if good.low is None else good.low),
-        high=_y_position(good.value if good.high is None else good.high),
-        radius=round(smallest + (largest - smallest) * (row.n / most) ** 0.5, 1),
-    )
-
-
-def _x_position(share: float) -> float:
-    return round(_DIAGRAM_EDGE + (_DIAGRAM_SIZE - 2 * _DIAGRAM_EDGE) * min(max(share, 0.0), 1.0), 1)
-
-
-def _y_position(share: float) -> float:
-    return round(_DIAGRAM_SIZE - _x_position(share), 1)
-
-
-@dataclass(frozen=True)
 class JudgeTrust:
     """The calibration of the judge for one metric; parts that are not known are empty or None.
 
     ``metric`` is "" without labels; ``applied`` says whether the run's failure modes and risks were
     made with this calibration. ``verdict`` is 'trust', 'caution' or another word of the calibration;
-    ``without_band`` says why there is no uncertain band, ``advice`` what to do next.
+    ``labels_needed`` is that of `forecast_labels`; ``biases`` with a finding come first; ``advice``
+    says what to do next.
     """
 
+    document: CalibrationDocument
     metric: str
     applied: str
     verdict: str
     facts: str
-    reasons: tuple[str, ...]
-    notes: tuple[str, ...]
-    confusion: Confusion | None
     agreement: tuple[tuple[str, FormattedEstimate], ...]
     detection: tuple[tuple[str, FormattedEstimate], ...]
     human: tuple[tuple[str, FormattedEstimate], ...]
     settling: DisputeQueue | None
     probability: tuple[tuple[str, str], ...]
-    reliability: ReliabilityDiagram | None
-    without_band: str
     baselines: tuple[tuple[str, str], ...]
     corrected: tuple[tuple[str, FormattedEstimate], ...]
-    labelling: LabelForecast | None
-    bias: tuple[JudgeBias, ...]
+    labels_needed: tuple[str, list[tuple[str, str, str]]]
+    biases: list[tuple[str, Bias]]
     advice: str
 
     @property
     def measured(self) -> bool:
         """Whether the judge was compared with human labels."""
-        return bool(self.agreement or self.confusion)
+        return bool(self.agreement or self.document.confusion)
 
 
 def read_judge_trust(run: Run) -> tuple[JudgeTrust, ...]:
@@ -238,21 +153,17 @@ def _metric_trust(run: Run, calibration: CalibrationDocument) -> JudgeTrust:
     corrected = _estimates(calibration.corrected)
     facts = (_calibration_facts(calibration), *_age_notes(run, calibration))
     return JudgeTrust(
+        document=calibration,
         metric=shorten(calibration.metric, 60),
         applied=_application_note(run, calibration),
         verdict=shorten(calibration.verdict, 40),
         facts=" ".join(filter(None, facts)),
-        reasons=calibration.reasons,
-        notes=calibration.notes,
-        confusion=calibration.confusion,
         agreement=_estimate_rows(calibration.agreement),
         detection=_estimate_rows(calibration.detection),
         # If nothing is known of the annotators' agreement, one row says why.
         human=tuple(row for row in human if row[1].measured) or human[:1],
         settling=read_disputes(run, calibration),
         probability=tuple(_number_rows(calibration.probability)),
-        reliability=draw_reliability(calibration),
-        without_band=calibration.uncertain_band_reason,
         baselines=tuple(
             (f"{shorten(name.replace('_', ' '), 40)}, {label}", text)
             for name, numbers in calibration.baselines.items()
@@ -263,8 +174,11 @@ def _metric_trust(run: Run, calibration: CalibrationDocument) -> JudgeTrust:
             for name, label in _METHOD_NAMES.items()
             if name in corrected
         ),
-        labelling=forecast_labels(calibration),
-        bias=read_biases(calibration),
+        labels_needed=forecast_labels(calibration),
+        biases=sorted(
+            calibration.bias.items(),
+            key=lambda row: not (row[1].finding or (row[1].matched and row[1].matched.finding)),
+        ),
         advice=_labeling_advice(run, calibration),
     )
 
@@ -345,17 +259,13 @@ def _estimates(document: Document) -> Mapping[str, Estimate]:
 def _estimate_rows(
     estimates: Mapping[str, Estimate],
 ) -> tuple[tuple[str, FormattedEstimate], ...]:
-    decimals = (
-        (label, format_decimal_estimate(name, estimates[name]))
-        for name, label in _DECIMAL_NAMES.items()
+    units = (format_decimal_estimate, _DECIMAL_NAMES), (format_estimate, _SHARE_NAMES)
+    return tuple(
+        (label, write(name, estimates[name]))
+        for write, names in units
+        for name, label in names.items()
         if name in estimates
     )
-    shares = (
-        (label, format_estimate(name, estimates[name]))
-        for name, label in _SHARE_NAMES.items()
-        if name in estimates
-    )
-    return (*decimals, *shares)
 
 
 def _number_rows(numbers: Mapping[str, float | None]) -> Iterator[tuple[str, str]]:
