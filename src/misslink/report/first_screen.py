@@ -8,15 +8,13 @@ from dataclasses import dataclass
 
 from misslink.failure_modes import FAILURE_MODES, FAILURES, OWNERS
 from misslink.linking.findings import LEVELS
-from misslink.linking.fixes import rank_fixes
-from misslink.render.format import IntervalBar, format_estimate, shorten
+from misslink.linking.fixes import Fix, rank_fixes
+from misslink.render.format import shorten
 from misslink.render.headline import Findings
 from misslink.report.cases import FIX_LABELS, rank_cases
 from misslink.report.links import case_fragment, number_cases, view_fragment
-from misslink.types import ClaimLink, Link, RetrievalMiss, Run
+from misslink.types import ClaimLink, Estimate, Link, RetrievalMiss, Run
 
-_BAR_WIDTH = 1000
-_MIN_PERCENT_CASES = 10  # below it counts are shown
 _MAX_FIXES = 3
 _MAX_MODES = 3
 _TEXT_LENGTH = 90
@@ -32,142 +30,66 @@ _RELATIONS = {
 
 
 @dataclass(frozen=True)
-class ModePart:
-    """A part of the bar of failure modes, in a drawing 1,000 wide; ``fragment`` opens its cases."""
-
-    label: str
-    owner: str
-    kind: str
-    count: int
-    x: float
-    width: float
-    fragment: str
-
-
-@dataclass(frozen=True)
-class ExposureRow:
-    """Failed answers at one level of exposure; ``of`` is "" where ``value`` is a count."""
-
-    level: str
-    value: str
-    of: str
-    bar: IntervalBar | None
-    fragment: str
-
-
-@dataclass(frozen=True)
-class FixRow:
-    """How many missed passages a fix would retrieve; ``width`` of 100."""
-
-    label: str
-    retrieves: str
-    width: float
-    avoided: str
-    fragment: str
-
-
-@dataclass(frozen=True)
-class Example:
-    """A claim, and what a missed passage says of it."""
-
-    claim: str
-    relation: str
-    passage_id: str
-    quote: str
-    rank: str
-    fragment: str
-
-
-@dataclass(frozen=True)
 class FirstScreen:
-    """The parts of the first screen; empty or None where nothing was measured."""
+    """The parts of the first screen; empty or None where nothing was measured.
 
-    modes: tuple[ModePart, ...]
+    ``modes`` are parts of a bar: label, owner, number of cases, and the view of them. ``exposure``
+    has the share of failed answers at each level, with the level and the outcome of retrieval.
+    ``fixes`` have a label and the view of their cases. ``example`` is a claim, and what a missed
+    passage says of it.
+    """
+
+    modes: tuple[tuple[str, str, int, str], ...]
     exposure_title: str
-    exposure: tuple[ExposureRow, ...]
-    missed: int
-    fixes: tuple[FixRow, ...]
-    example: Example | None
+    exposure: tuple[tuple[str, str, Estimate], ...]
+    fixes: tuple[tuple[str, Fix, str], ...]
+    example: Mapping[str, str] | None
 
 
 def read_first_screen(run: Run, findings: Findings) -> FirstScreen:
     """Collect the first screen of a run."""
     why = findings.why.code if findings.why else ""
-    fixes = rank_fixes(run)[:_MAX_FIXES]
     numbers = number_cases(run.cases)
+    exposure = ((level, outcome, findings.exposure[level]) for outcome, level in LEVELS.items())
     return FirstScreen(
         modes=_mode_parts(run),
         exposure_title=_EXPOSURE_TITLES.get(
             why, "Not enough data to tell whether missing passages matter"
         ),
-        exposure=_exposure_rows(findings) if findings.judged else (),
-        missed=fixes[0].missed if fixes else 0,
+        exposure=tuple(row for row in exposure if findings.judged and row[2].value is not None),
         fixes=tuple(
-            FixRow(
-                label=FIX_LABELS[fix.name],
-                retrieves=f"{'up to ' if fix.basis == 'at_most' else ''}{fix.retrieves:,}",
-                width=round(100 * min(fix.retrieves / fix.missed, 1), 1) if fix.missed else 0,
-                avoided=format_estimate("failures_avoided", fix.avoided).brief
-                if fix.basis == "whatif" and fix.evidence.code == "fix_gains"
-                else "",
-                fragment=view_fragment(ids=sorted(numbers[i] for i in fix.cases if i in numbers)),
+            (
+                FIX_LABELS[fix.name],
+                fix,
+                view_fragment(ids=sorted(numbers[i] for i in fix.cases if i in numbers)),
             )
-            for fix in fixes
+            for fix in rank_fixes(run)[:_MAX_FIXES]
         ),
-        example=_find_example(run, numbers),
+        example=_find_example(run),
     )
 
 
-def _mode_parts(run: Run) -> tuple[ModePart, ...]:
+def _mode_parts(run: Run) -> tuple[tuple[str, str, int, str], ...]:
     """The most frequent failure modes by owner, other failures, and what is no failure."""
     counts = Counter(link.failure for link in run.links if link.failure)
     failed = [name for name in FAILURE_MODES if counts[name] and name in FAILURES]
     shown = sorted(failed, key=lambda name: -counts[name])[:_MAX_MODES]
     shown.sort(key=lambda name: OWNERS.index(FAILURE_MODES[name].owner))
-    parts = [
-        (FAILURE_MODES[name].label, FAILURE_MODES[name].owner, counts[name], {"failure": name})
-        for name in shown
-    ]
     others = sum(counts[name] for name in failed if name not in shown)
     passed = counts.total() - sum(counts[name] for name in (*failed, "inconclusive"))
-    parts += [
-        ("Other failures", "", others, {"state": "failed"}),
-        ("Passed", "", passed, {"state": "passed"}),
-        ("Inconclusive", "", counts["inconclusive"], {"state": "inconclusive"}),
+    parts = [
+        *(
+            (FAILURE_MODES[name].label, FAILURE_MODES[name].owner, counts[name], f"failure={name}")
+            for name in shown
+        ),
+        ("Other failures", "", others, "state=failed"),
+        ("Passed", "", passed, "state=passed"),
+        ("Inconclusive", "", counts["inconclusive"], "state=inconclusive"),
     ]
-    drawn, x = [], 0.0
-    for label, owner, count, selection in parts:
-        width = _BAR_WIDTH * count / max(counts.total(), 1)
-        if count:
-            kind = owner or label.lower().replace(" ", "_")
-            place = round(x, 1), round(width, 1)
-            drawn.append(ModePart(label, owner, kind, count, *place, view_fragment(**selection)))
-        x += width
-    return tuple(drawn)
+    return tuple(part for part in parts if part[2])
 
 
-def _exposure_rows(findings: Findings) -> tuple[ExposureRow, ...]:
-    rows = []
-    for outcome, level in LEVELS.items():
-        share = findings.exposure[level]
-        if share.value is None:
-            continue
-        written = format_estimate("share", share)
-        few = share.n < _MIN_PERCENT_CASES
-        count = f"{round(share.value * share.n)} of {share.n}"
-        rows.append(
-            ExposureRow(
-                level=level,
-                value=count if few else written.value,
-                of="" if few else f"of {share.n:,}",
-                bar=written.bar,
-                fragment=view_fragment(retrieval=outcome),
-            )
-        )
-    return tuple(rows)
-
-
-def _find_example(run: Run, numbers: Mapping[str, int]) -> Example | None:
+def _find_example(run: Run) -> Mapping[str, str] | None:
     """The worst failed case with a claim that a missed passage decides."""
     links = {link.case_id: link for link in run.links if link.failure in FAILURES and link.claims}
     claims = {v.case_id: v.claims for v in run.verdicts if v.metric == "faithfulness"}
@@ -176,14 +98,13 @@ def _find_example(run: Run, numbers: Mapping[str, int]) -> Example | None:
         tied = _decisive_tie(links[case.id]) if case.id in links else None
         if tied and tied[0].index < len(claims.get(case.id, ())):
             tie, miss = tied
-            return Example(
-                claim=shorten(claims[case.id][tie.index].text, _TEXT_LENGTH),
-                relation=_RELATIONS[tie.relation],
-                passage_id=shorten(miss.passage_id, 60),
-                quote=shorten(tie.quote or miss.text or "", _TEXT_LENGTH),
-                rank=f"rank {miss.true_rank:,}" if miss.true_rank else "",
-                fragment=case_fragment(numbers[case.id]),
-            )
+            return {
+                "claim": shorten(claims[case.id][tie.index].text, _TEXT_LENGTH),
+                "relation": _RELATIONS[tie.relation],
+                "quote": shorten(tie.quote or miss.text or "", _TEXT_LENGTH),
+                "rank": f"rank {miss.true_rank:,}" if miss.true_rank else "",
+                "fragment": case_fragment(number),
+            }
     return None
 
 

@@ -14,7 +14,7 @@ from misslink.render.format import (
     pluralize,
     shorten,
 )
-from misslink.report.links import case_fragment, number_cases, view_fragment
+from misslink.report.links import number_cases, view_fragment
 from misslink.types import Case, Estimate, Run, Usage
 
 _MAX_SLOW_CASES = 5
@@ -25,22 +25,15 @@ _TOKENS = (("prompt_tokens", "Prompt tokens"), ("completion_tokens", "Written to
 
 
 @dataclass(frozen=True)
-class SlowCase:
-    """One of the slowest cases; ``fragment`` opens it."""
-
-    number: int
-    question: str
-    latency: str
-    fragment: str
-
-
-@dataclass(frozen=True)
 class RunUsage:
-    """What judge and app used, as labels and texts; an unknown value says why."""
+    """What judge and app used, as labels and texts; an unknown value says why.
+
+    The slowest cases have a number, the question and the time.
+    """
 
     judge: tuple[tuple[str, str], ...]
     app: tuple[tuple[str, str], ...]
-    slowest: tuple[SlowCase, ...]
+    slowest: tuple[tuple[int, str, str], ...]
 
 
 def read_usage(run: Run) -> RunUsage | None:
@@ -60,11 +53,10 @@ def read_usage(run: Run) -> RunUsage | None:
         judge,
         app,
         tuple(
-            SlowCase(
-                number=numbers[case_id],
-                question=shorten(run.cases[numbers[case_id] - 1].question, _QUESTION_LENGTH),
-                latency=format_seconds(latency),
-                fragment=case_fragment(numbers[case_id]),
+            (
+                numbers[case_id],
+                shorten(run.cases[numbers[case_id] - 1].question, _QUESTION_LENGTH),
+                format_seconds(latency),
             )
             for latency, case_id in slowest[:_MAX_SLOW_CASES]
         ),
@@ -144,7 +136,6 @@ def _token_rows(usages: Sequence[Usage], source: str) -> Iterator[tuple[str, str
 _SHARE_NOUNS = {"fully_faithful": "faithful answers", "correct": "correct answers"}
 _MIN_JUDGED_SHARE = 0.9  # of the first k passages; below it rank metrics depend on the labels
 _SMALL_GROUP = 10  # groups with fewer cases are marked
-_MAX_GROUPS = 12  # longer tables are opened on request
 _GROUP_FIELDS = ("category", "tier")  # group cases beside their tags
 # Numbers that come from the verdicts of another metric.
 _SOURCE_METRICS = {
@@ -190,26 +181,6 @@ class CorrectedShare:
     labels: int
     how: str
     hint: str
-
-    def describe(self, number: FormattedEstimate) -> str:
-        """The corrected share as a sentence to print beside the number as judged.
-
-        If that number has another name or threshold, the sentence states the judge's share too.
-        """
-        text = (
-            "" if (number.name, number.brief) == (self.name, self.judged.brief) else "by the judge"
-        )
-        if text:
-            threshold = ", at the calibration's threshold," if number.name == self.name else ""
-            text += f"{threshold} {self.judged.brief}; "
-        if self.corrected.measured:
-            basis = pluralize(self.labels, "label")
-            text += f"annotators would find {self.corrected.brief}, by {basis}."
-        else:
-            text += f"what annotators would find is {self.corrected.brief}."
-        if number.name != self.name:
-            text = f"{self.of}: {text}"
-        return f"{text[:1].upper()}{text[1:]}"
 
 
 def corrected_shares(run: Run) -> dict[str, CorrectedShare]:
@@ -266,35 +237,17 @@ class MetricLevel:
     metrics: tuple[MetricRow, ...]
     warning: str = ""
 
-    @property
-    def counted(self) -> bool:
-        """Whether the run counted how many cases could be judged."""
-        return any(metric.coverage for metric in self.metrics)
-
-
-@dataclass(frozen=True)
-class GroupRow:
-    """A group of cases, with the view of them; ``small`` if it has few."""
-
-    name: str
-    n: int
-    small: bool
-    metrics: tuple[FormattedEstimate, ...]
-    fragment: str
-
 
 @dataclass(frozen=True)
 class GroupTable:
-    """All groups by category, by tier or by one tag: worst first, small ones last."""
+    """All groups by category, by tier or by one tag: worst first, small ones last.
+
+    A group has a name, its number of cases, whether that is small, its metrics and the view of it.
+    """
 
     dimension: str
     metrics: tuple[str, ...]
-    groups: tuple[GroupRow, ...]
-
-    @property
-    def long(self) -> bool:
-        """Whether the table is better opened on request."""
-        return len(self.groups) > _MAX_GROUPS
+    groups: tuple[tuple[str, int, bool, tuple[FormattedEstimate, ...], str], ...]
 
 
 def metric_levels(run: Run) -> tuple[MetricLevel, ...]:
@@ -349,24 +302,16 @@ def group_tables(run: Run) -> tuple[GroupTable, ...]:
         names = tuple(dict.fromkeys(name for group in groups.values() for name in group.metrics))
         rows = []
         for name, group in groups.items():
-            measured = [
-                estimate.value for estimate in group.metrics.values() if estimate.value is not None
-            ]
+            measured = [one.value for one in group.metrics.values() if one.value is not None]
             mean = sum(measured) / len(measured) if measured else 2.0  # nothing measured comes last
-            row = GroupRow(
-                name=name,
-                n=group.n,
-                small=group.n < _SMALL_GROUP,
-                metrics=tuple(
-                    format_estimate(metric, group.metrics.get(metric, NOT_COMPUTED))
-                    for metric in names
-                ),
-                fragment=_group_fragment(run.cases, dimension, name),
+            metrics = tuple(
+                format_estimate(metric, group.metrics.get(metric, NOT_COMPUTED)) for metric in names
             )
-            rows.append((row.small, mean, name, row))
+            small, fragment = group.n < _SMALL_GROUP, _group_fragment(run.cases, dimension, name)
+            rows.append(((small, mean, name), (name, group.n, small, metrics, fragment)))
         if rows:
-            rows.sort(key=lambda row: row[:3])
-            tables.append(GroupTable(dimension, names, tuple(row for *_, row in rows)))
+            rows.sort(key=lambda row: row[0])
+            tables.append(GroupTable(dimension, names, tuple(row for _, row in rows)))
     return tuple(tables)
 
 

@@ -2,61 +2,27 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import PurePath
+from types import SimpleNamespace
 
-from misslink.documents import Manifest, manifest_of, summary_of
+from misslink.documents import manifest_of, summary_of
 from misslink.linking.findings import find
 from misslink.render.headline import describe_errors, describe_evidence, describe_verdict
 from misslink.report import association, charts, diagnosis, judge_notes, overview
-from misslink.report.advice import NextStep, next_steps, no_steps_reason
+from misslink.report.advice import next_steps, no_steps_reason
 from misslink.report.cases import run_cutoff
-from misslink.report.explorer import CaseList, build_case_list
-from misslink.report.first_screen import FirstScreen, read_first_screen
-from misslink.report.judge_trust import JudgeTrust, describe_judge, read_judge_trust
-from misslink.report.replay import ReplayTable, read_replay
-from misslink.report.whatif import WhatIfTable, read_whatif
+from misslink.report.explorer import build_case_list
+from misslink.report.first_screen import read_first_screen
+from misslink.report.judge_trust import describe_judge, read_judge_trust
+from misslink.report.replay import read_replay
+from misslink.report.whatif import read_whatif
 from misslink.types import Run
 
 _NOT_RECORDED = "not recorded"
 
 
-@dataclass(frozen=True)
-class ReportPage:
+class ReportPage(SimpleNamespace):
     """All of the report; a part that was not measured is empty or None. Texts are not escaped."""
-
-    title: str
-    facts: tuple[tuple[str, str], ...]
-    judge: tuple[str, str]
-    errors: str
-    warnings: tuple[str, ...]
-    verdict: str
-    evidence: str
-    first: FirstScreen
-    steps: tuple[NextStep, ...]
-    no_steps: str
-    failures: tuple[association.FailureModeRow, ...]
-    cases: CaseList
-    misses: tuple[diagnosis.MissTypeRow, ...]
-    curves: tuple[charts.CutoffCurve, ...]
-    whatif: WhatIfTable | None
-    checks: diagnosis.Checklist | None
-    missing_labels: diagnosis.MissingLabels | None
-    map: charts.ScatterMap | None
-    trusts: tuple[JudgeTrust, ...]
-    audits: judge_notes.JudgeAudit | None
-    judging: tuple[str, ...]
-    repeats: tuple[judge_notes.RepeatRow, ...]
-    adjusted: tuple[association.AdjustedAssociation, ...]
-    corrected: association.CorrectedAssociation | None
-    replay: ReplayTable | None
-    levels: tuple[overview.MetricLevel, ...]
-    slices: tuple[overview.GroupTable, ...]
-    crosses: tuple[association.ContingencyTable, ...]
-    flow: charts.SankeyDiagram | None
-    used: overview.RunUsage | None
-    manifest: tuple[tuple[str, str], ...]
-    command: str
 
 
 def build_page(run: Run, *, cases: int | None = None, table: str = "") -> ReportPage:
@@ -75,7 +41,10 @@ def build_page(run: Run, *, cases: int | None = None, table: str = "") -> Report
     findings, manifest = find(run), manifest_of(run)
     return ReportPage(
         title=manifest.app or PurePath(manifest.traces).name or "A RAG app",
-        facts=_run_facts(manifest),
+        facts=(
+            ("Gold set", PurePath(manifest.goldset).name or _NOT_RECORDED),
+            ("Date", manifest.created.partition("T")[0] or _NOT_RECORDED),
+        ),
         judge=describe_judge(run),
         errors=describe_errors(findings),
         warnings=tuple(
@@ -111,14 +80,6 @@ def build_page(run: Run, *, cases: int | None = None, table: str = "") -> Report
         manifest=_manifest_rows(run),
         command=manifest.command,
     )
-
-
-def _run_facts(manifest: Manifest) -> tuple[tuple[str, str], ...]:
-    facts = {
-        "Gold set": PurePath(manifest.goldset).name,
-        "Date": manifest.created.partition("T")[0],
-    }
-    return tuple((label, text or _NOT_RECORDED) for label, text in facts.items())
 
 
 def _manifest_rows(run: Run) -> tuple[tuple[str, str], ...]:
