@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from example_run import example_run, verdict
+from misslink.report.advice import mode_advice, next_steps, no_steps_reason
 from misslink.report.links import view_fragment
-from misslink.report.advice import next_steps, no_steps_reason
+from misslink.report.page import build_page
 from misslink.types import Case, Link, RetrievalMiss, Run
 from proven_run import proven_run, whatif
 
@@ -44,6 +45,17 @@ def test_causes_are_advised_by_the_cases_that_each_would_mend():
     assert steps[1].cases == (1, 2, 3, 4, 5, 6)
     assert steps[1].why == "Fabricated: 6 of 18 cases."
     assert steps[1].action == "Ask for quotes, shorten the answer, try a stronger model."
+
+
+def test_a_smaller_k_is_not_advised_where_relevant_passages_are_missing():
+    distracted = _links(distracted=2)
+    assert "lower k" in mode_advice(_run(distracted), "distracted")
+    missed = _run([*distracted, _link("3", "retrieval_miss", "miss", "below_cutoff")])
+    page = build_page(missed)
+    advice = [row.advice for row in (*page.failures, *page.misses)]
+    advice += [step.action for step in page.steps]
+    assert any("a larger k" in text for text in advice)
+    assert not any("lower k" in text for text in advice)
 
 
 def test_misses_are_advised_by_why_they_were_missed_each_case_once():

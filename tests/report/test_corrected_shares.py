@@ -6,12 +6,10 @@ import pytest
 
 from example_run import HOSTILE, estimate, example_run, missing, verdict
 from misslink.calibration.verdicts import hash_verdicts
-from misslink.render.format import format_estimate
 from misslink.report.html import render_page
 from misslink.report.overview import corrected_shares, metric_levels
 from misslink.report.page import build_page
-from misslink.stats import proportion
-from misslink.types import Case, Estimate, Run
+from misslink.types import Case, Run
 from proven_run import proven_run
 
 
@@ -75,31 +73,12 @@ def test_a_share_that_no_truth_within_the_interval_gives_is_pointed_out(interval
     assert (hint.replace("'", "&#39;") in html) if hint else "lies above" not in html
 
 
-def test_beside_the_same_number_the_judges_share_is_not_told_twice():
-    found = corrected_shares(_run(estimate(0.61, 0.52, 0.7, 10, "ppi")))["fully_faithful"]
-
-    assert found.describe(format_estimate("fully_faithful", proportion(8, 10))) == (
-        "Annotators would find 61% [52, 70], by 120 labels."
-    )
-    assert found.describe(format_estimate("fully_faithful", proportion(5, 10))) == (
-        f"By the judge, at the calibration's threshold, {found.judged.brief}; "
-        "annotators would find 61% [52, 70], by 120 labels."
-    )
-    assert found.describe(format_estimate("correctness", proportion(5, 10))) == (
-        f"Faithful answers: by the judge {found.judged.brief}; "
-        "annotators would find 61% [52, 70], by 120 labels."
-    )
-
-
 def test_labels_that_carry_no_correction_say_why():
     run = _run(missing(HOSTILE[0]), corrected={"prediction_powered": missing(HOSTILE[0])})
     found = corrected_shares(run)["fully_faithful"]
 
     assert not found.corrected.measured
     assert found.hint == ""
-    assert f"what annotators would find is not measured: {HOSTILE[0]}" in found.describe(
-        format_estimate("correct", Estimate.missing("no case"))
-    )
     html = render_page(build_page(run.model_copy(update={"summary": _shares()})))
     assert ", by annotators" in html
     assert HOSTILE[0] not in html

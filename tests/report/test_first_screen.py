@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import re
+
 from example_run import example_run
 from misslink.linking.findings import find
 from misslink.report.first_screen import read_first_screen
+from misslink.report.html import render_page
+from misslink.report.page import build_page
 from misslink.types import Run
 from proven_run import proven_run
+
+
+def html(run):
+    return render_page(build_page(run))
 
 
 def first_screen(run):
@@ -15,37 +23,40 @@ def first_screen(run):
 
 def test_failures_stand_by_owner_before_what_passed():
     modes = first_screen(example_run()).modes
-    assert modes[0].label == "Retrieval miss"
-    owners = [part.owner for part in modes]
+    assert modes[0] == ("Retrieval miss", "retriever", 2, "failure=retrieval_miss")
+    owners = [owner for _, owner, _, _ in modes]
     failed = [owner for owner in owners if owner]
     assert failed == sorted(failed, key=["retriever", "index", "prompt", "generator"].index)
     assert owners[: len(failed)] == failed
-    assert sum(part.count for part in modes) == len(example_run().links)
-    assert round(sum(part.width for part in modes)) == 1000
-    assert modes[0].fragment == "failure=retrieval_miss"
+    assert sum(count for _, _, count, _ in modes) == len(example_run().links)
+    bar = re.findall(r'<rect class="part \w+" x="[\d.]+" width="([\d.]+)"', html(example_run()))
+    assert round(sum(map(float, bar))) == 1000
 
 
 def test_few_cases_are_counts_and_no_percentages():
     screen = first_screen(example_run())
-    assert [(row.level, row.value) for row in screen.exposure] == [
-        ("none", "2 of 4"),
-        ("some", "1 of 1"),
-        ("all", "3 of 5"),
-    ]
+    assert [(level, outcome) for level, outcome, _ in screen.exposure] == [
+        ("none", "miss"), ("some", "partial"), ("all", "hit"),
+    ]  # fmt: skip
+    rows = html(example_run()).partition('class="exposure"')[2].partition("</table>")[0]
+    assert re.findall(r"strong\">(.*?)</td>", rows) == ["2 of 4", "1 of 1", "3 of 5"]
+    assert "95%" not in rows
     assert screen.exposure_title == "Not enough data to tell whether missing passages matter"
 
 
 def test_a_bound_says_up_to_and_only_a_whole_gain_is_printed():
-    fixes = {fix.label: fix for fix in first_screen(proven_run()).fixes}
-    assert fixes["Rerank the first 50"].retrieves == "up to 3"
-    assert fixes["Larger k"].avoided == ""  # its interval includes 0
+    rows = html(proven_run()).partition('class="fixes"')[2].partition("</table>")[0].split("<tr>")
+    fixes = {re.search(r'">([^<]+)</a>', row)[1]: row for row in rows[1:]}
+    assert ">up to 3</td>" in fixes["Rerank the first 50"]
+    assert "saves" not in fixes["Larger k"]  # its interval includes 0
+    assert "saves 4.2 [1, 8] answers" in fixes["Add keyword search"]
 
 
 def test_the_example_is_a_claim_that_a_missed_passage_contradicts():
     example = first_screen(example_run()).example
-    assert example.claim == "The with statement swallows every exception"
-    assert (example.relation, example.rank) == ("contradicts it", "rank 17")
-    assert example.fragment == "case=14"
+    assert example["claim"] == "The with statement swallows every exception"
+    assert (example["relation"], example["rank"]) == ("contradicts it", "rank 17")
+    assert example["fragment"] == "case=14"
 
 
 def test_a_run_of_nothing_and_one_without_a_judge_state_nothing_about_answers():

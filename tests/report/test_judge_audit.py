@@ -19,7 +19,7 @@ def _of(document):
 def test_what_was_found_comes_first_in_the_unit_that_people_read():
     rows = _of(audit()).rows
 
-    assert [(row.metric, row.change) for row in rows] == [
+    assert [(metric, change) for metric, change, _, _ in rows] == [
         ("faithfulness", "answer padded with its passages"),
         ("preference", "two answers swapped"),
         (HOSTILE[3], HOSTILE[0]),
@@ -28,18 +28,22 @@ def test_what_was_found_comes_first_in_the_unit_that_people_read():
         ("faithfulness", "passages shuffled"),
         ("faithfulness", "nothing: asked again"),
     ]
-    padded, swapped, _, lowered, order, shuffled, _ = rows
-    assert padded.flipped.brief == "22% [12, 34]"
-    assert padded.direction == (
+    padded, swapped, _, lowered, *_ = rows
+    assert padded[-1] == (
         "20% [10, 32] to good; 2% [0, 14] to bad; "
         "of the answer's own claims 8% [4, 14] are called otherwise"
     )
-    assert padded.shift.brief == "+6 points [3, 9]"
-    assert swapped.direction == "10 for the one shown first, 2 for the second"
-    assert swapped.shift is None
-    assert lowered.direction.endswith("it may rightly turn bad here")
-    assert (order.finding, order.n, order.left_out) == ("nothing beyond chance", 48, 2)
-    assert (shuffled.finding, shuffled.flipped.reason) == ("", "no case has two passages")
+    assert swapped[-1] == "10 for the one shown first, 2 for the second"
+    assert lowered[-1].endswith("it may rightly turn bad here")
+
+    html = render_page(build_page(example_run().model_copy(update={"audit": audit()})))
+    shown = html.partition("Score moved by</th>")[2].partition("</table>")[0].split("<tr>")[1:]
+    assert '<b>22%</b> <span class="interval">[12, 34]' in shown[0]
+    assert '<b>+6 points</b> <span class="interval">[3, 9]' in shown[0]
+    assert "nothing beyond chance" in shown[4]
+    assert '48<p class="small">2 left out' in shown[4]
+    assert "nothing beyond chance" not in shown[5]
+    assert "no case has two passages" in shown[5]
 
 
 def test_an_audit_of_another_judge_is_told_to_be_one():

@@ -21,14 +21,14 @@ def test_widths_are_told_as_points_to_either_side():
     found = forecast_labels(
         CalibrationDocument.model_validate({"n": 1200, "labels_needed": NEEDED})
     )
-    assert found.rows == (
+    assert found[1] == [
         ("25", "\u00b113 points", "\u00b115 points"),
         ("1,200 (now)", "\u00b12.5 points", "\u00b14 points"),
-    )
+    ]
 
 
 def test_the_labels_for_a_width_are_told_and_the_width_that_none_give():
-    assert forecast_labels(CalibrationDocument.model_validate({"labels_needed": NEEDED})).says == (
+    assert forecast_labels(CalibrationDocument.model_validate({"labels_needed": NEEDED}))[0] == (
         "\u00b110 points need 43 labels, \u00b15 points need 1,231 labels. "
         "Not even a label on each of the 900 verdicts gives \u00b12.5 points."
     )
@@ -37,8 +37,6 @@ def test_the_labels_for_a_width_are_told_and_the_width_that_none_give():
 def test_without_a_forecast_nothing_is_told():
     """As `labels_needed` is where there is no label to go by, and before there was one."""
     nothing = {"reason": "there is no label to go by", "curve": [], "for_width": {}}
-    assert (
-        forecast_labels(CalibrationDocument.model_validate({"n": 0, "labels_needed": nothing}))
-        is None
-    )
-    assert forecast_labels(CalibrationDocument.model_validate({})) is None
+    empty = {"n": 0, "labels_needed": nothing}
+    assert forecast_labels(CalibrationDocument.model_validate(empty)) == ("", [])
+    assert forecast_labels(CalibrationDocument.model_validate({})) == ("", [])

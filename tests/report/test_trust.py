@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from example_run import HOSTILE, estimate, missing
@@ -117,30 +119,87 @@ def test_agreement_is_told_in_the_unit_of_each_statistic():
         "Compared with human labels of faithfulness: 574 cases; annotators called 464 good. "
         "The judge calls good what has 0.43 or more."
     )
-    assert (found.verdict, found.reasons) == ("caution", ("Specificity is 55%.", HOSTILE[0]))
-    assert found.notes == ("3 cases are tied and left out.", HOSTILE[0])
+    assert (found.verdict, found.document.reasons[1]) == ("caution", HOSTILE[0])
     assert found.baselines == (("majority, F1", "0.000"), ("length, AUROC", "0.700"))
     assert not found.human[0][1].measured
-    assert (found.confusion.true_good, found.confusion.false_bad) == (420, 44)
+    assert '<td class="right bad">44</td>' in render_page(build_page(_run(DOCUMENT)))
+
+
+def bias_rows(**biases):
+    """The rows of the bias audit as text."""
+    html = render_page(build_page(_run({**DOCUMENT, "bias": biases or DOCUMENT["bias"]})))
+    table = html.partition('Bias audit">')[2].partition("</tbody>")[0].partition("<tbody>")[2]
+    return [" ".join(re.sub("<[^>]+>", " ", row).split()) for row in table.split("<tr>")[1:]]
 
 
 def test_a_bias_is_told_as_it_was_found_those_with_a_finding_first():
-    told = [
-        (row.of, row.unit, row.errors.brief, row.pull.brief, row.finding)
-        for row in trust(_run(DOCUMENT)).bias
+    assert bias_rows() == [
+        (
+            "length unit: 319 (one SD) the judge errs less on longer answers "
+            "\u22120.30 [\u22120.50, \u22120.10] 0.70 [0.40, 1.00]"
+        ),
+        (
+            "evidence position unit: 1.4 (one SD) no associated error beyond chance "
+            "0.10 [\u22120.20, 0.40] \u22120.05 [\u22120.30, 0.20]"
+        ),
+        "category not measured: too few cases",
     ]
-    few = "not measured: too few cases"
-    assert told == [
-        (
-            "length", "319 (one SD)", "\u22120.30 [\u22120.50, \u22120.10]", "0.70 [0.40, 1.00]",
-            "the judge errs less on longer answers",
-        ),
-        (
-            "evidence position", "1.4 (one SD)", "0.10 [\u22120.20, 0.40]",
-            "\u22120.05 [\u22120.30, 0.20]", "no associated error beyond chance",
-        ),
-        ("category", "", few, few, ""),
-    ]  # fmt: skip
+
+
+PAIRS = {
+    "pairs": 210,
+    "questions": 48,
+    "longer_preferred": estimate(0.63, 0.56, 0.7, 210, "wilson, clustered"),
+    "p": 0.0003,
+    "finding": HOSTILE[0],
+}
+
+
+def _bias(matched, finding=None):
+    coefficient = estimate(0.1, -0.2, 0.4, 220, "logistic")
+    return {"coefficient": coefficient, "finding": finding, "matched": matched}
+
+
+def test_pairs_say_which_is_preferred_of_how_many_and_how_surely_and_come_first():
+    first, second = bias_rows(position=_bias(None), length=_bias(PAIRS))
+    assert (
+        "scores the longer one better in 63% [56, 70] (210 pairs of 48 questions, p &lt; 0.001)"
+        in first
+    )
+    assert ": beyond chance" in first
+    assert second.startswith("position")
+
+
+def test_a_kind_is_named_by_its_row():
+    kind = {"pairs": 1, "questions": 1, "preferred": estimate(1.0, 0.2, 1.0, 1), "p": 1.0}
+    (row,) = bias_rows(model_a=_bias(kind))
+    assert "the one of this kind better in 100% [20, 100] (1 pair of 1 question, p = 1.00)." in row
+
+
+@pytest.mark.parametrize(
+    "matched",
+    [None, {}, {"pairs": 4}, {"longer_preferred": missing("no question has two answers")}],
+)
+def test_where_nothing_can_be_matched_nothing_is_said_of_it(matched):
+    (row,) = bias_rows(length=_bias(matched))
+    assert "Of two answers" not in row
+
+
+def test_the_diagram_has_a_dot_a_bin_with_cases_the_larger_the_more():
+    """The axes are 300 - 2 x 36 = 228 long; the empty bin is no dot."""
+    html = render_page(build_page(_run(DOCUMENT)))
+    dots = re.findall(r'class="dot" cx="([\d.]+)" cy="([\d.]+)" r="([\d.]+)"><title>(.*?)<', html)
+    assert dots == [
+        ("93.0", "150.0", "8.0", "0.00 to 0.50: 50% [40, 60], n = 100"),  # the most cases
+        ("264.0", "36.0", "5.5", "0.90 to 1.00: 100% [80, 100], n = 25"),  # 3 + 5 x sqrt(25 / 100)
+    ]
+    assert 'class="whisker" d="M93.0 172.8V127.2"' in html
+
+
+@pytest.mark.parametrize("rows", [None, [], DOCUMENT["reliability"][1:2]])
+def test_without_a_bin_there_is_no_diagram(rows):
+    html = render_page(build_page(_run({**DOCUMENT, "reliability": rows})))
+    assert "Is its probability calibrated?" not in html
 
 
 def test_risks_that_were_not_corrected_by_it_yet_are_said_to_be_so():
@@ -163,6 +222,7 @@ def test_people_of_whom_nothing_is_known_take_one_line_not_four():
 
 def test_the_page_shows_what_the_labels_need_and_where_the_judge_is_not_believed():
     html = render_page(build_page(_run(DOCUMENT)))
+    assert "it is not to be believed either way" in html
     assert "3 cases are tied and left out." in html
     assert "From 0.25 to 0.75, shaded" in html
     assert 'class="unsure" x="93.0" y="36.0" width="114.0"' in html

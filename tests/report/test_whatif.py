@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from example_run import HOSTILE, example_run
+from misslink.report.html import render_page
+from misslink.report.page import build_page
 from misslink.report.whatif import read_whatif
 from proven_run import proven_run
 
@@ -27,12 +29,13 @@ def test_options_keep_their_order_and_are_told_by_the_run_s_recall(run):
     best = found.options[0]
 
     assert found.metric == "recall@5"
-    assert [option.name for option in found.options] == ["hybrid", "k=10", HOSTILE[0]]
+    assert [row.option.name for row in found.options] == ["hybrid", "k=10", HOSTILE[0]]
     assert (best.main.today.value, best.main.option.brief) == ("54%", "81% [61, 100]")
     assert best.main.difference.brief == "+27 points [12, 42]"
     assert [tokens.value for tokens in best.tokens] == ["1,020", "1,044"]
-    assert best.avoided.brief == "4.2 [1, 8]"
-    assert best.retrieved == "5 missed passages"
+    html = render_page(build_page(run))
+    assert "<td>5 missed passages</td>" in html
+    assert '<b>4.2</b> <span class="interval">[1, 8]' in html
 
 
 def test_only_what_was_tested_is_better_or_worse(run):
@@ -77,6 +80,6 @@ def test_the_paired_value_of_today_and_the_cutoff_of_the_option_are_shown(run):
     (option,) = found.options
     assert found.heading == "Recall in the context (today 5 passages)"
     assert (option.main.today.value, option.main.at) == ("70%", "at 10 under the option")
-    assert option.retrieved == "not known"
+    assert "<td>not known</td>" in render_page(build_page(_with(run, options=[row])))
     assert read_whatif(_with(run, context_passages=7)).heading == ""
     assert read_whatif(run).options[0].main.at == ""

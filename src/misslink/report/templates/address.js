@@ -9,6 +9,10 @@ const emptyView = () => ({
   tags: [], ids: [], q: "", sort: "", case: 0, claim: 0, passage: 0,
 });
 
+// A case is named by its number in the gold set, else by its id.
+const caseOf = (value, number) =>
+  (data.rows.find((row) => row.number === number) ?? data.rows.find((row) => row.id === value))?.number ?? number;
+
 // An address may come from another report, or from anybody: `strange` is what no report knows.
 const readView = (hash) => {
   const [view, strange] = [emptyView(), []];
@@ -21,7 +25,7 @@ const readView = (hash) => {
       view.ids = parts.map(number).filter(Boolean);
       strange.push(...parts.filter((part) => part && !number(part)).map((part) => `${key}=${part}`));
     } else if (["case", "claim", "passage"].includes(key)) {
-      view[key] = number(value);
+      view[key] = key === "case" ? caseOf(value, number(value)) : number(value);
       if (!view[key]) strange.push(`${key}=${value}`);
     } else if (key === "q" || key === "sort" || CHOICES.includes(key)) view[key] = value;
     else strange.push(`${key}=${value}`);

@@ -1,0 +1,213 @@
+"""Bad answers by exposure: the tables, within groups, and corrected for the judge's error."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from example_run import estimate, example_run
+from misslink.report.association import (
+    adjust_associations,
+    contingency_tables,
+    correct_association,
+)
+from misslink.report.html import render_page
+from misslink.report.page import build_page
+from misslink.types import Case, Link, Run
+from proven_run import proven_run
+
+
+@pytest.fixture(scope="module")
+def run():
+    return proven_run()
+
+
+def _with(run, **link):
+    summary = run.summary | {"link": run.summary["link"] | link}
+    return run.model_copy(update={"summary": summary})
+
+
+def strata_of(html):
+    return html.partition('class="strata"')[2].partition("<tbody>")[2].partition("</table>")[0]
+
+
+def test_a_run_of_before_has_none_of_it():
+    old = example_run()
+    assert adjust_associations(old) == ()
+    assert correct_association(old) is None
+
+
+def test_strata_give_counts_risks_and_the_difference_on_an_axis_through_no_difference(run):
+    (table,) = adjust_associations(run)  # that of wrong answers has no strata
+    assert (table.bad, table.by) == ("unfaithful", "category")
+    assert len(table.strata) == 3
+    first, second, third = re.findall(
+        r"<tr>.*?</tr>", strata_of(render_page(build_page(run))), re.DOTALL
+    )
+
+    assert "<b>75%</b>" in first
+    assert "6 of 8" in first
+    assert "2 of 11" in first
+    assert '+57 points</b> <span class="interval">[22, 87]' in first
+    assert 'cx="78.5"' in first  # on an axis whose middle, 50, is no difference
+    assert float(re.search(r'cx="([\d.]+)"', second)[1]) < 50
+    assert "not measured: no case of this group is a miss" in third
+    assert "<svg" not in third
+
+
+def test_pooled_numbers_stand_beside_the_crude_ones(run):
+    (table,) = adjust_associations(run)
+    assert [(label, before.value, after.value) for label, before, after in table.pooled] == [
+        ("Attributable fraction", "38%", "21%"),
+        ("Risk difference", "+10 points", "+22 points"),
+        ("Risk ratio", "not measured", "1.9 times"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("test", "said"),
+    [
+        (
+            {"p": 0.03, "method": "m"},
+            "differs between the groups by more than chance would explain (p = 0.030, m)",
+        ),
+        (
+            {"p": 0.3, "method": "m"},
+            "differs between the groups no more than chance would explain (p = 0.30, m)",
+        ),
+        (
+            {"p": None, "reason": "one group"},
+            "Whether the risk difference differs between the groups was not tested: one group",
+        ),
+    ],
+)
+def test_heterogeneity_is_said_in_words(run, test, said):
+    document = run.summary["link"]["adjusted"] | {"heterogeneity": test}
+    (table,) = adjust_associations(_with(run, adjusted=document))
+    change, heterogeneity, left_out = table.notes
+    assert said in heterogeneity
+    assert change.startswith("It changes to")
+    assert left_out.endswith("1 group (5 cases).")
+
+
+def test_the_warning_says_on_how_many_cases_the_adjusted_numbers_rest(run):
+    (table,) = adjust_associations(run)
+    assert table.warning.endswith("The adjusted numbers rest on 31 of 36 cases.")
+    calm = run.summary["link"]["adjusted"] | {"warning": None}
+    assert adjust_associations(_with(run, adjusted=calm))[0].warning == ""
+
+
+@pytest.mark.parametrize(
+    ("trend", "note"),
+    [
+        ({"p": 0.0004, "slope": -0.16}, "answers falls as more of the relevant passages"),
+        ({"p": 0.0004, "slope": 0.16}, "answers rises as more of the relevant passages"),
+        ({"p": 0.4, "method": "exact"}, "No trend beyond chance is seen (p = 0.40, exact)."),
+        ({"p": None, "reason": "too few cases"}, "A trend was not tested: too few cases."),
+    ],
+)
+def test_the_trend_stands_under_the_table(run, trend, note):
+    assert note in " ".join(contingency_tables(_with(run, trend=trend))[0].notes)
+
+
+def test_corrected_numbers_stand_beside_those_as_judged_and_the_judge_s_line_says_so(run):
+    found = correct_association(run)
+
+    assert [shown.value for shown in found.rows[0][1:]] == ["50%", "61%"]
+    assert (
+        found.brief == "Corrected for the judge's errors, the attributable fraction is 43% [3, 70]."
+    )
+    assert "do not differ by more than chance would explain (p = 0.40)" in found.note
+    judge, _ = build_page(run.model_copy(update={"calibration": None})).judge
+    assert "72% of unfaithful ones unfaithful" in judge
+
+
+FAILURES = {"miss": "retrieval_miss", "hit": "fabricated", "not_needed": "should_have_abstained"}
+
+
+def link_of(number, retrieval, answer):
+    bad = answer == "unfaithful"
+    return Link(
+        case_id=f"c{number}",
+        retrieval=retrieval,
+        answer=answer,
+        failure=FAILURES.get(retrieval, "inconclusive") if bad else "passed",
+        reason="-",
+    )
+
+
+def run_of(*outcomes, share=None, verdicts=()):
+    """A run of cases with these outcomes, and the table that they count up to."""
+    links = [link_of(number, *one) for number, one in enumerate(outcomes, 1)]
+    rows = {"miss": "none", "partial": "some", "hit": "all"}
+    table = {name: {"bad": 0, "good": 0} for name in rows.values()}
+    for link in links:
+        if link.retrieval in rows and link.answer in ("unfaithful", "faithful"):
+            table[rows[link.retrieval]]["bad" if link.answer == "unfaithful" else "good"] += 1
+    n = sum(sum(row.values()) for row in table.values())
+    return Run(
+        manifest={"judge": "heuristic"},
+        cases=tuple(Case(id=link.case_id, question="?") for link in links),
+        traces=(),
+        verdicts=verdicts,
+        links=tuple(links),
+        summary={
+            "link": {
+                "exposure": "labels",
+                "table": {**table, "left_out": len(links) - n},
+                "attributable_fraction": share or estimate(1.0, 0.22, 1.0, n),
+                "risk_given_none": estimate(0.67, 0.21, 0.94, 3),
+                "risk_given_all": estimate(0.0, 0.0, 0.15, 21),
+            }
+        },
+    )
+
+
+MISS, GOOD, HIT = ("miss", "unfaithful"), ("hit", "faithful"), ("hit", "unfaithful")
+NONE, UNSEEN = ("not_needed", "unfaithful"), ("unknown", "unfaithful")
+
+
+PART = ("partial", "unfaithful")
+
+
+def test_a_count_leads_to_its_cases():
+    (cross,) = contingency_tables(run_of(MISS, MISS, PART, *[GOOD] * 10, HIT, NONE))
+    none, some, all_ = cross.rows
+
+    assert none[:3] == (
+        "None of them",
+        (2, "ids=1,2"),
+        (0, ""),
+    )
+    assert some[1] == (1, "ids=3")
+    assert all_[1] == (1, "ids=14")
+    assert cross.left_out == 1
+
+
+def test_a_count_that_the_links_do_not_bear_out_leads_nowhere():
+    run = run_of(MISS, *[GOOD] * 10)
+    table = {"none": {"bad": 5, "good": 0}, "all": {"bad": 0, "good": 10}}
+    summary = {"link": {**run.summary["link"], "table": table}}
+
+    (cross,) = contingency_tables(run.model_copy(update={"summary": summary}))
+    assert cross.rows[0][1] == (5, "")
+    assert cross.rows[2][2][1].startswith("ids=2,3")
+
+
+def test_wrong_answers_lead_to_what_is_wrong_by_the_reference():
+    run = run_of(MISS, *[GOOD] * 10)
+    links = tuple(
+        link.model_copy(update={"correct": link.retrieval == "hit"}) for link in run.links
+    )
+    table = {"none": {"bad": 1, "good": 0}, "all": {"bad": 0, "good": 10}}
+    summary = {"link_correctness": {"exposure": "labels", "table": table}}
+    run = run.model_copy(update={"links": links, "summary": summary})
+
+    (wrong,) = contingency_tables(run)
+    assert (wrong.bad, wrong.good) == ("Wrong", "Right")
+    assert wrong.rows[0][1] == (1, "ids=1")
+
+
+def test_a_run_without_a_table_has_none():
+    assert contingency_tables(run_of()) == ()
