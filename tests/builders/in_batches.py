@@ -6,7 +6,7 @@ import asyncio
 
 from honest_judge import small_ask
 from misslink.engines.batch import BatchEngine
-from misslink.judge.batch.scheduler import BatchTiming
+from misslink.judge.batch.queue import BatchTiming
 from misslink.judge.config import JudgeConfig
 from misslink.judge.judge_case import ask_safely
 from misslink.judge.session import open_judge

@@ -13,7 +13,7 @@ from batch_server import BatchServer
 from judge_faults import error
 from misslink.engines.batch import BatchEngine, open_batch
 from misslink.errors import InputError, JudgeUnreachableError
-from misslink.judge.batch.scheduler import BatchTiming
+from misslink.judge.batch.queue import BatchTiming
 from misslink.judge.batch.store import pending_batches
 from misslink.pipeline import forecast_async, run_async
 from test_killed import write_inputs

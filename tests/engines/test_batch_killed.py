@@ -20,7 +20,7 @@ CALL = """
 import logging, sys
 import misslink
 from misslink.engines.batch import BatchEngine
-from misslink.judge.batch.scheduler import BatchTiming
+from misslink.judge.batch.queue import BatchTiming
 
 logging.basicConfig(level=logging.WARNING)
 misslink.evaluate(

@@ -8,9 +8,9 @@ from misslink.engines.local import LocalEngine, refuse_cluster_options
 from misslink.engines.protocol import Stage
 from misslink.errors import InputError
 from misslink.judge.backends.openai import OpenAIJudge
-from misslink.judge.batch.batch_file import MAX_QUESTIONS
 from misslink.judge.batch.judge import BatchJudge
-from misslink.judge.batch.scheduler import BatchTiming
+from misslink.judge.batch.queue import BatchTiming
+from misslink.judge.batch.service import MAX_QUESTIONS
 from misslink.judge.protocol import Judge
 from misslink.judge.session import JudgeSpec, with_budget, with_throttle
 from misslink.registry import engines

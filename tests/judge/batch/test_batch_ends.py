@@ -11,8 +11,7 @@ from in_batches import ask_all, came
 from judge_faults import Reset, error
 from misslink.engines.batch import BatchEngine
 from misslink.errors import InputError, JudgeUnreachableError
-from misslink.judge.batch.poll import BatchPoller
-from misslink.judge.batch.scheduler import BatchTiming
+from misslink.judge.batch.queue import BatchQueue, BatchTiming
 from misslink.judge.batch.store import pending_batches
 
 
@@ -229,7 +228,7 @@ def test_a_fault_of_our_own_ends_the_run_and_fails_no_verdict(server, tmp_path, 
         raise KeyError("ours")
 
     with monkeypatch.context() as patched:
-        patched.setattr(BatchPoller, "_log_progress", fault)
+        patched.setattr(BatchQueue, "_log_progress", fault)
         with pytest.raises(
             JudgeUnreachableError, match=r"failed unexpectedly \(KeyError: 'ours'\)"
         ):

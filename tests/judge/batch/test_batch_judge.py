@@ -14,7 +14,7 @@ from in_batches import ENGINE, ask_all, came, opened
 from judge_faults import error
 from misslink.engines.batch import BatchEngine
 from misslink.errors import InputError, JudgeUnreachableError
-from misslink.judge.batch.scheduler import BatchTiming
+from misslink.judge.batch.queue import BatchTiming
 from misslink.judge.config import JudgeConfig
 from misslink.judge.judge_case import SkippedReply, ask_safely
 from misslink.judge.middleware.cache import cache_key, identity_json

@@ -10,9 +10,8 @@ import openai
 import pytest
 
 from misslink.judge.backends.openai import open_openai
-from misslink.judge.batch.batch_file import BatchLine, input_line
-from misslink.judge.batch.scheduler import BatchScheduler, BatchTiming
-from misslink.judge.batch.service import BatchService, BatchState
+from misslink.judge.batch.queue import BatchQueue, BatchTiming
+from misslink.judge.batch.service import BatchLine, BatchService, BatchState, input_line
 
 
 def with_service(server, work):
@@ -168,9 +167,13 @@ def test_a_line_is_one_line_whatever_it_asks(text):
     }
 
 
+def a_queue():
+    return BatchQueue(None, None, BatchTiming(0, 0, 0), "/chat/completions", 0, lambda _: None)
+
+
 def test_nothing_goes_out_while_answers_are_read_however_slowly_they_come():
     async def within():
-        flow = BatchScheduler(BatchTiming(linger=0, first=0, longest=0), lambda _: None)
+        flow = a_queue()
         with flow.reading():
             quiet = asyncio.create_task(flow.wait_until_idle())
             for _ in range(200):
@@ -184,7 +187,7 @@ def test_nothing_goes_out_while_answers_are_read_however_slowly_they_come():
 
 def test_after_a_full_queue_one_goes_after_the_other():
     async def within():
-        flow, most, now = BatchScheduler(BatchTiming(0, 0, 0), lambda _: None), 0, 0
+        flow, most, now = a_queue(), 0, 0
 
         async def submit():
             nonlocal most, now

@@ -14,19 +14,15 @@ from typing import Any
 
 from misslink.errors import InputError, JudgeUnreachableError, MisslinkError
 from misslink.judge.backends.openai import OpenAIJudge
-from misslink.judge.batch.batch_file import (
-    MAX_BYTES,
-    MAX_QUESTIONS,
+from misslink.judge.batch.queue import (
     BatchCall,
+    BatchQueue,
+    BatchTiming,
     MissingAnswerError,
     ResubmitError,
-    input_line,
 )
-from misslink.judge.batch.poll import BatchPoller
-from misslink.judge.batch.scheduler import BatchContext, BatchScheduler, BatchTiming
-from misslink.judge.batch.service import BatchService
+from misslink.judge.batch.service import MAX_BYTES, MAX_QUESTIONS, BatchService, input_line
 from misslink.judge.batch.store import BatchStore
-from misslink.judge.batch.submit import BatchSubmitter
 from misslink.judge.config import JudgeConfig, Price
 from misslink.judge.middleware.budget import BudgetedJudge
 from misslink.judge.middleware.cache import cache_key, identity_json
@@ -69,20 +65,18 @@ class BatchJudge:
         self._bare = bare
         self._budget = budget
         self._config = config
-        self._timing = timing
-        self._cache = cache
         self._identity = identity_json(bare)
-        self._opened_store: BatchStore | None = None
+        self._store = BatchStore(cache, self._identity, self.name)
         self._service = BatchService(bare.connection, config.timeout)
-        self._context: BatchContext | None = None
-        self._poller: BatchPoller | None = None
-        self._submitter: BatchSubmitter | None = None
+        self._queue = BatchQueue(
+            self._service, self._store, timing, bare.path, config.retries, self._end
+        )
         self._opening: asyncio.Task[None] | None = None
         self._first: asyncio.Event | None = None
         self._calls: set[BatchCall] = set()
         self._over_budget: deque[tuple[BatchCall, bytes]] = deque()
         self._end_error: Exception | None = None
-        self._cap_reported = False
+        self._is_cap_reported = False
         self._deadline: asyncio.TimerHandle | None = None
 
     async def ask(self, ask: Ask) -> Reply:
@@ -162,37 +156,16 @@ class BatchJudge:
             self._deadline.cancel()
         if self._opening is not None:
             self._opening.cancel()
-        if self._context is not None:
-            await self._context.scheduler.close()
+        await self._queue.stop()
         self._end(JudgeUnreachableError("the run has ended"))
-        if self._submitter is not None:
-            self._submitter.close()
-        if self._opened_store is not None:
-            if self._poller is not None:
-                self._poller.close()
-            self._store.prune()
-            self._store.close()
+        self._queue.close()
+        self._store.prune()
+        self._store.close()
         await self.judge.close()
-
-    @property
-    def _store(self) -> BatchStore:
-        if self._opened_store is None:
-            self._opened_store = BatchStore(self._cache, self._identity, self.name)
-        return self._opened_store
 
     async def _open(self) -> None:
         """Check that the server has a batch API, and start the deadline."""
         self._store.prune()
-        self._context = BatchContext(
-            self._service,
-            self._store,
-            BatchScheduler(self._timing, self._end),
-            self._timing,
-            self._bare.path,
-            self._config.retries,
-        )
-        self._poller = BatchPoller(self._context)
-        self._submitter = BatchSubmitter(self._context, self._poller)
         deadline = self._config.deadline
         if deadline is not None:
             error = SkippedAskError(
@@ -201,7 +174,7 @@ class BatchJudge:
             )
             loop = asyncio.get_running_loop()
             self._deadline = loop.call_later(deadline, self._end, error)
-        await self._submitter.check_service()
+        await self._queue.check_service()
 
     async def _ask_first_live(self, ask: Ask) -> Reply | None:
         """Ask live where that shows what the server supports; None where that is known."""
@@ -259,9 +232,9 @@ class BatchJudge:
         call = BatchCall(key, ask)
         calls.append(call)
         self._calls.add(call)
-        if row is not None and self._poller is not None:
+        if row is not None:
             call.reserved = self._budget.reserve(ask, self.share, submitted=True)
-            self._poller.attach(call, row)
+            self._queue.attach(call, row)
         else:
             self._over_budget.append((call, input_line(key, path, body)))
             del body  # frees memory: the line is, or will be, on disk
@@ -273,7 +246,7 @@ class BatchJudge:
 
     def _submit_within_budget(self) -> None:
         """Submit what fits under the budget, first come, first served."""
-        while self._over_budget and self._submitter is not None and self._end_error is None:
+        while self._over_budget and self._end_error is None:
             call, line = self._over_budget[0]
             try:
                 call.reserved = self._budget.reserve(call.ask, self.share)
@@ -281,21 +254,17 @@ class BatchJudge:
                 call.fail(SkippedAskError(limit.reason))
             else:
                 if not call.reserved:
-                    self._report_cap()
+                    if not self._is_cap_reported:  # small batches, and each may take a day
+                        self._is_cap_reported = True
+                        _log.warning(
+                            "--max-cost %g allows %d questions at a time, at the highest cost of"
+                            " each; the others wait until a batch has ended (a higher --max-cost,"
+                            " or a lower --max-tokens, makes fewer batches)",
+                            *(self._config.max_cost, len(self._calls) - len(self._over_budget)),
+                        )
                     return
-                self._submitter.add(call, line)
+                self._queue.add(call, line)
             self._over_budget.popleft()
-
-    def _report_cap(self) -> None:
-        """Warn once that the budget makes small batches, and each may take a day."""
-        if not self._cap_reported:
-            self._cap_reported = True
-            _log.warning(
-                "--max-cost %g allows %d questions at a time, at the highest cost of each; the "
-                "others wait until a batch has ended (a higher --max-cost, or a lower "
-                "--max-tokens, makes fewer batches)",
-                *(self._config.max_cost, len(self._calls) - len(self._over_budget)),
-            )
 
     def _end(self, error: Exception) -> None:
         """Fail all calls, now and later."""

@@ -1,7 +1,8 @@
-"""The batch API of an OpenAI-compatible server: files and batches."""
+"""The batch API of an OpenAI-compatible server: files, their lines, and batches."""
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
@@ -14,12 +15,64 @@ if TYPE_CHECKING:
     import openai
 
 
+# Source: OpenAI's API reference, "Create batch": 50,000 requests and 200 MB.
+MAX_QUESTIONS = 50_000
+MAX_BYTES = 190_000_000
+_HTTP_OK = 200
+# What some readers take for the end of a line besides the line feed, and JSON may not escape.
+_LINE_SEPARATORS = {ord(end): f"\\u{ord(end):04x}" for end in "\x85\u2028\u2029"}
 TOKEN_KEY = "misslink"  # noqa: S105 - the name in a batch's metadata under which its token stands
 _RAW_RESPONSE = {"X-Stainless-Raw-Response": "true"}
 _MAX_LINE_BYTES = 2**26  # bytes; a reply with log-probabilities is the hundredth of it
 _MAX_PROBLEMS = 3  # of a refused batch that are told
 _FINAL_STATUSES = ("completed", "expired", "cancelled", "failed")
 _PAGE_SIZE = 100
+
+
+@dataclass(frozen=True)
+class BatchLine:
+    """What a line of an output or error file says about a question.
+
+    `status` is the HTTP status and `body` the JSON body of the answer. `status` is None where the
+    question was not processed, and `problem` says why.
+    """
+
+    key: str
+    status: int | None
+    body: Any
+    problem: str = ""
+
+    @property
+    def good(self) -> bool:
+        """Whether the model answered."""
+        return self.status == _HTTP_OK
+
+    @classmethod
+    def read(cls, raw: bytes) -> BatchLine | None:
+        """Parse a line; None where it is not a line of a batch."""
+        document = parse_json_body(raw.decode("utf-8", "replace"))
+        if isinstance(document, str) or not isinstance(document.get("custom_id"), str):
+            return None
+        key, response = document["custom_id"], document.get("response")
+        if isinstance(response, dict) and type(response.get("status_code")) is int:
+            return cls(key, response["status_code"], response.get("body"))
+        error = document.get("error")
+        message = error.get("message") or error.get("code") if isinstance(error, dict) else error
+        problem = str(message or "it was not processed, and no reason is given")
+        return cls(key, None, None, problem[:EXCERPT_LENGTH])
+
+
+def input_line(key: str, path: str, body: dict[str, Any]) -> bytes:
+    """Return the line of an input file that asks a question.
+
+    `key` has 64 characters, OpenAI's maximum for a ``custom_id``; `path` is the endpoint below
+    the base URL, and `body` the request's.
+    """
+    line = {"custom_id": key, "method": "POST", "url": f"/v1{path}", "body": body}
+    try:
+        return json.dumps(line, ensure_ascii=False).translate(_LINE_SEPARATORS).encode() + b"\n"
+    except UnicodeEncodeError:  # unpaired surrogates, which an evaluated text may contain
+        return json.dumps(line).encode() + b"\n"
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,596 @@
+"""Collect questions, submit them as batches, poll these, and deliver the answers."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import tempfile
+from collections import defaultdict
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from misslink.errors import InputError, JudgeUnreachableError
+from misslink.io.retry import Backoff
+from misslink.judge.backends.connection import transient_openai_error
+from misslink.judge.batch.service import (
+    MAX_BYTES,
+    MAX_QUESTIONS,
+    BatchLine,
+    BatchService,
+    BatchState,
+)
+from misslink.judge.batch.store import BatchStore, StoredBatch
+from misslink.judge.protocol import Ask, RetryableError
+
+_log = logging.getLogger(__name__)
+Result = TypeVar("Result")
+
+_NOT_FOUND_STATUSES = (404, 405)
+_MAX_RETRY_AFTER_S = 3600.0  # a batch has a day, so a longer wait is cut short
+_BACKOFF_FACTOR = 1.5
+_LOOP_TURNS = 5  # turns of the event loop in which a question passes all wrappers
+_MAX_UPLOADS = 2  # files of up to 190 MB uploaded at once
+_MAX_FAILED_POLLS = 30  # in a row, about half an hour of them
+_MAX_MISSING_POLLS = 5  # in a row that do not find a batch, seen before: one may be wrong
+_CLOCK_SKEW_S = 86_400  # more than clocks may differ
+_UNSTARTED_STATUSES = ("", "validating", "failed")
+_QUEUE_FULL_CODE = "token_limit_exceeded"
+
+
+@dataclass(frozen=True)
+class BatchTiming:
+    """Seconds to wait.
+
+    Questions are submitted together `linger` after the last one came. A batch is polled again
+    after `first`, then 1.5 times as long each time up to `longest`. `sleep` does the waiting.
+    """
+
+    linger: float = 1.5
+    first: float = 5.0
+    longest: float = 60.0
+    sleep: Callable[[float], Awaitable[object]] = asyncio.sleep
+
+
+class ResubmitError(Exception):
+    """A question has to start again, as if it had not been submitted."""
+
+
+class MissingAnswerError(RetryableError):
+    """The answer to a question is lost at the server, which charges for it all the same."""
+
+    def __init__(self, problem: str) -> None:
+        super().__init__(problem, "server")
+
+
+@dataclass(eq=False)
+class BatchCall:
+    """A question that waits for its line, found by the cache key of its reply."""
+
+    key: str
+    ask: Ask
+    row: int | None = None  # the batch that it is part of
+    reserved: bool = False  # whether the budget reserves its cost
+    answer: asyncio.Future[BatchLine] = field(
+        default_factory=lambda: asyncio.get_running_loop().create_future()
+    )
+
+    def fail(self, error: Exception) -> None:
+        """Deliver why there is no line."""
+        if not self.answer.done():
+            self.answer.set_exception(error)
+
+
+def _fail_calls(calls: Iterable[BatchCall], error: Callable[[], Exception]) -> None:
+    """Fail each call with a separate error object."""
+    for call in calls:
+        call.fail(error())
+
+
+class _BatchFile:
+    """A growing input file on disk; `calls` are by key, in the order of its lines."""
+
+    def __init__(self) -> None:
+        try:
+            self.file = tempfile.TemporaryFile(prefix="misslink-batch-")  # noqa: SIM115 (`close` closes it)
+        except OSError as error:
+            raise _disk_full_error(error) from None
+        self.calls: dict[str, BatchCall] = {}
+        self.bytes = 0
+
+    def add(self, call: BatchCall, line: bytes) -> None:
+        try:
+            self.file.write(line)
+        except OSError as error:
+            raise _disk_full_error(error) from None
+        self.calls[call.key] = call
+        self.bytes += len(line)
+
+
+def _disk_full_error(error: OSError) -> InputError:
+    return InputError(
+        f"the questions of a batch cannot be written ({error.strerror}); free some space there, "
+        "or name another folder in TMPDIR",
+        path=tempfile.gettempdir(),
+    )
+
+
+@dataclass
+class _Batch:
+    """A submitted batch, of this run or another, and who waits for it."""
+
+    number: int  # in messages, from 1
+    calls: dict[str, BatchCall] = field(default_factory=dict)
+    started: asyncio.Event = field(default_factory=asyncio.Event)  # or refused
+    progress: tuple[Any, ...] = ()  # as last logged
+    is_polled: bool = False
+    is_seen: bool = False  # the server knows it under the key of this process
+    is_refused: bool = False  # because the queue was full
+
+
+class BatchQueue:
+    """Submits questions together, and polls the batches that callers wait for.
+
+    Requests are repeated up to `retries` times. `path` is the endpoint of the questions, below the
+    base URL. `on_error` is called with the error that ends everything.
+    """
+
+    def __init__(
+        self,
+        service: BatchService,
+        store: BatchStore,
+        timing: BatchTiming,
+        path: str,
+        retries: int,
+        on_error: Callable[[Exception], None],
+    ) -> None:
+        self.max_questions = MAX_QUESTIONS
+        self.queue_full = False  # the server has refused a batch because its queue was full
+        self._service = service
+        self._store = store
+        self._timing = timing
+        self._path = path
+        self._retries = retries
+        self._on_error = on_error
+        self._backoff = Backoff(timing.first, timing.longest, _BACKOFF_FACTOR)
+        self._has_capacity = asyncio.Event()  # set while the server may accept more
+        self._has_capacity.set()
+        self._submitting = asyncio.Lock()
+        self._uploads = asyncio.Semaphore(_MAX_UPLOADS)
+        self._next: _BatchFile | None = None
+        self._is_collecting = False
+        self._questions = self._reading = 0
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._batches: defaultdict[int, _Batch] = defaultdict(
+            lambda: _Batch(len(self._batches) + 1)
+        )
+
+    async def check_service(self) -> None:
+        """Raise where the server has no batch API or is unreachable, before anything is paid."""
+        import openai
+
+        try:
+            await self._request(self._service.check, "list its batches", may_be_missing=True)
+        except openai.APIStatusError as error:
+            # A server that accepts batches need not list them; then its status is 405.
+            if error.status_code == _NOT_FOUND_STATUSES[0]:
+                raise self._no_batch_api() from None
+
+    def add(self, call: BatchCall, line: bytes) -> None:
+        """Add a call to the next batch."""
+        self._questions += 1
+        batch_file = self._next
+        if batch_file is not None and (
+            len(batch_file.calls) >= self.max_questions or batch_file.bytes + len(line) > MAX_BYTES
+        ):
+            self._start(self._submit(batch_file))
+            self._next = None
+        self._next = self._next or _BatchFile()
+        self._next.add(call, line)
+        if not self._is_collecting:
+            self._is_collecting = True
+            self._start(self._collect())
+
+    def attach(self, call: BatchCall, row: int) -> None:
+        """Let a call wait for a submitted batch, of this run or another."""
+        self._questions += 1
+        call.row = row
+        batch = self._batches[row]
+        batch.calls[call.key] = call
+        if not batch.is_polled:
+            batch.is_polled = True
+            self._start(self._poll(row, batch))
+
+    async def stop(self) -> None:
+        """Cancel all background tasks."""
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def close(self) -> None:
+        """Remove what is not submitted, and log which batches continue at the provider."""
+        if self._next is not None:
+            self._next.file.close()
+        for row, batch in self._batches.items():
+            stored = self._store.read(row) if batch.calls else None
+            if stored is not None:
+                _log.warning(
+                    "%s continues at the provider; the same command fetches its answers",
+                    self._label(stored),
+                )
+
+    async def wait_until_idle(self) -> None:
+        """Wait until no further question comes for a moment, and no answers are being read."""
+        before = -1
+        while before != self._questions or self._reading:
+            before = self._questions
+            await self._timing.sleep(self._timing.linger)
+            for _ in range(_LOOP_TURNS):  # callers that were blocked by other work ask now
+                await asyncio.sleep(0)
+
+    @contextlib.contextmanager
+    def reading(self) -> Iterator[None]:
+        """Mark that answers are being read, which may lead to further questions."""
+        self._reading += 1
+        try:
+            yield
+        finally:
+            self._reading -= 1
+
+    @contextlib.asynccontextmanager
+    async def submission_turn(self) -> AsyncIterator[None]:
+        """Wait until a batch may be submitted; one by one once the queue was full."""
+        await self._has_capacity.wait()
+        if not self.queue_full:
+            yield
+            return
+        async with self._submitting:
+            await self._has_capacity.wait()
+            yield
+
+    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+        """Run a background task; an error in it ends everything."""
+
+        def on_done(task: asyncio.Task[None]) -> None:
+            self._tasks.discard(task)
+            error = None if task.cancelled() else task.exception()
+            if isinstance(error, Exception):
+                self._on_error(error)
+
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(on_done)
+
+    async def _collect(self) -> None:
+        """Submit the next batch once no further question comes."""
+        await self.wait_until_idle()
+        batch_file, self._next, self._is_collecting = self._next, None, False
+        if batch_file is not None:
+            await self._submit(batch_file)
+
+    async def _submit(self, batch_file: _BatchFile) -> None:
+        calls = batch_file.calls
+        with batch_file.file:
+            async with self.submission_turn():
+                if len(calls) > self.max_questions:  # it was filled before the queue was full
+                    _fail_calls(calls.values(), ResubmitError)
+                    return
+                name = f"misslink-{len(calls)}-questions.jsonl"
+                async with self._uploads:
+                    file = await self._request(
+                        lambda: self._service.upload(name, batch_file.file),
+                        "take the file of a batch",
+                    )
+                batch_file.file.close()
+                await self._create(file, calls)
+
+    async def _create(self, file: str, calls: dict[str, BatchCall]) -> None:
+        """Create a batch of an uploaded file once, also where the server's answer to that is lost."""
+        import openai
+
+        stored = self._store.reserve(file, tuple(calls))
+        if stored is None:  # another process submitted one of them first; its batch shows now
+            with contextlib.suppress(openai.APIError):
+                await self._service.discard(file)
+            _fail_calls(calls.values(), ResubmitError)
+            return
+        was_tried = False
+
+        async def create() -> BatchState:
+            nonlocal was_tried
+            existing = await self._find(stored) if was_tried else None
+            was_tried = True
+            if existing is not None:
+                return existing
+            try:
+                return await self._service.create(file, self._path, stored.token)
+            except openai.APIStatusError as error:
+                if transient_openai_error(error, "") is None:  # it will never exist
+                    self._store.drop(stored.row)
+                raise
+
+        state = await self._request(create, "make a batch")
+        self._store.set_service_id(stored.row, state.id)
+        for call in calls.values():
+            self.attach(call, stored.row)
+        batch = self._batches[stored.row]
+        batch.is_seen = True
+        _log.warning(
+            "batch %d is submitted: %d question%s as %s; it may take a day, and after an "
+            "interruption the same command continues with it",
+            *(batch.number, len(calls), "s" * (len(calls) > 1), state.id),
+        )
+        if self.queue_full:
+            await batch.started.wait()
+
+    async def _poll(self, row: int, batch: _Batch) -> None:
+        """Poll a batch until it has ended, and deliver its answers."""
+        import openai
+
+        polls, failures = 0, 0
+        while batch.calls:
+            polls += 1
+            problem = None
+            try:
+                state = await self._state(row, batch)
+                failures = 0
+                if state is not None and state.over:
+                    # More calls may attach to it, and reading it once is cheaper.
+                    await self.wait_until_idle()
+                    with self.reading():
+                        await self._deliver(row, batch, state)
+                    polls = 0
+            except openai.NotFoundError:
+                failures += 1
+                self._handle_missing(row, batch, failures)
+            except (openai.APIError, ValueError) as error:
+                problem = self._transient_error(error, "show a batch")
+                failures += 1
+                if failures >= _MAX_FAILED_POLLS:
+                    raise self._unreachable(
+                        f"{problem.problem}; its batch continues, and the same command fetches "
+                        "the answers"
+                    ) from None
+            if batch.calls:
+                await self._wait(max(polls, 1), problem)
+        batch.is_polled = False
+        batch.started.set()
+        if not batch.is_refused or not self._is_waiting:
+            self._has_capacity.set()
+
+    async def _state(self, row: int, batch: _Batch) -> BatchState | None:
+        """The state of a batch; None where it is not known yet."""
+        stored = self._store.read(row)
+        if stored is None:  # another process found that it brings no answers
+            _fail_calls(_pop_calls(batch), ResubmitError)
+            return None
+        if stored.service_id is None:
+            state = await self._find(stored)
+            if state is not None:
+                self._store.set_service_id(row, state.id)
+            elif not stored.in_submission:
+                self._store.drop(row)
+                _fail_calls(_pop_calls(batch), ResubmitError)
+            return state
+        state = await self._service.retrieve(stored.service_id)
+        batch.is_seen = True
+        if state.status not in _UNSTARTED_STATUSES:
+            batch.started.set()
+        self._log_progress(batch, stored, state)
+        return state
+
+    def _handle_missing(self, row: int, batch: _Batch, polls: int) -> None:
+        """A batch is not found: requested with another account's key, or lost with its answers."""
+        stored = self._store.read(row)
+        if stored is None:
+            return
+        if not batch.is_seen:
+            raise self._unreachable(
+                f"it does not know the batch {stored.service_id} of {stored.created[:10]}; give the "
+                "key with which it was submitted, or ask again with --engine local"
+            )
+        if polls >= _MAX_MISSING_POLLS:
+            _log.warning("%s does not exist any more", self._label(stored))
+            self._store.drop(row)
+            _fail_calls(_pop_calls(batch), lambda: MissingAnswerError("its batch is gone"))
+
+    async def _deliver(self, row: int, batch: _Batch, state: BatchState) -> None:
+        """Read the answers of a batch; each reply is cached before the next line is read."""
+        import openai
+
+        if state.status == "failed":
+            self._handle_refused(row, batch, state)
+            return
+        waiting, answered, is_lost, problem = tuple(batch.calls), set[str](), False, ""
+
+        async def read_files() -> None:
+            nonlocal problem
+            keys: set[str] = set()
+            for file in filter(None, (state.output, state.errors)):
+                problem = await self._read_file(row, batch, file, keys, answered) or problem
+            if len(keys) < state.answered:  # the rest was paid for, and may still come
+                raise ValueError(f"its files hold {len(keys)} of {state.answered}")
+
+        try:
+            action = f"give the answers of batch {state.id}"
+            await self._request(read_files, action, may_be_missing=True)
+        except openai.APIStatusError:
+            _log.warning("the answers of batch %s do not exist any more", state.id)
+            is_lost = True
+        calls = {key: batch.calls[key] for key in waiting if key in batch.calls}
+        if calls and answered and not any(map(self._store.knows, answered)):
+            raise self._unreachable(
+                f"the answers of its batch {state.id} have other names (custom_id) than its "
+                "questions, so they cannot be matched; use --engine local"
+            )
+        for key in calls:
+            del batch.calls[key]
+        if is_lost:
+            self._store.drop(row)
+            gone = "its answer does not exist any more"
+            _fail_calls(calls.values(), lambda: MissingAnswerError(gone))
+            return
+        self._store.retain(row, answered)
+        if not calls:
+            return
+        if state.status == "cancelled":
+            raise self._unreachable(
+                f"its batch {state.id} was cancelled with {len(calls)} questions open; its answers "
+                "are cached, and the same command submits the rest"
+            )
+        why = "its batch expired" if state.status == "expired" else "its batch returned no answer"
+        why += f": {problem}" if problem else ""
+        _log.warning("batch %s: %d questions without an answer (%s)", state.id, len(calls), why)
+        _fail_calls(calls.values(), lambda: RetryableError(why, "server"))
+
+    async def _read_file(
+        self, row: int, batch: _Batch, file: str, keys: set[str], answered: set[str]
+    ) -> str:
+        """Deliver the lines of a file; return why a question was not processed, or "".
+
+        The keys of all lines go into `keys`, those of answers into `answered`.
+        """
+        invalid, problem = 0, ""
+        async for raw in self._service.lines(file):
+            line = BatchLine.read(raw)
+            if line is None:
+                invalid += bool(raw.strip())
+                continue
+            keys.add(line.key)
+            if line.status is None:
+                problem = self._service.connection.censored(line.problem)
+                continue
+            if line.good:
+                answered.add(line.key)
+            call = batch.calls.pop(line.key, None)
+            if call is None:
+                continue
+            if not line.good:  # released before it is asked again, in another batch
+                self._store.release(row, [line.key])
+            if not call.answer.done():
+                call.answer.set_result(line)
+            await asyncio.sleep(0)
+        if invalid:
+            _log.warning("%d lines of file %s are not lines of a batch", invalid, file)
+        return problem
+
+    def _handle_refused(self, row: int, batch: _Batch, state: BatchState) -> None:
+        """A batch was not started: the queue is full, or its file is not accepted."""
+        calls = _pop_calls(batch)
+        self._store.drop(row)
+        problems = "; ".join(state.problems) or "it gives no reason"
+        is_only_batch = not self._is_waiting
+        if _QUEUE_FULL_CODE not in state.codes or (is_only_batch and len(calls) == 1):
+            raise self._unreachable(f"it refuses the batch {state.id}: {problems}")
+        self.queue_full = batch.is_refused = True
+        if is_only_batch:
+            self.max_questions = max(1, min(self.max_questions, len(calls) // 2))
+            action = f"it is submitted in parts of {self.max_questions} questions"
+        else:
+            self._has_capacity.clear()
+            action = "it is submitted again when another one has ended"
+        _log.warning("batch %s is too large for the queue (%s); %s", state.id, problems, action)
+        _fail_calls(calls, ResubmitError)
+
+    async def _find(self, stored: StoredBatch) -> BatchState | None:
+        """Look in the server's list for a batch whose submission was only announced, or None."""
+        import openai
+
+        oldest = stored.created_at.timestamp() - _CLOCK_SKEW_S
+        try:
+            async for state in self._service.list_batches():
+                if state.token == stored.token or state.input_file == stored.file:
+                    return state
+                if state.created is not None and state.created < oldest:
+                    break
+        except openai.APIStatusError as error:
+            if error.status_code not in _NOT_FOUND_STATUSES:
+                raise
+        return None
+
+    @property
+    def _is_waiting(self) -> bool:
+        return any(batch.calls for batch in self._batches.values())
+
+    def _log_progress(self, batch: _Batch, stored: StoredBatch, state: BatchState) -> None:
+        """Log the state of a batch where it has changed."""
+        progress = state.status, state.answered, state.failed
+        if batch.progress != progress:
+            batch.progress = progress
+            _log.warning(
+                "%s: %s of %s answered%s, %s",
+                *(self._label(stored), f"{state.answered:,}", f"{stored.questions:,}"),
+                f", {state.failed:,} failed" if state.failed else "",
+                state.status.replace("_", " "),
+            )
+
+    def _label(self, stored: StoredBatch) -> str:
+        number = self._batches[stored.row].number
+        return f"batch {number} ({stored.service_id or 'no id yet'})"
+
+    async def _request(
+        self,
+        call: Callable[[], Awaitable[Result]],
+        action: str,
+        *,
+        may_be_missing: bool = False,
+    ) -> Result:
+        """Return the result of `call`, one request; `action` completes "it does not ...".
+
+        A missing object (404, 405) means that the server has no batch API, unless it `may_be_missing`:
+        then the ``openai.APIStatusError`` is raised.
+        """
+        import openai
+
+        tries = 0
+        while True:
+            tries += 1
+            try:
+                return await call()
+            except (openai.APIError, ValueError) as error:
+                if may_be_missing and getattr(error, "status_code", None) in _NOT_FOUND_STATUSES:
+                    raise
+                problem = self._transient_error(error, action)
+                if tries > self._retries:
+                    raise self._unreachable(
+                        f"it does not {action}: {problem.problem} (tried {tries} times)"
+                    ) from None
+            await self._wait(tries, problem)
+
+    async def _wait(self, times: int, problem: RetryableError | None) -> None:
+        """Wait after so many tries, and as long as the server asks for."""
+        retry_after = min((problem and problem.after) or 0.0, _MAX_RETRY_AFTER_S)
+        await self._timing.sleep(max(self._backoff.wait_s(times), retry_after))
+
+    def _transient_error(self, error: Exception, action: str) -> RetryableError:
+        """Return the error as one worth a retry; raise where a retry cannot help."""
+        import openai
+
+        if not isinstance(error, openai.APIError):
+            return RetryableError(str(error), "server")
+        if getattr(error, "status_code", None) in _NOT_FOUND_STATUSES:
+            raise self._no_batch_api() from None
+        self._service.connection.raise_if_pointless(error)
+        message = self._service.connection.error_message(error)
+        problem = transient_openai_error(error, message)
+        if problem is None:
+            raise self._unreachable(f"it does not {action}: {message}") from None
+        return problem
+
+    def _unreachable(self, why: str) -> JudgeUnreachableError:
+        return self._service.connection.unreachable(why)
+
+    def _no_batch_api(self) -> InputError:
+        connection = self._service.connection
+        return InputError(
+            f"the server of {connection.judge} at {connection.display_url} has no batch API (/files and /batches); "
+            "use --engine local"
+        )
+
+
+def _pop_calls(batch: _Batch) -> list[BatchCall]:
+    calls = list(batch.calls.values())
+    batch.calls.clear()
+    return calls
