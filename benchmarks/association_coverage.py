@@ -14,11 +14,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from misslink.stats import (
+from misslink.stats import clustered
+from misslink.stats.classification import confusion_matrix
+from misslink.stats.exposure import (
     EXPOSURES,
     ExposedCases,
-    clustered,
-    confusion_matrix,
     exposure_risks,
     powered_exposure_risks,
     rated_exposure_risks,

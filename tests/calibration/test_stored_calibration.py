@@ -21,7 +21,8 @@ from misslink.calibration.stored_calibration import (
 from misslink.calibration.verdicts import hash_verdicts
 from misslink.errors import InputError
 from misslink.linking.judge_calibration import Calibration
-from misslink.stats import ConfusionMatrix, prediction_powered, rogan_gladen
+from misslink.stats.classification import ConfusionMatrix
+from misslink.stats.prevalence import prediction_powered, rogan_gladen
 from misslink.types import Usage
 
 JUDGE = "1" * 60 + "0" * 40  # 100 cases

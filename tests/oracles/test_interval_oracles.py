@@ -10,7 +10,8 @@ from scipy import stats as scipy_stats
 from statsmodels.stats.contingency_tables import Table2x2
 from statsmodels.stats.proportion import confint_proportions_2indep, proportion_confint
 
-from misslink.stats import mean, proportion, risk_difference, risk_ratio
+from misslink.stats import mean, proportion
+from misslink.stats.association import risk_difference, risk_ratio
 
 COUNTS = [(0, 7), (1, 9), (5, 12), (30, 31), (40, 40), (333, 1000)]
 

@@ -160,7 +160,7 @@ LOOKS = range(MIN_SEQUENTIAL_UNITS, 1501, 50)
 
 
 def found_by_some_look(control, variant, **more):
-    return any(sequential_test(control[:size], variant[:size], **more).p <= 0.05 for size in LOOKS)
+    return any(sequential_test(control[:size], variant[:size], **more)[1] <= 0.05 for size in LOOKS)
 
 
 @pytest.mark.parametrize(
@@ -194,7 +194,7 @@ def test_p_is_the_inverse_of_the_normal_mixtures_likelihood_ratio():
     """Against the integral over the mixture, done numerically."""
     rng = np.random.default_rng(5)
     a, b = rng.normal(0, 1, 400), rng.normal(0.5, 2, 300)
-    found = sequential_test(a, b)
+    found, p = sequential_test(a, b)
     error = math.sqrt(a.var(ddof=1) / 400 + b.var(ddof=1) / 300)
     units = balanced_units(400, 300)
     # The boundary is where the ratio is 1 / alpha; it gives the mixture's variance.
@@ -203,23 +203,19 @@ def test_p_is_the_inverse_of_the_normal_mixtures_likelihood_ratio():
     spread = error * math.sqrt(eta)
 
     def ratio(effect):
-        here = stats.norm.pdf(found.difference.value, effect, error)
-        return (
-            here
-            / stats.norm.pdf(found.difference.value, 0, error)
-            * stats.norm.pdf(effect, 0, spread)
-        )
+        here = stats.norm.pdf(found.value, effect, error)
+        return here / stats.norm.pdf(found.value, 0, error) * stats.norm.pdf(effect, 0, spread)
 
-    mixed = integrate.quad(ratio, -3, 3, points=[found.difference.value])[0]
-    assert found.p == pytest.approx(1 / mixed, rel=1e-6)
+    mixed = integrate.quad(ratio, -3, 3, points=[found.value])[0]
+    assert p == pytest.approx(1 / mixed, rel=1e-6)
 
 
 def test_the_interval_leaves_out_0_exactly_where_p_is_below_alpha():
     rng = np.random.default_rng(6)
     for effect in np.linspace(0, 0.5, 40):
-        found = sequential_test(rng.normal(size=200), rng.normal(effect, 1, 200), alpha=0.1)
-        outside = not found.difference.low <= 0 <= found.difference.high
-        assert outside == (found.p < 0.1)
+        found, p = sequential_test(rng.normal(size=200), rng.normal(effect, 1, 200), alpha=0.1)
+        outside = not found.low <= 0 <= found.high
+        assert outside == (p < 0.1)
 
 
 def test_it_is_narrowest_against_a_fixed_size_near_what_it_is_tuned_for():
@@ -236,23 +232,23 @@ def test_it_is_narrowest_against_a_fixed_size_near_what_it_is_tuned_for():
 
 
 def test_nothing_is_decided_before_there_are_enough_units():
-    few = sequential_test(np.zeros(MIN_SEQUENTIAL_UNITS - 1), np.ones(500))
-    assert (few.p, few.difference.low) == (None, None)
-    assert str(MIN_SEQUENTIAL_UNITS) in few.difference.reason
-    assert sequential_test(np.empty(0), np.ones(500)).difference.value is None
-    assert sequential_test(np.ones(60), np.ones(60)).difference.reason == "all units are alike"
+    few, p = sequential_test(np.zeros(MIN_SEQUENTIAL_UNITS - 1), np.ones(500))
+    assert (p, few.low) == (None, None)
+    assert str(MIN_SEQUENTIAL_UNITS) in few.reason
+    assert sequential_test(np.empty(0), np.ones(500))[0].value is None
+    assert sequential_test(np.ones(60), np.ones(60))[0].reason == "all units are alike"
 
 
 def test_a_share_of_none_has_an_interval_of_some_width():
-    found = sequential_test(np.zeros(500), np.zeros(500), is_share=True)
-    assert found.difference.low < 0 < found.difference.high < 0.02
-    assert found.p == 1
+    found, p = sequential_test(np.zeros(500), np.zeros(500), is_share=True)
+    assert found.low < 0 < found.high < 0.02
+    assert p == 1
 
 
 def test_a_relative_margin_compares_with_more_than_controls_mean():
     rng = np.random.default_rng(7)
     a, b = rng.normal(10, 1, 300), rng.normal(11, 1, 300)
-    found = sequential_test(a, b, times=1.1).difference
+    found, _ = sequential_test(a, b, times=1.1)
     assert found.value == pytest.approx(b.mean() - 1.1 * a.mean())
     assert found.low < 0 < found.high
 
@@ -288,7 +284,7 @@ def test_users_who_come_back_between_looks_do_not_make_it_err():
             above = np.bincount(who[now], weights=ups[now], minlength=users)
             a, b = ((below > 0) & (is_b == side) for side in (False, True))
             sides = (unit_values(above[side], below[side]) for side in (a, b))
-            p = sequential_test(*sides, is_share=True).p
+            _, p = sequential_test(*sides, is_share=True)
             if p is not None and p <= 0.05:
                 errs += 1
                 break
@@ -303,7 +299,7 @@ def test_a_small_side_that_has_seen_nothing_rare_yet_is_not_called_better(share)
         values = (rng.random(4000) < 0.02).astype(float)
         is_variant = rng.random(4000) < share
         looks = (
-            sequential_test(values[:size][~is_variant[:size]], values[:size][is_variant[:size]]).p
+            sequential_test(values[:size][~is_variant[:size]], values[:size][is_variant[:size]])[1]
             for size in range(500, 4001, 250)
         )
         erred += any(p is not None and p <= 0.05 for p in looks)
@@ -361,7 +357,7 @@ def test_looked_at_after_every_unit_it_errs_seldom():
     for _ in range(150):
         ones = np.cumsum(rng.random(1000) < 0.5)
         ratios = (
-            sequential_log_ratio([AllocationStratum(HALF, {"A": int(k), "B": n - int(k)})])
+            sequential_log_ratio(np.array([[0.5, 0.5]]), np.array([[k, n - k]]))
             for n, k in enumerate(ones, start=1)
             if n % 10 == 0
         )
@@ -372,13 +368,24 @@ def test_looked_at_after_every_unit_it_errs_seldom():
 def test_the_mixture_over_all_counts_has_a_mean_of_1():
     """An e-value: otherwise its inverse would be no p-value."""
     n, share = 30, 0.3
-    plan = {"A": share, "B": 1 - share}
+    plan = np.array([[share, 1 - share]])
     mean = sum(
-        stats.binom.pmf(k, n, share)
-        * math.exp(sequential_log_ratio([AllocationStratum(plan, {"A": k, "B": n - k})]))
+        stats.binom.pmf(k, n, share) * math.exp(sequential_log_ratio(plan, np.array([[k, n - k]])))
         for k in range(n + 1)
     )
     assert mean == pytest.approx(1)
+
+
+def test_two_variants_have_one_degree_of_freedom_however_often_the_split_changed():
+    rng = np.random.default_rng(6)
+    shares = 0.02 + 0.48 * np.arange(1000) / 1000
+    came = rng.random(1000) < 1.2 * shares
+    strata = [
+        AllocationStratum({"A": 1 - share, "B": share}, {"B" if is_b else "A": 1})
+        for share, is_b in zip(shares.tolist(), came.tolist(), strict=True)
+    ]
+    gap, variance = came.sum() - shares.sum(), (shares * (1 - shares)).sum()
+    assert sample_ratio_test(strata).p == pytest.approx(stats.chi2.sf(gap**2 / variance, 1))
 
 
 def test_a_variant_that_nobody_was_to_get_is_impossible():

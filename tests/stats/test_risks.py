@@ -9,22 +9,24 @@ from hypothesis import strategies as st
 from scipy import stats as scipy_stats
 from statsmodels.stats.contingency_tables import Table
 
-from misslink.stats import (
-    EXPOSURES,
-    ExposedCases,
+from misslink.stats import proportion
+from misslink.stats.association import (
     attributable_fraction,
-    clustered_heterogeneity_test,
-    exposure_risks,
-    exposure_trend,
-    permutation_test,
-    powered_exposure_risks,
-    prediction_powered,
-    proportion,
-    rated_exposure_risks,
     risk_difference,
     risk_ratio,
     trend_test,
 )
+from misslink.stats.exposure import (
+    EXPOSURES,
+    ExposedCases,
+    exposure_risks,
+    exposure_trend,
+    permutation_test,
+    powered_exposure_risks,
+    rated_exposure_risks,
+)
+from misslink.stats.prevalence import prediction_powered
+from misslink.stats.stratified_association import clustered_heterogeneity_test
 
 group = st.integers(1, 60).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n)))
 

@@ -8,16 +8,12 @@ from scipy import optimize
 from scipy import stats as scipy_stats
 from statsmodels.stats.contingency_tables import StratifiedTable
 
-from misslink.stats import (
-    attributable_fraction,
-    heterogeneity_test,
-    mantel_haenszel,
-    risk_difference,
-    risk_ratio,
-)
+from misslink.stats.association import attributable_fraction, risk_difference, risk_ratio
 from misslink.stats.stratified_association import (
     _common_difference_risks,
     cochran_q,
+    heterogeneity_test,
+    mantel_haenszel,
     mantel_haenszel_difference,
     miettinen_fraction,
     pooled_risk_difference,

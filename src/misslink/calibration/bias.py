@@ -12,7 +12,7 @@ from misslink.calibration.inter_annotator import LabelPair, judge_calls
 from misslink.calibration.verdicts import MODEL_TAG
 from misslink.render.format import format_share_interval
 from misslink.stats import holm, mean
-from misslink.stats.intervals import critical_value, wilson_interval
+from misslink.stats.intervals import critical_value, student_quantile, wilson_interval
 from misslink.stats.logistic_regression import firth_regression
 from misslink.stats.paired_tests import mcnemar_test
 from misslink.types import Estimate
@@ -139,9 +139,7 @@ def _preference_estimate(wins: Sequence[tuple[int, int]], *, has_groups: bool) -
         clustered = spread / n**2 * count / (count - 1)
         effective = float(n) if clustered <= alone else max(n * alone / clustered, 1.0)
         if any(size > 1 for _, size in untied):
-            from scipy.special import stdtrit
-
-            quantile = float(stdtrit(count - 1, (1 + _LEVEL) / 2))
+            quantile = student_quantile(_LEVEL, count - 1)
     low, high = wilson_interval(share, effective, quantile)
     return Estimate(value=share, low=low, high=high, n=n, method=_METHOD)
 

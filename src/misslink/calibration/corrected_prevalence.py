@@ -17,17 +17,10 @@ from misslink.calibration.stored_calibration import (
 )
 from misslink.documents import CalibrationDocument, calibrations_of
 from misslink.metrics import GOOD_SHARES
-from misslink.stats import (
-    ConfusionMatrix,
-    ErrorRates,
-    corrected_difference,
-    labels_for_share,
-    paired_difference,
-    prediction_powered,
-    proportion,
-    rogan_gladen,
-    width_curve,
-)
+from misslink.stats import paired_difference, proportion
+from misslink.stats.classification import ConfusionMatrix, ErrorRates
+from misslink.stats.prevalence import corrected_difference, prediction_powered, rogan_gladen
+from misslink.stats.sample_size import labels_for_share, width_curve
 from misslink.types import Estimate, Run
 
 _CURVE_SIZES = (25, 50, 100, 200, 300, 500, 1000, 2000, 5000)

@@ -13,7 +13,8 @@ from misslink.calibration.verdicts import JudgedCase, MetricVerdicts
 from misslink.errors import InputError
 from misslink.io.labels import ADJUDICATED, Label, Labels, read_labels
 from misslink.io.manifest import display_path
-from misslink.stats import cohen_kappa, cross_table, krippendorff_alpha, mean, percent_agreement
+from misslink.stats import mean
+from misslink.stats.agreement import cohen_kappa, cross_table, krippendorff_alpha, percent_agreement
 from misslink.types import Estimate
 
 _MIN_COPIED_LABELS = 20  # identical labels by two annotators that make a copied file likely

@@ -8,16 +8,14 @@ from typing import Any
 
 from misslink.calibration.inter_annotator import LabelPair, judge_calls, label_weights
 from misslink.render.reasons import describe_reason
-from misslink.stats import (
-    EXPOSURES,
+from misslink.stats.agreement import kendall_tau, spearman
+from misslink.stats.classification import (
     ConfusionMatrix,
     auroc,
     average_precision,
     confusion_matrix,
-    kendall_tau,
-    permutation_test,
-    spearman,
 )
+from misslink.stats.exposure import EXPOSURES, permutation_test
 from misslink.stats.intervals import critical_value, wilson_interval
 from misslink.types import Estimate, Reason
 

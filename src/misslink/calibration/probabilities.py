@@ -7,16 +7,15 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 from misslink.calibration.inter_annotator import LabelPair
-from misslink.stats import (
+from misslink.stats.classification import ThresholdAim, nested_threshold
+from misslink.stats.probability_calibration import (
     brier_score,
     calibration_error,
     cross_fitted_probabilities,
     fit_isotonic,
     fit_platt,
-    nested_threshold,
     reliability_bins,
 )
-from misslink.stats.classification import ThresholdAim
 from misslink.types import Estimate
 
 _MIN_LABELS = 30  # to fit the uncertain band

@@ -11,7 +11,9 @@ from misslink.calibration.verdicts import hash_verdicts
 from misslink.documents import CalibrationDocument, calibrations_of
 from misslink.io.numbers import as_finite, parse_estimate
 from misslink.metrics import GOOD_SHARES
-from misslink.stats import ConfusionMatrix, ErrorRates, proportion, rogan_gladen
+from misslink.stats import proportion
+from misslink.stats.classification import ConfusionMatrix, ErrorRates
+from misslink.stats.prevalence import rogan_gladen
 from misslink.types import Estimate, Run
 
 RATE_NAMES = ("sensitivity", "specificity")

@@ -11,22 +11,25 @@ from misslink.documents import CalibrationDocument, calibrations_of
 from misslink.failure_modes import FAILURE_MODES, FAILURES
 from misslink.render.reasons import describe_reason
 from misslink.retrieval import case_exposures, cluster_cases, relevant_ids
-from misslink.stats import (
+from misslink.stats import proportion
+from misslink.stats.clustered import CLUSTERED_METHOD, clustered_mean
+from misslink.stats.exposure import (
     EXPOSURES,
     ExposedCases,
-    clustered_heterogeneity_test,
-    clustered_mantel_haenszel,
     drop_wide_ratio,
     exposure_risks,
     exposure_trend,
-    heterogeneity_test,
-    mantel_haenszel,
     powered_exposure_risks,
-    proportion,
     rated_exposure_risks,
 )
-from misslink.stats.clustered import CLUSTERED_METHOD, clustered_mean
-from misslink.stats.stratified_association import PooledAssociation, TwoByTwo
+from misslink.stats.stratified_association import (
+    PooledAssociation,
+    TwoByTwo,
+    clustered_heterogeneity_test,
+    clustered_mantel_haenszel,
+    heterogeneity_test,
+    mantel_haenszel,
+)
 from misslink.types import Case, Estimate, Link, Reason, Run, Trace, Verdict
 
 # p of heterogeneity below which strata are said to disagree; the customary one

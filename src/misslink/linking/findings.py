@@ -8,7 +8,8 @@ from misslink.documents import replay_of
 from misslink.failure_modes import FAILURES
 from misslink.render.headline import Findings, describe_findings
 from misslink.retrieval import cluster_cases
-from misslink.stats import EXPOSURES, ExposedCases, exposure_risks, exposure_trend, proportion
+from misslink.stats import proportion
+from misslink.stats.exposure import EXPOSURES, ExposedCases, exposure_risks, exposure_trend
 from misslink.types import Link, Reason, Run, Trace, Verdict
 
 LEVELS = {"miss": "none", "partial": "some", "hit": "all"}  # of the relevant passages

@@ -36,7 +36,6 @@ from misslink.live.verdict import (
 from misslink.stats.experiments import (
     MIN_SEQUENTIAL_UNITS,
     TUNED_FOR,
-    SequentialTest,
     balanced_units,
     cuped,
     sample_ratio_test,
@@ -48,6 +47,7 @@ from misslink.stats.experiments import (
 )
 from misslink.stats.intervals import proportion
 from misslink.stats.paired_tests import holm
+from misslink.types import Estimate
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -374,13 +374,13 @@ def compare_variants(
         measured.values(str(options.control)),
         measured.values(variant),
     )
-    raw = _sequential_test(measured, control, treated, options)
+    raw, sequential_p = _sequential_test(measured, control, treated, options)
     fixed, p = welch_test(control, treated, level=1 - options.alpha)
     before = [[measured.before[place] for place in places] for places in (at_control, at_treated)]
-    decisive, sides, explained = raw, (control, treated), None
+    difference, sides, explained = raw, (control, treated), None
     if len(control) and len(treated) and (result := cuped(control, treated, *before)):
         sides = result.control, result.variant
-        decisive = _sequential_test(measured, *sides, options)
+        difference, sequential_p = _sequential_test(measured, *sides, options)
         adjusted, adjusted_p = welch_test(*sides, level=1 - options.alpha)
         explained = {
             "theta": result.theta,
@@ -394,9 +394,9 @@ def compare_variants(
         **_variant_means(measured, control, treated, options),
         "fixed": {"difference": fixed.model_dump(), "p": p},
         "always_valid": {
-            "difference": decisive.difference.model_dump(),
-            "p": decisive.p,
-            "unadjusted": raw.difference.model_dump(),
+            "difference": difference.model_dump(),
+            "p": sequential_p,
+            "unadjusted": raw.model_dump(),
         },
         "cuped": explained,
         "needed": _units_needed(sides, control, measured.units, options, tests),
@@ -409,7 +409,7 @@ def _sequential_test(
     variant: NDArray[Any],
     options: ReportOptions,
     times: float = 1.0,
-) -> SequentialTest:
+) -> tuple[Estimate, float | None]:
     return sequential_test(
         control,
         variant,
@@ -453,14 +453,14 @@ def check_guardrail(
             "latency, errors, cost or reformulations"
         )
     (control, _), (treated, _) = measured.values(str(options.control)), measured.values(variant)
-    difference = against = _sequential_test(measured, control, treated, options).difference
+    difference, _ = _sequential_test(measured, control, treated, options)
     margin = None if guard is None else guard.margin
     status = "no margin"
     if guard is not None:
-        limit = guard.margin
+        limit, against = guard.margin, difference
         if guard.is_relative:
             times, limit = 1 + guard.margin, 0.0
-            against = _sequential_test(measured, control, treated, options, times).difference
+            against, _ = _sequential_test(measured, control, treated, options, times)
         status = "open"
         if against.high is not None and against.high <= limit:
             status = "holds"
@@ -488,7 +488,7 @@ def difference_over_time(
     for count in np.unique(np.linspace(1, len(since), min(_LOOKS, len(since))).round().astype(int)):
         until = math.inf if count == len(since) else since[count - 1]
         control, treated = (measured.values(name, until)[0] for name in names)
-        difference = _sequential_test(measured, control, treated, options).difference
+        difference, _ = _sequential_test(measured, control, treated, options)
         rows.append(
             {"units": int(count), "at": since[count - 1], "difference": difference.model_dump()}
         )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +12,7 @@ from misslink.compare.run_metrics import metric_value
 from misslink.errors import InputError, known_names
 from misslink.io.run_folder import read_complete_run
 from misslink.stats import paired_difference
+from misslink.stats.intervals import square_and_add, without_interval
 from misslink.types import Estimate
 
 _LEVELS = ("retrieval", "generation", "answer")
@@ -164,13 +164,13 @@ def _difference(first: Mapping[str, Any], second: Mapping[str, Any]) -> Estimate
     if one.value is None or other.value is None:
         reason = one.reason or other.reason or "one run has no value"
         return Estimate.missing(reason, n=count, method=method)
-    value = other.value - one.value
     if one.low is None or one.high is None or other.low is None or other.high is None:
         why = "one run has no interval"
-        return Estimate(value=value, low=None, high=None, n=count, method=method, reason=why)
-    below = math.hypot(other.value - other.low, one.high - one.value)
-    above = math.hypot(other.high - other.value, one.value - one.low)
-    return Estimate(value=value, low=value - below, high=value + above, n=count, method=method)
+        return without_interval(other.value - one.value, why, n=count, method=method)
+    value, low, high = square_and_add(
+        (other.value, other.low, other.high), (-one.value, -one.high, -one.low)
+    )
+    return Estimate(value=value, low=low, high=high, n=count, method=method)
 
 
 def _read_offline_run(folder: Path) -> OfflineRun:

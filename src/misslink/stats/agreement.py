@@ -20,6 +20,7 @@ from misslink.stats.intervals import (
     interval_estimate,
     mean,
     quantiles,
+    student_quantile,
     without_interval,
 )
 from misslink.types import Estimate
@@ -462,10 +463,8 @@ def _correlation(
     if abs(value) > 1 - 1e-12:
         reason = "a perfect correlation has no spread to go by"
         return without_interval(math.copysign(1.0, value), reason, n=n, method=method)
-    from scipy.special import stdtrit
-
     error = math.sqrt(float(influence @ influence) / n / (n - 3))
-    half = float(stdtrit(n - 2, (1 + level) / 2)) * error / (1 - value**2)
+    half = student_quantile(level, n - 2) * error / (1 - value**2)
     low, high = (math.tanh(math.atanh(value) + side * half) for side in (-1, 1))
     return interval_estimate(value, low, high, n=n, method=method)
 
@@ -498,39 +497,10 @@ def _mean_weight_above(numbers: Floats, weights: Floats) -> Floats:
 
 def _kendall(a: Floats, b: Floats) -> tuple[float, Floats]:
     """Tau-b, and how much a case with more weight would move it."""
-    n = len(a)
-    concordant = _count_below_in_both(a, b) + _count_below_in_both(-a, -b)
-    discordant = _count_below_in_both(a, -b) + _count_below_in_both(-a, b)
-    score = (concordant - discordant) / n
-    untied_a, untied_b = (1 - _tie_counts(numbers) / n for numbers in (a, b))
+    both = list(zip(a, b, strict=True))
+    score = np.array([np.sign(x - a) @ np.sign(y - b) for x, y in both]) / len(a)
+    untied_a, untied_b = np.array([((x != a).mean(), (y != b).mean()) for x, y in both]).T
     mean_a, mean_b = float(untied_a.mean()), float(untied_b.mean())
     scale = math.sqrt(mean_a * mean_b)
     tau = float(score.mean()) / scale
     return tau, 2 * score / scale - tau * (untied_a / mean_a + untied_b / mean_b)
-
-
-def _tie_counts(numbers: Floats) -> Floats:
-    """For each number how many equal it, itself included."""
-    _, inverse, counts = np.unique(numbers, return_inverse=True, return_counts=True)
-    return counts[inverse].astype(float)
-
-
-def _count_below_in_both(a: Floats, b: Floats) -> Floats:
-    """For each case how many others are smaller in both.
-
-    The cases in order of `a` are split by the bits of their rank in `b`, the highest first: a case
-    with the bit is above all cases that share the higher bits and lack this one. Of equal a the
-    higher b goes first, so that they do not count.
-    """
-    ranks = np.unique(b, return_inverse=True)[1]
-    order = np.lexsort((-ranks, a))
-    below = np.zeros(len(a))
-    for bit in reversed(range(int(ranks.max()).bit_length())):
-        order = order[np.argsort(ranks[order] >> (bit + 1), kind="stable")]
-        group = ranks[order] >> (bit + 1)
-        has = (ranks[order] >> bit) & 1
-        lacking = np.cumsum(1 - has)
-        start = np.searchsorted(group, group, side="left")
-        before = np.concatenate([[0], lacking])[start]
-        below[order] += has * (lacking - before)
-    return below

@@ -14,6 +14,7 @@ from misslink.stats.intervals import (
     check_counts,
     critical_value,
     interval_estimate,
+    square_and_add,
     wilson_interval,
 )
 from misslink.types import Estimate
@@ -64,9 +65,7 @@ def risk_difference(a: int, n1: int, b: int, n2: int, *, level: float = 0.95) ->
         return Estimate.missing(_empty_group(n1, n2), n=n1 + n2, method="newcombe")
     first, second = a / n1, b / n2
     (low1, high1), (low2, high2) = wilson_interval(first, n1, z), wilson_interval(second, n2, z)
-    difference = first - second
-    low = difference - math.hypot(first - low1, high2 - second)
-    high = difference + math.hypot(high1 - first, second - low2)
+    difference, low, high = square_and_add((first, low1, high1), (-second, -high2, -low2))
     return interval_estimate(
         difference, low, high, n=n1 + n2, method="newcombe", bounds=(-1.0, 1.0)
     )

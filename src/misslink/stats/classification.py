@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Literal
 
 import numpy as np
@@ -16,6 +18,7 @@ from misslink.stats.intervals import (
     critical_value,
     interval_estimate,
     proportion,
+    square_and_add,
     wilson_interval,
 )
 from misslink.types import Estimate
@@ -55,16 +58,13 @@ class ErrorRates:
     @property
     def balanced_accuracy(self) -> Estimate:
         """As `ConfusionMatrix.balanced_accuracy`."""
-        values, below_each, above_each = [], [], []
+        halves = []
         for share in (self.sensitivity, self.specificity):
             if share.value is None or share.low is None or share.high is None:
                 return Estimate.missing(share.reason or "", n=self.n, method="wilson mover")
-            values.append(share.value)
-            below_each.append(share.value - share.low)
-            above_each.append(share.high - share.value)
-        value = sum(values) / 2
-        ends = value - math.hypot(*below_each) / 2, value + math.hypot(*above_each) / 2
-        return interval_estimate(value, *ends, n=self.n, method="wilson mover", bounds=(0.0, 1.0))
+            halves.append((share.value / 2, share.low / 2, share.high / 2))
+        ends = square_and_add(*halves)
+        return interval_estimate(*ends, n=self.n, method="wilson mover", bounds=(0.0, 1.0))
 
 
 @dataclass(frozen=True)
@@ -232,12 +232,11 @@ def confusion_matrix(labels: Sequence[bool], predictions: Sequence[bool]) -> Con
     """
     if len(labels) != len(predictions):
         raise ValueError(f"{len(labels)} labels and {len(predictions)} predictions do not pair up")
-    cells = {(True, True): 0, (True, False): 0, (False, True): 0, (False, False): 0}
-    for label, prediction in zip(labels, predictions, strict=True):
+    cells: Counter[tuple[bool, ...]] = Counter(zip(labels, predictions, strict=True))
+    for label, prediction in cells:
         if label not in {0, 1} or prediction not in {0, 1}:
             raise ValueError(f"label and prediction must be 0 or 1, not {label!r}, {prediction!r}")
-        cells[bool(label), bool(prediction)] += 1
-    return ConfusionMatrix(*cells.values())
+    return ConfusionMatrix(*(cells[pair] for pair in product((True, False), repeat=2)))
 
 
 def checked_scores(labels: Sequence[bool], scores: Sequence[float]) -> tuple[Floats, Floats]:

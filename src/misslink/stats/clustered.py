@@ -9,6 +9,7 @@ import math
 from collections.abc import Hashable, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from misslink.stats.intervals import (
     DRAWS,
@@ -219,10 +220,8 @@ def cluster_draws(
     array, shape (10,000, columns)
         2,000 draws where more than 2,000 clusters differ. The order of the cases does not matter.
     """
-    numbers: dict[Hashable, int] = {}
-    index = np.array([numbers.setdefault(cluster, len(numbers)) for cluster in clusters])
     # Rounded, so that a cluster's sum is the same in any order of its cases.
-    sums = np.round(np.stack([np.bincount(index, column) for column in rows.T], axis=1), _DECIMALS)
+    sums = np.round(_column_sums(rows, clusters), _DECIMALS)
     # Clusters with equal sums are drawn as one: exponentials add up to a gamma.
     distinct, counts = np.unique(sums, axis=0, return_counts=True)
     draws = DRAWS if len(distinct) <= NORMAL_FROM else DRAWS // 5
@@ -254,9 +253,7 @@ def clustered_score_test(scores: Floats, clusters: Sequence[Hashable], *, seed: 
     ----------
     Kline and Santos (2012), A score based approach to wild bootstrap inference.
     """
-    numbers: dict[Hashable, int] = {}
-    index = np.array([numbers.setdefault(cluster, len(numbers)) for cluster in clusters])
-    sums = np.stack([np.bincount(index, column) for column in scores.T], axis=1)
+    sums = _column_sums(scores, clusters)
     sums = np.round(sums[np.lexsort(sums.T)], _DECIMALS)
     scales, axes = np.linalg.eigh(sums.T @ sums)
     held = scales > _NO_SPREAD * max(scales.max(), _NO_SPREAD)
@@ -272,10 +269,19 @@ def clustered_score_test(scores: Floats, clusters: Sequence[Hashable], *, seed: 
     return (int((drawn >= observed - 1e-9).sum()) + 1) / (len(drawn) + 1)
 
 
+def _cluster_index(clusters: Sequence[Hashable]) -> NDArray[np.int64]:
+    numbers: dict[Hashable, int] = {}
+    return np.array([numbers.setdefault(cluster, len(numbers)) for cluster in clusters])
+
+
+def _column_sums(rows: Floats, clusters: Sequence[Hashable]) -> Floats:
+    index = _cluster_index(clusters)
+    return np.stack([np.bincount(index, column) for column in rows.T], axis=1)
+
+
 def _cluster_sums(values: Floats, clusters: Sequence[Hashable]) -> tuple[Floats, Floats]:
     """Sum and size of each cluster, sorted, so that the order of the cases does not matter."""
-    numbers: dict[Hashable, int] = {}
-    index = np.array([numbers.setdefault(cluster, len(numbers)) for cluster in clusters])
+    index = _cluster_index(clusters)
     # Added up from the smallest value on, so that rounding is the same in any order.
     order = np.argsort(values, kind="stable")
     sums = np.bincount(index[order], weights=values[order]).astype(np.float64)

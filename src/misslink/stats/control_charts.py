@@ -121,10 +121,14 @@ def learn_baseline(
         return f"{len(measured)} of {learn} runs to learn from"
     for first in range(len(measured) - learn + 1):
         window = measured[first : first + learn]
-        inliers, far = _split_outliers(window, step)
-        if len(far) > _MAX_OUTLIER_SHARE * learn or _has_drift([value for _, value in inliers]):
+        middle = statistics.median(value for _, value in window)
+        deviation = statistics.median(abs(value - middle) for _, value in window)
+        # Where most readings agree, one question more or less is still no other state of the app.
+        cut = _OUTLIER_SDS * max(_MAD_TO_SD * deviation, step)
+        far = [place for place, value in window if abs(value - middle) > cut]
+        seen = [value for place, value in window if place not in far]
+        if len(far) > _MAX_OUTLIER_SHARE * learn or _has_drift(seen):
             continue
-        seen = [value for _, value in inliers]
         floor = step * math.sqrt(_RULE_OF_THREE / len(seen)) if tail else step
         spread = statistics.stdev(seen)
         sd = max(spread, floor)
@@ -134,24 +138,12 @@ def learn_baseline(
             n=len(seen),
             begin=window[0][0],
             end=window[-1][0] + 1,
-            left_out=tuple(place for place, _ in far),
+            left_out=tuple(far),
             is_floor=spread < floor,
             skew=tail * step / sd,
             offset=tail * (sd * sd - spread * spread) / step,
         )
     return f"no {learn} runs in a row are steady enough to learn from"
-
-
-def _split_outliers(
-    window: Sequence[tuple[int, float]], step: float
-) -> tuple[list[tuple[int, float]], list[tuple[int, float]]]:
-    """The readings near the median of a window, and those far from it."""
-    middle = statistics.median(value for _, value in window)
-    spread = statistics.median(abs(value - middle) for _, value in window)
-    # Where most readings agree, one question more or less is still no other state of the app.
-    cut = _OUTLIER_SDS * max(_MAD_TO_SD * spread, step)
-    near = [reading for reading in window if abs(reading[1] - middle) <= cut]
-    return near, [reading for reading in window if abs(reading[1] - middle) > cut]
 
 
 def _has_drift(values: Sequence[float]) -> bool:
@@ -289,7 +281,8 @@ def control_chart(
         z = baseline.score(value)
         tame = min(max(z, -limits.jump), limits.jump)
         ewma += limits.weight * (tame - ewma)
-        bound = limits.ewma * _ewma_sd(limits.weight, age)
+        fading = 1 - (1 - limits.weight) ** (2 * age)
+        bound = limits.ewma * math.sqrt(limits.weight / (2 - limits.weight) * fading)
         up, down = max(0.0, up + tame - limits.slack), max(0.0, down - tame - limits.slack)
         points.append(
             ChartPoint(
@@ -321,19 +314,12 @@ def _chart_signals(
     z: float, ewma: float, cusum: float, bound: float, limits: ChartLimits
 ) -> tuple[ChartName, ...]:
     """Which charts are over their upper limit, the most sudden first."""
-    signals: list[ChartName] = []
-    if z > limits.jump:
-        signals.append("jump")
-    if cusum > limits.cusum:
-        signals.append("cusum")
-    if ewma > bound:
-        signals.append("ewma")
-    return tuple(signals)
-
-
-def _ewma_sd(weight: float, age: int) -> float:
-    """Standard deviation of the EWMA of `age` readings, in theirs."""
-    return math.sqrt(weight / (2 - weight) * (1 - (1 - weight) ** (2 * age)))
+    is_over: dict[ChartName, bool] = {
+        "jump": z > limits.jump,
+        "cusum": cusum > limits.cusum,
+        "ewma": ewma > bound,
+    }
+    return tuple(name for name, over in is_over.items() if over)
 
 
 @lru_cache(maxsize=1)

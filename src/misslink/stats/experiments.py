@@ -8,11 +8,13 @@ from dataclasses import dataclass
 from statistics import NormalDist
 
 import numpy as np
+from numpy.typing import NDArray
 
 from misslink.stats.intervals import (
     Floats,
     critical_value,
     interval_estimate,
+    student_quantile,
     wilson_interval,
     without_interval,
 )
@@ -89,9 +91,7 @@ def unit_mean(
     least, most = bounds or (-math.inf, math.inf)
     spread = float(values.var(ddof=1)) if count > 1 else 0.0
     if spread:
-        from scipy.special import stdtrit
-
-        half = float(stdtrit(count - 1, (1 + level) / 2)) * math.sqrt(spread / count)
+        half = student_quantile(level, count - 1) * math.sqrt(spread / count)
         ends = centre - half, centre + half
         return interval_estimate(centre, *ends, n=count, method="delta", bounds=(least, most))
     if not math.isfinite(most - least):
@@ -141,11 +141,11 @@ def welch_test(
         single = min(sizes) < 2
         reason = "one unit does not show how units differ" if single else "all units are alike"
         return without_interval(difference, reason, n=count, method=method), None
-    from scipy.special import stdtr, stdtrit
+    from scipy.special import stdtr
 
     spread = sum(part**2 / (size - 1) for part, size in zip(parts, sizes, strict=True))
     freedom = sum(parts) ** 2 / spread
-    half = float(stdtrit(freedom, (1 + level) / 2)) * error
+    half = student_quantile(level, freedom) * error
     p = min(1.0, 2 * float(stdtr(freedom, -abs(difference) / error)))
     low, high = difference - half, difference + half
     return Estimate(value=difference, low=low, high=high, n=count, method=method), p
@@ -234,23 +234,21 @@ def cuped(
     slopes = np.linalg.lstsq(inner, outer, rcond=None)[0]
     fitted = values - (design - design.mean(axis=0)) @ slopes
     first, second = fitted[: len(control)], fitted[len(control) :]
+    reduction = None
+    if min(len(control), len(variant)) >= 2:
+        was, now = (
+            sum(float(side.var(ddof=1)) / len(side) for side in pair)
+            for pair in ((control, variant), (first, second))
+        )
+        reduction = 1 - now / was if was else None
     return CupedResult(
         control=first,
         variant=second,
         theta=float(slopes[0]),
-        reduction=_variance_reduction((control, variant), (first, second)),
+        reduction=reduction,
         known=int(is_known.sum()),
         missing=int((~is_known).sum()),
     )
-
-
-def _variance_reduction(
-    before: tuple[Floats, Floats], after: tuple[Floats, Floats]
-) -> float | None:
-    if min(map(len, before)) < 2:
-        return None
-    was, now = (sum(float(v.var(ddof=1)) / len(v) for v in pair) for pair in (before, after))
-    return 1 - now / was if was else None
 
 
 # The interval is narrowest, relative to a fixed-size one, near this many units of both variants
@@ -265,24 +263,6 @@ _POWER_Z = 0.8416212335729143  # the normal quantile of 80%
 _MAX_UNITS = 1e9
 
 
-@dataclass(frozen=True)
-class SequentialTest:
-    """A difference as it stands, valid at any time.
-
-    Parameters
-    ----------
-    difference : Estimate
-        Variant minus control, with the confidence sequence's interval of now; missing an interval
-        until each side has `FEWEST` units.
-    p : float or None
-        Always valid: the chance that it is ever this small where there is no difference is at
-        most its value.
-    """
-
-    difference: Estimate
-    p: float | None
-
-
 def sequential_test(
     control: Floats,
     variant: Floats,
@@ -291,7 +271,7 @@ def sequential_test(
     tuned_for: float = TUNED_FOR,
     times: float = 1.0,
     is_share: bool = False,
-) -> SequentialTest:
+) -> tuple[Estimate, float | None]:
     """Compare two means of units, allowing for a look after every unit.
 
     Parameters
@@ -310,10 +290,18 @@ def sequential_test(
 
     Returns
     -------
-    Sequential
-        The mixture sequential probability ratio test with a normal mixture over the difference,
-        the variance estimated: an asymptotic confidence sequence. Where one side has far fewer
-        units, its variance is taken from below by that of both together.
+    difference : Estimate
+        Variant minus control, with the confidence sequence's interval of now; without an interval
+        until each side has `MIN_SEQUENTIAL_UNITS` units.
+    p : float or None
+        Always valid: the chance that it is ever this small where there is no difference is at most
+        its value.
+
+    Notes
+    -----
+    The mixture sequential probability ratio test with a normal mixture over the difference, the
+    variance estimated: an asymptotic confidence sequence. Where one side has far fewer units, its
+    variance is taken from below by that of both together.
 
     References
     ----------
@@ -326,15 +314,15 @@ def sequential_test(
     Examples
     --------
     >>> import numpy as np
-    >>> found = sequential_test(np.arange(100) % 2, np.ones(100) - np.arange(100) % 5 // 4)
-    >>> [round(x, 2) for x in (found.difference.value, found.difference.low, found.p)]
+    >>> difference, p = sequential_test(np.arange(100) % 2, np.ones(100) - np.arange(100) % 5 // 4)
+    >>> [round(x, 2) for x in (difference.value, difference.low, p)]
     [0.3, 0.05, 0.01]
     """
     method = "confidence sequence"
     count = len(control) + len(variant)
     if not len(control) or not len(variant):
         reason = "a variant has no unit with a value"
-        return SequentialTest(Estimate.missing(reason, n=count, method=method), None)
+        return Estimate.missing(reason, n=count, method=method), None
     value = float(variant.mean()) - times * float(control.mean())
     error = 0.0
     if min(len(control), len(variant)) >= MIN_SEQUENTIAL_UNITS:
@@ -346,16 +334,14 @@ def sequential_test(
             if few
             else "all units are alike"
         )
-        return SequentialTest(without_interval(value, reason, n=count, method=method), None)
+        return without_interval(value, reason, n=count, method=method), None
     units = balanced_units(len(control), len(variant))
     half = sequential_boundary(units, alpha=alpha, tuned_for=tuned_for) * error
     # The mixture's likelihood ratio, whose inverse is the p-value, in logarithms.
     eta = units / _mixture_scale(alpha, tuned_for)
     log_ratio = (value / error) ** 2 / 2 * eta / (1 + eta) - math.log1p(eta) / 2
-    return SequentialTest(
-        Estimate(value=value, low=value - half, high=value + half, n=count, method=method),
-        math.exp(-max(log_ratio, 0.0)),
-    )
+    difference = Estimate(value=value, low=value - half, high=value + half, n=count, method=method)
+    return difference, math.exp(-max(log_ratio, 0.0))
 
 
 def balanced_units(control: int, variant: int) -> float:
@@ -452,6 +438,7 @@ MISMATCH_BELOW = 0.001
 # middles of 200 equal parts of a normal distribution that a share near a half would have after
 # 100 units. None of them is the plan itself.
 _TILTS = tuple(NormalDist(0.0, 0.2).inv_cdf((part + 0.5) / 200) for part in range(200))
+_NO_SPREAD = 1e-9  # a relative spread below it is rounding
 _CHUNK_STRATA = 10_000  # strata that are reckoned with at once
 
 
@@ -532,55 +519,63 @@ def sample_ratio_test(strata: Sequence[AllocationStratum]) -> SampleRatioTest:
     >>> found.is_broken, round(found.p, 6), found.method
     (True, 3e-05, 'exact binomial')
     """
-    for stratum in strata:
-        shares = stratum.planned.values()
-        if any(share < 0 for share in shares) or abs(math.fsum(shares) - 1) > 1e-6:
-            raise ValueError(f"the planned shares {dict(stratum.planned)} do not add up to 1")
-        if any(count < 0 for count in stratum.observed.values()):
-            raise ValueError("counts of units must be at least 0")
     names = list(dict.fromkeys(name for s in strata for name in (*s.planned, *s.observed)))
-    filled = [stratum for stratum in strata if sum(stratum.observed.values())]
-    expected = {
-        name: math.fsum(s.planned.get(name, 0.0) * sum(s.observed.values()) for s in filled)
-        for name in names
-    }
-    for stratum in filled:
-        if any(count and not stratum.planned.get(name) for name, count in stratum.observed.items()):
-            return SampleRatioTest(0.0, 0.0, "impossible", expected)
-    tested = [s for s in filled if sum(share > 0 for share in s.planned.values()) >= 2]
-    if not tested:
+    planned = np.array([[s.planned.get(name, 0.0) for name in names] for s in strata], ndmin=2)
+    observed = np.array([[s.observed.get(name, 0) for name in names] for s in strata], ndmin=2)
+    if not names:
+        return SampleRatioTest(None, None, "none", {})
+    for stratum, shares in zip(strata, planned, strict=True):
+        if (shares < 0).any() or abs(math.fsum(shares) - 1) > 1e-6:
+            raise ValueError(f"the planned shares {dict(stratum.planned)} do not add up to 1")
+    if (observed < 0).any():
+        raise ValueError("counts of units must be at least 0")
+    totals = observed.sum(axis=1)
+    expected = dict(zip(names, (totals @ planned).tolist(), strict=True))
+    if observed[planned == 0].any():
+        return SampleRatioTest(0.0, 0.0, "impossible", expected)
+    tested = (totals > 0) & ((planned > 0).sum(axis=1) >= 2)
+    if not tested.any():
         return SampleRatioTest(None, None, "none", expected)
-    p_sequential = math.exp(-max(0.0, sequential_log_ratio(tested)))
-    live = [name for name in names if any(s.planned.get(name) for s in tested)]
-    if len(live) == 2 and len({s.planned[live[0]] for s in tested if live[0] in s.planned}) == 1:
+    live = planned[tested].any(axis=0)
+    planned, observed, totals = planned[tested][:, live], observed[tested][:, live], totals[tested]
+    p_sequential = math.exp(-max(0.0, sequential_log_ratio(planned, observed)))
+    if planned.shape[1] == 2 and np.ptp(planned[:, 0]) == 0:
         from scipy.stats import binomtest
 
-        count = sum(s.observed.get(live[0], 0) for s in tested)
-        total = sum(sum(s.observed.values()) for s in tested)
-        p = float(binomtest(count, total, tested[0].planned[live[0]]).pvalue)
-        return SampleRatioTest(p, p_sequential, "exact binomial", expected)
-    return SampleRatioTest(_chi_square(tested, live), p_sequential, "chi-square", expected)
+        test = binomtest(int(observed[:, 0].sum()), int(totals.sum()), planned[0, 0])
+        return SampleRatioTest(float(test.pvalue), p_sequential, "exact binomial", expected)
+    from scipy.special import chdtrc
+
+    # By the summed multinomial covariance; with one plan it is Pearson's.
+    gap = observed.sum(axis=0) - totals @ planned
+    scales, axes = np.linalg.eigh(
+        np.diag(totals @ planned) - planned.T @ (totals[:, None] * planned)
+    )
+    free = scales > _NO_SPREAD * scales.max()  # the counts of a plan add up, so not all directions
+    away = gap @ axes[:, free] / np.sqrt(scales[free])
+    p = float(chdtrc(int(free.sum()), float(away @ away)))
+    return SampleRatioTest(p, p_sequential, "chi-square", expected)
 
 
-def sequential_log_ratio(strata: Sequence[AllocationStratum]) -> float:
+def sequential_log_ratio(planned: Floats, counts: NDArray[np.int64]) -> float:
     """Return the log likelihood ratio of other splits against the planned ones.
 
     A mixture over one variant's odds being so many times the planned, the same in all strata, so
     that a ramp that grew evenly, with a plan for nearly every unit, does not hide it: its inverse
     is an always-valid p-value.
 
+    Parameters
+    ----------
+    planned, counts : array of shape (strata, variants)
+        Two variants or more, each planned in some stratum.
+
     References
     ----------
     Lindon and Malek (2022), Anytime-valid inference for multinomial count data (a mixture over
     splits around the plan).
     """
-    names = list(dict.fromkeys(n for s in strata for n, share in s.planned.items() if share))
-    if len(names) < 2:
-        return 0.0
-    planned = np.array([[s.planned.get(name, 0.0) for name in names] for s in strata])
-    counts = np.array([[s.observed.get(name, 0) for name in names] for s in strata])
-    totals = counts.sum(axis=1)
-    tilted = range(len(names) if len(names) > 2 else 1)  # of two, one speaks for the other
+    totals, variants = counts.sum(axis=1), planned.shape[1]
+    tilted = range(variants if variants > 2 else 1)  # of two, one speaks for the other
     tilts = np.array(_TILTS)
     ratios = np.multiply.outer(counts.sum(axis=0)[: len(tilted)], tilts)
     for start in range(0, len(counts), _CHUNK_STRATA):
@@ -590,16 +585,3 @@ def sequential_log_ratio(strata: Sequence[AllocationStratum]) -> float:
             ratios[place] -= totals[part] @ evened
     most = float(ratios.max())
     return most + math.log(float(np.exp(ratios - most).mean()))
-
-
-def _chi_square(strata: Sequence[AllocationStratum], names: Sequence[str]) -> float:
-    """By the summed multinomial covariance; with one plan it is Pearson's."""
-    from scipy.special import chdtrc
-
-    shares = np.array([[s.planned.get(name, 0.0) for name in names] for s in strata])
-    counts = np.array([[s.observed.get(name, 0) for name in names] for s in strata])
-    totals = counts.sum(axis=1)
-    gap = counts.sum(axis=0) - totals @ shares
-    covariance = np.diag(totals @ shares) - shares.T @ (totals[:, None] * shares)
-    statistic = float(gap @ np.linalg.pinv(covariance) @ gap)
-    return float(chdtrc(int(np.linalg.matrix_rank(covariance)), statistic))

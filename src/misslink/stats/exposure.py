@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -19,7 +18,13 @@ from misslink.stats.association import (
     trend_test,
 )
 from misslink.stats.clustered import CLUSTERED_METHOD, cluster_draws, clustered_score_test
-from misslink.stats.intervals import Floats, interval_estimate, proportion, quantiles
+from misslink.stats.intervals import (
+    Floats,
+    interval_estimate,
+    proportion,
+    quantiles,
+    square_and_add,
+)
 from misslink.types import Estimate, Reason
 
 _ROUNDING = 1e-9
@@ -342,26 +347,16 @@ def _uncut_difference(groups: _Groups, estimates: Mapping[str, Estimate]) -> Est
     """The difference of none and all with ends from those of both risks, uncut.
 
     Of two risks that are hardly known, cut to [0, 1], the difference would seem better known.
-
-    References
-    ----------
-    Zou and Donner (2008), Construction of confidence limits about effect measures.
     """
-    below, above = [], []
+    ends = []
     for place in (0, 2):
-        risk, (low, high) = (
-            estimates[f"risk_given_{EXPOSURES[place]}"],
-            quantiles(groups.drawn[:, place], 0.95),
-        )
-        value = groups.values[place]
-        below.append(value - min(low, risk.low or 0.0))
-        above.append(max(high, risk.high or 0.0) - value)
+        risk, value = estimates[f"risk_given_{EXPOSURES[place]}"], float(groups.values[place])
+        low, high = quantiles(groups.drawn[:, place], 0.95)
+        ends.append((value, min(low, risk.low or 0.0), max(high, risk.high or 0.0)))
+    none, (all_, low, high) = ends
+    difference = square_and_add(none, (-all_, -high, -low))
     crude = estimates["risk_difference"]
-    value = groups.values[0] - groups.values[2]
-    ends = value - math.hypot(below[0], above[1]), value + math.hypot(above[0], below[1])
-    return interval_estimate(
-        float(value), *ends, n=crude.n, method=crude.method, bounds=(-1.0, 1.0)
-    )
+    return interval_estimate(*difference, n=crude.n, method=crude.method, bounds=(-1.0, 1.0))
 
 
 def permutation_test(

@@ -54,6 +54,25 @@ def critical_value(level: float) -> float:
     return NormalDist().inv_cdf((1 + level) / 2)
 
 
+def student_quantile(level: float, freedom: float) -> float:
+    """Return the two-sided quantile of Student's t, wider than `critical_value`."""
+    from scipy.special import stdtrit
+
+    return float(stdtrit(freedom, (1 + level) / 2))
+
+
+def square_and_add(*parts: tuple[float, float, float]) -> tuple[float, float, float]:
+    """Return value, low and high of the sum of independent parts, each a value, low and high.
+
+    References
+    ----------
+    Zou and Donner (2008), Construction of confidence limits about effect measures.
+    """
+    value = sum(part for part, _, _ in parts)
+    low = value - math.hypot(*(part - end for part, end, _ in parts))
+    return value, low, value + math.hypot(*(end - part for part, _, end in parts))
+
+
 def wilson_interval(share: float, n: float, z: float) -> tuple[float, float]:
     """Return both ends of the Wilson score interval around `share` of `n` cases, `n` above 0."""
     shrink = 1 + z * z / n
@@ -250,9 +269,9 @@ def _skewed_ends(z: float, skewness: float) -> tuple[float, float]:
 
 def student_tail(level: float, spread: float, freedom: float) -> float:
     """Return the normal tail beyond Student's quantile times `spread`, to widen a bootstrap."""
-    from scipy.special import ndtr, stdtrit
+    from scipy.special import ndtr
 
-    return float(ndtr(spread * stdtrit(freedom, (1 - level) / 2)))
+    return float(ndtr(-spread * student_quantile(level, freedom)))
 
 
 def draw_in_chunks(draw: Callable[[int], Floats], width: int, draws: int = DRAWS) -> Floats:

@@ -16,6 +16,7 @@ from misslink.stats.intervals import (
     critical_value,
     draw_in_chunks,
     mean,
+    student_quantile,
     wilson_interval,
     without_interval,
 )
@@ -320,10 +321,9 @@ def detectable_shift(units: int, level: float = _ALPHA) -> float:
     >>> round(detectable_shift(1000), 2)
     2.8
     """
-    from scipy.special import nctdtrinc, stdtrit
+    from scipy.special import nctdtrinc
 
-    freedom = units - 1
-    return float(nctdtrinc(freedom, 1 - _POWER, stdtrit(freedom, 1 - level / 2)))
+    return float(nctdtrinc(units - 1, 1 - _POWER, student_quantile(1 - level, units - 1)))
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,8 @@ from misslink.stats.intervals import (
     mean,
     proportion,
     quantiles,
+    square_and_add,
+    student_quantile,
     wilson_interval,
 )
 from misslink.types import Estimate
@@ -249,10 +251,10 @@ def _delta_interval(
         return value, rest_ends, rest_ends
     own = labels[0] / labels[1]
     ends, part = wilson_interval(own, labels[1], z), labels[1] / (labels[1] + unlabelled[1])
-    centre = part * own + (1 - part) * value
-    low = math.hypot(part * (own - ends[0]), (1 - part) * max(value - rest_ends[0], 0.0))
-    high = math.hypot(part * (ends[1] - own), (1 - part) * max(rest_ends[1] - value, 0.0))
-    return centre, (centre - low, centre + high), rest_ends
+    rest = value, min(value, rest_ends[0]), max(value, rest_ends[1])
+    labelled, others = np.multiply(part, (own, *ends)), np.multiply(1 - part, rest)
+    centre, low, high = square_and_add(tuple(labelled), tuple(others))
+    return centre, (low, high), rest_ends
 
 
 def _posterior_interval(
@@ -453,9 +455,7 @@ def _powered_interval(
     effective = centre * (1 - centre) / variance
     quantile = critical_value(level)
     if kish < n - _ROUNDING:  # some labels count for more than others
-        from scipy.special import stdtrit
-
-        quantile = float(stdtrit(max(kish - 1, 1.0), (1 + level) / 2))
+        quantile = student_quantile(level, max(kish - 1, 1.0))
     return *wilson_interval(value, effective, quantile), effective
 
 

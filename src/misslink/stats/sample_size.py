@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import math
 from collections.abc import Sequence
 
@@ -110,13 +111,8 @@ def labels_for_share(
         return share_width(n, share, correlation=correlation, judged=judged, level=level) <= width
 
     most = judged if judged is not None else _MAX_LABELS
-    if most < 1 or not is_narrow(most):
-        return None
-    short, enough = 0, most
-    while enough - short > 1:
-        middle = (short + enough) // 2
-        short, enough = (short, middle) if is_narrow(middle) else (middle, enough)
-    return enough
+    fewest = 1 + bisect.bisect_left(range(1, most + 1), x=True, key=is_narrow)
+    return fewest if fewest <= most else None
 
 
 def labels_for_kappa(kappa: float, share: float, width: float, *, level: float = 0.95) -> int:

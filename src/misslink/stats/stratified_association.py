@@ -350,8 +350,7 @@ def clustered_heterogeneity_test(
 
 def cochran_q(cells: Floats) -> Floats:
     """Squared distances of the strata from the pooled difference, over their variances."""
-    a, b = cells[..., 0], cells[..., 2]
-    misses, hits = a + cells[..., 1], b + cells[..., 3]
+    a, b, misses, hits, _ = _cell_columns(cells)
     p, q = (a + 1) / (misses + 2), (b + 1) / (hits + 2)
     variance = p * (1 - p) / (misses + 2) + q * (1 - q) / (hits + 2)
     away = a / misses - b / hits - mantel_haenszel_difference(cells)[..., np.newaxis]

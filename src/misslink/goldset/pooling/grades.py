@@ -30,7 +30,8 @@ from misslink.io.labels import ADJUDICATED
 from misslink.judge.judge_case import ask_safely
 from misslink.judge.prompts import BUILT_IN, Prompts
 from misslink.judge.protocol import Ask, Judge
-from misslink.stats import cohen_kappa, krippendorff_alpha, percent_agreement, proportion
+from misslink.stats import proportion
+from misslink.stats.agreement import cohen_kappa, krippendorff_alpha, percent_agreement
 from misslink.types import Case, Estimate
 
 GRADE_NAMES = ("not relevant", "relevant", "highly relevant")  # by grade, from 0

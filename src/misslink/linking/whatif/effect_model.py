@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from misslink.failure_modes import FAILURES
-from misslink.stats import risk_difference
+from misslink.stats.association import risk_difference
 from misslink.types import Estimate, Link, Reason, Run
 
 _DRAWS = 20_000
-_PRIOR = 0.75  # cases added to each cell, as misslink.stats.attributable_fraction does
+_PRIOR = 0.75  # cases added to each cell, as attributable_fraction of misslink.stats does
 _LEVEL = 0.95
 # Replayed cases of each kind below which a share is too rough to be better than the association:
 # of 10 the posterior's interval of a half is still 60 points wide.
