@@ -38,7 +38,7 @@ BUDGETS = {
     "judge/batch": 1081,  # 800
     "judge/checks": 1233,  # 1100; attacks that hold the wrong fact
     "judge/middleware": 2073,  # 1700; one ledger for the stages of a cascade; sentences without a claim are asked for again
-    "linking": 2789,  # 2000; attribution took 200, exposure levels, clusters and difficulty 100
+    "linking": 2792,  # 2000; attribution took 200, exposure levels, clusters and difficulty 100
     "linking/replay": 842,  # 800
     "linking/whatif": 1198,  # 1050
     "live": 3448,  # 3000
