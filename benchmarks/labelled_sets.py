@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from misslink.errors import InputError
-from misslink.io import read_goldset, read_traces
+from misslink.io import read_goldset
 from misslink.io.jsonl import read_objects
 from misslink.io.label_sets import ImportOptions
 from misslink.io.labels import Labels, read_labels
+from misslink.io.trace_formats import read_recording
 from misslink.registry import importers
 from misslink.types import Case, Trace
 
@@ -81,8 +82,8 @@ def imported(folder: Path) -> Labelled:
         folder.name,
         read_labels(folder / "labels.jsonl"),
         read_goldset(gold).cases if gold.exists() else (),
-        [read_traces(folder / f"{name}.jsonl") for name in names],
-        [row for _, row in read_objects(own)] if own.exists() else (),
+        [read_recording(folder / f"{name}.jsonl").traces for name in names],
+        [row.data for row in read_objects(own)] if own.exists() else (),
     )
 
 

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from misslink.goldset.checks import PassageSearch
 from misslink.io.goldset import GoldSet
+from misslink.io.jsonl import SourceItem
 from misslink.types import Case, Passage
 
 # Passages and questions share no word, and no two of either are alike.
@@ -54,7 +55,8 @@ def a_case(at, kind="id", **more):
 
 
 def gold_of(cases, name="gold.jsonl"):
-    return GoldSet(tuple(cases), name, {case.id: at for at, case in enumerate(cases, 1)})
+    places = {case.id: SourceItem(None, name, at) for at, case in enumerate(cases, 1)}
+    return GoldSet(tuple(cases), name, places)
 
 
 TEXTS = PassageSearch(corpus())

@@ -5,6 +5,7 @@ from __future__ import annotations
 from hypothesis import strategies as st
 
 from misslink.io.goldset import GoldSet
+from misslink.io.jsonl import SourceItem
 from misslink.types import Case
 
 IDS = st.text("abcdefghij", min_size=1, max_size=3)
@@ -30,4 +31,5 @@ def cases(draw, most=12):
 
 
 def gold(cases, name="gold.jsonl"):
-    return GoldSet(tuple(cases), name, {case.id: at for at, case in enumerate(cases, 1)})
+    places = {case.id: SourceItem(None, name, at) for at, case in enumerate(cases, 1)}
+    return GoldSet(tuple(cases), name, places)

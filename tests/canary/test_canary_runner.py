@@ -14,6 +14,7 @@ from langchain_core.vectorstores import InMemoryVectorStore
 from misslink.canary.canary_set import build_canary_set
 from misslink.canary.results import run_figures
 from misslink.canary.runner import CanaryRequest, run_canaries
+from misslink.io.jsonl import SourceItem
 from misslink.judge.session import open_judge
 
 SKY = {"sky": "By day the sky is blue.", "grass": "Grass is green.", "snow": "Snow is white."}
@@ -36,7 +37,10 @@ def store(texts):
 
 
 def canaries(*items):
-    return build_canary_set(enumerate(items, start=1), "canaries.jsonl")
+    return build_canary_set(
+        [SourceItem(item, "canaries.jsonl", line) for line, item in enumerate(items, start=1)],
+        "canaries.jsonl",
+    )
 
 
 def asks(name, **more):

@@ -8,6 +8,7 @@ import pytest
 
 from misslink.canary.canary_set import build_canary_set, read_canaries
 from misslink.errors import InputError
+from misslink.io.jsonl import SourceItem
 
 PLAIN = {"id": "a", "question": "Who?", "relevant": ["p1"]}
 
@@ -57,14 +58,15 @@ def test_an_empty_set_is_refused():
 
 
 def test_what_only_a_judge_could_tell_needs_one():
-    found = build_canary_set([(7, {"id": "a", "question": "Who?", "reference": "Ada"})], "c.jsonl")
+    fields = {"id": "a", "question": "Who?", "reference": "Ada"}
+    found = build_canary_set([SourceItem(fields, "c.jsonl", 7)], "c.jsonl")
     with pytest.raises(InputError, match=r"c\.jsonl, line 7.*--judge"):
         found.refuse_unjudged()
 
 
 def test_another_owner_is_the_same_set_and_another_expectation_is_not():
     def digest(**more):
-        return build_canary_set([(1, {**PLAIN, **more})], "c").digest
+        return build_canary_set([SourceItem({**PLAIN, **more}, "c", 1)], "c").digest
 
     assert digest() == digest(owner="ops", tags={"lang": "en"})
     assert len({digest(), digest(min_relevance=0.1), digest(relevant=["p2"])}) == 3

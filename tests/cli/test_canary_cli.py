@@ -195,7 +195,7 @@ def test_yaml_canaries_are_read_and_a_repeated_id_told_with_both_lines(misslink)
     Path("c.yaml").write_text("canaries:\n" + entry + entry, encoding="utf-8")
     code, _, err = misslink(*command)
     assert code == 2
-    assert "c.yaml, line 5, field 'id': The id 'bonn' is used twice (first on line 2)" in err
+    assert "c.yaml, line 5, field 'id': the id 'bonn' is used twice (first on line 2)" in err
 
 
 @pytest.mark.parametrize(

@@ -118,7 +118,6 @@ def of_secret(path: Path) -> bool:
     [
         ("calibrate", "URL/run"),
         ("evaluate", "--goldset", "gold", "--traces", "traces", "--cache", "URL/l.sqlite"),
-        ("evaluate", "--goldset", "gold", "--traces", "traces", "--labels", "URL/l.csv"),
         ("goldset", "split", "gold", "--out", "URL/parts"),
         ("goldset", "merge", "gold", "gold", "--out", "URL/all.jsonl"),
         ("cache", "stats", "--cache", "URL/l.sqlite"),

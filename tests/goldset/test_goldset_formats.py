@@ -20,6 +20,7 @@ from misslink.goldset.formats import (
     import_goldset,
 )
 from misslink.io.goldset import GoldSet, read_goldset
+from misslink.io.jsonl import SourceItem
 from misslink.types import Case
 
 WHOLE = Case(
@@ -476,7 +477,11 @@ def test_no_file_whatever_it_holds_gives_more_than_a_sentence(tmp_path, name, co
 
 @pytest.mark.parametrize("name", ["beir", "trec"])
 def test_an_id_with_a_blank_is_refused_before_anything_is_written(tmp_path, name):
-    gold = GoldSet((Case(id="a", question="x?", relevant={"a b": 1}),), "gold.jsonl", {"a": 3})
+    gold = GoldSet(
+        (Case(id="a", question="x?", relevant={"a b": 1}),),
+        "gold.jsonl",
+        {"a": SourceItem(None, "gold.jsonl", 3)},
+    )
     with pytest.raises(InputError, match=r"gold.jsonl, line 3, field 'relevant'.*contains a blank"):
         export_goldset(gold, name, tmp_path / "out")
     assert not (tmp_path / "out").exists()

@@ -24,13 +24,14 @@ def test_a_packed_file_is_read_as_the_plain_one_whatever_its_name(tmp_path):
 def test_gold_sets_and_labels_are_read_packed_with_the_lines_of_what_is_within(tmp_path):
     gold = tmp_path / "gold.jsonl.gz"
     gold.write_bytes(gzip.compress(b'{"id":"c1","question":"Who?"}\n\n{"id":"c2"}\n'))
-    assert [line for line, _ in read_objects(gold)] == [1, 3]
+    assert [item.number for item in read_objects(gold)] == [1, 3]
     with pytest.raises(InputError) as caught:
         read_goldset(gold)
     assert caught.value.line == 3
     rows = tmp_path / "labels.csv.gz"
     rows.write_bytes(gzip.compress(b"case_id,label\n\nc1,good\n"))
-    assert list(read_rows(rows, "the labels")) == [(3, {"case_id": "c1", "label": "good"})]
+    (row,) = read_rows(rows, "the labels")
+    assert (row.number, row.data) == (3, {"case_id": "c1", "label": "good"})
 
 
 def test_a_damaged_archive_a_folder_and_no_file_are_told(tmp_path):

@@ -140,7 +140,7 @@ def test_a_trec_run_needs_a_gold_set(tmp_path):
 def test_a_gold_set_is_matched_by_id_or_by_question():
     gold = read_goldset([{"id": "c1", "question": "when?"}, {"id": "c2", "question": "Who?"}])
     recording = read_recording([RAGAS, {**RAGAS, "user_input": "Who?"}])
-    assert list(recording.traces_for(gold)) == ["c1", "c2"]
+    assert list(recording.match(gold)) == ["c1", "c2"]
 
 
 def test_evaluate_needs_no_gold_set():

@@ -12,7 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from misslink.errors import InputError
-from misslink.io import read_goldset, read_traces
+from misslink.io import read_goldset
+from misslink.io.trace_formats import read_recording
 
 
 def write(path, *cases):
@@ -152,7 +153,7 @@ def test_two_traces_of_one_case_in_two_tables_name_both_rows(tmp_path):
     first = table(tmp_path / "1.parquet", {"case_id": "a"}, {"case_id": "b"})
     second = table(tmp_path / "2.parquet", {"case_id": "b"})
     with pytest.raises(InputError) as caught:
-        read_traces(tmp_path)
+        read_recording(tmp_path)
     assert str(caught.value) == (
         f"{second}, row 1, field 'case_id': the case 'b' has two traces (the first in row 2 of "
         f"{first}); keep one"
@@ -163,13 +164,13 @@ def test_a_gold_set_in_shards_knows_where_each_of_its_cases_stands(tmp_path):
     parts = [write(tmp_path / f"{one}.jsonl", case(one), case(f"{one}2")) for one in "ab"]
     gold = read_goldset(tmp_path)
     assert gold.name == str(tmp_path)
-    assert gold.place("b2") == f"{parts[1]}, line 2"
+    assert gold.item("b2").place == f"{parts[1]}, line 2"
     wrong = gold.error("a2", "relevant", "this is wrong")
     assert str(wrong) == f"{parts[0]}, line 2, field 'relevant': this is wrong"
     rows = read_goldset(table(tmp_path / "t.parquet", case("x"), case("y")))
-    assert rows.place("y") == f"{rows.name}, row 2"
+    assert rows.item("y").place == f"{rows.name}, row 2"
     assert str(rows.error("y", "id", "no")) == f"{rows.name}, row 2, field 'id': no"
-    assert read_goldset([case("a")]).place("a") == "the gold set"
+    assert read_goldset([case("a")]).item("a").place == "the gold set"
 
 
 def test_lines_and_tables_are_told_apart_by_what_is_in_them_and_not_by_name(tmp_path):

@@ -13,7 +13,7 @@ import pytest
 
 from file_server import serving
 from misslink.errors import InputError, MissingExtraError
-from misslink.io import read_goldset, read_traces
+from misslink.io import read_goldset
 from misslink.io.atomic import atomic_write
 from misslink.io.jsonl import read_text
 from misslink.io.storage import (
@@ -24,6 +24,7 @@ from misslink.io.storage import (
     remote_file,
     require_local_path,
 )
+from misslink.io.trace_formats import read_recording
 from misslink.judge.middleware.cache import CACHE_FORMAT
 
 fsspec = pytest.importorskip("fsspec")
@@ -66,7 +67,7 @@ def test_a_file_a_folder_and_a_pattern_of_a_storage_are_read(memory):
     assert ids("memory://gold/part-2.jsonl") == ["b"]
     gold = read_goldset("memory://gold")
     assert gold.name == "memory://gold"
-    assert gold.place("c") == "memory:///gold/part-10.jsonl, line 1"
+    assert gold.item("c").place == "memory:///gold/part-10.jsonl, line 1"
 
 
 def test_a_url_that_became_a_path_is_still_one(memory, tmp_path):
@@ -138,11 +139,11 @@ def test_parquet_is_read_from_a_storage_part_by_part(memory):
     table = pa.Table.from_pylist([{"case_id": f"c{n}", "answer": "x" * n} for n in range(50)])
     with memory.open("/traces/part-1.parquet", "wb") as file:
         pq.write_table(table, file, row_group_size=10)
-    traces = read_traces("memory://traces/")
+    traces = read_recording("memory://traces/").traces
     assert [trace.answer for trace in traces.values()] == ["x" * n for n in range(50)]
     memory.pipe("/traces/part-1.parquet", b"PAR1 and nothing more")
     with pytest.raises(InputError, match=r"memory:///traces/part-1.parquet: this parquet file"):
-        read_traces("memory://traces/")
+        read_recording("memory://traces/")
 
 
 def test_a_server_that_cannot_give_parts_is_read_whole(server, tmp_path):

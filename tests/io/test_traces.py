@@ -9,14 +9,14 @@ import pandas as pd
 import pytest
 
 from misslink.errors import InputError
-from misslink.io import read_traces
+from misslink.io.trace_formats import read_recording
 from misslink.types import Trace
 
 
 def read(tmp_path, *traces):
     path = tmp_path / "traces.jsonl"
     path.write_text("\n".join(json.dumps(trace) for trace in traces), encoding="utf-8")
-    return read_traces(path)
+    return read_recording(path).traces
 
 
 def test_ranks_come_from_the_order_or_from_the_file(tmp_path):
@@ -72,15 +72,15 @@ def nested(tmp_path, depth):
 def test_metadata_nested_too_deeply_names_file_and_line(tmp_path, depth):
     """Of 254 levels on, the models take some that they cannot write."""
     with pytest.raises(InputError, match=r"traces.jsonl, line 2: this is nested too deeply to be"):
-        read_traces(nested(tmp_path, depth))
+        read_recording(nested(tmp_path, depth))
 
 
 def test_the_deepest_metadata_that_is_read_can_be_written(tmp_path):
     """The trace, its passages and each passage are three of the hundred levels."""
-    trace = read_traces(nested(tmp_path, 97))["b"]
+    trace = read_recording(nested(tmp_path, 97)).traces["b"]
     assert Trace.model_validate_json(trace.model_dump_json()) == trace
     with pytest.raises(InputError, match="leave out what lies deeper than 100 levels"):
-        read_traces(nested(tmp_path, 98))
+        read_recording(nested(tmp_path, 98))
 
 
 def test_two_traces_of_one_case_are_refused(tmp_path):
@@ -93,7 +93,7 @@ def test_a_data_frame_of_traces(tmp_path):
     frame = pd.DataFrame(
         [{"case_id": 1, "answer": "A", "retrieved": passages}, {"case_id": 2, "answer": np.nan}]
     )
-    traces = read_traces(frame)
+    traces = read_recording(frame).traces
     assert [(p.id, p.score) for p in traces["1"].retrieved] == [("x", None), ("y", 1.5)]
     assert traces["2"].answer is None
 
@@ -101,4 +101,4 @@ def test_a_data_frame_of_traces(tmp_path):
 @pytest.mark.parametrize("wrong", [["p"], {"a": 1}, True, 1.5])
 def test_a_passage_id_of_another_kind_is_told(wrong):
     with pytest.raises(InputError, match=r"field 'retrieved\.0\.id'"):
-        read_traces([{"case_id": "c", "retrieved": [{"id": wrong, "text": "x"}]}])
+        read_recording([{"case_id": "c", "retrieved": [{"id": wrong, "text": "x"}]}])

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from misslink.errors import InputError, known_names
+from misslink.io.jsonl import SourceItem
 from misslink.io.labels import parse_id
 from misslink.io.manifest import hash_content
 from misslink.io.rows import read_rows
@@ -256,30 +257,28 @@ def read_verdicts(
     """
     name = str(source) if isinstance(source, str | Path) else "verdicts"
     items: dict[str, JudgedCase] = {}
-    lines: dict[str, int | None] = {}
+    places: dict[str, SourceItem] = {}
     cases: set[str] = set()
     metrics: set[str] = set()
-    for line, row in read_rows(source, name):
+    for item in read_rows(source, name):
+        row = item.data
         for required in ("case_id", "metric"):
             if required not in row:
-                raise InputError("this field is required", path=name, line=line, field=required)
+                raise item.error("this field is required", required)
         case_id = parse_id(row["case_id"])
         if case_id is None:
-            raise InputError("an id must be text", path=name, line=line, field="case_id")
+            raise item.error("an id must be text", "case_id")
         cases.add(case_id)
         row_metric = str(row["metric"]).strip()
         metrics.add(row_metric)
         if row_metric != metric:
             continue
         if case_id in items:
-            first = "" if lines[case_id] is None else f" (first on line {lines[case_id]})"
-            raise InputError(
-                f"the case '{case_id}' has two verdicts of {metric}{first}; keep one",
-                path=name,
-                line=line,
-                field="case_id",
-            )
-        items[case_id], lines[case_id] = _case_from_row(case_id, row), line
+            where = places[case_id].first_place(item)
+            first = where and f" (first {where})"
+            problem = f"the case '{case_id}' has two verdicts of {metric}{first}; keep one"
+            raise item.error(problem, "case_id")
+        items[case_id], places[case_id] = _case_from_row(case_id, row), item
     if not items:
         raise _missing_metric_error(metric, metrics, name)
     judges = {case.judge for case in items.values() if case.judge}

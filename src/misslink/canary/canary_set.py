@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, FiniteFloat, StringConstraints
 
 from misslink.errors import InputError
 from misslink.io.goldset import GoldSet, read_goldset
-from misslink.io.jsonl import parse_model, read_objects
+from misslink.io.jsonl import SourceItem, read_objects
 from misslink.io.manifest import hash_content
 from misslink.io.yaml_with_lines import read_yaml
 from misslink.types import Case
@@ -124,17 +124,18 @@ def read_canaries(path: str | Path) -> CanarySet:
     return build_canary_set(read_objects(Path(path)), str(path))
 
 
-def build_canary_set(items: Iterable[tuple[int | None, Any]], name: str) -> CanarySet:
-    """Build a canary set from objects and their line numbers; raise InputError for invalid ones."""
-    cases: list[Mapping[str, Any]] = []
-    lines: list[int | None] = []
+def build_canary_set(items: Iterable[SourceItem], name: str) -> CanarySet:
+    """Build a canary set from objects; raise InputError for invalid ones."""
+    cases: list[SourceItem] = []
     own: list[_CanaryFields] = []
-    for line, item in items:
-        fields = _rename_fields(item, name, line)
-        own.append(parse_model(_CanaryFields, fields, name, line))
-        cases.append({k: v for k, v in fields.items() if k not in _CanaryFields.model_fields})
-        lines.append(line)
-    gold = _as_gold_set(cases, lines, name)
+    for item in items:
+        fields = _rename_fields(item)
+        own.append(item._replace(data=fields).parse(_CanaryFields))
+        fields = {k: v for k, v in fields.items() if k not in _CanaryFields.model_fields}
+        cases.append(item._replace(data=fields))
+    if not cases:
+        raise InputError("The file contains no canary.", path=name)
+    gold = replace(read_goldset(cases), name=name)
     canaries = tuple(
         Canary(case, fields.min_relevance, fields.owner and " ".join(fields.owner.split()))
         for case, fields in zip(gold.cases, own, strict=True)
@@ -149,21 +150,16 @@ def build_canary_set(items: Iterable[tuple[int | None, Any]], name: str) -> Cana
     return CanarySet(canaries, gold)
 
 
-def _rename_fields(item: Any, name: str, line: int | None) -> dict[str, Any]:
-    if not isinstance(item, Mapping):
-        raise InputError("A canary must be an object with fields.", path=name, line=line)
+def _rename_fields(item: SourceItem) -> dict[str, Any]:
+    if not isinstance(item.data, Mapping):
+        raise item.error("A canary must be an object with fields.")
     for alias, field in _FIELD_ALIASES.items():
-        if alias in item and field in item:
-            raise InputError(
-                f"'{alias}' and '{field}' mean the same. Remove one of them.",
-                path=name,
-                line=line,
-                field=alias,
-            )
-    return {_FIELD_ALIASES.get(key, str(key)): value for key, value in item.items()}
+        if alias in item.data and field in item.data:
+            raise item.error(f"'{alias}' and '{field}' mean the same. Remove one of them.", alias)
+    return {_FIELD_ALIASES.get(key, str(key)): value for key, value in item.data.items()}
 
 
-def _read_yaml(path: Path) -> Iterator[tuple[int | None, Any]]:
+def _read_yaml(path: Path) -> Iterator[SourceItem]:
     """The objects of a YAML file with their lines."""
     document = read_yaml(path, _TEXT_FIELDS)
     data: Any = document.data
@@ -176,30 +172,7 @@ def _read_yaml(path: Path) -> Iterator[tuple[int | None, Any]]:
             "..., relevant: [doc-7]}",
             path=path,
         )
-    return ((document.line((*spot, index)), item) for index, item in enumerate(data))
-
-
-def _as_gold_set(cases: list[Mapping[str, Any]], lines: list[int | None], name: str) -> GoldSet:
-    """The cases as a gold set that knows its file and lines."""
-    line_by_id: dict[str, int | None] = {}
-    checked: list[Case] = []
-    for item, line in zip(cases, lines, strict=True):
-        try:
-            (case,) = read_goldset([item]).cases
-        except InputError as wrong:
-            raise InputError(wrong.problem, path=name, line=line, field=wrong.field) from None
-        if case.id in line_by_id:
-            before = line_by_id[case.id]
-            first = "" if before is None else f" (first on line {before})"
-            raise InputError(
-                f"The id '{case.id}' is used twice{first}. Give each canary its own id.",
-                path=name,
-                line=line,
-                field="id",
-            )
-        checked.append(case)
-        line_by_id[case.id] = line
-    if not checked:
-        raise InputError("The file contains no canary.", path=name)
-    places = {case: line for case, line in line_by_id.items() if line is not None}
-    return GoldSet(tuple(checked), name, places)
+    return (
+        SourceItem(item, str(path), document.line((*spot, index)))
+        for index, item in enumerate(data)
+    )

@@ -87,7 +87,7 @@ def _keys_of_first_object(path: Path) -> set[str]:
     from misslink.io.jsonl import read_objects
 
     try:
-        return set(next(read_objects(path))[1])
+        return set(next(read_objects(path)).data)
     except InputError:  # evaluate reports it, if it is named
         return set()
 

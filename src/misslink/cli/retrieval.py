@@ -23,6 +23,7 @@ from misslink.cli.output import (
     strip_control,
 )
 from misslink.errors import InputError, known_names
+from misslink.io.jsonl import SourceItem
 from misslink.io.storage import read_bytes
 from misslink.render.format import format_p_value, pluralize
 from misslink.render.table import TextTable
@@ -182,7 +183,8 @@ class QueryGroups:
             path = path / "queries.jsonl"
         groups: dict[str, str] = {}
         columns: dict[str, None] = {}
-        for line, row in _file_rows(path):
+        for item in _file_rows(path):
+            row = item.data
             nested = [row.get(name) for name in _NESTED_COLUMNS]  # such as a gold set's tags
             fields = {
                 **{k: v for part in nested if isinstance(part, Mapping) for k, v in part.items()},
@@ -191,14 +193,14 @@ class QueryGroups:
             query = next((fields[name] for name in _QUERY_COLUMNS if name in fields), None)
             columns |= dict.fromkeys(fields)
             if query is None:
-                raise InputError(_NO_ID_COLUMN, path=path, line=line)
+                raise item.error(_NO_ID_COLUMN)
             value = fields.get(column)
             if value is None or isinstance(value, dict | list):
                 continue
             before = groups.setdefault(str(query), str(value))
             if before != str(value):
                 problem = f"query '{query}' has two values, '{before}' and '{value}'; keep one"
-                raise InputError(problem, path=path, line=line, field=column)
+                raise item.error(problem, column)
         if not groups:
             names = [name for name in columns if name not in (*_QUERY_COLUMNS, *_NESTED_COLUMNS)]
             hint = known_names(column, names) if names else "it has no other columns"
@@ -226,32 +228,26 @@ class QueryGroups:
         }
 
 
-def _file_rows(path: Path) -> Iterator[tuple[int | None, Mapping[str, Any]]]:
+def _file_rows(path: Path) -> Iterator[SourceItem]:
     from misslink.io.goldset import read_goldset
-    from misslink.io.parquet import PARQUET_MAGIC, read_parquet_rows
     from misslink.io.rows import read_rows
 
-    start = read_bytes(path)[: 1 << 16]
-    if start.startswith(PARQUET_MAGIC):
-        yield from read_parquet_rows(path, path)
-        return
-    head = start.decode("utf-8-sig", "replace").lstrip()
+    head = read_bytes(path)[: 1 << 16].decode("utf-8-sig", "replace").lstrip()
     line = head.partition("\n")[0].strip()
     # TREC qrels have no column names, whatever their first line is.
     names = {field.strip(' "') for field in re.split(r"[\t,;]", line)}
-    if line[:1] not in {"{", "["} and line and not names & set(_QUERY_COLUMNS):
+    if line and not line.startswith(("{", "[", "PAR1")) and not names & set(_QUERY_COLUMNS):
         raise InputError(_NO_ID_COLUMN, path=path)
     rows = read_rows(path, "the queries")
     first = next(rows)
-    if {"question", "query"} & set(first[1]) and not set(_QUERY_COLUMNS) & set(first[1]):
+    if {"question", "query"} & set(first.data) and not set(_QUERY_COLUMNS) & set(first.data):
         # The gold set's reader makes ids for questions without one.
         gold = read_goldset(path)
         for case in gold.cases:
             fields = case.model_dump(include={"id", "category", "tier", "tags"}, exclude_none=True)
-            yield gold.lines.get(case.id), fields
+            yield SourceItem(fields, str(path), gold.item(case.id).number)
         return
-    yield first
-    yield from rows
+    yield from (first, *rows)
 
 
 def _run_document(

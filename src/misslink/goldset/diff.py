@@ -167,7 +167,7 @@ def merge_goldsets(sets: Sequence[GoldSet], prefer: MergePreference | None = Non
                 raise gold.error(
                     case.id,
                     next(name for name in _FIELDS if name in changed),
-                    f"The case '{case.id}' differs from {source.place(case.id)}. "
+                    f"The case '{case.id}' differs from {source.item(case.id).place}. "
                     + _preference_hint(prefer, only_grades=changed <= _GRADED),
                 )
             merged[case.id] = kept, gold

@@ -10,17 +10,13 @@ from misslink.io.run_folder import (
     read_complete_run,
     read_run,
 )
-from misslink.io.traces import add_histories, match_traces, read_traces
 
 __all__ = [
     "GoldSet",
     "RunStaging",
-    "add_histories",
     "add_to_run",
     "is_run_folder",
-    "match_traces",
     "read_complete_run",
     "read_goldset",
     "read_run",
-    "read_traces",
 ]

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from misslink.errors import InputError, MissingExtraError, did_you_mean
-from misslink.io.jsonl import SourceItem, read_objects, read_text
-from misslink.io.rows import iter_csv_records
+from misslink.io.jsonl import SourceItem, read_text
+from misslink.io.rows import open_items
 from misslink.text.normalization import content_id
 from misslink.types import Passage
 
@@ -35,8 +35,8 @@ def read_corpus(source: str | Path) -> tuple[Passage, ...]:
     ----------
     source : str or Path
         A JSON Lines file (or one JSON array) of objects ``{"id", "text", "title"?}``, where
-        ``_id`` is accepted as id and a passage without one gets an id from its text; a ``.csv``
-        file with a header and these columns; a folder whose .txt and .md files are one passage
+        ``_id`` is accepted as id and a passage without one gets an id from its text; a table (CSV,
+        Excel, parquet) with these columns; a folder whose .txt and .md files are one passage
         each, with the path in the folder as id; or ``chroma:FOLDER`` or
         ``chroma:FOLDER:COLLECTION`` for a Chroma store, which is not changed.
 
@@ -57,24 +57,22 @@ def read_corpus(source: str | Path) -> tuple[Passage, ...]:
         rows: Iterable[SourceItem] = _read_chroma_rows(name.removeprefix(_CHROMA_PREFIX))
     elif Path(source).is_dir():
         rows = _read_folder_rows(Path(source))
-    elif Path(source).suffix.lower() == ".csv":
-        rows = _read_csv_rows(Path(source))
     else:
-        rows = (SourceItem(item, name, line) for line, item in read_objects(Path(source)))
+        rows = open_items(source, name, Passage)[1]
     passages: dict[str, Passage] = {}
-    lines: dict[str, int | None] = {}
+    places: dict[str, SourceItem] = {}
     for row in rows:
         passage = _build_passage(row, rank=len(passages) + 1)
         if passage.id in passages:
-            first = lines[passage.id]
-            place = "" if first is None else f" (first on line {first})"
+            where = places[passage.id].first_place(row)
+            first = where and f" (first {where})"
             if any(row.data.get(field) for field in _ID_FIELDS):
                 raise row.error(
-                    f"the id '{passage.id}' is used twice{place}; ids name one passage each", "id"
+                    f"the id '{passage.id}' is used twice{first}; ids name one passage each", "id"
                 )
-            raise row.error(f"this text occurs twice{place}; drop one, or give each an id", "text")
+            raise row.error(f"this text occurs twice{first}; drop one, or give each an id", "text")
         passages[passage.id] = passage
-        lines[passage.id] = row.line
+        places[passage.id] = row._replace(data=None)
     if not passages:
         raise InputError("there is no passage in it", path=name)
     return tuple(passages.values())
@@ -136,30 +134,6 @@ def _read_folder_rows(folder: Path) -> Iterator[SourceItem]:
     for path in files:
         name = path.relative_to(folder).as_posix()
         yield SourceItem({"id": name, "text": read_text(path)}, str(path))
-
-
-def _read_csv_rows(path: Path) -> Iterator[SourceItem]:
-    records = iter_csv_records(read_text(path), path, delimiter=",")
-    columns = [name.strip() for name in next(records, (1, []))[1]]
-    if not set(columns) & {*_TEXT_FIELDS, "title"}:
-        raise InputError(
-            "there is no column 'text'; the first line names the columns, such as  id,text",
-            path=path,
-            line=1,
-        )
-    repeated = next((name for name in columns if columns.count(name) > 1), None)
-    if repeated is not None:
-        raise InputError(f"two columns are called '{repeated}'; rename one", path=path, line=1)
-    for line, cells in records:
-        if len(cells) != len(columns):
-            raise InputError(
-                f"there are {len(cells)} cells under {len(columns)} columns; put texts with "
-                "commas or line ends in double quotes",
-                path=path,
-                line=line,
-            )
-        pairs = zip(columns, cells, strict=True)
-        yield SourceItem({name: cell for name, cell in pairs if name and cell}, str(path), line)
 
 
 def _read_chroma_rows(place: str) -> Iterator[SourceItem]:

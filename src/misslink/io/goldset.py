@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from misslink.errors import InputError, did_you_mean
-from misslink.io.jsonl import SourceItem, as_list
-from misslink.io.shards import ItemLocations, read_items
-from misslink.io.storage import redact_url
-from misslink.types import Case
+from misslink.io.jsonl import SourceItem
+from misslink.io.rows import open_items
+from misslink.types import Case, Trace
 
 
 @dataclass(frozen=True)
@@ -23,36 +22,31 @@ class GoldSet:
     cases : sequence of Case
     name : str
         The file, or 'given in Python'.
-    lines : mapping of str to int
-        Case id to line of its file; of parquet to its row.
-    files : mapping of str to str
-        Case id to file, where there are several. Empty: all are of the one that `name` is.
-    in_rows : bool
-        Whether `lines` counts rows of parquet.
+    places : mapping of str to SourceItem
+        Case id to location in a file, without the data.
     """
 
     cases: tuple[Case, ...]
     name: str
-    lines: Mapping[str, int] = field(default_factory=dict)
-    files: Mapping[str, str] = field(default_factory=dict)
-    in_rows: bool = False
+    places: Mapping[str, SourceItem] = field(default_factory=dict)
 
-    def place(self, case_id: str) -> str:
-        """Return the location of a case, such as ``gold.jsonl, line 3`` or ``part-2.parquet, row 3``.
-
-        The name alone where no line is known.
-        """
-        file, number = self.files.get(case_id, self.name), self.lines.get(case_id)
-        if number is None:
-            return file
-        return f"{file}, {'row' if self.in_rows else 'line'} {number}"
+    def item(self, case_id: str) -> SourceItem:
+        """Return the location of a case; the name alone where no line is known."""
+        return self.places.get(case_id) or SourceItem(None, self.name)
 
     def error(self, case_id: str, field: str, problem: str) -> InputError:
         """Return an error that names the file, the line and the field of a case."""
-        if self.in_rows:
-            return InputError(problem, path=self.place(case_id), field=field)
-        file = self.files.get(case_id, self.name)
-        return InputError(problem, path=file, line=self.lines.get(case_id), field=field)
+        return self.item(case_id).error(problem, field)
+
+    def add_histories(self, traces: Mapping[str, Trace]) -> GoldSet:
+        """Return the gold set with the histories that only its traces have."""
+        cases = [
+            case.model_copy(update={"history": trace.history})
+            if (trace := traces.get(case.id)) and trace.history and not case.history
+            else case
+            for case in self.cases
+        ]
+        return replace(self, cases=tuple(cases))
 
     def only(self, ids: Iterable[str]) -> GoldSet:
         """Return the gold set of these cases alone, in its own order.
@@ -71,14 +65,14 @@ class GoldSet:
         return replace(self, cases=tuple(case for case in self.cases if case.id in selected))
 
 
-def read_goldset(source: str | Path | Iterable[Case | Mapping[str, Any]]) -> GoldSet:
+def read_goldset(source: str | Path | Iterable[Case | Mapping[str, Any] | SourceItem]) -> GoldSet:
     """Read a gold set.
 
     Parameters
     ----------
     source : path, URL, data frame, or iterable of Case or mapping
         A file is JSON Lines, a JSON array, CSV, an Excel sheet, or parquet; several files are named
-        by their folder or a pattern (`misslink.io.shards.list_shards` says which). In a table, a
+        by their folder or a pattern (`misslink.io.storage.list_shards` says which). In a table, a
         cell of ``relevant`` holds ids with a semicolon, ``|`` or line break between them, or else a
         comma (not where a part has a blank inside, or only some are file names, as in ``Smith,
         J.pdf``); a cell of another list holds JSON or one text. In a frame NaN means that there is
@@ -91,32 +85,25 @@ def read_goldset(source: str | Path | Iterable[Case | Mapping[str, Any]]) -> Gol
         A line is not JSON, lacks its question, names an unknown field or repeats an id; there
         is no case at all; or nothing is there.
     """
-    if isinstance(source, str | Path):
-        name = redact_url(source)
-        items: Iterable[SourceItem] = read_items(source, Case)
-    else:
-        name = "the gold set"
-        items = (SourceItem(item, name) for item in as_list(source, name))
+    name, items = open_items(source, "the gold set", Case)
     cases: dict[str, Case] = {}
-    places = ItemLocations()
+    places: dict[str, SourceItem] = {}
     for item, case in ((row, case) for row in items for case in _parse_cases(row)):
         data = item.data
         if case.id in cases:
-            where = places.first(case.id, item)
+            where = places[case.id].first_place(item)
             first = where and f" (first {where})"
-            named = isinstance(data, Case) or data.get("id") is not None
-            problem = (
-                f"the id '{case.id}' is used twice{first}; ids name one case each"
-                if named
-                else f"this question occurs twice{first}; drop one, or give each an id"
+            if isinstance(data, Case) or data.get("id") is not None:
+                problem = f"the id '{case.id}' is used twice{first}; ids name one case each"
+                raise item.error(problem, "id")
+            raise item.error(
+                f"this question occurs twice{first}; drop one, or give each an id", "question"
             )
-            field = "id" if named else "question"
-            raise item.error(problem, field)
         cases[case.id] = case
-        places.add(case.id, item)
+        places[case.id] = item._replace(data=None)
     if not cases:
         raise InputError("there is no case in it", path=name)
-    return GoldSet(tuple(cases.values()), name, places.lines, places.files, places.in_rows)
+    return GoldSet(tuple(cases.values()), name, places)
 
 
 # Fields of other tools' data sets, which hold answers of an app too.

@@ -5,11 +5,9 @@ from __future__ import annotations
 import contextlib
 import io
 import json
-import math
 import re
 import reprlib
 from collections.abc import Iterable, Iterator, Mapping
-from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn, TypeVar
 
@@ -25,6 +23,10 @@ EMPTY_FILE = "there is nothing in it; it needs one JSON object a line"
 _MAX_TEXT = 1_000_000  # characters; more than any model reads, and comparing takes minutes
 _SHORT_TEXT = 40  # characters; shorter texts are not worth looking up
 _MAX_DEPTH = 100  # levels; pydantic reads some that it then cannot write, from 250 on
+_TOO_DEEP = (
+    f"this is nested too deeply to be read; leave out what lies deeper than {_MAX_DEPTH} levels"
+)
+_BLANKS = re.compile(r"[ \t\r\n]*")
 
 
 class SourceItem(NamedTuple):
@@ -36,9 +38,9 @@ class SourceItem(NamedTuple):
     file : str
         As it may be shown; of what is given in Python its name.
     number : int or None
-        Its line from 1, or its row in parquet. None: given in Python.
+        Its line from 1, or its row in a parquet or Excel file. None: given in Python.
     in_row : bool
-        Whether it is of parquet.
+        Whether `number` is a row.
     """
 
     data: Any
@@ -47,147 +49,62 @@ class SourceItem(NamedTuple):
     in_row: bool = False
 
     @property
-    def path(self) -> str:
-        """What a message names: the file, and the row, which is no line."""
-        return f"{self.file}, row {self.number}" if self.in_row else self.file
+    def place(self) -> str:
+        """The location, such as ``gold.jsonl, line 3``."""
+        number = f", {'row' if self.in_row else 'line'} {self.number}"
+        return self.file if self.number is None else f"{self.file}{number}"
 
-    @property
-    def line(self) -> int | None:
-        """The line a message names."""
-        return None if self.in_row else self.number
+    def first_place(self, again: SourceItem) -> str:
+        """The location for a message about `again`, which repeats it; empty if it has none."""
+        if self.number is None:
+            return ""
+        place = f"{'in row' if self.in_row else 'on line'} {self.number}"
+        return place if self.file == again.file else f"{place} of {self.file}"
 
-    def error(self, problem: str, field: str | None = None) -> InputError:
+    def error(
+        self, problem: str, field: str | None = None, kind: type[InputError] = InputError
+    ) -> InputError:
         """Return an error that names the file, the line or row, and the field."""
-        return InputError(problem, path=self.path, line=self.line, field=field)
+        path, line = (self.place, None) if self.in_row else (self.file, self.number)
+        return kind(problem, path=path, line=line, field=field)
 
     def parse(self, model: type[Model], texts: dict[str, str] | None = None) -> Model:
-        """Build `model` from the object; see `parse_model`."""
-        return parse_model(model, self.data, self.path, self.line, texts)
+        """Build `model` from the object, naming the field of what is wrong.
 
-
-def as_list(source: Any, name: str) -> list[Any]:
-    """Return what was given in Python in place of a file, as a list; of a data frame its rows.
-
-    In a frame NaN means that there is no value.
-    """
-    to_rows = getattr(source, "to_dicts", None)  # polars
-    if to_rows is None and hasattr(source, "columns"):
-        to_rows = partial(getattr(source, "to_dict"), "records")  # noqa: B009 - pandas
-    if callable(to_rows):
-        return [_plain_value(row) for row in to_rows()]
-    if isinstance(source, Mapping) or not isinstance(source, Iterable):
-        raise InputError(
-            f"{name} given in Python is {describe_json(source)}; give a list of objects"
-        )
-    return list(source)
-
-
-def _plain_value(value: Any) -> Any:
-    """A value of a data frame as JSON has it, without what is missing."""
-    if isinstance(value, dict):
-        plain = ((str(name), _plain_value(item)) for name, item in value.items())
-        return {name: item for name, item in plain if item is not None}
-    value = value.tolist() if hasattr(value, "tolist") else value  # NumPy's
-    if isinstance(value, list | tuple):
-        return [_plain_value(item) for item in value]
-    if isinstance(value, float):  # a column of whole numbers with gaps
-        return None if math.isnan(value) else int(value) if value.is_integer() else value
-    return None if type(value).__name__ in {"NAType", "NaTType"} else value
-
-
-def read_text(path: Path) -> str:
-    """Return the text of a UTF-8 file; one that gzip packed is unpacked.
-
-    Raises
-    ------
-    InputError
-        There is no such file, it cannot be read, or it is in another encoding.
-    """
-    return decode_utf8(read_bytes(path), path)
-
-
-def read_objects(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield the line number (from 1) and the content of each JSON object of a file.
-
-    Blank lines are passed over. A file whose first character is ``[`` is one JSON array.
-
-    Raises
-    ------
-    InputError
-        A line is not JSON or not an object, is nested too deeply, or there is no object at all.
-    """
-    empty = True
-    with open_decompressed(path) as content:
-        for numbered in iter_objects(content, path):
-            empty = False
-            yield numbered
-    if empty:
-        raise InputError(EMPTY_FILE, path=path)
-
-
-def iter_objects(
-    content: io.BufferedReader, path: InputFile
-) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield what `read_objects` does of an opened file, line by line; nothing where it is empty.
-
-    Parameters
-    ----------
-    content : BufferedReader
-        An array is held in memory whole, of lines one at a time.
-    path : Path or Stored
-        For messages.
-    """
-    for line, item in _iter_items(content, path):
-        if not isinstance(item, dict):
-            raise InputError(
-                f"this is {describe_json(item)}, not a JSON object in braces", path=path, line=line
+        `texts` are those of a file that were read so far: one that comes again is held once, as
+        the passages of a small corpus that many cases retrieve.
+        """
+        if not isinstance(self.data, Mapping):
+            raise self.error(f"this is {describe_json(self.data)}, not an object with fields")
+        try:
+            return model.model_validate(
+                _clean_value(dict(self.data), _MAX_DEPTH, {} if texts is None else texts)
             )
-        yield line, item
+        except RecursionError:
+            raise self.error(_TOO_DEEP) from None
+        except InputError as too_long:
+            raise self.error(too_long.problem) from None
+        except ValidationError as invalid:
+            error = invalid.errors()[0]
+            spot = [str(part) for part in error["loc"] if part != "[key]"]
+            if error["type"] == "extra_forbidden" and len(spot) == 1:
+                problem = _unknown_field(model, spot[0])
+            elif error["type"] == "missing":
+                problem = "this field is required; add it"
+            else:  # a model's name says nothing to users
+                problem = (
+                    error["msg"].removeprefix("Value error, ").partition(" or instance of ")[0]
+                )
+                problem += f" (found {describe_json(error['input'])})"
+            raise self.error(problem, ".".join(spot) or None) from None
 
 
-def write_jsonl(path: Path, items: Iterable[BaseModel]) -> None:
-    """Write one JSON object a line, in UTF-8."""
-    with path.open("w", encoding="utf-8") as file:
-        file.writelines(item.model_dump_json() + "\n" for item in items)
-
-
-def parse_model(
-    model: type[Model],
-    data: Any,
-    path: object,
-    line: int | None,
-    texts: dict[str, str] | None = None,
-) -> Model:
-    """Build `model` from `data`, naming the file, the line and the field of what is wrong.
-
-    `texts` are those of a file that were read so far: one that comes again is held once, as the
-    passages of a small corpus that many cases retrieve.
-    """
-    if texts is None:
-        texts = {}
-    if not isinstance(data, Mapping):
-        raise InputError(
-            f"this is {describe_json(data)}, not an object with fields", path=path, line=line
-        )
-    try:
-        return model.model_validate(_clean_value(dict(data), _MAX_DEPTH, texts))
-    except RecursionError:
-        raise _too_deep_error(path, line) from None
-    except InputError as too_long:
-        raise InputError(too_long.problem, path=path, line=line) from None
-    except ValidationError as invalid:
-        error = invalid.errors()[0]
-        spot = [str(part) for part in error["loc"] if part != "[key]"]
-        field = ".".join(spot) or None
-        if error["type"] == "extra_forbidden" and len(spot) == 1:
-            raise _unknown_field_error(model, spot[0], path, line) from None
-        # A model's name says nothing to users.
-        problem = error["msg"].removeprefix("Value error, ").partition(" or instance of ")[0]
-        if error["type"] == "missing":
-            problem = "this field is required; add it"
-        else:
-            problem += f" (found {describe_json(error['input'])})"
-        raise InputError(problem, path=path, line=line, field=field) from None
+def _unknown_field(model: type[BaseModel], name: str) -> str:
+    fields = model.model_fields.items()
+    names = list(dict.fromkeys(n for field, info in fields for n in field_names(field, info)))
+    if name in names:
+        return "another name of this field is given too; keep one of the two"
+    return f"there is no such field; {known_names(name, names, ' fields')}"
 
 
 def field_names(field: str, info: FieldInfo) -> list[str]:
@@ -195,40 +112,6 @@ def field_names(field: str, info: FieldInfo) -> list[str]:
     alias = info.validation_alias
     choices = [str(c) for c in alias.choices] if isinstance(alias, AliasChoices) else [field]
     return [*choices, field]
-
-
-def parse_nested_json(text: str, path: object, field: str) -> Any:
-    """Return the list or object that a text says; the text itself where it says none.
-
-    Parameters
-    ----------
-    text : str
-        Of a column for a list or an object, where a single id may stand too.
-    path : object
-        The file and the row, for messages.
-    field : str
-
-    Raises
-    ------
-    InputError
-        It begins as JSON does and is none.
-    """
-    bare = text.lstrip()
-    if not bare.startswith(("[", "{")):
-        return text
-    try:
-        return _DECODER.decode(text)
-    except RecursionError:
-        raise _too_deep_error(path, None) from None
-    except ValueError as problem:
-        if not re.match(r"\{\s*\"|\[\s*[{\"]", bare):
-            return text  # an id such as [draft] memo
-        reason = problem.msg if isinstance(problem, json.JSONDecodeError) else str(problem)
-        raise InputError(
-            f"this text is not JSON ({reason}); fix it, or write a column of lists or structs",
-            path=path,
-            field=field,
-        ) from None
 
 
 def _clean_value(item: Any, levels: int, texts: dict[str, str]) -> Any:
@@ -262,101 +145,166 @@ def intern_text(text: str, texts: dict[str, str]) -> str:
     return texts.setdefault(valid, valid)
 
 
-def _too_deep_error(path: object, line: int | None) -> InputError:
-    return InputError(
-        f"this is nested too deeply to be read; leave out what lies deeper than {_MAX_DEPTH} levels",
-        path=path,
-        line=line,
-    )
+def describe_json(item: Any) -> str:
+    if isinstance(item, bool):
+        return str(item).lower()
+    if item is None:
+        return "null"
+    if isinstance(item, dict):
+        return "an object"
+    if isinstance(item, list | tuple):
+        return "a list"
+    return reprlib.repr(item)
 
 
-def _unknown_field_error(
-    model: type[BaseModel], name: str, path: object, line: int | None
-) -> InputError:
-    names = []
-    for field, info in model.model_fields.items():
-        names += field_names(field, info)
-    names = list(dict.fromkeys(names))
-    if name in names:
-        problem = "another name of this field is given too; keep one of the two"
-        return InputError(problem, path=path, line=line, field=name)
-    return InputError(
-        f"there is no such field; {known_names(name, names, ' fields')}",
-        path=path,
-        line=line,
-        field=name,
-    )
+def read_text(path: Path) -> str:
+    """Return the text of a UTF-8 file; one that gzip packed is unpacked.
+
+    Raises
+    ------
+    InputError
+        There is no such file, it cannot be read, or it is in another encoding.
+    """
+    return decode_utf8(read_bytes(path), path)
 
 
-def _iter_items(content: io.BufferedReader, path: InputFile) -> Iterator[tuple[int, Any]]:
-    began = False
+def write_jsonl(path: Path, items: Iterable[BaseModel]) -> None:
+    """Write one JSON object a line, in UTF-8."""
+    with path.open("w", encoding="utf-8") as file:
+        file.writelines(item.model_dump_json() + "\n" for item in items)
+
+
+def read_objects(path: Path) -> Iterator[SourceItem]:
+    """Yield each JSON object of a file.
+
+    Blank lines are passed over. A file whose first character is ``[`` is one JSON array.
+
+    Raises
+    ------
+    InputError
+        A line is not JSON or not an object, is nested too deeply, or there is no object at all.
+    """
+    empty = True
+    with open_decompressed(path) as content:
+        for item in iter_objects(content, path):
+            empty = False
+            yield item
+    if empty:
+        raise InputError(EMPTY_FILE, path=path)
+
+
+def iter_objects(content: io.BufferedReader, path: InputFile) -> Iterator[SourceItem]:
+    """Yield what `read_objects` does of an opened file; nothing where it is empty.
+
+    An array is held in memory whole, of lines one at a time.
+    """
+    for item in _iter_values(content, path):
+        if not isinstance(item.data, dict):
+            raise item.error(f"this is {describe_json(item.data)}, not a JSON object in braces")
+        yield item
+
+
+def _iter_values(content: io.BufferedReader, path: InputFile) -> Iterator[SourceItem]:
+    name, first = str(path), True
     for number, raw in enumerate(content, start=1):
         line = decode_utf8(raw, path, number).rstrip("\n")
-        if not line.strip():
+        start = line.lstrip()[:1]
+        if not start:
             continue
-        if not began and line.lstrip().startswith("["):
+        if first and start == "[":
             remainder = decode_utf8(content.read(), path, number + 1)
-            yield from _iter_array(path, f"{line}\n{remainder}", number)
+            yield from _iter_array(f"{line}\n{remainder}", SourceItem(None, name, number))
             return
         try:
-            yield number, _DECODER.decode(line)
-            began = True
-        except ValueError as problem:
-            if not began and line.lstrip().startswith("{"):  # one object over several lines
+            yield SourceItem(_DECODER.decode(line), name, number)
+            first = False
+        except (ValueError, RecursionError) as problem:
+            item = SourceItem(None, name, number)
+            if first and start == "{" and isinstance(problem, ValueError):
+                # One object over several lines.
                 remainder = decode_utf8(content.read(), path, number + 1)
                 with contextlib.suppress(ValueError):
-                    yield number, _DECODER.decode(f"{line}\n{remainder}")
+                    yield item._replace(data=_DECODER.decode(f"{line}\n{remainder}"))
                     return
-            marked = line.startswith("\ufeff")  # as a file that was put behind another begins
-            reason = ValueError("a byte order mark precedes it") if marked else problem
-            _raise_not_json(path, number, reason)
-        except RecursionError:
-            raise _too_deep_error(path, number) from None
+            if line.startswith("\ufeff"):  # as a file that was put behind another begins
+                problem = ValueError("a byte order mark precedes it")
+            raise _not_json_error(item, problem) from None
 
 
-def _iter_array(path: InputFile, text: str, line: int) -> Iterator[tuple[int, Any]]:
-    index, counted_to = text.index("[") + 1, 0
+def _iter_array(text: str, item: SourceItem) -> Iterator[SourceItem]:
+    """The items of a JSON array that begins at `item`, each with its line."""
+    index, line, counted_to = text.index("[") + 1, item.number or 1, 0
+    separated = True
     while True:
-        index = _skip_characters(text, index, " \t\r\n")
+        index = _skip_blanks(text, index)
         line, counted_to = line + text.count("\n", counted_to, index), index
-        if text[index : index + 1] == "]":
+        item = item._replace(number=line)
+        sign = text[index : index + 1]
+        if sign == "]":
             if text[index + 1 :].strip():
-                raise InputError("there is text after the JSON array", path=path, line=line)
+                raise item.error("there is text after the JSON array")
             return
+        if not separated:
+            raise item.error("the JSON array lacks a comma or its end")
         try:
-            item, index = _DECODER.raw_decode(text, index)
-        except ValueError as problem:
-            _raise_not_json(path, line, problem)
-        except RecursionError:
-            raise _too_deep_error(path, line) from None
-        yield line, item
-        index = _skip_characters(text, index, " \t\r\n")
-        if text[index : index + 1] == ",":
-            index += 1
-        elif text[index : index + 1] != "]":
-            line += text.count("\n", counted_to, index)
-            raise InputError("the JSON array lacks a comma or its end", path=path, line=line)
+            data, index = _DECODER.raw_decode(text, index)
+        except (ValueError, RecursionError) as problem:
+            raise _not_json_error(item, problem) from None
+        yield item._replace(data=data)
+        index = _skip_blanks(text, index)
+        separated = text[index : index + 1] == ","
+        index += separated
 
 
-def _skip_characters(text: str, index: int, blanks: str) -> int:
-    while index < len(text) and text[index] in blanks:
-        index += 1
-    return index
+def _skip_blanks(text: str, index: int) -> int:
+    match = _BLANKS.match(text, index)
+    return index if match is None else match.end()
 
 
-def _raise_not_json(path: InputFile, line: int, problem: ValueError) -> NoReturn:
+def parse_nested_json(text: str, item: SourceItem, field: str) -> Any:
+    """Return the list or object that a text says; the text itself where it says none.
+
+    Parameters
+    ----------
+    text : str
+        Of a column for a list or an object, where a single id may stand too.
+    item : SourceItem
+    field : str
+        Its column, for messages.
+
+    Raises
+    ------
+    InputError
+        It begins as JSON does and is none.
+    """
+    bare = text.lstrip()
+    if not bare.startswith(("[", "{")):
+        return text
+    try:
+        return _DECODER.decode(text)
+    except RecursionError:
+        raise item.error(_TOO_DEEP) from None
+    except ValueError as problem:
+        if not re.match(r"\{\s*\"|\[\s*[{\"]", bare):
+            return text  # an id such as [draft] memo
+        reason = problem.msg if isinstance(problem, json.JSONDecodeError) else str(problem)
+        raise item.error(
+            f"this text is not JSON ({reason}); fix it, or write a column of lists or structs",
+            field,
+        ) from None
+
+
+def _not_json_error(item: SourceItem, problem: Exception) -> InputError:
+    if isinstance(problem, RecursionError):
+        return item.error(_TOO_DEEP)
     if isinstance(problem, DuplicateKeyError):
-        raise InputError(str(problem), path=path, line=line) from None
-    reason = (
-        f"{problem.msg}, column {problem.colno}"
-        if isinstance(problem, json.JSONDecodeError)
-        else str(problem)
+        return item.error(str(problem))
+    reason = str(problem)
+    if isinstance(problem, json.JSONDecodeError):
+        reason = f"{problem.msg}, column {problem.colno}"
+    return item.error(
+        f"this is not JSON ({reason}); fix this line, or write the file again if it was cut off"
     )
-    raise InputError(
-        f"this is not JSON ({reason}); fix this line, or write the file again if it was cut off",
-        path=path,
-        line=line,
-    ) from None
 
 
 def _reject_constant(constant: str) -> NoReturn:
@@ -378,15 +326,3 @@ def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 _DECODER = json.JSONDecoder(parse_constant=_reject_constant, object_pairs_hook=unique_keys)
-
-
-def describe_json(item: Any) -> str:
-    if isinstance(item, bool):
-        return str(item).lower()
-    if item is None:
-        return "null"
-    if isinstance(item, dict):
-        return "an object"
-    if isinstance(item, list | tuple):
-        return "a list"
-    return reprlib.repr(item)

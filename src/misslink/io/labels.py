@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import logging
-import math
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from misslink.errors import InputError, did_you_mean, known_names
+from misslink.io.jsonl import SourceItem
 from misslink.io.label_folder import (
     PLAN_FILE,
     LabelFolder,
@@ -17,6 +17,7 @@ from misslink.io.label_folder import (
     normalize_name,
     read_label_folder,
 )
+from misslink.io.numbers import parse_number
 from misslink.io.rows import read_rows
 from misslink.text.normalization import valid_text
 
@@ -183,20 +184,30 @@ def read_labels(source: str | Path | Iterable[Mapping[str, Any]] | Any) -> Label
         The file cannot be read or is empty, a field is missing or misspelt, a label is no label,
         an annotator contradicts themselves, or a case has two weights.
     """
-    name = str(source) if isinstance(source, str | Path) else "labels"
-    if isinstance(source, str | Path) and (folder_labels := _read_folder_labels(Path(source))):
-        return folder_labels
+    name = "labels"
+    if isinstance(source, str | Path):
+        path = Path(source)
+        name, annotator = str(source), normalize_name(path.stem)
+        if path.is_dir():
+            return _as_labels(read_label_folder(path), path)
+        is_journal = path.suffix == ".jsonl" and is_annotator_name(annotator)
+        if is_journal and (path.parent / PLAN_FILE).is_file():
+            return _as_labels(read_label_folder(path.parent, only=annotator), path)
     labels: dict[tuple[str, str, int | None, str], Label] = {}
     weights: dict[tuple[str, str], Label] = {}
-    for line, row in read_rows(source, name):
-        label = _parse_label(row, name, line)
+    for item in read_rows(source, name):
+        label = _parse_label(item)
         key = (label.case_id, label.metric, label.claim, label.annotator)
         first = labels.setdefault(key, label)
         if first.value != label.value:
             problem = f"{label.annotator} labels this {label.value:g} here and {first.value:g}"
             problem += f"{_line_reference(first)}; keep one"
-            raise InputError(problem, path=name, line=line, field="label")
-        _check_weight(weights.setdefault((label.case_id, label.metric), label), label, name)
+            raise item.error(problem, "label")
+        weighed = weights.setdefault((label.case_id, label.metric), label)
+        if weighed.weight != label.weight:
+            problem = f"this case has the weight {_format_value(label.weight)} here and "
+            problem += f"{_format_value(weighed.weight)}{_line_reference(weighed)}; a case has one"
+            raise item.error(problem, "weight")
     unweighted = next((label for label in weights.values() if label.weight is None), None)
     weighted = next((label for label in weights.values() if label.weight is not None), None)
     if unweighted and weighted:
@@ -205,16 +216,6 @@ def read_labels(source: str | Path | Iterable[Mapping[str, Any]] | Any) -> Label
         )
         raise InputError(problem, path=name, line=unweighted.line, field="weight")
     return Labels(tuple(labels.values()), name)
-
-
-def _read_folder_labels(path: Path) -> Labels | None:
-    """The labels of a folder of journals, or of one of them; None of any other file."""
-    if path.is_dir():
-        return _as_labels(read_label_folder(path), path)
-    name = normalize_name(path.stem)
-    if path.suffix == ".jsonl" and is_annotator_name(name) and (path.parent / PLAN_FILE).is_file():
-        return _as_labels(read_label_folder(path.parent, only=name), path)
-    return None
 
 
 def _as_labels(folder: LabelFolder, path: Path) -> Labels:
@@ -243,47 +244,41 @@ def _as_labels(folder: LabelFolder, path: Path) -> Labels:
 
 
 def parse_id(value: object) -> str | None:
-    """Return a case id as text: a whole number as its digits, though a frame made it a float."""
-    if isinstance(value, bool):
+    """Return a case id as text, a whole number as its digits; None for anything else."""
+    if isinstance(value, bool) or not isinstance(value, int | str):
         return None
-    if isinstance(value, float) and value.is_integer():
-        value = int(value)
-    if isinstance(value, int | str) or hasattr(value, "item"):  # numpy's numbers too
-        return valid_text(str(value)).strip() or None
-    return None
+    return valid_text(str(value)).strip() or None
 
 
-def _parse_label(row: Mapping[str, Any], name: str, line: int | None) -> Label:
-    def wrong(field: str, problem: str) -> InputError:
-        return InputError(problem, path=name, line=line, field=field)
-
+def _parse_label(item: SourceItem) -> Label:
+    row = item.data
     for field in ("case_id", "metric", "label"):
         if field not in row:
             similar = [given for given in row if did_you_mean(given, [field])]
             hint = f"; is '{similar[0]}' it?" if similar else "; add it"
-            raise wrong(field, f"this field is required{hint}")
+            raise item.error(f"this field is required{hint}", field)
     for field in set(_LABEL_FIELDS[3:]) - set(row):
         similar = [n for n in row if n not in _LABEL_FIELDS and did_you_mean(n, [field])]
         if similar:
-            raise wrong(similar[0], f"there is no such field; did you mean '{field}'?")
+            raise item.error(f"there is no such field; did you mean '{field}'?", similar[0])
     case_id = parse_id(row["case_id"])
     if case_id is None:
-        raise wrong(
-            "case_id", f"an id is text or a whole number, not {_format_value(row['case_id'])}"
-        )
+        problem = f"an id is text or a whole number, not {_format_value(row['case_id'])}"
+        raise item.error(problem, "case_id")
     value = _parse_value(row["label"])
     if value is None:
         way = _decimal_comma_hint(row["label"]) or _LABEL_HINT
-        raise wrong("label", f"{_format_value(row['label'])} is no label{way}")
-    claim = _parse_number(row.get("claim"))
+        raise item.error(f"{_format_value(row['label'])} is no label{way}", "label")
+    claim = parse_number(row.get("claim"))
     if "claim" in row and (claim is None or claim < 0 or claim != int(claim)):
-        raise wrong("claim", f"a claim's place is 0, 1, 2, ..., not {_format_value(row['claim'])}")
-    weight = _parse_number(row.get("weight"))
+        problem = f"a claim's place is 0, 1, 2, ..., not {_format_value(row['claim'])}"
+        raise item.error(problem, "claim")
+    weight = parse_number(row.get("weight"))
     if "weight" in row and (weight is None or not 1 / _MAX_WEIGHT <= weight <= _MAX_WEIGHT):
-        raise wrong(
-            "weight",
+        raise item.error(
             f"a weight is one over the chance of being labelled, above 0 and at most "
             f"{_MAX_WEIGHT:.0e}, not {_format_value(row['weight'])}{_decimal_comma_hint(row['weight'])}",
+            "weight",
         )
     return Label(
         case_id=case_id,
@@ -293,45 +288,26 @@ def _parse_label(row: Mapping[str, Any], name: str, line: int | None) -> Label:
         claim=None if claim is None else int(claim),
         weight=weight,
         comment=valid_text(str(row.get("comment", ""))),
-        line=line,
+        line=item.number,
         judge_shown=_parse_value(row.get("judge_shown")) == 1,
     )
 
 
-def _check_weight(first: Label, label: Label, name: str) -> None:
-    """Raise where a case has two weights."""
-    if first.weight != label.weight:
-        problem = f"this case has the weight {_format_value(label.weight)} here and "
-        problem += f"{_format_value(first.weight)}{_line_reference(first)}; a case has one"
-        raise InputError(problem, path=name, line=label.line, field="weight")
-
-
 def _parse_value(value: object) -> float | None:
-    if isinstance(value, bool) or type(value).__name__ == "bool_":
-        return float(bool(value))
+    if isinstance(value, bool):
+        return float(value)
     if isinstance(value, str):
         word = value.strip().casefold().replace(" ", "-").replace("_", "-")
         if word in _WORD_VALUES:
             return _WORD_VALUES[word]
-    number = _parse_number(value)
+    number = parse_number(value)
     return number if number is not None and 0 <= number <= 1 else None
-
-
-def _parse_number(value: object) -> float | None:
-    """The finite number that was written; None where there is none."""
-    if value is None or isinstance(value, bool):
-        return None
-    try:
-        number = float(value)  # type: ignore[arg-type]  # what is no number says so
-    except (TypeError, ValueError, OverflowError):
-        return None
-    return number if math.isfinite(number) else None
 
 
 def _decimal_comma_hint(value: object) -> str:
     """Return a hint on how to fix a decimal comma, which many spreadsheets write."""
     point = str(value).strip().replace(",", ".", 1)
-    return f"; write {point}" if "," in str(value) and _parse_number(point) is not None else ""
+    return f"; write {point}" if "," in str(value) and parse_number(point) is not None else ""
 
 
 def _line_reference(label: Label) -> str:

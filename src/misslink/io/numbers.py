@@ -49,18 +49,29 @@ def parse_estimate(data: Mapping[str, object]) -> Estimate:
 
 
 def as_finite(value: object) -> float | None:
-    """Return a JSON number that is one; None for anything else, truth values among it.
+    """Return a JSON number that one is; None for anything else, truth values among it.
 
     Examples
     --------
     >>> as_finite(3), as_finite(float("nan")), as_finite(True), as_finite("3"), as_finite(10**400)
     (3.0, None, None, None, None)
     """
-    if isinstance(value, bool) or not isinstance(value, int | float):
+    return None if isinstance(value, str) else parse_number(value)
+
+
+def parse_number(value: object) -> float | None:
+    """Return a number, or a text that is one, as a finite float; None for anything else.
+
+    Examples
+    --------
+    >>> parse_number(" 2.5 "), parse_number("inf"), parse_number(True), parse_number(10**400)
+    (2.5, None, None, None)
+    """
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
         return None
     try:
         number = float(value)
-    except OverflowError:  # JSON knows no largest whole number
+    except (ValueError, OverflowError):  # JSON knows no largest whole number
         return None
     return number if math.isfinite(number) else None
 

@@ -1,30 +1,262 @@
-"""Read rows with named fields from CSV, JSON Lines, a JSON array or a data frame."""
+"""Read objects from JSON Lines, CSV, Excel, parquet and data frames, each with its location."""
 
 from __future__ import annotations
 
 import csv
+import datetime as dt
+import decimal
+import io
 import math
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from functools import partial
+from operator import methodcaller
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, get_args, get_origin
+
+from pydantic import BaseModel
 
 from misslink.errors import InputError, MissingExtraError
-from misslink.io.jsonl import EMPTY_FILE, as_list, iter_objects
-from misslink.io.storage import InputFile, decode_utf8, open_decompressed
+from misslink.io.jsonl import (
+    EMPTY_FILE,
+    SourceItem,
+    describe_json,
+    field_names,
+    iter_objects,
+    parse_nested_json,
+)
+from misslink.io.storage import (
+    InputFile,
+    decode_utf8,
+    list_shards,
+    open_decompressed,
+    redact_url,
+)
+from misslink.types import Trace
 
-Row = tuple[int | None, dict[str, Any]]
-
+PARQUET_MAGIC = b"PAR1"  # what a parquet file begins with
+_EXCEL_MAGIC = b"PK\3\4"
 _DELIMITERS = ",;\t"
 _MAX_FIELD_CHARACTERS = 1 << 30  # passages are long; the default of the csv module is 131,072
 # Lines are cut one at a time: an `io.StringIO` would hold four bytes of each character.
 _LINE_PATTERN = re.compile(r"[^\r\n]*(?:\r\n?|\n)|[^\r\n]+")
-_PEEK_BYTES = 1 << 16  # in which the first character other than a blank is
+_PEEK_BYTES = 1 << 16  # bytes of a file that hold its first line
+_BATCH_ROWS = 1024  # rows of traces are long
+_PANDAS_INDEX = re.compile(r"__index_level_\d+__")  # of a pandas frame, written beside its columns
+_ID_LISTS = {"relevant"}  # columns of tables whose text may be several ids
+_FILE_ENDING = re.compile(r"\.[A-Za-z]\w{1,4}$")  # "Smith, J.pdf" is one file
 _FORMULA_SIGNS = frozenset("=+-@")
 _FORMULA_BREAKS = frozenset("\t\r\n")
 _INVISIBLE_CATEGORIES = frozenset({"Cc", "Cf", "Zl", "Zp", "Zs"})  # blanks, controls and joiners
 _PLAIN_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+
+
+def open_items(
+    source: object, name: str, model: type[BaseModel] | None = None
+) -> tuple[str, Iterator[SourceItem]]:
+    """Return the name of a source and its objects, one after another.
+
+    Parameters
+    ----------
+    source : path, URL, data frame, or iterable
+        Files as `list_shards` takes them: JSON Lines (also packed by gzip or zstd), a JSON array,
+        parquet, CSV or an Excel sheet, detected by content.
+    name : str
+        What messages call objects given in Python that have no location.
+    model : type
+        What the objects will become; see `read_file_items`.
+
+    Raises
+    ------
+    InputError
+        Nothing is there, or a file cannot be read; with its line or row.
+    """
+    if isinstance(source, str | Path):
+        return redact_url(source), _read_shards(source, model)
+    items = _as_list(source, name)
+    return name, iter([x if isinstance(x, SourceItem) else SourceItem(x, name) for x in items])
+
+
+def _read_shards(source: str | Path, model: type[BaseModel] | None) -> Iterator[SourceItem]:
+    empty = True
+    files = list_shards(source)
+    for file in files:
+        for item in read_file_items(file, model):
+            empty = False
+            yield item
+    if empty:
+        is_table = files[0].name.lower().endswith(".parquet")
+        problem = "there is no row in it" if is_table else EMPTY_FILE
+        raise InputError(problem, path=redact_url(source))
+
+
+def read_file_items(file: InputFile, model: type[BaseModel] | None = None) -> Iterator[SourceItem]:
+    """Yield the objects of one file; of an empty one nothing.
+
+    Parameters
+    ----------
+    file : Path or RemoteFile
+    model : type
+        What the objects will become. Of a table, JSON in a text column becomes what it says where
+        the field is a list or an object. None: that of a trace, and every text file that is not
+        JSON is a table.
+
+    Raises
+    ------
+    InputError
+        It cannot be read; with the line or row.
+    """
+    with open_decompressed(file) as content:
+        start = content.peek(_PEEK_BYTES)[:_PEEK_BYTES]
+        is_parquet, is_sheet = start.startswith(PARQUET_MAGIC), start.startswith(_EXCEL_MAGIC)
+        # What is packed, piped or served whole cannot be read from its end, as these are.
+        source: IO[bytes] = content
+        if (is_parquet or is_sheet) and not content.seekable():
+            source = io.BytesIO(content.read())
+        if is_parquet:
+            items = read_parquet_rows(source, file)
+        elif is_sheet:
+            items = _read_sheet_rows(source, file)
+        elif _is_csv(start, str(file), model):
+            text = decode_utf8(content.read(), file)
+            if "\0" in text:
+                raise InputError(
+                    "this is a binary file; give JSON Lines, CSV, Excel or parquet", path=file
+                )
+            items = _named_rows(iter_csv_records(text, file), str(file))
+        else:
+            yield from iter_objects(content, file)
+            return
+        nested = _nested_fields(model or Trace)
+        for item in items:
+            data = item.data
+            for field in nested & data.keys():
+                if isinstance(data[field], str):
+                    data[field] = parse_nested_json(data[field], item, field)
+                    if not is_parquet and field in _ID_LISTS and isinstance(data[field], str):
+                        data[field] = _split_ids(data[field])
+            yield item
+
+
+def _is_csv(start: bytes, name: str, model: type[BaseModel] | None) -> bool:
+    """Whether a file is a table: by its name, or by a first line that names fields of `model`."""
+    text = start.decode("utf-8-sig", "replace").lstrip()
+    if text[:1] in {"{", "["} or not text:
+        return False
+    if model is None or re.search(r"\.[ct]sv(\.\w+)?$", name.lower()):
+        return True
+    cells = {cell.strip(' "') for cell in re.split(r"[,;\t]", text.splitlines()[0])}
+    fields = model.model_fields.items()
+    return any(not cells.isdisjoint(field_names(field, info)) for field, info in fields)
+
+
+def _nested_fields(model: type[BaseModel]) -> frozenset[str]:
+    """The names of the fields that hold lists or objects, by all their names."""
+    names = set()
+    for field, info in model.model_fields.items():
+        kinds = get_args(info.annotation) or (info.annotation,)
+        if any(
+            get_origin(kind) in {tuple, dict}
+            or (isinstance(kind, type) and issubclass(kind, BaseModel))
+            for kind in (info.annotation, *kinds)
+        ):
+            names |= set(field_names(field, info))
+    return frozenset(names)
+
+
+def _split_ids(cell: str) -> list[str]:
+    """The ids in a cell: between ``;``, ``|`` or lines, else commas that are not part of a name."""
+    parts = [part.strip() for part in re.split(r"[;|\n]", cell)]
+    if len(parts) == 1:
+        listed = [part.strip() for part in cell.split(",")]
+        endings = {bool(_FILE_ENDING.search(part)) for part in listed if part}
+        if len(endings) == 1 and not any(re.search(r"\s", part) for part in listed):
+            parts = listed
+    return [part for part in parts if part]
+
+
+def read_rows(source: object, name: str) -> Iterator[SourceItem]:
+    """Yield the rows of a table or of JSON Lines, without empty fields.
+
+    Parameters
+    ----------
+    source : path, data frame, or iterable of mappings
+        As of `open_items`.
+    name : str
+        What messages call rows given in Python.
+
+    Raises
+    ------
+    InputError
+        The file cannot be read, a line is malformed, or there is no row.
+    """
+    item: SourceItem | None = None
+    name, items = open_items(source, name)
+    for item in items:
+        if not isinstance(item.data, Mapping):
+            raise item.error(f"this is {describe_json(item.data)}, not an object with fields")
+        yield item._replace(data=_named_values(item.data.items()))
+    if item is None:
+        raise InputError(f"{name} given in Python is empty")
+
+
+def _named_values(fields: Iterable[tuple[Any, Any]]) -> dict[str, Any]:
+    """The fields that have a name and a value."""
+    values = ((str(name), _json_value(value)) for name, value in fields)
+    return {
+        name: value
+        for name, value in values
+        if name and value is not None and not (isinstance(value, str) and not value.strip())
+    }
+
+
+def _as_list(source: Any, name: str) -> list[Any]:
+    """What was given in Python in place of a file, as a list; of a data frame its rows."""
+    to_rows = getattr(source, "to_dicts", None)  # polars
+    if to_rows is None and hasattr(source, "columns"):
+        to_rows = partial(getattr(source, "to_dict"), "records")  # noqa: B009 - pandas
+    if callable(to_rows):
+        return [_json_value(row) for row in to_rows()]
+    if isinstance(source, Mapping) or not isinstance(source, Iterable):
+        raise InputError(
+            f"{name} given in Python is {describe_json(source)}; give a list of objects"
+        )
+    return list(source)
+
+
+def _json_value(value: Any) -> Any:
+    """A value of a table as JSON has it; None where there is none, as in NaN."""
+    if value is None or isinstance(value, str):
+        return value
+    if isinstance(value, dict):
+        plain = ((str(_json_value(name)), _json_value(item)) for name, item in value.items())
+        return {name: item for name, item in plain if item is not None}
+    value = value.tolist() if hasattr(value, "tolist") else value  # NumPy's
+    if isinstance(value, list | tuple):
+        return [_json_value(item) for item in value]
+    if type(value).__name__ in {"NAType", "NaTType"} or (
+        isinstance(value, float | decimal.Decimal) and math.isnan(value)
+    ):
+        return None
+    for kind, convert in _CONVERSIONS.items():
+        if isinstance(value, kind):
+            return convert(value)
+    return value
+
+
+_CONVERSIONS: dict[type, Callable[[Any], Any]] = {
+    # Whole numbers of a column with gaps are floats.
+    float: lambda number: int(number) if number.is_integer() else number,
+    decimal.Decimal: lambda number: int(number) if number == number // 1 else float(number),
+    dt.date: methodcaller("isoformat"),
+    dt.time: methodcaller("isoformat"),
+    dt.timedelta: methodcaller("total_seconds"),
+    bytes: lambda raw: raw.decode("utf-8"),
+    uuid.UUID: str,
+}
 
 
 def detect_delimiter(text: str) -> str:
@@ -39,20 +271,10 @@ def detect_delimiter(text: str) -> str:
     return max(_DELIMITERS, key=next((line for line in lines if line.strip()), "").count)
 
 
-def iter_csv_records(
-    text: str, path: InputFile, *, delimiter: str | None = None
-) -> Iterator[tuple[int, list[str]]]:
+def iter_csv_records(text: str, path: object) -> Iterator[tuple[int, list[str]]]:
     """Yield the line on which each record begins and its fields, the header first.
 
-    Empty lines are skipped; a quoted field may span lines.
-
-    Parameters
-    ----------
-    text : str
-    path : Path
-        For messages.
-    delimiter : str or None
-        None: detected.
+    Commas, semicolons or tabs separate. Empty lines are skipped; a quoted field may span lines.
 
     Raises
     ------
@@ -60,7 +282,7 @@ def iter_csv_records(
         A quotation mark is not closed, or something follows a closed one; with the line.
     """
     lines = (match[0] for match in _LINE_PATTERN.finditer(text))
-    reader = csv.reader(lines, delimiter=delimiter or detect_delimiter(text), strict=True)
+    reader = csv.reader(lines, delimiter=detect_delimiter(text), strict=True)
     line = 1
     while True:
         default_limit = csv.field_size_limit(_MAX_FIELD_CHARACTERS)  # of the whole process
@@ -77,6 +299,46 @@ def iter_csv_records(
         if fields:
             yield line, fields
         line = reader.line_num + 1
+
+
+def _read_sheet_rows(content: IO[bytes], path: InputFile) -> Iterator[SourceItem]:
+    """The rows of an Excel file's first sheet."""
+    try:
+        import openpyxl
+    except ImportError:
+        raise MissingExtraError("openpyxl, which reads Excel files,", "excel") from None
+    try:
+        book = openpyxl.load_workbook(content, read_only=True, data_only=True)
+        rows = list(book.worksheets[0].iter_rows(values_only=True))
+    except Exception as problem:
+        raise InputError("This is not an Excel file. Save it again.", path=path) from problem
+    return _named_rows(enumerate(rows, 1), str(path), in_row=True)
+
+
+def _named_rows(
+    records: Iterable[tuple[int, Sequence[Any]]], path: str, *, in_row: bool = False
+) -> Iterator[SourceItem]:
+    """The records below the names of a table; empty cells and empty rows are left out."""
+    header: list[str] = []
+    empty = True
+    for number, cells in records:
+        if not any(header):
+            header = ["" if cell is None else str(cell).strip() for cell in cells]
+            if repeated := [name for name in header if name and header.count(name) > 1]:
+                raise InputError(
+                    "two columns have this name; keep one", path=path, field=repeated[0]
+                )
+            continue
+        data = _named_values(zip(header, cells, strict=False))
+        item = SourceItem(data, path, number, in_row)
+        if len(cells) > len(header) and not in_row and any(map(str.strip, cells)):
+            raise item.error(f"{len(cells)} fields, but {len(header)} names; quote texts in full")
+        if data:
+            empty = False
+            yield item
+    if empty:
+        problem = "there is nothing in it; it needs a line of names first"
+        raise InputError("there is no line below the names" if any(header) else problem, path=path)
 
 
 def escape_formula(text: str) -> str:
@@ -97,113 +359,100 @@ def escape_formula(text: str) -> str:
     return f"'{text}" if first in _FORMULA_SIGNS or text[:1] in _FORMULA_BREAKS else text
 
 
-def read_rows(source: object, name: str) -> Iterator[Row]:
-    """Yield each row with its line; None for rows without lines.
-
-    Parameters
-    ----------
-    source : path, pandas frame, or iterable of mappings
-        A file that begins with ``{`` or ``[`` is JSON, any other is CSV with a header, separated by
-        commas, semicolons or tabs. Empty fields and NaN are left out.
-    name : str
-        What messages call rows given in Python.
+def open_parquet(source: Path | IO[bytes], name: object) -> AbstractContextManager[Any]:
+    """Open a parquet file, a seekable one, as `pyarrow.parquet.ParquetFile`.
 
     Raises
     ------
     InputError
-        The file cannot be read, a line is malformed, or there is no row.
+        It is not parquet, or damaged; `name` is the file's.
     """
-    if isinstance(source, str | Path):
-        yield from _read_file_rows(Path(source))
-        return
-    items = as_list(source, name)
-    if not items:
-        raise InputError(f"{name} given in Python is empty")
-    for item in items:
-        if not isinstance(item, Mapping):
-            raise InputError(f"{name} given in Python holds {type(item).__name__}, not an object")
-        yield None, _drop_blank(item.items())
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        file: AbstractContextManager[Any] = pq.ParquetFile(source)
+    except (pa.ArrowException, OSError) as problem:
+        raise _parquet_error(problem, name) from None
+    return file
 
 
-def _read_file_rows(path: Path) -> Iterator[Row]:
-    with open_decompressed(path) as content:
-        start = content.peek(_PEEK_BYTES)[:_PEEK_BYTES].decode("utf-8-sig", "replace").lstrip()
-        if start[:1] in {"{", "["}:
-            line: int | None = None
-            for line, item in iter_objects(content, path):
-                yield line, _drop_blank(item.items())
-            if line is None:
-                raise InputError(EMPTY_FILE, path=path)
-            return
-        text = decode_utf8(content.read(), path)
-    yield from read_csv_rows(text, path)
-
-
-def read_csv_rows(text: str, path: InputFile) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield the line and the fields of each record below the names; empty fields are left out."""
-    records = iter_csv_records(text, path)
-    header: list[str] = []
-    while not any(header):
-        record = next(records, None)
-        if record is None:
-            raise InputError("there is nothing in it; it needs a line of names first", path=path)
-        header = [name.strip() for name in record[1]]
-    repeated = [name for name in header if name and header.count(name) > 1]
-    if repeated:
-        raise InputError("two columns have this name; keep one", path=path, field=repeated[0])
-    empty = True
-    for line, fields in records:
-        if any(field.strip() for field in fields):
-            if len(fields) > len(header):
-                raise InputError(
-                    f"{len(fields)} fields, but {len(header)} names; quote texts in full",
-                    path=path,
-                    line=line,
-                )
-            empty = False
-            yield line, _drop_blank(zip(header, fields, strict=False))
-    if empty:
-        raise InputError("there is no line below the names", path=path)
-
-
-def read_sheet_rows(content: IO[bytes], path: InputFile) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield the number and the cells of each row of an Excel file's first sheet, as of CSV.
+def iter_batches(
+    file: Any, name: object, rows: int, columns: Sequence[str] | None = None
+) -> Iterator[Any]:
+    """Yield batches of at most so many rows of an opened parquet file, in order.
 
     Raises
     ------
     InputError
-        The file is damaged, or has no row below the names.
-    MissingExtraError
-        openpyxl is not installed.
+        It is damaged; `name` is the file's.
     """
+    import pyarrow as pa
+
     try:
-        import openpyxl
-    except ImportError:
-        raise MissingExtraError("openpyxl, which reads Excel files,", "excel") from None
-    try:
-        book = openpyxl.load_workbook(content, read_only=True, data_only=True)
-        rows = list(book.worksheets[0].iter_rows(values_only=True))
-    except Exception as problem:
-        raise InputError("This is not an Excel file. Save it again.", path=path) from problem
-    number, header = next(
-        ((n, row) for n, row in enumerate(rows, 1) if not all(map(_is_blank, row))), (0, ())
-    )
-    names = ["" if _is_blank(name) else str(name).strip() for name in header]
-    if repeated := [name for name in names if name and names.count(name) > 1]:
-        raise InputError("two columns have this name; keep one", path=path, field=repeated[0])
-    fields = [_drop_blank(zip(names, row, strict=False)) for row in rows[number:]]
-    if not any(fields):
-        raise InputError("there is no line below the names", path=path)
-    yield from ((n, row) for n, row in enumerate(fields, number + 1) if row)
+        yield from file.iter_batches(rows, columns=columns, use_threads=False)
+    except (pa.ArrowException, OSError) as problem:
+        raise _parquet_error(problem, name) from None
 
 
-def _drop_blank(fields: Iterable[tuple[Any, Any]]) -> dict[str, Any]:
-    return {str(name): value for name, value in fields if str(name) and not _is_blank(value)}
+def _parquet_error(problem: Exception, name: object) -> InputError:
+    reason = " ".join(str(problem).split()) or "it is damaged"
+    return InputError(f"this parquet file cannot be read ({reason})", path=name)
 
 
-def _is_blank(value: object) -> bool:
-    if value is None or (isinstance(value, str) and not value.strip()):
-        return True
-    if type(value).__name__ in {"NAType", "NaTType"}:  # missing values of pandas
-        return True
-    return isinstance(value, float) and math.isnan(value)
+def read_parquet_rows(source: Path | IO[bytes], name: InputFile) -> Iterator[SourceItem]:
+    """Yield each row, as a line of JSON would hold it.
+
+    A null and a NaN are left out, of columns and of the fields of a struct; dates are text in
+    ISO 8601, durations seconds, decimals numbers, bytes text in UTF-8. A pandas index is not
+    among the columns.
+
+    Raises
+    ------
+    InputError
+        It is damaged, two columns have one name, or a value cannot be held in JSON; with its row
+        and its column.
+    """
+    import pyarrow as pa
+
+    with open_parquet(source, name) as file:
+        columns = [
+            column for column in file.schema_arrow.names if not _PANDAS_INDEX.fullmatch(column)
+        ]
+        twice = next((column for column in columns if columns.count(column) > 1), None)
+        if twice is not None:
+            raise InputError("two columns have this name; keep one", path=name, field=twice)
+        item = SourceItem(None, str(name), 0, in_row=True)
+        for batch in iter_batches(file, name, _BATCH_ROWS, columns):
+            try:
+                rows = _batch_rows(batch)
+            except (pa.ArrowException, ValueError, OverflowError, LookupError, RecursionError):
+                raise _unreadable_value_error(batch, item) from None
+            for row in rows:
+                item = item._replace(data=row, number=(item.number or 0) + 1)
+                yield item
+
+
+def _batch_rows(batch: Any) -> list[Any]:
+    return [_json_value(row) for row in batch.to_pylist(maps_as_pydicts="strict")]
+
+
+def _unreadable_value_error(batch: Any, before: SourceItem) -> InputError:
+    """The first value that cannot be read, found by reading each alone."""
+    import pyarrow as pa
+
+    for index in range(batch.num_rows):
+        item = before._replace(number=(before.number or 0) + index + 1)
+        for field in batch.schema.names:
+            try:
+                _batch_rows(batch.select([field]).slice(index, 1))
+            except UnicodeDecodeError as problem:
+                wrong = f"byte 0x{bytes(problem.object)[problem.start]:02x} is not UTF-8"
+            except RecursionError:
+                wrong = "this is nested too deeply to be read"
+            except (pa.ArrowException, ValueError, OverflowError, LookupError) as problem:
+                wrong = f"this cannot be read ({' '.join(str(problem).split())})"
+            else:
+                continue
+            return item.error(f"{wrong}; write the file again", field)
+    return InputError("it cannot be read; write the file again", path=before.file)

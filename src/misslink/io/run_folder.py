@@ -22,7 +22,7 @@ from misslink.io.atomic import (
     lock_file,
     refuse_link,
 )
-from misslink.io.jsonl import parse_model, read_objects, read_text, write_jsonl
+from misslink.io.jsonl import read_objects, read_text, write_jsonl
 from misslink.io.remote_run import RemoteRun, fetch_run
 from misslink.io.storage import as_url, redact_url
 from misslink.types import RUN_FORMAT, Case, Link, Run, Trace, Verdict
@@ -92,7 +92,12 @@ def read_run(folder: str | Path, *, anywhere: bool = False) -> Run:
                 "misslink evaluate  again",
                 path=folder,
             )
-    parts = {name: _read_part(folder / f"{name}.jsonl", model) for name, model in RUN_PARTS.items()}
+    parts: dict[str, Any] = {}
+    for name, model in RUN_PARTS.items():
+        path, texts = folder / f"{name}.jsonl", dict[str, str]()
+        # A run without a judge has no verdicts.
+        items = read_objects(path) if path.stat().st_size else ()
+        parts[name] = tuple(item.parse(model, texts) for item in items)
     names = ("summary", *(n for n in RUN_DOCUMENTS if (folder / f"{n}.json").exists()))
     documents = {name: read_json_object(folder / f"{name}.json") for name in names}
     try:
@@ -161,13 +166,6 @@ def _check_run_format(manifest: Mapping[str, Any], folder: Path) -> None:
         f"and this version reads format {RUN_FORMAT}. {fix}.",
         path=folder,
     )
-
-
-def _read_part(path: Path, model: type[BaseModel]) -> tuple[BaseModel, ...]:
-    if path.stat().st_size == 0:
-        return ()  # a run without a judge has no verdicts
-    texts: dict[str, str] = {}
-    return tuple(parse_model(model, data, path, line, texts) for line, data in read_objects(path))
 
 
 def read_json_object(path: Path) -> dict[str, Any]:
@@ -394,8 +392,7 @@ def _unfinished_traces(out: Path, work: str) -> dict[str, Trace]:
     manifest = read_json_object(out / "manifest.json")
     if manifest.get("work") != work or not manifest.get("unfinished"):
         return {}
-    path = out / "traces.jsonl"
-    traces = [parse_model(Trace, data, path, line) for line, data in read_objects(path)]
+    traces = [item.parse(Trace) for item in read_objects(out / "traces.jsonl")]
     return {trace.case_id: trace for trace in traces if trace.error is None}
 
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import glob
 import gzip
 import io
+import logging
 import re
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +20,7 @@ from misslink.errors import InputError, MissingExtraError, MisslinkError, did_yo
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
+_log = logging.getLogger(__name__)
 
 # A scheme has two letters or more (C:/ is a disk), and may stand before another (zip::s3).
 _URL = re.compile(r"((?:[A-Za-z][A-Za-z0-9+.-]+::)*[A-Za-z][A-Za-z0-9+.-]+):(/+)(?=[^/]|\Z)")
@@ -257,25 +261,21 @@ def list_remote_files(url: str) -> tuple[list[RemoteFile], str]:
     place = remote_file(url)
     filesystem, key = place.filesystem, place.key
     with _storage_errors(place.url):
-        if url.endswith("/"):
-            return _remote_files(filesystem, filesystem.ls(key, detail=True)), "folder"
-        if filesystem.isfile(key):
+        is_folder = url.endswith("/")
+        if not is_folder and filesystem.isfile(key):
             return [place], "file"
-        if any(mark in key for mark in ("*" if url.startswith("http") else "*?[")):
-            matches = filesystem.glob(key, detail=True).values()
-            return _remote_files(filesystem, matches), "pattern"
-        if filesystem.isdir(key):
-            return _remote_files(filesystem, filesystem.ls(key, detail=True)), "folder"
-        filesystem.open(key, "rb").close()  # which says why, where a server refuses to
-    raise InputError("there is nothing of this name", path=place.url)
-
-
-def _remote_files(filesystem: Any, entries: Any) -> list[RemoteFile]:
-    keys = [entry["name"] for entry in entries if entry["type"] == "file"]
-    return [
-        RemoteFile(filesystem, key, redact_secrets(filesystem.unstrip_protocol(key)))
-        for key in keys
-    ]
+        if not is_folder and any(
+            mark in key for mark in ("*" if url.startswith("http") else "*?[")
+        ):
+            entries, kind = filesystem.glob(key, detail=True).values(), "pattern"
+        elif is_folder or filesystem.isdir(key):
+            entries, kind = filesystem.ls(key, detail=True), "folder"
+        else:
+            filesystem.open(key, "rb").close()  # which says why, where a server refuses to
+            raise InputError("there is nothing of this name", path=place.url)
+        keys = [entry["name"] for entry in entries if entry["type"] == "file"]
+        shown = [redact_secrets(filesystem.unstrip_protocol(key)) for key in keys]
+        return list(map(RemoteFile, repeat(filesystem), keys, shown)), kind
 
 
 @contextlib.contextmanager
@@ -376,8 +376,23 @@ def open_decompressed(file: InputFile) -> Iterator[io.BufferedReader]:
         There is no such file, it cannot be read, or what is packed is damaged.
     """
     try:
-        with _open_raw(file) as raw, _decompress(raw, file) as content:
-            yield content
+        opened: Any = (
+            file.open() if isinstance(file, RemoteFile) else file.open("rb", _BUFFER_BYTES)
+        )
+        with opened as raw:
+            head = raw.peek(len(_ZSTD_MAGIC))
+            if head.startswith(_GZIP_MAGIC):
+                packed: Any = gzip.GzipFile(fileobj=raw)
+            elif head.startswith(_ZSTD_MAGIC):
+                import pyarrow as pa
+
+                packed = pa.CompressedInputStream(raw, "zstd")
+            else:
+                yield raw
+                return
+            unpacked: Any = _UnpackedReader(packed, raw, file)
+            with io.BufferedReader(unpacked, _BUFFER_BYTES) as content:
+                yield content
     except FileNotFoundError:
         require_local_path(str(file))
         raise InputError("there is no such file", path=file) from None
@@ -394,26 +409,6 @@ def open_decompressed(file: InputFile) -> Iterator[io.BufferedReader]:
                 path=file,
             ) from None
         raise InputError(f"it cannot be read: {problem.strerror}", path=file) from None
-
-
-def _open_raw(file: InputFile) -> io.BufferedReader:
-    if isinstance(file, RemoteFile):
-        return file.open()
-    return io.BufferedReader(file.open("rb", 0), _BUFFER_BYTES)
-
-
-def _decompress(raw: io.BufferedReader, file: InputFile) -> io.BufferedReader:
-    head = raw.peek(len(_ZSTD_MAGIC))
-    unpacked: Any = None
-    if head.startswith(_GZIP_MAGIC):
-        unpacked = gzip.GzipFile(fileobj=raw)
-    elif head.startswith(_ZSTD_MAGIC):
-        import pyarrow as pa
-
-        unpacked = pa.CompressedInputStream(raw, "zstd")
-    if unpacked is None:
-        return raw
-    return io.BufferedReader(_UnpackedReader(unpacked, raw, file), _BUFFER_BYTES)
 
 
 class _UnpackedReader(io.RawIOBase):
@@ -445,7 +440,7 @@ class _UnpackedReader(io.RawIOBase):
         super().close()
 
 
-def read_bytes(path: Path) -> bytes:
+def read_bytes(path: InputFile) -> bytes:
     """Return the bytes of a file; of one that gzip or zstd packed, by whatever name, those within.
 
     Raises
@@ -455,18 +450,6 @@ def read_bytes(path: Path) -> bytes:
     """
     with open_decompressed(path) as file:
         return file.read()
-
-
-def parquet_error(problem: Exception, path: object) -> InputError:
-    """Return the error that tells, in one line, what Arrow says of a parquet file it cannot read.
-
-    Parameters
-    ----------
-    problem : pyarrow.ArrowException or OSError
-    path : Path or Stored
-    """
-    reason = " ".join(str(problem).split()) or "it is damaged"
-    return InputError(f"this parquet file cannot be read ({reason})", path=path)
 
 
 def decode_utf8(raw: bytes, path: object, line: int = 1) -> str:
@@ -508,3 +491,110 @@ def encoding_error(problem: UnicodeDecodeError, path: object, line: int = 1) -> 
         path=path,
         line=line + raw.count(b"\n", 0, problem.start),
     )
+
+
+_SHARD_ENDINGS = (
+    *(".jsonl", ".jsonl.gz", ".jsonl.zst", ".ndjson", ".ndjson.gz", ".ndjson.zst"),
+    ".parquet",
+)
+_HIDDEN_PREFIXES = (".", "_")  # what a name that holds no rows begins with, such as _SUCCESS
+_RUN_FILES = {"cases.jsonl", "traces.jsonl", "verdicts.jsonl", "links.jsonl"}
+_GLOB_MARKS = re.compile(r"[*?\[]")
+
+
+def list_shards(source: str | Path) -> tuple[InputFile, ...]:
+    """Return the files that hold a gold set or traces, in the order in which they are read.
+
+    Parameters
+    ----------
+    source : str or Path
+        A file; a folder of .jsonl (also .jsonl.gz, .jsonl.zst) or .parquet files; a pattern such
+        as ``gold/part-*.parquet``; or the URL of any of these. Shards are read in the order of
+        their names, numbers by their value. Names that begin with a dot or an underscore are
+        passed over, and in a folder every file of another kind.
+
+    Raises
+    ------
+    InputError
+        There is no such file, no shard, or shards of both kinds.
+    """
+    files = list_files(source, _SHARD_ENDINGS)
+    if {file.name for file in files} >= _RUN_FILES:
+        raise InputError(
+            f"this is a run folder; name one file in it, such as {redact_url(source)}/cases.jsonl",
+            path=redact_url(source),
+        )
+    tables = [file for file in files if file.name.lower().endswith(".parquet")]
+    if 0 < len(tables) < len(files):
+        other = next(file for file in files if file not in tables)
+        raise InputError(
+            f"{tables[0].name} is parquet and {other.name} is not; keep one of the two kinds",
+            path=redact_url(source),
+        )
+    return files
+
+
+def list_files(source: str | Path, endings: tuple[str, ...]) -> tuple[InputFile, ...]:
+    """Return the files that a path, a pattern or a URL names, in the order of their names.
+
+    Parameters
+    ----------
+    source : str or Path
+    endings : tuple of str
+        Of the files that are meant in a folder, in lower case.
+
+    Raises
+    ------
+    InputError
+        A folder holds none, or a pattern fits none. That a file is not there shows when it is read.
+    """
+    url = as_url(source)
+    listed, kind = _list_local_files(Path(source)) if url is None else list_remote_files(url)
+    if kind == "file":
+        return tuple(listed)
+    files = [file for file in listed if not file.name.startswith(_HIDDEN_PREFIXES)]
+    if kind == "folder":
+        passed_over = [file.name for file in files if not file.name.lower().endswith(endings)]
+        files = [file for file in files if file.name.lower().endswith(endings)]
+        # What may be a shard, such as part-2.parquet.tmp.
+        kinds = {ending.split(".")[1] for ending in endings}
+        unsure = [name for name in passed_over if kinds & set(name.lower().split("."))]
+        if unsure:
+            _log.warning(
+                "%s: files whose names do not end in %s are passed over (%d, such as %s)",
+                redact_url(source),
+                ", ".join(endings),
+                len(unsure),
+                unsure[0],
+            )
+    if not files:
+        problem = (
+            f"this folder holds no file that ends in {', '.join(endings)}; name a file or another "
+            "folder (a pattern such as FOLDER/*/*.parquet looks into the folders in it)"
+            if kind == "folder"
+            else "no file fits this pattern; name a file, a folder or another pattern"
+        )
+        raise InputError(problem, path=redact_url(source))
+    return tuple(sorted(files, key=_natural_key))
+
+
+def _list_local_files(path: Path) -> tuple[Sequence[InputFile], str]:
+    try:
+        if path.is_dir():
+            entries: Iterable[Path] = path.iterdir()
+            kind = "folder"
+        elif path.exists() or not _GLOB_MARKS.search(str(path)):
+            return [path], "file"
+        else:
+            matches = glob.iglob(str(path), recursive=True)  # noqa: PTH207 - it may be absolute
+            entries, kind = map(Path, matches), "pattern"
+        # A link to nothing stays among them, so that a missing shard is reported.
+        return [entry for entry in entries if entry.is_file() or not entry.exists()], kind
+    except OSError as problem:
+        raise InputError(f"it cannot be read: {problem.strerror}", path=path) from None
+
+
+def _natural_key(file: InputFile) -> tuple[list[str | int], str]:
+    """Sort key with part-2 before part-10."""
+    parts = re.split("([0-9]+)", str(file))
+    return [int(part) if index % 2 else part for index, part in enumerate(parts)], str(file)

@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from misslink.errors import InputError
-from misslink.io import parquet
 from misslink.io.numbers import parse_decimal, shorten_repr
-from misslink.io.rows import detect_delimiter, iter_csv_records
+from misslink.io.rows import detect_delimiter, iter_batches, iter_csv_records, open_parquet
 from misslink.io.storage import decode_utf8
 
 if TYPE_CHECKING:
@@ -279,7 +278,7 @@ def _raise_first_bad_record(
 
 
 def parse_table_number(
-    text: str, kind: str, path: Path, line: int, field: str | None = None
+    text: str, kind: str, path: object, line: int, field: str | None = None
 ) -> float:
     """Return the finite number that a text of a table says; grades go up to 2^53 - 1.
 
@@ -310,15 +309,15 @@ def parse_table_number(
 
 def read_parquet_table(path: Path, purpose: TablePurpose) -> RetrievalTable:
     """Read a parquet file, one batch in memory at a time."""
-    with parquet.open_parquet(path, path) as file:
+    with open_parquet(path, path) as file:
         header, rows = file.schema_arrow.names, file.metadata.num_rows
     columns = find_columns(header, purpose, str(path))
     if not rows:
         raise InputError("there is no row in it", path=path)
 
     def batches() -> Iterator[Any]:
-        with parquet.open_parquet(path, path) as file:
-            yield from parquet.iter_batches(file, path, BATCH_ROWS, columns.names)
+        with open_parquet(path, path) as file:
+            yield from iter_batches(file, path, BATCH_ROWS, columns.names)
 
     return _arrow_table(str(path), columns, batches, lambda _: None)
 

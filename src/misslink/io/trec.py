@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 from misslink.errors import InputError
@@ -27,7 +26,7 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"  # what some programs begin a text in UTF-8 w
 _COMMENT_LINE = re.compile(rb"^[ ]*#[^\n]*\n?", re.MULTILINE)
 
 
-def read_trec_table(raw: bytes, path: Path, purpose: TablePurpose) -> RetrievalTable:
+def read_trec_table(raw: bytes, path: object, purpose: TablePurpose) -> RetrievalTable:
     """Qrels or a run in TREC's format; any run of blanks and tabs separates.
 
     Blank lines are passed over, and those that begin with ``#`` unless they have as many columns
@@ -68,7 +67,7 @@ def read_trec_table(raw: bytes, path: Path, purpose: TablePurpose) -> RetrievalT
     return RetrievalTable(str(path), "grade" if purpose == "qrels" else "score", batches, line)
 
 
-def _reject_other_kind(raw: bytes, path: Path, purpose: TablePurpose) -> None:
+def _reject_other_kind(raw: bytes, path: object, purpose: TablePurpose) -> None:
     """Refuse qrels that were given as a run, and a run as qrels, by the first line of content."""
     start = 0
     fields: list[bytes] = []
@@ -175,7 +174,7 @@ def _collapse_blanks(raw: bytes, purpose: TablePurpose) -> bytes:
     return plain
 
 
-def _read_block_checked(raw: bytes, path: Path, purpose: TablePurpose, before: int) -> Any:
+def _read_block_checked(raw: bytes, path: object, purpose: TablePurpose, before: int) -> Any:
     """The same columns, line by line, of a block with so many lines before it."""
     import pyarrow as pa
 
@@ -186,7 +185,7 @@ def _read_block_checked(raw: bytes, path: Path, purpose: TablePurpose, before: i
 
 
 def _iter_lines(
-    raw: bytes, path: Path, purpose: TablePurpose, before: int
+    raw: bytes, path: object, purpose: TablePurpose, before: int
 ) -> Iterator[dict[str, Any]]:
     """Parse every line by itself, for errors with a line number."""
     names = _QRELS_FIELDS if purpose == "qrels" else _RUN_FIELDS

@@ -216,31 +216,22 @@ def read_past(
             path=path,
         )
     past: dict[str, dict[str, float]] = {}
-    for line, data in rows:
-        unit = data.get("unit")
+    for row in rows:
+        unit = row.data.get("unit")
         if unit is None or isinstance(unit, bool | list | dict):
-            raise InputError(
-                "The line has no user or session id. Add it as 'unit'.",
-                path=path,
-                line=line,
-                field="unit",
-            )
+            raise row.error("The line has no user or session id. Add it as 'unit'.", "unit")
         key = unit_hash(str(unit), live.experiment, salt)
         if key in past:
-            raise InputError(
-                f"The unit '{unit}' occurs twice. Keep one line for each.", path=path, line=line
-            )
+            raise row.error(f"The unit '{unit}' occurs twice. Keep one line for each.")
         past[key] = {}
-        for name, value in data.items():
+        for name, value in row.data.items():
             if name not in (_DEFAULT_COLUMN, *metrics):
                 continue
             number = as_finite(parse_decimal(str(value).strip()))
             if number is None:
-                raise InputError(
+                raise row.error(
                     f"'{value}' is not a number. Leave the field empty if the value is unknown.",
-                    path=path,
-                    line=line,
-                    field=name,
+                    name,
                 )
             past[key][name] = number
     if not any(past.values()):

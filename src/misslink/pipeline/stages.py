@@ -27,7 +27,7 @@ from misslink.case_fields import tag_turns
 from misslink.engines.local import map_concurrently
 from misslink.engines.protocol import AppSpec, capture_case
 from misslink.errors import AppUnreachableError, JudgeUnreachableError
-from misslink.io import RunStaging, add_histories, match_traces, read_goldset
+from misslink.io import RunStaging, read_goldset
 from misslink.io.corpus import read_corpus
 from misslink.io.manifest import display_path, flatten_inputs, hash_app_code, hash_content
 from misslink.io.trace_formats import read_recording
@@ -80,8 +80,8 @@ async def open_context(config: EvaluationConfig) -> AsyncIterator[EvaluationCont
     else:
         recording = read_recording(config.traces)
         gold = recording.gold() if config.goldset is None else read_goldset(config.goldset)
-        recorded = match_traces(recording.traces_for(gold), gold)
-        gold = add_histories(gold, recorded)
+        recorded = recording.match(gold)
+        gold = gold.add_histories(recorded)
     gold = replace(gold, cases=tag_turns(gold.cases))
     corpus: Sequence[Passage] | None = None
     if isinstance(config.corpus, str | Path):

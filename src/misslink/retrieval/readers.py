@@ -11,7 +11,7 @@ from typing import Any
 
 from misslink.errors import InputError
 from misslink.io.goldset import GoldSet, read_goldset
-from misslink.io.parquet import PARQUET_MAGIC
+from misslink.io.rows import PARQUET_MAGIC
 from misslink.io.storage import open_decompressed
 from misslink.io.tables import (
     RetrievalTable,
@@ -22,7 +22,7 @@ from misslink.io.tables import (
     read_frame_table,
     read_parquet_table,
 )
-from misslink.io.traces import DuplicatePassageError, read_traces
+from misslink.io.trace_formats.recording import DuplicatePassageError, read_recording
 from misslink.io.trec import read_trec_table
 from misslink.retrieval.outcomes import unmeasured_reason
 from misslink.retrieval.qrels import Qrels
@@ -320,7 +320,7 @@ def _best_scores(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
 def _read_run_traces(source: Any, dedupe: Dedupe) -> dict[str, Trace]:
     """Read traces; the error about a repeated passage names the option that allows it."""
     try:
-        return read_traces(source, dedupe=dedupe)
+        return read_recording(source, dedupe=dedupe).traces
     except DuplicatePassageError as error:
         raise InputError(
             f"{error.problem} (--dedupe first keeps the first)",

@@ -5,11 +5,12 @@ from __future__ import annotations
 import pytest
 
 from misslink.errors import InputError
-from misslink.io import read_goldset, read_traces
+from misslink.io import read_goldset
 from misslink.io.label_sets import ImportedLabelSet
 from misslink.io.label_sets import importer as writing
 from misslink.io.label_sets.importer import CALIBRATE_COMMAND, write_label_set
 from misslink.io.labels import read_labels
+from misslink.io.trace_formats import read_recording
 from misslink.types import Case, Trace
 
 
@@ -34,7 +35,7 @@ def test_what_is_written_is_read_again(tmp_path):
     document = write_label_set(made(), "mine", tmp_path / "set")
     folder = tmp_path / "set"
     assert read_goldset(folder / "goldset.jsonl").cases[0].question == "why\u2028not?"
-    assert read_traces(folder / "traces.jsonl")["é1"].answer == "so"
+    assert read_recording(folder / "traces.jsonl").traces["é1"].answer == "so"
     assert [label.value for label in read_labels(folder / "labels.jsonl").items] == [1, 0.25]
     assert document["labels"] == {"faithfulness": {"n": 2, "good": 1, "annotators": 2}}
     assert document["files"] == sorted(each.name for each in folder.iterdir())

@@ -162,7 +162,7 @@ class GoldSetFinding:
 
     def lines(self, gold: GoldSet) -> tuple[int | None, ...]:
         """Return the lines of its cases in their file; None without a file."""
-        return tuple(gold.lines.get(case_id) for case_id in self.cases)
+        return tuple(gold.item(case_id).number for case_id in self.cases)
 
 
 def sort_findings(findings: Iterable[GoldSetFinding]) -> tuple[GoldSetFinding, ...]:

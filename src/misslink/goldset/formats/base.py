@@ -11,8 +11,7 @@ from typing import Any, Protocol
 from misslink.errors import InputError, did_you_mean
 from misslink.io.atomic import atomic_write
 from misslink.io.goldset import GoldSet
-from misslink.io.jsonl import parse_model
-from misslink.io.rows import Row
+from misslink.io.jsonl import SourceItem
 from misslink.io.trace_formats.requests import decode_json, read_log_rows
 from misslink.registry import Registry
 from misslink.retrieval.readers import open_qrels
@@ -100,11 +99,11 @@ class CaseCollector:
         self.path = path
         self.left_out: Counter[str] = Counter()
         self._cases: dict[str, Case] = {}
-        self._lines: dict[str, int | None] = {}
+        self._items: dict[str, SourceItem] = {}
         self._traces: dict[str, Trace] = {}
 
     def add(
-        self, data: Mapping[str, Any], line: int | None, trace: Mapping[str, Any] | None = None
+        self, data: Mapping[str, Any], item: SourceItem, trace: Mapping[str, Any] | None = None
     ) -> None:
         """Add a case by its fields, and its trace; a repeated question without an id is counted.
 
@@ -114,25 +113,20 @@ class CaseCollector:
             A field is wrong, or an id is used twice.
         """
         fields = {name: value for name, value in data.items() if value not in (None, "", [], {})}
-        case = parse_model(Case, fields, self.path, line)
+        case = item._replace(data=fields).parse(Case)
         if case.id in self._cases:
             if "id" not in fields:
                 self.left_out["repeated questions"] += 1
                 return
-            first = self._lines[case.id]
-            where = "" if first is None else f" (first on line {first})"
-            raise InputError(
-                f"The id '{case.id}' is used twice{where}. Give each case its own id.",
-                path=self.path,
-                line=line,
-                field="id",
+            first = self._items[case.id].first_place(item)
+            where = first and f" (first {first})"
+            raise item.error(
+                f"The id '{case.id}' is used twice{where}. Give each case its own id.", "id"
             )
         self._cases[case.id] = case
-        self._lines[case.id] = line
+        self._items[case.id] = item._replace(data=None)
         if trace:
-            self._traces[case.id] = parse_model(
-                Trace, {"case_id": case.id, **trace}, self.path, line
-            )
+            self._traces[case.id] = item._replace(data={"case_id": case.id, **trace}).parse(Trace)
 
     def result(self) -> ImportedGoldSet:
         """Return what was collected.
@@ -248,7 +242,7 @@ def write_files(folder: Path, files: Mapping[str, str], options: FormatOptions) 
         atomic_write(text, folder / name)
 
 
-def read_rows_with(path: Path, needed: Sequence[str], known: Sequence[str]) -> Iterator[Row]:
+def read_rows_with(path: Path, needed: Sequence[str], known: Sequence[str]) -> Iterator[SourceItem]:
     """Yield the rows of a file.
 
     Parameters
@@ -265,9 +259,9 @@ def read_rows_with(path: Path, needed: Sequence[str], known: Sequence[str]) -> I
         The file cannot be read, or no row has a needed column.
     """
     seen: dict[str, None] = {}
-    for line, row in read_log_rows(path):
-        seen |= dict.fromkeys(row)
-        yield line, row
+    for item in read_log_rows(path):
+        seen |= dict.fromkeys(item.data)
+        yield item
     if not set(needed) & set(seen):
         hints = [f"'{name}': {hint}" for name in seen if (hint := did_you_mean(name, known))]
         columns = f"it has {', '.join(list(seen)[:_SHOWN_COLUMNS]) or 'none'}"
@@ -367,4 +361,5 @@ def _first_row(source: Path) -> Mapping[str, Any] | None:
         return None
     if head[:1] not in {b"{", b"["} and suffix not in {*_TABLE_SUFFIXES, ".gz"}:
         return None
-    return next(read_log_rows(source), (None, None))[1]
+    first: dict[str, Any] = next(read_log_rows(source)).data
+    return first

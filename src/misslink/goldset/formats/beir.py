@@ -59,10 +59,11 @@ class BeirFormat:
             judged = read_qrels_by_query(options.qrels or _qrels_file(source, options.split))
         collector = CaseCollector(queries)
         seen = set()
-        for line, row in read_objects(queries):
+        for item in read_objects(queries):
+            row = item.data
             name, text = row.get("_id", row.get("id")), row.get("text")
             if not isinstance(text, str) or name in (None, ""):
-                raise InputError("A query needs the fields _id and text.", path=queries, line=line)
+                raise item.error("A query needs the fields _id and text.")
             seen.add(str(name))
             metadata = row.get("metadata")
             if judged and str(name) not in judged and METADATA_KEY not in (metadata or {}):
@@ -70,13 +71,13 @@ class BeirFormat:
                 continue
             relevant = valid_grades(judged.get(str(name), {}), collector.left_out)
             fields = fields_from_metadata(metadata)
-            collector.add({**fields, "id": str(name), "question": text, "relevant": relevant}, line)
+            collector.add({**fields, "id": str(name), "question": text, "relevant": relevant}, item)
         collector.left_out["judged queries without a text"] += len(set(judged) - seen)
         imported = collector.result()
         corpus = _jsonl_file(source, "corpus")
         if corpus is None:
             return imported
-        known = {str(row.get("_id", row.get("id"))) for _, row in read_objects(corpus)}
+        known = {str(row.data.get("_id", row.data.get("id"))) for row in read_objects(corpus)}
         absent = [p for case in imported.cases for p in case.relevant if p not in known]
         absent = list(dict.fromkeys(absent))
         note = f"The corpus is {corpus} ({len(known):,} passages)."

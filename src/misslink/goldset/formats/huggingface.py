@@ -23,8 +23,7 @@ from misslink.goldset.formats.base import (
 )
 from misslink.io.atomic import atomic_path
 from misslink.io.goldset import GoldSet
-from misslink.io.jsonl import read_text
-from misslink.io.rows import Row
+from misslink.io.jsonl import SourceItem, read_text
 from misslink.io.trace_formats.requests import (
     decode_json,
     extract_answer,
@@ -70,14 +69,15 @@ class HuggingFaceFormat:
         names = COLUMNS | {field: (column,) for field, column in options.columns.items()}
         collector = CaseCollector(source)
         seen: dict[str, None] = {}
-        for line, row in _dataset_rows(source, options.split):
+        for item in _dataset_rows(source, options.split):
+            row = item.data
             seen |= dict.fromkeys(row)
             values = {field: _field_value(row, field, names[field]) for field in COLUMNS}
             values["question"] = extract_question(values["question"])
             if values["question"] is None:
                 collector.left_out["rows without a question"] += 1
                 continue
-            collector.add(values, line)
+            collector.add(values, item)
         _check_columns(source, options.columns, list(seen))
         return collector.result()
 
@@ -130,7 +130,7 @@ def _text_list(value: Any) -> list[str]:
     return []
 
 
-def _dataset_rows(source: Path, split: str | None) -> Iterator[Row]:
+def _dataset_rows(source: Path, split: str | None) -> Iterator[SourceItem]:
     if not source.is_dir():
         is_arrow = source.suffix == ".arrow"
         yield from _arrow_rows(source, [source]) if is_arrow else read_log_rows(source)
@@ -161,7 +161,7 @@ def _dataset_rows(source: Path, split: str | None) -> Iterator[Row]:
     yield from _arrow_rows(folder, paths)
 
 
-def _arrow_rows(source: Path, files: list[Path]) -> Iterator[Row]:
+def _arrow_rows(source: Path, files: list[Path]) -> Iterator[SourceItem]:
     import pyarrow as pa
 
     number = 0
@@ -176,7 +176,8 @@ def _arrow_rows(source: Path, files: list[Path]) -> Iterator[Row]:
                 for batch in batches:
                     for row in batch.to_pylist():
                         number += 1
-                        yield number, {str(n): v for n, v in row.items() if v is not None}
+                        fields = {str(n): v for n, v in row.items() if v is not None}
+                        yield SourceItem(fields, str(path), number, in_row=True)
         except (pa.ArrowException, OSError) as problem:
             first = str(problem).partition("\n")[0]
             message = f"This Arrow file cannot be read ({first}). Save the dataset again."

@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from misslink.errors import InputError
 from misslink.goldset.formats.base import (
     CaseCollector,
     FormatOptions,
@@ -51,11 +50,11 @@ class LangfuseFormat:
     def read(self, source: Path, _options: FormatOptions) -> ImportedGoldSet:
         """Read the active items."""
         collector = CaseCollector(source)
-        for line, row in read_rows_with(source, ("input", "data", "items"), _KNOWN):
-            page = row.get("data", row.get("items"))
-            for item in page if isinstance(page, list) else [row]:
+        for row in read_rows_with(source, ("input", "data", "items"), _KNOWN):
+            page = row.data.get("data", row.data.get("items"))
+            for item in page if isinstance(page, list) else [row.data]:
                 if not isinstance(item, Mapping):
-                    raise InputError("An item must be an object.", path=source, line=line)
+                    raise row.error("An item must be an object.")
                 question = extract_question(item.get("input"))
                 if str(item.get("status", "")).upper() == "ARCHIVED":
                     collector.left_out["archived items"] += 1
@@ -66,7 +65,7 @@ class LangfuseFormat:
                     answer = extract_answer(first_value(item, _EXPECTED))
                     fields.setdefault("references", [answer] if answer else [])
                     fields |= {"id": item.get("id") or fields.get("id"), "question": question}
-                    collector.add(fields, line)
+                    collector.add(fields, row)
         return collector.result()
 
     def write(self, gold: GoldSet, target: Path, options: FormatOptions) -> dict[str, int]:

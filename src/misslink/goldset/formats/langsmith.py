@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from misslink.errors import InputError
 from misslink.goldset.formats.base import (
     CaseCollector,
     FormatOptions,
@@ -54,11 +53,11 @@ class LangSmithFormat:
     def read(self, source: Path, _options: FormatOptions) -> ImportedGoldSet:
         """Read examples: the question of their inputs, the answer of their outputs."""
         collector = CaseCollector(source)
-        for line, row in read_rows_with(source, ("inputs", *_input_columns(source)), _KNOWN):
-            listed = row.get("examples")
-            for example in listed if isinstance(listed, list) else [row]:
+        for item in read_rows_with(source, ("inputs", *_input_columns(source)), _KNOWN):
+            listed = item.data.get("examples")
+            for example in listed if isinstance(listed, list) else [item.data]:
                 if not isinstance(example, Mapping):
-                    raise InputError("An example must be an object.", path=source, line=line)
+                    raise item.error("An example must be an object.")
                 question = extract_question(_inputs_or_outputs(example, "inputs"))
                 if question is None:
                     collector.left_out["examples without a question"] += 1
@@ -71,7 +70,7 @@ class LangSmithFormat:
                 answer = extract_answer(_inputs_or_outputs(example, "outputs"))
                 fields.setdefault("references", [answer] if answer else [])
                 fields.setdefault("id", example.get("id"))
-                collector.add({**fields, "question": question}, line)
+                collector.add({**fields, "question": question}, item)
         return collector.result()
 
     def write(self, gold: GoldSet, target: Path, options: FormatOptions) -> dict[str, int]:
@@ -106,7 +105,7 @@ def _inputs_or_outputs(row: Mapping[str, Any], key: str) -> Any:
 
 def _input_columns(source: Path) -> tuple[str, ...]:
     """The columns of a CSV file that contain inputs, which depend on the file."""
-    _, row = next(read_log_rows(source), (None, {}))
+    row = next(read_log_rows(source)).data
     if "examples" in row:
         return ("examples",)
     return tuple(name for name in row if name.startswith(_PREFIXES["inputs"]))

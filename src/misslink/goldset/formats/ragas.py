@@ -23,7 +23,6 @@ from misslink.goldset.formats.base import (
 )
 from misslink.goldset.writer import objects_to_jsonl
 from misslink.io.goldset import GoldSet
-from misslink.io.jsonl import SourceItem
 from misslink.io.trace_formats.samples import (
     RAGAS_ANSWER,
     RAGAS_QUESTION,
@@ -56,8 +55,9 @@ class RagasFormat:
     def read(self, source: Path, _options: FormatOptions) -> ImportedGoldSet:
         """Read cases, and traces where the app's answer or passages are present."""
         collector = CaseCollector(source)
-        for line, row in read_rows_with(source, RAGAS_QUESTION, _KNOWN):
-            fields, trace = parse_ragas(SourceItem(row, str(source), line))
+        for item in read_rows_with(source, RAGAS_QUESTION, _KNOWN):
+            row = item.data
+            fields, trace = parse_ragas(item)
             if fields["question"] is None:
                 collector.left_out["rows without a question"] += 1
                 continue
@@ -65,7 +65,7 @@ class RagasFormat:
             collector.left_out["turns before a conversation's last question"] += is_conversation
             collector.left_out["rubrics"] += "rubrics" in row or "rubric" in row
             fields["tags"] = {name: str(row[name]) for name in _TAGS if name in row}
-            collector.add(fields, line, trace)
+            collector.add(fields, item, trace)
         return collector.result()
 
     def write(self, gold: GoldSet, target: Path, options: FormatOptions) -> dict[str, int]:

@@ -26,7 +26,7 @@ from misslink.goldset.formats.base import (
     write_files,
 )
 from misslink.io.goldset import GoldSet
-from misslink.io.jsonl import read_text
+from misslink.io.jsonl import SourceItem, read_text
 
 _SUPPORTED_FIELDS = {"id", "question", "relevant"}
 _TOPICS_FILE = re.compile("topic|quer", re.IGNORECASE)
@@ -69,7 +69,10 @@ class TrecFormat:
         for line, name, question in _read_topics(topics):
             seen.add(name)
             relevant = valid_grades(judged.get(name, {}), collector.left_out)
-            collector.add({"id": name, "question": question, "relevant": relevant}, line)
+            collector.add(
+                {"id": name, "question": question, "relevant": relevant},
+                SourceItem(None, str(topics), line),
+            )
         collector.left_out["judged queries without a topic"] += len(set(judged) - seen)
         return collector.result()
 

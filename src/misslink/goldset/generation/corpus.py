@@ -13,7 +13,7 @@ from typing import Any
 from misslink.errors import InputError, MissingExtraError, MisslinkError
 from misslink.goldset.generation.settings import GenerationSettings
 from misslink.io.corpus import read_corpus
-from misslink.io.jsonl import parse_model
+from misslink.io.jsonl import SourceItem
 from misslink.io.manifest import display_path, hash_content
 from misslink.text.fuzzy_matching import UNSPACED
 from misslink.text.normalization import content_id, content_words, fold, stems, valid_text
@@ -348,7 +348,7 @@ def _iterate_passages(items: list[Any], source: str) -> Iterator[Passage]:
             if isinstance(value, str | bool | int | None)
         }
         data = {"id": str(name), "text": text, "rank": rank, "metadata": scalars}
-        yield parse_model(Passage, data, source, None)
+        yield SourceItem(data, source).parse(Passage)
 
 
 def _document_source(metadata: Mapping[str, Any]) -> str | None:

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from misslink.errors import InputError, known_names
-from misslink.io.jsonl import parse_model, read_text
+from misslink.io.jsonl import SourceItem, read_text
 
 ShareField = Annotated[float, Field(ge=0, le=1_000_000)]
 _MAX_PASSAGES = 5  # of one question
@@ -242,7 +242,7 @@ def read_generation_settings(path: Path | None) -> GenerationSettings:
     for group in ("categories", "personas", "lengths"):
         if group in merged:
             merged[group] = _merge_group(defaults[group], merged[group], path, group)
-    return parse_model(GenerationSettings, merged, path, None)
+    return SourceItem(merged, str(path)).parse(GenerationSettings)
 
 
 def _checked_mapping(content: Any, path: Path, field: str | None) -> dict[str, Any]:

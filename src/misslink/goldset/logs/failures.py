@@ -8,7 +8,8 @@ from collections import Counter
 from collections.abc import Sequence
 
 from misslink.goldset.logs.clustering import question_key
-from misslink.io.trace_formats.requests import LogRequest, parse_number
+from misslink.io.numbers import parse_number
+from misslink.io.trace_formats.requests import LogRequest
 from misslink.judge.backends.heuristic.abstention import declines
 from misslink.text.normalization import stems
 

@@ -247,15 +247,15 @@ def read_prelabels(folder: Path, pool: GradingPool) -> dict[str, JudgeGrade]:
         return {}
     adapter = TypeAdapter(JudgeGrade)
     grades: dict[str, JudgeGrade] = {}
-    for line, data in read_objects(path):
+    for row in read_objects(path):
         try:
-            grade = adapter.validate_python(data)
+            grade = adapter.validate_python(row.data)
         except ValidationError:
             message = f"The line is not a judge's grade. {_REPEAT_HINT}"
-            raise InputError(message, path=path, line=line) from None
+            raise row.error(message) from None
         if grade.grade is not None and not 0 <= grade.grade < len(GRADE_NAMES):
             message = f"There is no grade {grade.grade}. {_REPEAT_HINT}"
-            raise InputError(message, path=path, line=line, field="grade")
+            raise row.error(message, "grade")
         grades[grade.item] = grade
     return {item.item: grades[item.item] for item in pool.items if item.item in grades}
 

@@ -326,7 +326,7 @@ def read_pool(folder: Path) -> GradingPool:
     if _digest(read_text(path)) != digest:
         raise InputError(f"The file was changed. {_REDRAW_HINT}", path=path)
     adapter = TypeAdapter(PoolItem)
-    items = tuple(adapter.validate_python(data) for _, data in read_objects(path))
+    items = tuple(adapter.validate_python(row.data) for row in read_objects(path))
     goldset = read_goldset(folder / GOLD_FILE)
     if {case.id for case in goldset.cases} != set(plan.strata):
         message = f"Its questions are not those of the pool. {_REDRAW_HINT}"

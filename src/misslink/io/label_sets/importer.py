@@ -230,8 +230,8 @@ def read_rows_of(
     forms : mapping of type to sequence of str
         Models of rows, and the fields by which each is recognized.
     """
-    for line, entry in read_objects(path):
-        item = SourceItem(entry, str(path), line)
+    for item in read_objects(path):
+        entry = item.data
         model = next((m for m, fields in forms.items() if entry.keys() >= set(fields)), None)
         if model is None:
             shown = ", ".join([*entry][:_MAX_FIELDS]) + ", ..." * (len(entry) > _MAX_FIELDS)

@@ -235,7 +235,7 @@ def _add_public_pair(
     pair = pairs.setdefault(f"ragchecker-{row.instance_id}", pair)
     if pair.answers != answers:
         raise item.error(
-            f"the pair {row.instance_id} has other answers on line {pair.row.line}; "
+            f"the pair {row.instance_id} has other answers on line {pair.row.number}; "
             "download the file again",
             "instance_id",
         )

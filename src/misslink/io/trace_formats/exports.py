@@ -97,15 +97,14 @@ def _span(
         attributes[KIND_KEY] = "RETRIEVER"
         attributes["retrieval.documents"] = documents if isinstance(documents, list) else None
     start, end = (None if time is None else parse_time(time) for time in times)
-    place = f"{item.file}, {'row' if item.in_row else 'line'} {item.number}"
     return OtelSpan(
-        trace=str(trace or place),
-        id=str(item.data.get("id") or place),
+        trace=str(trace or item.place),
+        id=str(item.data.get("id") or item.place),
         parent=None if parent is None else str(parent),
         start=start,
         end=end,
         attributes={name: value for name, value in attributes.items() if value is not None},
         error=None if error is None else str(error),
         events=(),
-        place=place,
+        place=item.place,
     )

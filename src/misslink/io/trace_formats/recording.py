@@ -7,17 +7,17 @@ import itertools
 import logging
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from misslink.errors import InputError
 from misslink.io.goldset import GoldSet
-from misslink.io.jsonl import EMPTY_FILE, SourceItem, as_list, intern_text
-from misslink.io.shards import ItemLocations, list_shards, read_file_items
-from misslink.io.storage import InputFile, open_decompressed, redact_url
+from misslink.io.jsonl import EMPTY_FILE, SourceItem, intern_text
+from misslink.io.rows import open_items, read_file_items
+from misslink.io.storage import list_shards, open_decompressed, read_bytes, redact_url
+from misslink.io.tables import RetrievalTable
 from misslink.io.trace_formats import exports, samples
-from misslink.io.trace_formats.requests import LogRequest
+from misslink.io.trace_formats.requests import RequestLog
 from misslink.io.trace_formats.spans import (
     OtelSpan,
     find_orphan,
@@ -26,19 +26,34 @@ from misslink.io.trace_formats.spans import (
     requests_from_spans,
 )
 from misslink.io.trace_formats.tables import requests_from_rows
-from misslink.io.traces import parse_trace
-from misslink.text.normalization import fold
+from misslink.io.trec import read_trec_table
+from misslink.text.normalization import content_id, fold
 from misslink.types import Case, Passage, Trace
 
 _log = logging.getLogger(__name__)
 
 _Fields = dict[str, Any]
 _SHOWN = 8  # names of fields in a message
-_TREC_LINE = re.compile(rb"\s*(\S+)\s+\S+\s+(\S+)\s+\d+\s+(-?[\d.]\S*)\s+\S+\s*")
+_TREC_LINE = re.compile(rb"\s*\S+\s+\S+\s+\S+\s+\d+\s+-?[\d.]\S*\s+\S+\s*")
+_PLACE = re.compile(r"(?P<file>.*), (?P<kind>line|row) (?P<number>\d+)", re.DOTALL)
 _CASE_FIELDS = {
     *Case.model_fields, "query", "reference"
 } - {"id"}  # fmt: skip
+# How each format is recognized by a row, and read.
+_EXPORTS = (
+    (exports.is_langsmith_row, exports.langsmith_spans),
+    (exports.is_langfuse_row, exports.langfuse_spans),
+)
+_SAMPLES = (
+    (samples.is_deepeval_row, samples.parse_deepeval),
+    (samples.is_trec_rag_row, samples.parse_trec_rag),
+    (samples.is_ragas_row, samples.parse_ragas),
+)
 _NO_SPAN = "no span of a retriever in the trace lists its documents"
+
+
+class DuplicatePassageError(InputError):
+    """A ranking names a passage twice."""
 
 
 class Recording(NamedTuple):
@@ -47,7 +62,7 @@ class Recording(NamedTuple):
     name: str
     traces: dict[str, Trace]
     cases: dict[str, Case]
-    places: ItemLocations
+    places: dict[str, SourceItem]
 
     def gold(self) -> GoldSet:
         """A gold set of the cases.
@@ -57,20 +72,25 @@ class Recording(NamedTuple):
         InputError
             The file does not say what was asked.
         """
+        gold = GoldSet(tuple(self.cases.values()), self.name, self.places)
         lacking = next((name for name in self.traces if name not in self.cases), None)
         if lacking is not None:
-            raise InputError(
+            raise gold.item(lacking).error(
                 f"The trace of '{lacking}' has no question. Add 'question' to the "
-                "traces, or give a gold set.",
-                path=self.name,
-                line=None if self.places.in_rows else self.places.lines.get(lacking),
+                "traces, or give a gold set."
             )
-        places = self.places
-        cases = tuple(self.cases.values())
-        return GoldSet(cases, self.name, places.lines, places.files, places.in_rows)
+        return gold
 
-    def traces_for(self, gold: GoldSet) -> dict[str, Trace]:
-        """The traces under the ids of a gold set's cases: by id, else by the same question."""
+    def match(self, gold: GoldSet) -> dict[str, Trace]:
+        """Return the traces of a gold set's cases, by id, else by the same question.
+
+        What does not fit is logged.
+
+        Raises
+        ------
+        InputError
+            No trace belongs to any case.
+        """
         ids = {case.id for case in gold.cases}
         by_question = {fold(case.question): case.id for case in gold.cases}
         traces: dict[str, Trace] = {}
@@ -81,10 +101,31 @@ class Recording(NamedTuple):
                 traces[meant] = trace.model_copy(update={"case_id": meant})
             else:
                 traces[name] = trace
-        return traces
+        strangers = [case_id for case_id in traces if case_id not in ids]
+        if len(strangers) == len(traces):
+            raise InputError(
+                f"no trace belongs to a case of {gold.name} (the first is of case "
+                f"'{strangers[0]}'); the ids of both files must agree"
+            )
+        if strangers:
+            _log.warning(
+                "%d traces belong to no case of %s and are left out, such as that of '%s'",
+                len(strangers),
+                gold.name,
+                strangers[0],
+            )
+        if absent := [case.id for case in gold.cases if case.id not in traces]:
+            _log.warning(
+                "%d cases have no trace and are not measured, such as '%s'", len(absent), absent[0]
+            )
+        return {case_id: trace for case_id, trace in traces.items() if case_id in ids}
 
 
-def read_recording(source: str | Path | Iterable[Trace | Mapping[str, Any]]) -> Recording:
+def read_recording(
+    source: str | Path | Iterable[Trace | Mapping[str, Any]],
+    *,
+    dedupe: Literal["first"] | None = None,
+) -> Recording:
     """Read traces.
 
     Parameters
@@ -94,137 +135,108 @@ def read_recording(source: str | Path | Iterable[Trace | Mapping[str, Any]]) -> 
         as ``question``); OpenTelemetry spans with gen_ai or OpenInference attributes (OTLP JSON,
         Phoenix); runs of LangSmith; traces and observations of Langfuse; samples of ragas, deepeval
         and TREC RAG; a TREC run; or a table with a column for questions. JSON Lines, a JSON array,
-        parquet, CSV, Excel; several files are named by their folder or a pattern.
+        parquet, CSV, Excel; several files are named by their folder or a pattern. In misslink's
+        own traces ``retrieved`` lists passages best first, as objects ``{"id", "text", "score"}``
+        (``page_content`` is understood as text) or as bare ids; a passage without an id is named by
+        its text.
+    dedupe : {'first'} or None
+        Of a passage that is listed twice keep the first; None: it is an error.
 
     Raises
     ------
+    DuplicatePassageError
+        A passage is listed twice.
     InputError
         The format is not known, a row has another than the rows before it, a span's parent is in no
-        file, no trace says what was retrieved, or something is malformed; with file and line.
+        file, no trace says what was retrieved, a case has two traces, ``prompted`` names a passage
+        that was not retrieved, or something is malformed; with file and line.
     """
-    if isinstance(source, str | Path):
-        name = redact_url(source)
-        parts = [_file_items(file) for file in list_shards(source)]
-    else:
-        name = "the traces"
-        parts = [iter([SourceItem(item, name) for item in as_list(source, name)])]
-    recorder = _Recorder(name)
+    files = list_shards(source) if isinstance(source, str | Path) else ()
+    recorder = _Recorder(
+        redact_url(source) if isinstance(source, str | Path) else "the traces", dedupe
+    )
     collects = gc.isenabled()
     gc.disable()  # what is read stays, and looking for garbage takes a third of the time
     try:
-        for items in parts:
-            recorder.add_file(items)
+        if not files:
+            recorder.add_items(open_items(source, recorder.name)[1])
+        for file in files:
+            with open_decompressed(file) as content:
+                start = content.peek(1 << 12).split(b"\n", 1)[0]
+            if _TREC_LINE.fullmatch(start):
+                recorder.add_trec_run(read_trec_table(read_bytes(file), file, "run"))
+            else:
+                recorder.add_items(read_file_items(file))
         return recorder.result()
     finally:
         if collects:
             gc.enable()
 
 
-def _file_items(file: InputFile) -> Iterator[SourceItem]:
-    with open_decompressed(file) as content:
-        start = content.peek(1 << 12).split(b"\n", 1)[0]
-        if _TREC_LINE.fullmatch(start):
-            lines = [SourceItem(line, str(file), n) for n, line in enumerate(content, 1)]
-            return iter(lines)
-    return read_file_items(file, None)
-
-
 class _Recorder:
     """Collects the traces of all files."""
 
-    def __init__(self, name: str) -> None:
-        self.name = name
+    def __init__(self, name: str, dedupe: str | None) -> None:
+        self.name, self.dedupe = name, dedupe
         self.traces: dict[str, Trace] = {}
         self.cases: dict[str, Case] = {}
-        self.places = ItemLocations()
+        self.places: dict[str, SourceItem] = {}
         self._spans: list[OtelSpan] = []
         self._texts: dict[str, str] = {}
 
-    def add_file(self, items: Iterator[SourceItem]) -> None:
+    def add_items(self, items: Iterator[SourceItem]) -> None:
         first = next(items, None)
         if first is None:
             raise InputError(EMPTY_FILE, path=self.name)
         items = itertools.chain([first], items)
         row = first.data
-        if isinstance(row, bytes):
-            self._add_trec_run(items)
-            return
-        if isinstance(row, Trace):
-            for item in items:
-                self._add(item, item.data)
-            return
-        if not isinstance(row, Mapping):
+        if not isinstance(row, Mapping | Trace):
             raise first.error("This is not an object with fields. Write one JSON object a line.")
-        for matches, add in self._formats():
-            if matches(row):
-                add(items, matches)
-                return
-        self._add_table(items, first)
-
-    def _formats(self) -> Iterator[tuple[Callable[[Any], bool], Callable[..., None]]]:
-        yield _is_misslink_row, self._add_recorded
-        yield is_span_row, self._add_spans
-        for matches, spans in (
-            (exports.is_langsmith_row, exports.langsmith_spans),
-            (exports.is_langfuse_row, exports.langfuse_spans),
+        if (
+            isinstance(row, Trace)
+            or "case_id" in row
+            or isinstance(row.get("retrieved"), list | tuple)
         ):
-            yield matches, partial(self._add_exported, spans)
-        for matches, parse in (
-            (samples.is_deepeval_row, samples.parse_deepeval),
-            (samples.is_trec_rag_row, samples.parse_trec_rag),
-            (samples.is_ragas_row, samples.parse_ragas),
-        ):
-            yield matches, partial(self._add_samples, parse)
+            for item in items:
+                self._add_recorded(item)
+        elif is_span_row(row):
+            self._spans += read_spans(items)
+        elif spans := next((kind for kind in _EXPORTS if kind[0](row)), None):
+            for item in _of_one_format(items, spans[0]):
+                self._spans += spans[1](item)
+        elif sample := next((kind for kind in _SAMPLES if kind[0](row)), None):
+            for item in _of_one_format(items, sample[0]):
+                fields, trace = sample[1](item)
+                if fields["question"] is None:
+                    raise item.error("There is no question in this row. Add it, or remove the row.")
+                fields = {name: value for name, value in fields.items() if value not in (None, [])}
+                self._add_pair(item, fields, trace)
+        else:
+            self._add_table(items, first)
 
-    def _add_recorded(self, items: Iterable[SourceItem], _: object) -> None:
-        for item in items:
-            if not isinstance(item.data, Mapping):
-                raise item.error("This is not an object with fields.")
-            fields = {name: item.data[name] for name in _CASE_FIELDS & item.data.keys()}
-            if fields.keys() <= {"history"}:
-                self._add(item, parse_trace(item, None, self._texts))
-                continue
-            data = {name: value for name, value in item.data.items() if name not in fields}
-            if "question" in fields or "query" in fields:
-                named = data.pop("id", data.get("case_id"))
-                case = item._replace(data={**fields, "id": named}).parse(Case, self._texts)
-                data.setdefault("case_id", case.id)
-                self._add(item, parse_trace(item._replace(data=data), None, self._texts), case)
-            else:
+    def _add_recorded(self, item: SourceItem) -> None:
+        if isinstance(item.data, Trace):
+            self._add(item, item.data)
+            return
+        if not isinstance(item.data, Mapping):
+            raise item.error("This is not an object with fields.")
+        data, case = dict(item.data), None
+        fields = {name: data[name] for name in _CASE_FIELDS & data.keys()}
+        if not fields.keys() <= {"history"}:  # which a trace has too
+            data = {name: value for name, value in data.items() if name not in fields}
+            if not {"question", "query"} & fields.keys():
                 raise item.error("A case needs its question. Add it.", "question")
-
-    def _add_samples(
-        self,
-        parse: Callable[[SourceItem], tuple[_Fields, _Fields | None]],
-        items: Iterable[SourceItem],
-        matches: Callable[[Any], bool],
-    ) -> None:
-        for item in items:
-            _check_same_format(item, matches)
-            fields, trace = parse(item)
-            if fields["question"] is None:
-                raise item.error("There is no question in this row. Add it, or remove the row.")
-            self._add_pair(item, {k: v for k, v in fields.items() if v not in (None, [])}, trace)
-
-    def _add_spans(self, items: Iterable[SourceItem], _: object) -> None:
-        for file, rows in itertools.groupby(items, lambda item: item.file):
-            self._spans += read_spans(Path(file), ((item.number, item.data) for item in rows))
-
-    def _add_exported(
-        self,
-        spans: Callable[[SourceItem], Iterator[OtelSpan]],
-        items: Iterable[SourceItem],
-        matches: Callable[[Any], bool],
-    ) -> None:
-        for item in items:
-            _check_same_format(item, matches)
-            self._spans += spans(item)
+            named = data.pop("id", data.get("case_id"))
+            case = item._replace(data={**fields, "id": named}).parse(Case, self._texts)
+            data.setdefault("case_id", case.id)
+        trace = _parse_trace(item._replace(data=data), self.dedupe, self._texts)
+        self._add(item, trace, case)
 
     def _add_table(self, items: Iterable[SourceItem], first: SourceItem) -> None:
         # Read whole, so that an error of a line is not taken for one of the columns.
-        rows = [(item.number, _without_blanks(item.data)) for item in items]
+        rows = list(_of_one_format(items, lambda _: True))
         try:
-            log = requests_from_rows(Path(first.file), rows, {})
+            log = requests_from_rows(first.file, rows, {})
         except InputError as error:
             raise InputError(
                 f"The format of these traces is not recognized (fields: "
@@ -232,22 +244,15 @@ class _Recorder:
                 "answer and passages.",
                 path=error.path,
             ) from None
-        self._add_requests(log.requests, samples.NOT_RECORDED)
-        self._report(log.left_out)
+        self._add_log(log, samples.NOT_RECORDED)
 
-    def _add_trec_run(self, items: Iterable[SourceItem]) -> None:
+    def add_trec_run(self, run: RetrievalTable) -> None:
         rankings: dict[str, list[tuple[float, str]]] = {}
-        for item in items:
-            if not item.data.strip():
-                continue
-            match = _TREC_LINE.fullmatch(item.data)
-            try:
-                query, document = (match[n].decode() for n in (1, 2)) if match else ("", "")
-                rankings.setdefault(query, []).append((float(match[3] if match else ""), document))
-            except ValueError:
-                raise item.error(
-                    "This is not a line of a TREC run: topic Q0 document rank score tag."
-                ) from None
+        for queries, documents, scores in run.batches():
+            numbers = () if scores is None else scores.tolist()
+            rows = zip(queries.to_pylist(), documents.to_pylist(), numbers, strict=True)
+            for query, document, score in rows:
+                rankings.setdefault(query, []).append((score, document))
         for query, scored in rankings.items():
             # As trec_eval orders a run: by score, ties by document id, descending.
             ranked = enumerate(sorted(scored, reverse=True), 1)
@@ -257,10 +262,8 @@ class _Recorder:
                 raise InputError(problem, path=self.name)
             self._add(SourceItem(None, self.name), Trace(case_id=query, retrieved=passages))
 
-    def _add_requests(self, requests: Iterable[LogRequest], unmeasured: str) -> None:
-        for request in requests:
-            file, _, number = request.place.rpartition(", line ")
-            item = SourceItem(None, file, int(number) if number.isdigit() else None)
+    def _add_log(self, log: RequestLog, unmeasured: str) -> None:
+        for request in log.requests:
             trace = {
                 "retrieved": request.passages or (),
                 "answer": request.answer,
@@ -278,7 +281,13 @@ class _Recorder:
             }
             if request.reference:
                 fields["reference"] = request.reference
+            place = _PLACE.fullmatch(request.place)
+            item = SourceItem(None, request.place)
+            if place is not None:
+                item = SourceItem(None, place["file"], int(place["number"]), place["kind"] == "row")
             self._add_pair(item, fields, trace)
+        for reason, count in log.left_out.items():
+            _log.warning("%s: %d %s are left out", self.name, count, reason)
 
     def _add_pair(self, item: SourceItem, fields: _Fields, trace: _Fields | None) -> None:
         case = item._replace(data=fields).parse(Case, self._texts)
@@ -300,7 +309,7 @@ class _Recorder:
 
     def _add(self, item: SourceItem, trace: Trace, case: Case | None = None) -> None:
         if trace.case_id in self.traces:
-            where = self.places.first(trace.case_id, item)
+            where = self.places[trace.case_id].first_place(item)
             first = where and f" (the first {where})"
             raise item.error(
                 f"the case '{trace.case_id}' has two traces{first}; keep one", "case_id"
@@ -308,11 +317,7 @@ class _Recorder:
         self.traces[trace.case_id] = trace
         if case is not None:
             self.cases[case.id] = case
-        self.places.add(trace.case_id, item)
-
-    def _report(self, left_out: Mapping[str, int]) -> None:
-        for reason, count in left_out.items():
-            _log.warning("%s: %d %s are left out", self.name, count, reason)
+        self.places[trace.case_id] = item._replace(data=None)
 
     def result(self) -> Recording:
         if self._spans:
@@ -331,23 +336,74 @@ class _Recorder:
                     "its output.",
                     path=log.requests[0].place,
                 )
-            self._add_requests(log.requests, _NO_SPAN)
-            self._report(log.left_out)
+            self._add_log(log, _NO_SPAN)
         if not self.traces:
             raise InputError("there is no trace in it", path=self.name)
         return Recording(self.name, self.traces, self.cases, self.places)
 
 
-def _is_misslink_row(row: Mapping[str, Any]) -> bool:
-    return "case_id" in row or isinstance(row.get("retrieved"), list | tuple)
+def _of_one_format(
+    items: Iterable[SourceItem], matches: Callable[[Mapping[str, Any]], bool]
+) -> Iterator[SourceItem]:
+    for item in items:
+        if not isinstance(item.data, Mapping) or not matches(item.data):
+            raise item.error(
+                "This row has another format than the first one. Put it in a separate file."
+            )
+        yield item
 
 
-def _check_same_format(item: SourceItem, matches: Callable[[Any], bool]) -> None:
-    if not isinstance(item.data, Mapping) or not matches(item.data):
+def _parse_trace(item: SourceItem, dedupe: str | None, texts: dict[str, str]) -> Trace:
+    data = item.data
+    if isinstance(data.get("retrieved"), list | tuple):
+        passages = list(map(_normalize_passage, data["retrieved"]))
+        if all(isinstance(p, dict) and isinstance(p.get("rank"), int) for p in passages):
+            passages.sort(key=lambda passage: passage["rank"])
+        if dedupe == "first":
+            first: dict[str, Any] = {}
+            for index, passage in enumerate(passages):
+                name = passage.get("id") if isinstance(passage, dict) else None
+                # Malformed passages are reported where the trace is parsed.
+                first.setdefault(name if isinstance(name, str) else f"\0{index}", passage)
+            passages = list(first.values())
+        data["retrieved"] = [
+            {**passage, "rank": rank} if isinstance(passage, dict) else passage
+            for rank, passage in enumerate(passages, start=1)
+        ]
+    if isinstance(data.get("prompted"), list | tuple):
+        data["prompted"] = list(map(_id_text, data["prompted"]))
+    trace = item.parse(Trace, texts)
+    ids = [passage.id for passage in trace.retrieved]
+    if len(set(ids)) < len(ids):
+        twice = next(i for i in ids if ids.count(i) > 1)
         raise item.error(
-            "This row has another format than the first one. Put it in a separate file."
+            f"the passage '{twice}' is listed twice for case '{trace.case_id}'; a ranking names a "
+            "passage once",
+            "retrieved",
+            DuplicatePassageError,
         )
+    unknown = set(trace.prompted or ()) - set(ids)
+    if unknown:
+        raise item.error(
+            f"'{min(unknown)}' reached the prompt but is not among the retrieved passages; "
+            "add it to 'retrieved'",
+            "prompted",
+        )
+    return trace
 
 
-def _without_blanks(row: Mapping[str, Any]) -> dict[str, Any]:
-    return {str(name): value for name, value in row.items() if value not in (None, "")}
+def _normalize_passage(item: Any) -> Any:
+    if not isinstance(item, dict):
+        name = _id_text(item)
+        return {"id": name} if isinstance(name, str) else item
+    passage = dict(item)
+    if "text" not in passage and "page_content" in passage:
+        passage["text"] = passage.pop("page_content")  # a dumped LangChain document
+    name, text = passage.get("id"), passage.get("text")
+    is_named = name is not None and name != ""
+    passage["id"] = content_id(text) if not is_named and isinstance(text, str) else _id_text(name)
+    return passage
+
+
+def _id_text(item: Any) -> Any:
+    return str(item) if isinstance(item, int) and not isinstance(item, bool) else item

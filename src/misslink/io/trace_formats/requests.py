@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import datetime as dt
 import json
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from misslink.errors import InputError
-from misslink.io.jsonl import read_text
-from misslink.io.parquet import read_parquet_rows as parquet_rows
-from misslink.io.rows import Row, read_rows
+from misslink.io.jsonl import SourceItem
+from misslink.io.numbers import parse_number
+from misslink.io.rows import read_rows
 from misslink.text.normalization import content_id, valid_text
 from misslink.types import Passage
 
 # Seconds since 1970 stay below the least of these until 5138.
 _UNITS = ((1e17, 1e9), (1e14, 1e6), (1e11, 1e3))
-_PARQUET_MAGIC = b"PAR1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,25 +106,8 @@ def parse_time(value: Any) -> dt.datetime | None:
     return time.astimezone(dt.UTC) if time.tzinfo else time.replace(tzinfo=dt.UTC)
 
 
-def parse_number(value: Any) -> float | None:
-    """Return a text or number as a finite float; None for anything else."""
-    if isinstance(value, bool) or not isinstance(value, str | int | float):
-        return None
-    try:
-        number = float(value)
-    except (ValueError, OverflowError):
-        return None
-    return number if math.isfinite(number) else None
-
-
-def read_log_rows(path: Path) -> Iterator[Row]:
-    """Yield the rows of a file with their line numbers, without empty fields.
-
-    Parameters
-    ----------
-    path : Path
-        JSON if it begins with ``{`` or ``[`` (an object a line, an array, or one object), parquet
-        by its first bytes, else CSV with a header. May be gzipped.
+def read_log_rows(path: Path) -> Iterator[SourceItem]:
+    """Yield the rows of a file of JSON, CSV, Excel or parquet, without empty fields.
 
     Raises
     ------
@@ -135,43 +116,7 @@ def read_log_rows(path: Path) -> Iterator[Row]:
     """
     if path.is_dir():
         raise InputError("This is a folder. Name the files in it.", path=path)
-    try:
-        with path.open("rb") as file:
-            is_parquet = file.read(len(_PARQUET_MAGIC)) == _PARQUET_MAGIC
-    except FileNotFoundError:
-        raise InputError("File not found. Check the path.", path=path) from None
-    except OSError as problem:
-        raise InputError(f"Cannot read the file: {problem.strerror}.", path=path) from None
-    if is_parquet:
-        row: Row | None = None
-        for row in parquet_rows(path, path):
-            yield row
-        if row is None:
-            raise InputError("The file contains no rows.", path=path)
-        return
-    text = read_text(path)
-    if "\0" in text:
-        raise InputError("This is a binary file. Use CSV, JSON Lines or parquet.", path=path)
-    whole = _single_object(text) if text.lstrip()[:1] == "{" else None
-    if whole is not None:
-        yield 1, whole
-    else:
-        yield from read_rows(path, str(path))
-
-
-def _single_object(text: str) -> dict[str, Any] | None:
-    """The object of a file that is one object over several lines. Errors are reported later."""
-    try:
-        json.loads(text.lstrip().partition("\n")[0])
-    except (ValueError, RecursionError):
-        pass
-    else:
-        return None  # an object a line
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError):
-        return None
-    return value if isinstance(value, dict) else None
+    yield from read_rows(path, str(path))
 
 
 # Keys under which apps log a question and an answer, the most likely first.

@@ -13,11 +13,9 @@ import datetime as dt
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-from misslink.errors import InputError
-from misslink.io.rows import Row
+from misslink.io.jsonl import SourceItem
 from misslink.io.trace_formats.requests import (
     LogRequest,
     RequestLog,
@@ -104,55 +102,47 @@ def is_span_row(row: Mapping[str, Any]) -> bool:
     return has_ids and has_attributes
 
 
-def read_spans(path: Path, rows: Iterable[Row]) -> Iterator[OtelSpan]:
-    """Yield the spans of a file's rows.
+def read_spans(items: Iterable[SourceItem]) -> Iterator[OtelSpan]:
+    """Yield the spans of rows.
 
     Raises
     ------
     InputError
         A batch is malformed, a span's attributes are not an object, or a row is not a span.
     """
-    for line, row in rows:
-        batch = first_value(row, _BATCH_KEYS)
+    for item in items:
+        batch = first_value(item.data, _BATCH_KEYS)
         if batch is not None:
-            for resource in _checked_objects(path, line, batch, "resourceSpans"):
+            for resource in _checked_objects(item, batch, "resourceSpans"):
                 scopes = first_value(resource, _SCOPE_KEYS) or []
-                for scope in _checked_objects(path, line, scopes, "scopeSpans"):
-                    for span in _checked_objects(path, line, scope.get("spans", []), "spans"):
-                        yield _parse_span(path, line, span)
-        elif is_span_row(row):
-            yield _parse_span(path, line, row)
+                for scope in _checked_objects(item, scopes, "scopeSpans"):
+                    for span in _checked_objects(item, scope.get("spans", []), "spans"):
+                        yield _parse_span(item, span)
+        elif is_span_row(item.data):
+            yield _parse_span(item, item.data)
         else:
-            raise InputError(
+            raise item.error(
                 "This row is not a span, but the rows before it are. Remove it, or put it in a "
-                "separate file.",
-                path=path,
-                line=line,
+                "separate file."
             )
 
 
-def _checked_objects(
-    path: Path, line: int | None, value: Any, field: str
-) -> Sequence[Mapping[str, Any]]:
-    if not isinstance(value, list) or not all(isinstance(item, Mapping) for item in value):
-        raise InputError("This must be a list of objects.", path=path, line=line, field=field)
+def _checked_objects(item: SourceItem, value: Any, field: str) -> Sequence[Mapping[str, Any]]:
+    if not isinstance(value, list) or not all(isinstance(part, Mapping) for part in value):
+        raise item.error("This must be a list of objects.", field)
     return value
 
 
-def _parse_span(path: Path, line: int | None, row: Mapping[str, Any]) -> OtelSpan:
-    place = f"{path}, line {line}"
+def _parse_span(item: SourceItem, row: Mapping[str, Any]) -> OtelSpan:
     attributes = row.get("attributes")
     if attributes is not None and not isinstance(attributes, Mapping | list):
-        raise InputError("This must be an object.", path=path, line=line, field="attributes")
+        raise item.error("This must be an object.", "attributes")
     ids = {**row, **_as_object(row.get("context"))}
     flat = _flatten_attributes(attributes)
     prefixes = ("attributes.", "openinference.", "annotations")
+    columns = {name: value for name, value in row.items() if name.startswith(prefixes)}
     flat |= _flatten_attributes(
-        {
-            name.removeprefix("attributes."): value
-            for name, value in row.items()
-            if name.startswith(prefixes)
-        }
+        {name.removeprefix("attributes."): value for name, value in columns.items()}
     )
     if "span_kind" in row:
         flat.setdefault(KIND_KEY, row["span_kind"])
@@ -161,8 +151,8 @@ def _parse_span(path: Path, line: int | None, row: Mapping[str, Any]) -> OtelSpa
         for event in _object_items(decode_json(row.get("events")))
     )
     return OtelSpan(
-        trace=_span_id(ids, "traceId", "trace_id", "context.trace_id") or place,
-        id=_span_id(ids, "spanId", "span_id", "context.span_id") or place,
+        trace=_span_id(ids, "traceId", "trace_id", "context.trace_id") or item.place,
+        id=_span_id(ids, "spanId", "span_id", "context.span_id") or item.place,
         parent=_span_id(row, "parentSpanId", "parent_span_id", "parent_id"),
         start=_span_time(
             row, "startTimeUnixNano", "start_time_unix_nano", "start_time", "startTime"
@@ -171,7 +161,7 @@ def _parse_span(path: Path, line: int | None, row: Mapping[str, Any]) -> OtelSpa
         attributes=flat,
         error=_span_error(row, flat_events),
         events=flat_events,
-        place=place,
+        place=item.place,
     )
 
 

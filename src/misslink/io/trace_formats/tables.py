@@ -10,14 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from misslink.errors import InputError, did_you_mean, known_names
-from misslink.io.rows import Row
+from misslink.io.jsonl import SourceItem
+from misslink.io.numbers import parse_number
 from misslink.io.trace_formats.requests import (
     LogRequest,
     RequestLog,
     extract_answer,
     extract_passages,
     extract_question,
-    parse_number,
     parse_time,
     read_log_rows,
 )
@@ -79,14 +79,12 @@ def read_logs(paths: Iterable[Path], columns: Mapping[str, str] | None = None) -
     spans: list[OtelSpan] = []
     for path in paths:
         rows = read_log_rows(path)
-        first = next(rows, None)
-        if first is None:
-            raise InputError("The file is empty. Give another one.", path=path)
+        first = next(rows)
         rows = itertools.chain([first], rows)
-        if is_span_row(first[1]):
-            spans += read_spans(path, rows)
+        if is_span_row(first.data):
+            spans += read_spans(rows)
         else:
-            logs.append(requests_from_rows(path, rows, columns or {}))
+            logs.append(requests_from_rows(str(path), rows, columns or {}))
     if spans:
         logs.append(requests_from_spans(spans))
     requests = tuple(request for log in logs for request in log.requests)
@@ -124,13 +122,16 @@ def parse_columns(
     return columns
 
 
-def requests_from_rows(path: Path, rows: Iterable[Row], columns: Mapping[str, str]) -> RequestLog:
+def requests_from_rows(
+    path: str, rows: Iterable[SourceItem], columns: Mapping[str, str]
+) -> RequestLog:
     """Return the requests of a table.
 
     Parameters
     ----------
-    path : Path
-    rows : iterable of (line, row)
+    path : str
+        For messages.
+    rows : iterable of SourceItem
     columns : mapping of str to str
         Field to column where it has an unusual name. A dotted name is a path into objects:
         ``inputs.question``.
@@ -144,7 +145,8 @@ def requests_from_rows(path: Path, rows: Iterable[Row], columns: Mapping[str, st
     seen: dict[str, None] = {}
     used: dict[str, str] = {}
     without_question = 0
-    for line, row in rows:
+    for item in rows:
+        row = {str(name): value for name, value in item.data.items() if value not in (None, "")}
         seen |= dict.fromkeys(row)
         matched = _matched_columns(row, columns)
         used |= {field: name for field, (name, _) in matched.items()}
@@ -152,7 +154,7 @@ def requests_from_rows(path: Path, rows: Iterable[Row], columns: Mapping[str, st
         if question is None:
             without_question += 1
             continue
-        requests.append(_row_request(question, matched, f"{path}, line {line}", row))
+        requests.append(_row_request(question, matched, item.place, row))
     _check_columns(path, columns, used, list(seen))
     left_out = {"rows without a question": without_question} if without_question else {}
     return RequestLog(tuple(requests), used, left_out)
@@ -242,7 +244,7 @@ def _row_feedback(value: Any) -> str | float | None:
 
 
 def _check_columns(
-    path: Path, columns: Mapping[str, str], used: Mapping[str, str], seen: Sequence[str]
+    path: str, columns: Mapping[str, str], used: Mapping[str, str], seen: Sequence[str]
 ) -> None:
     listed = ", ".join(seen[:_SHOWN_COLUMNS]) + (", ..." if len(seen) > _SHOWN_COLUMNS else "")
     for field, column in columns.items():

@@ -15,9 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from misslink.errors import InputError
-from misslink.io.shards import list_files
 from misslink.io.sqlite import transaction
-from misslink.io.storage import InputFile, redact_url
+from misslink.io.storage import InputFile, list_files, redact_url
 from misslink.judge.middleware.cache import (
     CACHE_FORMAT,
     REPLY_COLUMN_NAMES,
