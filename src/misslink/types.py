@@ -32,6 +32,7 @@ Share = Annotated[float, Field(ge=0, le=1)]
 Support = Literal["supported", "contradicted", "unsupported"]
 Status = Literal["scored", "skipped", "failed"]
 MissStatus = Literal["not_retrieved", "not_indexed", "dropped_from_prompt"]
+LossStep = Literal["not_searched", "ranked_low", "dropped_by_grader", "cut_from_prompt"]
 MissType = Literal[
     "split_evidence",
     "duplicate_crowding",
@@ -162,11 +163,12 @@ class Passage(FrozenModel):
 
 
 class RetrieverCall(FrozenModel):
-    """One call of one retriever, as LangChain reported it."""
+    """One search by a retriever or a tool; ``tool`` is the agent's tool that made it, if any."""
 
     query: str
     passages: tuple[str, ...]
     retriever: str = ""
+    tool: str = ""
     nested: bool = False
 
 
@@ -192,8 +194,12 @@ class Trace(FrozenModel):
         Why the retrieved passages cannot be compared with the labelled ids.
     calls : sequence of RetrieverCall
         Every retriever call, including nested ones.
+    graded : sequence of str
+        Ids of retrieved passages that another model call than that of the answer was shown.
     deeper : sequence of Passage
         Missed relevant passages, with their rank in a deeper search.
+    deeper_calls : mapping of str to int
+        Number of the search, from 1, that ranks each of these best.
     depth : int or None
         Depth of that search. None: no deeper search.
     notes : sequence of str
@@ -215,7 +221,9 @@ class Trace(FrozenModel):
     unmeasured: str | None = None
     unmatched: Reason | None = None
     calls: tuple[RetrieverCall, ...] = ()
+    graded: tuple[str, ...] = ()
     deeper: tuple[Passage, ...] = ()
+    deeper_calls: dict[str, int] = Field(default_factory=dict)
     depth: int | None = None
     notes: tuple[str, ...] = ()
     trace_id: str | None = None
@@ -393,6 +401,10 @@ class RetrievalMiss(FrozenModel):
         Rank by BM25 among the passages of the index, or of the traces. None: its text is not known.
     status : {'not_retrieved', 'not_indexed', 'dropped_from_prompt'}
         Where the passage was lost.
+    lost_at : {'not_searched', 'ranked_low', 'dropped_by_grader', 'cut_from_prompt'} or None
+        The step of the app that lost it. None: not known, or not in the index.
+    search : int or None
+        Number of the search that returned it, or ranks it best.
     miss_type : str or None
         Why the retriever missed the passage; None unless ``status`` is 'not_retrieved'. ``also``
         lists other types that fit, ``reason`` gives the measurement in one sentence.
@@ -414,6 +426,8 @@ class RetrievalMiss(FrozenModel):
     true_rank: int | None = None
     bm25_rank: int | None = None
     status: MissStatus = "not_retrieved"
+    lost_at: LossStep | None = None
+    search: int | None = None
     miss_type: MissType | None = None
     also: tuple[MissType, ...] = ()
     reason: str | None = None
@@ -460,6 +474,32 @@ class ClaimLink(FrozenModel):
     by: str = "heuristic"
 
 
+class Search(FrozenModel):
+    """One search of a case, and what it had of the relevant passages that were still missing.
+
+    Parameters
+    ----------
+    number : int
+        From 1, in the order of the searches.
+    query, tool : str
+        What was searched for, and the tool or retriever.
+    passages, missing : int
+        How many passages it returned, and how many relevant ones were missing before it.
+    found : sequence of str
+        Those of the missing ones that it returned.
+    recall : float or None
+        Share of the missing ones that it returned. None: nothing was missing, or nothing is labelled.
+    """
+
+    number: int = Field(ge=1)
+    query: str
+    tool: str = ""
+    passages: int = 0
+    missing: int = 0
+    found: tuple[str, ...] = ()
+    recall: Share | None = None
+
+
 class FailureEvidence(FrozenModel):
     """What a failure mode of a case rests on.
 
@@ -474,6 +514,8 @@ class FailureEvidence(FrozenModel):
         Number of the earlier turn whose prompt had the passage.
     query : str or None
         What the app searched for.
+    lost_at, search
+        Of the passage, as in `RetrievalMiss`.
     """
 
     failure: FailureMode
@@ -483,6 +525,8 @@ class FailureEvidence(FrozenModel):
     reason_code: str
     turn: int | None = None
     query: str | None = None
+    lost_at: LossStep | None = None
+    search: int | None = None
 
 
 class Link(FrozenModel):
@@ -508,6 +552,7 @@ class Link(FrozenModel):
         The evidence of the primary mode in one sentence; ``reasons`` has one for each.
     missed : sequence of RetrievalMiss
     claims : sequence of ClaimLink
+    searches : sequence of Search
     basis : {'observed', 'inferred', 'replayed'}
         Inferred: found by a search, without labels. Replayed: a replay confirmed it.
     """
@@ -527,6 +572,7 @@ class Link(FrozenModel):
     reasons: dict[FailureMode, str] = Field(default_factory=dict)
     missed: tuple[RetrievalMiss, ...] = ()
     claims: tuple[ClaimLink, ...] = ()
+    searches: tuple[Search, ...] = ()
     basis: Literal["observed", "inferred", "replayed"] = "observed"
 
     @computed_field  # type: ignore[prop-decorator]

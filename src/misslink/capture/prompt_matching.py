@@ -33,10 +33,13 @@ class PromptMatch:
         None: the prompt that the answer comes from was not seen.
     part : dict of str to float
         Share in (0, 1) of the word 5-grams found, for passages that were cut short.
+    graded : tuple of str
+        Passages that only calls other than the answer's were shown.
     """
 
     whole: tuple[str, ...] | None
     part: dict[str, float]
+    graded: tuple[str, ...] = ()
 
     @property
     def notes(self) -> list[str]:
@@ -71,7 +74,14 @@ def match_prompts(
         elif share >= _PARTIAL_SHARE:
             part[passage.id] = share
     unseen = not (counted or whole or part)
-    return PromptMatch(None if unseen else tuple(whole), part)
+    others = [model for model in models if counted and all(model is not one for one in counted)]
+    shown = [_Prompt(model.prompt) for model in others]
+    graded = tuple(
+        passage.id
+        for passage in passages
+        if passage.id not in whole and any(p.share(passage.text) >= FULL_SHARE for p in shown)
+    )
+    return PromptMatch(None if unseen else tuple(whole), part, graded)
 
 
 class _Prompt:

@@ -18,7 +18,9 @@ from langchain_core.retrievers import BaseRetriever
 
 from misslink.capture.app import document_list
 from misslink.capture.context_injection import query_and_name
+from misslink.capture.passages import passages_from
 from misslink.errors import InputError
+from misslink.io.trace_formats.requests import decode_json, first_value
 from misslink.types import Usage
 
 _NO_TEXT = ("image", "audio", "video", "file")
@@ -95,6 +97,7 @@ def _sum_known(count: int | None, more: int | None) -> int | None:
 
 CURRENT_RECORDER: ContextVar[Recorder | None] = ContextVar("misslink_recorder", default=None)
 _CURRENT_CALL: ContextVar[SearchCall | None] = ContextVar("misslink_inside", default=None)
+_CURRENT_TOOL: ContextVar[str] = ContextVar("misslink_tool", default="")
 # Few-shot examples are looked up in a vector store too; they are no passages.
 _EXAMPLE_SELECTORS = "langchain_core.example_selectors"
 
@@ -120,6 +123,8 @@ class SearchCall:
         Whether no other call was made inside it.
     stores : list
         The vector stores that were searched inside it, each once.
+    tool : str
+        The tool of an agent in which it was made; empty outside of one.
     """
 
     query: str
@@ -133,6 +138,7 @@ class SearchCall:
     scores: list[float | None] = field(default_factory=list)
     is_leaf: bool = True
     stores: list[Any] = field(default_factory=list)
+    tool: str = ""
     done: bool = False
     frame: FrameType | None = None
     runner: tuple[int, Any] = (0, None)
@@ -252,22 +258,27 @@ class Recorder(BaseCallbackHandler):
         inputs = kwargs.get("inputs")
         words = [value for value in inputs.values() if isinstance(value, str)] if inputs else []
         self._tools[run_id] = words[0] if len(words) == 1 else input_str
-        del serialized
+        _CURRENT_TOOL.set(str((serialized or {}).get("name") or kwargs.get("name") or "tool"))
 
-    def on_tool_end(self, output: Any, *, run_id: UUID, **kwargs: Any) -> None:
+    def on_tool_end(self, output: Any, *, run_id: UUID, **_: Any) -> None:
         """Record documents that a tool returns and that no recorded search found."""
         query = self._tools.pop(run_id, "")
-        artifact = getattr(output, "artifact", None)
-        if not isinstance(artifact, list) or not artifact:
-            return
-        seen = {document.page_content for call in self.calls for document in call.documents}
-        if any(getattr(item, "page_content", None) in {*seen, None} for item in artifact):
-            return
-        call = SearchCall(
-            query=query, name=str(kwargs.get("name") or getattr(output, "name", "tool"))
+        documents = _tool_documents(getattr(output, "artifact", None)) or _tool_documents(
+            getattr(output, "content", output)
         )
-        self._begin(call, None)
-        call.finish(artifact)
+        known = [document for call in self.calls for document in call.documents]
+        seen = {passage.text for passage in passages_from([*known, *self.inner])}
+        if documents and seen.isdisjoint(p.text for p in passages_from(documents)):
+            call = SearchCall(query=query, name=_CURRENT_TOOL.get())
+            self._begin(call, None)
+            call.finish(documents)
+        _CURRENT_TOOL.set("")
+
+    def on_tool_error(self, error: BaseException, *, run_id: UUID, **_: Any) -> None:
+        """Forget a tool that failed."""
+        del error
+        self._tools.pop(run_id, None)
+        _CURRENT_TOOL.set("")
 
     def record(self, query: str, passages: Any, name: str) -> None:
         """Record a search that the app itself reports."""
@@ -283,6 +294,7 @@ class Recorder(BaseCallbackHandler):
 
     def _begin(self, call: SearchCall, frame: FrameType | None, *, is_listed: bool = True) -> None:
         call.outer = self._enclosing(frame)
+        call.tool = _CURRENT_TOOL.get()
         call.runner = _thread_and_task()
         if call.outer is not None:
             call.outer.is_leaf = False
@@ -349,6 +361,33 @@ class Recorder(BaseCallbackHandler):
         self._asking[run_id] = model
         with self._lock:
             self.models.append(model)
+
+
+_RESULT_KEYS = ("structured_content", "result", "results", "documents", "passages")
+_TEXT_KEYS = ("content", "snippet", "text", "page_content", "body")
+_NAME_KEYS = ("id", "url", "link", "href")
+
+
+def _tool_documents(value: Any) -> list[Any]:
+    """The documents in what a tool returned: objects with a text and an id or address.
+
+    Web searches and MCP servers return them as lists, as JSON, or as blocks of text with JSON.
+    """
+    if isinstance(value, str):
+        value = decode_json(value)
+    if isinstance(value, Mapping):
+        return _tool_documents(first_value(value, _RESULT_KEYS))
+    documents: list[Any] = []
+    for item in value if isinstance(value, list) else ():
+        if isinstance(getattr(item, "page_content", None), str):
+            documents.append(item)
+        elif isinstance(item, Mapping) and item.get("type") == "text":
+            documents += _tool_documents(item.get("text"))
+        elif isinstance(item, Mapping):
+            text, name = first_value(item, _TEXT_KEYS), first_value(item, _NAME_KEYS)
+            if isinstance(text, str) and isinstance(name, str | int):
+                documents.append({"id": str(name), "text": text, "score": item.get("score")})
+    return documents
 
 
 @cache

@@ -168,7 +168,7 @@ class Watcher:
             reason = "no search was seen" if case.id in self._calls else "it was not watched now"
             notes.append(f"retrievers could not be asked deeper for this case: {reason}")
         lists = []
-        for call in calls:
+        for number, call in enumerate(calls, 1):
             try:
                 probe = partial(probe_passages, call, self.depth, self.id_key)
                 passages, note = await self._in_time(probe)
@@ -177,19 +177,20 @@ class Watcher:
             if note and note not in notes:
                 notes.append(note)
             if passages:
-                lists.append(passages)
+                lists.append((number, passages))
         retrieved = {passage.id for passage in trace.retrieved}
-        best: dict[str, Passage] = {}
-        for passage in (ranked_passage for ranked in lists for ranked_passage in ranked):
-            best_known = best.get(passage.id)
-            if passage.id not in retrieved and (
-                best_known is None or passage.rank < best_known.rank
-            ):
-                best[passage.id] = passage
-        ordered = sorted(best.values(), key=lambda passage: passage.rank)
+        ranked = sorted(
+            ((number, passage) for number, of_call in lists for passage in of_call),
+            key=lambda pair: pair[1].rank,
+        )
+        best: dict[str, tuple[int, Passage]] = {}
+        for number, passage in ranked:
+            if passage.id not in retrieved and wanted(passage):
+                best.setdefault(passage.id, (number, passage))
         return trace.model_copy(
             update={
-                "deeper": tuple(passage for passage in ordered if wanted(passage)),
+                "deeper": tuple(passage for _, passage in best.values()),
+                "deeper_calls": {name: number for name, (number, _) in best.items()},
                 "depth": self.depth if lists else None,
                 "notes": tuple(notes),
             }
@@ -323,9 +324,10 @@ class Watcher:
         outermost = [ranked for call, ranked in lists if call is None or call.outer is None]
         retrieved, notes = merge_rankings(outermost)
         prompted = returned.prompted
+        graded: tuple[str, ...] = ()
         if prompted is None and recorder.models:
             match = match_prompts(retrieved, recorder.models, returned.answer)
-            prompted = match.whole
+            prompted, graded = match.whole, match.graded
             notes += match.notes
         unseen = not outermost and bool(recorder.models or returned.answer is not None)
         if prompted is None and returned.answer is not None:
@@ -346,11 +348,13 @@ class Watcher:
                     query=valid_text(call.query),
                     passages=tuple(passage.id for passage in passages),
                     retriever=call.name,
+                    tool=call.tool,
                     nested=call.outer is not None,
                 )
                 for call, passages in lists
                 if call is not None
             ),
+            graded=graded,
             notes=tuple(notes),
         )
 

@@ -16,7 +16,8 @@ from misslink.linking.claim_support import link_claims
 from misslink.linking.judge_calibration import Calibration
 from misslink.linking.miss_measurement import MissMeasurements
 from misslink.linking.missed_passages import classify_from_trace
-from misslink.render.reasons import describe_reason
+from misslink.linking.searches import list_searches, locate_losses
+from misslink.render.reasons import describe_loss, describe_reason
 from misslink.text.near_duplicates import passage_stems
 from misslink.types import (
     Case,
@@ -38,7 +39,12 @@ _MIN_COPY_JACCARD = 0.6
 
 def describe_evidence(item: FailureEvidence) -> str:
     """One piece of evidence as a sentence."""
-    details = {"passage": item.passage_id, "turn": item.turn, "query": item.query}
+    details = {
+        "passage": item.passage_id,
+        "turn": item.turn,
+        "query": item.query,
+        "step": describe_loss(item.lost_at, item.search),
+    }
     return describe_reason(Reason(code=item.reason_code, **details))
 
 
@@ -256,6 +262,8 @@ class _Rules:
             passage_id=miss.passage_id,
             quote=quote,
             reason_code=code,
+            lost_at=miss.lost_at,
+            search=miss.search,
         )
 
     def _missed_texts_known(self) -> bool:
@@ -382,14 +390,16 @@ async def link_case(
     evidence = CaseEvidence.from_verdicts(case, trace, verdicts, k, calibration, outcome, misses)
     if misses is None:
         misses = classify_from_trace(trace, evidence.outcome, k)
-        evidence = evidence.with_misses(misses)
+    misses = locate_losses(misses, trace)
+    evidence = evidence.with_misses(misses)
     searched = False
     bad = dict([*evidence.unfaithful, *evidence.bad_claims])
     omitted = await _omitted_claims(evidence, judge, prompts) if evidence.failed else ()
     unlabelled = evidence.retrieval == "unlabelled" and evidence.sufficient is not True
     if measured is not None and unlabelled and evidence.failed:
         texts = [claim.text for claim in (*bad.values(), *omitted)]
-        evidence = evidence.with_misses(measured.search([case.judged_question, *texts], trace, k))
+        searched_misses = measured.search([case.judged_question, *texts], trace, k)
+        evidence = evidence.with_misses(locate_losses(searched_misses, trace))
         searched = measured.corpus is not None and bool(texts)
     numbered = [*sorted(bad.items()), *enumerate(omitted, start=len(evidence.all_claims))]
     links = await link_claims(
@@ -434,6 +444,7 @@ async def link_case(
         reasons=attribution.reasons,
         missed=misses,
         claims=tuple(link for link in links if link.index < claim_count and link.index in bad),
+        searches=list_searches(trace, evidence.outcome),
         basis="inferred" if inferred else "observed",
     )
 

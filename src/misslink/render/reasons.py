@@ -37,6 +37,27 @@ def describe_reasons(reasons: Iterable[Reason]) -> str:
     return "; ".join(map(describe_reason, reasons))
 
 
+LOSS_STEPS = {
+    "not_searched": "no search asked for it",
+    "ranked_low": "ranked too low",
+    "dropped_by_grader": "dropped by a grader or reranker",
+    "cut_from_prompt": "cut from the prompt",
+}
+
+
+def describe_loss(step: str | None, search: int | None) -> str:
+    """Return the step that lost a passage, to follow a sentence about it; empty where not known.
+
+    >>> describe_loss("cut_from_prompt", 2)
+    ' (search 2 returned it; cut from the prompt)'
+    """
+    if step is None:
+        return ""
+    verb = "ranks it best" if step == "ranked_low" else "returned it"
+    place = "" if search is None else f"search {search} {verb}; "
+    return f" ({place}{LOSS_STEPS[step]})"
+
+
 def count_labels(labels: int) -> str:
     """Return how many labels.
 
@@ -473,8 +494,8 @@ SENTENCES: dict[str, str | Callable[..., str]] = {
         "the standalone question finds passage '{passage}' by its words, and the query '{query}' "
         "does not"
     ),
-    "passage_missing": "passage '{passage}' never reached the prompt",
-    "passage_missing_for_claim": "the claim needed passage '{passage}', which never reached the prompt",
+    "passage_missing": "passage '{passage}' never reached the prompt{step}",
+    "passage_missing_for_claim": "the claim needed passage '{passage}', which never reached the prompt{step}",
     "context_insufficient": "the passages in the prompt do not hold the answer",
     "found_by_search": "no passage is labelled; a search finds '{passage}', which never reached the prompt",
     "nothing_in_corpus": "no passage is labelled, and a search of the whole index finds none",

@@ -165,7 +165,7 @@ class CaseEntry:
     the case; ``also`` has the other failure modes with their evidence. ``summary`` is the verdict
     of a failed case in two sentences, ``fix`` its label, the number of cases like it and their
     fragment. ``values`` are those of its scored verdicts by metric, ``bad`` the metrics with a bad
-    label. ``calls`` are searches: query, retriever, number of passages. ``history`` are earlier
+    label. ``calls`` are searches: query, tool or retriever, number of passages, what it found. ``history`` are earlier
     messages, role and text; ``standalone`` the question without them, and who worded it.
     """
 
@@ -198,7 +198,7 @@ class CaseEntry:
     claims: tuple[ClaimRow, ...]
     retrieved: tuple[PassageRow, ...]
     missed: tuple[PassageRow, ...]
-    calls: tuple[tuple[str, str, int], ...]
+    calls: tuple[tuple[str, str, int, str], ...]
     references: tuple[str, ...]
     history: tuple[tuple[str, str], ...]
     standalone: tuple[str, str] | None
@@ -319,7 +319,7 @@ def _case_entry(
         claims=rows,
         retrieved=tuple(spots.retrieved(passage, relevant) for passage in retrieved),
         missed=spots.missed(),
-        calls=_searches(case, trace) if trace else (),
+        calls=_searches(case, trace, link) if trace else (),
         references=case.references,
         history=tuple((message.role, message.content) for message in case.history),
         standalone=_standalone_question(case, verdicts),
@@ -355,10 +355,19 @@ def _standalone_question(case: Case, verdicts: Sequence[Verdict]) -> tuple[str, 
     return next(((text, by) for text, by in by_judge if text), None)
 
 
-def _searches(case: Case, trace: Trace) -> tuple[tuple[str, str, int], ...]:
+def _searches(case: Case, trace: Trace, link: Link | None) -> tuple[tuple[str, str, int, str], ...]:
     """The searches of an app that made several, or one with another query than the question."""
-    calls = tuple((call.query, call.retriever, len(call.passages)) for call in trace.calls)
-    return () if [query for query, *_ in calls] == [case.question] else calls
+    if [call.query for call in trace.calls] in ([], [case.question]):
+        return ()
+    searches, rows = iter(link.searches if link else ()), []
+    for call in trace.calls:
+        search = None if call.nested else next(searches, None)
+        result = "inside the search before it" if call.nested else ""
+        if search is not None and search.missing:
+            of = pluralize(search.missing, "missing relevant passage")
+            result = f"{len(search.found):,} of {of}"
+        rows.append((call.query, call.tool or call.retriever, len(call.passages), result))
+    return tuple(rows)
 
 
 def _retrieval_note(case: Case, trace: Trace, k: int) -> str | None:

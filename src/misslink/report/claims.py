@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from misslink.judge.claims import HISTORY
 from misslink.linking.miss_types import MISS_LABELS
 from misslink.render.format import format_decimal
+from misslink.render.reasons import LOSS_STEPS
 from misslink.report.diagnosis import describe_distance, miss_details
 from misslink.report.glossary import RELATIONS
 from misslink.text.normalization import locate
@@ -214,6 +215,8 @@ class CaseLocations:
             "missed",
         ]
         flags += dict.fromkeys(MISS_LABELS[miss.kind] for miss in ones if miss.kind)
+        steps = {f"{LOSS_STEPS[miss.lost_at]}{_in_search(miss)}" for miss in ones if miss.lost_at}
+        flags += sorted(steps)
         spots = [locate_quote(text, None, None, miss.evidence) for miss in ones if miss.evidence]
         spans = [TextSpan(*spot, "evidence") for spot in spots if spot is not None]
         return PassageRow(
@@ -276,6 +279,10 @@ class CaseLocations:
         if missed.depth:
             return f"not within the first {missed.depth}"
         return "rank not known, no deeper search"
+
+
+def _in_search(miss: RetrievalMiss) -> str:
+    return f" (search {miss.search})" if miss.search else ""
 
 
 def _by_rank(missed: RetrievalMiss) -> float:

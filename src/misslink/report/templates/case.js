@@ -157,8 +157,8 @@ const passagesOf = (row, body) => {
     !body.retrieved.length && el("p", { class: "none" }, "Nothing was retrieved."),
     outside.length > 0 && folded(`Retrieved, not in the prompt: ${plural(outside.length, "passage")}`,
       outside.map((passage) => passageOf(row, passage, false))),
-    body.calls && folded(`Searches: ${body.calls.length}`, el("ol", {}, body.calls.map(([query, retriever, count]) =>
-      userText("li", "", query, " ", el("span", { class: "small" }, [retriever, plural(count, "passage")].filter(Boolean).join(", ")))))),
+    body.calls && folded(`Searches: ${body.calls.length}`, el("ol", {}, body.calls.map(([query, tool, count, result]) =>
+      userText("li", "", query, " ", el("span", { class: "small" }, [tool, plural(count, "passage"), result].filter(Boolean).join(", ")))))),
   ];
 };
 

@@ -1,0 +1,183 @@
+"""Agents and other apps that search several times: what each search found, and where a passage got lost."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+
+import pytest
+from langchain_core.documents import Document
+from langchain_core.language_models import GenericFakeChatModel
+from langchain_core.messages import AIMessage
+from langchain_core.retrievers import BaseRetriever
+from langchain_core.tools import create_retriever_tool, tool
+
+import misslink
+from misslink.capture import Watcher
+from misslink.text.bm25 import Bm25Index
+from misslink.text.normalization import stems
+from misslink.types import Case
+from watched_apps import tool_caller
+
+TEXTS = {
+    "holm": "The ferry to Holm leaves at seven in the morning.",
+    "price": "A ticket for the ferry costs twelve crowns.",
+    "dog": "Dogs travel for free on the ferry.",
+    "coach": "The coach to Varby leaves at nine in the evening.",
+    "salt": "Salt was traded here for centuries.",
+}
+GOLD = {
+    "id": "trip",
+    "question": "When does the ferry to Holm leave, and what does a ticket cost?",
+    "relevant": ["holm", "price"],
+    "reference": "It leaves at seven and costs twelve crowns.",
+}
+WRONG = "It sails at midnight for ninety pounds."
+
+
+class Keywords(BaseRetriever):
+    """The best passages by BM25."""
+
+    k: int = 1
+
+    def _get_relevant_documents(self, query, *, run_manager):
+        del run_manager
+        scores = Bm25Index(map(stems, TEXTS.values())).scores(stems(query))
+        ranked = sorted(zip(scores, TEXTS, strict=True), reverse=True)
+        return [Document(TEXTS[name], id=name) for score, name in ranked[: self.k] if score > 0]
+
+
+def evaluate(app, depth=100):
+    corpus = [{"id": name, "text": text} for name, text in TEXTS.items()]
+    run = misslink.evaluate(
+        app, [GOLD], corpus=corpus, judge="heuristic", cache=None, embedding="none", depth=depth
+    )
+    return run.links[0], run.traces[0]
+
+
+def agent(*calls, tools=(), answer=WRONG):
+    agents = pytest.importorskip("langchain.agents")
+    look_up = create_retriever_tool(Keywords(), "look_up", "Looks things up.")
+    return agents.create_agent(tool_caller(*calls, answer=answer), [look_up, *tools])
+
+
+def test_every_search_has_its_query_its_tool_and_what_it_found_of_what_was_missing():
+    link, trace = evaluate(agent(("look_up", "dogs free"), ("look_up", "ferry Holm leaves")))
+    assert [(s.number, s.query, s.tool) for s in link.searches] == [
+        (1, "dogs free", "look_up"),
+        (2, "ferry Holm leaves", "look_up"),
+    ]
+    assert [(s.missing, s.found, s.recall) for s in link.searches] == [
+        (2, (), 0.0),
+        (2, ("holm",), 0.5),
+    ]
+    assert [call.tool for call in trace.calls] == ["look_up", "look_up"]
+    (missed,) = link.missed
+    assert (missed.passage_id, missed.lost_at, missed.search) == ("price", "ranked_low", 2)
+
+
+def test_a_passage_that_no_search_asked_for():
+    link, _ = evaluate(agent(("look_up", "salt centuries")))
+    losses = {miss.passage_id: (miss.lost_at, miss.search) for miss in link.missed}
+    assert losses == {"holm": ("not_searched", None), "price": ("not_searched", None)}
+    assert link.evidence[0].lost_at == "not_searched"
+    assert "no search asked for it" in link.reason
+
+
+def chain(keep, *, grader=None):
+    """Three passages; `grader`, a model, may look at them; those that `keep` names are shown."""
+    retriever = Keywords(k=3)
+    model = GenericFakeChatModel(messages=iter([AIMessage(WRONG)] * 3))
+
+    def app(question):
+        documents = retriever.invoke(question)
+        if grader:
+            grader.invoke("Which help? " + " ".join(d.page_content for d in documents))
+        shown = " ".join(d.page_content for d in documents if d.id in keep)
+        return model.invoke(f"{shown} {question}").content
+
+    return app
+
+
+def test_a_passage_that_a_grader_dropped_and_one_that_the_prompt_left_out():
+    link, _ = evaluate(chain({"coach"}))
+    losses = {miss.passage_id: (miss.lost_at, miss.search) for miss in link.missed}
+    assert losses == dict.fromkeys(("holm", "price"), ("cut_from_prompt", 1))
+    assert link.failure == "dropped_from_prompt"
+    assert "search 1 returned it; cut from the prompt" in link.reason
+    grader = GenericFakeChatModel(messages=iter([AIMessage("The third one.")]))
+    link, trace = evaluate(chain({"coach"}, grader=grader))
+    assert set(trace.graded) == {"holm", "price"}
+    assert {miss.lost_at for miss in link.missed} == {"dropped_by_grader"}
+    assert (link.evidence[0].search, link.evidence[0].lost_at) == (1, "dropped_by_grader")
+
+
+def test_a_passage_that_a_compressor_dropped_inside_of_a_search():
+    class First(BaseRetriever):
+        """The first passage of another retriever."""
+
+        def _get_relevant_documents(self, query, *, run_manager):
+            inner = Keywords(k=3).invoke(query, config={"callbacks": run_manager.get_child()})
+            return inner[:1]
+
+    link, _ = evaluate(lambda question: {"answer": WRONG, "docs": First().invoke(question)})
+    losses = {miss.passage_id: (miss.lost_at, miss.search) for miss in link.missed}
+    assert set(losses.values()) == {("dropped_by_grader", 1)}
+    assert len(link.searches) == 1
+
+
+HITS = [{"title": "Times", "url": "https://x.example/holm", "content": TEXTS["holm"], "score": 0.9}]
+
+
+@pytest.mark.parametrize(
+    "returned",
+    [
+        {"query": "q", "results": HITS},  # web searches
+        json.dumps(HITS),
+        [{"type": "text", "text": json.dumps({"documents": HITS})}],  # an MCP server
+        [{"snippet": TEXTS["holm"], "link": "https://x.example/holm"}],
+    ],
+)
+def test_tools_that_return_documents_are_searches(returned):
+    @tool
+    def web(query: str):
+        """Search the web."""
+        del query
+        return returned
+
+    app = agent(("web", "ferry times"), tools=[web])
+    trace = asyncio.run(Watcher(app).watch(Case(question="When?")))
+    (call,) = trace.calls
+    assert (call.query, call.tool, call.passages) == (
+        "ferry times", "web", ("https://x.example/holm",)
+    )  # fmt: skip
+    assert trace.retrieved[0].text == TEXTS["holm"]
+
+
+@pytest.mark.parametrize("returned", ["It is noon.", {"temperature": 7}, [1, 2], [{"name": "x"}]])
+def test_tools_that_return_something_else_are_none(returned):
+    @tool
+    def clock(query: str):
+        """Tell the time."""
+        del query
+        return returned
+
+    app = agent(("clock", "now"), ("look_up", "ferry Holm"), tools=[clock])
+    trace = asyncio.run(Watcher(app).watch(Case(question="When?")))
+    assert [call.tool for call in trace.calls] == ["look_up"]
+
+
+def test_the_case_view_lists_the_searches_and_the_step(tmp_path):
+    misslink.evaluate(
+        agent(("look_up", "dogs free"), ("look_up", "ferry Holm leaves")),
+        [GOLD],
+        judge="heuristic",
+        cache=None,
+        embedding="none",
+        out=tmp_path / "run",
+    )
+    page = (tmp_path / "run" / "report.html").read_text()
+    assert '["dogs free","look_up",1,"0 of 2 missing relevant passages"]' in page
+    assert "ranked too low (search 2)" in page
+    (line,) = (tmp_path / "run" / "links.jsonl").read_text().splitlines()
+    assert [search["found"] for search in json.loads(line)["searches"]] == [[], ["holm"]]
