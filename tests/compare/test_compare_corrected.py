@@ -55,7 +55,7 @@ def test_the_share_has_its_corrected_one_beside_it_and_other_metrics_have_none(d
 def test_markdown_and_the_page_show_it(document):
     _, page = compared(keeping(A, document), keeping(B, document))
     said = comparison_markdown(page).replace("\\", "")
-    assert "fully_faithful, corrected for the judge's errors by 60 labels: " in said
+    assert "`fully_faithful`, corrected for the judge's errors by 60 labels: " in said
     html = render_comparison_page(page)
     assert "Corrected for the judge's errors by human labels: " in html
     (row,) = page.comparisons[0].corrected

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
-from misslink.calibration.corrected_prevalence import CorrectedDifference, compare_corrected_shares
-from misslink.compare.config_diff import ConfigDifference, config_differences
+from misslink.calibration.corrected_prevalence import compare_corrected_shares
+from misslink.compare.config_diff import config_differences
 from misslink.compare.missing_values import count_missing_values, one_sided_missing_values
-from misslink.compare.pairing import CaseSelection, NamedRun, Pairing, pair_cases
+from misslink.compare.pairing import CaseSelection, NamedRun, pair_cases
 from misslink.compare.preferences import StoredPreferences, answers_hash
 from misslink.compare.run_metrics import (
     MetricValue,
@@ -24,84 +24,15 @@ from misslink.metrics import GOOD_SHARES
 from misslink.stats.run_comparison import compare_paired_runs
 from misslink.types import Estimate, Reason, Run
 
-_BINARY_VALUES = frozenset({0.0, 1.0})
-
-
-def flipped_ids(
-    ids: Sequence[str],
-    before: Sequence[float | None],
-    after: Sequence[float | None],
-    *,
-    lower_is_better: bool,
-) -> dict[str, list[str]] | None:
-    """Ids whose value got `better` and `worse`; None unless all values are 0 or 1."""
-    if not is_binary(complete_pairs(before, after)):
-        return None
-    sign = -1 if lower_is_better else 1
-    gains = {
-        name: sign * (new - old)
-        for name, old, new in zip(ids, before, after, strict=True)
-        if old is not None and new is not None
-    }
-    return {
-        "better": [name for name, gain in gains.items() if gain > 0],
-        "worse": [name for name, gain in gains.items() if gain < 0],
-    }
-
-
-def failure_transitions(a: Run, b: Run, ids: Sequence[str]) -> dict[str, Any]:
-    """Count the failure modes of both runs, and the changes of each case."""
-    before, after = (
-        {link.case_id: link.failure or "inconclusive" for link in run.links} for run in (a, b)
-    )
-    both = [name for name in ids if name in before and name in after]
-    moves: dict[tuple[str, str], list[str]] = {}
-    for name in both:
-        moves.setdefault((before[name], after[name]), []).append(name)
-    return {
-        "n": len(both),
-        "a": dict(Counter(before[name] for name in both)),
-        "b": dict(Counter(after[name] for name in both)),
-        "changed": sum(len(cases) for (was, now), cases in moves.items() if was != now),
-        "changes": [
-            {"from": was, "to": now, "n": len(cases), "cases": cases}
-            for (was, now), cases in sorted(
-                moves.items(), key=lambda move: (move[0][0] == move[0][1], -len(move[1]), move[0])
-            )
-        ],
-    }
-
-
-def values_in_order(value: MetricValue, ids: Sequence[str]) -> list[float | None]:
-    """The value of each case, or None."""
-    values = value.of_case or {}
-    return [values.get(name) for name in ids]
-
-
-def complete_pairs(
-    before: Sequence[float | None], after: Sequence[float | None]
-) -> list[tuple[float, float]]:
-    """The values of the cases with a value in both runs."""
-    both = zip(before, after, strict=True)
-    return [(x, y) for x, y in both if x is not None and y is not None]
-
-
-def is_binary(pairs: Sequence[tuple[float, float]]) -> bool:
-    """Whether every value is no (0) or yes (1), and there are some."""
-    return bool(pairs) and all(value in _BINARY_VALUES for pair in pairs for value in pair)
-
-
 PASSED = "link.failures.passed"
 _LEVELS = ("retrieval", "generation", "answer")
-_MIN_RUNS = 2
-
-
-@dataclass(frozen=True)
-class _RunValue:
-    """A run with only the compared cases, and one metric of it."""
-
-    run: Run
-    value: MetricValue
+_LEFT_OUT = {  # why cases are not compared, by the runs' names
+    "only_in_a": "are only in {0}",
+    "only_in_b": "are only in {1}",
+    "asks_something_else": "ask different questions",
+    "not_selected": "were not selected",
+}
+_RunValue = tuple[Run, MetricValue]  # a run with only the compared cases, and one metric of it
 
 
 def compare_runs(
@@ -143,115 +74,150 @@ def compare_runs(
         The runs have other cases, a metric is unknown or no mean over cases, or preferences are
         of other runs.
     """
-    if len(runs) < _MIN_RUNS:
+    if not runs[1:]:
         raise InputError("one run cannot be compared; name two run folders or more")
     pairing = pair_cases(runs, cases)
-    ids = pairing.ids
-    seed = manifest_int(runs[0].run, "seed", 0)
+    ids, seed = pairing.ids, manifest_int(runs[0].run, "seed", 0)
     selected = [select_cases(named.run, frozenset(ids)) for named in runs]
-    of_metric = [
-        _values_per_run(selected, name)
-        for name in (_summary_metrics(selected) if metrics is None else metrics)
-    ]
+    names = _summary_metrics(selected) if metrics is None else metrics
     # Under its normalized name, so that a metric with two names appears once.
-    values = list({per_run[0].name: per_run for per_run in of_metric}.values())
+    values = {per_run[0].name: per_run for name in names if (per_run := _per_run(selected, name))}
     if not values:
         raise InputError("there is no metric to compare; name one, such as recall@5")
-    sides = [
-        [_RunValue(run, per_run[place]) for per_run in values] for place, run in enumerate(selected)
-    ]
     tested = compare_paired_runs(
         [
-            {side.value.name: values_in_order(side.value, ids) for side in run_values}
-            for run_values in sides
+            {name: _in_order(per_run[place], ids) for name, per_run in values.items()}
+            for place in range(len(runs))
         ],
         seed=seed,
-        lower_is_better={per_run[0].name for per_run in values if per_run[0].lower_is_better},
+        lower_is_better={name for name, per_run in values.items() if per_run[0].lower_is_better},
     )
-    titles = [(runs[0].title, named.title) for named in runs[1:]]
-    differs = [
-        config_differences(runs[0].run, named.run, names)
-        for names, named in zip(titles, runs[1:], strict=True)
-    ]
-    rows = [
-        [
-            _metric_comparison(result, later, ids, row[result.value.name], settings)
-            for result, later in zip(sides[0], run_values, strict=True)
-        ]
-        for run_values, row, settings in zip(sides[1:], tested, differs, strict=True)
-    ]
+    passed = [_per_run([run], PASSED)[0] for run in selected]
+    passed_tests = compare_paired_runs(
+        [{PASSED: _in_order(value, ids)} for value in passed], seed=seed
+    )
     matched = _match_preferences(preferences, runs)
-    corrections = [
-        compare_corrected_shares(
+    comparisons = []
+    for place, named in enumerate(runs[1:], start=1):
+        titles = runs[0].title, named.title
+        differs = config_differences(runs[0].run, named.run, titles)
+        same_judge = not any(difference.changes_judge for difference in differs)
+        corrections, uncorrected = compare_corrected_shares(
             runs[0].run, named.run, frozenset(ids), letters=(runs[0].name, named.name), seed=seed
         )
-        for named in runs[1:]
-    ]
-    passed = _compare_passed(selected, ids, differs, seed)
-    comparisons = [
-        {
-            "b": named.name,
-            "paired": len(ids),
-            "passed": passed[place - 1],
-            "metrics": {
-                per_run[0].name: {
-                    **result,
-                    "corrected": _corrected_comparison(
-                        per_run[0].name, result, corrections[place - 1][0]
-                    ),
-                }
-                for per_run, result in zip(values, row, strict=True)
-            },
-            "flipped": _flipped(sides[0], sides[place], ids),
-            "failures": failure_transitions(selected[0], selected[place], ids),
-            "lacking": one_sided_missing_values(
-                (selected[0], [side.value for side in sides[0]]),
-                (selected[place], [side.value for side in sides[place]]),
-                ids,
-            ),
-            "preference": _preference_document(matched[place], named.run, ids),
-            **_comparison_notes(
-                titles[place - 1],
-                differs[place - 1],
-                pairing,
-                place,
-                corrections[place - 1][1],
-            ),
+        sides = {
+            name: ((selected[0], per_run[0]), (selected[place], per_run[place]))
+            for name, per_run in values.items()
         }
-        for place, (named, row) in enumerate(zip(runs[1:], rows, strict=True), start=1)
-    ]
-    top = comparisons[0] if len(comparisons) == 1 else {}
-    names = [named.title for named in runs]
+        results = {
+            name: _metric_comparison(a, b, ids, tested[place - 1][name], same_judge=same_judge)
+            for name, (a, b) in sides.items()
+        }
+        flips = {name: _flipped(a[1], b[1], ids) for name, (a, b) in sides.items()}
+        preferred = matched[place]
+        notes = [difference.sentence for difference in differs]
+        notes += [f"{note[:1].upper()}{note[1:]}." for note in pairing.notes[place - 1]]
+        if omitted := pairing.left_out[place - 1]:
+            counts = [f"{count} {_LEFT_OUT[why].format(*titles)}" for why, count in omitted.items()]
+            notes.append(f"{len(ids)} cases are compared; of the others, {', '.join(counts)}.")
+        if uncorrected:
+            notes.append(f"Not corrected for the judge's errors: {uncorrected}.")
+        turned = _flipped(passed[0], passed[place], ids) or {"better": [], "worse": []}
+        comparisons.append(
+            {
+                "b": named.name,
+                "paired": len(ids),
+                "passed": passed_tests[place - 1][PASSED]
+                | {"fixed": turned["better"], "broken": turned["worse"]}
+                | ({} if same_judge else {"winner": None}),
+                "metrics": {
+                    name: {
+                        **result,
+                        "corrected": corrections[name].document()
+                        if name in corrections and _is_good_share(name, result)
+                        else None,
+                    }
+                    for name, result in results.items()
+                },
+                "flipped": {name: turns for name, turns in flips.items() if turns is not None},
+                "failures": failure_transitions(selected[0], selected[place], ids),
+                "lacking": one_sided_missing_values(list(sides.values()), ids),
+                "preference": preferred.document(named.run, ids) if preferred else None,
+                "same_judge": same_judge,
+                "notes": notes,
+                "uncorrected": uncorrected,
+                "differs": [{"what": d.what, "a": d.a, "b": d.b} for d in differs],
+                "left_out": omitted,
+            }
+        )
     return {
         "a": runs[0].name,
-        **top,
-        "names": names,
+        **(comparisons[0] if len(comparisons) == 1 else {}),
+        "names": [named.title for named in runs],
         "cases": list(ids),
         "comparisons": comparisons,
     }
 
 
-def _compare_passed(
-    runs: Sequence[Run],
+def flipped_ids(
     ids: Sequence[str],
-    differs: Sequence[Sequence[ConfigDifference]],
-    seed: int,
-) -> list[dict[str, Any]]:
-    """Test whether more answers pass in each further run, and list those fixed and broken."""
-    values = [_values_per_run([run], PASSED)[0] for run in runs]
-    passed = [{PASSED: values_in_order(value, ids)} for value in values]
-    documents = []
-    for place, tested in enumerate(compare_paired_runs(passed, seed=seed), start=1):
-        both = zip(ids, passed[0][PASSED], passed[place][PASSED], strict=True)
-        flips = [(case, after) for case, before, after in both if {before, after} == {0.0, 1.0}]
-        document = tested[PASSED] | {
-            "fixed": [case for case, after in flips if after],
-            "broken": [case for case, after in flips if not after],
-        }
-        if any(difference.changes_judge for difference in differs[place - 1]):
-            document["winner"] = None
-        documents.append(document)
-    return documents
+    before: Sequence[float | None],
+    after: Sequence[float | None],
+    *,
+    lower_is_better: bool,
+) -> dict[str, list[str]] | None:
+    """Ids whose value got `better` and `worse`; None unless all values are 0 or 1."""
+    both = [
+        (name, old, new)
+        for name, old, new in zip(ids, before, after, strict=True)
+        if old is not None and new is not None
+    ]
+    if not is_binary([(old, new) for _, old, new in both]):
+        return None
+    sign = -1 if lower_is_better else 1
+    return {
+        way: [name for name, old, new in both if turn * sign * (new - old) > 0]
+        for way, turn in (("better", 1), ("worse", -1))
+    }
+
+
+def failure_transitions(a: Run, b: Run, ids: Sequence[str]) -> dict[str, Any]:
+    """Count the failure modes of both runs, and the changes of each case."""
+    before, after = (
+        {link.case_id: link.failure or "inconclusive" for link in run.links} for run in (a, b)
+    )
+    both = [name for name in ids if name in before and name in after]
+    moves: dict[tuple[str, str], list[str]] = {}
+    for name in both:
+        moves.setdefault((before[name], after[name]), []).append(name)
+    return {
+        "n": len(both),
+        "a": dict(Counter(before[name] for name in both)),
+        "b": dict(Counter(after[name] for name in both)),
+        "changed": sum(len(cases) for (was, now), cases in moves.items() if was != now),
+        "changes": [
+            {"from": was, "to": now, "n": len(cases), "cases": cases}
+            for (was, now), cases in sorted(
+                moves.items(), key=lambda move: (move[0][0] == move[0][1], -len(move[1]), move[0])
+            )
+        ],
+    }
+
+
+def _flipped(a: MetricValue, b: MetricValue, ids: Sequence[str]) -> dict[str, list[str]] | None:
+    before, after = _in_order(a, ids), _in_order(b, ids)
+    return flipped_ids(ids, before, after, lower_is_better=a.lower_is_better)
+
+
+def _in_order(value: MetricValue, ids: Sequence[str]) -> list[float | None]:
+    """The value of each case, or None."""
+    values = value.of_case or {}
+    return [values.get(name) for name in ids]
+
+
+def is_binary(pairs: Sequence[tuple[float, float]]) -> bool:
+    """Whether every value is no (0) or yes (1), and there are some."""
+    return bool(pairs) and all(value in (0.0, 1.0) for pair in pairs for value in pair)
 
 
 def _summary_metrics(runs: Sequence[Run]) -> list[str]:
@@ -265,7 +231,7 @@ def _summary_metrics(runs: Sequence[Run]) -> list[str]:
     return list(dict.fromkeys([*names, *(judged if not names else ())]))
 
 
-def _values_per_run(runs: Sequence[Run], name: str) -> list[MetricValue]:
+def _per_run(runs: Sequence[Run], name: str) -> list[MetricValue]:
     """The metric in each run; missing in a run that does not know it."""
     values: list[MetricValue | None] = []
     refused: InputError | None = None
@@ -288,58 +254,30 @@ def _values_per_run(runs: Sequence[Run], name: str) -> list[MetricValue]:
 
 
 def _metric_comparison(
-    a: _RunValue,
-    b: _RunValue,
-    ids: Sequence[str],
-    tested: dict[str, Any],
-    differs: Sequence[ConfigDifference],
+    a: _RunValue, b: _RunValue, ids: Sequence[str], tested: dict[str, Any], *, same_judge: bool
 ) -> dict[str, Any]:
     """One metric: its tests, its level, and the cases without a value."""
-    level = _metric_level(a.run, b.run, a.value.name)
-    by_labels = level == "retrieval" or a.value.name.startswith("link.retrieval.")
-    other_judge = not by_labels and any(difference.changes_judge for difference in differs)
+    name, difference = a[1].name, tested["difference"]
+    level = _metric_level(a[0], b[0], name)
+    by_labels = level == "retrieval" or name.startswith("link.retrieval.")
+    if difference["value"] is None:  # the reason of the first run without values says why
+        missing = next((v.estimate for _, v in (a, b) if v.estimate.value is None), None)
+        reason: Reason | str = Reason(code="no_common_value")
+        if missing is not None:
+            reason = missing.reason_code or missing.reason or ""
+        difference = Estimate.missing(reason).model_dump()
     return {
         "level": level,
         **tested,
-        "winner": None if other_judge else tested["winner"],
-        "difference": _difference_with_reason(tested["difference"], a, b),
-        "left_out": count_missing_values((a.run, a.value), (b.run, b.value), ids),
+        "winner": tested["winner"] if same_judge or by_labels else None,
+        "difference": difference,
+        "left_out": count_missing_values(a, b, ids),
     }
 
 
-def _flipped(
-    a: Sequence[_RunValue], b: Sequence[_RunValue], ids: Sequence[str]
-) -> dict[str, dict[str, list[str]]]:
-    """The flipped cases of each metric whose values are all 0 or 1."""
-    flips = {}
-    for side, later in zip(a, b, strict=True):
-        before, after = values_in_order(side.value, ids), values_in_order(later.value, ids)
-        low = side.value.lower_is_better
-        if (flipped := flipped_ids(ids, before, after, lower_is_better=low)) is not None:
-            flips[side.value.name] = flipped
-    return flips
-
-
-def _corrected_comparison(
-    name: str, comparison: Mapping[str, Any], corrections: Mapping[str, CorrectedDifference]
-) -> dict[str, Any] | None:
-    """A share of good answers corrected for the judge's errors."""
-    share = name in GOOD_SHARES.values() or (
-        comparison["mcnemar"] is not None and not comparison["lower_is_better"]
-    )
-    return corrections[name].document() if share and name in corrections else None
-
-
-def _difference_with_reason(
-    difference: dict[str, Any], a: _RunValue, b: _RunValue
-) -> dict[str, Any]:
-    """The difference; without paired values, the reason of the first run without them."""
-    if difference["value"] is not None:
-        return difference
-    missing = next((s.value.estimate for s in (a, b) if s.value.estimate.value is None), None)
-    if missing is None:
-        return Estimate.missing(Reason(code="no_common_value")).model_dump()
-    return Estimate.missing(missing.reason_code or missing.reason or "").model_dump()
+def _is_good_share(name: str, comparison: Mapping[str, Any]) -> bool:
+    yes_or_no = comparison["mcnemar"] is not None and not comparison["lower_is_better"]
+    return name in GOOD_SHARES.values() or yes_or_no
 
 
 def _metric_level(a: Run, b: Run, name: str) -> str:
@@ -350,39 +288,6 @@ def _metric_level(a: Run, b: Run, name: str) -> str:
                 return level
     room = name.partition(".")[0]
     return room if room in ("link", "coverage") else "retrieval"
-
-
-def _comparison_notes(
-    names: tuple[str, str],
-    differs: Sequence[ConfigDifference],
-    pairing: Pairing,
-    place: int,
-    uncorrected: str | None,
-) -> dict[str, Any]:
-    omitted = pairing.left_out[place - 1]
-    notes = [difference.sentence for difference in differs]
-    notes += [f"{note[:1].upper()}{note[1:]}." for note in pairing.notes[place - 1]]
-    if omitted:
-        reasons = {
-            "only_in_a": f"are only in {names[0]}",
-            "only_in_b": f"are only in {names[1]}",
-            "asks_something_else": "ask different questions",
-            "not_selected": "were not selected",
-        }
-        counts = ", ".join(f"{count} {reasons[reason]}" for reason, count in omitted.items())
-        notes.append(f"{len(pairing.ids)} cases are compared; of the others, {counts}.")
-    if uncorrected:
-        notes.append(f"Not corrected for the judge's errors: {uncorrected}.")
-    return {
-        "same_judge": not any(difference.changes_judge for difference in differs),
-        "notes": notes,
-        "uncorrected": uncorrected,
-        "differs": [
-            {"what": difference.what, "a": difference.a, "b": difference.b}
-            for difference in differs
-        ],
-        "left_out": omitted,
-    }
 
 
 def _match_preferences(
@@ -402,9 +307,3 @@ def _match_preferences(
             )
         used[fits[0][0]] = fits[0][1]
     return used
-
-
-def _preference_document(
-    preference: StoredPreferences | None, run: Run, ids: Sequence[str]
-) -> dict[str, Any] | None:
-    return preference.document(run, ids) if preference is not None else None

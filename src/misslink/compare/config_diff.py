@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from misslink.compare.run_metrics import manifest_int
+from misslink.documents import Manifest, manifest_of
 from misslink.types import Run
 
 _IDENTITY_PREFIX = "judge_identity."
@@ -68,50 +68,32 @@ def config_differences(
 
 def _settings(run: Run, other: Run) -> Iterator[tuple[str, str, str]]:
     """Name, meaning and value of each setting of `run` that is comparable with `other`."""
-    manifest = run.manifest
-    yield "misslink", "numbers may differ by the versions alone", _text(run, "misslink")
+    manifest, other_manifest = manifest_of(run), manifest_of(other)
+    yield "misslink", "numbers may differ by the versions alone", manifest.misslink
     k = manifest_int(run, "k", 0)
     meaning = "rank metrics are compared at each k, which also cuts contexts of unseen prompts"
     yield "k", meaning, str(k or "")
-    yield "judge", _JUDGE_CHANGED, _text(run, "judge")
-    repeats = _mapping(manifest.get("judging")).get("repeats")
-    yield "samples per verdict", _JUDGE_SETTING_CHANGED, "1" if repeats is None else str(repeats)
-    if _text(run, "judge") == _text(other, "judge"):  # another judge differs in everything
-        identity = _judge_identity(run)
-        for part in sorted({*identity, *_judge_identity(other)}):
+    yield "judge", _JUDGE_CHANGED, manifest.judge
+    repeats = getattr(manifest.judging, "repeats", 1)
+    yield "samples per verdict", _JUDGE_SETTING_CHANGED, str(repeats)
+    if manifest.judge == other_manifest.judge:  # another judge differs in everything
+        identity = _judge_identity(manifest)
+        for part in sorted({*identity, *_judge_identity(other_manifest)}):
             yield f"the judge's {part}", _JUDGE_SETTING_CHANGED, identity.get(part, "")
-    prompts, other_prompts = _prompt_versions(run), _prompt_versions(other)
-    for name in sorted(prompts.keys() & other_prompts.keys()):
+    prompts = {p.name: f"version {p.version}, {p.sha256[:8]}" for p in manifest.prompts if p.name}
+    for name in sorted(prompts.keys() & {prompt.name for prompt in other_manifest.prompts}):
         yield f"the prompt '{name}'", _JUDGE_SETTING_CHANGED, prompts[name]
-    stored = _mapping(manifest.get("calibration"))
-    value = f"of {stored['metric']} at {stored.get('threshold')}" if "metric" in stored else ""
+    stored = run.manifest.get("calibration")
+    value = ""
+    if isinstance(stored, dict) and "metric" in stored:
+        value = f"of {stored['metric']} at {stored.get('threshold')}"
     meaning = "verdicts in a calibrated judge's uncertain band give no failure mode"
     yield "calibration", meaning, value
 
 
-def _text(run: Run, name: str) -> str:
-    value = run.manifest.get(name)
-    return value if isinstance(value, str) else ""
-
-
-def _judge_identity(run: Run) -> dict[str, str]:
+def _judge_identity(manifest: Manifest) -> dict[str, str]:
     return {
         name.removeprefix(_IDENTITY_PREFIX): str(value)
-        for name, value in _mapping(run.manifest.get("inputs")).items()
+        for name, value in manifest.inputs.items()
         if name.startswith(_IDENTITY_PREFIX)
     }
-
-
-def _prompt_versions(run: Run) -> dict[str, str]:
-    """The version and the start of the hash of each prompt."""
-    prompts = run.manifest.get("prompts")
-    entries = [_mapping(entry) for entry in prompts] if isinstance(prompts, list) else []
-    return {
-        str(entry["name"]): f"version {entry.get('version')}, {str(entry.get('sha256'))[:8]}"
-        for entry in entries
-        if "name" in entry
-    }
-
-
-def _mapping(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}

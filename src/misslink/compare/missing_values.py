@@ -54,17 +54,18 @@ def count_missing_values(
 
 
 def one_sided_missing_values(
-    a: tuple[Run, Sequence[MetricValue]], b: tuple[Run, Sequence[MetricValue]], ids: Sequence[str]
+    sides: Sequence[tuple[tuple[Run, MetricValue], tuple[Run, MetricValue]]], ids: Sequence[str]
 ) -> list[dict[str, Any]]:
     """List the cases with a value in one run only, by run and reason, most cases first.
 
-    Each entry has ``run`` (the one without the value), ``reason``, ``cases`` and ``metrics``.
+    `sides` are the two runs with each metric. An entry has ``run`` (the one without the value),
+    ``reason``, ``cases`` and ``metrics``.
     """
-    entries = []
-    for letter, (run, values), other_values in (("a", a, b[1]), ("b", b, a[1])):
-        failed = {trace.case_id for trace in run.traces if trace.error is not None}
-        groups: dict[str, tuple[dict[str, None], dict[str, None]]] = {}
-        for value, other in zip(values, other_values, strict=True):
+    groups: dict[tuple[str, str], tuple[dict[str, None], dict[str, None]]] = {}
+    for letter, mine in (("a", 0), ("b", 1)):
+        failed = {t.case_id for t in sides[0][mine][0].traces if t.error is not None}
+        for side in sides:
+            (run, value), (_, other) = side[mine], side[1 - mine]
             reason_of = _reason_lookup(run, value.name)
             of_case, of_other = value.of_case or {}, other.of_case or {}
             for name in ids:
@@ -72,12 +73,12 @@ def one_sided_missing_values(
                     reason = _APP_FAILED if name in failed else reason_of(name)
                     if reason.startswith("failed: "):  # each with its own error
                         reason = _VERDICT_FAILED
-                    cases, metrics = groups.setdefault(reason, ({}, {}))
+                    cases, metrics = groups.setdefault((letter, reason), ({}, {}))
                     cases[name] = metrics[value.name] = None
-        entries += [
-            {"run": letter, "reason": reason, "cases": list(cases), "metrics": list(metrics)}
-            for reason, (cases, metrics) in groups.items()
-        ]
+    entries = [
+        {"run": letter, "reason": reason, "cases": list(cases), "metrics": list(metrics)}
+        for (letter, reason), (cases, metrics) in groups.items()
+    ]
     return sorted(entries, key=lambda entry: -len(entry["cases"]))
 
 

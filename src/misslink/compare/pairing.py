@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Literal
 
@@ -53,125 +54,110 @@ class Pairing:
 
 def pair_cases(runs: Sequence[NamedRun], selection: CaseSelection = None) -> Pairing:
     """Pair the cases of `runs` by id: all cases, the common cases, or the requested ids."""
-    first, *other_runs = runs
+    first, *others = runs
+    differences = [_differences(first.run, other.run) for other in others]
+    ids = [case.id for case in first.run.cases]
     if selection is None:
-        for other in other_runs:
-            _reject_other_gold(first, other)
-        ids = tuple(case.id for case in first.run.cases)
+        for other, differing in zip(others, differences, strict=True):
+            _reject_other_gold(first.name, other.name, differing)
     elif selection == "common":
-        ids = _common_ids(runs)
+        apart = {i for d in differences for i in (*d["only_in_a"], *d["asks_something_else"])}
+        ids = [name for name in ids if name not in apart]
     else:
-        ids = _requested_ids(runs, frozenset(selection))
+        requested = set(selection)
+        for named in runs:
+            _reject_absent(named, requested)
+        for other, differing in zip(others, differences, strict=True):
+            if asked := sorted(requested.intersection(differing["asks_something_else"])):
+                raise InputError(
+                    f"the case {_sample_ids(asked)} asks something else in {other.name} than in "
+                    f"{first.name}; leave it out of --cases"
+                )
+        ids = [name for name in ids if name in requested]
     if not ids:
         names = " and ".join(named.name for named in runs)
         raise InputError(
             f"{names} share no case that asks the same; compare runs over one gold set"
         )
-    selected = frozenset(ids)
+    selected = set(ids)
     return Pairing(
-        ids,
-        tuple(_count_left_out(first.run, other.run, selected) for other in other_runs),
-        tuple(_difference_notes(first.run, other.run, selected) for other in other_runs),
+        tuple(ids),
+        tuple(_count_left_out(first.run, differing, selected) for differing in differences),
+        tuple(tuple(_difference_notes(differing, selected)) for differing in differences),
     )
 
 
-def _reject_other_gold(first: NamedRun, other: NamedRun) -> None:
-    """Raise InputError where the gold sets of two runs differ."""
-    a, b = _cases_by_id(first.run), _cases_by_id(other.run)
-    differences = [
-        (f"only in {first.name}", [name for name in a if name not in b]),
-        (f"only in {other.name}", [name for name in b if name not in a]),
-        ("asking something else", [n for n in a if n in b and not _same_question(a[n], b[n])]),
-        (
-            "listing other relevant passages",
-            [n for n in a if n in b and not _same_relevant(a[n], b[n])],
-        ),
-        ("expecting another answer", [n for n in a if n in b and not _same_reference(a[n], b[n])]),
-    ]
-    descriptions = [
-        f"{len(ids)} {description} ({_sample_ids(ids)})" for description, ids in differences if ids
-    ]
-    if descriptions:
+def _differences(first: Run, other: Run) -> dict[str, list[str]]:
+    """The cases that differ between the gold sets of two runs, by how."""
+    a, b = ({case.id: case for case in run.cases} for run in (first, other))
+    both = [(case, b[name]) for name, case in a.items() if name in b]
+    return {
+        "only_in_a": [name for name in a if name not in b],
+        "only_in_b": [name for name in b if name not in a],
+        "asks_something_else": [x.id for x, y in both if x.question.strip() != y.question.strip()],
+        "relevant": [x.id for x, y in both if _relevant(x) != _relevant(y)],
+        "reference": [x.id for x, y in both if _reference(x) != _reference(y)],
+    }
+
+
+def _relevant(case: Case) -> tuple[object, ...]:
+    return case.relevant, case.evidence, set(map(frozenset, case.relevant_any))
+
+
+def _reference(case: Case) -> tuple[object, ...]:
+    return set(case.references), case.answerable
+
+
+def _reject_other_gold(first: str, other: str, differing: Mapping[str, list[str]]) -> None:
+    words = {
+        "only_in_a": f"only in {first}",
+        "only_in_b": f"only in {other}",
+        "asks_something_else": "asking something else",
+        "relevant": "listing other relevant passages",
+        "reference": "expecting another answer",
+    }
+    listed = [f"{len(i)} {words[how]} ({_sample_ids(i)})" for how, i in differing.items() if i]
+    if listed:
         raise InputError(
-            f"{first.name} and {other.name} are runs over different gold sets, cases "
-            f"{', '.join(descriptions)}; {_PAIRING_FIX}"
+            f"{first} and {other} are runs over different gold sets, cases "
+            f"{', '.join(listed)}; {_PAIRING_FIX}"
         )
 
 
-def _common_ids(runs: Sequence[NamedRun]) -> tuple[str, ...]:
-    first, *other_cases = [_cases_by_id(named.run) for named in runs]
-    return tuple(
-        name
-        for name, case in first.items()
-        if all(name in cases and _same_question(case, cases[name]) for cases in other_cases)
-    )
+def _reject_absent(named: NamedRun, requested: AbstractSet[str]) -> None:
+    if absent := sorted(requested - {case.id for case in named.run.cases}):
+        raise InputError(
+            f"{named.name} has no case {_sample_ids(absent)} of those to compare; take ids that "
+            "are in every run, or --cases common"
+        )
 
 
-def _requested_ids(runs: Sequence[NamedRun], ids: frozenset[str]) -> tuple[str, ...]:
-    first = _cases_by_id(runs[0].run)
-    for named in runs:
-        cases = _cases_by_id(named.run)
-        if absent := sorted(ids - cases.keys()):
-            raise InputError(
-                f"{named.name} has no case {_sample_ids(absent)} of those to compare; take ids that "
-                "are in every run, or --cases common"
-            )
-        if other := [name for name in sorted(ids) if not _same_question(first[name], cases[name])]:
-            raise InputError(
-                f"the case {_sample_ids(other)} asks something else in {named.name} than in "
-                f"{runs[0].name}; leave it out of --cases"
-            )
-    return tuple(name for name in first if name in ids)
-
-
-def _count_left_out(first: Run, other: Run, selected: frozenset[str]) -> dict[str, int]:
-    a, b = _cases_by_id(first), _cases_by_id(other)
-    shared = [name for name in a if name in b and name not in selected]
-    other_question_count = sum(not _same_question(a[name], b[name]) for name in shared)
+def _count_left_out(
+    first: Run, differing: Mapping[str, list[str]], selected: AbstractSet[str]
+) -> dict[str, int]:
+    asks_else = len(set(differing["asks_something_else"]) - selected)
+    shared = len({case.id for case in first.cases}.difference(differing["only_in_a"], selected))
     counts = {
-        "only_in_a": sum(name not in b for name in a),
-        "only_in_b": sum(name not in a for name in b),
-        "asks_something_else": other_question_count,
-        "not_selected": len(shared) - other_question_count,
+        "only_in_a": len(differing["only_in_a"]),
+        "only_in_b": len(differing["only_in_b"]),
+        "asks_something_else": asks_else,
+        "not_selected": shared - asks_else,
     }
     return {reason: count for reason, count in counts.items() if count}
 
 
-def _difference_notes(first: Run, other: Run, selected: frozenset[str]) -> tuple[str, ...]:
-    a, b = _cases_by_id(first), _cases_by_id(other)
-    notes = []
-    if count := sum(not _same_relevant(a[name], b[name]) for name in selected):
-        notes.append(
-            f"{_case_count(count)} compared with other relevant passages in each run: level 1 is "
-            "measured in each against its own"
-        )
-    if count := sum(not _same_reference(a[name], b[name]) for name in selected):
-        notes.append(f"{_case_count(count)} compared with another expected answer in each run")
-    return tuple(notes)
-
-
-def _cases_by_id(run: Run) -> dict[str, Case]:
-    return {case.id: case for case in run.cases}
-
-
-def _same_question(a: Case, b: Case) -> bool:
-    return a.question.strip() == b.question.strip()
-
-
-def _same_relevant(a: Case, b: Case) -> bool:
-    return (a.relevant, a.evidence, set(map(frozenset, a.relevant_any))) == (
-        b.relevant,
-        b.evidence,
-        set(map(frozenset, b.relevant_any)),
-    )
-
-
-def _same_reference(a: Case, b: Case) -> bool:
-    return (set(a.references), a.answerable) == (set(b.references), b.answerable)
-
-
-def _case_count(count: int) -> str:
-    return "1 case is" if count == 1 else f"{count} cases are"
+def _difference_notes(
+    differing: Mapping[str, list[str]], selected: AbstractSet[str]
+) -> Iterator[str]:
+    notes = {
+        "relevant": "other relevant passages in each run: level 1 is measured in each against its "
+        "own",
+        "reference": "another expected answer in each run",
+    }
+    for how, note in notes.items():
+        if count := len(selected & set(differing[how])):
+            cases = "1 case is" if count == 1 else f"{count} cases are"
+            yield f"{cases} compared with {note}"
 
 
 def _sample_ids(ids: Sequence[str]) -> str:

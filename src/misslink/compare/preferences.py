@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -18,19 +18,15 @@ from misslink.types import Run
 
 PreferredSide = Literal["a", "b", "tie"]
 _SIDES: tuple[PreferredSide, ...] = ("a", "b", "tie")
-_SWAPPED: dict[PreferredSide | None, PreferredSide | None] = {
-    "a": "b",
-    "b": "a",
-    "tie": "tie",
-    None: None,
-}
+_SWAPPED: dict[PreferredSide | None, PreferredSide | None]
+_SWAPPED = {"a": "b", "b": "a", "tie": "tie", None: None}
 _FORMAT_HINT = "give what  misslink judge pairwise A B --json  prints"
 
 
 class _PreferenceCase(BaseModel):
     """How one case went."""
 
-    model_config = ConfigDict(extra="ignore", allow_inf_nan=False)
+    model_config = ConfigDict(allow_inf_nan=False)
 
     winner: PreferredSide | None
     orders: tuple[PreferredSide | None, PreferredSide | None] | None = None
@@ -41,16 +37,12 @@ class _PreferenceCase(BaseModel):
 class _ComparedAnswers(BaseModel):
     """Hashes of the questions and answers of each run."""
 
-    model_config = ConfigDict(extra="ignore")
-
     a: str
     b: str
 
 
 class _PreferenceDocument(BaseModel):
     """The fields read from the file; the rest is computed again over the compared cases."""
-
-    model_config = ConfigDict(extra="ignore")
 
     a: str
     b: str
@@ -120,9 +112,8 @@ class StoredPreferences:
             The file has a case that `run` has not: the runs were evaluated again since.
         """
         case_ids = {case.id for case in run.cases}
-        if strange := [
-            outcome.case_id for outcome in self.outcomes if outcome.case_id not in case_ids
-        ]:
+        strange = [one.case_id for one in self.outcomes if one.case_id not in case_ids]
+        if strange:
             raise InputError(
                 f"this has a case {strange[0]!r} that the runs have not; ask  misslink judge "
                 "prefer  again",
@@ -154,8 +145,9 @@ def answers_hash(run: Run) -> str:
 
 def _swap_sides(outcome: PairOutcome) -> PairOutcome:
     """The same outcome with the runs in the other order."""
-    orders = outcome.orders and (_SWAPPED[outcome.orders[1]], _SWAPPED[outcome.orders[0]])
-    probability = None if outcome.probability is None else 1 - outcome.probability
-    return PairOutcome(
-        outcome.case_id, _SWAPPED[outcome.winner], orders, probability, outcome.reason
+    return replace(
+        outcome,
+        winner=_SWAPPED[outcome.winner],
+        orders=outcome.orders and (_SWAPPED[outcome.orders[1]], _SWAPPED[outcome.orders[0]]),
+        probability=None if outcome.probability is None else 1 - outcome.probability,
     )
