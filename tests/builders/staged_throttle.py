@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import random
 
+from misslink.judge.config import JudgeConfig
 from misslink.judge.middleware.throttle import ThrottledJudge
 from misslink.judge.protocol import Reply, RetryableError
 from staged_judge import StagedJudge, answer
 
 
 def staged(act=lambda _: answer(), concurrency=8, *, latency=1.0, **options):
-    options = {"rng": random.Random(0), **options}
-    return ThrottledJudge(StagedJudge(act, latency), concurrency, **options)
+    rng = options.pop("rng", random.Random(0))
+    return ThrottledJudge(StagedJudge(act, latency), concurrency, JudgeConfig(**options), rng)
 
 
 def times(throttle):

@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 
 from honest_judge import small_ask
 from misslink.judge.backends.openai import open_openai
+from misslink.judge.config import JudgeConfig
 from misslink.judge.middleware.cache import CachedJudge
 from misslink.judge.middleware.throttle import ThrottledJudge
 
@@ -15,7 +16,8 @@ from misslink.judge.middleware.throttle import ThrottledJudge
 async def cache(server, path, concurrency=8, **options):
     settings = {"base_url": server.url, **options}
     judge = CachedJudge(
-        ThrottledJudge(open_openai("test-judge", **settings), concurrency, retries=0), path
+        ThrottledJudge(open_openai("test-judge", **settings), concurrency, JudgeConfig(retries=0)),
+        path,
     )
     try:
         yield judge
@@ -38,7 +40,7 @@ def put_to(judge, path, *asks):
     """Ask a judge through a response cache; return the replies and the usage."""
 
     async def put():
-        kept = CachedJudge(ThrottledJudge(judge, 4, retries=0), path)
+        kept = CachedJudge(ThrottledJudge(judge, 4, JudgeConfig(retries=0)), path)
         try:
             return [await kept.ask(ask) for ask in asks], kept.usage()
         finally:

@@ -15,6 +15,7 @@ from honest_judge import small_ask
 from judge_faults import after
 from judge_server import JudgeServer
 from misslink.judge.backends.openai import open_openai
+from misslink.judge.config import JudgeConfig
 from misslink.judge.middleware.cache import DEFAULT_CACHE, CachedJudge
 from misslink.judge.middleware.throttle import ThrottledJudge
 
@@ -30,7 +31,7 @@ def kept():
 
     async def put(url):
         judge = open_openai("test-judge", base_url=url)
-        stack = CachedJudge(ThrottledJudge(judge, 1, retries=0), DEFAULT_CACHE)
+        stack = CachedJudge(ThrottledJudge(judge, 1, JudgeConfig(retries=0)), DEFAULT_CACHE)
         for n in range(3):
             await stack.ask(small_ask(n))
         await stack.close()

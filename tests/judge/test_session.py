@@ -125,9 +125,9 @@ def test_an_option_the_judge_does_not_have_is_refused(lone):
 def test_a_ping_says_what_the_judge_can_do(judge_server):
     judge_server.logprobs = True
     said = with_judge(judge_server, ping_judge)
-    assert (said.ok, said.structure, said.logprobs) == (True, "json_schema", True)
-    assert said.latency_s > 0
-    assert said.prompt_tokens > 0
+    assert (said["ok"], said["structure"], said["logprobs"]) == (True, "json_schema", True)
+    assert said["latency_s"] > 0
+    assert said["prompt_tokens"] > 0
     assert len(judge_server.calls) == 2
 
 
@@ -142,7 +142,7 @@ def test_a_spec_is_pinged_at_once(judge_server):
 def test_a_ping_finds_out_a_simpler_server(judge_server):
     judge_server.script = no_schema
     said = with_judge(judge_server, ping_judge)
-    assert (said.ok, said.structure, said.logprobs) == (True, "json_object", False)
+    assert (said["ok"], said["structure"], said["logprobs"]) == (True, "json_object", False)
 
 
 @pytest.mark.parametrize(
@@ -151,13 +151,13 @@ def test_a_ping_finds_out_a_simpler_server(judge_server):
 def test_a_ping_without_a_readable_answer_is_not_ok(judge_server, script, why):
     judge_server.script = script
     said = with_judge(judge_server, ping_judge)
-    assert not said.ok
-    assert why in said.problem
+    assert not said["ok"]
+    assert why in said["problem"]
 
 
 def test_a_ping_goes_past_the_cache(judge_server):
     async def thrice(judge):
-        return [(await ping_judge(judge)).ok for _ in range(3)]
+        return [(await ping_judge(judge))["ok"] for _ in range(3)]
 
     assert with_judge(judge_server, thrice) == [True] * 3
     assert len(judge_server.calls) == 6
@@ -169,7 +169,7 @@ def test_any_judge_can_be_pinged(lone):
         return await ping_judge(open_judge("lone", cache=None, concurrency=1))
 
     said = asyncio.run(act())
-    assert (said.ok, said.structure, said.logprobs) == (True, None, None)
+    assert (said["ok"], said["structure"], said["logprobs"]) == (True, None, None)
     assert lone == [None]
 
 
@@ -223,5 +223,5 @@ def test_opening_a_judge_does_not_import_its_client():
 def test_an_identity_that_is_no_json_is_refused():
     odd = FakeJudge()
     odd.identity = {"judge": object()}
-    with pytest.raises(InputError, match="identity that is no JSON"):
+    with pytest.raises(InputError, match="its identity must be a mapping of JSON values"):
         open_judge(odd, cache=None, concurrency=1)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from misslink.engines.local import LocalEngine, refuse_cluster_options
 from misslink.engines.protocol import Stage
 from misslink.errors import InputError
@@ -11,8 +9,10 @@ from misslink.judge.backends.openai import OpenAIJudge
 from misslink.judge.batch.judge import BatchJudge
 from misslink.judge.batch.queue import BatchTiming
 from misslink.judge.batch.service import MAX_QUESTIONS
+from misslink.judge.middleware.budget import BudgetedJudge
+from misslink.judge.middleware.throttle import ThrottledJudge
 from misslink.judge.protocol import Judge
-from misslink.judge.session import JudgeSpec, with_budget, with_throttle
+from misslink.judge.session import JudgeSpec
 from misslink.registry import engines
 
 _JUDGE_STAGES = ("judge", "link")  # the stages whose items wait for the judge
@@ -60,7 +60,6 @@ class BatchEngine(LocalEngine):
                 "--engine batch needs a response cache, in which is noted what is out and paid for; "
                 "name a file"
             )
-        serial = replace(spec, concurrency=1)  # what is put live is one question at a time
-        budget = with_budget(serial)
-        live = with_throttle(budget, serial)
+        budget = BudgetedJudge(bare, spec.terms, spec.ledger)
+        live = ThrottledJudge(budget, 1, spec.terms)  # live questions go one at a time
         return BatchJudge(live, budget, bare, spec.cache, spec.terms, self._timing)

@@ -7,7 +7,7 @@ import statistics
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 from pydantic import TypeAdapter
 
@@ -70,7 +70,9 @@ def combine_samples(findings: Sequence[Finding]) -> tuple[Finding, int]:
     label = votes[True] > votes[False] if votes else None
     repeats = _summarize_samples(findings, votes)
     if not scored:
-        index = _most_frequent_status(findings)
+        counts = Counter(finding.status for finding in findings)
+        status = "failed" if counts["failed"] >= counts["skipped"] else "skipped"
+        index = next(place for place, finding in enumerate(findings) if finding.status == status)
         return findings[index]._replace(repeats=repeats), index
     index = next((index for index in scored if findings[index].label == label), scored[0])
     names = {name: None for index in scored for name in findings[index].parts or {}}
@@ -98,12 +100,6 @@ def _summarize_samples(findings: Sequence[Finding], votes: Counter[bool | None])
         spread=statistics.stdev(values) if len(values) >= _MIN_SAMPLES else None,
         flipped=min(votes[True], votes[False]) / vote_count if vote_count >= _MIN_SAMPLES else None,
     )
-
-
-def _most_frequent_status(findings: Sequence[Finding]) -> int:
-    counts = Counter(finding.status for finding in findings)
-    status = "failed" if counts["failed"] >= counts["skipped"] else "skipped"
-    return next(place for place, finding in enumerate(findings) if finding.status == status)
 
 
 def _with_missing_note(reason: str | None, findings: Sequence[Finding]) -> str | None:
@@ -185,9 +181,9 @@ async def judge_case(
         ask_safely(judge, replace(asks[key], repeat=n) if n else asks[key]) for key, n in samples
     ]
     answers = [await calls[0]] if len(calls) == 1 else await asyncio.gather(*calls)
-    replies: dict[str, list[_ReplyReading]] = {key: [] for key in asks}
+    replies: dict[str, list[Reply]] = {key: [] for key in asks}
     for (key, _), answer in zip(samples, answers, strict=True):
-        replies[key].append(_read_reply(asks[key], answer))
+        replies[key].append(answer)
     verdicts: list[_VerdictFields] = []
     charged: set[str] = set()
     for metric, ask in zip(metrics, questions, strict=True):
@@ -197,8 +193,8 @@ async def judge_case(
             )
             verdicts.append(_verdict_fields(subject, metric, judge, found))
             continue
-        readings = replies[ask.key]
-        finding, which = combine_samples([_find(subject, metric, reading) for reading in readings])
+        of_ask = replies[ask.key]
+        finding, which = combine_samples([_find(subject, metric, ask, reply) for reply in of_ask])
         first = ask.key not in charged
         charged.add(ask.key)
         verdict = _verdict_fields(
@@ -207,8 +203,8 @@ async def judge_case(
             judge,
             finding,
             ask,
-            readings[which].reply,
-            usage=total_usage(reading.reply for reading in readings) if first else None,
+            of_ask[which],
+            usage=total_usage(of_ask) if first else None,
             first=first,
         )
         verdicts.append(verdict)
@@ -228,36 +224,20 @@ def _read_empty_answer(subject: Subject, metric: JudgedMetric) -> Finding:
     )
 
 
-class _ReplyReading(NamedTuple):
-    """A reply, and what holds of it for every metric that reads it."""
-
-    reply: Reply
-    unreadable: Finding | None  # what each of them finds where there is nothing to read
-    one_word: bool
-
-
-def _read_reply(ask: Ask, reply: Reply) -> _ReplyReading:
+def _find(subject: Subject, metric: JudgedMetric, ask: Ask, reply: Reply) -> Finding:
+    """What a metric reads from a reply, or why there is nothing to read."""
     parsed = reply.parsed
-    one_word = isinstance(parsed, LabelAlone)
-    unreadable = None
     if isinstance(reply, SkippedReply):
-        unreadable = skipped_finding(reply.problem or "the question was not put")
-    elif parsed is None:
-        unreadable = failed_finding(reply.problem or "the judge's reply cannot be read")
-    elif not one_word and not isinstance(parsed, ask.schema):
+        return skipped_finding(reply.problem or "the question was not put")
+    if parsed is None:
+        return failed_finding(reply.problem or "the judge's reply cannot be read")
+    if isinstance(parsed, LabelAlone):
+        if not getattr(metric, "reads_one_word", False):
+            return failed_finding(ONE_WORD)
+    elif not isinstance(parsed, ask.schema):
         kind = type(parsed).__name__
-        unreadable = failed_finding(
-            f"the judge gave {kind} where {ask.schema.__name__} was asked for"
-        )
-    return _ReplyReading(reply, unreadable, one_word)
-
-
-def _find(subject: Subject, metric: JudgedMetric, reading: _ReplyReading) -> Finding:
-    if reading.unreadable is not None:
-        return reading.unreadable
-    if reading.one_word and not getattr(metric, "reads_one_word", False):
-        return failed_finding(ONE_WORD)
-    return read_metric(metric, subject, reading.reply)
+        return failed_finding(f"the judge gave {kind} where {ask.schema.__name__} was asked for")
+    return read_metric(metric, subject, reply)
 
 
 def read_metric(metric: JudgedMetric, subject: Subject, reply: Reply) -> Finding:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import json
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
@@ -13,7 +12,7 @@ from typing import Any
 
 from misslink.errors import InputError, JudgeUnreachableError
 from misslink.io.manifest import display_path
-from misslink.judge.backends.custom import is_custom_judge, load_custom_judge
+from misslink.judge.backends.custom import check_judge, is_custom_judge, load_custom_judge
 from misslink.judge.backends.decision_servers import is_decision_model, judge_from_model
 from misslink.judge.backends.heuristic import HeuristicJudge
 from misslink.judge.batch.judge import BatchJudge
@@ -44,36 +43,10 @@ class JudgeSpec:
 
 def with_limits(spec: JudgeSpec) -> Judge:
     """Return the judge with its budget and its throttle around it."""
-    return with_throttle(with_budget(spec), spec)
+    budget = BudgetedJudge(spec.judge, spec.terms, spec.ledger)
+    return ThrottledJudge(budget, spec.concurrency, spec.terms)
 
 
-def with_budget(spec: JudgeSpec) -> BudgetedJudge:
-    """Return the judge with its budget around it."""
-    terms = spec.terms
-    return BudgetedJudge(
-        spec.judge,
-        max_calls=terms.max_calls,
-        max_cost=terms.max_cost,
-        price=terms.price,
-        ledger=spec.ledger,
-    )
-
-
-def with_throttle(judge: Judge, spec: JudgeSpec) -> ThrottledJudge:
-    """Return a judge with the throttle of these terms around it."""
-    terms = spec.terms
-    return ThrottledJudge(
-        judge,
-        spec.concurrency,
-        timeout=terms.timeout,
-        retries=terms.retries,
-        rpm=terms.rpm,
-        tpm=terms.tpm,
-        deadline=terms.deadline,
-    )
-
-
-_REQUIRED_MEMBERS = "name", "identity", "ask", "close"
 _JUDGE_OPTIONS = "base_url", "api_key", "temperature"
 _JUDGE_HINTS = "max_tokens", "context_length"  # for judges that can use them
 
@@ -327,18 +300,7 @@ def create_judge(judge: str | Judge, terms: JudgeConfig) -> Judge:
     """
     bare = _create_by_name(judge, terms) if isinstance(judge, str) else judge
     bare = judge_from_model(bare) if is_decision_model(bare) else bare
-    lacking = [part for part in _REQUIRED_MEMBERS if not hasattr(bare, part)]
-    if lacking:
-        raise InputError(
-            f"{type(bare).__name__} is no judge, it lacks {', '.join(lacking)}; "
-            "name one, such as 'heuristic', or see misslink.judge.Judge"
-        )
-    try:
-        json.dumps(dict(bare.identity))
-    except (TypeError, ValueError):
-        raise InputError(
-            f"the judge {bare.name} has an identity that is no JSON; use texts, numbers and lists"
-        ) from None
+    check_judge(bare, judge if isinstance(judge, str) else "the object given as judge")
     return bare
 
 

@@ -18,6 +18,7 @@ from misslink.judge.backends.llamacpp import (
     open_llamacpp,
     trained_context_length,
 )
+from misslink.judge.config import JudgeConfig
 from misslink.judge.middleware.budget import BudgetedJudge
 from misslink.judge.middleware.long_context import LongContextJudge
 from misslink.judge.middleware.throttle import ThrottledJudge
@@ -152,7 +153,7 @@ def test_waiting_for_a_call_that_was_cut_off_takes_nothing_of_the_time_of_the_ne
     settings = {"temperature": 0.0, "seed": 0, "max_tokens": 8, "context_length": 1024}
     judge, model = LlamaCppJudge(head, settings), Gated()
     judge._model = model
-    throttle = ThrottledJudge(BudgetedJudge(judge), 8, timeout=0.4, retries=0)
+    throttle = ThrottledJudge(BudgetedJudge(judge), 8, JudgeConfig(timeout=0.4, retries=0))
     assert throttle.places.most == 1
 
     async def put():

@@ -11,7 +11,7 @@ from honest_judge import small_ask
 from judge_faults import error
 from misslink.errors import InputError, JudgeUnreachableError
 from misslink.judge.backends.openai import open_openai
-from misslink.judge.config import Price
+from misslink.judge.config import JudgeConfig, Price
 from misslink.judge.middleware.budget import BudgetedJudge
 from misslink.judge.middleware.throttle import ThrottledJudge
 from misslink.judge.protocol import (
@@ -38,7 +38,7 @@ def came(outcomes):
 
 
 def test_no_more_calls_are_made_than_allowed():
-    budget = BudgetedJudge(StagedJudge(), max_calls=7)
+    budget = BudgetedJudge(StagedJudge(), JudgeConfig(max_calls=7))
     outcomes = run(all_of(budget, 20))
     assert came(outcomes) == [True] * 7 + [False] * 13
     assert {type(outcome) for outcome in outcomes[7:]} == {SkippedAskError}
@@ -51,7 +51,7 @@ def test_tries_in_vain_are_calls_too():
     judge = StagedJudge(
         lambda put: RetryableError("500", "server") if put.attempt == 1 else answer()
     )
-    budget = BudgetedJudge(judge, max_calls=10)
+    budget = BudgetedJudge(judge, JudgeConfig(max_calls=10))
     outcomes = run(all_of(ThrottledJudge(budget, 3), 20))
     assert len(judge.puts) == 10
     assert sum(came(outcomes)) < 10
@@ -67,7 +67,7 @@ def test_requests_beyond_one_for_a_question_are_calls_too():
         return answer()
 
     judge.act = act
-    budget = BudgetedJudge(judge, max_calls=5)
+    budget = BudgetedJudge(judge, JudgeConfig(max_calls=5))
     outcomes = run(all_of(ThrottledJudge(budget, 1), 9))
     assert came(outcomes) == [True] * 3 + [False] * 6
     assert budget.calls == judge.info.requests_sent == 5
@@ -101,7 +101,7 @@ def test_finding_out_what_a_server_takes_passes_no_cap_of_calls(
 
     async def put():
         judge = open_openai("test-judge", base_url=judge_server.url)
-        budget = ThrottledJudge(BudgetedJudge(judge, max_calls=cap), concurrency)
+        budget = ThrottledJudge(BudgetedJudge(judge, JudgeConfig(max_calls=cap)), concurrency)
         asks = (budget.ask(small_ask(n)) for n in range(20))
         outcomes = await asyncio.gather(*asks, return_exceptions=True)
         await budget.close()
@@ -134,7 +134,7 @@ class FindingOut(StagedJudge):
 
 def test_one_question_at_a_time_is_out_until_it_is_known_what_a_server_takes():
     judge = FindingOut()
-    outcomes = run(all_of(ThrottledJudge(BudgetedJudge(judge, max_calls=8), 4), 20))
+    outcomes = run(all_of(ThrottledJudge(BudgetedJudge(judge, JudgeConfig(max_calls=8)), 4), 20))
     assert judge.sent == 8
     assert sum(came(outcomes)) == 5
 
@@ -160,7 +160,7 @@ class Rewording(StagedJudge):
 @pytest.mark.parametrize("cap", [3, 4, 9, 20])
 def test_questions_worded_otherwise_for_themselves_pass_a_cap_by_one_at_most(cap):
     judge = Rewording()
-    outcomes = run(all_of(ThrottledJudge(BudgetedJudge(judge, max_calls=cap), 16), 40))
+    outcomes = run(all_of(ThrottledJudge(BudgetedJudge(judge, JudgeConfig(max_calls=cap)), 16), 40))
     assert cap <= judge.sent <= cap + 1
     assert sum(came(outcomes)) == len(judge.puts) <= cap
 
@@ -179,7 +179,7 @@ def test_no_more_is_ever_spent_than_allowed(concurrency):
         spent.append(PRICE.cost(reply.usage.prompt_tokens, reply.usage.completion_tokens))
         return reply
 
-    budget = BudgetedJudge(StagedJudge(act), max_cost=cap, price=PRICE)
+    budget = BudgetedJudge(StagedJudge(act), JudgeConfig(max_cost=cap, price_in=1.0, price_out=4.0))
     outcomes = run(all_of(ThrottledJudge(budget, concurrency), 200))
     assert sum(spent) <= cap
     assert sum(spent) > cap - MOST  # and stops only where the next call could pass it
@@ -191,13 +191,18 @@ def test_no_more_is_ever_spent_than_allowed(concurrency):
 
 
 def test_where_others_are_out_it_waits_for_what_they_leave():
-    budget = BudgetedJudge(StagedJudge(lambda _: answer(10, 10)), max_cost=2 * MOST, price=PRICE)
+    budget = BudgetedJudge(
+        StagedJudge(lambda _: answer(10, 10)),
+        JudgeConfig(max_cost=2 * MOST, price_in=1.0, price_out=4.0),
+    )
     assert all(came(run(all_of(budget, 30))))  # each costs next to nothing once it is home
     assert budget.judge.most_at_once == 2
 
 
 def test_a_cap_below_one_question_asks_none():
-    budget = BudgetedJudge(StagedJudge(), max_cost=MOST * 0.99, price=PRICE)
+    budget = BudgetedJudge(
+        StagedJudge(), JudgeConfig(max_cost=MOST * 0.99, price_in=1.0, price_out=4.0)
+    )
     (outcome,) = run(all_of(budget, 1))
     assert isinstance(outcome, SkippedAskError)
     assert not budget.judge.puts
@@ -206,7 +211,9 @@ def test_a_cap_below_one_question_asks_none():
 def test_a_judge_that_writes_little_is_held_less():
     judge = StagedJudge()
     judge.info = JudgeInfo(max_tokens=100)
-    budget = BudgetedJudge(judge, max_cost=PRICE.cost(MOST_READ, 100), price=PRICE)
+    budget = BudgetedJudge(
+        judge, JudgeConfig(max_cost=PRICE.cost(MOST_READ, 100), price_in=1.0, price_out=4.0)
+    )
     assert came(run(all_of(budget, 2))) == [True, False]
 
 
@@ -221,7 +228,9 @@ def test_a_judge_that_writes_little_is_held_less():
 )
 def test_what_a_reply_does_not_report_is_booked_at_its_most(usage, booked):
     reply = Reply(parsed=None, raw="words", usage=usage)
-    budget = BudgetedJudge(StagedJudge(lambda _: reply), max_cost=1, price=PRICE)
+    budget = BudgetedJudge(
+        StagedJudge(lambda _: reply), JudgeConfig(max_cost=1, price_in=1.0, price_out=4.0)
+    )
     run(all_of(budget, 1))
     assert budget.spent == booked
 
@@ -239,32 +248,36 @@ def test_what_a_reply_does_not_report_is_booked_at_its_most(usage, booked):
     ],
 )
 def test_what_brought_nothing_is_a_call_and_costs_the_most_it_can_have_been(outcome, booked):
-    budget = BudgetedJudge(StagedJudge(lambda _: outcome), max_cost=1, price=PRICE)
+    budget = BudgetedJudge(
+        StagedJudge(lambda _: outcome), JudgeConfig(max_cost=1, price_in=1.0, price_out=4.0)
+    )
     run(all_of(budget, 1))
     assert (budget.calls, budget.spent) == (1, booked)
 
 
 def test_a_call_that_is_cut_off_may_have_been_written_to_its_end():
-    budget = BudgetedJudge(StagedJudge(latency=100), price=PRICE)
-    throttle = ThrottledJudge(budget, 1, timeout=3, retries=0)
+    budget = BudgetedJudge(StagedJudge(latency=100), JudgeConfig(price_in=1.0, price_out=4.0))
+    throttle = ThrottledJudge(budget, 1, JudgeConfig(timeout=3, retries=0))
     assert not run(throttle.ask(ASK)).came
     assert (budget.calls, budget.spent) == (1, MOST)
 
 
 def test_no_more_is_billed_than_allowed_where_every_call_is_cut_off():
     cap = 3.5 * MOST
-    budget = BudgetedJudge(StagedJudge(latency=100), max_cost=cap, price=PRICE)
-    run(all_of(ThrottledJudge(budget, 4, timeout=3, retries=5), 4))
+    budget = BudgetedJudge(
+        StagedJudge(latency=100), JudgeConfig(max_cost=cap, price_in=1.0, price_out=4.0)
+    )
+    run(all_of(ThrottledJudge(budget, 4, JudgeConfig(timeout=3, retries=5)), 4))
     assert len(budget.judge.puts) == 3  # the server may write each of them to its end
     assert budget.spent == pytest.approx(3 * MOST)
 
 
 def test_waiting_for_money_takes_nothing_of_the_time_for_a_call():
     budget = BudgetedJudge(
-        StagedJudge(latency=2.0), max_cost=1.5 * MOST, price=PRICE
+        StagedJudge(latency=2.0), JudgeConfig(max_cost=1.5 * MOST, price_in=1.0, price_out=4.0)
     )  # one at a time
     budget.judge.act = lambda _: answer(1, 1)
-    outcomes = run(all_of(ThrottledJudge(budget, 16, timeout=3.0, retries=0), 16))
+    outcomes = run(all_of(ThrottledJudge(budget, 16, JudgeConfig(timeout=3.0, retries=0)), 16))
     assert all(came(outcomes))
     assert len(budget.judge.puts) == 16  # none begun, cut and lost
     assert budget.judge.most_at_once == 1
@@ -272,9 +285,10 @@ def test_waiting_for_money_takes_nothing_of_the_time_for_a_call():
 
 def test_a_call_that_waited_for_money_is_not_begun_after_the_deadline():
     budget = BudgetedJudge(
-        StagedJudge(lambda _: answer(1, 1), 5.0), max_cost=1.5 * MOST, price=PRICE
+        StagedJudge(lambda _: answer(1, 1), 5.0),
+        JudgeConfig(max_cost=1.5 * MOST, price_in=1.0, price_out=4.0),
     )
-    outcomes = run(all_of(ThrottledJudge(budget, 4, deadline=3.0), 4))
+    outcomes = run(all_of(ThrottledJudge(budget, 4, JudgeConfig(deadline=3.0)), 4))
     assert came(outcomes) == [True, False, False, False]
     assert {type(outcome) for outcome in outcomes[1:]} == {SkippedAskError}
     assert "--deadline 3" in outcomes[1].reason
@@ -285,19 +299,23 @@ def test_a_call_that_waited_for_money_is_not_begun_after_the_deadline():
 def test_nothing_is_held_for_ever():
     fates = [RetryableError("x", "time"), RuntimeError("x"), Reply.nothing("x"), answer(1, 1)]
     budget = BudgetedJudge(
-        StagedJudge(lambda put: fates[put.number % 4]), max_cost=1.0, price=PRICE
+        StagedJudge(lambda put: fates[put.number % 4]),
+        JudgeConfig(max_cost=1.0, price_in=1.0, price_out=4.0),
     )
     run(all_of(budget, 8))
     spent = budget.spent
     run(all_of(budget, 1))  # a time-out
     assert budget.spent == pytest.approx(spent + MOST)
-    rest = BudgetedJudge(StagedJudge(lambda _: fates[2]), max_cost=MOST, price=PRICE)
+    rest = BudgetedJudge(
+        StagedJudge(lambda _: fates[2]), JudgeConfig(max_cost=MOST, price_in=1.0, price_out=4.0)
+    )
     assert all(came(run(all_of(rest, 50))))
 
 
 def test_closing_turns_away_whoever_waits_for_money():
     budget = BudgetedJudge(
-        StagedJudge(lambda _: answer(1, 1), latency=5), max_cost=MOST, price=PRICE
+        StagedJudge(lambda _: answer(1, 1), latency=5),
+        JudgeConfig(max_cost=MOST, price_in=1.0, price_out=4.0),
     )
     throttle = ThrottledJudge(budget, 4)
 
@@ -315,7 +333,7 @@ def test_closing_turns_away_whoever_waits_for_money():
 
 def test_a_cost_without_a_price_cannot_be_limited():
     with pytest.raises(InputError, match="--price-in and --price-out"):
-        BudgetedJudge(StagedJudge(), max_cost=1.0)
+        BudgetedJudge(StagedJudge(), JudgeConfig(max_cost=1.0))
 
 
 def test_name_identity_and_note_are_the_judges():
@@ -327,7 +345,9 @@ def test_name_identity_and_note_are_the_judges():
 
 
 def test_calls_of_another_way_hold_their_share_and_count():
-    budget = BudgetedJudge(StagedJudge(), max_calls=3, max_cost=1.6 * MOST, price=PRICE)
+    budget = BudgetedJudge(
+        StagedJudge(), JudgeConfig(max_calls=3, max_cost=1.6 * MOST, price_in=1.0, price_out=4.0)
+    )
     assert budget.reserve(ASK, 0.5)
     assert budget.reserve(ASK, 1.0)
     assert not budget.reserve(ASK, 0.5)  # now; once the others are home it may fit
@@ -345,7 +365,9 @@ def test_calls_of_another_way_hold_their_share_and_count():
 
 
 def test_what_can_never_fit_is_not_waited_for():
-    budget = BudgetedJudge(StagedJudge(), max_cost=0.4 * MOST, price=PRICE)
+    budget = BudgetedJudge(
+        StagedJudge(), JudgeConfig(max_cost=0.4 * MOST, price_in=1.0, price_out=4.0)
+    )
     with pytest.raises(SkippedAskError, match=r"could exceed --max-cost"):
         budget.reserve(ASK, 0.5)
     assert budget.reserve(ASK, 0.25)
@@ -353,7 +375,9 @@ def test_what_can_never_fit_is_not_waited_for():
 
 
 def test_what_was_lost_cost_the_most_and_what_was_not_made_nothing():
-    budget = BudgetedJudge(StagedJudge(), max_calls=2, max_cost=MOST, price=PRICE)
+    budget = BudgetedJudge(
+        StagedJudge(), JudgeConfig(max_calls=2, max_cost=MOST, price_in=1.0, price_out=4.0)
+    )
     assert budget.reserve(ASK, 0.5)
     budget.settle(ASK, 0.5, None, lost=True)
     assert (budget.calls, budget.spent) == (1, pytest.approx(0.5 * MOST))

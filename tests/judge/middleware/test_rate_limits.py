@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from misslink.errors import JudgeUnreachableError
+from misslink.judge.config import JudgeConfig
 from misslink.judge.middleware.rate_limits import ConcurrencyLimit, RateLimit, SlidingWindow
 from misslink.judge.middleware.throttle import ThrottledJudge
 from misslink.judge.protocol import JudgeInfo, Reply, SkippedAskError
@@ -329,7 +330,7 @@ def test_a_server_that_reports_no_tokens_is_taken_at_its_length():
     limit = 4 * (math.ceil(numbered(0).characters / 4) + 1)  # four asks, replies of one token
     judge = StagedJudge(lambda _: Reply(parsed=answer().parsed, raw="yes"))
     judge.info = JudgeInfo(max_tokens=1)
-    throttle = ThrottledJudge(judge, 8, tpm=limit)
+    throttle = ThrottledJudge(judge, 8, JudgeConfig(tpm=limit))
     assert all(came(run(all_of(throttle, 9))))
     assert times(throttle)[0] == 0
     assert most_in_a_minute([(at, 1) for at in times(throttle)]) == 4
@@ -359,7 +360,7 @@ def test_tokens_of_a_call_that_was_cut_off_count_at_their_most():
     about = math.ceil(numbered(0).characters / 4)
     judge = StagedJudge(lambda _: answer(about, 1))
     judge.max_tokens = 4000
-    throttle = ThrottledJudge(judge, 1, timeout=3, retries=1, tpm=4000 + 4 * about)
+    throttle = ThrottledJudge(judge, 1, JudgeConfig(timeout=3, retries=1, tpm=4000 + 4 * about))
 
     async def put():
         first = await throttle.ask(numbered(0))

@@ -12,6 +12,7 @@ from fake_judge import FakeJudge
 from honest_judge import honest, small_ask
 from judge_server import completion
 from misslink.judge.backends.openai import open_openai
+from misslink.judge.config import JudgeConfig
 from misslink.judge.middleware.cache import CachedJudge
 from misslink.judge.middleware.repair import RepairingJudge, repair_ask
 from misslink.judge.middleware.throttle import ThrottledJudge
@@ -62,7 +63,7 @@ def put(server, path, *asks, each=1):
 
     async def run():
         judge = open_openai("test-judge", base_url=server.url)
-        stack = RepairingJudge(CachedJudge(ThrottledJudge(judge, 4, retries=0), path))
+        stack = RepairingJudge(CachedJudge(ThrottledJudge(judge, 4, JudgeConfig(retries=0)), path))
         try:
             return [await stack.ask(ask) for ask in asks for _ in range(each)]
         finally:
@@ -152,7 +153,7 @@ def test_a_run_that_was_stopped_before_the_repair_goes_on_with_it(judge_server, 
 
     async def only_the_first():
         judge = open_openai("test-judge", base_url=judge_server.url)
-        kept = CachedJudge(ThrottledJudge(judge, 4, retries=0), tmp_path / "l")
+        kept = CachedJudge(ThrottledJudge(judge, 4, JudgeConfig(retries=0)), tmp_path / "l")
         await kept.ask(small_ask(1))
         await kept.close()
 

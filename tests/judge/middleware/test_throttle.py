@@ -18,6 +18,7 @@ from judge_faults import after, status
 from misslink.engines.local import map_concurrently
 from misslink.errors import InputError, JudgeUnreachableError
 from misslink.judge.backends.openai import open_openai
+from misslink.judge.config import JudgeConfig
 from misslink.judge.middleware.budget import BudgetedJudge
 from misslink.judge.middleware.throttle import CircuitBreaker, ThrottledJudge, ask_with_timeout
 from misslink.judge.protocol import JudgeInfo, Reply, RetryableError, SkippedAskError
@@ -216,7 +217,7 @@ def test_waiting_until_a_judge_is_ready_takes_nothing_of_the_time_for_a_call():
         await asyncio.sleep(50)
 
     judge.info = JudgeInfo(prepare=ready)
-    assert all(came(run(all_of(ThrottledJudge(judge, 1, timeout=3.0, retries=0), 3))))
+    assert all(came(run(all_of(ThrottledJudge(judge, 1, JudgeConfig(timeout=3.0, retries=0)), 3))))
 
 
 def test_a_call_that_was_made_to_wait_is_not_begun_after_the_end():
@@ -226,7 +227,7 @@ def test_a_call_that_was_made_to_wait_is_not_begun_after_the_end():
         await asyncio.sleep(5)
 
     judge.info = JudgeInfo(prepare=ready)
-    outcomes = run(all_of(ThrottledJudge(judge, 4, deadline=3.0), 2))
+    outcomes = run(all_of(ThrottledJudge(judge, 4, JudgeConfig(deadline=3.0)), 2))
     assert {type(outcome) for outcome in outcomes} == {SkippedAskError}
     assert not judge.puts
 
@@ -243,7 +244,9 @@ def test_a_time_out_of_the_judges_own_is_not_ours():
 
 @asynccontextmanager
 async def throttled(server, concurrency, **options):
-    judge = ThrottledJudge(open_openai("test-judge", base_url=server.url), concurrency, **options)
+    judge = ThrottledJudge(
+        open_openai("test-judge", base_url=server.url), concurrency, JudgeConfig(**options)
+    )
     try:
         yield judge
     finally:

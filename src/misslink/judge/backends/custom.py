@@ -51,8 +51,7 @@ def load_custom_judge(spec: str, options: Mapping[str, Any] | None = None) -> Ju
         The file or name does not exist, cannot be imported, or is no judge; or an option is not
         accepted.
     """
-    parts = _split_spec(spec)
-    target, name = parts if parts is not None else ("", "")
+    target, name = _split_spec(spec) or ("", "")
     if not (target and name):
         raise InputError(
             f"'{spec}' does not name a judge; write  path/to/judge.py:name  or  package.module:name"
@@ -61,7 +60,12 @@ def load_custom_judge(spec: str, options: Mapping[str, Any] | None = None) -> Ju
     thing = resolve_attribute(module, name, target)
     judge = _create_judge(thing, spec, options or {})
     judge = judge_from_model(judge) if is_decision_model(judge) else judge
-    _check_judge(judge, spec)
+    check_judge(judge, spec)
+    for part in ("ask", "close"):
+        if not inspect.iscoroutinefunction(getattr(judge, part)):
+            raise InputError(f"{spec}: its {part} must be a function declared with  async def")
+    if not isinstance(judge.name, str) or not judge.name.strip():
+        raise InputError(f"{spec}: its name must be a text that is not empty")
     source = getattr(module, "__file__", None)
     content = Path(source).read_bytes() if source else b""
     return CustomJudge(judge, spec, hashlib.sha256(content).hexdigest())
@@ -129,22 +133,18 @@ def _create_judge(thing: Any, spec: str, options: Mapping[str, Any]) -> Any:
         ) from error
 
 
-def _check_judge(judge: Any, spec: str) -> None:
+def check_judge(judge: Any, shown: str) -> None:
+    """Raise an InputError where an object, `shown` so in messages, lacks what every judge has."""
     lacking = [part for part in _REQUIRED_MEMBERS if not hasattr(judge, part)]
     if lacking:
         raise InputError(
-            f"{spec} is {with_article(type(judge).__name__)} and no judge, it lacks "
+            f"{shown} is {with_article(type(judge).__name__)} and no judge, it lacks "
             f"{', '.join(lacking)}; see misslink.judge.Judge"
         )
-    for part in ("ask", "close"):
-        if not inspect.iscoroutinefunction(getattr(judge, part)):
-            raise InputError(f"{spec}: its {part} must be a function declared with  async def")
-    if not isinstance(judge.name, str) or not judge.name.strip():
-        raise InputError(f"{spec}: its name must be a text that is not empty")
     try:
         json.dumps(dict(judge.identity), sort_keys=True)
     except (TypeError, ValueError) as problem:
         raise InputError(
-            f"{spec}: its identity must be a mapping of JSON values, such as "
+            f"{shown}: its identity must be a mapping of JSON values, such as "
             f'{{"model": "mine", "version": 1}} ({problem})'
         ) from None

@@ -6,13 +6,12 @@ import json
 import math
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
 
-_JSON_DECODER = json.JSONDecoder(strict=False)
-_SPAN_BLANKS = re.compile(r"[ \t\r\n]*")
+_JSON_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\]:,]|[^\s{}\[\]:,"]+', re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -51,8 +50,10 @@ def find_label_spans(text: str, schema: Mapping[str, Any]) -> list[LabelSpan]:
     ValueError
         The text is no JSON.
     """
+    json.loads(text, strict=False)
     spans: dict[str, LabelSpan] = {}
-    _scan_value(text, _skip_blanks(text, 0), schema, "", spans)
+    tokens = _JSON_TOKEN.finditer(text)
+    _scan_value(next(tokens), tokens, schema, "", spans)
     return sorted(spans.values(), key=lambda place: place.start)
 
 
@@ -77,54 +78,34 @@ def schema_labels(schema: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _scan_value(
-    text: str, start: int, schema: Mapping[str, Any], name: str, spans: dict[str, LabelSpan]
-) -> int:
-    """Enter the labels of the value at `at` into `found`; return where the value ends."""
-    schema = _matching_schema(schema, text[start : start + 1])
-    first = text[start : start + 1]
-    if first == "{" and "properties" in schema:
-        return _scan_object(text, start, schema["properties"], name, spans)
-    if first == "[" and "items" in schema:
-        return _scan_array(text, start, schema["items"], name, spans)
-    _, end = _JSON_DECODER.raw_decode(text, start)
-    labels = schema_labels(schema)
-    if labels:
-        spans[name] = LabelSpan(name, start, end, labels)
-    return end
-
-
-def _scan_object(
-    text: str, start: int, properties: Mapping[str, Any], name: str, spans: dict[str, LabelSpan]
-) -> int:
-    start = _skip_blanks(text, start + 1)
-    if text[start : start + 1] == "}":
-        return start + 1
-    while True:
-        if text[start : start + 1] != '"':
-            raise ValueError("a key is missing")
-        key, start = _JSON_DECODER.raw_decode(text, start)
-        start = _skip_blanks(text, _skip_mark(text, start, ":"))
-        inner = f"{name}.{key}" if name else key
-        start = _skip_blanks(text, _scan_value(text, start, properties.get(key, {}), inner, spans))
-        if text[start : start + 1] == "}":
-            return start + 1
-        start = _skip_blanks(text, _skip_mark(text, start, ","))
-
-
-def _scan_array(
-    text: str, start: int, items: Mapping[str, Any], name: str, spans: dict[str, LabelSpan]
-) -> int:
-    start = _skip_blanks(text, start + 1)
-    if text[start : start + 1] == "]":
-        return start + 1
-    number = 0
-    while True:
-        inner = f"{name}.{number}" if name else str(number)
-        start = _skip_blanks(text, _scan_value(text, start, items, inner, spans))
-        if text[start : start + 1] == "]":
-            return start + 1
-        start = _skip_blanks(text, _skip_mark(text, start, ","))
-        number += 1
+    token: re.Match[str],
+    tokens: Iterator[re.Match[str]],
+    schema: Mapping[str, Any],
+    name: str,
+    spans: dict[str, LabelSpan],
+) -> None:
+    """Enter the labels of the value that begins with `token` into `spans`."""
+    schema = _matching_schema(schema, token[0])
+    inner = f"{name}." if name else ""
+    if token[0] == "{":
+        for key in tokens:
+            if key[0] == "}":
+                return
+            if key[0] != ",":
+                field = json.loads(key[0], strict=False)
+                next(tokens)  # the colon
+                of_field = schema.get("properties", {}).get(field, {})
+                _scan_value(next(tokens), tokens, of_field, f"{inner}{field}", spans)
+    elif token[0] == "[":
+        number = 0
+        for item in tokens:
+            if item[0] == "]":
+                return
+            if item[0] != ",":
+                _scan_value(item, tokens, schema.get("items", {}), f"{inner}{number}", spans)
+                number += 1
+    elif labels := schema_labels(schema):
+        spans[name] = LabelSpan(name, token.start(), token.end(), labels)
 
 
 def _matching_schema(schema: Mapping[str, Any], first: str) -> Mapping[str, Any]:
@@ -134,18 +115,6 @@ def _matching_schema(schema: Mapping[str, Any], first: str) -> Mapping[str, Any]
             chosen: Mapping[str, Any] = option
             return chosen
     return schema
-
-
-def _skip_mark(text: str, start: int, mark: str) -> int:
-    start = _skip_blanks(text, start)
-    if text[start : start + 1] != mark:
-        raise ValueError(f"a {mark!r} is missing")
-    return start + 1
-
-
-def _skip_blanks(text: str, start: int) -> int:
-    blanks = _SPAN_BLANKS.match(text, start)
-    return blanks.end() if blanks else start
 
 
 _MIN_LABEL_MASS = 0.5  # below it the labels are not what the model was choosing between

@@ -16,7 +16,7 @@ from typing import IO, Any
 
 from misslink.errors import InputError, JudgeUnreachableError, MissingExtraError
 from misslink.judge.backends.request_format import RequestFormat
-from misslink.judge.backends.response_parsing import parse_completion
+from misslink.judge.backends.response_parsing import reply_from_completion
 from misslink.judge.protocol import Ask, Judge, JudgeInfo, Reply
 from misslink.registry import judges
 
@@ -195,10 +195,7 @@ class LlamaCppJudge:
         answer = await self._in_thread(self._complete, self._request(ask))
         if "choices" not in answer:
             return Reply.nothing(self._refusal(answer))
-        response = parse_completion(json.dumps(answer))
-        if isinstance(response, str):
-            return Reply.nothing(response)
-        return response.reply(ask.schema, structured=ask.structured)
+        return reply_from_completion(json.dumps(answer), ask.schema, structured=ask.structured)
 
     async def _load_model(self) -> None:
         """Load the model; raises JudgeUnreachableError where it cannot be loaded."""

@@ -5,13 +5,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from typing import Any
 
 from misslink.errors import InputError, MisslinkError
 from misslink.judge.backends.response_parsing import EXCERPT_LENGTH
-from misslink.judge.config import JudgeConfig, Price
+from misslink.judge.config import JudgeConfig
 from misslink.judge.protocol import (
     Ask,
     Judge,
@@ -29,54 +28,19 @@ _MAX_CALLS = 3  # requests that a ping may cost, refused ones included
 _JSON_MODE_TIMEOUT_S = 60.0  # for a few tokens
 
 
-@dataclass(frozen=True)
-class PingResult:
-    """How a judge answered one small question.
+async def ping_judge(judge: Judge) -> dict[str, Any]:
+    """Send the judge one small question, bypassing the cache, and report what it supports.
 
-    Parameters
-    ----------
-    judge : str
-    ok : bool
-        Whether the judge gave a readable answer.
-    latency_s : float
-        Seconds for the question.
-    structure : str or None
-        How it gives structured answers: 'json_schema', 'json_object', or 'plain'. None: unknown.
-    json_schema, json_mode, logprobs, seed : bool or None
-        What the judge supports. None: unknown.
-    context_length : int or None
-        How many tokens prompt and reply may have together. None: unknown.
-    limits : mapping of str to int or None
-        What one request may hold at most, for a decision model. None: not known.
-    price : Price or None
-        What tokens cost. None: unknown.
-    prompt_tokens, completion_tokens : int or None
-        Tokens of the question.
-    note : str or None
-        What readers of its verdicts must know, such as that it is a heuristic.
-    problem : str or None
-        Why it is not ok.
+    Returns
+    -------
+    dict
+        ``judge``; ``ok``: whether it gave a readable answer; ``latency_s``; ``structure``: how it gives
+        structured answers, 'json_schema', 'json_object', or 'plain'; ``json_schema``, ``json_mode``,
+        ``logprobs`` and ``seed``: whether it supports them; ``context_length``: tokens of prompt and
+        reply together; ``limits`` of one request to a decision model; ``price`` of a million tokens;
+        ``prompt_tokens`` and ``completion_tokens`` of the question; ``note``: what readers of its
+        verdicts must know; ``problem``: why it is not ok. None: unknown.
     """
-
-    judge: str
-    ok: bool
-    latency_s: float
-    structure: str | None = None
-    json_schema: bool | None = None
-    json_mode: bool | None = None
-    logprobs: bool | None = None
-    seed: bool | None = None
-    context_length: int | None = None
-    limits: Mapping[str, int] | None = None
-    price: Price | None = None
-    prompt_tokens: int | None = None
-    completion_tokens: int | None = None
-    note: str | None = None
-    problem: str | None = None
-
-
-async def ping_judge(judge: Judge) -> PingResult:
-    """Send the judge one small question, bypassing the cache, and report what it supports."""
     inner = unwrap_judge(judge)
     ask = examine(
         "What colour is the sky by day?", ("By day the sky is blue.",), "The sky is blue."
@@ -96,27 +60,27 @@ async def ping_judge(judge: Judge) -> PingResult:
     logprobs = supports("logprobs")
     calls_left = _MAX_CALLS - ((info.requests_sent or 0) - requests_before)
     usage: Any = reply.usage  # a custom judge may return anything
-    return PingResult(
-        judge=judge.name,
-        ok=ok,
-        latency_s=round(latency, 4),
-        structure=structure,
-        json_schema=None if structure is None else structure == "json_schema",
-        json_mode=await _has_json_mode(info, structure, calls_left, seconds) if ok else None,
-        logprobs=gives_logprobs if logprobs and gives_logprobs is not None else logprobs,
-        seed=supports("seed"),
-        context_length=info.context_length,
-        limits=info.limits,
-        price=info.price,
-        prompt_tokens=getattr(usage, "prompt_tokens", None),
-        completion_tokens=getattr(usage, "completion_tokens", None),
-        note=info.note,
-        problem=reply.problem,
-    )
+    return {
+        "judge": judge.name,
+        "ok": ok,
+        "latency_s": round(latency, 4),
+        "structure": structure,
+        "json_schema": None if structure is None else structure == "json_schema",
+        "json_mode": await _has_json_mode(info, structure, calls_left, seconds) if ok else None,
+        "logprobs": gives_logprobs if logprobs and gives_logprobs is not None else logprobs,
+        "seed": supports("seed"),
+        "context_length": info.context_length,
+        "limits": info.limits,
+        "price": info.price and asdict(info.price),
+        "prompt_tokens": getattr(usage, "prompt_tokens", None),
+        "completion_tokens": getattr(usage, "completion_tokens", None),
+        "note": info.note,
+        "problem": reply.problem,
+    }
 
 
 async def ping_judge_spec(spec: str, config: JudgeConfig | None = None) -> dict[str, Any]:
-    """Open the judge `spec`, ping it, and close it; return the fields of `PingResult`.
+    """Open the judge `spec`, ping it, and close it; return what `ping_judge` does.
 
     Raises
     ------
@@ -131,7 +95,7 @@ async def ping_judge_spec(spec: str, config: JudgeConfig | None = None) -> dict[
             "--judge none makes no model calls. Use --judge heuristic or --judge openai:MODEL."
         )
     try:
-        return asdict(await ping_judge(judge))
+        return await ping_judge(judge)
     finally:
         try:
             await judge.close()

@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
-from misslink.errors import InputError, JudgeUnreachableError
-from misslink.judge.config import Price
+from misslink.errors import JudgeUnreachableError
+from misslink.judge.config import JudgeConfig, Price
 from misslink.judge.middleware.throttle import ask_with_timeout
 from misslink.judge.protocol import (
     Ask,
@@ -33,21 +33,17 @@ class BudgetedJudge:
     def __init__(
         self,
         judge: Judge,
-        *,
-        max_calls: int | None = None,
-        max_cost: float | None = None,
-        price: Price | None = None,
+        config: JudgeConfig | None = None,
         ledger: Ledger | None = None,
     ) -> None:
-        if max_cost is not None and price is None:
-            raise InputError("--max-cost needs prices: add --price-in and --price-out")
+        config = config or JudgeConfig()
         self.judge = judge
         self.name: str = judge.name
         self.identity: Mapping[str, Any] = judge.identity
         self._attempts = 0
-        self._max_calls = max_calls
-        self._max_cost = max_cost
-        self._price = price
+        self._max_calls = config.max_calls
+        self._max_cost = config.max_cost
+        self._price = config.price
         self._batch_calls = 0
         self._in_flight = 0
         self._ledger = ledger or Ledger()

@@ -301,11 +301,6 @@ def stage_band(judge: Judge) -> UncertaintyBand:
     )
 
 
-def fitted_figures() -> dict[str, Any]:
-    """What ``benchmarks/cascade.py`` measured when it fitted the bands, by judge."""
-    return {name: dict(figures) for name, figures in _load_fitted_bands()["judges"].items()}
-
-
 @cache
 def _load_fitted_bands() -> dict[str, Any]:
     source = files("misslink.judge.middleware").joinpath("cascade.json")

@@ -8,7 +8,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
@@ -16,6 +16,7 @@ from misslink.judge.prompts import BUILT_IN, Prompts
 from misslink.judge.protocol import (
     Ask,
     Examination,
+    ExaminedClaim,
     ExaminedPassage,
     Judge,
     LabelAlone,
@@ -199,7 +200,6 @@ def examine_part(
     passages: Sequence[str],
     *,
     prompts: Prompts,
-    repeat: int = 0,
 ) -> Ask:
     """Ask what some of the passages say of claims that are already known.
 
@@ -212,8 +212,6 @@ def examine_part(
         Numbered from 1 too.
     prompts : Prompts
         Where ``examination_part`` is read from.
-    repeat : int
-        Which sample is wanted, from 0.
     """
     inputs = {
         "question": question,
@@ -221,7 +219,7 @@ def examine_part(
         "claims": tuple(claims),
         "passages": tuple(passages),
     }
-    return Ask.rendered(prompts.load("examination_part"), inputs, ExaminationPart, repeat=repeat)
+    return Ask.rendered(prompts.load("examination_part"), inputs, ExaminationPart)
 
 
 def merge_parts(parts: Sequence[ContextPart], question: str) -> Reply:
@@ -311,39 +309,27 @@ def _claim_votes(
     """What every part says of the claim at `number`; one that leaves it out says nothing."""
     votes = []
     for part in parts:
-        answer = part.reply.parsed
+        answer, chances = part.reply.parsed, part.reply.probabilities
+        statements: list[tuple[int, ExaminedClaim | PartClaim]] = []
         if isinstance(answer, Examination):
-            statements = [(number, answer.claims[number].support, answer.claims[number].quote)]
+            statements = [(number, answer.claims[number])]
         elif isinstance(answer, ExaminationPart):
             statements = [
-                (place, statement.support, statement.quote)
+                (place, statement)
                 for place, statement in enumerate(answer.claims)
                 if statement.claim == number + 1
             ]
-        else:
-            statements = []
-        votes += [
-            _ClaimVote(
-                support,
-                quote,
-                _quote_in_part(quote, claim, question, part, supports=support == "supported"),
-                _part_probability(part, f"claims.{place}.support"),
-                _part_probability(part, f"claims.{place}.quote") == {},
+        texts = [piece.text for piece in part.pieces]
+        for place, statement in statements:
+            quote, supports = statement.quote, statement.support == "supported"
+            is_verified = quote is not None and any(
+                verify_quote(quote, text, claim, question, context=texts, supports=supports)
+                for text in texts
             )
-            for place, support, quote in statements
-        ]
+            chance = chances.get(f"claims.{place}.support")
+            quote_refused = chances.get(f"claims.{place}.quote") == {}
+            votes.append(_ClaimVote(statement.support, quote, is_verified, chance, quote_refused))
     return votes
-
-
-def _quote_in_part(
-    quote: str | None, claim: str, question: str, part: ContextPart, *, supports: bool
-) -> bool:
-    """Whether a quote is in one of the part's pieces, and speaks of the claim."""
-    texts = [piece.text for piece in part.pieces]
-    return quote is not None and any(
-        verify_quote(quote, text, claim, question, context=texts, supports=supports)
-        for text in texts
-    )
 
 
 def _merge_relevance(
@@ -356,7 +342,7 @@ def _merge_relevance(
             if not 1 <= passage.passage <= len(part.pieces):
                 continue
             number = part.pieces[passage.passage - 1].passage
-            chance = _part_probability(part, f"passages.{place}.relevant")
+            chance = part.reply.probabilities.get(f"passages.{place}.relevant")
             likely = (chance or {}).get("true", 0.0)
             candidate = passage.relevant, chance == {}, likely, chance
             if number not in best or candidate[:3] > best[number][:3]:
@@ -370,18 +356,14 @@ def _merge_sufficiency(
     parts: Sequence[ContextPart],
 ) -> tuple[Literal["yes", "partly", "no"] | None, _LabelProbabilities | None]:
     order: tuple[Literal["yes", "partly", "no"], ...] = ("yes", "partly", "no")
-    refused = any(_part_probability(part, "sufficient") == {} for part in parts)
+    refused = any(part.reply.probabilities.get("sufficient") == {} for part in parts)
     for label in order:
         if refused and label != "yes":
             return None, {}
         saying = [p for p in parts if getattr(p.reply.parsed, "sufficient", None) == label]
         if saying:
-            return label, _part_probability(saying[0], "sufficient")
+            return label, saying[0].reply.probabilities.get("sufficient")
     return None, None
-
-
-def _part_probability(part: ContextPart, place: str) -> _LabelProbabilities | None:
-    return part.reply.probabilities.get(place)
 
 
 def _set_probability(
@@ -399,22 +381,6 @@ _MAX_HALVINGS = 4  # down to a sixteenth; who refuses that as well refuses for a
 _PART_REFUSED = "not answered"
 _EXAMINATION_INPUTS = frozenset({"question", "passages", "answer"})
 _STATED_LENGTH = re.compile(r"context (?:length|size|window)\D{0,30}?(\d{3,7})\b", re.IGNORECASE)
-
-
-class _ExaminationInput(NamedTuple):
-    """What an examination is about."""
-
-    question: str
-    passages: tuple[str, ...]
-    answer: str
-    references: tuple[str, ...]
-    history: tuple[Mapping[str, str], ...]
-    repeat: int
-
-    @property
-    def pieces(self) -> list[PassagePiece]:
-        """The passages, each in one piece."""
-        return [PassagePiece(number, text) for number, text in enumerate(self.passages, start=1)]
 
 
 class LongContextJudge:
@@ -453,25 +419,27 @@ class LongContextJudge:
             Without `parsed` where a part fails, or where the question, the answer and the
             references alone are too long for the judge.
         """
-        case = _examination_input(ask)
-        if case is None:
+        if not _can_be_split(ask):
             return await self.judge.ask(ask)
         limit = self._limit()
-        if limit is None or self._fits_whole(ask, case, limit):
+        if limit is None or self._fits_whole(ask, limit):
             reply = await self.judge.ask(ask)
             refused = _length_refusal(reply)
             if refused is None:
                 return reply
-            limit = self._shorter(refused, self._needed(ask, case))
-        reply = await self._in_parts(case, limit)
+            limit = _shorter(refused, estimate_ask_tokens(ask) + self._reply_room(ask))
+        reply = await self._in_parts(ask, limit)
         for _ in range(_MAX_HALVINGS):
             refused = _length_refusal(reply)
             if refused is None:
                 break
-            limit = self._shorter(refused, limit)
-            reply = await self._in_parts(case, limit)
+            limit = _shorter(refused, limit)
+            reply = await self._in_parts(ask, limit)
         if reply.came:
-            self._learn(limit)
+            self._learned = min(limit, self._learned or limit)
+            learn = judge_info(self._innermost).learn
+            if learn is not None:  # also for a later run with the same cache
+                learn({"context_length": self._learned})
         return reply
 
     async def planned_asks(self, ask: Ask) -> tuple[Ask, ...]:
@@ -479,78 +447,61 @@ class LongContextJudge:
 
         What a judge would teach by refusing is not foreseen.
         """
-        case, limit = _examination_input(ask), self._limit()
-        if case is None or limit is None or self._fits_whole(ask, case, limit):
+        limit = self._limit()
+        if not _can_be_split(ask) or limit is None or self._fits_whole(ask, limit):
             return (ask,)
-        room = limit - self._reply_room(case)
-        for_passages = room - estimate_ask_tokens(self._examine(case, ()))
+        room = limit - self._reply_room(ask)
+        for_passages = room - estimate_ask_tokens(self._examine(ask, ()))
         if for_passages < _MIN_PASSAGE_TOKENS:
             return ()  # too long even without a passage: it is not asked
-        taken, remaining = fill_budget(case.pieces, for_passages)
-        asks = [self._examine(case, taken)]
-        claims = [case.answer[start:end] for start, end in sentence_spans(case.answer)]
-        alone = estimate_ask_tokens(self._examine_part(case, claims, ()))
+        taken, remaining = fill_budget(_pieces(ask), for_passages)
+        asks = [self._examine(ask, taken)]
+        answer = ask.inputs["answer"]
+        claims = [answer[start:end] for start, end in sentence_spans(answer)]
+        alone = estimate_ask_tokens(self._examine_part(ask, claims, ()))
         while remaining:
             group, remaining = fill_budget(remaining, max(room - alone, _MIN_PASSAGE_TOKENS))
-            asks.append(self._examine_part(case, claims, group))
+            asks.append(self._examine_part(ask, claims, group))
         return tuple(asks)
 
     async def close(self) -> None:
         """Close the judge."""
         await self.judge.close()
 
-    def _needed(self, ask: Ask, case: _ExaminationInput) -> int:
-        return estimate_ask_tokens(ask) + self._reply_room(case)
-
     def _limit(self) -> int | None:
         stated = self._given or judge_info(self._innermost).context_length
         limits = [length for length in (stated, self._learned) if length]
         return min(limits, default=None)
 
-    def _fits_whole(self, ask: Ask, case: _ExaminationInput, limit: int) -> bool:
+    def _fits_whole(self, ask: Ask, limit: int) -> bool:
         """Whether a question fits, or was answered whole before its judge's length was known."""
-        return self._needed(ask, case) <= limit or self._is_cached(ask)
+        if estimate_ask_tokens(ask) + self._reply_room(ask) <= limit:
+            return True
+        caches = (getattr(layer, "is_cached", None) for layer in layers(self.judge))
+        return any(is_cached(ask) for is_cached in caches if is_cached is not None)
 
-    def _reply_room(self, case: _ExaminationInput) -> int:
+    def _reply_room(self, ask: Ask) -> int:
         """Tokens that the reply may need: claims with quotes, passages, reference claims.
 
         The claims are about as long as the answer, so are their quotes, and as much is for the
         fields around them; of a reference the claims and their fields.
         """
-        most = judge_info(self._innermost).max_tokens
-        written = 3 * estimate_tokens(case.answer) + 2 * sum(map(estimate_tokens, case.references))
-        return min(most, 256 + written + 16 * len(case.passages))
+        inputs, most = ask.inputs, judge_info(self._innermost).max_tokens
+        references = sum(map(estimate_tokens, inputs.get("references", ())))
+        written = 3 * estimate_tokens(inputs["answer"]) + 2 * references
+        return min(most, 256 + written + 16 * len(inputs["passages"]))
 
-    def _shorter(self, refusal: str, tried: int) -> int:
-        """How much to try after a refusal: what the judge says it takes, or half as much."""
-        stated = _STATED_LENGTH.search(refusal)
-        if stated and int(stated.group(1)) < tried:
-            return int(stated.group(1))
-        return tried // 2
-
-    def _learn(self, limit: int) -> None:
-        """Remember a length that the judge takes, also for a later run with the same cache."""
-        self._learned = min(limit, self._learned or limit)
-        learn = judge_info(self._innermost).learn
-        if learn is not None:
-            learn({"context_length": self._learned})
-
-    def _is_cached(self, ask: Ask) -> bool:
-        """Whether a response cache holds the reply to the whole question."""
-        caches = (getattr(layer, "is_cached", None) for layer in layers(self.judge))
-        return any(is_cached(ask) for is_cached in caches if is_cached is not None)
-
-    async def _in_parts(self, case: _ExaminationInput, limit: int) -> Reply:
-        alone = estimate_ask_tokens(self._examine(case, ())) + self._reply_room(case)
+    async def _in_parts(self, ask: Ask, limit: int) -> Reply:
+        alone = estimate_ask_tokens(self._examine(ask, ())) + self._reply_room(ask)
         if limit - alone < _MIN_PASSAGE_TOKENS:
             subject = "the question, the answer and the references"
             return Reply.nothing(_too_long_message(subject, alone, limit))
-        taken, remaining = fill_budget(case.pieces, limit - alone)
-        first = await self.judge.ask(self._examine(case, taken))
+        taken, remaining = fill_budget(_pieces(ask), limit - alone)
+        first = await self.judge.ask(self._examine(ask, taken))
         if not isinstance(first.parsed, Examination):
-            return await self._one_word(case, first, remaining, limit - alone)
+            return await self._one_word(ask, first, remaining, limit - alone)
         claims = [claim.claim for claim in first.parsed.claims]
-        alone = estimate_ask_tokens(self._examine_part(case, claims, ())) + self._reply_room(case)
+        alone = estimate_ask_tokens(self._examine_part(ask, claims, ())) + self._reply_room(ask)
         if remaining and limit - alone < _MIN_PASSAGE_TOKENS:
             problem = _too_long_message("the answer and its claims", alone, limit)
             return replace(_combine_replies([first]), parsed=None, problem=problem)
@@ -559,7 +510,7 @@ class LongContextJudge:
             group, remaining = fill_budget(remaining, limit - alone)
             groups.append(group)
         later = await asyncio.gather(
-            *(self.judge.ask(self._examine_part(case, claims, group)) for group in groups),
+            *(self.judge.ask(self._examine_part(ask, claims, group)) for group in groups),
             return_exceptions=True,  # those under way come home, whatever becomes of one
         )
         parts = [ContextPart(tuple(taken), first)]
@@ -567,10 +518,10 @@ class LongContextJudge:
             if isinstance(reply, BaseException):
                 raise reply
             parts.append(ContextPart(tuple(group), reply))
-        return _failed_part(parts) or merge_parts(parts, case.question)
+        return _failed_part(parts) or merge_parts(parts, ask.inputs["question"])
 
     async def _one_word(
-        self, case: _ExaminationInput, first: Reply, remaining: Sequence[PassagePiece], room: int
+        self, ask: Ask, first: Reply, remaining: Sequence[PassagePiece], room: int
     ) -> Reply:
         """What a judge says that can give a label only: yes if any part supports the answer."""
         replies = [first]
@@ -578,9 +529,9 @@ class LongContextJudge:
             if replies[-1].parsed.supported == "yes":
                 break
             group, remaining = fill_budget(remaining, room)
-            whole = self._examine(case, group)
+            whole = self._examine(ask, group)
             question = whole.alone() if whole.alone else whole
-            replies.append(await self.judge.ask(replace(question, repeat=case.repeat)))
+            replies.append(await self.judge.ask(replace(question, repeat=ask.repeat)))
         last = replies[-1]
         if len(replies) == 1 and not remaining:
             return last
@@ -592,46 +543,34 @@ class LongContextJudge:
             return replace(_combine_replies(replies), parsed=None, problem=problem)
         return _combine_replies(replies)
 
-    def _examine(self, case: _ExaminationInput, pieces: Sequence[PassagePiece]) -> Ask:
-        texts = tuple(piece.text for piece in pieces)
-        ask = examine(
-            case.question,
-            texts,
-            case.answer,
-            case.references,
-            history=case.history,
-            prompts=self._prompts,
-        )
-        return replace(ask, repeat=case.repeat)
+    def _examine(self, ask: Ask, pieces: Sequence[PassagePiece]) -> Ask:
+        inputs = {**ask.inputs, "passages": tuple(piece.text for piece in pieces)}
+        return replace(examine(**inputs, prompts=self._prompts), repeat=ask.repeat)
 
-    def _examine_part(
-        self, case: _ExaminationInput, claims: Sequence[str], pieces: Sequence[PassagePiece]
-    ) -> Ask:
+    def _examine_part(self, ask: Ask, claims: Sequence[str], pieces: Sequence[PassagePiece]) -> Ask:
+        question, answer = ask.inputs["question"], ask.inputs["answer"]
         texts = [piece.text for piece in pieces]
-        return examine_part(
-            case.question,
-            case.answer,
-            claims,
-            texts,
-            prompts=self._prompts,
-            repeat=case.repeat,
-        )
+        part = examine_part(question, answer, claims, texts, prompts=self._prompts)
+        return replace(part, repeat=ask.repeat)
 
 
-def _examination_input(ask: Ask) -> _ExaminationInput | None:
-    """What `ask` is about where it is an examination, which can be put in parts."""
-    inputs = ask.inputs
-    has_inputs = inputs.keys() >= _EXAMINATION_INPUTS
-    if not (has_inputs and ask.structured and issubclass(ask.schema, Examination)):
-        return None
-    return _ExaminationInput(
-        question=inputs["question"],
-        passages=tuple(inputs["passages"]),
-        answer=inputs["answer"],
-        references=tuple(inputs.get("references", ())),
-        history=tuple(inputs.get("history", ())),
-        repeat=ask.repeat,
-    )
+def _can_be_split(ask: Ask) -> bool:
+    """Whether a question is an examination, whose passages can be put in parts."""
+    has_inputs = ask.inputs.keys() >= _EXAMINATION_INPUTS
+    return has_inputs and ask.structured and issubclass(ask.schema, Examination)
+
+
+def _pieces(ask: Ask) -> list[PassagePiece]:
+    """The passages of an examination, each in one piece."""
+    return [PassagePiece(number, text) for number, text in enumerate(ask.inputs["passages"], 1)]
+
+
+def _shorter(refusal: str, tried: int) -> int:
+    """How much to try after a refusal: what the judge says it takes, or half as much."""
+    stated = _STATED_LENGTH.search(refusal)
+    if stated and int(stated.group(1)) < tried:
+        return int(stated.group(1))
+    return tried // 2
 
 
 def _length_refusal(reply: Reply) -> str | None:

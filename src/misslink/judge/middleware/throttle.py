@@ -11,6 +11,7 @@ from typing import Any
 
 from misslink.errors import InputError, JudgeUnreachableError
 from misslink.io.retry import Backoff
+from misslink.judge.config import JudgeConfig
 from misslink.judge.middleware.rate_limits import ConcurrencyLimit, RateLimit
 from misslink.judge.protocol import (
     Ask,
@@ -219,14 +220,10 @@ class ThrottledJudge:
         Makes one attempt per ask, and raises RetryableError where it failed.
     concurrency : int
         Maximum number of calls in flight, at least 1; fewer where the judge's info says so.
-    timeout : float
-        Seconds for one call (see `ask_with_timeout`).
-    retries : int
-        Retries per failed call, at least 0; fewer while questions fail in a row.
-    rpm, tpm : int or None
-        Calls and tokens per minute (see `RateLimit`).
-    deadline : float or None
-        Seconds from the first ask, after which no call begins.
+    config : JudgeConfig or None
+        Its ``timeout`` is that of one call (see `ask_with_timeout`), its ``retries`` are fewer while
+        questions fail in a row, ``rpm`` and ``tpm`` as in `RateLimit`, and the ``deadline`` counts
+        from the first ask.
     rng : random.Random or None
         Draws the jitter; None: one that differs in every process.
     """
@@ -235,32 +232,26 @@ class ThrottledJudge:
         self,
         judge: Judge,
         concurrency: int,
-        *,
-        timeout: float = 300.0,
-        retries: int = 5,
-        rpm: int | None = None,
-        tpm: int | None = None,
-        deadline: float | None = None,
+        config: JudgeConfig | None = None,
         rng: random.Random | None = None,
     ) -> None:
         if concurrency < 1:
             raise InputError(f"--concurrency is {concurrency}; it must be at least 1")
+        config = config or JudgeConfig()
         self.judge = judge
         self.name: str = judge.name
         self.identity: Mapping[str, Any] = judge.identity
         self._innermost = unwrap_judge(judge)
-        self.places = ConcurrencyLimit(
-            min(concurrency, judge_info(self._innermost).max_concurrency or concurrency)
-        )
-        self._timeout = timeout
-        self._retries = retries
-        self._deadline = deadline
+        info = judge_info(self._innermost)
+        self.places = ConcurrencyLimit(min(concurrency, info.max_concurrency or concurrency))
+        self._timeout = config.timeout
+        self._retries = config.retries
+        self._deadline = config.deadline
         self._ends: float | None = None
         self._rng = rng or random.Random()  # noqa: S311 (jitter is no secret)
-        limited = rpm is not None or tpm is not None
-        self._pace = (
-            RateLimit(rpm, tpm, judge_info(self._innermost).max_tokens) if limited else None
-        )
+        self._pace = None
+        if config.rpm is not None or config.tpm is not None:
+            self._pace = RateLimit(config.rpm, config.tpm, info.max_tokens)
         self._circuit = CircuitBreaker(judge.name)
         self._outage: str | None = None
         self._over = asyncio.Event()
