@@ -373,7 +373,7 @@ class TestWhatReachedThePrompt:
         retriever = store.as_retriever(search_kwargs={"k": 1})
         trace = watch(lambda question: joined(retriever.invoke(question)))
         assert trace.prompted is None
-        assert any("no LangChain model was seen" in note for note in trace.notes)
+        assert any("no model call was seen" in note for note in trace.notes)
 
     def test_a_model_that_only_rewrites_the_question_is_not_the_one_that_answers(self, store):
         retriever = store.as_retriever(search_kwargs={"k": 1})

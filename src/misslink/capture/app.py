@@ -14,6 +14,7 @@ from numbers import Integral, Real
 from pathlib import Path
 from typing import Any
 
+from misslink.capture.frameworks import framework_caller
 from misslink.capture.http_app import HttpApp, read_http_app
 from misslink.case_fields import Message
 from misslink.errors import InputError
@@ -38,8 +39,8 @@ def load_app(spec: str, folder: Path | None = None) -> Any:
     Returns
     -------
     Any
-        A LangChain Runnable (chain, retriever, agent, compiled graph) or a callable that takes
-        the question.
+        A LangChain Runnable (chain, retriever, agent, compiled graph), a query engine, chat engine
+        or retriever of LlamaIndex, a Haystack pipeline, or a callable that takes the question.
 
     Raises
     ------
@@ -96,7 +97,7 @@ def _app_problem(app: Any) -> str | None:
         problem = f"is a module, not an app; {hint} in it"
     elif inspect.isclass(app):
         problem = f"is a class, not an app; name an instance of it, say  app = {app.__name__}(...)"
-    elif hasattr(app, "invoke") and hasattr(app, "ainvoke"):
+    elif (hasattr(app, "invoke") and hasattr(app, "ainvoke")) or framework_caller(app):
         pass
     elif hasattr(app, "compile") and hasattr(app, "add_node"):
         problem = "is a graph that was not compiled; name what its .compile() returns"
@@ -174,6 +175,8 @@ def create_caller(
     from langchain_core.runnables import Runnable
 
     from misslink.capture.recorder import CURRENT_RECORDER
+
+    app = framework_caller(app) or app
 
     make = _runnable_caller if isinstance(app, Runnable) else _function_caller
     ask = make(app, input_key, dict(settings or {}))

@@ -280,6 +280,16 @@ class Recorder(BaseCallbackHandler):
         self._tools.pop(run_id, None)
         _CURRENT_TOOL.set("")
 
+    def is_searching(self, frame: FrameType) -> bool:
+        """Whether code running in `frame` is part of a search that is recorded."""
+        return self._enclosing(frame) is not None
+
+    def begin_search(self, query: str, name: str, frame: FrameType | None) -> SearchCall:
+        """Note a search of another framework, running in `frame`; the caller finishes it."""
+        call = SearchCall(query=query, name=name, frame=frame)
+        self._begin(call, frame)
+        return call
+
     def record(self, query: str, passages: Any, name: str) -> None:
         """Record a search that the app itself reports."""
         documents = document_list(passages, strings=True)
@@ -348,6 +358,13 @@ class Recorder(BaseCallbackHandler):
             model.output = model_output(response)
         with self._lock:
             self.usage = add_usage(self.usage, reported_usage(response))
+
+    def add_model_call(self, prompt: str, output: str, reported: Any) -> None:
+        """Keep a model call of another framework; `reported` may hold the tokens' ``usage``."""
+        used = reported.get("usage") if isinstance(reported, Mapping) else None
+        with self._lock:
+            self.models.append(ModelCall(prompt, output))
+            self.usage = add_usage(self.usage, _usage(used))
 
     def on_llm_error(self, error: BaseException, *, run_id: UUID, **_: Any) -> None:
         """Forget a model call that failed."""

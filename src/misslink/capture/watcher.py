@@ -19,6 +19,7 @@ from misslink.capture.app import (
     history_place,
     parse_app_output,
 )
+from misslink.capture.frameworks import framework_caller, record_frameworks
 from misslink.capture.passages import (
     adopt_inner_ids,
     find_id_key,
@@ -41,11 +42,12 @@ Result = TypeVar("Result")
 _log = logging.getLogger("misslink")
 _TRACEBACK = 10_000  # characters of a traceback that are saved, from its end
 _UNSEEN = (
-    "no retrieval was seen: searches in threads that the app starts itself and clients other than "
-    "LangChain's report nothing; run them through a LangChain retriever, or return a dict with "
-    "'answer' and 'retrieved'"
+    "no retrieval was seen: searches in threads that the app starts itself, and other clients than "
+    "those of LangChain, LlamaIndex, Haystack and chromadb, report nothing; add one line after the "
+    "search, misslink.record_retrieval(query, passages), or return a dict with 'answer' and "
+    "'retrieved'"
 )
-_NO_MODEL = "no LangChain model was seen"
+_NO_MODEL = "no model call was seen"
 _OTHER_MODEL = "no model that was seen gave this answer or was shown a passage"
 _PROMPT_UNSEEN = "so it is not known which passages reached the prompt; the first k stand for them"
 
@@ -111,7 +113,7 @@ class Watcher:
         # A loop of its own: an app that blocks its event loop does not block the evaluation.
         self._loop = BackgroundLoop() if timeout is not None else None
         self._ask = create_caller(app, input_key, settings)
-        self.takes_history = history_place(app, input_key) is not None
+        self.takes_history = history_place(framework_caller(app) or app, input_key) is not None
         self._calls: dict[str, list[SearchCall]] = {}  # outermost ones, by case
         self._sources: dict[int, Any] = {}
         self._seen: dict[int, dict[str, None]] = {}  # ids that each source gave, in order
@@ -132,7 +134,7 @@ class Watcher:
             CURRENT_RECORDER.set(recorder)  # for this task and whatever it starts
             return await self._call_app(case)
 
-        with record_searches():
+        with record_searches(), record_frameworks():
             outcome = await asyncio.create_task(run())
         lists = self._rankings(recorder, outcome.returned)
         passages = [passage for _, ranked in lists for passage in ranked]

@@ -1,0 +1,300 @@
+"""Real apps of LlamaIndex and Haystack, watched."""
+
+import asyncio
+import contextlib
+import os
+import re
+
+import pytest
+
+from misslink.capture import Watcher, load_app
+from misslink.types import Case
+
+os.environ.setdefault("HAYSTACK_TELEMETRY_ENABLED", "False")
+FERRY, DOGS, BIKES = "The ferry leaves at seven.", "Dogs travel free.", "A bike costs two crowns."
+WHEN = Case(id="when", question="When does the ferry leave?")
+PETS = Case(id="pets", question="Do dogs travel free of charge?")
+
+
+def words(text):
+    return set(re.findall(r"\w{3,}", text.lower()))
+
+
+def watch(app, *cases, **options):
+    """The traces of cases that run at the same time."""
+
+    async def run():
+        watcher = Watcher(app, **options)
+        return await asyncio.gather(*(watcher.watch(case) for case in cases or (WHEN,)))
+
+    return asyncio.run(run())
+
+
+def retrieved(trace):
+    return [(passage.id, passage.text) for passage in trace.retrieved]
+
+
+@pytest.fixture(scope="module")
+def llama():
+    """Nodes, and a function that builds a query engine over them."""
+    core = pytest.importorskip("llama_index.core", reason="the llamaindex extra is not installed")
+    from llama_index.core.llms import CompletionResponse, CustomLLM, LLMMetadata
+    from llama_index.core.llms.callbacks import llm_completion_callback
+    from llama_index.core.retrievers import BaseRetriever
+    from llama_index.core.schema import NodeWithScore, TextNode
+
+    class Copying(CustomLLM):
+        @property
+        def metadata(self):
+            return LLMMetadata(model_name="copying")
+
+        @llm_completion_callback()
+        def complete(self, prompt, **_):
+            return CompletionResponse(text=next(t for t in (FERRY, DOGS) if t in prompt))
+
+        @llm_completion_callback()
+        def stream_complete(self, prompt, **_):
+            raise NotImplementedError
+
+    class Keywords(BaseRetriever):
+        def _retrieve(self, bundle):
+            texts = {"times": FERRY, "pets": DOGS, "bikes": BIKES}
+            scored = [
+                NodeWithScore(
+                    node=TextNode(id_=name, text=text),
+                    score=float(len(words(text) & words(bundle.query_str))),
+                )
+                for name, text in texts.items()
+            ]
+            return sorted(scored, key=lambda item: -item.score)[:2]
+
+    tokenizer = core.Settings._tokenizer
+    core.Settings.tokenizer = str.split  # the default one is downloaded
+    yield Keywords(), Copying()
+    core.Settings._tokenizer = tokenizer
+
+
+def query_engine(llama, **more):
+    from llama_index.core.query_engine import RetrieverQueryEngine
+
+    retriever, model = llama
+    return RetrieverQueryEngine.from_args(retriever, llm=model, **more)
+
+
+def test_a_query_engine_has_searches_prompt_and_answer(llama):
+    (trace,) = watch(query_engine(llama))
+    assert retrieved(trace)[0] == ("times", FERRY)
+    assert (trace.answer, trace.error) == (FERRY, None)
+    assert set(trace.prompted) == {passage.id for passage in trace.retrieved}
+    (call,) = trace.calls
+    assert (call.query, call.retriever, call.nested) == (WHEN.question, "Keywords", False)
+    assert trace.notes == ()
+
+
+def test_cases_at_once_keep_apart(llama):
+    cases = [WHEN, PETS] * 4
+    traces = watch(query_engine(llama), *cases)
+    assert [trace.retrieved[0].id for trace in traces] == ["times", "pets"] * 4
+    assert all(len(trace.calls) == 1 for trace in traces)
+
+
+def test_a_retriever_alone_has_no_answer(llama):
+    (trace,) = watch(llama[0])
+    assert retrieved(trace)[0] == ("times", FERRY)
+    assert trace.answer is None
+
+
+def test_a_query_engine_inside_a_function_is_seen(llama):
+    engine = query_engine(llama)
+    (trace,) = watch(lambda question: str(engine.query(question)))
+    assert retrieved(trace)[0] == ("times", FERRY)
+    assert "times" in trace.prompted
+
+
+def test_what_a_node_postprocessor_drops_is_not_in_the_prompt(llama):
+    from llama_index.core.postprocessor.types import BaseNodePostprocessor
+
+    class Last(BaseNodePostprocessor):
+        def _postprocess_nodes(self, nodes, query_bundle=None):
+            return [node for node in nodes if node.node_id == "times"]
+
+    (trace,) = watch(query_engine(llama, node_postprocessors=[Last()]))
+    assert trace.prompted == ("times",)
+    assert len(trace.retrieved) == 2
+
+
+def test_a_chat_engine_gets_the_history_of_its_case_alone(llama):
+    from llama_index.core.chat_engine import ContextChatEngine
+
+    retriever, model = llama
+    engine = ContextChatEngine.from_defaults(retriever=retriever, llm=model)
+    earlier = [
+        {"role": "user", "content": "Is there a boat?"},
+        {"role": "assistant", "content": "There is one, at noon."},
+    ]
+    after = Case(id="after", question=WHEN.question, history=earlier)
+    traces = [watch(engine, case)[0] for case in (PETS, after)]
+    remembered = [str(message.content) for message in engine.chat_history]
+    assert remembered[:3] == ["Is there a boat?", "There is one, at noon.", WHEN.question]
+    assert (traces[1].answer, traces[1].error) == (FERRY, None)
+    assert traces[1].retrieved[0].id == "times"
+
+
+def test_no_handler_stays(llama):
+    from llama_index.core.instrumentation import get_dispatcher
+
+    handlers = list(get_dispatcher().event_handlers)
+    watch(query_engine(llama), WHEN, PETS)
+    assert get_dispatcher().event_handlers == handlers
+
+
+def test_a_failed_search_encloses_no_later_one(llama):
+    from llama_index.core.retrievers import BaseRetriever
+
+    class Broken(BaseRetriever):
+        def _retrieve(self, bundle):
+            raise ConnectionError("index is down")
+
+    engine = query_engine(llama)
+
+    def app(question):
+        with contextlib.suppress(ConnectionError):
+            Broken().retrieve(question)
+        return str(engine.query(question))
+
+    (trace,) = watch(app)
+    assert [call.nested for call in trace.calls] == [False, False]
+    assert retrieved(trace)[0] == ("times", FERRY)
+
+
+def test_parts_of_a_fusion_are_nested(llama):
+    from llama_index.core.retrievers import QueryFusionRetriever
+
+    retriever, model = llama
+    fusion = QueryFusionRetriever(
+        [retriever, retriever], llm=model, num_queries=1, similarity_top_k=1, use_async=False
+    )
+    (trace,) = watch(fusion)
+    assert [passage.id for passage in trace.retrieved] == ["times"]
+    assert [call.nested for call in trace.calls] == [False, True, True]
+
+
+@pytest.fixture(scope="module")
+def haystack():
+    """A function that builds a pipeline of a keyword retriever, a prompt and a model."""
+    core = pytest.importorskip("haystack", reason="the haystack extra is not installed")
+    from haystack.components.builders import PromptBuilder
+    from haystack.components.retrievers.in_memory import InMemoryBM25Retriever
+    from haystack.document_stores.in_memory import InMemoryDocumentStore
+
+    @core.component
+    class Model:
+        @core.component.output_types(replies=list[str])
+        def run(self, prompt: str):
+            return {"replies": [next((t for t in (FERRY, DOGS) if t in prompt), "I don't know.")]}
+
+    @core.component
+    class Ranker:
+        @core.component.output_types(documents=list[core.Document])
+        def run(self, query: str, documents: list[core.Document]):
+            return {"documents": documents[:1]}
+
+    store = InMemoryDocumentStore()
+    texts = {"times": FERRY, "pets": DOGS, "bikes": BIKES}
+    store.write_documents([core.Document(id=name, content=text) for name, text in texts.items()])
+    template = "{% for d in documents %}{{ d.content }}\n{% endfor %}Question: {{ question }}"
+
+    def build(*, ranker=False, model=True):
+        pipeline = core.Pipeline()
+        pipeline.add_component("retriever", InMemoryBM25Retriever(store, top_k=2))
+        source = "retriever"
+        if ranker:
+            pipeline.add_component("ranker", Ranker())
+            pipeline.connect("retriever.documents", "ranker.documents")
+            source = "ranker"
+        if model:
+            pipeline.add_component(
+                "prompt", PromptBuilder(template, required_variables=["question", "documents"])
+            )
+            pipeline.add_component("model", Model())
+            pipeline.connect(f"{source}.documents", "prompt.documents")
+            pipeline.connect("prompt", "model")
+        return pipeline
+
+    return build
+
+
+def test_a_pipeline_has_searches_prompt_and_answer(haystack):
+    first, second = watch(haystack(), WHEN, PETS)
+    assert (retrieved(first)[0], first.answer) == (("times", FERRY), FERRY)
+    assert (retrieved(second)[0], second.answer) == (("pets", DOGS), DOGS)
+    assert first.prompted[0] == "times"
+    assert [call.retriever for call in first.calls] == ["InMemoryBM25Retriever"]
+    assert first.retrieved[0].score > 0
+
+
+def test_a_pipeline_that_only_searches(haystack):
+    (trace,) = watch(haystack(model=False))
+    assert retrieved(trace)[0] == ("times", FERRY)
+    assert (trace.answer, trace.error) == (None, None)
+
+
+def test_what_a_ranker_drops_is_not_in_the_prompt(haystack):
+    (trace,) = watch(haystack(ranker=True), Case(id="both", question="Do dogs like the ferry?"))
+    assert len(trace.prompted) == 1
+    assert [call.nested for call in trace.calls] == [True, False]  # the ranker's result counts
+    assert trace.prompted[0] == trace.retrieved[0].id
+
+
+def test_the_app_s_own_tracing_goes_on(haystack):
+    from haystack import tracing
+    from haystack.tracing.tracer import NullSpan
+
+    seen = []
+
+    class Own(tracing.Tracer):
+        @contextlib.contextmanager
+        def trace(self, operation_name, tags=None, parent_span=None):
+            seen.append(operation_name)
+            yield NullSpan()
+
+        def current_span(self):
+            return None
+
+    own = Own()
+    tracing.enable_tracing(own)
+    try:
+        (trace,) = watch(haystack())
+        assert tracing.tracer.actual_tracer is own
+    finally:
+        tracing.disable_tracing()
+    assert len(trace.calls) == 1
+    assert "haystack.component.run" in seen
+
+
+def test_a_pipeline_is_named_as_any_app(haystack, tmp_path):
+    (tmp_path / "own.py").write_text("import haystack\npipe = haystack.Pipeline()\n")
+    assert type(load_app("own.py:pipe", tmp_path)).__name__ == "Pipeline"
+
+
+def test_a_chromadb_client_is_seen(chroma_client):
+    collection = chroma_client.create_collection("raw", embedding_function=None)
+    collection.add(ids=["times", "pets"], documents=[FERRY, DOGS], embeddings=[[1, 0], [0, 1]])
+
+    def app(question):
+        found = collection.query(query_embeddings=[[1.0, 0.1]], n_results=1)
+        return found["documents"][0][0]
+
+    try:
+        first, second = watch(app, WHEN, PETS)
+    finally:
+        chroma_client.delete_collection("raw")
+    assert retrieved(first) == retrieved(second) == [("times", FERRY)]
+    assert [call.retriever for call in first.calls] == ["raw"]
+
+
+def test_chromadb_inside_a_langchain_store_is_one_search(store):
+    (trace,) = watch(store.as_retriever(search_kwargs={"k": 2}))
+    assert [call.nested for call in trace.calls] == [False]
+    (trace,) = watch(lambda question: store.similarity_search(question, k=2))
+    assert len(trace.calls) == 1
