@@ -15,7 +15,7 @@ from misslink.calibration.corrected_prevalence import (
     judge_mismatch,
     labels_needed,
 )
-from misslink.calibration.inter_annotator import LabelPair, TiedLabel
+from misslink.calibration.inter_annotator import LabelPair
 from misslink.calibration.verdicts import JudgedCase
 from misslink.documents import CalibrationDocument
 from misslink.types import PromptRef
@@ -108,7 +108,7 @@ def test_the_intervals_hold_the_truth_and_are_narrower_than_the_labels_alone(n, 
 
 def test_ties_of_people_count_half_and_leave_the_error_rates_alone():
     pairs = [pair(f"c{n}", n % 2, float(n % 2)) for n in range(20)]
-    tied = [TiedLabel(f"t{n}", 1.0) for n in range(5)]
+    tied = [pair(f"t{n}", 0, 1.0) for n in range(5)]
     scores = {f"o{n}": float(n < 60) for n in range(100)} | {one.case_id: 1.0 for one in tied}
     found, without = (correct_prevalence(pairs, scores, 0.5, 0, some) for some in (tied, ()))
     assert found["labelled_only"].value == pytest.approx((10 + 2.5) / 25)
@@ -122,7 +122,7 @@ def test_ties_of_people_count_half_and_leave_the_error_rates_alone():
 def test_left_out_ties_would_bias_the_share_that_people_would_find():
     """Half of the answers are good, a tenth split two people, and the judge calls those good."""
     pairs = [pair(f"c{n}", n < 200, float(n < 200)) for n in range(360)]
-    tied = [TiedLabel(f"t{n}", 1.0) for n in range(40)]
+    tied = [pair(f"t{n}", 0, 1.0) for n in range(40)]
     found = correct_prevalence(pairs, {}, 0.5, 0, tied)["prediction_powered"]
     assert found.value == pytest.approx((200 + 20) / 400)
 

@@ -26,7 +26,7 @@ def test_the_majority_settles_and_a_tie_waits_in_front_of_the_queue():
         ("b", False), ("a", True),
     ]  # fmt: skip
     assert people.queue[0]["labels"] == {"x": 1.0, "y": 0.0}
-    assert people.unsettled == 1
+    assert len(people.tied) == 1
 
 
 def test_an_adjudicated_label_settles_against_the_majority_and_leaves_the_queue():

@@ -9,6 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from pydantic_core import to_jsonable_python
+
 from misslink.calibration import judge_accuracy
 from misslink.calibration.advice import (
     TrustCriteria,
@@ -27,7 +29,6 @@ from misslink.calibration.inter_annotator import (
     labels_from_claims,
     pair_answers,
     pair_claims,
-    pair_ties,
     settle_labels,
     tied_answers,
 )
@@ -43,9 +44,9 @@ from misslink.calibration.verdicts import MetricVerdicts
 from misslink.errors import InputError
 from misslink.io.labels import Label, Labels
 from misslink.io.manifest import display_path
-from misslink.render.format import format_p_value
+from misslink.render.format import format_p_value, pluralize
 from misslink.render.reasons import describe_reason
-from misslink.types import Estimate, Reason
+from misslink.types import Reason
 
 _FEW_LABELS = 30  # with fewer, most intervals are too wide
 _NOTES_SHOWN = 3
@@ -110,7 +111,7 @@ def calibrate(
     consensus = settle_labels(labels_of_run.items)
     gold = labels_from_claims(consensus, verdicts)
     pairs, left_out = pair_answers(gold, verdicts)
-    tied = pair_ties(tied_answers(consensus, gold, verdicts), verdicts)
+    tied, _ = pair_answers(tied_answers(consensus, gold, verdicts), verdicts)
     scored = (all_verdicts or verdicts).scores()
     table = judge_accuracy.judge_confusion(pairs, cut)
     probability = probability_measures(pairs, seed)
@@ -153,13 +154,13 @@ def calibrate(
         "baselines": judge_accuracy.trivial_baselines(pairs),
         "human": {
             **annotator_agreement(labels_of_run.items, _judge_calls(verdicts, cut), seed),
-            "unsettled": consensus.unsettled,
+            "unsettled": len(consensus.tied),
             "queue": list(consensus.queue),
         },
         "labelled": _case_labels(gold),
         "label_weights": {pair.case_id: pair.weight for pair in pairs if pair.weight is not None},
-        "probability": probability["numbers"],
-        "probability_intervals": probability["intervals"],
+        "probability": {name: estimate.value for name, estimate in probability.items()},
+        "probability_intervals": probability,
         "reliability": reliability_diagram(pairs),
         "recalibration": recalibrate(pairs, seed),
         "nested": nested_thresholds(pairs, seed, criteria.target),
@@ -184,7 +185,7 @@ def calibrate(
     findings = [*bias_findings(document["bias"]), *audit_findings(document)]
     findings += map(describe_reason, _judge_reasons(document))
     document["reasons"] += [f"{finding[:1].upper()}{finding[1:]}." for finding in findings]
-    plain: dict[str, Any] = _json_value(document)
+    plain: dict[str, Any] = to_jsonable_python(document)
     return plain
 
 
@@ -283,7 +284,7 @@ def _label_notes(
     if not n:
         notes.append("No labelled case has a usable verdict, so the judge was not measured.")
     elif n < _FEW_LABELS:
-        notes.append(f"Only {_count(n, 'case')} with a label and a verdict: intervals are wide.")
+        notes.append(f"Only {pluralize(n, 'case')} with a label and a verdict: intervals are wide.")
     if n and good in {0, n}:
         label, other = ("good", "bad") if good else ("bad", "good")
         notes.append(
@@ -293,7 +294,7 @@ def _label_notes(
     if unknown := document["unknown_labels"]:
         notes.append(f"Labels of unknown cases left out: {unknown:,}.")
     if from_claims:
-        notes.append(f"{_count(from_claims, 'case')} got a label from the labels of the claims.")
+        notes.append(f"{pluralize(from_claims, 'case')} got a label from the labels of the claims.")
     if missing := (document["claims"] or {}).get("without_verdict", 0):
         notes.append(f"Labels of claims without a verdict left out: {missing:,}.")
     if document["weighted"] is not None:
@@ -314,12 +315,12 @@ def _annotator_notes(human: Mapping[str, Any], ties: int) -> list[str]:
     notes = []
     if human["unsettled"]:
         note = (
-            f"{_count(human['unsettled'], 'tied item')} left out of agreement, error rates and "
+            f"{pluralize(human['unsettled'], 'tied item')} left out of agreement, error rates and "
             "Rogan-Gladen correction; "
         )
         if ties:
             note += (
-                f"the labels-only and the prediction-powered share count {_count(ties, 'tied answer')} "
+                f"the labels-only and the prediction-powered share count {pluralize(ties, 'tied answer')} "
                 "as half good; "
             )
         notes.append(f"{note}settle ties with a label by 'adjudicated'.")
@@ -339,7 +340,7 @@ def _verdict_notes(
     for status, cases in sorted(verdicts.unusable.items()):
         reasons = Counter(case.reason or "no reason" for case in cases).most_common(_NOTES_SHOWN)
         causes = "; ".join(f"{count} x {reason[:100]}" for reason, count in reasons)
-        notes.append(f"{_count(len(cases), 'verdict')} {status} and not counted: {causes}.")
+        notes.append(f"{pluralize(len(cases), 'verdict')} {status} and not counted: {causes}.")
     if document["left_out"]:
         causes = ", ".join(f"{count} {why}" for why, count in sorted(document["left_out"].items()))
         notes.append(f"Labelled cases without a usable verdict are left out: {causes}.")
@@ -358,7 +359,7 @@ def _verdict_notes(
     if other := sum((pair.score >= cut) != pair.judged.label for pair in labelled):
         notes.append(
             f"At the threshold {cut:.4g} the judge's call differs from its own label in {other:,} of "
-            f"{_count(len(labelled), 'case')}."
+            f"{pluralize(len(labelled), 'case')}."
         )
     if reason := document.get("audit_reason"):
         notes.append(
@@ -376,15 +377,3 @@ def _judge_shown_notes(labels: Sequence[Label]) -> list[str]:
         "agreement on them may be too high."
     )
     return [note] if seen else []
-
-
-def _count(n: int, noun: str) -> str:
-    return f"{n:,} {noun}{'' if n == 1 else 's'}"
-
-
-def _json_value(item: Any) -> Any:
-    if isinstance(item, Estimate):
-        return item.model_dump(mode="json")
-    if isinstance(item, Mapping):
-        return {str(name): _json_value(value) for name, value in item.items()}
-    return [_json_value(value) for value in item] if isinstance(item, list | tuple) else item

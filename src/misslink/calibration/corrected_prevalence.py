@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any
 
-from misslink.calibration.inter_annotator import LabelPair, TiedLabel, label_weights
+from misslink.calibration.inter_annotator import LabelPair, label_weights
 from misslink.calibration.judge_accuracy import judge_confusion, weighted_rates
 from misslink.calibration.stored_calibration import (
     judge_error_rates,
@@ -32,7 +33,7 @@ def correct_prevalence(
     scores: Mapping[str, float],
     threshold: float,
     seed: int,
-    ties: Sequence[TiedLabel] = (),
+    ties: Sequence[LabelPair] = (),
 ) -> dict[str, Any]:
     """Estimate the share of good cases among all verdicts in several ways.
 
@@ -44,7 +45,7 @@ def correct_prevalence(
         The score of every case with a verdict, labelled or not.
     threshold : float
     seed : int
-    ties : sequence of TiedLabel
+    ties : sequence of LabelPair
         Labelled cases with tied labels. They count as half good: otherwise the share would be that
         of the cases that annotators agree on. The judge's error rates, and so Rogan and Gladen's
         correction, leave them out.
@@ -57,7 +58,7 @@ def correct_prevalence(
         chances, ``prediction_powered``; ``power`` and ``worth`` of the last; ``verdicts`` and
         ``ties``, their numbers. Missing with a reason if the labels do not suffice.
     """
-    labelled: list[LabelPair | TiedLabel] = [*pairs, *ties]
+    labelled = [*pairs, *ties]
     everyone = dict(scores) | {label.case_id: label.score for label in labelled}
     ids = {label.case_id for label in labelled}
     n, called = len(everyone), sum(score >= threshold for score in everyone.values())
@@ -134,15 +135,10 @@ def _weighted_correlation(pairs: Sequence[LabelPair], weights: Sequence[float]) 
     """Pearson's weighted correlation of score and label; None if one of them does not vary."""
     import numpy as np
 
-    w = np.array(weights) / sum(weights)
-    labels = np.array([float(pair.good) for pair in pairs])
-    scores = np.array([pair.score for pair in pairs])
-    labels, scores = labels - float(w @ labels), scores - float(w @ scores)
-    spread = math.sqrt(float(w @ labels**2) * float(w @ scores**2))
-    if not spread > math.ulp(1.0):
-        return None
-    covariance = float(w @ (labels * scores))
-    return min(max(covariance / spread, -1.0), 1.0)
+    both = [[float(pair.good), pair.score] for pair in pairs]
+    (labels, common), (_, scores) = np.cov(both, rowvar=False, aweights=weights, ddof=0).tolist()
+    spread = math.sqrt(labels * scores)
+    return min(max(common / spread, -1.0), 1.0) if spread > math.ulp(1.0) else None
 
 
 @dataclass(frozen=True)
@@ -204,12 +200,9 @@ def compare_corrected_shares(
     if not any(stored):
         return {}, None
     if not all(stored):
-        (without, other), documents = (
-            (letters, stored[1]) if stored[1] else (letters[::-1], stored[0])
-        )
-        mismatches = [
-            judge_mismatch(a, b, metric, document) for metric, document in documents.items()
-        ]
+        without, other = letters if stored[1] else letters[::-1]
+        documents = stored[1] or stored[0]
+        mismatches = [judge_mismatch(a, b, metric, each) for metric, each in documents.items()]
         if all(mismatches):  # then it would be refused
             return {}, "; ".join(dict.fromkeys(filter(None, mismatches)))
         return {}, (
@@ -286,7 +279,13 @@ def judge_mismatch(a: Run, b: Run, metric: str, *documents: CalibrationDocument)
     if judges[0] != judges[1] or not judges[0]:
         named = [judge or "no judge" for judge in judges]
         return f"one run was judged by {named[0]}, the other by {named[1]}"
-    prompts = [_prompt_hashes(run, metric) for run in (a, b)]
+    prompts: list[dict[str, set[str]]] = []
+    for run in (a, b):
+        hashes = defaultdict(set)
+        for verdict in run.verdicts:
+            if verdict.metric == metric and verdict.prompt:
+                hashes[verdict.prompt.name].add(verdict.prompt.sha256)
+        prompts.append(hashes)
     for name in sorted(prompts[0].keys() & prompts[1].keys()):
         if prompts[0][name] != prompts[1][name]:
             return f"the prompt '{name}' is not the same in both runs"
@@ -294,15 +293,6 @@ def judge_mismatch(a: Run, b: Run, metric: str, *documents: CalibrationDocument)
         if document.judge and document.judge != judges[0]:
             return f"the calibration is of the judge {document.judge}, and the runs of {judges[0]}"
         for name, sha256 in document.prompts.items():
-            if any(sha256 not in hashes.get(name, {sha256}) for hashes in prompts):
+            if any(name in hashes and sha256 not in hashes[name] for hashes in prompts):
                 return f"the prompt '{name}' is not the one of the calibration"
     return None
-
-
-def _prompt_hashes(run: Run, metric: str) -> dict[str, frozenset[str]]:
-    hashes: dict[str, frozenset[str]] = {}
-    for verdict in run.verdicts:
-        if verdict.metric == metric and verdict.prompt:
-            name = verdict.prompt.name
-            hashes[name] = hashes.get(name, frozenset()) | {verdict.prompt.sha256}
-    return hashes

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -56,15 +56,9 @@ def _merge_labels(read: Sequence[Labels]) -> Labels:
     first_of: dict[tuple[str, str, int | None, str], tuple[Label, str]] = {}
     weights: dict[tuple[str, str], tuple[Label, str]] = {}
 
-    def conflict(problem: str, label: Label, name: str, field: str) -> InputError:
-        return InputError(problem, path=name, line=label.line, field=field)
-
     def location(label: Label, name: str) -> str:
         path = display_path(name)
         return path if label.line is None else f"{path} line {label.line}"
-
-    def weight_text(label: Label) -> str:
-        return "none" if label.weight is None else f"{label.weight:g}"
 
     for labels in read:
         for label in labels.items:
@@ -76,19 +70,23 @@ def _merge_labels(read: Sequence[Labels]) -> Labels:
                     f"{location(earlier, name)}; keep one, or settle it with a label by the "
                     "annotator 'adjudicated'"
                 )
-                raise conflict(problem, label, labels.name, "label")
+                raise InputError(problem, path=labels.name, line=label.line, field="label")
             weighed, name = weights.setdefault(key[:2], (label, labels.name))
             if weighed.weight != label.weight:
-                problem = (
-                    f"this case has the weight {weight_text(label)} here and "
-                    f"{weight_text(weighed)} in {location(weighed, name)}; use one weight per case"
+                here, there = (
+                    "none" if weight is None else f"{weight:g}"
+                    for weight in (label.weight, weighed.weight)
                 )
-                raise conflict(problem, label, labels.name, "weight")
+                problem = (
+                    f"this case has the weight {here} here and {there} in "
+                    f"{location(weighed, name)}; use one weight per case"
+                )
+                raise InputError(problem, path=labels.name, line=label.line, field="weight")
     bare = next((entry for entry in weights.values() if entry[0].weight is None), None)
     weighted = next((entry for entry in weights.values() if entry[0].weight is not None), None)
     if bare and weighted:
         problem = f"this case has no weight, but {location(*weighted)} has; give all or none"
-        raise conflict(problem, *bare, "weight")
+        raise InputError(problem, path=bare[1], line=bare[0].line, field="weight")
     name = ", ".join(display_path(labels.name) for labels in read)
     # The line numbers of several files mean nothing together.
     return Labels(tuple(replace(label, line=None) for label, _ in first_of.values()), name)
@@ -121,18 +119,13 @@ class AnnotatorConsensus:
     gold : mapping of (case, claim) to SettledLabel
     queue : sequence of mapping
         Items with disagreement: the label by each annotator, and whether the majority settled it.
-    tied : mapping of (case, claim) to (float or None)
-        Items without a majority, with their weights.
+    tied : mapping of (case, claim) to SettledLabel
+        Items without a majority; their share is one half.
     """
 
     gold: Mapping[LabelKey, SettledLabel]
     queue: tuple[Mapping[str, Any], ...]
-    tied: Mapping[LabelKey, float | None] = field(default_factory=dict)
-
-    @property
-    def unsettled(self) -> int:
-        """Items that are tied, and so have no label."""
-        return sum(not entry["settled"] for entry in self.queue)
+    tied: Mapping[LabelKey, SettledLabel]
 
 
 def settle_labels(labels: Iterable[Label]) -> AnnotatorConsensus:
@@ -149,7 +142,7 @@ def settle_labels(labels: Iterable[Label]) -> AnnotatorConsensus:
         A tie has no label: it is first in the queue.
     """
     gold: dict[LabelKey, SettledLabel] = {}
-    tied: dict[LabelKey, float | None] = {}
+    tied: dict[LabelKey, SettledLabel] = {}
     queue = []
     for item, by_annotator in _labels_by_item(labels).items():
         adjudicated = by_annotator.get(ADJUDICATED)
@@ -160,7 +153,7 @@ def settle_labels(labels: Iterable[Label]) -> AnnotatorConsensus:
         if adjudicated is not None:
             gold[item] = SettledLabel(adjudicated.good, adjudicated.value, weight)
         elif tie:
-            tied[item] = weight
+            tied[item] = SettledLabel(good=False, share=0.5, weight=weight)
         else:
             share = sum(label.value for label in by_annotator.values()) / len(by_annotator)
             gold[item] = SettledLabel(2 * good > len(votes), share, weight)
@@ -200,26 +193,20 @@ def annotator_agreement(
     document: dict[str, Any] = {"annotators": len(names)}
     shared = {item: by_annotator for item, by_annotator in items.items() if len(by_annotator) > 1}
     if not shared:
-        alone = (
-            "only one annotator labelled"
-            if len(names) == 1
-            else "no item was labelled by two annotators"
-        )
+        alone = "no item was labelled by two annotators"
+        if len(names) == 1:
+            alone = "only one annotator labelled"
         missing = Estimate.missing(f"{alone}, so agreement between annotators is not known")
         document |= dict.fromkeys(("alpha", "percent", "kappa", "alpha_with_judge"), missing)
     else:
-        calls = [
-            [float(row[name].good) if name in row else None for name in names]
-            for row in shared.values()
-        ]
+        rows = [[row.get(name) for name in names] for row in shared.values()]
+        calls = [[None if label is None else float(label.good) for label in row] for row in rows]
         document["alpha"] = krippendorff_alpha(calls, seed=seed)
-        if any(0 < label.value < 1 for row in shared.values() for label in row.values()):
+        if any(0 < label.value < 1 for row in rows for label in row if label):
+            steps = _GRADE_STEPS
             grades = [
-                [
-                    round(row[name].value * _GRADE_STEPS) / _GRADE_STEPS if name in row else None
-                    for name in names
-                ]
-                for row in shared.values()
+                [None if label is None else round(label.value * steps) / steps for label in row]
+                for row in rows
             ]
             document["alpha_ordinal"] = krippendorff_alpha(grades, metric="ordinal", seed=seed)
         document["percent"] = percent_agreement(calls, seed=seed)
@@ -326,15 +313,6 @@ class LabelPair:
     judged: JudgedCase
 
 
-@dataclass(frozen=True)
-class TiedLabel:
-    """An answer whose labels are tied: the judge's score, and one over the chance of a label."""
-
-    case_id: str
-    score: float
-    weight: float | None = None
-
-
 def pair_answers(
     gold: Mapping[LabelKey, SettledLabel], verdicts: MetricVerdicts
 ) -> tuple[list[LabelPair], dict[str, int]]:
@@ -358,22 +336,9 @@ def pair_answers(
     for case_id, score in scores.items():
         if label := labelled.get(case_id):
             judged = verdicts.items[case_id]
-            probability = judged.probability
-            pairs.append(
-                LabelPair(
-                    case_id, label.good, label.share, score, probability, label.weight, judged
-                )
-            )
+            measured = (score, judged.probability, label.weight)
+            pairs.append(LabelPair(case_id, label.good, label.share, *measured, judged))
     return pairs, dict(left_out)
-
-
-def pair_ties(tied: Mapping[str, float | None], verdicts: MetricVerdicts) -> list[TiedLabel]:
-    """Pair tied answers, by case with their weights, with their verdicts, in the verdicts' order."""
-    return [
-        TiedLabel(case_id, score, tied[case_id])
-        for case_id, score in verdicts.scores().items()
-        if case_id in tied
-    ]
 
 
 def pair_claims(
@@ -400,7 +365,7 @@ def judge_calls(pairs: Sequence[LabelPair], threshold: float) -> list[bool]:
     return [pair.score >= threshold for pair in pairs]
 
 
-def label_weights(pairs: Sequence[LabelPair | TiedLabel]) -> list[float] | None:
+def label_weights(pairs: Sequence[LabelPair]) -> list[float] | None:
     """Return the weight of each case; None if they have none, or all the same."""
     weights = [pair.weight for pair in pairs if pair.weight is not None]
     return weights if len(weights) == len(pairs) and len(set(weights)) > 1 else None
@@ -417,13 +382,8 @@ def labels_from_claims(
     for (case_id, claim), label in consensus.gold.items():
         if claim is not None:
             by_case.setdefault(case_id, {})[claim] = label
-    tied = {
-        entry["case_id"]
-        for entry in consensus.queue
-        if entry["claim"] is None and not entry["settled"]
-    }
     for case_id, labels in by_case.items():
-        if case_id in tied or (case_id, None) in gold:
+        if (case_id, None) in consensus.tied or (case_id, None) in gold:
             continue
         judged = verdicts.items.get(case_id)
         claims = range(len(judged.claims)) if judged else range(0)
@@ -439,18 +399,18 @@ def tied_answers(
     consensus: AnnotatorConsensus,
     gold: Mapping[LabelKey, SettledLabel],
     verdicts: MetricVerdicts,
-) -> dict[str, float | None]:
-    """Return tied answers with their weights: as a whole, or by a claim that decides.
+) -> dict[LabelKey, SettledLabel]:
+    """Return tied answers: as a whole, or by a claim that decides.
 
     A tied claim decides if every claim is labelled and no other one is bad.
     """
-    tied = {case_id: weight for (case_id, claim), weight in consensus.tied.items() if claim is None}
+    tied = {item: label for item, label in consensus.tied.items() if item[1] is None}
     if verdicts.metric != _CLAIM_METRIC:
         return tied
     labelled = {*consensus.gold, *consensus.tied}
-    for (case_id, claim), weight in consensus.tied.items():
+    for (case_id, claim), label in consensus.tied.items():
         judged = verdicts.items.get(case_id)
         claims = {(case_id, index) for index in range(len(judged.claims) if judged else 0)}
         if (case_id, claim) in claims and claims <= labelled and (case_id, None) not in gold:
-            tied.setdefault(case_id, weight)
+            tied.setdefault((case_id, None), label)
     return tied

@@ -127,20 +127,16 @@ def weighted_rates(pairs: Sequence[LabelPair], threshold: float) -> dict[str, Es
             for pair, weight, call in zip(pairs, given, called, strict=True)
             if pair.good == label
         ]
-        rates[name] = _weighted_share(side)
+        method = "wilson, weighted"
+        rates[name] = Estimate.missing("no case has this label", method=method)
+        if side:
+            total = sum(weight for weight, _ in side)
+            share = min(sum(weight for weight, right in side if right) / total, 1.0)
+            effective = total**2 / sum(weight**2 for weight, _ in side)
+            low, high = wilson_interval(share, effective, critical_value(0.95))
+            n = max(int(effective), 1)
+            rates[name] = Estimate(value=share, low=low, high=high, n=n, method=method)
     return rates
-
-
-def _weighted_share(side: Sequence[tuple[float, bool]]) -> Estimate:
-    total = sum(weight for weight, _ in side)
-    if not side:
-        return Estimate.missing("no case has this label", method="wilson, weighted")
-    share = min(sum(weight for weight, right in side if right) / total, 1.0)
-    effective = total**2 / sum(weight**2 for weight, _ in side)
-    low, high = wilson_interval(share, effective, critical_value(0.95))
-    return Estimate(
-        value=share, low=low, high=high, n=max(int(effective), 1), method="wilson, weighted"
-    )
 
 
 def error_by_exposure(
@@ -175,31 +171,21 @@ def error_by_exposure(
         alike at all of them, good and bad answers apart, ``differs`` whether it is below 0.05, and
         ``tested``: false, with a ``reason``, unless two exposures have 5 labels of one kind.
     """
-    cases = {
-        case_id: (
-            exposures[case_id],
-            is_good,
-            scores[case_id] >= threshold,
-            clusters.get(case_id, case_id),
-        )
-        for case_id, is_good in sorted(good.items())
-        if case_id in exposures and case_id in scores
-    }
+    cases = [
+        (exposures[name], is_good, scores[name] >= threshold, clusters.get(name, name))
+        for name, is_good in sorted(good.items())
+        if name in exposures and name in scores
+    ]
     tables = {
         name: confusion_matrix(
-            [label for level, label, *_ in cases.values() if level == name],
-            [call for level, _, call, _ in cases.values() if level == name],
+            [label for level, label, *_ in cases if level == name],
+            [call for level, _, call, _ in cases if level == name],
         )
         for name in EXPOSURES
     }
-    counts = Counter((label, level) for level, label, *_ in cases.values())
-    compared = [
-        row for row in cases.values() if min(counts[row[1], row[0]], _MIN_COMPARED) == _MIN_COMPARED
-    ]
-    kinds = {
-        label: {level for level, each, *_ in compared if each == label} for label in (True, False)
-    }
-    compared = [row for row in compared if len(kinds[row[1]]) > 1]
+    counts = Counter((level, label) for level, label, *_ in cases)
+    kinds = Counter(label for (_, label), n in counts.items() if n >= _MIN_COMPARED)
+    compared = [row for row in cases if counts[row[:2]] >= _MIN_COMPARED and kinds[row[1]] > 1]
     p = reason = None
     if compared:
         levels, labels, calls, groups = zip(*compared, strict=True)

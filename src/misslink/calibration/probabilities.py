@@ -23,19 +23,9 @@ _MIN_RARER_LABELS = 5  # of either label; a curve through fewer is chance
 TARGET_RATE = 0.9  # precision, and recall, that fitted thresholds are to reach
 
 
-def probability_measures(pairs: Sequence[LabelPair], seed: int) -> dict[str, Any]:
-    """Return Brier score and expected calibration error.
-
-    Returns
-    -------
-    dict
-        ``numbers`` {brier, ece} without intervals, ``intervals`` with them; None and missing if the
-        judge gives no probability.
-    """
-    good, chance = _labelled_probabilities(pairs)
-    intervals = _probability_errors(good, chance, seed)
-    numbers = {name: estimate.value for name, estimate in intervals.items()}
-    return {"numbers": numbers, "intervals": intervals}
+def probability_measures(pairs: Sequence[LabelPair], seed: int) -> dict[str, Estimate]:
+    """Return Brier score and expected calibration error; missing if there is no probability."""
+    return _probability_errors(*_labelled_probabilities(pairs), seed)
 
 
 def _probability_errors(
@@ -49,9 +39,7 @@ def _probability_errors(
 
 def reliability_diagram(pairs: Sequence[LabelPair]) -> list[dict[str, Any]]:
     """Return the reliability diagram: ten bins, empty ones too; none without probabilities."""
-    fields = ("low", "high", "n", "predicted", "good")
-    bins = reliability_bins(*_labelled_probabilities(pairs))
-    return [{name: getattr(probability_bin, name) for name in fields} for probability_bin in bins]
+    return [dict(vars(each)) for each in reliability_bins(*_labelled_probabilities(pairs))]
 
 
 def recalibrate(pairs: Sequence[LabelPair], seed: int) -> dict[str, Any]:
@@ -69,8 +57,8 @@ def recalibrate(pairs: Sequence[LabelPair], seed: int) -> dict[str, Any]:
         return {"reason": reason}
     platt, steps = fit_platt(good, chance), fit_isotonic(good, chance)
     curves: dict[Literal["platt", "isotonic"], dict[str, Any]] = {
-        "platt": {"slope": platt.slope, "intercept": platt.intercept},
-        "isotonic": {"scores": [*steps.scores], "probabilities": [*steps.probabilities]},
+        "platt": dict(vars(platt)),
+        "isotonic": dict(vars(steps)),
     }
     document: dict[str, Any] = {"reason": None}
     for form, curve in curves.items():

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
+
+from pydantic_core import to_jsonable_python
 
 from misslink.calibration.verdicts import hash_verdicts
 from misslink.documents import CalibrationDocument, calibrations_of
@@ -95,9 +97,7 @@ class CorrectedRate:
 
     def document(self) -> dict[str, Any]:
         """Return it as JSON values, as a run's summary has it."""
-        document = asdict(self) | {
-            name: getattr(self, name).model_dump() for name in ("raw", "estimate")
-        }
+        document: dict[str, Any] = to_jsonable_python(self)
         return {name: value for name, value in document.items() if name not in {"name", "metric"}}
 
 
@@ -129,14 +129,17 @@ class AppliedCalibration:
 
 def stored_calibrations(run: Run) -> dict[str, Mapping[str, Any]]:
     """Return the calibration documents that a run stores, by metric."""
-    stored = run.calibration
+    return _documents_by_metric(run.calibration)
+
+
+def _documents_by_metric(stored: Any) -> dict[str, Mapping[str, Any]]:
+    """The documents of a calibration file, the one on top first."""
     if not isinstance(stored, Mapping):
         return {}
     documents: dict[str, Mapping[str, Any]] = {}
-    metric = stored.get("metric")
+    metric, others = stored.get("metric"), stored.get("others")
     if isinstance(metric, str) and metric:
         documents[metric] = {name: value for name, value in stored.items() if name != "others"}
-    others = stored.get("others")
     for name, document in others.items() if isinstance(others, Mapping) else ():
         if isinstance(document, Mapping):
             documents.setdefault(name, document)
@@ -163,22 +166,12 @@ def merge_calibration(
         Faithfulness's document with the others under its key ``others``, by metric; without one,
         the document that was on top stays there.
     """
-    before = dict(stored or {})
-    others = before.pop("others", None)
-    documents = {
-        name: dict(other)
-        for name, other in (others.items() if isinstance(others, Mapping) else ())
-        if isinstance(other, Mapping)
-    }
-    top = before.get("metric")
-    if isinstance(top, str):
-        documents[top] = before
+    documents = _documents_by_metric(stored)
     metric = str(document["metric"])
     documents[metric] = {name: value for name, value in document.items() if name != "others"}
-    first = top if isinstance(top, str) else metric
-    first = LINKING_METRIC if LINKING_METRIC in documents else first
-    other_documents = {name: documents[name] for name in sorted(documents) if name != first}
-    return {**documents[first], **({"others": other_documents} if other_documents else {})}
+    top = LINKING_METRIC if LINKING_METRIC in documents else next(iter(documents))
+    others = {name: documents[name] for name in sorted(documents) if name != top}
+    return {**documents[top], **({"others": others} if others else {})}
 
 
 def corrected_shares(run: Run, ids: AbstractSet[str] | None = None) -> dict[str, CorrectedRate]:
