@@ -82,6 +82,7 @@ def audit(
     import asyncio
     import datetime as dt
 
+    from misslink.documents import manifest_of
     from misslink.io import read_complete_run
     from misslink.io.manifest import display_path, flatten_inputs
     from misslink.judge.checks.audit import (
@@ -105,12 +106,11 @@ def audit(
 
     whole = read_complete_run(run)
     config = config_as_in_run(whole, judge, **given)
-    prompts, k = Prompts.from_spec(config.prompts), whole.manifest.get("k")
+    prompts, k = Prompts.from_spec(config.prompts), manifest_of(whole).k or _CUTOFF
     names, drawn = _draw_sample(whole, run, list(dict.fromkeys(metric or ())), sample, seed)
     metrics = [judged_metrics.get(name) for name in names]
-    width = k if isinstance(k, int) and k > 0 else _CUTOFF
     traces = {trace.case_id: trace for trace in whole.traces}
-    subjects = [Subject(case, traces[case.id], width, prompts) for case in drawn.cases]
+    subjects = [Subject(case, traces[case.id], k, prompts) for case in drawn.cases]
     pairs = []
     if against is not None:
         both = display_path(run), display_path(against)

@@ -62,17 +62,22 @@ def export(
     cache: Path | None = CACHE_OPTION,
 ) -> None:
     """Write questions and replies as JSON Lines, one reply per line."""
+    from misslink.io.atomic import atomic_path
     from misslink.judge.middleware import cache_admin
 
     path = _cache_path(cache)
     rows = cache_admin.export_replies(path, judge)
     if out is None:
         _to_stdout(rows)
-    else:
-        if out.exists() and path.exists() and out.samefile(path):
-            raise InputError("--out is the cache itself; name another file", path=out)
-        count = _to_file(rows, out)
-        print(f"{_replies(count)} written to {out}", file=sys.stderr)
+        return
+    if out.exists() and path.exists() and out.samefile(path):
+        raise InputError("--out is the cache itself; name another file", path=out)
+    lines = (json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+    first = next(lines, "")  # a broken cache is reported before anything is written
+    with atomic_path(out) as part, part.open("w", encoding="utf-8") as file:
+        file.write(first)
+        count = bool(first) + sum(bool(file.write(line)) for line in lines)
+    print(f"{_replies(count)} written to {out}", file=sys.stderr)
 
 
 @app.command("prune")
@@ -188,20 +193,6 @@ def _to_stdout(rows: Iterator[Mapping[str, Any]]) -> None:
     except BrokenPipeError:
         # The reader has enough (head); the interpreter's own flush at exit must not fail.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-def _to_file(rows: Iterator[Mapping[str, Any]], out: Path) -> int:
-    """Write all rows or no file; return their number."""
-    from misslink.io.atomic import atomic_path
-
-    count = 0
-    row = next(rows, None)  # a broken cache is reported before anything is written
-    with atomic_path(out) as part, part.open("w", encoding="utf-8") as file:
-        while row is not None:
-            file.write(json.dumps(row, ensure_ascii=False) + "\n")
-            count += 1
-            row = next(rows, None)
-    return count
 
 
 def _replies(count: int) -> str:

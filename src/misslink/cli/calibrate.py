@@ -12,9 +12,17 @@ import typer
 
 from misslink.cli import options as shared
 from misslink.cli.options import option
-from misslink.cli.output import format_estimate, print_json, print_line, print_table
+from misslink.cli.output import (
+    first_few,
+    format_estimate,
+    print_json,
+    print_line,
+    print_lines,
+    print_table,
+)
 from misslink.cli.rerun_context import save_to_run
 from misslink.errors import InputError
+from misslink.render.format import pluralize
 from misslink.render.table import TextTable
 
 if TYPE_CHECKING:
@@ -173,21 +181,16 @@ def _link_note(run: Run, document: Mapping[str, Any]) -> str | None:
 
 
 def _print_calibration(document: Mapping[str, Any], note: str | None) -> None:
-
     judge = document["judge"] or "an unnamed judge"
     print_line(f"{judge} on {document['metric']}: {document['verdict']}", "bold")
-    n, good = document["n"], document["positives"]
-    lines = [
-        *(f"  {reason}" for reason in document["reasons"]),
-        (
-            f"{n:,} labelled {'case' if n == 1 else 'cases'}, {good:,} labelled good; the judge "
-            f"calls a case good from {document['threshold']} on ({document['threshold_from']})."
-        ),
-        *(f"Note: {text}" for text in document["notes"]),
-    ]
-    for line in lines:
-        print_line(line)
-    _print_agreement(document)
+    print_lines(f"  {reason}" for reason in document["reasons"])
+    print_line(
+        f"{pluralize(document['n'], 'labelled case')}, {document['positives']:,} labelled good; "
+        f"the judge calls a case good from {document['threshold']} on "
+        f"({document['threshold_from']})."
+    )
+    print_lines(f"Note: {text}" for text in document["notes"])
+    print_table(TextTable(("judge and annotators", "value [95%]"), [*_agreement_rows(document)]))
     corrected = document["corrected"]
     columns = (f"good of all {corrected['verdicts']:,} verdicts, by", "share [95%]")
     rows = [(label, format_estimate(corrected[name])) for name, label in _METHOD_NAMES.items()]
@@ -197,46 +200,36 @@ def _print_calibration(document: Mapping[str, Any], note: str | None) -> None:
         for width, count in document["labels_needed"]["for_width"].items()
         if count is not None
     ]
-    needed = f"Labels needed, by prediction-powered inference: {', '.join(widths)}."
-    lines = [
-        *([needed] if widths else ()),
-        *_annotator_lines(document["human"]),
-        *_probability_lines(document),
-        *_bias_lines(document["bias"]),
-        *([f"Saved as {document['run']}/calibration.json."] if document.get("run") else ()),
-        *([note] if note else ()),
-    ]
-    for line in lines:
-        print_line(line)
+    if widths:
+        print_line(f"Labels needed, by prediction-powered inference: {', '.join(widths)}.")
+    print_lines(_annotator_lines(document["human"]))
+    print_lines(_probability_lines(document))
+    print_lines(_bias_lines(document["bias"]))
+    if document.get("run"):
+        print_line(f"Saved as {document['run']}/calibration.json.")
+    if note:
+        print_line(note)
 
 
-def _print_agreement(document: Mapping[str, Any]) -> None:
-    agreement, detection = document["agreement"], document["detection"]
-    rows = [
-        (_statistic_name(name), format_estimate(agreement[name], as_decimal=name in _AS_DECIMAL))
-        for name in (*_AS_DECIMAL, *_AS_SHARE)
-    ]
-    rows += [
-        (f"finding bad cases: {_statistic_name(name)}", format_estimate(detection[name]))
-        for name in ("precision", "recall", "f1")
-    ]
-    errors = document["by_exposure"]
-    rows += [
-        (
-            f"{name}, with {exposure} of the relevant passages",
-            format_estimate(errors[exposure][name]),
-        )
-        for exposure in ("none", "some", "all")
-        for name in ("sensitivity", "specificity")
-        if errors[exposure][name]["value"] is not None
-    ]
+def _agreement_rows(document: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    for name in (*_AS_DECIMAL, *_AS_SHARE):
+        estimate = document["agreement"][name]
+        yield _statistic_name(name), format_estimate(estimate, as_decimal=name in _AS_DECIMAL)
+    for name in ("precision", "recall", "f1"):
+        shown = format_estimate(document["detection"][name])
+        yield f"finding bad cases: {_statistic_name(name)}", shown
+    for exposure in ("none", "some", "all"):
+        for name in ("sensitivity", "specificity"):
+            estimate = document["by_exposure"][exposure][name]
+            if estimate["value"] is not None:
+                title = f"{name}, with {exposure} of the relevant passages"
+                yield title, format_estimate(estimate)
     base = document["baselines"]
     for label, number in (
         ("always the majority: accuracy", base["majority"]["accuracy"]),
         ("by answer length alone: AUROC", base["length"]["auroc"]),
     ):
-        rows.append((label, "not measured" if number is None else f"{number:.2f}"))
-    print_table(TextTable(("judge and annotators", "value [95%]"), rows))
+        yield label, "not measured" if number is None else f"{number:.2f}"
 
 
 def _annotator_lines(human: Mapping[str, Any]) -> Iterator[str]:
@@ -247,14 +240,13 @@ def _annotator_lines(human: Mapping[str, Any]) -> Iterator[str]:
         f"Annotators: {human['annotators']}, alpha {alpha}; with the judge as another annotator "
         f"{with_judge}."
     )
-    queue = human["queue"]
-    for entry in queue[:_QUEUE]:
+    queue = []
+    for entry in human["queue"]:
         claim = "" if entry["claim"] is None else f", claim {entry['claim']}"
         labels = ", ".join(f"{name} {value:g}" for name, value in entry["labels"].items())
         tied = "" if entry["settled"] else " (tied)"
-        yield f"  They disagree on {entry['case_id']}{claim}: {labels}{tied}."
-    if len(queue) > _QUEUE:
-        yield f"  And on {len(queue) - _QUEUE} others; --json lists them all."
+        queue.append(f"  They disagree on {entry['case_id']}{claim}: {labels}{tied}.")
+    yield from first_few(queue, _QUEUE, "  And on {} others; --json lists them all.")
 
 
 def _probability_lines(document: Mapping[str, Any]) -> Iterator[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,11 +13,13 @@ from misslink.cli.output import (
     format_estimate,
     print_json,
     print_line,
+    print_lines,
     print_table,
 )
 from misslink.render.table import TextTable
 
 if TYPE_CHECKING:
+    from misslink.documents import MissingLabelsDocument
     from misslink.types import Link, RetrievalMiss, Run
 
 
@@ -53,7 +55,7 @@ def diagnose(
     if corpus is not None:
         read = _measured_again(read, corpus)
     document = diagnosis_document(read, run)
-    written = _write_holes(holes, read, document["missing_labels"]) if holes is not None else 0
+    written = _write_holes(holes, read) if holes is not None else 0
     if as_json:
         print_json(document)
     else:
@@ -86,8 +88,10 @@ def _measured_again(run: Run, source: str) -> Run:
         old = next((m for m in link.missed if m.passage_id == miss.passage_id), None)
         if old is None:
             return miss
-        numbers: dict[str, Any] = {"measured": {**old.measured, **miss.measured}}
-        numbers["above"] = old.above
+        numbers: dict[str, Any] = {
+            "measured": {**old.measured, **miss.measured},
+            "above": old.above,
+        }
         if miss.kind is None:
             numbers |= {"miss_type": old.miss_type, "also": old.also, "reason": old.reason}
         return miss.model_copy(update=numbers)
@@ -100,16 +104,15 @@ def _measured_again(run: Run, source: str) -> Run:
         else link
         for link in run.links
     )
-    before: Any = run.summary.get("diagnosis")
-    diagnosis: dict[str, Any] = dict(before or {})
     checklist = build_checklist(run.cases, traces, measured, k, corpus=passages, seed=seed)
+    before: Any = run.summary.get("diagnosis") or {}
     of_embedding = {
         item["name"]: item
-        for item in diagnosis.get("checklist", ())
+        for item in before.get("checklist", ())
         if item["name"] == "embedding_quality"
     }
-    diagnosis["checklist"] = [of_embedding.get(item["name"], item) for item in checklist]
-    diagnosis["corpus"] = measured.corpus
+    checklist = [of_embedding.get(item["name"], item) for item in checklist]
+    diagnosis = {**before, "checklist": checklist, "corpus": measured.corpus}
     summary = {**run.summary, "diagnosis": diagnosis}
     return run.model_copy(update={"traces": tuple(traces), "links": links, "summary": summary})
 
@@ -161,7 +164,18 @@ def diagnosis_document(run: Run, folder: Path) -> dict[str, Any]:
                 "recommendation": miss_type_advice(
                     group[0][1].kind, recorded=bool(run.manifest.get("traces"))
                 ),
-                "cases": [_row(link, miss) for link, miss in group],
+                "cases": [
+                    {
+                        "case_id": link.case_id,
+                        "passage_id": miss.passage_id,
+                        "true_rank": miss.true_rank,
+                        "reason": miss.reason,
+                        "also": list(miss.also),
+                        "failure": link.failure,
+                        "measured": miss.measured,
+                    }
+                    for link, miss in group
+                ],
             }
             for name, group in ordered
         },
@@ -170,40 +184,28 @@ def diagnosis_document(run: Run, folder: Path) -> dict[str, Any]:
     }
 
 
-def _row(link: Link, miss: RetrievalMiss) -> dict[str, Any]:
-    return {
-        "case_id": link.case_id,
-        "passage_id": miss.passage_id,
-        "true_rank": miss.true_rank,
-        "reason": miss.reason,
-        "also": list(miss.also),
-        "failure": link.failure,
-        "measured": miss.measured,
-    }
-
-
-def _write_holes(path: Path, run: Run, missing_labels: Mapping[str, Any]) -> int:
-    """Write the holes for review; returns how many cases, and without any writes nothing."""
-    from dataclasses import fields
-
+def _write_holes(path: Path, run: Run) -> int:
+    """Write the missing labels for review; returns how many cases, and without any writes nothing."""
+    from misslink.documents import summary_of
     from misslink.linking.missing_labels import MissingLabel, write_labelled_cases
 
     check_output_path(path, "--holes")
-    names = {field.name for field in fields(MissingLabel)}
     texts = {
         (trace.case_id, passage.id): passage.text
         for trace in run.traces
         for passage in trace.retrieved
     }
     holes = []
-    for hole in missing_labels.get("holes") or []:
-        fields_of_hole = {key: value for key, value in hole.items() if key in names}
-        text = texts.get((hole["case_id"], hole["passage_id"]), "")
-        holes.append(MissingLabel(**{"text": text, **fields_of_hole}))
+    for hole in summary_of(run).diagnosis.missing_labels.holes:
+        text = hole.text or texts.get((hole.case_id, hole.passage_id), "")
+        place = hole.case_id, hole.passage_id, hole.rank
+        holes.append(MissingLabel(*place, hole.question, text, hole.reason))
     return write_labelled_cases(path, run.cases, holes)
 
 
 def _print(document: Mapping[str, Any], run: Run, most: int | None) -> None:
+    from misslink.documents import summary_of
+    from misslink.report.diagnosis import check_verdict
 
     basis = document["embedding"] or "no embedding"
     pool = (
@@ -219,48 +221,40 @@ def _print(document: Mapping[str, Any], run: Run, most: int | None) -> None:
         print_line(head, "bold")
         print_line(group["recommendation"])
         for case in group["cases"][:most]:
-            asked = " ".join(questions.get(case["case_id"], "").split())
-            print_line(f"  {case['case_id']}  {asked}")
+            print_line(
+                f"  {case['case_id']}  {' '.join(questions.get(case['case_id'], '').split())}"
+            )
             print_line(f"    needs '{case['passage_id']}': {case['reason'] or 'not measured'}")
         if most is not None and len(group["cases"]) > most:
             print_line(f"  and {len(group['cases']) - most} more (--all shows them)")
-    _print_checklist(document["checklist"])
-    _print_holes(document["missing_labels"])
-
-
-def _print_checklist(items: Iterable[Mapping[str, Any]]) -> None:
-    from misslink.documents import ChecklistItem
-    from misslink.report.diagnosis import check_verdict
-
+    diagnosis = summary_of(run).diagnosis
     rows = []
-    for item in items:
-        state, why = check_verdict(ChecklistItem.model_validate(item))
+    for item in diagnosis.checklist:
+        state, why = check_verdict(item)
         mark = _MARKS.get(state, state) + (f": {why}" if why else "")
-        rows.append((item["question"], item["finding"], mark))
+        rows.append((item.question, item.finding, mark))
     print_line("")
-    columns = ("question", "finding", "")
-    print_table(TextTable(columns, rows, title="Checklist"), spaced=True)
+    print_table(TextTable(("question", "finding", ""), rows, title="Checklist"), spaced=True)
+    print_line("")
+    print_lines(_missing_label_lines(diagnosis.missing_labels))
 
 
-def _print_holes(missing_labels: Mapping[str, Any]) -> None:
-    holes = missing_labels.get("holes") or []
-    print_line("")
-    if not holes:
-        reason = missing_labels.get("reason")  # why none could be looked for
-        print_line(
-            f"Missing labels were not looked for: {reason}."
-            if reason
-            else "No missing label was found: no unlisted passage was judged to hold the answer.",
-        )
+def _missing_label_lines(missing: MissingLabelsDocument) -> Iterator[str]:
+    if not missing.holes:
+        found = "No missing label was found: no unlisted passage was judged to hold the answer."
+        # The reason is why none could be looked for.
+        yield f"Missing labels were not looked for: {missing.reason}." if missing.reason else found
         return
-    passages = "1 passage was" if len(holes) == 1 else f"{len(holes)} passages were"
-    print_line(
+    passages = "1 passage was" if len(missing.holes) == 1 else f"{len(missing.holes)} passages were"
+    yield (
         f"{passages} judged to hold the answer though the gold set does not list it; "
-        "--holes FILE writes them for review:",
+        "--holes FILE writes them for review:"
     )
-    for hole in holes:
-        print_line(f"  {hole['case_id']}  '{hole['passage_id']}' at rank {hole['rank']}: "
-              f"{hole['reason']}")  # fmt: skip
-    for metric, both in (missing_labels.get("metrics") or {}).items():
-        print_line(f"  {metric} without them {format_estimate(both['without'], metric)}, "
-              f"with them {format_estimate(both['with'], metric)}")  # fmt: skip
+    for hole in missing.holes:
+        yield f"  {hole.case_id}  '{hole.passage_id}' at rank {hole.rank}: {hole.reason}"
+    for metric, both in missing.metrics.items():
+        without, labelled = (
+            format_estimate(estimate, metric)
+            for estimate in (both.without_labels, both.with_labels)
+        )
+        yield f"  {metric} without them {without}, with them {labelled}"

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from misslink.judge.checks.dry_run import JudgingForecast
     from misslink.pipeline import Progress
     from misslink.render.table import Part, TextTable
+    from misslink.types import Estimate
 
 
 DocumentT = TypeVar("DocumentT", bound=Mapping[str, Any])
@@ -290,7 +291,7 @@ def print_forecast(forecast: JudgingForecast) -> None:
 
 
 def format_estimate(
-    estimate: Mapping[str, Any], name: str = "share", *, as_decimal: bool = False
+    estimate: Estimate | Mapping[str, Any], name: str = "share", *, as_decimal: bool = False
 ) -> str:
     """An estimate in the unit of the metric `name`; `as_decimal` for coefficients such as kappa.
 
@@ -305,7 +306,7 @@ def format_estimate(
     from misslink.types import Estimate
 
     formatter = format_decimal_estimate if as_decimal else format_metric_estimate
-    text = formatter(name, Estimate.model_validate(dict(estimate)))
+    text = formatter(name, Estimate.model_validate(estimate))
     return text.brief if text.interval or not text.measured else text.text
 
 

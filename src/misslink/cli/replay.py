@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Any
 from misslink.cli import options as shared
 from misslink.cli.options import JudgeOptions, option
 from misslink.cli.output import (
+    first_few,
     format_estimate,
     interruptible,
     print_forecast,
     print_json,
     print_line,
+    print_lines,
     print_result,
     print_table,
     progress_bars,
@@ -91,23 +93,22 @@ def replay(
         concurrency=concurrency,
     )
 
-    async def forecast() -> dict[str, Any]:
+    opened = open_run_judge(before, judge, config, cache=cache, concurrency=concurrency)
+
+    async def forecast() -> None:
         generations, subjects = forecast_subjects(before, settings, sample, seed)
         metrics = [judged_metrics.get(name) for name in REPLAY_METRICS]
-        async with open_run_judge(
-            before, judge, config, cache=cache, concurrency=concurrency
-        ) as session:
+        async with opened as session:
             judging = await forecast_judging(subjects, metrics, session)
-        if not as_json:
+        if as_json:
+            print_json({"generations": generations, **asdict(judging)})
+        else:
             print(f"The app would answer at most {generations} questions.")
             print_forecast(judging)
-        return {"generations": generations, **asdict(judging)}
 
     async def work(progress: Progress) -> dict[str, Any]:
         source = app or _app_path(before)
-        async with open_run_judge(
-            before, judge, config, cache=cache, concurrency=concurrency
-        ) as session:
+        async with opened as session:
             replayed = await replay_run(
                 before,
                 source,
@@ -123,9 +124,7 @@ def replay(
         return document
 
     if dry_run:
-        document = run_async(forecast)
-        if as_json:
-            print_json(document)
+        run_async(forecast)
         return
     with interruptible(), redirect_app_stdout(), progress_bars() as progress:
         document = run_async(lambda: work(progress))
@@ -174,12 +173,10 @@ def _print_replay(document: Mapping[str, Any]) -> None:
     if document["cases_kept"]:
         reused += f" (also {document['cases_kept']} cases beyond this sample)"
     print_line(f"Answers of the app: {usage['generations']} new, {reused}.")
-    reasons = Counter(entry["reason"] for entry in document["skipped"])
-    for reason, count in reasons.most_common(_SHOWN_REASONS):
-        print_line(f"Not replayed: {count} x {reason}.")
-    if len(reasons) > _SHOWN_REASONS:
-        more = len(reasons) - _SHOWN_REASONS
-        print_line(f"And {more} other reasons; --json lists them all.")
+    reasons = Counter(entry["reason"] for entry in document["skipped"]).most_common()
+    skipped = [f"Not replayed: {count} x {reason}." for reason, count in reasons]
+    rest = "And {} other reasons; --json lists them all."
+    print_lines(first_few(skipped, _SHOWN_REASONS, rest))
 
 
 def _summary_sentence(document: Mapping[str, Any]) -> str:

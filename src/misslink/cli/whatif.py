@@ -14,7 +14,7 @@ from misslink.cli.output import (
     format_estimate,
     interruptible,
     print_json,
-    print_line,
+    print_lines,
     print_table,
     progress_bars,
     redirect_app_stdout,
@@ -109,10 +109,17 @@ def whatif(
     config = config_as_in_run(before, judge, **given)
     names = tuple(name.strip() for name in options.split(",") if name.strip()) if options else None
     reranker = None if reranker == "none" else reranker
+    settings = RerunSettings(
+        id_key=id_key,
+        input_key=input_key,
+        app_config=app_config,
+        prompts=Prompts.from_spec(config.prompts),
+        repeats=config.repeats,
+    ).for_run(before)
     keys = {
-        "id_key": id_key or _text(before, "id_key"),
-        "input_key": input_key or _text(before, "input_key"),
-        "settings": read_app_config(app_config or _text(before, "app_config")) if app else None,
+        "id_key": settings.id_key,
+        "input_key": settings.input_key,
+        "settings": read_app_config(settings.app_config) if app else None,
     }
     _check_sources(app, corpus, check=check, needs_corpus=bool(embedding or reranker or chunk))
     check_option_names(names or ())
@@ -133,13 +140,7 @@ def whatif(
                     before,
                     app,
                     await stack.enter_async_context(session),
-                    settings=RerunSettings(
-                        id_key=id_key,
-                        input_key=input_key,
-                        app_config=app_config,
-                        prompts=Prompts.from_spec(config.prompts),
-                        repeats=config.repeats,
-                    ),
+                    settings=settings,
                     folder=run,
                     loaded=loaded,
                 )
@@ -181,7 +182,24 @@ def whatif(
         print_json(document if written is None else {**document, "triplets": written})
     else:
         print_whatif(document, written)
-    _save_result(run, before, document)  # once it is printed
+    try:  # once it is printed
+        save_to_run(run, before, "whatif", document)
+    except InputError as problem:
+        why = problem.problem.partition(";")[0]
+        raise InputError(
+            f"{why}, so the result is printed and not saved in the run; name a copy of the folder "
+            "that you can write to",
+            path=problem.path,
+        ) from None
+
+
+def _write_triplets(run: Run, path: Path) -> dict[str, Any]:
+    from misslink.io.manifest import display_path
+    from misslink.linking.whatif import make_triplets, write_triplets
+
+    rows, left_out = make_triplets(run)
+    write_triplets(path, rows)
+    return {"file": display_path(path), "triplets": len(rows), "left_out": left_out}
 
 
 def _check_sources(app: str | None, corpus: str | None, *, check: int, needs_corpus: bool) -> None:
@@ -192,18 +210,6 @@ def _check_sources(app: str | None, corpus: str | None, *, check: int, needs_cor
             "--embedding, --reranker and --chunk need the corpus; name it with --corpus, or the "
             "app with --app"
         )
-
-
-def _save_result(folder: Path, run: Run, document: dict[str, Any]) -> None:
-    try:
-        save_to_run(folder, run, "whatif", document)
-    except InputError as problem:
-        why = problem.problem.partition(";")[0]
-        raise InputError(
-            f"{why}, so the result is printed and not saved in the run; name a copy of the folder "
-            "that you can write to",
-            path=problem.path,
-        ) from None
 
 
 async def _app_sources(
@@ -245,20 +251,6 @@ def _deeper_search(app: Any, keys: dict[str, Any]) -> DeeperSearch:
     return search
 
 
-def _text(run: Run, name: str) -> str | None:
-    value = run.manifest.get(name)
-    return value if isinstance(value, str) else None
-
-
-def _write_triplets(run: Run, path: Path) -> dict[str, Any]:
-    from misslink.io.manifest import display_path
-    from misslink.linking.whatif import make_triplets, write_triplets
-
-    rows, left_out = make_triplets(run)
-    write_triplets(path, rows)
-    return {"file": display_path(path), "triplets": len(rows), "left_out": left_out}
-
-
 def print_whatif(document: Mapping[str, Any], triplets: Mapping[str, Any] | None) -> None:
     """Print the options, best first, one sentence on each, and the written triplets."""
     recall, passages = f"recall@{document['k']}", document["context_passages"]
@@ -276,11 +268,6 @@ def print_whatif(document: Mapping[str, Any], triplets: Mapping[str, Any] | None
     rows = []
     for entry in document["options"]:
         metric = entry["metrics"][recall]
-        p = (
-            ""
-            if metric["p_holm"] is None
-            else format_p_value(metric["p_holm"]).removeprefix("p = ")
-        )
         value = "not measured"
         if metric["b"]["value"] is not None:
             value = format_estimate(metric["b"], recall)
@@ -288,17 +275,22 @@ def print_whatif(document: Mapping[str, Any], triplets: Mapping[str, Any] | None
                 before = format_estimate(metric["a"], recall)
                 value += f", today {before} of the same {metric['a']['n']} cases"
         retrieved = entry["newly_retrieved"]
-        rows.append(
-            (
-                *(entry["name"], value, p, _format_count(entry["context_tokens"]["b"], 0)),
-                "not known" if retrieved is None else f"{retrieved:,}",
-                _format_count(entry["failures_avoided"], 1),
-            )
+        row = (
+            entry["name"],
+            value,
+            format_p_value(metric["p_holm"]).removeprefix("p = "),
+            _format_count(entry["context_tokens"]["b"], "context_tokens"),
+            "not known" if retrieved is None else f"{retrieved:,}",
+            _format_count(entry["failures_avoided"], "failures_avoided"),
         )
+        rows.append(row)
     title = f"What if: {recall} today {format_estimate(today, recall)}, {passages} passages"
     print_table(TextTable(columns, rows, title=title), spaced=True)
-    for line in _whatif_lines(document, triplets):
-        print_line(line)
+    print_lines(_whatif_lines(document, triplets))
+
+
+def _format_count(estimate: Mapping[str, Any], name: str) -> str:
+    return "not known" if estimate["value"] is None else format_estimate(estimate, name)
 
 
 def _whatif_lines(document: Mapping[str, Any], triplets: Mapping[str, Any] | None) -> Iterator[str]:
@@ -324,18 +316,3 @@ def _whatif_lines(document: Mapping[str, Any], triplets: Mapping[str, Any] | Non
         yield f"{triplets['triplets']} triplets written to {triplets['file']}."
         for reason, count in triplets["left_out"].items():
             yield f"Left out: {count} missed passages: {reason}."
-
-
-def _format_count(estimate: Mapping[str, Any], digits: int) -> str:
-    if estimate["value"] is None:
-        return "not known"
-    low, high = (
-        "?" if estimate[end] is None else _format_number(estimate[end], 0)
-        for end in ("low", "high")
-    )
-    return f"{_format_number(estimate['value'], digits)} [{low}, {high}]"
-
-
-def _format_number(value: float, digits: int) -> str:
-    """A count without a needless decimal or a sign before 0."""
-    return f"{round(value, digits) + 0.0:.{digits}f}".removesuffix(".0")
