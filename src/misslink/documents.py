@@ -571,6 +571,9 @@ class Judging(Document):
 
     abilities: dict[str, JsonValue] = {}
     price_in: float | None = None
+    prompts: str | None = None
+    repeats: int | None = None
+    spec: str = ""
 
 
 class PromptFile(Document):

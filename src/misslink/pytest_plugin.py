@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import pytest
 
 if TYPE_CHECKING:
-    from misslink.gate.baseline_diff import GateBaseline
     from misslink.types import Run
 
 
@@ -37,7 +36,7 @@ def misslink_run(pytestconfig: pytest.Config) -> Run:
             pytrace=False,
         )
     try:
-        return read_complete_run(Path(named) if given else _from_rootdir(pytestconfig, named))
+        return read_complete_run(Path(named) if given else pytestconfig.rootpath / named)
     except InputError as problem:
         _fail_test(problem)
 
@@ -60,13 +59,14 @@ def assert_gate(request: pytest.FixtureRequest) -> Callable[..., None]:
         __tracebackhide__ = True
         from misslink.errors import InputError
 
-        root = request.config
-        held = request.getfixturevalue("misslink_run") if run is None else _resolve_path(root, run)
+        root = request.config.rootpath  # an absolute path stays
+        held = request.getfixturevalue("misslink_run") if run is None else run
+        held, before = (root / x if isinstance(x, str | Path) else x for x in (held, baseline))
         try:
             check_gate(
-                _from_rootdir(root, criteria),
+                root / criteria,
                 held,
-                _resolve_path(root, baseline),
+                before,
                 allow_missing_baseline=allow_missing_baseline,
             )
         except InputError as problem:
@@ -102,17 +102,23 @@ def check_gate(
         The criteria, the run or the baseline cannot be read, or do not go together.
     """
     __tracebackhide__ = True
+    from misslink.gate.baseline_diff import GateBaseline, read_baseline
     from misslink.gate.criteria import read_criteria
     from misslink.gate.decision import decide_gates
     from misslink.io import read_complete_run
 
     gate_criteria = read_criteria(criteria)
+    before = baseline
+    if isinstance(baseline, str | Path):
+        before = read_baseline(baseline)
+    elif baseline is not None:
+        before = GateBaseline(Path("given as a run"), baseline, baseline.summary)
     folder = run if isinstance(run, str | Path) else None
     evaluated = read_complete_run(run) if isinstance(run, str | Path) else run
     decision = decide_gates(
         evaluated,
         gate_criteria,
-        _as_baseline(baseline),
+        before,
         folder=folder,
         allow_missing_baseline=allow_missing_baseline,
     )
@@ -137,21 +143,3 @@ def _fail_test(problem: Exception) -> NoReturn:
     for flag, argument in _ARGUMENTS.items():
         text = text.replace(flag, f"assert_gate(..., {argument})")
     raise pytest.fail.Exception(text, pytrace=False) from None
-
-
-def _as_baseline(given: Any) -> GateBaseline | None:
-    from misslink.gate.baseline_diff import GateBaseline, read_baseline
-
-    if given is None:
-        return None
-    if isinstance(given, str | Path):
-        return read_baseline(given)
-    return GateBaseline(Path("given as a run"), given, given.summary)
-
-
-def _resolve_path(config: pytest.Config, given: Any) -> Any:
-    return _from_rootdir(config, given) if isinstance(given, str | Path) else given
-
-
-def _from_rootdir(config: pytest.Config, path: str | Path) -> Path:
-    return config.rootpath / path  # an absolute path stays

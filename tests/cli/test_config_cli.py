@@ -155,3 +155,13 @@ def test_init_reads_only_apps_of_the_folder(misslink):
     Path("d.py").write_text("syntax error\n", encoding="utf-8")
     _, out, _ = misslink("init", "--json")
     assert json.loads(out)["found"]["app"] == "c.py:agent"
+
+
+def test_init_finds_a_gold_set_and_a_corpus_in_csv(misslink):
+    Path("answers.csv").write_text("question,answer\nWhen?,At nine.\n", encoding="utf-8")
+    Path("gold.csv").write_text("\ufeffid;question;reference\nq1;When?;At nine.\n", "utf-8")
+    Path("passages.csv").write_text("id,text\np1,At nine.\n", encoding="utf-8")
+    Path("broken.csv").write_bytes(b"\xff\xfe\n")
+    found = json.loads(misslink("init", "--json")[1])
+    assert found["found"] == {"goldset": "gold.csv", "corpus": "passages.csv"}
+    assert found["written"] == ["misslink.toml"]

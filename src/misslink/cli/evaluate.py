@@ -127,6 +127,7 @@ def evaluate(
     from misslink.errors import InputError
     from misslink.io.storage import redact_url
     from misslink.judge.config import JudgeConfig
+    from misslink.pipeline import forecast_async
 
     for name in ("context", "http", "given", "as_json", "dry_run", "verbose"):
         del options[name]
@@ -143,16 +144,6 @@ def evaluate(
         "terms": JudgeConfig(**given),
         "command": shlex.join(["misslink", *map(redact_url, sys.argv[1:])]),
     }
-    run_and_print(as_json, dry_run=dry_run, verbose=verbose, **options)
-
-
-def run_and_print(
-    as_json: bool, *, dry_run: bool = False, verbose: bool = False, **options: Any
-) -> None:
-    """Evaluate with progress on stderr, and print the summary or the forecast of a dry run."""
-    from misslink.io.storage import redact_url
-    from misslink.pipeline import forecast_async
-
     if options["cache"] is None:
         del options["cache"]  # from Python, None means none; here it means the default one
     if dry_run:

@@ -69,25 +69,26 @@ def init(
 def _find_settings(folder: Path) -> Iterator[tuple[str, str]]:
     if app := _find_app(folder):
         yield "app", app
-    for path in sorted(folder.glob("*.jsonl")):
-        keys = _keys_of_first_object(path)
+    paths = [path for form in ("*.jsonl", "*.csv") for path in sorted(folder.glob(form))]
+    columns = {path.name: _column_names(path) for path in paths}
+    for name, keys in columns.items():
         if keys & _QUESTION and "answer" not in keys:
-            yield "goldset", path.name
+            yield "goldset", name
             break
-    for path in sorted(folder.glob("*.jsonl")):
-        keys = _keys_of_first_object(path)
+    for name, keys in columns.items():
         if {"id", "text"} <= keys and not keys & _QUESTION:
-            yield "corpus", path.name
+            yield "corpus", name
             break
     if criteria := sorted([*folder.glob("*criteria*.y*ml")]):
         yield "criteria", criteria[0].name
 
 
-def _keys_of_first_object(path: Path) -> set[str]:
-    from misslink.io.jsonl import read_objects
+def _column_names(path: Path) -> set[str]:
+    """The keys of the first object or row; none if it cannot be read."""
+    from misslink.io.rows import read_rows
 
     try:
-        return set(next(read_objects(path)).data)
+        return set(next(read_rows(path, path.name)).data)
     except InputError:  # evaluate reports it, if it is named
         return set()
 

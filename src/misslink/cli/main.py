@@ -11,21 +11,6 @@ from typing import Any
 import typer
 
 from misslink import __version__
-from misslink.cli import (
-    annotate,
-    calibrate,
-    compare,
-    demo,
-    diagnose,
-    evaluate,
-    export,
-    gate,
-    init,
-    replay,
-    report,
-    retrieval,
-    whatif,
-)
 from misslink.cli.config import read_defaults
 from misslink.cli.help import SHOW_ALL, arrange_help
 from misslink.cli.options import option
@@ -43,20 +28,12 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command("init")(init.init)
-app.command("evaluate")(evaluate.evaluate)
-app.command("retrieval")(retrieval.retrieval)
-app.command("report")(report.report)
-app.command("export")(export.export)
-app.command("demo")(demo.demo)
-app.command("diagnose")(diagnose.diagnose)
-app.command("replay")(replay.replay)
-app.command("whatif")(whatif.whatif)
-app.command("compare")(compare.compare)
-app.command("gate")(gate.gate)
-app.command("annotate")(annotate.annotate)
-app.command("calibrate")(calibrate.calibrate)
-# The core imports nothing of the self-contained packages, so these groups are found by name.
+for name in (
+    *("init", "evaluate", "retrieval", "report", "demo", "diagnose", "replay", "whatif"),
+    *("compare", "gate", "annotate", "calibrate"),
+):
+    app.command(name)(getattr(import_module(f"misslink.cli.{name}"), name))
+# The core imports nothing of the self-contained packages, so all commands are found by name.
 for name, module in (
     ("judge", "misslink.cli.judge"),
     ("prompts", "misslink.cli.prompts"),

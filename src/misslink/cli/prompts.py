@@ -69,8 +69,15 @@ def show(
         if as_json:
             print_json({"prompts": listed})
         else:
-            _print_table(listed)
-            _print_fallback(listed, prompts)
+            rows = [
+                (one["name"], one["from"], str(one["version"]), one["sha256"][:12], one["schema"])
+                for one in listed
+            ]
+            columns = ("prompt", "from", "version", "hash", "answered as")
+            print_table(TextTable(columns, rows))
+            missing = [f"{one['name']}.jinja" for one in listed if one["from"] == _BUILT_IN]
+            if prompts is not None and missing:
+                print(f"{prompts} has no {', '.join(missing)}; {_ENGLISH}")
         return
     prompt = _named(folder, name)
     if prompts is not None and not folder.overrides(name):
@@ -145,22 +152,3 @@ def _about(prompt: Prompt, prompts: Prompts, spec: str | None = None) -> dict[st
         "schema": prompt.schema,
         "path": prompt.path,
     }
-
-
-def _print_table(listed: list[dict[str, Any]]) -> None:
-
-    rows = [
-        (
-            *(prompt["name"], prompt["from"], str(prompt["version"]), prompt["sha256"][:12]),
-            prompt["schema"],
-        )
-        for prompt in listed
-    ]
-    columns = ("prompt", "from", "version", "hash", "answered as")
-    print_table(TextTable(columns, rows))
-
-
-def _print_fallback(listed: list[dict[str, Any]], spec: str | None) -> None:
-    missing = [prompt["name"] for prompt in listed if prompt["from"] == _BUILT_IN]
-    if spec is not None and missing:
-        print(f"{spec} has no {', '.join(f'{name}.jinja' for name in missing)}; {_ENGLISH}")

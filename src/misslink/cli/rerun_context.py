@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from misslink.documents import manifest_of
 from misslink.errors import InputError
 
 if TYPE_CHECKING:
@@ -23,9 +24,8 @@ def config_as_in_run(run: Run, judge: str | None, **given: Any) -> JudgeConfig:
     from misslink.judge.backends.custom import is_custom_judge
     from misslink.judge.config import JudgeConfig
 
-    judged = run.manifest.get("judging")
-    of_run = dict(judged) if isinstance(judged, Mapping) else {}
-    defaults = {name: of_run.get(name) for name in ("prompts", "repeats")}
+    judging = manifest_of(run).judging
+    defaults: dict[str, Any] = {"prompts": judging.prompts, "repeats": judging.repeats}
     if judge is None and not is_custom_judge(_judge_spec(run)):
         names = ("temperature", "max_tokens", "cascade_check")
         defaults |= {name: _identity_number(run, name) for name in names}
@@ -59,9 +59,8 @@ async def open_run_judge(
 
 def _judge_spec(run: Run) -> str:
     """How the run's judge is opened again: a judge of the user's own from its file."""
-    judging = run.manifest.get("judging")
-    spec = judging.get("spec") if isinstance(judging, Mapping) else None
-    return str(spec or run.manifest.get("judge") or "none")
+    manifest = manifest_of(run)
+    return manifest.judging.spec or manifest.judge or "none"
 
 
 def save_to_run(

@@ -6,11 +6,10 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from misslink.cli.output import print_line, print_table, strip_control
+from misslink.cli.output import print_line, print_lines, print_table, strip_control
 from misslink.render.table import TextTable
 
 if TYPE_CHECKING:
-    from misslink.render.format import FormattedEstimate
     from misslink.types import Run
 
 
@@ -35,6 +34,7 @@ def print_run_summary(run: Run, report: str, *, verbose: bool = False) -> None:
     """
     from misslink.documents import summary_of
     from misslink.linking.findings import find
+    from misslink.render.format import pluralize
     from misslink.render.headline import describe_errors, describe_evidence, describe_verdict
     from misslink.report.judge_notes import describe_judging
 
@@ -44,23 +44,25 @@ def print_run_summary(run: Run, report: str, *, verbose: bool = False) -> None:
     verdict = f"{describe_verdict(findings)} {describe_evidence(findings)}".strip()
     headline = list(wrap_text(verdict, width))
     steps = list(_step_lines(run, width, verbose=verbose))
-    warnings = [(warning["code"], warning["message"]) for warning in summary_of(run).warnings]
-    about_judge = [message for code, message in warnings if code == "judge"]
-    others = [message for code, message in warnings if code != "judge"]
+    warnings = summary_of(run).warnings
+    about_judge = [note["message"] for note in warnings if note["code"] == "judge"]
+    others = [note["message"] for note in warnings if note["code"] != "judge"]
     judging = describe_judging(run)
     if not about_judge and judging:
         about_judge = [f"Judge: {run.summary.get('judge')}. {judging[0]}"]
     if errors:  # before any number
-        _print_wrapped(errors, style="bold")
+        _print_wrapped(errors, "bold")
     if verbose:
-        print_line(_title(run), style="bold")
+        at = "" if (k := run.summary.get("k")) is None else f", k = {k}"
+        judge = run.summary.get("judge", "not recorded")
+        print_line(f"{pluralize(len(run.cases), 'case')}, judge {judge}{at}", "bold")
         _print_numbers(run)
         for line in (*others, *judging):
             _print_wrapped(line)
         print_line("")
     closing = [line for note in about_judge for line in wrap_text(note, width)]
     if others and not verbose:
-        counted = "1 warning" if len(others) == 1 else f"{len(others)} warnings"
+        counted = pluralize(len(others), "warning")
         closing.append(f"{counted} in the report; --verbose prints all.")
     closing.append(f"report: {report}")
     for line in headline:
@@ -70,8 +72,7 @@ def print_run_summary(run: Run, report: str, *, verbose: bool = False) -> None:
     _print_link(run, None if verbose else max(room, 1))
     print_line("")
     print_line("What to do next", style="bold")
-    for line in (*steps, "", *closing):
-        print_line(line)
+    print_lines([*steps, "", *closing])
 
 
 def wrap_text(text: str, width: int, indent: str = "") -> Iterator[str]:
@@ -101,16 +102,6 @@ def _width() -> int:
     return min(Console().width, _WIDEST)
 
 
-def _title(run: Run) -> str:
-    from misslink.render.format import pluralize
-
-    k = run.summary.get("k")
-    at = "" if k is None else f", k = {k}"
-    return (
-        f"{pluralize(len(run.cases), 'case')}, judge {run.summary.get('judge', 'not recorded')}{at}"
-    )
-
-
 def _print_numbers(run: Run) -> None:
     """One row per measured metric; one line per reason for the others."""
     from misslink.report.overview import metric_levels
@@ -124,7 +115,10 @@ def _print_numbers(run: Run) -> None:
             if not metric.shown.measured:
                 unmeasured.setdefault(metric.shown.reason, []).append(metric.shown.name)
                 continue
-            rows.append((name, *_cells(metric.shown)))
+            shown = metric.shown
+            rows.append(
+                (name, shown.name, f"{shown.value} {shown.interval}".rstrip(), f"{shown.n:,}")
+            )
             name = ""  # once for all of its metrics
             low += [metric.shown.name] if metric.low_is_good else []
     value = "value [95%]"
@@ -140,11 +134,13 @@ def _print_numbers(run: Run) -> None:
 def _corrected(run: Run) -> Iterator[str]:
     """The shares corrected for the judge's errors, or why they are missing."""
     from misslink.calibration.stored_calibration import corrected_shares
+    from misslink.documents import summary_of
     from misslink.render.format import format_estimate, pluralize
 
+    levels = summary_of(run).generation | summary_of(run).answer
     for name, one in corrected_shares(run).items():
         raw, labels = format_estimate(name, one.raw).brief, pluralize(one.labels, "label")
-        called, counted = _share_label(run, name), one.raw.value
+        called, counted = levels[name].value if name in levels else None, one.raw.value
         if called is not None and counted is not None and abs(counted - called) > _SAME:
             raw += " from the calibration's threshold on"  # which is not the judge's own words
         if one.estimate.value is None:
@@ -152,18 +148,6 @@ def _corrected(run: Run) -> Iterator[str]:
         else:
             people = format_estimate(name, one.estimate).brief
             yield f"{name} {raw}, corrected {people} by {labels} ({_BY.get(one.by, one.by)})."
-
-
-def _share_label(run: Run, name: str) -> float | None:
-    """The share as the run's levels have it."""
-    from misslink.io.numbers import as_finite
-
-    for level in ("generation", "answer"):
-        of = run.summary.get(level)
-        found = of.get(name) if isinstance(of, dict) else None
-        if isinstance(found, dict):
-            return as_finite(found.get("value"))
-    return None
 
 
 def _print_link(run: Run, most: int | None) -> None:
@@ -196,11 +180,6 @@ def _step_lines(run: Run, width: int, *, verbose: bool) -> Iterator[str]:
         yield from wrap_text(no_steps_reason(run), width)
 
 
-def _cells(shown: FormattedEstimate) -> tuple[str, str, str]:
-    value = f"{shown.value} {shown.interval}".rstrip()
-    return shown.name, value, f"{shown.n:,}"
-
-
-def _print_wrapped(text: str, *, style: str | None = None, indent: str = "") -> None:
-    for line in wrap_text(text, _width(), indent):
+def _print_wrapped(text: str, style: str | None = None) -> None:
+    for line in wrap_text(text, _width()):
         print_line(line, style)
