@@ -29,8 +29,8 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 for name in (
-    *("init", "evaluate", "retrieval", "report", "demo", "diagnose", "replay", "whatif"),
-    *("compare", "gate", "annotate", "calibrate"),
+    *("init", "evaluate", "retrieval", "report", "export", "demo", "diagnose", "replay"),
+    *("whatif", "compare", "gate", "annotate", "calibrate"),
 ):
     app.command(name)(getattr(import_module(f"misslink.cli.{name}"), name))
 # The core imports nothing of the self-contained packages, so all commands are found by name.
