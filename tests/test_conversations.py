@@ -8,8 +8,9 @@ from operator import itemgetter
 
 import pytest
 from langchain_core.documents import Document
+from langchain_core.language_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage
-from langchain_core.prompts import ChatPromptTemplate, MessagesPlaceholder
+from langchain_core.prompts import ChatPromptTemplate, MessagesPlaceholder, PromptTemplate
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import RunnableLambda, RunnablePassthrough
 
@@ -19,6 +20,7 @@ from misslink.capture.app import history_place
 from misslink.errors import InputError
 from misslink.io import read_goldset
 from misslink.io.trace_formats import read_recording
+from misslink.judge.backends.decisions import DecisionTask
 from misslink.judge.backends.heuristic.judge import open_heuristic
 from misslink.judge.judged_metric import Subject
 from misslink.judge.protocol import Reply, examine
@@ -290,3 +292,80 @@ def test_the_question_as_the_judge_reads_it_is_shown(tmp_path):
     words = [verdict.standalone_question for verdict in run.verdicts]
     assert [text for text in words if text] == ["When does the ferry return?"]
     assert "When does the ferry return?" in (tmp_path / "run" / "report.html").read_text()
+
+
+def test_a_decision_model_may_quote_a_message_and_is_asked_of_it_last():
+    history = tuple(message.model_dump() for message in HISTORY)
+    task = DecisionTask(examine("And back?", ("A passage.",), "It is nine.", history=history), 255)
+    assert "<history_2_assistant " in task.state
+    support, quote = (task.questions[f"claims.0.{name}"] for name in ("support", "quote"))
+    assert "If they do not mention it, judge by the history." in support.instructions
+    assert len(quote.options) == len(["passage", "dog", "when", "seven", "none"])
+    plain = DecisionTask(examine("And back?", ("A passage.",), "It is nine."), 255)
+    assert "history" not in plain.state + plain.questions["claims.0.support"].instructions
+
+
+def test_the_messages_of_a_root_span_are_the_history():
+    roles = (("system", "Be nice."), ("user", "When?"), ("assistant", "Seven."), ("user", "Back?"))
+    messages = [{"role": r, "parts": [{"type": "text", "content": text}]} for r, text in roles]
+    attributes = {"gen_ai.operation.name": "chat", "gen_ai.input.messages": json.dumps(messages)}
+    found = json.dumps([{"document": {"id": "p", "content": "At nine."}}])
+    search = {"openinference.span.kind": "RETRIEVER", "retrieval.documents": found}
+
+    def span(name, parent, values):
+        listed = [{"key": key, "value": {"stringValue": text}} for key, text in values.items()]
+        times = {"startTimeUnixNano": "1", "endTimeUnixNano": "2"}
+        ids = {"traceId": "t", "spanId": name, "parentSpanId": parent, "name": name}
+        return {**ids, **times, "attributes": listed}
+
+    spans = [span("a", "", attributes), span("b", "a", search)]
+    recording = read_recording([{"resourceSpans": [{"scopeSpans": [{"spans": spans}]}]}])
+    (case,) = recording.cases.values()
+    assert case.question == "Back?"
+    assert [message.content for message in case.history] == ["When?", "Seven."]
+
+
+def echo(value):
+    messages = value if isinstance(value, list) else value.to_messages()
+    return AIMessage(" | ".join(message.content for message in messages))
+
+
+def graph():
+    state_graph = pytest.importorskip("langgraph.graph")
+    builder = state_graph.StateGraph(state_graph.MessagesState)
+    builder.add_node("answer", lambda state: {"messages": [echo(state["messages"])]})
+    builder.add_edge(state_graph.START, "answer")
+    builder.add_edge("answer", state_graph.END)
+    return builder.compile()
+
+
+PLACEHOLDER = ChatPromptTemplate.from_messages([MessagesPlaceholder("history"), "{question}"])
+IN_TEXT = PromptTemplate.from_template("{chat_history} | {question}")
+EARLIER = " | ".join(message.content for message in HISTORY)
+AS_TEXT = f"Human: {HISTORY[0].content}\nAI: {HISTORY[1].content}"
+
+
+@pytest.mark.parametrize(
+    ("make", "options", "place", "before"),
+    [
+        (graph, {}, "messages", EARLIER),
+        (lambda: PLACEHOLDER | echo, {}, "history", EARLIER),
+        (lambda: PLACEHOLDER | echo, {"input_key": "question"}, "history", EARLIER),
+        (lambda: IN_TEXT | echo, {}, "chat_history", AS_TEXT),
+    ],
+)
+def test_a_langchain_app_gets_the_messages_in_its_own_shape(make, options, place, before):
+    watcher, case = Watcher(make(), **options), Case(question="And back?", history=HISTORY)
+    assert history_place(watcher.app, **options) == place
+    assert asyncio.run(watcher.watch(case)).answer == f"{before} | And back?"
+
+
+def test_a_chat_model_gets_all_messages():
+    class Echo(GenericFakeChatModel):
+        def _generate(self, messages, *args, **kwargs):
+            self.messages = iter([echo(messages)])
+            return super()._generate(messages, *args, **kwargs)
+
+    case = Case(question="And back?", history=HISTORY)
+    trace = asyncio.run(Watcher(Echo(messages=iter(()))).watch(case))
+    assert trace.answer == f"{EARLIER} | And back?"

@@ -201,3 +201,24 @@ def test_a_score_of_zero_and_an_empty_text_are_values(server, tmp_path):
         {"id": "a", "score": 0.0, "text": ""},
         {"id": 0, "score": 0, "text": "T"},
     ]
+
+
+def test_the_messages_before_the_question_fill_their_place(server, tmp_path):
+    url, replies, requests = server
+    replies["/ask"] = (200, {"answer": "Nine."})
+    history = [
+        {"role": "user", "content": "{question}"},
+        {"role": "assistant", "content": "Seven."},
+    ]
+    case = Case(question="And back?", history=history)
+    body = '[body]\nmessages = "{history}"\ntext = "{history}; user: {question}"\n'
+    app = described(tmp_path, f'url = "{url}/ask"\n{body}')
+    assert asyncio.run(Watcher(app).watch(case)).answer == "Nine."
+    assert json.loads(requests[-1][-1]) == {
+        "messages": history,
+        "text": "user: {question}\nassistant: Seven.; user: And back?",
+    }
+    asyncio.run(Watcher(load_app(f"{url}/ask")).watch(case))
+    assert json.loads(requests[-1][-1]) == {"question": "And back?", "history": history}
+    without = described(tmp_path, f'url = "{url}/ask"\nparams = {{q = "{{question}}"}}\n')
+    assert not Watcher(without).takes_history

@@ -71,7 +71,8 @@ class HttpApp:
         body = {} if "params" in self._settings else {"question": _QUESTION}
         self._body = self._settings.get("body", body)
         template = [self._body, self._settings.get("params")]
-        self.takes_history = not self._settings or _HISTORY in json.dumps(template)
+        self._is_default = self._settings.keys().isdisjoint({"body", "params"})
+        self.takes_history = self._is_default or _HISTORY in json.dumps(template)
 
     async def __call__(
         self, question: str, history: Sequence[Mapping[str, str]] = (), **fields: Any
@@ -81,7 +82,7 @@ class HttpApp:
 
         settings = self._settings
         content = {**_filled(self._body, question, history), **fields}
-        if history and not settings:
+        if history and self._is_default:
             content["history"] = list(history)
         async with httpx.AsyncClient(timeout=settings.get("timeout", 60)) as client:
             try:

@@ -100,7 +100,8 @@ def rank_fixes(run: Run, *, seed: int = 0) -> tuple[Fix, ...]:
         counts = {
             place: count
             for place, link in enumerate(run.links)
-            if (count := sum(map(rule.applies, link.missed)))
+            if link.failure != "lost_context"  # its query is to be fixed, not the search
+            and (count := sum(map(rule.applies, link.missed)))
         }
         retrieves = sum(counts.values())
         basis: Literal["measured_rank", "at_most", "whatif"]

@@ -237,7 +237,11 @@ def build_case_entries(run: Run, k: int, most: int | None = None) -> tuple[CaseE
     fixes: dict[str, tuple[str, int, str]] = {}
     for fix in rank_fixes(run):  # the best first
         applies = FIXES[fix.name].applies
-        like = [link.case_id for link in run.links if any(map(applies, link.missed))]
+        like = [
+            link.case_id
+            for link in run.links
+            if link.failure != "lost_context" and any(map(applies, link.missed))
+        ]
         ids = sorted(places[case_id] for case_id in like if case_id in places)
         fixes = (
             dict.fromkeys(like, (FIX_LABELS[fix.name], len(ids), view_fragment(ids=ids))) | fixes
@@ -336,7 +340,9 @@ def _summarize_case(link: Link, claims: Sequence[Claim], k: int) -> tuple[str, .
     missed = {miss.passage_id: miss.true_rank for miss in link.missed}
     ranks = sorted({rank for rank in missed.values() if rank})
     where = FAILURE_MODES[link.failure or "inconclusive"].meaning
-    if missed:
+    if link.failure == "lost_context":
+        where = f"{link.reason[:1].upper()}{link.reason[1:]}."
+    elif missed:
         where = f"{pluralize(len(missed), 'relevant passage')} never reached the prompt"
         listed = ", ".join(f"{rank:,}" for rank in ranks)
         where += f" (rank {listed}; the prompt takes {k:,})." if ranks else "."
