@@ -23,7 +23,7 @@ BUDGETS = {
     "annotation": 1196,  # 1150; a token against other users, the time of a case
     "calibration": 1884,  # 1650; the judge's error by exposure took 70
     "canary": 2560,  # 2300
-    "capture": 2481,  # 1300; secrets that a server repeats took 15
+    "capture": 2482,  # 1300; secrets that a server repeats took 15
     "cli": 3972,  # 3200; misslink.toml and init took 220, annotate --case and its token 13
     "compare": 1000,  # 750; who passes more, with names
     "embedding": 462,  # 420
@@ -38,7 +38,7 @@ BUDGETS = {
     "judge/batch": 1081,  # 800
     "judge/checks": 1233,  # 1100; attacks that hold the wrong fact
     "judge/middleware": 2073,  # 1700; one ledger for the stages of a cascade; sentences without a claim are asked for again
-    "linking": 2851,  # 2000; attribution took 200, exposure levels, clusters and difficulty 100
+    "linking": 2852,  # 2000; attribution took 200, exposure levels, clusters and difficulty 100
     "linking/replay": 842,  # 800
     "linking/whatif": 1198,  # 1050
     "live": 3448,  # 3000
