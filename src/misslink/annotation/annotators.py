@@ -16,7 +16,6 @@ from misslink.io.label_folder import (
     JournalEntry,
     current_labels,
     journal_files,
-    label_history,
     read_journal,
 )
 from misslink.io.labels import ADJUDICATED
@@ -44,24 +43,17 @@ class AnnotatorState:
         self.writer = writer
         self._tasks = {task.case.id: (index, task) for index, task in enumerate(tasks)}
         self._hash = hash_of
-        self._history = label_history(writer.entries)
-        self._by_item: dict[ItemKey, list[JournalEntry]] = {}
-        for entry in self._history:
-            self._by_item.setdefault(entry.item, []).append(entry)
+        self._history: list[JournalEntry] = []  # labels that were not undone, of all items
+        self._by_item: dict[ItemKey, list[JournalEntry]] = {}  # and of each
         self._labels: dict[str, dict[ItemKey, JournalEntry]] = {}
         self._done: set[int] = set()
         self._seconds: dict[str, float] = {}  # by case, from the end of the case before it
         self._started: dt.datetime | None = None  # the case that was labelled last
         self._last: tuple[str, dt.datetime | None] = "", None  # its id, and its last label
-        for entry in writer.entries:
-            if entry.event == "label":
-                self._time(entry)
-        for item in self._by_item:
-            self._update(item)
         self._looked: set[tuple[str, str]] = set()
         self._revealed: set[str] = set()
         for entry in writer.entries:
-            self._look(entry)
+            self._count(entry)
 
     def save(self, *entries: JournalEntry) -> None:
         """Write entries to disk, all or none, and count them.
@@ -73,15 +65,7 @@ class AnnotatorState:
         """
         self.writer.save(*entries)
         for entry in entries:
-            if entry.event == "label":
-                self._history.append(entry)
-                self._by_item.setdefault(entry.item, []).append(entry)
-                self._update(entry.item)
-                self._time(entry)
-            elif entry.event == "undone":
-                self._undo(entry.item)
-            else:
-                self._look(entry)
+            self._count(entry)
 
     def labels(self, case_id: str) -> Mapping[ItemKey, JournalEntry]:
         """The current labels of one case, including skipped ones."""
@@ -115,30 +99,30 @@ class AnnotatorState:
         """Whether the annotator asked to see it before labelling."""
         return case_id in self._revealed
 
-    def _undo(self, item: ItemKey) -> None:
-        if not self._by_item.get(item):
+    def _count(self, entry: JournalEntry) -> None:
+        """Take an entry into the current labels, and whether its case is finished."""
+        if entry.event in {"revealed", "shown"}:
+            if self._is_current(entry):
+                self._looked.add((entry.case_id, entry.metric))
+                self._revealed.update([entry.case_id] if entry.event == "revealed" else ())
             return
-        taken = self._by_item[item].pop()
-        for place in range(len(self._history) - 1, -1, -1):  # from the end, where it usually is
-            if self._history[place] is taken:
-                del self._history[place]
-                break
-        self._update(item)
-
-    def _update(self, item: ItemKey) -> None:
-        """Update the current label of an item, and whether its case is finished."""
-        entries, labels = self._by_item[item], self._labels.setdefault(item[0], {})
+        entries = self._by_item.setdefault(entry.item, [])
+        if entry.event == "label":
+            entries.append(entry)
+            self._history.append(entry)
+            self._time(entry)
+        elif entries:  # undone; it usually is at the end
+            taken, places = entries.pop(), range(len(self._history) - 1, -1, -1)
+            del self._history[next(place for place in places if self._history[place] is taken)]
+        labels = self._labels.setdefault(entry.case_id, {})
         if entries and self._is_current(entries[-1]):
-            labels[item] = entries[-1]
+            labels[entry.item] = entries[-1]
         else:
-            labels.pop(item, None)
-        index, task = self._tasks.get(item[0], (None, None))
-        if index is None or task is None:
-            return
-        if is_finished(task, labels):
-            self._done.add(index)
-        else:
+            labels.pop(entry.item, None)
+        if entry.case_id in self._tasks:
+            index, task = self._tasks[entry.case_id]
             self._done.discard(index)
+            self._done.update([index] if is_finished(task, labels) else ())
 
     def _time(self, entry: JournalEntry) -> None:
         """Measure from the last label of the case before to the latest label of this one."""
@@ -152,12 +136,6 @@ class AnnotatorState:
         seconds = (now - (self._started or now)).total_seconds()
         if self._started and 0 <= seconds <= _PAUSE_SECONDS:
             self._seconds[entry.case_id] = seconds
-
-    def _look(self, entry: JournalEntry) -> None:
-        if entry.event in {"revealed", "shown"} and self._is_current(entry):
-            self._looked.add((entry.case_id, entry.metric))
-            if entry.event == "revealed":
-                self._revealed.add(entry.case_id)
 
     def _is_current(self, entry: JournalEntry) -> bool:
         """Whether an entry is about an item of this session as it is shown now."""

@@ -20,7 +20,6 @@ from misslink.io.label_folder import (
     ItemKey,
     JournalEntry,
     ShownContent,
-    WeightedLabel,
     current_labels,
     is_annotator_name,
     journal_files,
@@ -342,19 +341,20 @@ def _label_rows(folder: Path, seen: ShownContent | None) -> list[dict[str, Any]]
     labels = read_label_folder(folder, seen=seen).kept if folder.is_dir() else ()
     if not labels:
         raise InputError("this run has no labels; run  misslink annotate", path=folder.parent)
-    return [_label_row(label) for label in labels]
-
-
-def _label_row(weighted: WeightedLabel) -> dict[str, Any]:
-    entry, label = weighted.entry, weighted.entry.label
-    return {
-        "case_id": entry.case_id,
-        "metric": entry.metric,
-        "claim": entry.claim,
-        "label": int(label) if label is not None and label.is_integer() else label,
-        "annotator": entry.annotator,
-        "weight": weighted.weight,
-        "comment": entry.comment,
-        "judge_shown": int(entry.judge_shown),
-        "at": entry.at,
-    }
+    rows = []
+    for weighted in labels:
+        entry, label = weighted.entry, weighted.entry.label
+        rows.append(
+            {
+                "case_id": entry.case_id,
+                "metric": entry.metric,
+                "claim": entry.claim,
+                "label": int(label) if label is not None and label.is_integer() else label,
+                "annotator": entry.annotator,
+                "weight": weighted.weight,
+                "comment": entry.comment,
+                "judge_shown": int(entry.judge_shown),
+                "at": entry.at,
+            }
+        )
+    return rows

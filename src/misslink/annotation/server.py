@@ -5,13 +5,13 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import secrets
 import socket
-from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Mapping
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, Self
-from urllib.parse import parse_qs
 
 from misslink.annotation.annotators import NothingToUndoError
 from misslink.annotation.label_writer import UnsavedError
@@ -21,12 +21,7 @@ if TYPE_CHECKING:
     import uvicorn
     from starlette.requests import Request
     from starlette.responses import Response
-
-
-Scope = MutableMapping[str, Any]
-Message = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 BODY_LIMIT = 100_000  # bytes
 _HTTP_PORT = 80  # the port that a browser leaves out of Host and Origin
@@ -42,7 +37,7 @@ HEADERS = {
     "cross-origin-opener-policy": "same-origin",
 }
 _USER_HEADER = "x-misslink-token"
-_SAME_SITE = ("same-origin", "none")  # of Sec-Fetch-Site; none: typed in the address bar
+_SAME_SITE = {"same-origin", "none"}  # of Sec-Fetch-Site; none: typed in the address bar
 
 
 class RequestGuard:
@@ -57,9 +52,7 @@ class RequestGuard:
         What a request for data must carry, so that other users of the machine are refused.
     """
 
-    def __init__(
-        self, app: Callable[[Scope, Receive, Send], Awaitable[None]], port: int, token: str
-    ) -> None:
+    def __init__(self, app: ASGIApp, port: int, token: str) -> None:
         self._app, self._token = app, token.encode()
         names = ("127.0.0.1", "localhost")
         self._hosts = {f"{name}:{port}" for name in names}
@@ -68,6 +61,8 @@ class RequestGuard:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
+        from starlette.responses import JSONResponse
+
         if scope["type"] != "http":
             return
         refused = self._refused(scope)
@@ -77,7 +72,9 @@ class RequestGuard:
             if not whole:
                 refused = 413, f"a request has at most {BODY_LIMIT:,} bytes"
         if refused is not None:
-            await _send_refusal(send, *refused)
+            status, reason = refused
+            headers = {**HEADERS, "connection": "close"}
+            await JSONResponse({"error": reason}, status, headers)(scope, receive, send)
             return
 
         async def read() -> Message:
@@ -93,39 +90,33 @@ class RequestGuard:
 
     def _refused(self, scope: Scope) -> tuple[int, str] | None:
         """Status and reason of a refusal, if any."""
-        fields: dict[str, list[str]] = {}
-        for name, value in scope["headers"]:
-            fields.setdefault(name.decode("latin-1").lower(), []).append(value.decode("latin-1"))
-        hosts, method = fields.get("host", []), scope["method"]
+        from starlette.datastructures import Headers, QueryParams
+
+        headers, method = Headers(scope=scope), scope["method"]
+        hosts = headers.getlist("host")
         if len(hosts) != 1 or hosts[0].lower() not in self._hosts:
             return 421, "this is served at 127.0.0.1 only; open the address that misslink printed"
         origins = {f"http://{host}" for host in self._hosts}
-        if any(origin.lower() not in origins for origin in fields.get("origin", ())):
-            return 403, "requests from other sites are refused"
-        if any(site.lower() not in _SAME_SITE for site in fields.get("sec-fetch-site", ())):
+        strange = {origin.lower() for origin in headers.getlist("origin")} - origins
+        if strange or {site.lower() for site in headers.getlist("sec-fetch-site")} - _SAME_SITE:
             return 403, "requests from other sites are refused"
         if method not in {"GET", "HEAD", "POST"}:
             return 405, f"{method[:20]} is not supported"
-        if scope["path"].startswith("/api/") and not self._has_token(scope, fields):
+        # In the address it is that of a download.
+        query = QueryParams(scope.get("query_string", b""))
+        token = headers.get(_USER_HEADER, query.get("token", ""))
+        is_user = secrets.compare_digest(token.encode(), self._token)
+        if scope["path"].startswith("/api/") and not is_user:
             return 403, "open the address that misslink annotate printed; it carries a token"
-        return _content_refusal(fields) if method == "POST" else None
-
-    def _has_token(self, scope: Scope, fields: Mapping[str, Sequence[str]]) -> bool:
-        """Whether a header has the token, or the query, as of a link for a download."""
-        query = parse_qs(scope["query_string"].decode("latin-1"))
-        token = (fields.get(_USER_HEADER) or query.get("token", [""]))[0]
-        return secrets.compare_digest(token.encode(), self._token)
-
-
-def _content_refusal(fields: Mapping[str, Sequence[str]]) -> tuple[int, str] | None:
-    """Status and reason of a refusal by the headers of a POST, if any."""
-    kind = fields.get("content-type", [""])[0].partition(";")[0].strip().lower()
-    if kind != "application/json":
-        return 415, "the request body must be JSON"
-    length = fields.get("content-length", ["0"])[0]
-    if not length.isdecimal() or int(length) > BODY_LIMIT:
-        return 413, f"a request has at most {BODY_LIMIT:,} bytes"
-    return None
+        if method != "POST":
+            return None
+        kind = headers.get("content-type", "").partition(";")[0].strip().lower()
+        if kind != "application/json":
+            return 415, "the request body must be JSON"
+        length = headers.get("content-length", "0")
+        if not length.isdecimal() or int(length) > BODY_LIMIT:
+            return 413, f"a request has at most {BODY_LIMIT:,} bytes"
+        return None
 
 
 async def _read_body(receive: Receive) -> tuple[bytes, bool]:
@@ -140,15 +131,6 @@ async def _read_body(receive: Receive) -> tuple[bytes, bool]:
             return b"", False
         if not message.get("more_body"):
             return body, True
-
-
-async def _send_refusal(send: Send, status: int, reason: str) -> None:
-    content = json.dumps({"error": reason}).encode()
-    headers = {**HEADERS, "content-type": "application/json", "connection": "close"}
-    headers["content-length"] = str(len(content))
-    raw = [(name.encode(), value.encode()) for name, value in headers.items()]
-    await send({"type": "http.response.start", "status": status, "headers": raw})
-    await send({"type": "http.response.body", "body": content})
 
 
 class Session(Protocol):
@@ -190,7 +172,6 @@ class Session(Protocol):
 
 
 _PAGE_TYPES = {".css": "text/css", ".js": "text/javascript"}
-_NO_INDEX = "'at' must be the index of a case: 0, 1, 2, ..."
 _MIME = {"csv": "text/csv", "jsonl": "application/jsonl"}
 _DEFAULT_PORT = 8765
 _SHUTDOWN_SECONDS = 2  # seconds that connections have to end when the server does
@@ -274,24 +255,21 @@ def build_app(session: Session, port: int, token: str) -> RequestGuard:
     except ImportError:
         raise MissingExtraError("starlette", "annotate") from None
 
-    actions = {
-        "session": ("GET", _get_session),
-        "item": ("GET", _get_item),
-        "label": ("POST", _post_label),
-        "undo": ("POST", lambda session, fields: session.undo(_annotator(fields))),
-        "reveal": (
-            "POST",
-            lambda session, fields: session.reveal(_annotator(fields), _index_field(fields)),
-        ),
+    actions: dict[str, tuple[str, Callable[[Mapping[str, Any]], Any]]] = {
+        "session": ("GET", lambda fields: session.session(_text_field(fields, "annotator"))),
+        "item": ("GET", lambda fields: session.item(*_place_fields(fields))),
+        "label": ("POST", lambda fields: _save_label(session, fields)),
+        "undo": ("POST", lambda fields: session.undo(_text_field(fields, "annotator"))),
+        "reveal": ("POST", lambda fields: session.reveal(*_place_fields(fields))),
+        "export": ("GET", lambda fields: _download(session, fields)),
     }
     routes = [
         Route("/", _serve_page, methods=["GET"]),
         Route("/page/{file}", _serve_page, methods=["GET"]),
         *(
-            Route(f"/api/{name}", _json_endpoint(session, answer), methods=[method])
+            Route(f"/api/{name}", _endpoint(answer), methods=[method])
             for name, (method, answer) in actions.items()
         ),
-        Route("/api/export", _export_endpoint(session), methods=["GET"]),
     ]
     app = Starlette(routes=routes, exception_handlers={HTTPException: _not_found})
     return RequestGuard(app, port, token)
@@ -317,43 +295,32 @@ async def _serve_page(request: Request) -> Response:
     return Response(files[name].read_bytes(), media_type=kind)
 
 
-def _json_endpoint(
-    session: Session, answer: Callable[[Session, Mapping[str, Any]], Mapping[str, Any]]
-) -> Callable[[Request], Any]:
-    """A JSON endpoint; requests are answered one at a time, so that labels cannot cross."""
+def _endpoint(answer: Callable[[Mapping[str, Any]], Any]) -> Callable[[Request], Any]:
+    """An endpoint; requests are answered one at a time, so that labels cannot cross."""
 
     async def endpoint(request: Request) -> Response:
         from starlette.responses import Response
 
         try:
-            fields = await _request_fields(request)
-            content = json.dumps(answer(session, fields), ensure_ascii=False, allow_nan=False)
+            reply = answer(await _request_fields(request))
         except InputError as problem:
-            return _error_response(_error_status(problem), str(problem))
+            status = 409 if isinstance(problem, NothingToUndoError) else 400
+            status = 507 if isinstance(problem, UnsavedError) else status
+            return _error_response(status, str(problem))
+        if isinstance(reply, Response):
+            return reply
+        content = json.dumps(reply, ensure_ascii=False, allow_nan=False)
         return Response(content.encode("utf-8", "replace"), media_type="application/json")
 
     return endpoint
 
 
-def _export_endpoint(session: Session) -> Callable[[Request], Any]:
-    async def endpoint(request: Request) -> Response:
-        from starlette.responses import Response
+def _download(session: Session, fields: Mapping[str, Any]) -> Response:
+    from starlette.responses import Response
 
-        form = request.query_params.get("format", "jsonl")
-        try:
-            text = session.export(form)
-        except InputError as problem:
-            return _error_response(_error_status(problem), str(problem))
-        name = f'attachment; filename="labels.{form}"'
-        return Response(text, media_type=_MIME[form], headers={"content-disposition": name})
-
-    return endpoint
-
-
-def _error_status(problem: InputError) -> int:
-    if isinstance(problem, UnsavedError):
-        return 507
-    return 409 if isinstance(problem, NothingToUndoError) else 400
+    form = fields.get("format", "jsonl")
+    name = {"content-disposition": f'attachment; filename="labels.{form}"'}
+    return Response(session.export(form), media_type=_MIME[form], headers=name)
 
 
 def _error_response(status: int, reason: str) -> Response:
@@ -363,9 +330,12 @@ def _error_response(status: int, reason: str) -> Response:
 
 
 async def _request_fields(request: Request) -> Mapping[str, Any]:
-    """The query parameters, or the posted JSON object."""
+    """The posted JSON object, or the query parameters, of which the index is a number."""
     if request.method != "POST":
-        return dict(request.query_params)
+        fields: dict[str, Any] = dict(request.query_params)
+        if re.fullmatch("[0-9]{1,9}", fields.get("at", "")):
+            fields["at"] = int(fields["at"])
+        return fields
     try:
         data = json.loads(await request.body())
     except (ValueError, RecursionError):
@@ -375,18 +345,7 @@ async def _request_fields(request: Request) -> Mapping[str, Any]:
     return data
 
 
-def _get_session(session: Session, fields: Mapping[str, Any]) -> Mapping[str, Any]:
-    return session.session(_annotator(fields))
-
-
-def _get_item(session: Session, fields: Mapping[str, Any]) -> Mapping[str, Any]:
-    index = _text_field(fields, "at")
-    if not (index.isascii() and index.isdigit() and len(index) < 10):
-        raise InputError(_NO_INDEX)
-    return session.item(_annotator(fields), int(index))
-
-
-def _post_label(session: Session, fields: Mapping[str, Any]) -> Mapping[str, Any]:
+def _save_label(session: Session, fields: Mapping[str, Any]) -> Mapping[str, Any]:
     label, claim = fields.get("label"), fields.get("claim")
     if "label" not in fields or not (
         label is None or (_is_whole_number(label) and label in session.labels)
@@ -396,12 +355,15 @@ def _post_label(session: Session, fields: Mapping[str, Any]) -> Mapping[str, Any
     if not (claim is None or _is_whole_number(claim)):
         raise InputError("'claim' must be the index of a claim (0, 1, 2, ...) or null")
     metric, comment = _text_field(fields, "metric"), _text_field(fields, "comment")
-    index = _index_field(fields)
-    return session.label(_annotator(fields), index, metric, claim, label, comment)
+    return session.label(*_place_fields(fields), metric, claim, label, comment)
 
 
-def _annotator(fields: Mapping[str, Any]) -> str:
-    return _text_field(fields, "annotator")
+def _place_fields(fields: Mapping[str, Any]) -> tuple[str, int]:
+    """The annotator and the index of a case."""
+    index = fields.get("at")
+    if not _is_whole_number(index):
+        raise InputError("'at' must be the index of a case: 0, 1, 2, ...")
+    return _text_field(fields, "annotator"), int(index or 0)
 
 
 def _text_field(fields: Mapping[str, Any], name: str) -> str:
@@ -409,13 +371,6 @@ def _text_field(fields: Mapping[str, Any], name: str) -> str:
     if not isinstance(value, str):
         raise InputError(f"'{name}' must be a text")
     return value
-
-
-def _index_field(fields: Mapping[str, Any]) -> int:
-    index = fields.get("at")
-    if not _is_whole_number(index):
-        raise InputError(_NO_INDEX)
-    return int(index or 0)
 
 
 def _is_whole_number(value: object) -> bool:

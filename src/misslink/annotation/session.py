@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal, Self
@@ -83,7 +84,7 @@ class AnnotationSession:
             )
             self.tasks = tasks_in_plan_order(self._run, plan, self.metrics)
         self._verdicts = {(v.case_id, v.metric): v for v in self._run.verdicts}
-        self._hashes: dict[ItemKey, str | None] = {}
+        self._hash = cache(lambda item: self._seen.content_hash(*item))
         self._states = AnnotatorStates(self.folder, self.tasks, self._hash, adjudicate=adjudicate)
         self.open = self._states.open
         self.counts = self._states.counts
@@ -230,11 +231,6 @@ class AnnotationSession:
             for metric in task.metrics
             if (case_id, metric) in self._verdicts and not state.looked(case_id, metric)
         ]
-
-    def _hash(self, item: ItemKey) -> str | None:
-        if item not in self._hashes:
-            self._hashes[item] = self._seen.content_hash(*item)
-        return self._hashes[item]
 
     def _checked(self, task: LabelTask, metric: str, claim: int | None) -> ItemKey:
         """The labelled item; raise InputError if there is none."""

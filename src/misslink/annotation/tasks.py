@@ -59,7 +59,8 @@ def load_or_draw_plan(
     """
     stored = read_label_plan(folder)
     before = sorted({metric for case in stored.cases for metric in case.metrics}) if stored else []
-    items = planned_metrics(run, list(dict.fromkeys([*metrics, *DEFAULT_METRICS, *before])))
+    every = list(dict.fromkeys([*metrics, *DEFAULT_METRICS, *before]))
+    items = planned_metrics(run, every)
     begun = any(path.stat().st_size for path in journal_files(folder).values())
     notes = []
     if stored is not None:
@@ -80,7 +81,6 @@ def load_or_draw_plan(
             )
         seed = stored.seed if seed is None else seed
         random_share = stored.random_share if random_share is None else random_share
-    every = list(dict.fromkeys([*metrics, *DEFAULT_METRICS, *before]))
     drawn = draw_plan(
         run, every, seed=seed or 0, random_share=0.2 if random_share is None else random_share
     )
@@ -140,7 +140,10 @@ def disputed_tasks(
             cases[case_id],
             traces[case_id],
             tuple(metric for metric in metrics if metric in {item[1] for item in split[case_id]}),
-            tuple(sorted(split[case_id], key=lambda item: _item_order(item, metrics))),
+            # A metric's claims come before its answer.
+            tuple(
+                sorted(split[case_id], key=lambda i: (metrics.index(i[1]), i[2] is None, i[2] or 0))
+            ),
             _anonymous_labels(by_case[case_id], split[case_id]),
         )
         for case_id in order
@@ -206,11 +209,6 @@ def _extend_plan(folder: Path, plan: LabelPlan, items: dict[str, tuple[str, ...]
     return fresh
 
 
-def _item_order(item: ItemKey, metrics: Sequence[str]) -> tuple[int, bool, int]:
-    """A metric's claims come before its answer."""
-    return metrics.index(item[1]), item[2] is None, item[2] or 0
-
-
 def _anonymous_labels(
     labels: Sequence[Label], items: Sequence[ItemKey]
 ) -> tuple[dict[str, Any], ...]:
@@ -236,10 +234,7 @@ def letters_by_name(case_id: str, names: Iterable[str]) -> dict[str, str]:
     order = sorted(
         names, key=lambda name: hashlib.sha256(f"{case_id}\n{name}".encode()).hexdigest()
     )
-    return {name: _letter(place) for place, name in enumerate(order)}
-
-
-def _letter(place: int) -> str:
-    """A, B, ..., Z, AA, AB, ..."""
-    quotient, last = divmod(place, len(_LETTERS))
-    return (_letter(quotient - 1) if quotient else "") + _LETTERS[last]
+    return {
+        name: _LETTERS[place % len(_LETTERS)] * (1 + place // len(_LETTERS))  # ..., Y, Z, AA, BB
+        for place, name in enumerate(order)
+    }
