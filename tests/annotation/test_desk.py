@@ -8,7 +8,7 @@ import pytest
 
 from labelled_runs import HOSTILE, label_all, put, run_of
 from misslink.annotation import AnnotationSession
-from misslink.annotation.annotators import NothingToUndoError
+from misslink.annotation.session import NothingToUndoError
 from misslink.errors import InputError
 from misslink.io.labels import read_labels
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from labelled_runs import run_of
-from misslink.annotation.sampling_plan import draw_plan, planned_metrics
+from misslink.annotation.tasks import draw_plan, planned_metrics
 from misslink.io.label_folder import LabelPlan, PlanCase, PlanStratum
 
 METRICS = ("faithfulness",)

@@ -13,8 +13,8 @@ from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
-from misslink.annotation.annotators import NothingToUndoError
 from misslink.annotation.label_writer import UnsavedError
+from misslink.annotation.session import NothingToUndoError
 from misslink.errors import InputError, MissingExtraError
 
 if TYPE_CHECKING:

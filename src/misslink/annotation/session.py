@@ -1,36 +1,292 @@
-"""Labelling session of one run: the next case, its labels, undo and progress."""
+"""Labels and progress of each annotator, and the labelling session of a run."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import datetime as dt
+import statistics
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal, Self
 
-from misslink.annotation.annotators import AnnotatorState, AnnotatorStates, utc_now
 from misslink.annotation.label_writer import (
+    LabelWriter,
     UnchangedFolder,
     export_labels,
     labels_text,
+    validate_annotator,
     validate_comment,
 )
-from misslink.annotation.questions import CLAIM_METRIC, metrics_to_label, question_for
 from misslink.annotation.tasks import (
+    CLAIM_METRIC,
     LabelTask,
     disputed_tasks,
     is_finished,
     judge_opinion,
     label_document,
     load_or_draw_plan,
+    metrics_to_label,
+    question_for,
     task_content,
     tasks_in_plan_order,
 )
 from misslink.errors import InputError
 from misslink.io import read_complete_run, read_run
-from misslink.io.label_folder import LABELS_FOLDER, ItemKey, JournalEntry, ShownContent
+from misslink.io.label_folder import (
+    LABELS_FOLDER,
+    ItemKey,
+    JournalEntry,
+    ShownContent,
+    current_labels,
+    journal_files,
+    read_journal,
+)
+from misslink.io.labels import ADJUDICATED
 from misslink.registry import annotation_sessions
+
+_PAUSE_SECONDS = 600  # a longer time between two labels is a pause
+_MIN_TIMED = 3  # cases
+ItemHash = Callable[[ItemKey], str | None]
+
+
+class AnnotatorState:
+    """The labels and progress of one annotator.
+
+    The file is read once, so that every label costs the same.
+
+    Parameters
+    ----------
+    writer : LabelWriter
+        The annotator's open file.
+    tasks : sequence of LabelTask
+    hash_of : callable
+        The hash of what an item shows now; None for an unknown item.
+    """
+
+    def __init__(self, writer: LabelWriter, tasks: Sequence[LabelTask], hash_of: ItemHash) -> None:
+        self.writer = writer
+        self._tasks = {task.case.id: (index, task) for index, task in enumerate(tasks)}
+        self._hash = hash_of
+        self._history: list[JournalEntry] = []  # labels that were not undone, of all items
+        self._by_item: dict[ItemKey, list[JournalEntry]] = {}  # and of each
+        self._labels: dict[str, dict[ItemKey, JournalEntry]] = {}
+        self._done: set[int] = set()
+        self._seconds: dict[str, float] = {}  # by case, from the end of the case before it
+        self._started: dt.datetime | None = None  # the case that was labelled last
+        self._last: tuple[str, dt.datetime | None] = "", None  # its id, and its last label
+        self._looked: set[tuple[str, str]] = set()
+        self._revealed: set[str] = set()
+        for entry in writer.entries:
+            self._count(entry)
+
+    def save(self, *entries: JournalEntry) -> None:
+        """Write entries to disk, all or none, and count them.
+
+        Raises
+        ------
+        UnsavedError
+            The disk is full or missing; nothing was written.
+        """
+        self.writer.save(*entries)
+        for entry in entries:
+            self._count(entry)
+
+    def labels(self, case_id: str) -> Mapping[ItemKey, JournalEntry]:
+        """The current labels of one case, including skipped ones."""
+        return self._labels.get(case_id, {})
+
+    def last(self) -> JournalEntry | None:
+        """The last label that was not undone, if any."""
+        return next(filter(self._is_current, reversed(self._history)), None)
+
+    @property
+    def done(self) -> int:
+        """The number of finished cases."""
+        return len(self._done)
+
+    @property
+    def open(self) -> int | None:
+        """The index of the first unfinished case; None if all are finished."""
+        return next((index for index in range(len(self._tasks)) if index not in self._done), None)
+
+    @property
+    def seconds_per_case(self) -> float | None:
+        """The median time of a case, without pauses; None under three cases."""
+        times = self._seconds.values()
+        return statistics.median(times) if len(times) >= _MIN_TIMED else None
+
+    def looked(self, case_id: str, metric: str) -> bool:
+        """Whether the annotator has seen the judge's opinion."""
+        return (case_id, metric) in self._looked
+
+    def revealed(self, case_id: str) -> bool:
+        """Whether the annotator asked to see it before labelling."""
+        return case_id in self._revealed
+
+    def _count(self, entry: JournalEntry) -> None:
+        """Take an entry into the current labels, and whether its case is finished."""
+        if entry.event in {"revealed", "shown"}:
+            if self._is_current(entry):
+                self._looked.add((entry.case_id, entry.metric))
+                self._revealed.update([entry.case_id] if entry.event == "revealed" else ())
+            return
+        entries = self._by_item.setdefault(entry.item, [])
+        if entry.event == "label":
+            entries.append(entry)
+            self._history.append(entry)
+            self._time(entry)
+        elif entries:  # undone; it usually is at the end
+            taken, places = entries.pop(), range(len(self._history) - 1, -1, -1)
+            del self._history[next(place for place in places if self._history[place] is taken)]
+        labels = self._labels.setdefault(entry.case_id, {})
+        if entries and self._is_current(entries[-1]):
+            labels[entry.item] = entries[-1]
+        else:
+            labels.pop(entry.item, None)
+        if entry.case_id in self._tasks:
+            index, task = self._tasks[entry.case_id]
+            self._done.discard(index)
+            self._done.update([index] if is_finished(task, labels) else ())
+
+    def _time(self, entry: JournalEntry) -> None:
+        """Measure from the last label of the case before to the latest label of this one."""
+        try:
+            now = dt.datetime.fromisoformat(entry.at).astimezone(dt.UTC)
+        except ValueError:  # imported labels may have no time
+            return
+        if entry.case_id != self._last[0]:
+            self._started = self._last[1]
+        self._last = entry.case_id, now
+        seconds = (now - (self._started or now)).total_seconds()
+        if self._started and 0 <= seconds <= _PAUSE_SECONDS:
+            self._seconds[entry.case_id] = seconds
+
+    def _is_current(self, entry: JournalEntry) -> bool:
+        """Whether an entry is about an item of this session as it is shown now."""
+        _, task = self._tasks.get(entry.case_id, (None, None))
+        if task is None or entry.metric not in task.metrics:
+            return False
+        now = self._hash(entry.item)
+        return now is not None and entry.of in {None, now}
+
+
+class NothingToUndoError(InputError):
+    """There is no label to undo."""
+
+
+class AnnotatorStates:
+    """The states of all annotators of a session; each label file is open here only.
+
+    Parameters
+    ----------
+    folder : Path
+        Folder of the labels.
+    tasks : sequence of LabelTask
+    hash_of : callable
+        The hash of what an item shows now; None for an unknown item.
+    adjudicate : bool
+        Whether disagreements are settled, under one name for everybody.
+    """
+
+    def __init__(
+        self, folder: Path, tasks: Sequence[LabelTask], hash_of: ItemHash, *, adjudicate: bool
+    ) -> None:
+        self.adjudicate = adjudicate
+        self._folder, self._tasks, self._hash = folder, tasks, hash_of
+        self._at = {task.case.id: index for index, task in enumerate(tasks)}
+        self._open: dict[str, AnnotatorState] = {}
+
+    def close(self) -> None:
+        """Close all label files."""
+        for state in self._open.values():
+            state.writer.close()
+
+    def open(self, annotator: str) -> AnnotatorState:
+        """Open an annotator's file, which locks it for other processes.
+
+        Raises
+        ------
+        InputError
+            The name is invalid, or the file cannot be written.
+        """
+        name = ADJUDICATED if self.adjudicate else validate_annotator(annotator)
+        if name not in self._open:
+            self._open[name] = AnnotatorState(
+                LabelWriter(self._folder, name), self._tasks, self._hash
+            )
+        return self._open[name]
+
+    def task(self, index: int) -> LabelTask:
+        """Return the task at an index from 0; raise InputError if there is none."""
+        if not 0 <= index < len(self._tasks):
+            raise InputError(
+                f"there is no case at {index}; there are {len(self._tasks)}, from 0 on"
+            )
+        return self._tasks[index]
+
+    def session(self, annotator: str, notes: Sequence[str]) -> dict[str, Any]:
+        """Names and progress; no progress without a name."""
+        state = self.open(annotator) if annotator or self.adjudicate else None
+        names = [name for name, path in journal_files(self._folder).items() if path.stat().st_size]
+        return {
+            "annotator": state.writer.annotator if state else "",
+            "mode": "adjudicate" if self.adjudicate else "label",
+            "annotators": [name for name in names if name != ADJUDICATED],
+            "total": len(self._tasks),
+            "done": state.done if state else 0,
+            "seconds_per_case": state.seconds_per_case if state else None,
+            "open": state.open if state else 0 if self._tasks else None,
+            "notes": [*notes, *(state.writer.notes if state else ())],
+        }
+
+    def progress(self, state: AnnotatorState) -> dict[str, Any]:
+        """The number of finished cases of an annotator, of all cases, and the time of a case."""
+        done, seconds = state.done, state.seconds_per_case
+        return {"done": done, "total": len(self._tasks), "seconds_per_case": seconds}
+
+    def undo(
+        self,
+        annotator: str,
+        check: Callable[[], None],
+        document_of: Callable[[JournalEntry], dict[str, Any]],
+    ) -> dict[str, Any]:
+        """Undo an annotator's last label, and return its index and content.
+
+        Raises
+        ------
+        NothingToUndoError
+            There is none.
+        InputError
+            What `check` raises: the folder holds another run now.
+        """
+        state = self.open(annotator)
+        check()
+        last = state.last()
+        if last is None:
+            raise NothingToUndoError("you have no label to undo")
+        annotator = state.writer.annotator
+        state.save(
+            JournalEntry(
+                "undone", *(last.case_id, last.metric, annotator, last.claim), at=utc_now()
+            )
+        )
+        undone = {"case_id": last.case_id, **document_of(last)}
+        return {"at": self._at[last.case_id], "undone": undone} | self.progress(state)
+
+    def counts(self) -> dict[str, int]:
+        """The number of labels of each annotator."""
+        counts = {}
+        for name, path in journal_files(self._folder).items():
+            labels = current_labels(read_journal(path).entries).values()
+            counts[name] = sum(entry.label is not None for entry in labels)
+        return {name: n for name, n in counts.items() if n}
+
+
+def utc_now() -> str:
+    """Return this moment as ISO 8601 in UTC, to the second."""
+    return dt.datetime.now(dt.UTC).isoformat(timespec="seconds")
 
 
 @annotation_sessions.register("run")
@@ -42,9 +298,9 @@ class AnnotationSession:
     run : Path
         Run folder; labels go to its folder `labels`.
     metrics : sequence of str
-        Metrics to label. Empty: those of `misslink.annotation.questions.metrics_to_label`.
+        Metrics to label. Empty: those of `misslink.annotation.tasks.metrics_to_label`.
     seed, random_share
-        As of `misslink.annotation.sampling_plan.draw_plan`; None: those of the last order.
+        As of `misslink.annotation.tasks.draw_plan`; None: those of the last order.
     adjudicate : bool
         Label only the disagreements of annotators.
 

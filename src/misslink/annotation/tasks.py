@@ -1,21 +1,24 @@
-"""Cases to label, and the cases on which annotators disagree."""
+"""Questions, the order of the cases to label, and those on which annotators disagree."""
 
 from __future__ import annotations
 
 import hashlib
+import heapq
+import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from misslink.annotation.questions import DEFAULT_METRICS
-from misslink.annotation.sampling_plan import draw_plan, planned_metrics
 from misslink.calibration.inter_annotator import settle_labels
-from misslink.errors import InputError
+from misslink.calibration.verdicts import verdicts_from_run
+from misslink.errors import InputError, known_names
 from misslink.io.label_folder import (
     ItemKey,
     JournalEntry,
     LabelPlan,
+    PlanCase,
+    PlanStratum,
     ShownContent,
     journal_files,
     read_label_plan,
@@ -23,6 +26,276 @@ from misslink.io.label_folder import (
 )
 from misslink.io.labels import ADJUDICATED, Label, read_labels
 from misslink.types import Case, Run, Trace, Verdict
+
+CLAIM_METRIC = "faithfulness"  # labelled per claim, too
+_REFERENCE_METRICS = frozenset({"correctness", "completeness"})
+DEFAULT_METRICS = (CLAIM_METRIC, "answer_relevance", "correctness")
+_MAX_METRICS = 5  # metrics at once, two digits each
+_QUESTION_TEXTS = {
+    CLAIM_METRIC: ("Is every claim supported by the passages?", "faithful", "unfaithful"),
+    "answer_relevance": ("Does the answer address the question?", "relevant", "irrelevant"),
+    "correctness": ("Does the answer say what the reference says?", "correct", "incorrect"),
+    "completeness": (
+        "Does the answer state everything that the reference says?", "complete", "incomplete"
+    ),
+    "helpfulness": ("Does the answer help who asked?", "helpful", "unhelpful"),
+    "abstention": ("Does the answer decline to answer?", "declines", "answers")
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class LabelQuestion:
+    """The question of one metric, its two labels, and the keys that give them."""
+
+    name: str
+    ask: str
+    good: str
+    bad: str
+    key_good: str
+    key_bad: str
+    per_claim: bool
+
+
+def question_for(metric: str, place: int) -> LabelQuestion:
+    """Return the question of a metric, which is the `place`-th of at most five."""
+    ask, good, bad = _QUESTION_TEXTS.get(
+        metric, (f"Is the answer good by the metric {metric.replace('_', ' ')}?", "good", "bad")
+    )
+    keys = str(2 * place + 1), str((2 * place + 2) % 10)
+    return LabelQuestion(metric, ask, good, bad, *keys, metric == CLAIM_METRIC)
+
+
+def metrics_to_label(run: Run, requested: Sequence[str], name: str) -> tuple[str, ...]:
+    """Return the metrics to label: those wanted, else the judged ones of the default metrics.
+
+    Raises InputError for an unknown metric, more than five, or if no answer can be labelled;
+    `name` is the run folder in messages.
+    """
+    judged = {verdict.metric for verdict in run.verdicts}
+    labelable = sorted(judged | set(_QUESTION_TEXTS))
+    for metric in requested:
+        if metric not in labelable:
+            raise InputError(
+                f"no metric to label is called '{metric}'; {known_names(metric, labelable)}"
+            )
+    metrics = tuple(dict.fromkeys(requested)) or tuple(
+        m for m in DEFAULT_METRICS if m in judged or not judged
+    )
+    if len(metrics) > _MAX_METRICS:
+        raise InputError(f"at most {_MAX_METRICS} metrics fit on the keys; give fewer --metric")
+    if not metrics:
+        raise InputError(
+            f"its verdicts are of {', '.join(sorted(judged))}; name the metrics to label with --metric",
+            path=name,
+        )
+    traces = {trace.case_id: trace for trace in run.traces}
+    if not any(case_metrics(case, traces.get(case.id), metrics) for case in run.cases):
+        raise InputError(
+            f"no case has an answer that could be labelled for {', '.join(metrics)}"
+            + (": there is no reference answer" if set(metrics) <= _REFERENCE_METRICS else ""),
+            path=name,
+        )
+    return metrics
+
+
+def case_metrics(case: Case, trace: Trace | None, metrics: Sequence[str]) -> tuple[str, ...]:
+    """The metrics that a case can be labelled for; none without an answer."""
+    if trace is None or trace.error is not None or not (trace.answer or "").strip():
+        return ()
+    referred = any(text.strip() for text in case.references)
+    return tuple(metric for metric in metrics if referred or metric not in _REFERENCE_METRICS)
+
+
+_MIN_STRATUM = 5  # cases of a stratum
+_MAX_STRATA = 16  # so that each has a label after so many
+_FLOOR = 0.05  # least probability of either label; no judge is surer than that
+_HALF = 0.5
+_LEVELS = ("clearly below", "just below", "just above", "clearly above", "without a score")
+_NO_SCORE = len(_LEVELS) - 1  # the level of cases without a verdict
+_ALL_CASES = "all cases"
+
+
+@dataclass
+class _StratumGroup:
+    """Cases of a future stratum."""
+
+    level: int
+    names: set[str]
+    cases: list[str] = field(default_factory=list)
+    levels: set[int] = field(default_factory=set)
+
+
+def draw_plan(
+    run: Run, metrics: Sequence[str], *, seed: int = 0, random_share: float = 0.2
+) -> LabelPlan:
+    """Draw the order in which the answers of a run are labelled.
+
+    Parameters
+    ----------
+    run : Run
+        Without verdicts of the first metric the order is random within categories.
+    metrics : sequence of str
+        Metrics to label, at least one; strata use the judge's score of the first.
+    seed : int
+    random_share : float
+        In [0, 1]: 1 draws all strata alike, 0 by uncertainty alone.
+
+    Returns
+    -------
+    LabelPlan
+        All cases that can be labelled. Every prefix has each stratum's share to within one case.
+
+    Raises
+    ------
+    ValueError
+        The share is outside [0, 1].
+    """
+    import numpy as np
+
+    if not 0 <= random_share <= 1:
+        raise ValueError("the random share is not from 0 to 1")
+    items = planned_metrics(run, metrics)
+    scores, threshold = _judge_scores(run, metrics[0])
+    groups = _merge_small_groups(_level_groups(run, items, scores, threshold), len(items))
+    rates = _sampling_rates(groups, scores, threshold, random_share)
+    draw = np.random.default_rng(seed)
+    turns: list[tuple[bool, float, int, str]] = []
+    for place, (group, rate) in enumerate(zip(groups, rates, strict=True)):
+        cases = [str(case) for case in draw.permutation(sorted(group.cases))]
+        share = len(cases) * rate
+        # Webster's divisors allot by share; the first of each stratum comes before any second.
+        turns += [(bool(n), (n + _HALF) / share, place, case) for n, case in enumerate(cases)]
+    return LabelPlan(
+        cases=tuple(PlanCase(case, place, items[case]) for _, _, place, case in sorted(turns)),
+        strata=tuple(
+            PlanStratum(
+                _stratum_name(group, threshold), group.level, len(group.cases), round(rate, 4)
+            )
+            for group, rate in zip(groups, rates, strict=True)
+        ),
+        seed=seed,
+        random_share=random_share,
+        by=metrics[0] if scores else None,
+        threshold=threshold,
+    )
+
+
+def planned_metrics(run: Run, metrics: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """The metrics to label of each case that can be labelled."""
+    traces = {trace.case_id: trace for trace in run.traces}
+    planned = {case.id: case_metrics(case, traces.get(case.id), metrics) for case in run.cases}
+    return {case_id: names for case_id, names in planned.items() if names}
+
+
+def _judge_scores(run: Run, metric: str) -> tuple[dict[str, float], float | None]:
+    """The judge's score of each case, and its threshold."""
+    try:
+        verdicts = verdicts_from_run(run, metric, "the run")
+    except InputError:  # no verdict of it
+        return {}, None
+    items = verdicts.items.items()
+    scores = {case_id: item.score for case_id, item in items if item.score is not None}
+    return scores, verdicts.decision_threshold()[0] if scores else None
+
+
+def _level_groups(
+    run: Run, items: Mapping[str, object], scores: Mapping[str, float], threshold: float | None
+) -> list[_StratumGroup]:
+    """All cells of level and category, by level, then by category."""
+    level_of = _score_levels(
+        {case: score for case, score in scores.items() if case in items}, threshold
+    )
+    cells: dict[tuple[int, str], _StratumGroup] = {}
+    for case in run.cases:
+        if case.id in items:
+            level, category = level_of.get(case.id, _NO_SCORE), case.category or ""
+            cell = cells.setdefault(
+                (level, category), _StratumGroup(level, {category}, levels={level})
+            )
+            cell.cases.append(case.id)
+    return [cells[key] for key in sorted(cells)]
+
+
+def _score_levels(scores: Mapping[str, float], threshold: float | None) -> dict[str, int]:
+    """Each side of the threshold cut into its far and its near half; same scores stay together."""
+    levels = {}
+    for good in (False, True):
+        side = {
+            c: s for c, s in scores.items() if threshold is not None and (s >= threshold) == good
+        }
+        ranked = sorted(side.values(), reverse=good)  # what is farthest from the threshold first
+        for case, score in side.items():
+            middle = ranked[(len(ranked) - 1) // 2]
+            far = score >= middle if good else score <= middle
+            levels[case] = (3 if far else 2) if good else (0 if far else 1)
+    return levels
+
+
+def _merge_small_groups(groups: list[_StratumGroup], cases: int) -> list[_StratumGroup]:
+    """Merge small groups with a neighbor, of the same level if possible."""
+    least = max(_MIN_STRATUM, math.ceil(cases / _MAX_STRATA))
+    remaining = dict(enumerate(groups))
+    sizes: dict[int, list[tuple[int, int]]] = {}  # of each level's groups, with their places
+    for place, group in remaining.items():
+        heapq.heappush(sizes.setdefault(group.level, []), (len(group.cases), place))
+    while len(remaining) > 1:
+        (size, place), level = min((heap[0], level) for level, heap in sizes.items() if heap)
+        if size >= least:
+            break
+        heapq.heappop(sizes[level])
+        group = remaining.pop(place)
+        _, (_, near), level = min(
+            (abs(level - group.level), heap[0], level) for level, heap in sizes.items() if heap
+        )
+        other = remaining[near]
+        other.cases += group.cases
+        other.names |= group.names
+        other.levels |= group.levels
+        heapq.heapreplace(sizes[level], (len(other.cases), near))
+    return sorted(remaining.values(), key=lambda group: (group.level, sorted(group.names)))
+
+
+def _sampling_rates(
+    groups: Sequence[_StratumGroup],
+    scores: Mapping[str, float],
+    threshold: float | None,
+    random_share: float,
+) -> list[float]:
+    """The sampling rate of each stratum, as a multiple of its share of the cases."""
+    spreads = [
+        math.sqrt(
+            sum(_label_variance(scores.get(case), threshold) for case in group.cases)
+            / len(group.cases)
+        )
+        for group in groups
+    ]
+    sizes = [len(group.cases) for group in groups]
+    mean = sum(n * s for n, s in zip(sizes, spreads, strict=True)) / max(sum(sizes), 1)
+    return [random_share + (1 - random_share) * spread / mean for spread in spreads]
+
+
+def _label_variance(score: float | None, threshold: float | None) -> float:
+    """Variance of the label given the score; the least without a score."""
+    if score is None or threshold is None:
+        good = 0.0
+    elif score < threshold:
+        good = _HALF * score / threshold
+    else:
+        good = _HALF if threshold >= 1 else _HALF + _HALF * (score - threshold) / (1 - threshold)
+    good = min(max(good, _FLOOR), 1 - _FLOOR)
+    return good * (1 - good)
+
+
+def _stratum_name(group: _StratumGroup, threshold: float | None) -> str:
+    """What the cases of a stratum have in common."""
+    where = " or ".join(_LEVELS[level] for level in sorted(group.levels))
+    if threshold is None:
+        where = ""
+    elif group.levels != {_NO_SCORE}:
+        where = f"{where} (threshold {threshold:.3g})"
+    categories = ", ".join(sorted(name for name in group.names if name))
+    return "; ".join(filter(None, (where, categories))) or _ALL_CASES
+
 
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 

@@ -10,7 +10,7 @@ import pytest
 
 from labelled_runs import ask, served
 from made_pools import HOSTILE, grade_all, put_pool, truth
-from misslink.annotation.annotators import NothingToUndoError
+from misslink.annotation.session import NothingToUndoError
 from misslink.errors import InputError
 from misslink.goldset.pooling.annotation import PoolAnnotationSession, export_grades
 from misslink.goldset.pooling.grades import JudgeGrade, ask_grade, write_prelabels

@@ -7,13 +7,13 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Self
 
-from misslink.annotation.annotators import AnnotatorState, AnnotatorStates, utc_now
 from misslink.annotation.label_writer import (
     UnchangedFolder,
     export_format,
     serialize_rows,
     validate_comment,
 )
+from misslink.annotation.session import AnnotatorState, AnnotatorStates, utc_now
 from misslink.annotation.tasks import LabelTask, letters_by_name
 from misslink.errors import InputError
 from misslink.goldset.pooling.grades import GRADE_NAMES, read_grades, resolve_grades
