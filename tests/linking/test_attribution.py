@@ -275,7 +275,8 @@ def test_an_unfaithful_claim_is_linked_to_the_missed_passage_it_needed_with_its_
     deep = Passage(id="gold", text=TEXTS["gold"], rank=17, score=0.4)
     link = World(support="unsupported", more={"deeper": (deep,), "depth": 100}).link()
     (missed,) = link.missed
-    assert (missed.passage_id, missed.true_rank, missed.miss_type) == ("gold", 17, "ranked_low")
+    assert (missed.passage_id, missed.true_rank) == ("gold", 17)
+    assert "ranked_low" in (missed.miss_type, *missed.also)
     (claim,) = link.claims
     assert (claim.passage_id, claim.relation, claim.true_rank) == ("gold", "would_support", 17)
     assert claim.quote in TEXTS["gold"]

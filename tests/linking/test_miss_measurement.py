@@ -10,10 +10,9 @@ import numpy as np
 import pytest
 from sklearn.metrics.pairwise import cosine_similarity
 
-from misslink.linking.miss_measurement import measure_misses
+from misslink.linking.miss_measurement import EmbeddingSimilarity, measure_misses
 from misslink.linking.miss_types import MIN_PAIRS
 from misslink.linking.missed_passages import PassagePool
-from misslink.linking.similarity import EmbeddingSimilarity
 from misslink.retrieval import Need, match_needs, satisfies
 from misslink.types import Case, Passage, Trace
 from planted import World

@@ -158,7 +158,7 @@ def test_a_passage_lost_outside_the_retriever_has_a_status_and_no_miss_type():
     assert miss_types(miss(**fits)) == [*retriever, "domain_mismatch"]
     fits |= {"retrieved": True, "prompt_seen": True}
     assert miss_types(miss(**fits)) == ["dropped_from_prompt"]
-    assert miss_types(miss(**fits, lacking="the corpus")) == ["not_indexed"]
+    assert miss_types(miss(**fits, lacking=9)) == ["not_indexed"]
 
 
 @pytest.mark.parametrize(

@@ -187,19 +187,10 @@ def diagnosis_document(run: Run, folder: Path) -> dict[str, Any]:
 def _write_holes(path: Path, run: Run) -> int:
     """Write the missing labels for review; returns how many cases, and without any writes nothing."""
     from misslink.documents import summary_of
-    from misslink.linking.missing_labels import MissingLabel, write_labelled_cases
+    from misslink.linking.missing_labels import write_labelled_cases
 
     check_output_path(path, "--holes")
-    texts = {
-        (trace.case_id, passage.id): passage.text
-        for trace in run.traces
-        for passage in trace.retrieved
-    }
-    holes = []
-    for hole in summary_of(run).diagnosis.missing_labels.holes:
-        text = hole.text or texts.get((hole.case_id, hole.passage_id), "")
-        place = hole.case_id, hole.passage_id, hole.rank
-        holes.append(MissingLabel(*place, hole.question, text, hole.reason))
+    holes = summary_of(run).diagnosis.missing_labels.holes
     return write_labelled_cases(path, run.cases, holes)
 
 

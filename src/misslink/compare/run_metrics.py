@@ -13,15 +13,15 @@ from misslink.failure_modes import OWNERS
 from misslink.io.numbers import as_finite, parse_estimate
 from misslink.linking.association import summarize_association
 from misslink.linking.judge_calibration import Calibration
-from misslink.pipeline.summary import (
-    Reading,
-    lower_is_better,
-    mean_reading,
-    mean_scores,
-    metric_readings,
-)
+from misslink.pipeline.summary import Reading, lower_is_better, mean_reading, metric_readings
 from misslink.registry import judged_metrics, rank_metrics
-from misslink.retrieval import format_metric_name, parse_metric, score_cases, unmatched_reason
+from misslink.retrieval import (
+    format_metric_name,
+    mean_scores,
+    parse_metric,
+    score_cases,
+    unmatched_reason,
+)
 from misslink.stats import proportion
 from misslink.stats.intervals import median
 from misslink.types import Estimate, FailureMode, Link, Reason, Run

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import gc
 import threading
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence, Sized
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sized
 from typing import TypeVar, cast
 
 from misslink.capture import Watcher
@@ -81,20 +81,6 @@ class LocalEngine:
     def observe(self, watcher: Watcher, app: AppSpec) -> Callable[[Case], Awaitable[Trace]]:
         """Watch the app where it is."""
         return lambda case: capture_case(watcher, case, app.k)
-
-    async def blocks(
-        self,
-        stage: Stage,  # noqa: ARG002 (nobody watches it here)
-        work: Callable[[Item], Result],
-        blocks: Sequence[Item],
-        done: Callable[[int, int], None],
-    ) -> list[Result]:
-        """One block after the other."""
-        results = []
-        for block in blocks:
-            results.append(work(block))
-            done(len(results), len(blocks))
-        return results
 
     async def close(self) -> None:
         """Nothing is held."""

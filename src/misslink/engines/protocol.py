@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol
 
 from misslink.capture import Watcher
 from misslink.judge.protocol import Judge
@@ -12,9 +12,7 @@ from misslink.judge.session import JudgeSpec
 from misslink.retrieval import match_unmet_needs
 from misslink.types import Case, Trace
 
-Block = TypeVar("Block")
-Result = TypeVar("Result")
-Stage = str  # 'capture', 'level 1', 'judge', 'link', as people read it
+Stage = str  # 'app', 'judge', 'link'
 
 
 @dataclass(frozen=True)
@@ -81,26 +79,6 @@ class Engine(Protocol):
         ------
         InputError
             The app cannot be taken to where the engine works.
-        """
-        ...
-
-    async def blocks(
-        self,
-        stage: Stage,
-        work: Callable[[Block], Result],
-        blocks: Sequence[Block],
-        done: Callable[[int, int], None],
-    ) -> list[Result]:
-        """Return what a function makes of each block, in their order.
-
-        Parameters
-        ----------
-        stage : str
-        work : callable
-            A function of a module, so that it can be found elsewhere too.
-        blocks : sequence
-        done : callable
-            Called with how many blocks are done, and how many there are.
         """
         ...
 

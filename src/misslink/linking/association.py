@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
-from misslink.documents import CalibrationDocument, calibrations_of
+from misslink.documents import CalibrationDocument, JudgeErrorTest, calibrations_of
 from misslink.failure_modes import FAILURE_MODES, FAILURES
 from misslink.render.reasons import describe_reason
 from misslink.retrieval import case_exposures, cluster_cases, relevant_ids
@@ -43,25 +43,11 @@ _ADJUSTED = ("risk_difference", "risk_ratio", "attributable_fraction")
 NO_CATEGORY = "no category"  # the stratum of the cases without one, where others have one
 
 
-class BadAnswer(NamedTuple):
-    """What counts as a bad answer, and the metric whose verdict and labels decide it."""
-
-    is_bad: Callable[[Link], bool | None]  # None: not known
-    metric: str
-
-
-def is_unfaithful(link: Link) -> bool | None:
-    """Whether the answer of a case is unfaithful; None: it declines, or no verdict says."""
+def _is_bad(link: Link, metric: str) -> bool | None:
+    """Whether an answer is unfaithful or wrong, by metric; None: it declines, or no verdict says."""
+    if metric == "correctness":
+        return None if link.correct is None else not link.correct
     return {"faithful": False, "unfaithful": True}.get(link.answer)
-
-
-def is_wrong(link: Link) -> bool | None:
-    """Whether the answer of a case is incorrect; None: no verdict says."""
-    return None if link.correct is None else not link.correct
-
-
-UNFAITHFUL = BadAnswer(is_unfaithful, "faithfulness")
-WRONG = BadAnswer(is_wrong, "correctness")
 
 
 @dataclass(frozen=True)
@@ -138,8 +124,8 @@ def summarize_association(
         "answers": dict(sorted(Counter(link.answer for link in links).items())),
     }
     return {
-        "link": {**_associate(linked, UNFAITHFUL), **outcomes},
-        "link_correctness": {**_associate(linked, WRONG), **outcomes},
+        "link": {**_associate(linked, "faithfulness"), **outcomes},
+        "link_correctness": {**_associate(linked, "correctness"), **outcomes},
     }
 
 
@@ -166,23 +152,23 @@ def _failed(linked: _LinkedCases) -> Estimate:
     return clustered_mean(failed, clusters, seed=linked.seed)
 
 
-def _associate(linked: _LinkedCases, kind: BadAnswer) -> dict[str, Any]:
-    """One kind of bad answer by exposure."""
+def _associate(linked: _LinkedCases, metric: str) -> dict[str, Any]:
+    """Bad answers by exposure, bad by a metric."""
     bad = {
         link.case_id: float(is_bad)
         for link in linked.links
-        if link.case_id in linked.exposures and (is_bad := kind.is_bad(link)) is not None
+        if link.case_id in linked.exposures and (is_bad := _is_bad(link, metric)) is not None
     }
     cases = linked.exposed(bad)
     estimates = exposure_risks(cases, seed=linked.seed)
     if not bad:
         reason = Reason(code="no_exposed_verdict" if linked.by else "no_exposure")
         estimates = dict.fromkeys(estimates, Estimate.missing(reason))
-    corrected = _correct(linked, kind)
+    corrected = _correct(linked, metric)
     warnings = [Reason(code="exposure_by_judge")] if linked.by == "sufficiency" else []
     printed = estimates["attributable_fraction"].value is not None
     if printed and corrected["attributable_fraction"].value is None:
-        warnings.append(Reason(code="not_corrected", metric=kind.metric))
+        warnings.append(Reason(code="not_corrected", metric=metric))
     return {
         "exposure": linked.by,
         "table": {
@@ -193,37 +179,37 @@ def _associate(linked: _LinkedCases, kind: BadAnswer) -> dict[str, Any]:
         **_dumped(estimates),
         "clusters": len(set(cases.clusters)),
         "corrected": _dumped(corrected),
-        "judge_error_by_exposure": _judge_error(linked, kind),
+        "judge_error_by_exposure": _judge_error(linked, metric),
         "adjusted": _adjust(linked, bad, estimates["risk_difference"]),
         "trend": asdict(exposure_trend(cases, seed=linked.seed)),
         "warnings": list(map(_note, warnings)),
     }
 
 
-def _correct(linked: _LinkedCases, kind: BadAnswer) -> dict[str, Estimate]:
+def _correct(linked: _LinkedCases, metric: str) -> dict[str, Estimate]:
     """The risks without the judge's errors, by labels of this run, else by its error rates.
 
     All scored verdicts count, those of the uncertain band too; answers that decline are left out.
     """
-    calibration = linked.calibrations.get(kind.metric)
+    calibration = linked.calibrations.get(metric)
     declined = {link.case_id for link in linked.links if link.answer == "declined"}
     scores = {
         verdict.case_id: verdict.value if verdict.probability is None else verdict.probability
         for verdict in linked.verdicts
-        if verdict.metric == kind.metric and verdict.status == "scored"
+        if verdict.metric == metric and verdict.status == "scored"
     }
     good = {
         link.case_id: score
         for link in linked.links
         if link.case_id in linked.exposures
-        and (kind is WRONG or link.case_id not in declined)
+        and (metric == "correctness" or link.case_id not in declined)
         and (score := scores.get(link.case_id)) is not None
     }
     if calibration is None or calibration.threshold is None or not good:
         code = "not_calibrated" if calibration is None else "no_exposed_verdict"
         names = (*(f"risk_given_{name}" for name in EXPOSURES), *_ADJUSTED)
         return dict.fromkeys(names, Estimate.missing(Reason(code=code)))
-    if kind.metric in linked.own:
+    if metric in linked.own:
         labelled, weights = calibration.labelled, calibration.label_weights
         labels = [None if (x := labelled.get(id_)) is None else float(x < 1 / 2) for id_ in good]
         return powered_exposure_risks(
@@ -237,19 +223,16 @@ def _correct(linked: _LinkedCases, kind: BadAnswer) -> dict[str, Estimate]:
     return rated_exposure_risks(linked.exposed(called), rates, seed=linked.seed)
 
 
-def _judge_error(linked: _LinkedCases, kind: BadAnswer) -> dict[str, Any]:
+def _judge_error(linked: _LinkedCases, metric: str) -> dict[str, Any]:
     """Whether the judge errs alike at each exposure, by its calibration."""
-    calibration = linked.calibrations.get(kind.metric)
-    if calibration is None:
-        reason = describe_reason(Reason(code="not_calibrated"))
-        return {"tested": False, "differs": None, "p": None, "reason": reason}
-    test = calibration.by_exposure
-    untested = test.reason or describe_reason(Reason(code="few_to_compare"))
+    calibration = linked.calibrations.get(metric)
+    test = calibration.by_exposure if calibration else JudgeErrorTest()
+    why = Reason(code="few_to_compare" if calibration else "not_calibrated")
     return {
         "tested": test.tested,
         "differs": test.differs,
         "p": test.p,
-        "reason": None if test.tested else untested,
+        "reason": None if test.tested else test.reason or describe_reason(why),
     }
 
 

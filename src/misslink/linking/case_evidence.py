@@ -132,12 +132,8 @@ class CaseEvidence:
     def with_misses(self, missed: Sequence[RetrievalMiss]) -> CaseEvidence:
         """The same case with what is known of its missed passages."""
         texts = [passage.text for passage in self.context]
-        kept = tuple(
-            miss
-            for miss in missed
-            if not any(_says_the_same(miss.text or "", text) for text in texts)
-        )
-        return replace(self, missed=kept)
+        lacking = (m for m in missed if not any(_repeats(m.text or "", text) for text in texts))
+        return replace(self, missed=tuple(lacking))
 
     @property
     def note(self) -> str | None:
@@ -152,7 +148,8 @@ class CaseEvidence:
             return by_labels
         if not self.missed:
             return "hit"
-        return "miss" if len(self.missed) == self.needed else "partial"
+        needed = len(self.outcome.found) + len(self.outcome.missed)
+        return "miss" if len(self.missed) == needed else "partial"
 
     @property
     def sufficient_value(self) -> Sufficiency:
@@ -165,11 +162,6 @@ class CaseEvidence:
         """`sufficient_value` as a truth value; partly counts as no, None is unknown."""
         value = self.sufficient_value
         return None if value == "unknown" else value == "yes"
-
-    @property
-    def needed(self) -> int:
-        """How many passages the case needs."""
-        return len(self.outcome.found) + len(self.outcome.missed)
 
     @property
     def failed(self) -> bool:
@@ -217,11 +209,10 @@ class CaseEvidence:
         return rests_on.isdisjoint(self.relevant)
 
 
-def _says_the_same(one: str, other: str) -> bool:
+def _repeats(one: str, other: str) -> bool:
     """Whether two passages are near-duplicates with the same numbers."""
-    return is_near_duplicate(one, other) and set(_NUMBER.findall(one)) == set(
-        _NUMBER.findall(other)
-    )
+    numbers, others = set(_NUMBER.findall(one)), set(_NUMBER.findall(other))
+    return is_near_duplicate(one, other) and numbers == others
 
 
 def _sufficiency(verdict: Verdict | None) -> Sufficiency:

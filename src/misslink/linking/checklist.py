@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from misslink.linking.miss_measurement import MissMeasurements
@@ -15,28 +15,6 @@ from misslink.stats.intervals import median, quartiles
 from misslink.text.near_duplicates import first_duplicates, flag_duplicates
 from misslink.types import Case, Estimate, Passage, Trace
 
-
-def is_at_least(estimate: Estimate, least: float) -> bool | None:
-    """Whether an estimate is at least `least`: None where its interval holds both answers.
-
-    Examples
-    --------
-    >>> is_at_least(Estimate(value=0.9, low=0.8, high=0.95, n=50, method="wilson"), 0.7)
-    True
-    """
-    if estimate.value is None:
-        return None
-    if estimate.low is not None and estimate.low >= least:
-        return True
-    return False if estimate.high is not None and estimate.high < least else None
-
-
-def is_below(estimate: Estimate, most: float) -> bool | None:
-    """Whether an estimate is under `most`: None where its interval holds both answers."""
-    at_least = is_at_least(estimate, most)
-    return None if at_least is None else not at_least
-
-
 _MAX_CUT_SHARE = 0.5  # from here on a chunk is more often cut within a sentence than not
 _MAX_REPEATED_SHARE = (
     0.1  # from here on one place in ten of a context repeats what another one says
@@ -47,73 +25,6 @@ _MAX_COMPARED = 30  # of a context, each pair of which is compared
 # code or of a heading ends on a word too, which is why half of the chunks may.
 _ENDS_WITHIN = re.compile(r"[\w,;(\[\u2013\u2014-]")
 _BEGINS_WITHIN = re.compile(r"\s*[a-z\u00df-\u00f6\u00f8-\u00ff]")
-
-
-def chunk_quality(
-    traces: Sequence[Trace], corpus: Sequence[Passage] | None, repeated_places: Estimate
-) -> tuple[dict[str, Any], str, bool | None]:
-    """Return numbers, finding and verdict on the chunks of the corpus, else of the traces.
-
-    `repeated_places` is the share of context places that repeat another passage. Of more than 5,000 chunks every
-    n-th is compared with the others of this sample, so the near-duplicate share is then a lower bound.
-    """
-    seen = (passage for trace in traces for passage in (*trace.retrieved, *trace.deeper))
-    by_id = {
-        passage.id: passage.text
-        for passage in (seen if corpus is None else corpus)
-        if passage.text.strip()
-    }
-    texts = list(by_id.values())
-    lengths = [len(text) for text in texts]
-    spread = quartiles(lengths)
-    cut = proportion(sum(map(_is_cut_mid_sentence, texts)), len(texts))
-    sample = texts[:: -(-len(texts) // _MAX_CHUNKS) or 1]
-    copies = proportion(sum(flag_duplicates(sample)), len(sample))
-    numbers: dict[str, Any] = {
-        "passages": len(texts),
-        "median_characters": median(lengths),
-        "lower_quartile_characters": spread and spread[0],
-        "upper_quartile_characters": spread and spread[1],
-        "cut_within_a_sentence": cut,
-        "near_duplicates": copies,
-        "places_lost_to_duplicates": repeated_places,
-    }
-    if not texts or spread is None:
-        return numbers, "Not measured: no passage with a text was seen.", None
-    which = "corpus has" if corpus is not None else "traces show"
-    finding = (
-        f"The {which} {len(texts)} chunks of {numbers['median_characters'].value:.0f} characters "
-        f"in the median (middle half {spread[0]:.0f} to {spread[1]:.0f}); {format_share_interval(cut)} are cut "
-        f"within a sentence, {format_share_interval(copies)} repeat another one"
-    )
-    if repeated_places.value is not None:
-        finding += f", and {format_share_interval(repeated_places)} of the places in the contexts go to repetitions"
-    checks = [is_below(cut, _MAX_CUT_SHARE), is_below(repeated_places, _MAX_REPEATED_SHARE)]
-    ok = False if False in checks else None if None in checks else True
-    return numbers, f"{finding}.", ok
-
-
-def repeated_share(traces: Sequence[Trace], k: int, *, seed: int = 0) -> Estimate:
-    """Mean share of the places of a context that repeat another of its passages.
-
-    Missing where no context holds a passage with a text.
-    """
-    shares = []
-    for trace in traces:
-        texts = [passage.text for passage in trace.context(k) if passage.text.strip()][
-            :_MAX_COMPARED
-        ]
-        if texts:
-            shares.append(sum(first is not None for first in first_duplicates(texts)) / len(texts))
-    if not shares:
-        return Estimate.missing("no context holds a passage with a text")
-    return mean(shares, seed=seed)
-
-
-def _is_cut_mid_sentence(text: str) -> bool:
-    return bool(_ENDS_WITHIN.match(text.rstrip()[-1:]) or _BEGINS_WITHIN.match(text))
-
-
 # Hosmer, Lemeshow and Sturdivant (2013), Applied logistic regression, call an area from 0.7 on
 # acceptable and from 0.9 on outstanding. To tell a needed passage from a random one is easy, to
 # tell it from the others that the same search gave is not.
@@ -122,7 +33,15 @@ _ACCEPTABLE_AUROC = 0.7
 _MIN_RECALL = 0.8  # under it more than one needed passage in five is missing from the context
 _MAX_SPLIT_SHARE = 0.1  # more than one evidence in ten cut in two is a matter of the chunk size
 
-ChecklistItem = dict[str, Any]
+_Answer = tuple[dict[str, Any], str, bool | None]  # numbers, finding, verdict
+_QUESTIONS = {
+    "chunk_quality": "Are the chunks whole, of one size, and each there once?",
+    "embedding_quality": "Does the embedding put a question nearer to what it needs than to anything else?",
+    "recall": "Is what is needed among the first {k}, and if not, further down?",
+    "precision": "Do the retriever's scores tell relevant passages from the others it gave?",
+    "vocabulary": "Do questions and needed passages use the same words?",
+    "boundaries": "Does evidence stay within one chunk?",
+}
 
 
 def build_checklist(
@@ -133,7 +52,7 @@ def build_checklist(
     *,
     corpus: Sequence[Passage] | None = None,
     seed: int = 0,
-) -> list[ChecklistItem]:
+) -> list[dict[str, Any]]:
     """Answer the retrieval checklist for one run.
 
     Parameters
@@ -157,39 +76,105 @@ def build_checklist(
     """
     by_case = {trace.case_id: trace for trace in traces}
     pairs = [(case, by_case[case.id]) for case in cases if case.id in by_case]
-    repeated_places = repeated_share([trace for _, trace in pairs], k, seed=seed)
+    answers: dict[str, _Answer] = {
+        "chunk_quality": _chunk_quality([trace for _, trace in pairs], corpus, k, seed),
+        "embedding_quality": _embedding_quality(measured),
+        "recall": _context_recall(pairs, measured, k, seed),
+        "precision": _score_separation(pairs, measured),
+        "vocabulary": _vocabulary_overlap(measured),
+        "boundaries": _chunk_boundaries(measured),
+    }
     return [
-        _checklist_item("chunk_quality", "Are the chunks whole, of one size, and each there once?",
-              *chunk_quality([trace for _, trace in pairs], corpus, repeated_places)),
-        _checklist_item("embedding_quality", "Does the embedding put a question nearer to what it needs "
-              "than to anything else?", *_embedding_quality(measured)),
-        _checklist_item("recall", f"Is what is needed among the first {k}, and if not, further down?",
-              *_context_recall(pairs, measured, k, seed)),
-        _checklist_item("precision", "Do the retriever's scores tell relevant passages from the others it "
-              "gave?", *_score_separation(pairs, measured)),
-        _checklist_item("vocabulary", "Do questions and needed passages use the same words?",
-              *_vocabulary_overlap(measured)),
-        _checklist_item("boundaries", "Does evidence stay within one chunk?", *_chunk_boundaries(measured)),
-    ]  # fmt: skip
+        {
+            "name": name,
+            "question": _QUESTIONS[name].format(k=k),
+            "numbers": {
+                key: value.model_dump() if isinstance(value, Estimate) else value
+                for key, value in numbers.items()
+            },
+            "finding": finding,
+            "ok": ok,
+        }
+        for name, (numbers, finding, ok) in answers.items()
+    ]
 
 
-def _checklist_item(
-    name: str, question: str, numbers: Mapping[str, Any], finding: str, ok: bool | None
-) -> ChecklistItem:
-    numbers_shown = {
-        key: value.model_dump() if isinstance(value, Estimate) else value
-        for key, value in numbers.items()
+def _is_at_least(estimate: Estimate, least: float) -> bool | None:
+    """Whether an estimate is at least `least`: None where its interval holds both answers."""
+    if estimate.value is None:
+        return None
+    if estimate.low is not None and estimate.low >= least:
+        return True
+    return False if estimate.high is not None and estimate.high < least else None
+
+
+def _is_below(estimate: Estimate, most: float) -> bool | None:
+    at_least = _is_at_least(estimate, most)
+    return None if at_least is None else not at_least
+
+
+def _chunk_quality(
+    traces: Sequence[Trace], corpus: Sequence[Passage] | None, k: int, seed: int
+) -> _Answer:
+    """The chunks of the corpus, else of the traces.
+
+    Of more than 5,000 chunks every n-th is compared with the others of this sample, so the
+    near-duplicate share is then a lower bound.
+    """
+    repeated_places = _repeated_share(traces, k, seed)
+    seen = (passage for trace in traces for passage in (*trace.retrieved, *trace.deeper))
+    by_id = {
+        passage.id: passage.text
+        for passage in (seen if corpus is None else corpus)
+        if passage.text.strip()
     }
-    return {
-        "name": name,
-        "question": question,
-        "numbers": numbers_shown,
-        "finding": finding,
-        "ok": ok,
+    texts = list(by_id.values())
+    lengths = [len(text) for text in texts]
+    spread = quartiles(lengths)
+    cut_count = sum(
+        bool(_ENDS_WITHIN.match(text.rstrip()[-1:]) or _BEGINS_WITHIN.match(text)) for text in texts
+    )
+    cut = proportion(cut_count, len(texts))
+    sample = texts[:: -(-len(texts) // _MAX_CHUNKS) or 1]
+    copies = proportion(sum(flag_duplicates(sample)), len(sample))
+    numbers: dict[str, Any] = {
+        "passages": len(texts),
+        "median_characters": median(lengths),
+        "lower_quartile_characters": spread and spread[0],
+        "upper_quartile_characters": spread and spread[1],
+        "cut_within_a_sentence": cut,
+        "near_duplicates": copies,
+        "places_lost_to_duplicates": repeated_places,
     }
+    if not texts or spread is None:
+        return numbers, "Not measured: no passage with a text was seen.", None
+    which = "corpus has" if corpus is not None else "traces show"
+    finding = (
+        f"The {which} {len(texts)} chunks of {numbers['median_characters'].value:.0f} characters "
+        f"in the median (middle half {spread[0]:.0f} to {spread[1]:.0f}); {format_share_interval(cut)} are cut "
+        f"within a sentence, {format_share_interval(copies)} repeat another one"
+    )
+    if repeated_places.value is not None:
+        finding += f", and {format_share_interval(repeated_places)} of the places in the contexts go to repetitions"
+    checks = [_is_below(cut, _MAX_CUT_SHARE), _is_below(repeated_places, _MAX_REPEATED_SHARE)]
+    ok = False if False in checks else None if None in checks else True
+    return numbers, f"{finding}.", ok
 
 
-def _embedding_quality(measured: MissMeasurements) -> tuple[dict[str, Any], str, bool | None]:
+def _repeated_share(traces: Sequence[Trace], k: int, seed: int) -> Estimate:
+    """Mean share of the places of a context that repeat another of its passages."""
+    shares = []
+    for trace in traces:
+        texts = [passage.text for passage in trace.context(k) if passage.text.strip()]
+        if compared := texts[:_MAX_COMPARED]:
+            repeats = sum(first is not None for first in first_duplicates(compared))
+            shares.append(repeats / len(compared))
+    if not shares:
+        return Estimate.missing("no context holds a passage with a text")
+    return mean(shares, seed=seed)
+
+
+def _embedding_quality(measured: MissMeasurements) -> _Answer:
     known_pairs, random = measured.pairs.known, measured.pairs.random
     area = auroc(known_pairs, random)
     numbers = {
@@ -204,12 +189,12 @@ def _embedding_quality(measured: MissMeasurements) -> tuple[dict[str, Any], str,
         f"A question is nearer to a passage it needs than to a random one in {format_share_interval(area)} of "
         f"{len(known_pairs)} known and {len(random)} random pairs ({measured.embedding})."
     )
-    return numbers, finding, is_at_least(area, _OUTSTANDING_AUROC)
+    return numbers, finding, _is_at_least(area, _OUTSTANDING_AUROC)
 
 
 def _context_recall(
     pairs: Sequence[tuple[Case, Trace]], measured: MissMeasurements, k: int, seed: int
-) -> tuple[dict[str, Any], str, bool | None]:
+) -> _Answer:
     first: list[float] = []
     deep: list[float] = []
     for case, trace in pairs:
@@ -238,12 +223,10 @@ def _context_recall(
     if at_depth.value is not None:
         depth = max(trace.depth or 0 for _, trace in pairs)
         finding += f", {format_share_interval(at_depth)} is among the first {depth}"
-    return numbers, f"{finding}.", is_at_least(at_k, _MIN_RECALL)
+    return numbers, f"{finding}.", _is_at_least(at_k, _MIN_RECALL)
 
 
-def _score_separation(
-    pairs: Sequence[tuple[Case, Trace]], measured: MissMeasurements
-) -> tuple[dict[str, Any], str, bool | None]:
+def _score_separation(pairs: Sequence[tuple[Case, Trace]], measured: MissMeasurements) -> _Answer:
     relevant, irrelevant, rising = _retriever_scores(pairs)
     source = "the retriever's own scores"
     if not (relevant and irrelevant) and measured.pairs.relevant:
@@ -257,15 +240,14 @@ def _score_separation(
         "precision": proportion(len(relevant), len(relevant) + len(irrelevant)),
     }
     if area.value is None:
-        return numbers, (
-            "Not measured: no retrieved passages, relevant and irrelevant ones, have a score."
-        ), None  # fmt: skip
+        why = "no retrieved passages, relevant and irrelevant ones, have a score"
+        return numbers, f"Not measured: {why}.", None
     finding = (
         f"A relevant passage scores better than an irrelevant one in {format_share_interval(area)} of cases, by "
         f"{source} ({len(relevant)} relevant, {len(irrelevant)} irrelevant; "
         f"{'high' if rising else 'low'} is better)."
     )
-    return numbers, finding, is_at_least(area, _ACCEPTABLE_AUROC)
+    return numbers, finding, _is_at_least(area, _ACCEPTABLE_AUROC)
 
 
 def _retriever_scores(
@@ -291,7 +273,7 @@ def _retriever_scores(
     return relevant, irrelevant, rising >= falling
 
 
-def _vocabulary_overlap(measured: MissMeasurements) -> tuple[dict[str, Any], str, bool | None]:
+def _vocabulary_overlap(measured: MissMeasurements) -> _Answer:
     retrieved_shares, missed_shares = measured.pairs.shared_found, measured.pairs.shared_missed
     area = auroc(retrieved_shares, missed_shares)
     numbers = {
@@ -300,29 +282,25 @@ def _vocabulary_overlap(measured: MissMeasurements) -> tuple[dict[str, Any], str
         "auroc": area,
     }
     phrases = [
-        f"{name} ones share {format_share_interval(share)}"
-        for name, share in (
-            ("found", numbers["median_shared_found"]),
-            ("missed", numbers["median_shared_missed"]),
-        )
-        if share.value is not None
+        f"{name} ones share {format_share_interval(numbers[f'median_shared_{name}'])}"
+        for name in ("found", "missed")
+        if numbers[f"median_shared_{name}"].value is not None
     ]
     if not phrases:
         return numbers, "Not measured: no needed passage has a known text.", None
     finding = f"Of needed passages {' and '.join(phrases)} of their question's content words in the median."
     # What tells found from missed passages as well as this is what the retriever lives by.
-    return numbers, finding, is_below(area, _ACCEPTABLE_AUROC)
+    return numbers, finding, _is_below(area, _ACCEPTABLE_AUROC)
 
 
-def _chunk_boundaries(measured: MissMeasurements) -> tuple[dict[str, Any], str, bool | None]:
+def _chunk_boundaries(measured: MissMeasurements) -> _Answer:
     located = measured.whole + measured.split
     share = proportion(measured.split, located)
     if not located:
         share = Estimate.missing("no evidence text was given, or none was found")
         return {"split": share}, f"Not measured: {share.reason}.", None
-    finding = f"{measured.split} of {located} evidence texts that were found lie over two chunks"
-    return (
-        {"split": share},
-        f"{finding} ({format_share_interval(share)}).",
-        is_below(share, _MAX_SPLIT_SHARE),
+    finding = (
+        f"{measured.split} of {located} evidence texts that were found lie over two chunks "
+        f"({format_share_interval(share)})."
     )
+    return {"split": share}, finding, _is_below(share, _MAX_SPLIT_SHARE)

@@ -169,14 +169,15 @@ async def judge_claim_needs(
         chosen = pairs if limit is None else _pairs_that_fit(pairs, question, limit, judge, prompts)
         if not chosen:
             return {}
-        some, shown_passages = _in_case_order(chosen, claims, passages)
+        # As the answer and the gold set have them: the same case asks the same.
+        some = tuple(claim for claim in claims if any(claim == pair[0] for pair in chosen))
+        shown_passages = tuple(text for text in passages if any(text == p[1] for p in chosen))
         ask = render_claim_needs(question, some, shown_passages, prompts=prompts)
         reply = await ask_safely(judge, ask)
         if reply.came or not is_length_error(reply.problem or ""):
             return _read_reply(reply, some, shown_passages, question, judge.name)
-        limit = (
-            min(limit or _tokens_needed(ask, some, judge), _tokens_needed(ask, some, judge)) // 2
-        )
+        needed = estimate_ask_tokens(ask) + _reply_tokens(some, judge)
+        limit = min(limit or needed, needed) // 2
     return {}
 
 
@@ -191,27 +192,11 @@ def _related_pairs(claims: Texts, passages: Texts, question: str) -> list[tuple[
     return [(claim, text) for _, claim, text in sorted(shares, key=lambda pair: -pair[0])]
 
 
-def _in_case_order(
-    chosen: Sequence[tuple[str, str]], claims: Texts, passages: Texts
-) -> tuple[Texts, Texts]:
-    """What the pairs hold, as the answer and the gold set have it: the same case asks the same."""
-    members = {claim for claim, _ in chosen}, {text for _, text in chosen}
-    some, some_passages = (
-        tuple(text for text in every if text in included)
-        for every, included in zip((claims, passages), members, strict=True)
-    )
-    return some, some_passages
-
-
 def _context_limit(judge: Judge) -> int | None:
     """How many tokens prompt and reply may have together, where it is known."""
     given: int | None = getattr(getattr(judge, "terms", None), "context_length", None)
     model_limit = judge_info(judge).context_length
     return min((length for length in (given, model_limit) if length), default=None)
-
-
-def _tokens_needed(ask: Ask, claims: Sequence[str], judge: Judge) -> int:
-    return estimate_ask_tokens(ask) + _reply_tokens(claims, judge)
 
 
 def _reply_tokens(claims: Sequence[str], judge: Judge) -> int:
@@ -357,15 +342,15 @@ def _heuristic_relations(claims: Sequence[str], passages: Sequence[str]) -> Pair
     Pairs that share too little are unrelated without a check: of 2,484 such pairs of the data that the
     limit was chosen on it called every one unrelated, and reading the passage is what takes time.
     """
-    relations: PairRelations = {}
+    nothing = PairRelation("unrelated", None, None)
+    relations = {(claim, text): nothing for text in passages for claim in claims}
     for text in passages:
         near = [claim for claim in claims if shared_stem_share(claim, text) >= MIN_SHARED_STEMS]
-        for claim, relation in zip(
-            near, claim_relations(near, _passage_context(text)) if near else (), strict=True
-        ):
-            relations[claim, text] = PairRelation(*relation)
-        for claim in claims:
-            relations.setdefault((claim, text), PairRelation("unrelated", None, None))
+        if near:
+            for claim, relation in zip(
+                near, claim_relations(near, _passage_context(text)), strict=True
+            ):
+                relations[claim, text] = PairRelation(*relation)
     return relations
 
 
@@ -379,18 +364,15 @@ def _strongest_link(
     index: int, candidates: Sequence[tuple[RetrievalMiss, PairRelation]]
 ) -> ClaimLink:
     """The link of a claim to the passage that says most of it; the first of equals."""
-
-    def merit(pair: tuple[RetrievalMiss, PairRelation]) -> tuple[float, ...]:
-        passage, relation = pair
-        rank: float = _NO_RANK if passage.true_rank is None else passage.true_rank
-        return (
-            _RELATION_STRENGTH[relation.relation],
-            relation.probability or 0.0,
-            passage.grade,
-            -rank,
-        )
-
-    passage, relation = max(candidates, key=merit)
+    passage, relation = max(
+        candidates,
+        key=lambda pair: (
+            _RELATION_STRENGTH[pair[1].relation],
+            pair[1].probability or 0.0,
+            pair[0].grade,
+            -(pair[0].true_rank or _NO_RANK),
+        ),
+    )
     return ClaimLink(
         index=index,
         passage_id=passage.passage_id,

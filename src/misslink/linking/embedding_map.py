@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from misslink.retrieval.matching import relevant_ids
 from misslink.types import Case, Link, Passage, RetrievalMiss, Trace
@@ -29,12 +29,6 @@ _MIN_POINTS = 3  # two points lie on a line whatever they are
 _NEIGHBOURS = 15
 # To import and compile UMAP takes some 12 s of CPU; of fewer points two components show as much.
 _UMAP_MIN_POINTS = 100
-
-
-class _MissLine(NamedTuple):
-    case_id: str
-    passage_id: str
-    failure: str
 
 
 async def build_embedding_map(
@@ -79,7 +73,6 @@ async def build_embedding_map(
     generator = np.random.default_rng(seed)
     texts, ranks = _passage_texts(cases, traces, links)
     passages = _sample_points(texts, ranks, generator)
-    lines = [line for line in _miss_lines(links) if line.passage_id in passages]
     missed = {link.case_id for link in links if link.missed}
     questions = {case.id: case.question for case in cases}
     queries = _sample_points(
@@ -87,31 +80,33 @@ async def build_embedding_map(
     )
     if len(queries) + len(passages) < _MIN_POINTS:
         return None
-    vectors = np.concatenate(
-        [
-            part
-            for part in (
-                await embedder.queries(list(queries.values())),
-                await embedder.documents(list(passages.values())),
-            )
-            if len(part)
-        ]
-    )
-    method: Literal["umap", "pca"] = "umap" if _use_umap(len(vectors)) else "pca"
-    places = await asyncio.to_thread(
-        _project_umap if method == "umap" else _project_pca, vectors, seed
-    )
-    spots = [(float(x), float(y)) for x, y in _scale_to_unit_square(places)]
+    embedded = [
+        await embedder.queries(list(queries.values())),
+        await embedder.documents(list(passages.values())),
+    ]
+    vectors = np.concatenate([part for part in embedded if len(part)])
+    use_umap = _use_umap(len(vectors))
+    spots = _scale_to_unit_square(
+        await asyncio.to_thread(_project_umap if use_umap else _project_pca, vectors, seed)
+    ).tolist()
     failure = {link.case_id: link.failure for link in links}
+    lines = dict.fromkeys(
+        (link.case_id, _point_id(link, miss), link.failure or "inconclusive")
+        for link in links
+        for miss in link.missed
+    )
     return {
-        "method": method,
+        "method": "umap" if use_umap else "pca",
         "embedding": embedder.name,
         "queries": [
-            {**point, "failure": failure.get(str(point["id"]))}
-            for point in _as_points(queries, spots)
+            {**point, "failure": failure.get(point["id"])} for point in _as_points(queries, spots)
         ],
         "passages": _as_points(passages, spots[len(queries) :]),
-        "lines": [line._asdict() for line in lines if line.case_id in queries],
+        "lines": [
+            {"case_id": case_id, "passage_id": passage_id, "failure": mode}
+            for case_id, passage_id, mode in lines
+            if case_id in queries and passage_id in passages
+        ],
         "left_out": len(texts) - len(passages),
         "queries_left_out": len(questions) - len(queries),
     }
@@ -147,15 +142,6 @@ def _passage_texts(
     return texts, ranks
 
 
-def _miss_lines(links: Iterable[Link]) -> list[_MissLine]:
-    lines = (
-        _MissLine(link.case_id, _point_id(link, miss), link.failure or "inconclusive")
-        for link in links
-        for miss in link.missed
-    )
-    return list(dict.fromkeys(lines))
-
-
 def _point_id(link: Link, miss: RetrievalMiss) -> str:
     """The id of a missed passage's point; 'evidence-N' is numbered in every case."""
     unknown = miss.evidence is not None and miss.passage_id.startswith("evidence-")
@@ -174,9 +160,7 @@ def _sample_points(
     return {name: text for name, text in texts.items() if name in sampled}
 
 
-def _as_points(
-    texts: Mapping[str, str], spots: Sequence[tuple[float, float]]
-) -> list[dict[str, str | float]]:
+def _as_points(texts: Mapping[str, str], spots: Sequence[Sequence[float]]) -> list[dict[str, Any]]:
     return [
         {"id": name, "x": x, "y": y, "text": _excerpt(text)}
         for (name, text), (x, y) in zip(texts.items(), spots, strict=False)
@@ -185,11 +169,7 @@ def _as_points(
 
 def _excerpt(text: str) -> str:
     plain = " ".join(text.split())
-    return (
-        plain
-        if len(plain) <= _MAX_TEXT
-        else plain[: _MAX_TEXT - 1].rstrip() + "\N{HORIZONTAL ELLIPSIS}"
-    )
+    return plain if len(plain) <= _MAX_TEXT else plain[: _MAX_TEXT - 1].rstrip() + "\u2026"
 
 
 def _use_umap(points: int) -> bool:
@@ -211,29 +191,21 @@ def _project_umap(vectors: NDArray[np.float32], seed: int) -> NDArray[np.float64
 def _project_pca(vectors: NDArray[np.float32], _seed: int) -> NDArray[np.float64]:
     """The first two principal components; the sign of each is that of its largest loading.
 
-    From the smaller of the two products of the table with itself: the whole decomposition of
-    4,000 long vectors takes minutes, these two axes seconds.
+    From the covariance: the whole decomposition of 4,000 long vectors takes minutes, these two axes
+    seconds.
     """
     import numpy as np
     from scipy.linalg import eigh
 
     centred = vectors.astype(np.float64)
     centred -= centred.mean(axis=0)
-    rows, columns = centred.shape
-    wide = columns > rows
-    product = centred @ centred.T if wide else centred.T @ centred
-    last = len(product) - 1
-    _, vectors_of_product = eigh(product, subset_by_index=[max(last - 1, 0), last])
-    axes = (centred.T @ vectors_of_product if wide else vectors_of_product).T[
-        ::-1
-    ]  # the greatest comes last
-    lengths = np.linalg.norm(axes, axis=1, keepdims=True)
-    axes = np.divide(axes, lengths, out=np.zeros_like(axes), where=lengths > 0)
-    largest = np.abs(axes).argmax(axis=1)
-    axes *= np.where(axes[np.arange(len(axes)), largest] < 0, -1.0, 1.0)[:, None]
-    places = np.zeros((rows, 2))
-    places[:, : len(axes)] = centred @ axes.T
-    return places
+    last = centred.shape[1] - 1
+    _, ascending = eigh(centred.T @ centred, subset_by_index=[max(last - 1, 0), last])
+    axes = ascending[:, ::-1]
+    largest = np.abs(axes).argmax(axis=0)
+    axes = axes * np.where(axes[largest, np.arange(axes.shape[1])] < 0, -1.0, 1.0)
+    places = centred @ axes
+    return np.hstack([places, np.zeros((len(places), 2 - places.shape[1]))])
 
 
 def _scale_to_unit_square(places: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -34,13 +34,16 @@ def find(run: Run) -> Findings:
     lacking = [link for link in failed if link.retrieval in ("miss", "partial")]
     unsupported, compared, supported = _count_claims(run, lacking)
     labelled = [link for link in run.links if link.retrieval in LEVELS]
-    counts = {level: _count_failed(decided, outcome) for outcome, level in LEVELS.items()}
+    modes = {name: [link.failure for link in decided if link.retrieval == name] for name in LEVELS}
     return Findings(
         cases=len(run.cases),
         errors=count_errors(run.traces, run.verdicts),
         judged=any(link.failure for link in run.links),
         failed=proportion(len(failed), len(decided)),
-        exposure={level: proportion(*count) for level, count in counts.items()},
+        exposure={
+            level: proportion(sum(mode in FAILURES for mode in modes[name]), len(modes[name]))
+            for name, level in LEVELS.items()
+        },
         why=_explain(run, decided, len(failed)),
         lacking=len(lacking),
         unsupported_claims=unsupported,
@@ -63,11 +66,6 @@ def count_errors(traces: Sequence[Trace], verdicts: Sequence[Verdict]) -> dict[s
     if all(trace.answer is None for trace in traces):  # of a retriever no answer is expected
         silent = 0
     return {"app": len(app), "judge": len(judge - app), "no_answer": silent}
-
-
-def _count_failed(decided: Sequence[Link], outcome: str) -> tuple[int, int]:
-    modes = [link.failure for link in decided if link.retrieval == outcome]
-    return sum(mode in FAILURES for mode in modes), len(modes)
 
 
 def _count_claims(run: Run, links: Sequence[Link]) -> tuple[int, int, int]:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from misslink.documents import WhatIfOption, whatif_of
+from misslink.documents import whatif_of
 from misslink.linking.whatif.effect_model import EffectModel, ExposureChange, has_failed
-from misslink.types import Estimate, Link, MissStatus, MissType, Reason, RetrievalMiss, Run
+from misslink.types import Estimate, MissStatus, MissType, Reason, RetrievalMiss, Run
 
 RERANK_POOL = 50  # candidates that a reranker gets
 
@@ -106,7 +105,9 @@ def rank_fixes(run: Run, *, seed: int = 0) -> tuple[Fix, ...]:
         retrieves = sum(counts.values())
         basis: Literal["measured_rank", "at_most", "whatif"]
         basis = "measured_rank" if rule.measured else "at_most"
-        winner, option = None, _tried_option(whatif.options if whatif else (), rule)
+        winner, tried = None, whatif.options if whatif else ()
+        # The first is the best that what-if tried.
+        option = next((o for o in tried if o.name.partition("=")[0] in rule.options), None)
         if option is not None and option.newly_retrieved is not None:
             basis, retrieves, avoided = "whatif", option.newly_retrieved, option.failures_avoided
             winner = next((m.winner for n, m in option.metrics.items() if "recall" in n), None)
@@ -114,7 +115,11 @@ def rank_fixes(run: Run, *, seed: int = 0) -> tuple[Fix, ...]:
         elif name == "larger_k":
             avoided = Estimate.missing(Reason(code="longer_context_unchecked"))
         elif rule.measured:
-            changes = [_change(place, run.links[place], n) for place, n in counts.items()]
+            changes = []
+            for place, n in counts.items():
+                link = run.links[place]
+                after = "hit" if n >= len(link.missed) else "partial"
+                changes.append(ExposureChange(place, after, better=True, failed=has_failed(link)))
             avoided = model.avoided(changes, seed)
         else:
             avoided = Estimate.missing(Reason(code="needs_whatif"))
@@ -123,21 +128,11 @@ def rank_fixes(run: Run, *, seed: int = 0) -> tuple[Fix, ...]:
             evidence = evidence and Reason(code="not_enough_data")
         if evidence is not None and retrieves and winner != "today":
             cases = tuple(run.links[place].case_id for place in counts)
-            tried = option.name if option and basis == "whatif" else None
+            by = option.name if option and basis == "whatif" else None
             fixes.append(
-                Fix(name, rule.kind, retrieves, total, basis, cases, avoided, evidence, tried)
+                Fix(name, rule.kind, retrieves, total, basis, cases, avoided, evidence, by)
             )
     return tuple(sorted(fixes, key=_order))
-
-
-def _tried_option(options: Sequence[WhatIfOption], rule: _FixRule) -> WhatIfOption | None:
-    """The first, which is the best, that what-if tried."""
-    return next((o for o in options if o.name.partition("=")[0] in rule.options), None)
-
-
-def _change(place: int, link: Link, retrieved: int) -> ExposureChange:
-    after = "hit" if retrieved >= len(link.missed) else "partial"
-    return ExposureChange(place, after, better=True, failed=has_failed(link))
 
 
 def _evidence(avoided: Estimate, matters: Estimate) -> Reason | None:

@@ -7,14 +7,12 @@ import json
 import logging
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from misslink.errors import InputError
-from misslink.io.numbers import as_finite
 from misslink.types import Estimate, Run
 
 _log = logging.getLogger(__name__)
@@ -28,8 +26,36 @@ _LINKED_METRIC = "faithfulness"
 STALE_AFTER_DAYS = 90  # days after which a judge behind an address may be another one
 
 
-@dataclass(frozen=True)
-class Calibration:
+def _check_rate(rate: Estimate) -> Estimate:
+    if rate.value is not None and not (0 <= rate.value <= 1 and rate.n):
+        raise ValueError
+    return rate
+
+
+def _check_band(band: tuple[float, float]) -> tuple[float, float]:
+    if band[0] > band[1]:
+        raise ValueError
+    return band
+
+
+_Share = Annotated[float, Field(strict=True, ge=0, le=1)]
+_Rate = Annotated[Estimate, AfterValidator(_check_rate)]
+_Band = Annotated[tuple[_Share, _Share], AfterValidator(_check_band)]
+_NO_RATE = f"must be an estimate of a share of at least one case: {_EXPECTED_FORMAT}"
+# The key and the sentence of each field that can be wrong.
+_WRONG = {
+    "metric": ("metric", f"names no metric: {_EXPECTED_FORMAT}"),
+    "threshold": ("threshold", f"must be a number from 0 to 1: {_EXPECTED_FORMAT}"),
+    "sensitivity": ("agreement.sensitivity", _NO_RATE),
+    "specificity": ("agreement.specificity", _NO_RATE),
+    "uncertain_band": (
+        "uncertain_band",
+        "must be two probabilities, the lower one first, such as [0.35, 0.6], or null",
+    ),
+}
+
+
+class Calibration(BaseModel):
     """The error rates of a judge on one metric.
 
     Parameters
@@ -43,11 +69,13 @@ class Calibration:
         Probabilities of the good label, both included, between which a verdict is inconclusive.
     """
 
-    metric: str
-    threshold: float
-    sensitivity: Estimate
-    specificity: Estimate
-    uncertain_band: tuple[float, float] | None = None
+    model_config = ConfigDict(frozen=True)
+
+    metric: str = Field(min_length=1)
+    threshold: _Share
+    sensitivity: _Rate
+    specificity: _Rate
+    uncertain_band: _Band | None = None
 
     @classmethod
     def from_document(cls, document: Mapping[str, Any], path: str | Path) -> Calibration:
@@ -62,39 +90,24 @@ class Calibration:
         InputError
             It is no such document, or a number is out of range.
         """
-        other_metrics = document.get("others")
-        if document.get("metric") != _LINKED_METRIC and isinstance(other_metrics, Mapping):
-            linked = other_metrics.get(_LINKED_METRIC)
-            document = linked if isinstance(linked, Mapping) else document
-        metric = document.get("metric")
-        if not isinstance(metric, str) or not metric:
-            raise InputError(f"names no metric: {_EXPECTED_FORMAT}", path=path, field="metric")
-        threshold = _as_share(document.get("threshold"))
-        if threshold is None:
-            raise InputError(
-                f"must be a number from 0 to 1: {_EXPECTED_FORMAT}", path=path, field="threshold"
-            )
-        agreement = document.get("agreement")
-        agreement = agreement if isinstance(agreement, Mapping) else {}
-        weighted = document.get("weighted")  # where labelled cases were drawn with unequal chances
-        if isinstance(weighted, Mapping):
-            agreement = {**agreement, **weighted}
-        return cls(
-            metric=metric,
-            threshold=threshold,
-            sensitivity=_read_rate(agreement, "sensitivity", path),
-            specificity=_read_rate(agreement, "specificity", path),
-            uncertain_band=_read_band(document.get("uncertain_band"), path),
-        )
+        every = {each.get("metric"): each for each in reversed(_documents(document))}
+        document = every.get(_LINKED_METRIC, document)
+        # Where labelled cases were drawn with unequal chances, the weighted rates count.
+        parts = [document.get(name) for name in ("agreement", "weighted")]
+        rates = {k: v for part in parts if isinstance(part, Mapping) for k, v in part.items()}
+        values = {name: rates.get(name, document.get(name)) for name in cls.model_fields}
+        try:
+            return cls.model_validate(values)
+        except ValidationError as invalid:
+            field, problem = _WRONG[str(invalid.errors()[0]["loc"][0])]
+            raise InputError(problem, path=path, field=field) from None
 
     @classmethod
     def of_run(cls, run: Run) -> Calibration | None:
         """Return the calibration that a run was linked with; None where it has none."""
         stored = run.manifest.get("calibration")
-        if stored is None:
-            return None
         try:
-            return TypeAdapter(cls).validate_python(stored)
+            return None if stored is None else cls.model_validate(stored)
         except ValidationError as invalid:
             where = ".".join(map(str, invalid.errors()[0]["loc"]))
             raise InputError(
@@ -102,17 +115,17 @@ class Calibration:
                 f"{where or 'all'}); evaluate the app again"
             ) from None
 
-    def document(self) -> dict[str, Any]:
-        """Return it as JSON values, as a run's manifest holds it."""
-        document: dict[str, Any] = TypeAdapter(Calibration).dump_python(self, mode="json")
-        return document
-
     def is_uncertain(self, probability: float) -> bool:
         """Whether a probability of the good label is within the uncertain band."""
-        if self.uncertain_band is None:
-            return False
-        low, high = self.uncertain_band
+        low, high = self.uncertain_band or (math.inf, -math.inf)
         return low <= probability <= high
+
+
+def _documents(document: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The calibrations of all metrics in a document, its own first."""
+    others = document.get("others")
+    every = [document, *(others.values() if isinstance(others, Mapping) else ())]
+    return [each for each in every if isinstance(each, Mapping)]
 
 
 def read_calibration_document(path: str | Path) -> dict[str, Any]:
@@ -169,44 +182,27 @@ def check_judge(
     InputError
         It is of another judge, or one of its prompts has changed since.
     """
-    other_metrics = document.get("others")
-    other_documents = other_metrics.values() if isinstance(other_metrics, Mapping) else ()
-    all_of = [
-        each_document
-        for each_document in (document, *other_documents)
-        if isinstance(each_document, Mapping)
-    ]
-    for each_document in all_of:
-        _check_judge_and_prompts(each_document, path, judge, prompts)
+    every = _documents(document)
+    again = "calibrate again on a run of it, or leave --calibration out"
+    for each in every:
+        calibrated_judge, hashes = each.get("judge"), each.get("prompts")
+        if isinstance(calibrated_judge, str) and calibrated_judge != judge:
+            raise InputError(
+                f"this calibration is of the judge {calibrated_judge}, and {judge} is asked; {again}",
+                path=path,
+                field="judge",
+            )
+        for name, sha256 in (hashes if isinstance(hashes, Mapping) else {}).items():
+            if prompts.get(name, sha256) != sha256:
+                raise InputError(
+                    f"the prompt '{name}' is not the one that this calibration was made with; {again}",
+                    path=path,
+                    field=f"prompts.{name}",
+                )
     moment = now or dt.datetime.now(dt.UTC)
-    notes = [
-        note
-        for each_document in all_of
-        for note in _validity_warnings(each_document, judge, identity or {}, moment)
-    ]
+    notes = [n for each in every for n in _validity_warnings(each, judge, identity or {}, moment)]
     for note in dict.fromkeys(notes):  # what is true of every metric is told once
         _log.warning("%s: %s", path, note)
-
-
-def _check_judge_and_prompts(
-    document: Mapping[str, Any], path: str | Path, judge: str, prompts: Mapping[str, str]
-) -> None:
-    calibrated_judge = document.get("judge")
-    again = "calibrate again on a run of it, or leave --calibration out"
-    if isinstance(calibrated_judge, str) and calibrated_judge != judge:
-        raise InputError(
-            f"this calibration is of the judge {calibrated_judge}, and {judge} is asked; {again}",
-            path=path,
-            field="judge",
-        )
-    hashes = document.get("prompts")
-    for name, sha256 in (hashes if isinstance(hashes, Mapping) else {}).items():
-        if prompts.get(name, sha256) != sha256:
-            raise InputError(
-                f"the prompt '{name}' is not the one that this calibration was made with; {again}",
-                path=path,
-                field=f"prompts.{name}",
-            )
 
 
 def _validity_warnings(
@@ -257,38 +253,3 @@ def _parse_finite(written: str) -> float:
     if not math.isfinite(number):
         raise ValueError(f"holds {written}, which is no finite number")
     return number
-
-
-def _read_rate(agreement: Mapping[str, Any], name: str, path: str | Path) -> Estimate:
-    field = f"agreement.{name}"
-    try:
-        rate = Estimate.model_validate(agreement.get(name))
-    except ValidationError:
-        raise InputError(
-            f"must be an estimate: {_EXPECTED_FORMAT}", path=path, field=field
-        ) from None
-    if rate.value is not None and (_as_share(rate.value) is None or not rate.n):
-        raise InputError(
-            f"must be a share of at least one case: {_EXPECTED_FORMAT}", path=path, field=field
-        )
-    return rate
-
-
-def _read_band(band: object, path: str | Path) -> tuple[float, float] | None:
-    if band is None:
-        return None
-    ends = [_as_share(end) for end in band] if isinstance(band, list) else []
-    match ends:
-        case [float(low), float(high)] if low <= high:
-            return low, high
-    raise InputError(
-        "must be two probabilities, the lower one first, such as [0.35, 0.6], or null",
-        path=path,
-        field="uncertain_band",
-    )
-
-
-def _as_share(value: object) -> float | None:
-    """Return the number if it is one from 0 to 1."""
-    number = as_finite(value)
-    return number if number is not None and 0 <= number <= 1 else None

@@ -20,15 +20,14 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import cached_property
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
 from misslink.case_fields import conversation_turns
 from misslink.linking.miss_types import MissEvidence, classify_miss
-from misslink.linking.missed_passages import MissedPassage, PassagePool, find_missed_passages
-from misslink.linking.similarity import EmbeddingSimilarity, LexicalSimilarity
+from misslink.linking.missed_passages import PassagePool, find_missed_passages
 from misslink.retrieval import (
     RetrievalOutcome,
     relevant_ids,
@@ -42,6 +41,9 @@ from misslink.text.normalization import fold, stems
 from misslink.types import Case, Passage, RetrievalMiss, Trace
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from misslink.embedding import Embedder
 
 
@@ -49,6 +51,9 @@ if TYPE_CHECKING:
 # 50,000, to be stemmed and perhaps embedded, and a rank among those says no more.
 _MAX_POOL = 10_000
 _SEARCHED = 5  # passages outside the prompt that a search for an unlabelled case looks at
+_BLOCK_SIZE = 4_000_000  # cosines held in memory at a time, 16 MB
+# Two computations of the same product differ in the seventh digit; that is no better rank.
+_TOLERANCE = 1e-6
 _RANDOM_PASSAGES = 5  # random passages that a known pair is compared with
 
 
@@ -170,16 +175,16 @@ class _ObservedCase:
     case: Case
     trace: Trace
     outcome: RetrievalOutcome
-    missed: tuple[MissedPassage, ...]
+    missed: tuple[MissEvidence, ...]
 
     @property
-    def needed(self) -> Iterable[tuple[Passage, bool]]:
+    def needed(self) -> Iterator[tuple[Passage, bool]]:
         """The needed passages with a known text, and whether each reached the context."""
         for match in self.outcome.found:
             if not match.split and match.passages[0].text.strip():
                 yield match.passages[0], True
         for miss in self.missed:
-            if miss.passage is not None and not miss.evidence.halves:
+            if miss.passage is not None and not miss.halves:
                 yield miss.passage, False
 
 
@@ -217,43 +222,48 @@ async def measure_misses(
             outcome = retrieval_outcome(case, trace, k)
             missed = find_missed_passages(trace, outcome, pool, k)
             observed.append(_ObservedCase(case, trace, outcome, missed))
-    missed_ids = [
-        miss.passage.id for case_misses in observed for miss in case_misses.missed if miss.passage
-    ]
+    misses = [(one.case, miss) for one in observed for miss in one.missed]
+    located = [(case, miss.passage.id) for case, miss in misses if miss.passage]
     # The passages that ranks are counted among, always with the missed ones.
     ids = tuple(pool.position)
     if not pool.listed and len(ids) > _MAX_POOL:
         ids = ids[:: -(-len(ids) // _MAX_POOL)]
-    among = tuple(dict.fromkeys((*ids, *missed_ids)))
+    among = tuple(dict.fromkeys((*ids, *(id_ for _, id_ in located))))
     texts = {passage.id: passage.text for passage in pool.passages}
-    for case_misses in observed:
-        for passage in (*case_misses.trace.retrieved, *case_misses.trace.deeper):
+    for one in observed:
+        for passage in (*one.trace.retrieved, *one.trace.deeper):
             if passage.text.strip():
                 texts.setdefault(passage.id, passage.text)
-    lexical = LexicalSimilarity(texts)
     semantic = None
     if embedder is not None:
-        semantic = await _embed_texts(embedder, observed, texts, among if missed_ids else ())
-    pairs = _similarity_samples(observed, lexical, semantic, among, seed)
-    measurer = _MissMeasurer(observed, lexical, semantic, pairs, among)
-    matches = [match for case_misses in observed for match in case_misses.outcome.found]
-    misses = [miss for case_misses in observed for miss in case_misses.missed]
+        semantic = await _embed_texts(embedder, observed, texts, among if located else ())
+    pairs = _similarity_samples(observed, texts, semantic, among, seed)
+    measurer = _MissMeasurer(
+        texts,
+        semantic,
+        cosines=sorted(cosine for _, cosine in pairs.known),
+        shares=sorted(share for _, share in (*pairs.shared_found, *pairs.shared_missed)),
+        bm25=_bm25_ranks(((case.question, id_) for case, id_ in located), among, texts),
+        dense=semantic.ranks([(case.id, id_) for case, id_ in located], among) if semantic else {},
+        pool=len(among),
+    )
+    matches = [match for one in observed for match in one.outcome.found]
     whole = sum(match.need.evidence is not None and not match.split for match in matches)
     whole += sum(
-        miss.evidence.missed.evidence is not None
-        and miss.passage is not None
-        and not miss.evidence.halves
-        for miss in misses
+        miss.missed.evidence is not None and miss.passage is not None and not miss.halves
+        for _, miss in misses
     )
     return MissMeasurements(
-        missed={case_misses.case.id: measurer.classify(case_misses) for case_misses in observed},
-        outcomes={case_misses.case.id: case_misses.outcome for case_misses in observed},
+        missed={
+            one.case.id: tuple(measurer.classify(one.case, miss) for miss in one.missed)
+            for one in observed
+        },
+        outcomes={one.case.id: one.outcome for one in observed},
         pairs=pairs,
         embedding=embedder.name if embedder is not None and semantic is not None else None,
         corpus=len(corpus) if corpus is not None else None,
         whole=whole,
-        split=sum(match.split for match in matches)
-        + sum(bool(miss.evidence.halves) for miss in misses),
+        split=sum(match.split for match in matches) + sum(bool(m.halves) for _, m in misses),
         pool=pool,
         prompted_before=_prompted_before(cases, trace_of, k),
     )
@@ -273,75 +283,54 @@ def _prompted_before(
     return before
 
 
+@dataclass(frozen=True)
 class _MissMeasurer:
     """The ranks and distributions of a whole run, looked up for one missed passage at a time."""
 
-    def __init__(
-        self,
-        observed: Sequence[_ObservedCase],
-        lexical: LexicalSimilarity,
-        semantic: EmbeddingSimilarity | None,
-        pairs: SimilaritySamples,
-        among: Sequence[str],
-    ) -> None:
-        missed = [
-            (case_misses.case, miss.passage.id)
-            for case_misses in observed
-            for miss in case_misses.missed
-            if miss.passage
-        ]
-        self._lexical, self._semantic, self._pool = lexical, semantic, len(among)
-        self._bm25 = lexical.ranks(((case.question, id_) for case, id_ in missed), among)
-        self._dense = (
-            semantic.ranks([(case.id, id_) for case, id_ in missed], among) if semantic else {}
-        )
-        self._cosines = sorted(cosine for _, cosine in pairs.known)
-        self._shares = sorted(share for _, share in (*pairs.shared_found, *pairs.shared_missed))
+    texts: Mapping[str, str]
+    semantic: EmbeddingSimilarity | None
+    cosines: Sequence[float]
+    shares: Sequence[float]
+    bm25: Mapping[tuple[str, str], int]
+    dense: Mapping[tuple[str, str], int]
+    pool: int
 
-    def classify(self, observed: _ObservedCase) -> tuple[RetrievalMiss, ...]:
-        """The missed passages of one case, measured and classified."""
-        classified = []
-        for miss in observed.missed:
-            missed = miss.evidence.missed
-            above = missed.above
-            if self._semantic is not None:
-                cosines = self._semantic.cosines(observed.case.id, [c.passage_id for c in above])
-                above = tuple(
-                    competitor.model_copy(update={"cosine": cosine})
-                    for competitor, cosine in zip(above, cosines, strict=True)
-                )
-            numbers = {**missed.measured, **self._numbers(observed.case, miss)}
-            measured = {name: number for name, number in numbers.items() if number is not None}
-            by_words = self._bm25.get(
-                (observed.case.question, miss.passage.id if miss.passage else "")
+    def classify(self, case: Case, miss: MissEvidence) -> RetrievalMiss:
+        """The missed passage of a case, measured and classified."""
+        missed, above = miss.missed, miss.missed.above
+        if self.semantic is not None:
+            cosines = self.semantic.cosines(case.id, [rival.passage_id for rival in above])
+            above = tuple(
+                rival.model_copy(update={"cosine": cosine})
+                for rival, cosine in zip(above, cosines, strict=True)
             )
-            missed = missed.model_copy(
-                update={"measured": measured, "above": above, "bm25_rank": by_words}
-            )
-            counted = "cosine" in measured and not miss.evidence.halves
-            pairs = max(0, len(self._cosines) - counted)
-            classified.append(classify_miss(replace(miss.evidence, missed=missed, pairs=pairs)))
-        return tuple(classified)
+        numbers = {**missed.measured, **self._numbers(case, miss)}
+        measured = {name: number for name, number in numbers.items() if number is not None}
+        update = {"measured": measured, "above": above, "bm25_rank": numbers.get("bm25_rank")}
+        counted = "cosine" in measured and not miss.halves
+        pairs = max(0, len(self.cosines) - counted)
+        missed = missed.model_copy(update=update)
+        return classify_miss(replace(miss, missed=missed, pairs=pairs))
 
-    def _numbers(self, case: Case, miss: MissedPassage) -> dict[str, float | None]:
+    def _numbers(self, case: Case, miss: MissEvidence) -> dict[str, float | None]:
         if miss.passage is None:
             return {}
-        id_, counted = miss.passage.id, not miss.evidence.halves
-        share = self._lexical.shared(case.question, id_)
+        id_, counted = miss.passage.id, not miss.halves
+        share = _shared_stems(case.question, self.texts.get(id_))
         numbers: dict[str, float | None] = {
             "shared_stems": share,
-            "shared_stems_percentile": percentile_rank(share, self._shares, counted=counted),
-            "bm25_rank": self._bm25.get((case.question, id_)),
-            "dense_rank": self._dense.get((case.id, id_)),
+            "shared_stems_percentile": percentile_rank(share, self.shares, counted=counted),
+            "bm25_rank": self.bm25.get((case.question, id_)),
+            "dense_rank": self.dense.get((case.id, id_)),
         }
         if numbers["bm25_rank"] is not None or numbers["dense_rank"] is not None:
-            numbers["pool"] = self._pool
-        if self._semantic is not None:
-            cosine = self._semantic.cosine(case.id, id_)
+            numbers["pool"] = self.pool
+        if self.semantic is not None:
+            cosine = self.semantic.cosine(case.id, id_)
             numbers["cosine"] = cosine
-            numbers["cosine_percentile"] = percentile_rank(cosine, self._cosines, counted=counted)
+            numbers["cosine_percentile"] = percentile_rank(cosine, self.cosines, counted=counted)
             if miss.last is not None:
-                numbers["cosine_kth"] = self._semantic.cosine(case.id, miss.last)
+                numbers["cosine_kth"] = self.semantic.cosine(case.id, miss.last)
         return numbers
 
 
@@ -370,32 +359,24 @@ async def _embed_texts(
 
     Only what is measured is embedded: where nothing was missed, the needed passages alone.
     """
-    included = [
-        case_misses
-        for case_misses in observed
-        if any(miss.passage for miss in case_misses.missed) or any(case_misses.needed)
-    ]
+    included = [one for one in observed if any(m.passage for m in one.missed) or any(one.needed)]
     if not included:
         return None
-    ids = dict.fromkeys(passage.id for case_misses in included for passage, _ in case_misses.needed)
-    ids |= dict.fromkeys(among)
-    for case_misses in included:
-        ids |= dict.fromkeys(miss.last for miss in case_misses.missed if miss.last is not None)
-        ids |= dict.fromkeys(
-            competitor.passage_id
-            for miss in case_misses.missed
-            for competitor in miss.evidence.missed.above
-        )
+    ids = [passage.id for one in included for passage, _ in one.needed]
+    ids += among
+    for miss in (miss for one in included for miss in one.missed):
+        ids += [miss.last] if miss.last is not None else []
+        ids += [rival.passage_id for rival in miss.missed.above]
     return await EmbeddingSimilarity.embed(
         embedder,
-        {case_misses.case.id: case_misses.case.question for case_misses in included},
+        {one.case.id: one.case.question for one in included},
         {id_: texts[id_] for id_ in ids if id_ in texts},
     )
 
 
 def _similarity_samples(
     observed: Sequence[_ObservedCase],
-    lexical: LexicalSimilarity,
+    texts: Mapping[str, str],
     semantic: EmbeddingSimilarity | None,
     among: Sequence[str],
     seed: int,
@@ -403,33 +384,159 @@ def _similarity_samples(
     import numpy as np
 
     generator = np.random.default_rng(seed)
-    samples: dict[str, list[CaseScore]] = {
-        name: []
-        for name in ("known", "random", "relevant", "irrelevant", "shared_found", "shared_missed")
-    }
-    for case_misses in observed:
-        case_id = case_misses.case.id
+    samples: dict[str, list[CaseScore]] = {each.name: [] for each in fields(SimilaritySamples)}
+    for one in observed:
+        case = one.case
         groups: list[tuple[str, str]] = []  # group, and the passage whose cosine it needs
-        needed = {passage.id for passage, _ in case_misses.needed}
-        for passage, in_context in case_misses.needed:
-            share = lexical.shared(case_misses.case.question, passage.id)
+        needed = {passage.id for passage, _ in one.needed}
+        for passage, in_context in one.needed:
+            share = _shared_stems(case.question, texts.get(passage.id))
             if share is not None:
-                samples["shared_found" if in_context else "shared_missed"].append((case_id, share))
-            if semantic is None or not semantic.knows(case_id, passage.id):
+                samples["shared_found" if in_context else "shared_missed"].append((case.id, share))
+            if semantic is None or not semantic.knows(case.id, passage.id):
                 continue
             groups.append(("known", passage.id))
             drawn = generator.integers(0, len(among), _RANDOM_PASSAGES).tolist() if among else ()
             groups += [("random", among[i]) for i in drawn if among[i] not in needed]
         if semantic is None:
             continue
-        if case_misses.outcome.retrieval not in {"unlabelled", "not_needed", "unknown"}:
-            relevant = relevant_ids(case_misses.case, case_misses.trace.retrieved)
+        if one.outcome.retrieval not in {"unlabelled", "not_needed", "unknown"}:
+            relevant = relevant_ids(case, one.trace.retrieved)
             groups += [
                 ("relevant" if passage.id in relevant else "irrelevant", passage.id)
-                for passage in case_misses.trace.retrieved
+                for passage in one.trace.retrieved
             ]
-        cosines = semantic.cosines(case_id, [id_ for _, id_ in groups])
+        cosines = semantic.cosines(case.id, [id_ for _, id_ in groups])
         for (group, _), cosine in zip(groups, cosines, strict=True):
             if cosine is not None:
-                samples[group].append((case_id, cosine))
+                samples[group].append((case.id, cosine))
     return SimilaritySamples(**{name: tuple(scores) for name, scores in samples.items()})
+
+
+class EmbeddingSimilarity:
+    """Cosines of questions and passages, both embedded once.
+
+    Parameters
+    ----------
+    questions, passages : mapping of str to row
+        By id, rows of the two matrices.
+    question_vectors : array of float32, shape (questions, d), rows of length 1
+    passage_vectors : array of float32, shape (passages, d), rows of length 1
+    """
+
+    def __init__(
+        self,
+        questions: Mapping[str, int],
+        passages: Mapping[str, int],
+        question_vectors: NDArray[np.float32],
+        passage_vectors: NDArray[np.float32],
+    ) -> None:
+        self._questions, self._passages = questions, passages
+        self._question_vectors, self._passage_vectors = question_vectors, passage_vectors
+
+    @classmethod
+    async def embed(
+        cls, embedder: Embedder, questions: Mapping[str, str], passages: Mapping[str, str]
+    ) -> EmbeddingSimilarity:
+        """Embed texts by id, each matrix in one batch."""
+        return cls(
+            _row_by_id(questions),
+            _row_by_id(passages),
+            await embedder.queries(list(questions.values())),
+            await embedder.documents(list(passages.values())),
+        )
+
+    def cosine(self, question: str, passage: str) -> float | None:
+        """Of the question and the passage with these ids; None where one was not embedded."""
+        return self.cosines(question, (passage,))[0]
+
+    def knows(self, question: str, passage: str) -> bool:
+        """Whether both were embedded."""
+        return question in self._questions and passage in self._passages
+
+    def cosines(self, question: str, passages: Sequence[str]) -> list[float | None]:
+        """As `cosine`, to the last digit, of one question and many passages, in their order."""
+        import numpy as np
+
+        row = self._questions.get(question)
+        columns = [self._passages.get(passage) for passage in passages]
+        embedded = [column for column in columns if column is not None]
+        if row is None or not embedded:
+            return [None] * len(passages)
+        # Not a matrix product, whose rounding depends on the number of rows.
+        vectors = self._passage_vectors[embedded]
+        products = iter(np.einsum("ij,j->i", vectors, self._question_vectors[row]).tolist())
+        return [
+            None if column is None else min(max(next(products), -1.0), 1.0) for column in columns
+        ]
+
+    def ranks(
+        self, pairs: Sequence[tuple[str, str]], pool: Sequence[str]
+    ) -> dict[tuple[str, str], int]:
+        """The rank from 1 of each pair's passage among the pool's, all ordered by cosine.
+
+        Parameters
+        ----------
+        pairs : sequence of (str, str)
+            Ids of a question and of a passage; those not embedded have no rank.
+        pool : sequence of str
+            Ids of passages that were all embedded.
+        """
+        import numpy as np
+
+        embedded = [pair for pair in pairs if self.knows(*pair)]
+        if not embedded:
+            return {}
+        pool_vectors = self._passage_vectors[[self._passages[id_] for id_ in pool]]
+        block = max(1, _BLOCK_SIZE // max(1, len(pool)))
+        ranks: dict[tuple[str, str], int] = {}
+        for start in range(0, len(embedded), block):
+            part = embedded[start : start + block]
+            queries = self._question_vectors[[self._questions[question] for question, _ in part]]
+            passages = self._passage_vectors[[self._passages[passage] for _, passage in part]]
+            own = np.einsum("ij,ij->i", queries, passages)
+            above = (queries @ pool_vectors.T > own[:, None] + _TOLERANCE).sum(axis=1)
+            ranks |= {pair: int(count) + 1 for pair, count in zip(part, above, strict=True)}
+        return ranks
+
+
+def _shared_stems(question: str, text: str | None) -> float | None:
+    """Share of the question's content stems that a passage has; None without a stem or a text."""
+    asked = _question_stems(question)
+    if not asked or text is None:
+        return None
+    return len(asked.intersection(passage_stems(text))) / len(asked)
+
+
+@lru_cache(maxsize=16)  # one question is asked of several passages, one after the other
+def _question_stems(question: str) -> frozenset[str]:
+    return frozenset(stems(question))
+
+
+def _bm25_ranks(
+    pairs: Iterable[tuple[str, str]], pool: Sequence[str], texts: Mapping[str, str]
+) -> dict[tuple[str, str], int]:
+    """The BM25 rank from 1 of each pair's passage among the pool's, for the pair's question.
+
+    Passages that share no stem with the question rank last; those outside the pool have no rank.
+    """
+    rows = _row_by_id(pool)
+    by_question: dict[str, list[str]] = {}
+    for question, passage in pairs:
+        if passage in rows:
+            by_question.setdefault(question, []).append(passage)
+    if not by_question:
+        return {}
+    index = Bm25Index(passage_stems(texts[id_]) for id_ in pool)
+    ranks: dict[tuple[str, str], int] = {}
+    for question, passages in by_question.items():
+        scores = index.scores(stems(question))
+        for passage in passages:
+            own = float(scores[rows[passage]])
+            above = int((scores > own * (1 + _TOLERANCE)).sum())
+            ranks[question, passage] = above + 1 if own > 0 else len(rows)
+    return ranks
+
+
+def _row_by_id(names: Iterable[str]) -> dict[str, int]:
+    return {name: row for row, name in enumerate(names)}

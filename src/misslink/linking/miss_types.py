@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from misslink.types import CompetingPassage, MissStatus, MissType, RetrievalMiss
+from misslink.render.reasons import describe_reasons
+from misslink.types import MissStatus, MissType, Passage, Reason, RetrievalMiss
 
 # Known pairs that a percentile needs. With 20 of them, a pair that in truth is no lower than the
 # lowest 30% stands in the lowest tenth (2 or fewer below it) by chance in 4% of cases; with 13
@@ -17,7 +18,6 @@ _TYPICAL_PERCENTILE = 0.5  # at least as high as the middle of the run's pairs
 # words or fewer in 29%.
 _LOW_WORD_SHARE = 1 / 4
 _MAX_CUTOFFS = 2  # times k: up to here a larger k is the smallest change that retrieves a passage
-_RIVALS_SHOWN = 3  # rivals named in a sentence
 
 
 @dataclass(frozen=True)
@@ -36,8 +36,8 @@ class MissEvidence:
         Whether it is known which passages reached the prompt.
     overtaken_by : str or None
         A passage ranked behind it that reached the prompt.
-    lacking : str or None
-        The corpus that does not hold it.
+    lacking : int or None
+        How many passages the corpus has that does not hold it.
     halves : sequence of str
         Ids of the two passages over which a chunk boundary cuts the evidence.
     pairs : int
@@ -46,6 +46,10 @@ class MissEvidence:
         How many of those above it repeat another of them.
     twin : str or None
         A passage of the context that is a near-duplicate of it.
+    passage : Passage or None
+        The missed passage itself; None where its text is not known.
+    last : str or None
+        The last passage of the context.
     """
 
     missed: RetrievalMiss
@@ -53,11 +57,18 @@ class MissEvidence:
     retrieved: bool = False
     prompt_seen: bool = False
     overtaken_by: str | None = None
-    lacking: str | None = None
+    lacking: int | None = None
     halves: Sequence[str] = ()
     pairs: int = 0
     crowd: int = 0
     twin: str | None = None
+    passage: Passage | None = None
+    last: str | None = None
+
+    @property
+    def rank(self) -> int | None:
+        """Its true rank."""
+        return self.missed.true_rank
 
     def number(self, name: str) -> float | None:
         """A measurement by name; None where it could not be taken."""
@@ -70,67 +81,87 @@ def classify_miss(evidence: MissEvidence) -> RetrievalMiss:
     The first rule of `MISS_TYPES` that fits gives the miss type; None where none does, and for a
     passage that is not in the index or was dropped before the prompt.
     """
-    status, fitting = "not_retrieved", list[tuple[str | None, str]]()
+    status, fitting = "not_retrieved", dict[str | None, Reason]()
     for name, info in MISS_STATUSES.items():
-        if status == "not_retrieved" and (reason := info.rule(evidence)):
-            status, fitting = name, [(None, reason)]
+        if not fitting and (reason := info.rule(evidence)):
+            status, fitting = name, {None: reason}
     if not fitting:
-        rules = ((name, info.rule(evidence)) for name, info in MISS_TYPES.items())
-        fitting = [(name, reason) for name, reason in rules if reason]
-    miss_type, reason = fitting[0] if fitting else (None, _unexplained_reason(evidence))
+        found = ((name, info.rule(evidence)) for name, info in MISS_TYPES.items())
+        fitting = {name: reason for name, reason in found if reason}
+    miss_type, reason = next(iter(fitting.items()), (None, _unexplained(evidence)))
+    reasons = [reason]
     if evidence.twin is not None:
-        reason += f"; '{evidence.twin}', which was there, says nearly the same"
+        reasons.append(Reason(code="twin_in_prompt", passage=evidence.twin))
     return evidence.missed.model_copy(
         update={
             "status": status,
             "miss_type": miss_type,
-            "also": tuple(other for other, _ in fitting[1:]),
-            "reason": reason,
+            "also": tuple(fitting)[1:],
+            "reason": describe_reasons(reasons),
         }
     )
 
 
-def not_indexed(evidence: MissEvidence) -> str | None:
+def not_indexed(evidence: MissEvidence) -> Reason | None:
     """The corpus is known not to hold it; not merely that the retriever did not reach it."""
-    return f"{evidence.lacking} does not hold it" if evidence.lacking else None
+    lacking = evidence.lacking
+    return None if lacking is None else Reason(code="not_in_corpus", passages=lacking)
 
 
-def dropped_from_prompt(evidence: MissEvidence) -> str | None:
+def dropped_from_prompt(evidence: MissEvidence) -> Reason | None:
     """It was retrieved, and is not in the prompt that was seen."""
-    rank = evidence.missed.true_rank
-    if not (evidence.retrieved and evidence.prompt_seen) or rank is None:
+    if not (evidence.retrieved and evidence.prompt_seen) or evidence.rank is None:
         return None
-    dropped = f"it was retrieved at rank {rank} and did not reach the prompt"
-    if evidence.overtaken_by is not None:
-        dropped += f", while '{evidence.overtaken_by}' from behind it did"
-    return dropped
+    return Reason(code="dropped_from_prompt", rank=evidence.rank, behind=evidence.overtaken_by)
 
 
-def split_evidence(evidence: MissEvidence) -> str | None:
+def split_evidence(evidence: MissEvidence) -> Reason | None:
     """A chunk boundary cuts the evidence, so no one passage answers the question."""
     if not evidence.halves:
         return None
-    first, second = evidence.halves
-    where = f", rank {evidence.missed.true_rank}" if evidence.missed.true_rank is not None else ""
-    return (
-        f"a chunk boundary cuts the evidence over '{first}' and '{second}', "
-        f"and '{evidence.missed.passage_id}'{where} was not there"
+    missed = evidence.missed.passage_id
+    return Reason(
+        code="split_evidence", halves=tuple(evidence.halves), missed=missed, rank=evidence.rank
     )
 
 
-def duplicate_crowding(evidence: MissEvidence) -> str | None:
+def duplicate_crowding(evidence: MissEvidence) -> Reason | None:
     """Without the near-duplicates above it, it would be within the first k."""
-    rank = evidence.missed.true_rank
-    if rank is None or rank <= evidence.k or rank - evidence.crowd > evidence.k:
+    rank, k, crowd = evidence.rank, evidence.k, evidence.crowd
+    if rank is None or rank <= k or rank - crowd > k:
         return None
-    repeat = "passage above it repeats" if evidence.crowd == 1 else "passages above it repeat"
-    return (
-        f"{evidence.crowd} {repeat} others nearly word for word; without them it would have rank "
-        f"{rank - evidence.crowd} instead of {rank}, and the first {evidence.k} count"
-    )
+    return Reason(code="duplicate_crowding", crowd=crowd, rank=rank, k=k)
 
 
-def domain_mismatch(evidence: MissEvidence) -> str | None:
+def keyword_match(evidence: MissEvidence) -> Reason | None:
+    """A search by words finds it within k, and the retriever does not."""
+    rank, by_words, k = evidence.rank, evidence.number("bm25_rank"), evidence.k
+    if by_words is None or by_words > k or (rank is not None and rank <= k):
+        return None
+    pool, depth = evidence.number("pool") or 0, evidence.missed.depth
+    return Reason(code="keyword_match", by_words=by_words, pool=pool, k=k, rank=rank, depth=depth)
+
+
+def below_cutoff(evidence: MissEvidence) -> Reason | None:
+    """The retriever finds it among the first 2k."""
+    rank, k = evidence.rank, evidence.k
+    if rank is None or not k < rank <= _MAX_CUTOFFS * k:
+        return None
+    return Reason(code="below_cutoff", rank=rank, k=k)
+
+
+def vocabulary_mismatch(evidence: MissEvidence) -> Reason | None:
+    """It has few of the question's words, so that a search by words does not find it either."""
+    share, by_words = evidence.number("shared_stems"), evidence.number("bm25_rank")
+    if share == 0:
+        return Reason(code="no_shared_words")
+    if share is None or by_words is None or share > _LOW_WORD_SHARE or by_words <= evidence.k:
+        return None
+    pool = evidence.number("pool") or 0
+    return Reason(code="vocabulary_mismatch", share=share, by_words=by_words, pool=pool)
+
+
+def domain_mismatch(evidence: MissEvidence) -> Reason | None:
     """The embedding does not see what the words show: similarity low, words shared as ever."""
     below, cosine = evidence.number("cosine_percentile"), evidence.number("cosine")
     words, share = evidence.number("shared_stems_percentile"), evidence.number("shared_stems")
@@ -138,64 +169,34 @@ def domain_mismatch(evidence: MissEvidence) -> str | None:
         return None
     if below > _LOW_PERCENTILE or words < _TYPICAL_PERCENTILE:
         return None
-    return (
-        f"its cosine with the question, {cosine:.2f}, is below {1 - below:.0%} of the run's "
-        f"{evidence.pairs} other known pairs, though it has {share:.0%} of the question's content "
-        "words, as many as pairs usually share"
+    return Reason(
+        code="domain_mismatch", cosine=cosine, above=1 - below, pairs=evidence.pairs, share=share
     )
 
 
-def keyword_match(evidence: MissEvidence) -> str | None:
-    """A search by words finds it within k, and the retriever does not."""
-    rank, by_words = evidence.missed.true_rank, evidence.number("bm25_rank")
-    if by_words is None or by_words > evidence.k or (rank is not None and rank <= evidence.k):
-        return None
-    return (
-        f"BM25 puts it at rank {by_words:.0f} of {evidence.number('pool') or 0:.0f} passages, "
-        f"within the {evidence.k} of the prompt; {_describe_rank(evidence.missed)}"
-    )
-
-
-def below_cutoff(evidence: MissEvidence) -> str | None:
-    """The retriever finds it among the first 2k."""
-    rank = evidence.missed.true_rank
-    if rank is None or not evidence.k < rank <= _MAX_CUTOFFS * evidence.k:
-        return None
-    return f"it has rank {rank}, and the first {evidence.k} count"
-
-
-def vocabulary_mismatch(evidence: MissEvidence) -> str | None:
-    """It has few of the question's words, so that a search by words does not find it either."""
-    share, by_words = evidence.number("shared_stems"), evidence.number("bm25_rank")
-    if share == 0:
-        return "it has none of the question's content words"
-    if share is None or by_words is None or share > _LOW_WORD_SHARE or by_words <= evidence.k:
-        return None
-    return (
-        f"it has only {share:.0%} of the question's content words, and BM25 puts it at rank "
-        f"{by_words:.0f} of {evidence.number('pool') or 0:.0f} passages"
-    )
-
-
-def ranked_low(evidence: MissEvidence) -> str | None:
+def ranked_low(evidence: MissEvidence) -> Reason | None:
     """The retriever finds it, further down than a larger k reaches."""
-    rank = evidence.missed.true_rank
-    if rank is None or rank <= _MAX_CUTOFFS * evidence.k:
+    rank, k = evidence.rank, evidence.k
+    if rank is None or rank <= _MAX_CUTOFFS * k:
         return None
-    above = evidence.missed.above
-    outranked = f", and it is outranked by {_list_rivals(above)}" if above else ""
-    return f"it has rank {rank}, more than twice the {evidence.k} that count{outranked}"
+    return Reason(code="ranked_low", rank=rank, k=k, above=evidence.missed.above)
+
+
+def _unexplained(evidence: MissEvidence) -> Reason:
+    missed = evidence.missed
+    known = {"rank": missed.true_rank, "depth": missed.depth, "has_text": missed.text is not None}
+    return Reason(code="miss_unexplained", **known, cosine=evidence.number("cosine"))
 
 
 @dataclass(frozen=True)
 class MissTypeInfo:
     """A miss type or status: its label, its rule, and what to do about it.
 
-    ``rule`` returns the evidence in a sentence, None if it does not fit.
+    ``rule`` returns the evidence, None if it does not fit.
     """
 
     label: str
-    rule: Callable[[MissEvidence], str | None]
+    rule: Callable[[MissEvidence], Reason | None]
     advice: str
 
 
@@ -263,37 +264,6 @@ _INFO = dict[str, MissTypeInfo]((*MISS_STATUSES.items(), *MISS_TYPES.items()))
 MISS_LABELS = {name: info.label for name, info in _INFO.items()}
 
 
-def _list_rivals(above: Sequence[CompetingPassage]) -> str:
-    rivals = []
-    for rival in above[:_RIVALS_SHOWN]:
-        numbers = [f"rank {rival.rank}"]
-        if rival.score is not None:
-            numbers.append(f"score {rival.score:.3g}")
-        if rival.cosine is not None:
-            numbers.append(f"cosine {rival.cosine:.2f}")
-        rivals.append(f"'{rival.passage_id}' ({', '.join(numbers)})")
-    more = len(above) - len(rivals)
-    return ", ".join(rivals) + (f" and {more} more" if more else "")
-
-
-def _unexplained_reason(evidence: MissEvidence) -> str:
-    missed = evidence.missed
-    where = _describe_rank(missed)
-    if missed.text is None:
-        return f"{where}, and its text is not known, so nothing could be measured of it"
-    cosine = evidence.number("cosine")
-    similar = "" if cosine is None else f" (its cosine with the question is {cosine:.2f})"
-    return f"{where}, and nothing that was measured says why{similar}"
-
-
-def _describe_rank(missed: RetrievalMiss) -> str:
-    if missed.true_rank is not None:
-        return f"the retriever puts it at rank {missed.true_rank}"
-    if missed.depth is not None:
-        return f"it is not among the retriever's first {missed.depth}"
-    return "its true rank was not measured"
-
-
 def miss_type_advice(kind: str | None, *, recorded: bool = False) -> str:
     """Return what to do about misses of a type or status, in one sentence.
 
@@ -312,8 +282,6 @@ def miss_type_advice(kind: str | None, *, recorded: bool = False) -> str:
     if kind is not None:
         return _INFO[kind].advice
     corpus = "give the corpus (`--corpus FILE`), so that more can be measured of these passages."
-    return (
-        corpus.capitalize()
-        if recorded
-        else (f"Ask the retriever deeper (`misslink evaluate --depth 1000`) or {corpus}")
-    )
+    if recorded:
+        return corpus.capitalize()
+    return f"Ask the retriever deeper (`misslink evaluate --depth 1000`) or {corpus}"

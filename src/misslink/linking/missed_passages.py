@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
-from misslink.linking.miss_types import MissEvidence, classify_miss
+from misslink.linking.miss_types import MissEvidence
 from misslink.retrieval import (
     Need,
     NeedMatch,
@@ -133,29 +132,16 @@ def _observed_passages(traces: Sequence[Trace]) -> Iterable[Passage]:
         yield from trace.deeper
 
 
-@dataclass(frozen=True)
-class MissedPassage:
-    """A missed passage: the evidence, itself where its text is known, and its last competitor.
-
-    ``last`` is the id of the last passage of the context.
-    """
-
-    evidence: MissEvidence
-    passage: Passage | None
-    last: str | None
-
-
 def find_missed_passages(
     trace: Trace, outcome: RetrievalOutcome, pool: PassagePool, k: int
-) -> tuple[MissedPassage, ...]:
-    """Return the missed passages of one case, in the order of the gold set.
+) -> tuple[MissEvidence, ...]:
+    """Return what is known of the missed passages of one case, in the order of the gold set.
 
     `k` is how many passages count where the prompt was not seen.
     """
     if not outcome.missed:
         return ()
-    context = trace.context(k)
-    cutoff = retrieval_cutoff(trace, k)
+    context, cutoff = trace.context(k), retrieval_cutoff(trace, k)
     compared = trace.retrieved[:_MAX_COMPARED]
     duplicates = first_duplicates([passage.text for passage in compared])
     competitors = [
@@ -169,75 +155,64 @@ def find_missed_passages(
     ]
     in_context = {passage.id for passage in context}
     repeats = sum(c.duplicate_of is not None and c.passage_id in in_context for c in competitors)
-    measured = {"duplicates_in_context": float(repeats)} if context else {}
     ranks = {passage.id: rank for rank, passage in enumerate(trace.retrieved, start=1)}
-    misses = []
-    for bare in outcome.missed:
-        missed, passage, halves, lacking = _locate_text(bare, trace, pool)
-        rank = missed.true_rank
-        above = [c for c in competitors if c.passage_id != missed.passage_id]
-        if rank is not None:
-            above = [competitor for competitor in above if competitor.rank < rank]
-        missed = missed.model_copy(
-            update={
-                "above": tuple(above[:_MAX_RIVALS]),
-                "distance": rank - cutoff if rank is not None and rank > cutoff else None,
-                "measured": measured,
-            }
-        )
-        behind = [other.id for other in context if rank is not None and ranks[other.id] > rank]
-        text = missed.text
-        twin = None
-        if text is not None:
-            twin = next(
-                (other.id for other in context if is_near_duplicate(other.text, text)), None
+    evidence = []
+    for missed in outcome.missed:
+        passage, halves = _locate_passage(missed, trace, pool)
+        rank, id_, text = missed.true_rank, missed.passage_id, missed.text
+        lacking = None
+        if passage is not None:
+            id_, text = passage.id, passage.text
+        elif rank is None and not halves and pool.lacks(_as_need(missed)):
+            lacking = len(pool.passages)
+        above = [c for c in competitors if c.passage_id != id_ and (rank is None or c.rank < rank)]
+        update = {
+            "passage_id": id_,
+            "text": text,
+            "above": tuple(above[:_MAX_RIVALS]),
+            "distance": rank - cutoff if rank is not None and rank > cutoff else None,
+            "measured": {"duplicates_in_context": float(repeats)} if context else {},
+        }
+        behind = (other.id for other in context if rank is not None and ranks[other.id] > rank)
+        twins = (o.id for o in context if text is not None and is_near_duplicate(o.text, text))
+        evidence.append(
+            MissEvidence(
+                missed=missed.model_copy(update=update),
+                k=len(context) or cutoff,
+                retrieved=id_ in ranks,
+                prompt_seen=trace.prompted is not None,
+                overtaken_by=next(behind, None),
+                lacking=lacking,
+                halves=halves,
+                crowd=sum(competitor.duplicate_of is not None for competitor in above),
+                twin=next(twins, None),
+                passage=passage,
+                last=context[-1].id if context else None,
             )
-        evidence = MissEvidence(
-            missed=missed,
-            k=len(context) or cutoff,
-            retrieved=missed.passage_id in ranks,
-            prompt_seen=trace.prompted is not None,
-            overtaken_by=behind[0] if behind else None,
-            lacking=lacking,
-            halves=halves,
-            crowd=sum(competitor.duplicate_of is not None for competitor in above),
-            twin=twin,
         )
-        misses.append(MissedPassage(evidence, passage, context[-1].id if context else None))
-    return tuple(misses)
+    return tuple(evidence)
 
 
-def classify_from_trace(
-    trace: Trace, outcome: RetrievalOutcome, k: int
-) -> tuple[RetrievalMiss, ...]:
-    """Return the missed passages of one case with the miss types that its trace alone shows."""
-    missed = find_missed_passages(trace, outcome, PassagePool([trace], None), k)
-    return tuple(classify_miss(miss.evidence) for miss in missed)
-
-
-def _locate_text(
+def _locate_passage(
     missed: RetrievalMiss, trace: Trace, pool: PassagePool
-) -> tuple[RetrievalMiss, Passage | None, tuple[str, ...], str | None]:
-    """The missed passage with its text where known, its halves, and the corpus that lacks it."""
-    need = Need(missed.passage_id, missed.grade, missed.evidence)
-    halves: tuple[str, ...] = ()
+) -> tuple[Passage | None, tuple[str, ...]]:
+    """The missed passage where its text is known, and the halves of evidence that is cut in two."""
+    match, need = None, _as_need(missed)
     if missed.miss_type == "split_evidence":
         match = next(iter(match_needs([need], [*trace.retrieved, *trace.deeper])), None)
-        halves = tuple(half.id for half in match.passages) if match is not None else ()
+    halves = tuple(half.id for half in match.passages) if match is not None else ()
     if missed.text is not None and missed.text.strip():
-        passage = Passage(id=missed.passage_id, text=missed.text, rank=missed.true_rank or 1)
-        return missed, passage, halves, None
-    match = None
-    if missed.true_rank is None or missed.evidence is None:
-        match = pool.locate(need)
-    if match is not None:
-        # Of two halves the one that the retriever did not return is what was missed.
-        retrieved = {passage.id for passage in trace.retrieved}
-        passage = next((p for p in match.passages if p.id not in retrieved), match.passages[-1])
-        halves = tuple(half.id for half in match.passages) if match.split else ()
-        missed = missed.model_copy(update={"passage_id": passage.id, "text": passage.text})
-        return missed, passage, halves, None
-    lacking = None
-    if missed.true_rank is None and not halves and pool.lacks(need):
-        lacking = f"the listed corpus of {len(pool.passages)} passages"
-    return missed, None, halves, lacking
+        return Passage(id=missed.passage_id, text=missed.text, rank=missed.true_rank or 1), halves
+    if missed.true_rank is not None and missed.evidence is not None:
+        return None, halves
+    match = pool.locate(need)
+    if match is None:
+        return None, halves
+    # Of two halves the one that the retriever did not return is what was missed.
+    retrieved = {passage.id for passage in trace.retrieved}
+    passage = next((p for p in match.passages if p.id not in retrieved), match.passages[-1])
+    return passage, tuple(half.id for half in match.passages) if match.split else ()
+
+
+def _as_need(missed: RetrievalMiss) -> Need:
+    return Need(missed.passage_id, missed.grade, missed.evidence)

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from misslink.documents import MissingLabelDocument
 from misslink.errors import InputError
-from misslink.retrieval import Need, case_needs, relevant_ids, satisfies, score_cases
+from misslink.retrieval import (
+    Need,
+    case_needs,
+    mean_scores,
+    relevant_ids,
+    satisfies,
+    score_cases,
+)
 from misslink.retrieval.matching import has_evidence_part
-from misslink.stats import mean
 from misslink.text.normalization import valid_text
-from misslink.types import Case, Estimate, Link, Passage, Trace, Verdict
+from misslink.types import Case, Link, Passage, Trace, Verdict
 
 RANK_METRICS = "hit@{k}", "recall@{k}", "precision@{k}", "ndcg@{k}", "mrr"
 _MAX_TEXT = 300  # characters of a passage's text in a document
@@ -24,28 +30,13 @@ _NO_JUDGE = (
 )
 
 
-@dataclass(frozen=True)
-class MissingLabel:
-    """A retrieved passage that answers the question and that the gold set does not label.
-
-    ``rank`` counts from 1 in the retrieved passages; ``reason`` is the evidence in one sentence.
-    """
-
-    case_id: str
-    passage_id: str
-    rank: int
-    question: str
-    text: str
-    reason: str
-
-
 def find_missing_labels(
     cases: Sequence[Case],
     traces: Sequence[Trace],
     verdicts: Sequence[Verdict],
     links: Sequence[Link],
     k: int,
-) -> tuple[MissingLabel, ...]:
+) -> tuple[MissingLabelDocument, ...]:
     """Find the passages that the gold set should list.
 
     A passage of the context is one if the gold set does not label it (no grade, not even 0, and no part
@@ -76,12 +67,10 @@ def find_missing_labels(
         if _is_model_verdict(verdict):
             verdicts_of.setdefault(verdict.case_id, {})[verdict.metric] = verdict
     return tuple(
-        hole
+        label
         for case in cases
-        if case.id in trace_of
-        and case.id in link_of
-        and "context_relevance" in verdicts_of.get(case.id, {})
-        for hole in _missing_labels_of_case(
+        if case.id in trace_of and case.id in link_of and case.id in verdicts_of
+        for label in _missing_labels_of_case(
             case, trace_of[case.id], verdicts_of[case.id], link_of[case.id], k
         )
     )
@@ -89,35 +78,31 @@ def find_missing_labels(
 
 def _missing_labels_of_case(
     case: Case, trace: Trace, by_metric: Mapping[str, Verdict], link: Link, k: int
-) -> Iterator[MissingLabel]:
-    relevance = by_metric["context_relevance"]
-    context = trace.context(k)
-    if not any(relevance.passages.get(passage.id) == 1 for passage in context):
+) -> Iterator[MissingLabelDocument]:
+    relevance = by_metric.get("context_relevance")
+    if relevance is None or not case_needs(case, trace.retrieved):
         return
-    if not case_needs(case, trace.retrieved):
-        return
-    places = {
-        passage.id: rank for rank, passage in reversed([*enumerate(trace.retrieved, start=1)])
+    ranks = {passage.id: rank for rank, passage in reversed([*enumerate(trace.retrieved, start=1)])}
+    listed = relevant_ids(case, trace.retrieved) | {
+        *case.relevant,
+        *(id_ for ids in case.relevant_any for id_ in ids),
     }
-    listed = relevant_ids(case, trace.retrieved)
-    for passage in context:
+    evidence = [Need(text, grade, text) for text, grade in case.evidence.items()]
+    for passage in trace.context(k):
         if relevance.passages.get(passage.id) != 1 or passage.id in listed:
             continue
-        if _is_labelled(case, passage):
+        if any(satisfies(need, passage) or has_evidence_part(need, passage) for need in evidence):
             continue
         why = _supporting_reason(passage, by_metric, link)
         if why is not None:
-            reason = f"{relevance.judge} calls it relevant, and {why}"
-            rank = places[passage.id]
-            yield MissingLabel(case.id, passage.id, rank, case.question, passage.text, reason)
-
-
-def _is_labelled(case: Case, passage: Passage) -> bool:
-    """Whether the gold set says anything of a passage, by its id or by its text."""
-    if passage.id in case.relevant or any(passage.id in ids for ids in case.relevant_any):
-        return True
-    evidence = [Need(text, grade, text) for text, grade in case.evidence.items()]
-    return any(satisfies(need, passage) or has_evidence_part(need, passage) for need in evidence)
+            yield MissingLabelDocument(
+                case_id=case.id,
+                passage_id=passage.id,
+                rank=ranks[passage.id],
+                question=case.question,
+                text=passage.text,
+                reason=f"{relevance.judge} calls it relevant, and {why}",
+            )
 
 
 def _supporting_reason(
@@ -125,25 +110,25 @@ def _supporting_reason(
 ) -> str | None:
     """What shows that the passage holds an answer; None where nothing does."""
     faithfulness, sufficiency = by_metric.get("faithfulness"), by_metric.get("context_sufficiency")
-    right = link.correct is True and link.answer == "faithful" and faithfulness is not None
-    if faithfulness is not None and right:
-        for claim in faithfulness.claims:
-            rests_on = {item.passage_id for item in claim.evidence}
-            if claim.support == "supported" and passage.id in rests_on:
-                return "the right answer rests on it"
+    if faithfulness is not None and link.correct is True and link.answer == "faithful":
+        supported = (claim for claim in faithfulness.claims if claim.support == "supported")
+        if any(passage.id == item.passage_id for claim in supported for item in claim.evidence):
+            return "the right answer rests on it"
     missing = link.retrieval in {"miss", "partial"}
     if missing and sufficiency is not None and sufficiency.label is True:
         return "what was there suffices for an answer although a needed passage was missing"
     return None
 
 
-def add_missing_labels(cases: Sequence[Case], holes: Sequence[MissingLabel]) -> tuple[Case, ...]:
+def add_missing_labels(
+    cases: Sequence[Case], holes: Sequence[MissingLabelDocument]
+) -> tuple[Case, ...]:
     """Return the cases with the missing labels added at grade 1, as if all were accepted.
 
     A passage is added by its id. A case with evidence gets its text as evidence too, as ids do not count
     there; a case with alternatives gets its missing labels together as one more alternative.
     """
-    of_case: dict[str, list[MissingLabel]] = {}
+    of_case: dict[str, list[MissingLabelDocument]] = {}
     for hole in holes:
         of_case.setdefault(hole.case_id, []).append(hole)
     return tuple(
@@ -151,7 +136,7 @@ def add_missing_labels(cases: Sequence[Case], holes: Sequence[MissingLabel]) -> 
     )
 
 
-def _add_labels(case: Case, holes: Sequence[MissingLabel]) -> Case:
+def _add_labels(case: Case, holes: Sequence[MissingLabelDocument]) -> Case:
     ids = [hole.passage_id for hole in holes]
     more: dict[str, Any] = {"relevant": {**case.relevant, **dict.fromkeys(ids, 1)}}
     if any(case.evidence.values()):
@@ -166,7 +151,7 @@ def missing_label_document(
     cases: Sequence[Case],
     traces: Sequence[Trace],
     verdicts: Sequence[Verdict],
-    holes: Sequence[MissingLabel],
+    holes: Sequence[MissingLabelDocument],
     k: int,
     *,
     scores: Mapping[str, Mapping[str, float | None]] | None = None,
@@ -203,28 +188,19 @@ def missing_label_document(
     again = score_cases(more, [trace for trace in traces if trace.case_id in changed], names)
     metrics = {}
     for name in names:
-        before = mean_score(without[name].values(), seed)
-        after = mean_score({**without[name], **again[name]}.values(), seed) if changed else before
+        before = mean_scores(without[name].values(), seed=seed)
+        after = mean_scores({**without[name], **again[name]}.values(), seed=seed)
         metrics[name] = {"without": before.model_dump(), "with": after.model_dump()}
+    looked_for = any(v.metric == "context_relevance" and _is_model_verdict(v) for v in verdicts)
     return {
-        "holes": [
-            {
-                "case_id": hole.case_id,
-                "passage_id": hole.passage_id,
-                "rank": hole.rank,
-                "question": hole.question,
-                "text": hole.text[:_MAX_TEXT],
-                "reason": hole.reason,
-            }
-            for hole in holes
-        ],
+        "holes": [{**hole.model_dump(), "text": hole.text[:_MAX_TEXT]} for hole in holes],
         "metrics": metrics,
-        "reason": None if any(map(_is_relevance_verdict, verdicts)) else _NO_JUDGE,
+        "reason": None if looked_for else _NO_JUDGE,
     }
 
 
 def write_labelled_cases(
-    path: str | Path, cases: Sequence[Case], holes: Sequence[MissingLabel]
+    path: str | Path, cases: Sequence[Case], holes: Sequence[MissingLabelDocument]
 ) -> int:
     """Write the cases that have missing labels as lines of a gold set, for review.
 
@@ -262,15 +238,3 @@ def write_labelled_cases(
 
 def _is_model_verdict(verdict: Verdict) -> bool:
     return verdict.status == "scored" and not verdict.judge.startswith(_HEURISTIC)
-
-
-def _is_relevance_verdict(verdict: Verdict) -> bool:
-    return verdict.metric == "context_relevance" and _is_model_verdict(verdict)
-
-
-def mean_score(values: Iterable[float | None], seed: int) -> Estimate:
-    """The mean of a rank metric over the cases that have it; missing where none has."""
-    scores = [value for value in values if value is not None]
-    if not scores:
-        return Estimate.missing("no case has relevant passages and a ranking")
-    return mean(scores, seed=seed)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from misslink.pipeline.context import Progress
 from misslink.pipeline.evaluate import evaluate, evaluate_async, forecast_async, run_async
+from misslink.pipeline.stages import Progress
 
 __all__ = [
     "Progress",

@@ -26,12 +26,12 @@ from misslink.io import GoldSet
 from misslink.io.labels import Labels
 from misslink.io.manifest import display_path, hash_content
 from misslink.linking.judge_calibration import Calibration
-from misslink.pipeline.context import EvaluationContext
 from misslink.retrieval import case_exposures, cluster_cases
 from misslink.types import Link, Run, Trace, Verdict
 
 if TYPE_CHECKING:
     from misslink.pipeline.evaluate import EvaluationConfig
+    from misslink.pipeline.stages import EvaluationContext
 
 _log = logging.getLogger(__name__)
 

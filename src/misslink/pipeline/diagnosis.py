@@ -6,7 +6,6 @@ import logging
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from misslink.capture import Watcher
@@ -19,8 +18,7 @@ from misslink.types import Case, Link, Passage, Run, Trace
 
 if TYPE_CHECKING:
     from misslink.embedding import Embedder
-    from misslink.pipeline.context import EvaluationContext
-    from misslink.pipeline.stages import CaptureResult
+    from misslink.pipeline.stages import CaptureResult, EvaluationContext
 
 
 _log = logging.getLogger(__name__)
@@ -53,21 +51,14 @@ class CorpusContext:
         InputError
             A named embedding failed.
         """
-        measure = partial(
-            measure_misses,
-            cases,
-            list(traces.values()),
-            k,
-            corpus=self.passages,
-            seed=seed,
-        )
+        pairs, corpus = (cases, list(traces.values())), self.passages
         try:
-            return await measure(embedder=self.embedder)
+            return await measure_misses(*pairs, k, embedder=self.embedder, corpus=corpus, seed=seed)
         except InputError as error:
             if self.required or self.embedder is None:
                 raise
             _log.warning(_NO_EMBEDDING_WARNING, error)
-            return await measure(embedder=None)
+            return await measure_misses(*pairs, k, embedder=None, corpus=corpus, seed=seed)
 
     async def map(
         self, cases: Sequence[Case], traces: Mapping[str, Trace], links: Sequence[Link], seed: int

@@ -36,20 +36,19 @@ from misslink.pipeline.calibration import (
     score_drift,
     unlinked_run,
 )
-from misslink.pipeline.context import DEFAULT_K, EvaluationContext, Progress
 from misslink.pipeline.diagnosis import CorpusContext, diagnosis_document, open_corpus_context
+from misslink.pipeline.stages import DEFAULT_K, EvaluationContext, Progress
 from misslink.pipeline.summary import (
     conversation_estimate,
     judge_repeatability,
     level_estimates,
     lower_is_better,
-    mean_scores,
     slice_estimates,
     verdict_coverage,
 )
 from misslink.registry import judged_metrics
 from misslink.render.reasons import describe_reason
-from misslink.retrieval import unmatched_reason
+from misslink.retrieval import mean_scores, score_cases, unmatched_reason
 from misslink.timeouts import MAIN_TASK, DaemonPool
 from misslink.types import Case, Passage, Reason, Run, Trace
 
@@ -302,7 +301,8 @@ async def run_pipeline(config: EvaluationConfig) -> Run:
             unmatched = unmatched_reason(traces.values())
             judged_at_k = f"judged@{k}"  # about the labels, not the app: never compared or gated
             cutoffs = [f"{metric}@{k}" for metric in ("hit", "recall", "precision", "ndcg")]
-            scores = await stages.score_rankings(context, traces, ["mrr", *cutoffs, judged_at_k])
+            scores = score_cases(cases, list(traces.values()), ["mrr", *cutoffs, judged_at_k])
+            context.tick("level 1", len(cases), len(cases))
             judged_shares = scores.pop(judged_at_k)
             async with open_corpus_context(context, captured) as corpus:
                 # Before the judge is paid, so that an embedding that fails costs nothing.
@@ -337,7 +337,7 @@ async def run_pipeline(config: EvaluationConfig) -> Run:
                 "id_key": captured.watcher.id_key if captured.watcher else config.id_key,
                 "judge_note": judge_info(judge).note if judge else None,
                 "judging": {**judge.about(), "spec": _file_judge(config.judge)} if judge else None,
-                "calibration": calibration and calibration.document(),
+                "calibration": calibration and calibration.model_dump(mode="json"),
                 "engine": context.engine.name,
                 "calibrated_by": calibrated.source,
                 "labels": context.labels and display_path(context.labels.name),

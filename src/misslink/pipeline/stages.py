@@ -15,45 +15,81 @@ from collections.abc import (
     Sequence,
 )
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import asdict, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from misslink.capture import Watcher, check_gold_ids, labelled_ids, load_app, match_labels
 from misslink.capture.app import read_app_config
 from misslink.capture.passages import passages_from
 from misslink.case_fields import tag_turns
+from misslink.embedding import Embedder
 from misslink.engines.local import map_concurrently
-from misslink.engines.protocol import AppSpec, capture_case
+from misslink.engines.protocol import AppSpec, Engine, capture_case
 from misslink.errors import AppUnreachableError, JudgeUnreachableError
-from misslink.io import RunStaging, read_goldset
+from misslink.io import GoldSet, RunStaging, read_goldset
 from misslink.io.corpus import read_corpus
+from misslink.io.labels import Labels
 from misslink.io.manifest import display_path, flatten_inputs, hash_app_code, hash_content
 from misslink.io.trace_formats import read_recording
 from misslink.judge.judge_case import judge_case
-from misslink.judge.judged_metric import Subject
+from misslink.judge.judged_metric import JudgedMetric, Subject
 from misslink.judge.prompts import Prompts
-from misslink.judge.session import open_judge
+from misslink.judge.session import JudgeSession, open_judge
 from misslink.linking.attribution_rules import link_case
 from misslink.linking.judge_calibration import Calibration, check_judge, read_calibration_document
 from misslink.linking.miss_measurement import MissMeasurements
 from misslink.pipeline.calibration import labels_hash, load_run_labels
-from misslink.pipeline.context import DEFAULT_K, EvaluationContext
 from misslink.pipeline.diagnosis import MAX_LISTED, open_named_embedder
 from misslink.registry import engines, judged_metrics
 from misslink.render.reasons import describe_reason
-from misslink.retrieval import score_cases
 from misslink.types import Case, Link, Passage, Reason, Trace, Verdict
 
 if TYPE_CHECKING:
     from misslink.pipeline.evaluate import EvaluationConfig
 
 _log = logging.getLogger(__name__)
-_SCORE_BLOCK = 2_000  # cases that are scored together
 _HASH_DIGITS = 16
 
-RankScores = dict[str, dict[str, float | None]]  # metric -> case id -> score
+DEFAULT_K = 5  # where no prompt was seen
+
+Progress = Callable[[str, int, int], None]  # stage, done, total
+
+
+@dataclass(frozen=True)
+class EvaluationContext:
+    """Everything that an evaluation reads, loads and opens before its first judge call."""
+
+    config: EvaluationConfig
+    gold: GoldSet
+    app: Any
+    app_config: Mapping[str, Any]
+    engine: Engine
+    recorded: Mapping[str, Trace] | None
+    corpus: tuple[Passage, ...] | None
+    judge: JudgeSession | None
+    calibration: Calibration | None
+    calibration_document: Mapping[str, Any] | None
+    labels: Labels | None
+    embedder: Embedder | None
+    metrics: tuple[JudgedMetric, ...]
+    prompts: Prompts
+    settings: Mapping[str, Any]
+    inputs: Mapping[str, str]
+    work: str
+    staging: RunStaging | None
+    k: int  # the given one; else, once the traces are there, as many as the app puts in its prompt
+
+    def subjects(self, traces: Mapping[str, Trace]) -> Iterator[Subject]:
+        """Each case with its trace, in the gold set's order."""
+        for case in self.gold.cases:
+            yield Subject(case, traces[case.id], self.k, self.prompts)
+
+    def tick(self, stage: str, done: int, total: int) -> None:
+        """Report progress."""
+        if self.config.progress:
+            self.config.progress(stage, done, total)
 
 
 class CaptureResult(NamedTuple):
@@ -155,7 +191,7 @@ async def open_context(config: EvaluationConfig) -> AsyncIterator[EvaluationCont
                 "corpus": None if corpus is None else hash_content(corpus)[:_HASH_DIGITS],
                 "repeats": terms.repeats,
                 "context_length": terms.context_length,
-                "calibration": None if calibration is None else hash_content(asdict(calibration)),
+                "calibration": None if calibration is None else hash_content(calibration),
                 "labels": labels_hash(labels),
                 "judge_identity": judge and judge.identity,
                 "prompts": {ref.name: ref.sha256[:_HASH_DIGITS] for ref in refs},
@@ -254,26 +290,6 @@ def _capture_gaps(traces: Mapping[str, Trace]) -> Iterator[Reason]:
         yield Reason(code="retrieval_unseen", n=len(unseen), cases=len(traces), why=unseen[0])
 
 
-async def score_rankings(
-    context: EvaluationContext, traces: Mapping[str, Trace], metrics: Sequence[str]
-) -> RankScores:
-    """Score every case by every rank metric, in blocks that the engine distributes."""
-    cases = context.gold.cases
-    parts = [cases[start : start + _SCORE_BLOCK] for start in range(0, len(cases), _SCORE_BLOCK)]
-    blocks = [(part, [traces[case.id] for case in part], tuple(metrics)) for part in parts]
-    scored: Sequence[RankScores] = await context.engine.blocks(
-        "level 1", _score_block, blocks, partial(context.tick, "level 1")
-    )
-    return {
-        name: {case_id: score for block in scored for case_id, score in block[name].items()}
-        for name in scored[0]
-    }
-
-
-def _score_block(block: tuple[Sequence[Case], Sequence[Trace], Sequence[str]]) -> RankScores:
-    return score_cases(*block)
-
-
 async def judge_cases(context: EvaluationContext, traces: Mapping[str, Trace]) -> list[Verdict]:
     """Return the verdicts of every judged metric on every case; none without a judge.
 
@@ -286,12 +302,9 @@ async def judge_cases(context: EvaluationContext, traces: Mapping[str, Trace]) -
     if judge is None:
         return []
 
-    async def judge_one(subject: Subject) -> tuple[Verdict, ...]:
-        return await judge_case(subject, context.metrics, judge, repeats=repeats)
-
     verdicts = await map_concurrently(
         context.subjects(traces),
-        judge_one,
+        lambda subject: judge_case(subject, context.metrics, judge, repeats=repeats),
         context.engine.at_once("judge", context.config.concurrency),
         partial(context.tick, "judge"),
         total=len(context.gold.cases),
@@ -316,8 +329,9 @@ async def link_cases(
     for verdict in verdicts:
         by_case[verdict.case_id][verdict.metric] = verdict
 
-    async def link_one(case: Case) -> Link:
-        return await link_case(
+    return await map_concurrently(
+        context.gold.cases,
+        lambda case: link_case(
             case,
             traces[case.id],
             by_case[case.id],
@@ -326,11 +340,7 @@ async def link_cases(
             judge=context.judge,
             prompts=context.prompts,
             calibration=context.calibration,
-        )
-
-    return await map_concurrently(
-        context.gold.cases,
-        link_one,
+        ),
         context.engine.at_once("link", context.config.concurrency),
         partial(context.tick, "link"),
     )

@@ -12,6 +12,7 @@ from misslink.case_fields import conversation_turns
 from misslink.failure_modes import FAILURES
 from misslink.judge.judged_metric import JudgedMetric
 from misslink.metrics import GOOD_SHARES
+from misslink.retrieval import mean_scores
 from misslink.stats import mean, proportion
 from misslink.types import Case, Estimate, Link, Reason, Repeats, Verdict
 
@@ -160,16 +161,6 @@ def metric_readings(metric: str) -> dict[str, Reading]:
     return numbers
 
 
-def mean_scores(
-    values: Iterable[float | None], unmatched: Reason | None = None, *, seed: int
-) -> Estimate:
-    """Mean of a rank metric over the cases that have a value; missing where none has."""
-    scores = [value for value in values if value is not None]
-    if not scores:
-        return Estimate.missing(unmatched or Reason(code="no_relevant_ranking"))
-    return mean(scores, seed=seed)
-
-
 def mean_reading(verdicts: Sequence[Verdict], read: Reading, *, seed: int) -> Estimate:
     """Mean of one number of a metric's verdicts; missing where none has it, and then says why."""
     readings = [value for value in map(read, verdicts) if value is not None]
@@ -249,47 +240,40 @@ def judge_repeatability(
     The disagreement of two ratings is one minus the observed agreement of Fleiss (1971), Measuring
     nominal scale agreement among many raters.
     """
-    sampled = [
-        v for v in verdicts if v.repeats is not None and len(v.repeats.values) >= _MIN_SAMPLES
-    ]
-    if not sampled:
+    of_metric: dict[str, list[Repeats]] = {metric: [] for metric in metrics}
+    samples = 0
+    for verdict in verdicts:
+        if verdict.repeats is not None and len(verdict.repeats.values) >= _MIN_SAMPLES:
+            samples = max(samples, len(verdict.repeats.values))
+            if verdict.metric in of_metric:
+                of_metric[verdict.metric].append(verdict.repeats)
+    if not samples:
         return {}
-    of_metric = {
-        metric: [v.repeats for v in sampled if v.metric == metric and v.repeats is not None]
-        for metric in metrics
-    }
     return {
-        "samples": max(len(v.repeats.values) for v in sampled if v.repeats is not None),
-        "metrics": {
-            metric: _verdict_repeatability(repeats, seed) for metric, repeats in of_metric.items()
-        },
-        "run": {metric: _sample_means(repeats) for metric, repeats in of_metric.items()},
+        "samples": samples,
+        "metrics": {name: _verdict_repeatability(r, seed) for name, r in of_metric.items()},
+        "run": {name: _sample_means(repeats) for name, repeats in of_metric.items()},
     }
 
 
 def _verdict_repeatability(repeats: Sequence[Repeats], seed: int) -> dict[str, Any]:
     values = [_without_missing(repeat.values) for repeat in repeats]
-    labels = [
-        sample_labels
-        for repeat in repeats
-        if len(sample_labels := _without_missing(repeat.labels)) >= _MIN_SAMPLES
-    ]
+    labels = [_without_missing(repeat.labels) for repeat in repeats]
+    labels = [each for each in labels if len(each) >= _MIN_SAMPLES]
     spreads = [repeat.spread for repeat in repeats if repeat.spread is not None]
     flip_rate = disagreement = Estimate.missing(Reason(code="no_two_labels"))
     if labels:
-        flip_rate = proportion(
-            sum(len(set(sample_labels)) > 1 for sample_labels in labels), len(labels)
-        )
-        disagreement = mean([_disagreement(sample_labels) for sample_labels in labels], seed=seed)
+        flip_rate = proportion(sum(len(set(each)) > 1 for each in labels), len(labels))
+        counts = [(sum(each), len(each)) for each in labels]
+        # How often two labels of a question, drawn at random, differ.
+        disagreement = mean([2 * g * (m - g) / (m * (m - 1)) for g, m in counts], seed=seed)
     spread = Estimate.missing(Reason(code="no_two_values"))
     if spreads:
         spread = mean(spreads, seed=seed, bounds=(0.0, _LARGEST_SD))
+    sizes = [(len(known), len(r.values)) for known, r in zip(values, repeats, strict=True)]
     return {
-        "n": sum(len(values_known) >= _MIN_SAMPLES for values_known in values),
-        "incomplete": sum(
-            0 < len(values_known) < len(repeat.values)
-            for values_known, repeat in zip(values, repeats, strict=True)
-        ),
+        "n": sum(known >= _MIN_SAMPLES for known, _ in sizes),
+        "incomplete": sum(0 < known < asked for known, asked in sizes),
         "flip_rate": flip_rate.model_dump(),
         "disagreement": disagreement.model_dump(),
         "spread": spread.model_dump(),
@@ -299,28 +283,15 @@ def _verdict_repeatability(repeats: Sequence[Repeats], seed: int) -> dict[str, A
 def _sample_means(repeats: Sequence[Repeats]) -> dict[str, Any]:
     """The metric's mean over the cases, sample by sample, over the cases that have them all."""
     samples = max((len(repeat.values) for repeat in repeats), default=0)
-    whole = [
-        values_known
-        for repeat in repeats
-        if len(values_known := _without_missing(repeat.values)) == samples
-    ]
+    known = [_without_missing(repeat.values) for repeat in repeats]
+    whole = [values for values in known if len(values) == samples]
     if not whole:
         reason = "no case has a value in every sample"
         return {"n": 0, "mean": None, "sd": None, "values": [], "reason": reason}
-    values = [statistics.mean(of_sample) for of_sample in zip(*whole, strict=True)]
-    return {
-        "n": len(whole),
-        "mean": statistics.mean(values),
-        "sd": statistics.stdev(values),
-        "values": values,
-        "reason": None,
-    }
-
-
-def _disagreement(labels: Sequence[bool]) -> float:
-    """How often two of these labels, drawn at random, differ."""
-    m, good = len(labels), sum(labels)
-    return 2 * good * (m - good) / (m * (m - 1))
+    values = list(map(statistics.mean, zip(*whole, strict=True)))
+    sd = statistics.stdev(values)
+    mean_of_all = statistics.mean(values)
+    return {"n": len(whole), "mean": mean_of_all, "sd": sd, "values": values, "reason": None}
 
 
 def _without_missing(values: Iterable[T | None]) -> list[T]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from misslink.render.format import (
@@ -14,7 +14,7 @@ from misslink.render.format import (
     format_values,
     question_count,
 )
-from misslink.types import Estimate, Reason
+from misslink.types import CompetingPassage, Estimate, Reason
 
 
 def describe_reason(reason: Reason) -> str:
@@ -335,6 +335,67 @@ def _strata_disagree(p: float) -> str:
     )
 
 
+def _describe_rank(rank: int | None, depth: int | None) -> str:
+    if rank is not None:
+        return f"the retriever puts it at rank {rank}"
+    if depth is not None:
+        return f"it is not among the retriever's first {depth}"
+    return "its true rank was not measured"
+
+
+def _dropped_from_prompt(rank: int, behind: str | None) -> str:
+    more = f", while '{behind}' from behind it did" if behind is not None else ""
+    return f"it was retrieved at rank {rank} and did not reach the prompt{more}"
+
+
+def _split_evidence(halves: Sequence[str], missed: str, rank: int | None) -> str:
+    where = f", rank {rank}" if rank is not None else ""
+    return (
+        f"a chunk boundary cuts the evidence over '{halves[0]}' and '{halves[1]}', "
+        f"and '{missed}'{where} was not there"
+    )
+
+
+def _duplicate_crowding(crowd: int, rank: int, k: int) -> str:
+    repeat = "passage above it repeats" if crowd == 1 else "passages above it repeat"
+    return (
+        f"{crowd} {repeat} others nearly word for word; without them it would have rank "
+        f"{rank - crowd} instead of {rank}, and the first {k} count"
+    )
+
+
+def _keyword_match(by_words: float, pool: float, k: int, **rank: int | None) -> str:
+    return (
+        f"BM25 puts it at rank {by_words:.0f} of {pool:.0f} passages, within the {k} of the "
+        f"prompt; {_describe_rank(**rank)}"
+    )
+
+
+def _ranked_low(rank: int, k: int, above: Sequence[CompetingPassage]) -> str:
+    rivals = []
+    for rival in above[:_RIVALS_SHOWN]:
+        numbers = [f"rank {rival.rank}"]
+        if rival.score is not None:
+            numbers.append(f"score {rival.score:.3g}")
+        if rival.cosine is not None:
+            numbers.append(f"cosine {rival.cosine:.2f}")
+        rivals.append(f"'{rival.passage_id}' ({', '.join(numbers)})")
+    more = len(above) - len(rivals)
+    outranked = f", and it is outranked by {', '.join(rivals)}" if rivals else ""
+    outranked += f" and {more} more" if more else ""
+    return f"it has rank {rank}, more than twice the {k} that count{outranked}"
+
+
+def _miss_unexplained(*, has_text: bool, cosine: float | None, **rank: int | None) -> str:
+    where = _describe_rank(**rank)
+    if not has_text:
+        return f"{where}, and its text is not known, so nothing could be measured of it"
+    similar = "" if cosine is None else f" (its cosine with the question is {cosine:.2f})"
+    return f"{where}, and nothing that was measured says why{similar}"
+
+
+_RIVALS_SHOWN = 3  # passages above a missed one that are named
+
 SENTENCES: dict[str, str | Callable[..., str]] = {
     # an estimate
     "no_cases": "there are no cases",
@@ -485,6 +546,26 @@ SENTENCES: dict[str, str | Callable[..., str]] = {
     "no_baseline": "there is no baseline, so new failures were not counted",
     "outcomes_unknown": _outcomes_unknown,
     "inconclusive_now": _inconclusive_now,
+    # why a passage was missed
+    "not_in_corpus": "the listed corpus of {passages} passages does not hold it",
+    "dropped_from_prompt": _dropped_from_prompt,
+    "split_evidence": _split_evidence,
+    "duplicate_crowding": _duplicate_crowding,
+    "keyword_match": _keyword_match,
+    "below_cutoff": "it has rank {rank}, and the first {k} count",
+    "no_shared_words": "it has none of the question's content words",
+    "vocabulary_mismatch": (
+        "it has only {share:.0%} of the question's content words, and BM25 puts it at rank "
+        "{by_words:.0f} of {pool:.0f} passages"
+    ),
+    "domain_mismatch": (
+        "its cosine with the question, {cosine:.2f}, is below {above:.0%} of the run's {pairs} "
+        "other known pairs, though it has {share:.0%} of the question's content words, as many as "
+        "pairs usually share"
+    ),
+    "ranked_low": _ranked_low,
+    "miss_unexplained": _miss_unexplained,
+    "twin_in_prompt": "'{passage}', which was there, says nearly the same",
     # a failure mode
     "prompted_before": (
         "passage '{passage}' was in the prompt of turn {turn}, and the query '{query}' did not "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from misslink.retrieval.bounds import metric_bounds
-from misslink.retrieval.evaluate import RankScores, evaluate_run, score_cases
+from misslink.retrieval.evaluate import RankScores, evaluate_run, mean_scores, score_cases
 from misslink.retrieval.hits import Hits, collect_hits
 from misslink.retrieval.matching import (
     Need,
@@ -50,6 +50,7 @@ __all__ = [
     "format_metric_name",
     "match_needs",
     "match_unmet_needs",
+    "mean_scores",
     "metric_bounds",
     "open_qrels",
     "open_run",

@@ -29,7 +29,7 @@ from misslink.retrieval.runs import (
     join_blocks,
 )
 from misslink.stats import mean
-from misslink.types import Case, Estimate, Trace
+from misslink.types import Case, Estimate, Reason, Trace
 
 _log = logging.getLogger(__name__)
 _ROUNDING = 1e-9  # by which a sum of floats may leave [0, 1]
@@ -493,3 +493,13 @@ def _value_lists(values: FloatArray, measured: BoolArray) -> list[list[float | N
         [value if has else None for value, has in zip(*row, strict=True)]
         for row in zip(values.tolist(), measured.tolist(), strict=True)
     ]
+
+
+def mean_scores(
+    values: Iterable[float | None], unmatched: Reason | None = None, *, seed: int
+) -> Estimate:
+    """Mean of a rank metric over the cases that have a value; missing where none has."""
+    scores = [value for value in values if value is not None]
+    if not scores:
+        return Estimate.missing(unmatched or Reason(code="no_relevant_ranking"))
+    return mean(scores, seed=seed)

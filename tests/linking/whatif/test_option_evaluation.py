@@ -365,7 +365,13 @@ def test_a_new_answer_that_the_calibrated_judge_is_not_sure_of_does_not_count():
         }
 
     rate = Estimate(value=0.9, low=0.8, high=0.95, n=50, method="wilson")
-    known = Calibration("faithfulness", 0.5, rate, rate, (0.4, 0.6))
+    known = Calibration(
+        metric="faithfulness",
+        threshold=0.5,
+        sensitivity=rate,
+        specificity=rate,
+        uncertain_band=(0.4, 0.6),
+    )
     run = run_of(PLACES, bad=BAD)
     manifest = {
         **run.manifest,

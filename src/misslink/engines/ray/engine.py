@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from misslink.capture import Watcher
-from misslink.engines.local import map_concurrently
 from misslink.engines.protocol import AppSpec, Stage
 from misslink.engines.ray.cluster import RayCluster, connect_cluster, import_ray
 from misslink.engines.ray.code_bundle import pack_code
 from misslink.engines.ray.pool import WorkerDiedError, WorkerPool
 from misslink.engines.ray.remote_judge import RemoteJudge
 from misslink.engines.ray.worker import CodeSource, WorkerSettings
-from misslink.errors import EngineUnreachableError, InputError
+from misslink.errors import InputError
 from misslink.judge.backends.custom import is_custom_judge
 from misslink.judge.middleware.cache import identity_json
 from misslink.judge.protocol import Judge
@@ -24,11 +24,7 @@ from misslink.judge.session import JudgeSpec, with_limits
 from misslink.registry import engines
 from misslink.types import Case, Trace
 
-Item = TypeVar("Item")
-Result = TypeVar("Result")
-
-_MAX_WORKER_DEATHS = 3  # of a case or a block whose worker dies: then it is what kills it
-_BLOCKS_PER_WORKER = 2  # of a worker: one that it works on, and the next at hand
+_MAX_WORKER_DEATHS = 3  # of a case whose worker dies: then it is what kills it
 # What judges and apps find their servers and keys by. No more than that leaves this machine.
 _FORWARDED_SUFFIXES = "_API_KEY", "_BASE_URL", "_API_BASE", "_ENDPOINT", "_API_VERSION"
 _FORWARDED_PREFIX = "OPENAI_"
@@ -117,37 +113,18 @@ class RayEngine:
         self.pool.open(key, "open_app", sought, replace(app, app=None))
 
         async def observed(case: Case) -> Trace:
-            try:
-                trace: Trace = await self._put("capture", "observe", key, key, case)
-            except WorkerDiedError:
-                return Trace(
-                    case_id=case.id,
-                    error=f"each of {_MAX_WORKER_DEATHS} worker processes died while the app answered this question",
-                )
-            return trace
+            for deaths in range(_MAX_WORKER_DEATHS):
+                async with self.pool.turn(key, deaths) as member:
+                    with contextlib.suppress(WorkerDiedError):
+                        reply = await self.pool.call(member, "capture", "observe", key, case)
+                        trace: Trace = reply.result()
+                        return trace
+            return Trace(
+                case_id=case.id,
+                error=f"each of {_MAX_WORKER_DEATHS} worker processes died while the app answered this question",
+            )
 
         return observed
-
-    async def blocks(
-        self,
-        stage: Stage,
-        work: Callable[[Item], Result],
-        blocks: Sequence[Item],
-        done: Callable[[int, int], None],
-    ) -> list[Result]:
-        """Work on the blocks, at most two per worker at once."""
-
-        async def run_block(block: Item) -> Result:
-            try:
-                result: Result = await self._put(stage, "work", None, work, block)
-            except WorkerDiedError as death:
-                raise EngineUnreachableError(
-                    f"each of {_MAX_WORKER_DEATHS} worker processes died at one block of '{stage}', the last "
-                    f"one {death.name}; their memory may be too small"
-                ) from None
-            return result
-
-        return await map_concurrently(blocks, run_block, _BLOCKS_PER_WORKER * self.pool.count, done)
 
     async def close(self) -> None:
         """End the workers, and leave the cluster; one of this machine alone ends."""
@@ -155,24 +132,6 @@ class RayEngine:
             await self.pool.end()
         finally:
             self._cluster.leave()
-
-    async def _put(self, stage: Stage, method: str, key: str | None, *arguments: Any) -> Any:
-        """Call a worker that has `key` open, another one where it dies.
-
-        Raises
-        ------
-        WorkerDiedError
-            So does every other one.
-        """
-        deaths = 0
-        while True:
-            async with self.pool.turn(key, deaths) as member:
-                try:
-                    return (await self.pool.call(member, stage, method, *arguments)).result()
-                except WorkerDiedError:
-                    deaths += 1
-                    if deaths == _MAX_WORKER_DEATHS:
-                        raise
 
     def _key(self, kind: str) -> str:
         self._opened += 1

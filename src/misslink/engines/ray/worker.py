@@ -10,7 +10,7 @@ import platform
 import shutil
 import socket
 import tempfile
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -245,10 +245,6 @@ class RayWorker:
         """Run the app for a case, and ask its retriever deeper for what it missed."""
         watcher, k = self._watchers[key]
         return await _reply_to(capture_case(watcher, case, k))
-
-    async def work(self, function: Callable[[Any], Any], block: Any) -> WorkerReply:
-        """Work on a block in a thread, so that the worker stays responsive."""
-        return await _reply_to(asyncio.to_thread(function, block))
 
     async def close_judge(self, key: str) -> WorkerReply:
         """Let go of a judge's connections and files."""

@@ -9,11 +9,11 @@ from typing import Any
 
 from misslink.errors import InputError
 from misslink.linking.missed_passages import PassagePool
-from misslink.linking.missing_labels import mean_score
 from misslink.linking.whatif.effect_model import EXPOSURES, ExposureChange, has_failed
 from misslink.render.format import format_p_value, format_points_interval, format_whole_points
 from misslink.retrieval import (
     RetrievalOutcome,
+    mean_scores,
     retrieval_outcome,
     score_cases,
     unmeasured_reason,
@@ -247,7 +247,7 @@ def baseline_metrics(
     """The run's own scores by metric and case, and their means."""
     scores = _score_at_cutoff(baseline.cases, baseline.traces, baseline.k, baseline.k)
     return scores, {
-        name: mean_score(case_scores.values(), seed) for name, case_scores in scores.items()
+        name: mean_scores(case_scores.values(), seed=seed) for name, case_scores in scores.items()
     }
 
 
@@ -268,7 +268,7 @@ def compare_metrics(
         for name, case_scores in before.items():
             a, b = list(case_scores.values()), [after[name][case.id] for case in baseline.cases]
             both = [pair for pair in zip(a, b, strict=True) if None not in pair]
-            old, new = (mean_score([pair[side] for pair in both], seed) for side in (0, 1))
+            old, new = (mean_scores([pair[side] for pair in both], seed=seed) for side in (0, 1))
             row[name] = old, new, paired_difference(a, b, seed=seed)
         rows.append(row)
     corrected = {name: holm([row[name][2].p for row in rows]) for name in before}
