@@ -338,12 +338,12 @@ def serialize_rows(
 
 
 def _label_rows(folder: Path, seen: ShownContent | None) -> list[dict[str, Any]]:
-    labels = read_label_folder(folder, seen=seen).kept if folder.is_dir() else ()
+    labels = read_label_folder(folder, seen=seen)[0] if folder.is_dir() else ()
     if not labels:
         raise InputError("this run has no labels; run  misslink annotate", path=folder.parent)
     rows = []
-    for weighted in labels:
-        entry, label = weighted.entry, weighted.entry.label
+    for entry, weight in labels:
+        label = entry.label
         rows.append(
             {
                 "case_id": entry.case_id,
@@ -351,7 +351,7 @@ def _label_rows(folder: Path, seen: ShownContent | None) -> list[dict[str, Any]]
                 "claim": entry.claim,
                 "label": int(label) if label is not None and label.is_integer() else label,
                 "annotator": entry.annotator,
-                "weight": weighted.weight,
+                "weight": weight,
                 "comment": entry.comment,
                 "judge_shown": int(entry.judge_shown),
                 "at": entry.at,

@@ -10,7 +10,7 @@ import unicodedata
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import (
     BeforeValidator,
@@ -26,7 +26,7 @@ from misslink.errors import InputError
 from misslink.io.atomic import atomic_write
 from misslink.io.run_folder import read_json_object, read_run
 from misslink.text.normalization import valid_text
-from misslink.types import Case, Claim, Passage, Run, Trace
+from misslink.types import Claim, Passage, Run, Trace
 
 PLAN_FILE = "plan.json"
 _PLAN_HINT = "delete it, and run  misslink annotate  again: the labels stay"
@@ -122,9 +122,15 @@ class LabelPlan:
         labelled_strata = [place for place, n in enumerate(counts) if n]
         if not labelled_strata:
             return {}
-        merged_into = {
-            place: self._nearest(place, labelled_strata) for place in range(len(self.strata))
-        }
+
+        def nearest(place: int) -> int:
+            level = self.strata[place].level
+            return min(
+                labelled_strata,
+                key=lambda other: (abs(self.strata[other].level - level), abs(other - place)),
+            )
+
+        merged_into = [nearest(place) for place in range(len(self.strata))]
         merged = dict.fromkeys(labelled_strata, 0)
         for place, size in enumerate(sizes):
             merged[merged_into[place]] += size
@@ -132,13 +138,6 @@ class LabelPlan:
             case.case_id: merged[merged_into[case.stratum]] / counts[merged_into[case.stratum]]
             for case in cases
         }
-
-    def _nearest(self, place: int, reached: Collection[int]) -> int:
-        def far(other: int) -> tuple[int, int]:
-            levels = abs(self.strata[other].level - self.strata[place].level)
-            return levels, abs(other - place)
-
-        return min(reached, key=far)
 
 
 def read_label_plan(folder: Path) -> LabelPlan | None:
@@ -239,23 +238,16 @@ class JournalEntry:
 
     def line(self) -> str:
         """It as one line of JSON, without its end."""
-        fields: dict[str, Any] = {} if self.event == "label" else {"event": self.event}
-        fields |= {"case_id": self.case_id, "metric": self.metric}
-        if self.claim is not None:
-            fields["claim"] = self.claim
+        fields = {
+            name: value
+            for name, value in asdict(self).items()
+            if value is not None and value is not False and value != ""
+        }
         if self.event == "label":
+            del fields["event"]
             whole = self.label is not None and self.label.is_integer()
             fields["label"] = round(self.label or 0) if whole else self.label
-        if self.grade is not None:
-            fields["grade"] = self.grade
-        fields["annotator"] = self.annotator
-        if self.comment:
-            fields["comment"] = self.comment
-        if self.judge_shown:
-            fields["judge_shown"] = True
-        if self.of is not None:
-            fields["of"] = self.of
-        return json.dumps({**fields, "at": self.at}, ensure_ascii=False, allow_nan=False)
+        return json.dumps(fields, ensure_ascii=False, allow_nan=False)
 
 
 _ENTRY = TypeAdapter(JournalEntry)
@@ -360,35 +352,7 @@ _HASH_DIGITS = 16  # of the hash of what was labelled
 _log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True)
-class WeightedLabel:
-    """A label that holds, with one over the chance of being drawn; None: not known."""
-
-    entry: JournalEntry
-    weight: float | None
-
-
-@dataclass(frozen=True)
-class LabelFolder:
-    """What a folder of labels holds.
-
-    Parameters
-    ----------
-    kept : tuple of Kept
-        The labels that hold, by annotator, skipped ones left out.
-    annotators : tuple of str
-        Whose files there are, sorted.
-    skipped, changed : int
-        How many were skipped, and how many are of another answer than the run now has.
-    notes : tuple of str
-        What a reader must know, a sentence each.
-    """
-
-    kept: tuple[WeightedLabel, ...]
-    annotators: tuple[str, ...]
-    skipped: int
-    changed: int
-    notes: tuple[str, ...]
+WeightedLabel = tuple[JournalEntry, float | None]  # with one over the chance of being drawn
 
 
 class ShownContent:
@@ -405,7 +369,6 @@ class ShownContent:
         self._cases = {case.id: case for case in run.cases}
         self._traces = {trace.case_id: trace for trace in run.traces}
         self._claims = {v.case_id: v.claims for v in run.verdicts if v.metric == _CLAIM_METRIC}
-        self._last: tuple[tuple[str, str], Any, bytes] | None = None
 
     def passages(self, trace: Trace) -> tuple[Passage, ...]:
         """Return the known passages that an answer was written from."""
@@ -423,39 +386,15 @@ class ShownContent:
         claims = self.claims(case_id)
         if claim is not None and (metric != _CLAIM_METRIC or claim >= len(claims)):
             return None
-        before, after = self._around(case, trace, metric)
-        digest = before.copy()
+        shown: dict[str, object] = {"answer": trace.answer, "question": case.question}
         if claim is not None:
-            digest.update(f'"claim": {json.dumps(claims[claim].text)}, '.encode())
-        digest.update(after)
-        return str(digest.hexdigest())[:_HASH_DIGITS]
-
-    def _around(self, case: Case, trace: Trace, metric: str) -> tuple[Any, bytes]:
-        """The hash up to the claim, and the rest; cached, since claims of a case follow each other.
-
-        Both together are a JSON object with its keys sorted: answer, claim, passages, ...
-        """
-        key = case.id, metric
-        if self._last is None or self._last[0] != key:
-            head = f'{{"answer": {json.dumps(trace.answer)}, '
-            tail = json.dumps(self._displayed_fields(case, trace, metric), sort_keys=True)
-            self._last = key, hashlib.sha256(head.encode()), tail[1:].encode()
-        return self._last[1:]
-
-    def _displayed_fields(self, case: Case, trace: Trace, metric: str) -> dict[str, object]:
-        """What is shown beside the answer and the claim; no key of it comes before theirs."""
-        fields: dict[str, object] = {"question": case.question}
+            shown["claim"] = claims[claim].text
         if metric == _REFERENCE_METRIC:
-            fields["references"] = list(case.references)
+            shown["references"] = list(case.references)
         elif metric != "answer_relevance":  # which is of the question and the answer alone
-            fields["passages"] = [passage.text for passage in self.passages(trace)]
-        return fields
-
-
-def read_shown_content(folder: Path) -> ShownContent | None:
-    """What the run shows whose labels lie in `folder`; None where they lie in no run."""
-    run = folder.resolve().parent
-    return ShownContent(read_run(run)) if (run / "manifest.json").is_file() else None
+            shown["passages"] = [passage.text for passage in self.passages(trace)]
+        digest = hashlib.sha256(json.dumps(shown, sort_keys=True).encode())
+        return digest.hexdigest()[:_HASH_DIGITS]
 
 
 def journal_files(folder: Path) -> dict[str, Path]:
@@ -469,20 +408,49 @@ def journal_files(folder: Path) -> dict[str, Path]:
 
 def read_label_folder(
     folder: Path, *, only: str | None = None, seen: ShownContent | None = None
-) -> LabelFolder:
-    """Read the labels that `misslink annotate` writes; labels of changed answers are left out."""
+) -> tuple[list[WeightedLabel], list[str]]:
+    """Read the labels that `misslink annotate` writes.
+
+    Parameters
+    ----------
+    folder : Path
+    only : str or None
+        Return the labels of this annotator alone.
+    seen : ShownContent or None
+        What the run shows; None: read from the run around the folder, if it lies in one.
+
+    Returns
+    -------
+    labels : list
+        The labels that hold, by annotator, with their weights; without what was skipped and
+        without labels of answers that the run no longer has.
+    notes : list of str
+        What a reader must know, a sentence each.
+    """
     if not folder.is_dir():
         raise InputError("there is no such folder", path=folder)
-    seen = seen or read_shown_content(folder)
-    files, notes = journal_files(folder), list(_foreign_files(folder))
-    entries: list[JournalEntry] = []
+    run = folder.resolve().parent
+    if seen is None and (run / "manifest.json").is_file():
+        seen = ShownContent(read_run(run))
+    files, notes = journal_files(folder), list[str]()
+    ours = {PLAN_FILE, *(path.name for path in files.values())}
+    for path in sorted(folder.iterdir()):
+        if path.name not in ours and not path.name.startswith("."):
+            notes.append(
+                f"{path}: this is no file of misslink annotate, and no label is read from it"
+            )
+    labels: list[JournalEntry] = []
     for path in files.values():
         journal = read_journal(path)
         if journal.cut:
             notes.append(f"{path}: its last line is cut off, and was not saved; it is left out")
-        entries += current_labels(journal.entries).values()
-    labels = [entry for entry in entries if entry.label is not None]
-    usable = [entry for entry in labels if _shows_same_content(entry, seen)]
+        current = current_labels(journal.entries).values()
+        labels += [entry for entry in current if entry.label is not None]
+    usable = labels
+    if seen is not None:
+        shown = [seen.content_hash(*entry.item) for entry in labels]
+        pairs = zip(labels, shown, strict=True)
+        usable = [entry for entry, now in pairs if now is not None and entry.of in {None, now}]
     if changed := len(labels) - len(usable):
         notes.append(
             f"{folder}: labels left out since the run no longer has their answers: {changed}; "
@@ -494,29 +462,11 @@ def read_label_folder(
         why = "there is no plan.json" if plan is None else "some labels are not of its plan"
         notes.append(f"{folder}: {why}, so all labels count the same")
     weighted = [
-        WeightedLabel(entry, None if weights is None else weights[entry.case_id, entry.metric])
+        (entry, None if weights is None else weights[entry.case_id, entry.metric])
         for entry in usable
         if only is None or entry.annotator == only
     ]
-    return LabelFolder(
-        tuple(weighted), tuple(files), len(entries) - len(labels), changed, tuple(notes)
-    )
-
-
-def _foreign_files(folder: Path) -> Iterable[str]:
-    """Warnings about other visible files in the folder."""
-    ours = {PLAN_FILE, *(path.name for path in journal_files(folder).values())}
-    for path in sorted(folder.iterdir()):
-        if path.name not in ours and not path.name.startswith("."):
-            yield f"{path}: this is no file of misslink annotate, and no label is read from it"
-
-
-def _shows_same_content(entry: JournalEntry, seen: ShownContent | None) -> bool:
-    """Whether the label is of what the run still shows."""
-    if seen is None:
-        return True
-    now = seen.content_hash(*entry.item)
-    return now is not None and entry.of in {None, now}
+    return weighted, notes
 
 
 def _case_weights(

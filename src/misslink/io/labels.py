@@ -12,7 +12,6 @@ from misslink.errors import InputError, did_you_mean, known_names
 from misslink.io.jsonl import SourceItem
 from misslink.io.label_folder import (
     PLAN_FILE,
-    LabelFolder,
     is_annotator_name,
     normalize_name,
     read_label_folder,
@@ -189,10 +188,10 @@ def read_labels(source: str | Path | Iterable[Mapping[str, Any]] | Any) -> Label
         path = Path(source)
         name, annotator = str(source), normalize_name(path.stem)
         if path.is_dir():
-            return _as_labels(read_label_folder(path), path)
+            return _journal_labels(path)
         is_journal = path.suffix == ".jsonl" and is_annotator_name(annotator)
         if is_journal and (path.parent / PLAN_FILE).is_file():
-            return _as_labels(read_label_folder(path.parent, only=annotator), path)
+            return _journal_labels(path, only=annotator)
     labels: dict[tuple[str, str, int | None, str], Label] = {}
     weights: dict[tuple[str, str], Label] = {}
     for item in read_rows(source, name):
@@ -218,29 +217,31 @@ def read_labels(source: str | Path | Iterable[Mapping[str, Any]] | Any) -> Label
     return Labels(tuple(labels.values()), name)
 
 
-def _as_labels(folder: LabelFolder, path: Path) -> Labels:
-    for note in folder.notes:
+def _journal_labels(path: Path, only: str | None = None) -> Labels:
+    """The labels of a folder of journals, or of one of them."""
+    weighted, notes = read_label_folder(path.parent if only else path, only=only)
+    for note in notes:
         _log.warning("%s", note)
-    if not folder.kept:
+    if not weighted:
         hint = "label with  misslink annotate  first"
         if path.is_dir() and not (path / PLAN_FILE).is_file():
             hint = "a folder must be RUN/labels, as misslink annotate fills it; else name a file"
         raise InputError(f"there is no label in it; {hint}", path=path)
-    items = (
+    labels = (
         Label(
-            case_id=weighted.entry.case_id,
-            metric=weighted.entry.metric,
-            value=weighted.entry.label,
-            annotator=weighted.entry.annotator,
-            claim=weighted.entry.claim,
-            weight=weighted.weight,
-            comment=weighted.entry.comment,
-            judge_shown=weighted.entry.judge_shown,
+            case_id=entry.case_id,
+            metric=entry.metric,
+            value=entry.label,
+            annotator=entry.annotator,
+            claim=entry.claim,
+            weight=weight,
+            comment=entry.comment,
+            judge_shown=entry.judge_shown,
         )
-        for weighted in folder.kept
-        if weighted.entry.label is not None
+        for entry, weight in weighted
+        if entry.label is not None
     )
-    return Labels(tuple(items), str(path))
+    return Labels(tuple(labels), str(path))
 
 
 def parse_id(value: object) -> str | None:
