@@ -1,9 +1,15 @@
-"""Read qrels and runs from CSV, TSV, parquet and data frames."""
+"""Read qrels and runs from CSV, TSV, parquet, data frames and TREC files.
+
+In TREC's format a line of qrels is `query 0 document grade`, and one of a run
+`query Q0 document rank score tag`.
+"""
 
 from __future__ import annotations
 
+import io
 import math
 import re
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -13,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from misslink.errors import InputError
 from misslink.io.numbers import parse_decimal, shorten_repr
 from misslink.io.rows import detect_delimiter, iter_batches, iter_csv_records, open_parquet
-from misslink.io.storage import decode_utf8
+from misslink.io.storage import decode_utf8, encoding_error
 
 if TYPE_CHECKING:
     import numpy as np
@@ -36,6 +42,11 @@ _SCORE_COLUMNS = ("score", "sim", "similarity")
 _RANK_COLUMNS = ("rank", "position")
 _BEIR_HEADER = "query-id\tcorpus-id\tscore"  # of BEIR's qrels
 _HEADER_BYTES = 1 << 16  # bytes of a file that hold the header
+_QRELS_FIELDS = ("query", "iteration", "document", "grade")
+_RUN_FIELDS = ("query", "iteration", "document", "rank", "score", "tag")
+_BLOCK_BYTES = 1 << 24  # bytes read at a time: a line to be looked at makes no more than these slow
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"  # what some programs begin a text in UTF-8 with
+_COMMENT_LINE = re.compile(rb"^[ ]*#[^\n]*\n?", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -103,7 +114,7 @@ def find_columns(header: Sequence[object], purpose: TablePurpose, name: str) -> 
     InputError
         A required one is missing, or qrels were given as a run or a run as qrels.
     """
-    normalized = [re.sub(r"[\s-]+", "_", str(column).strip().lower()) for column in header]
+    normalized = list(map(_normalize_name, header))
     columns = {key: str(column) for key, column in zip(normalized, header, strict=True)}
     groups = (_QUERY_COLUMNS, _DOCUMENT_COLUMNS, _GRADE_COLUMNS, _SCORE_COLUMNS, _RANK_COLUMNS)
     used = {column for group in groups for column in group}
@@ -147,12 +158,14 @@ def find_columns(header: Sequence[object], purpose: TablePurpose, name: str) -> 
     return RetrievalColumns(query, document, None, "order")
 
 
+def _normalize_name(column: object) -> str:
+    return re.sub(r"[\s-]+", "_", str(column).strip(' "').lower())
+
+
 def has_header(line: str) -> bool:
     """Return whether a line names the columns of a table."""
-    fields = {
-        re.sub(r"[\s-]+", "_", field.strip(' "').lower()) for field in re.split(r"[\t,;]", line)
-    }
-    return bool(fields & set(_QUERY_COLUMNS)) and bool(fields & set(_DOCUMENT_COLUMNS))
+    fields = set(map(_normalize_name, re.split(r"[\t,;]", line)))
+    return not (fields.isdisjoint(_QUERY_COLUMNS) or fields.isdisjoint(_DOCUMENT_COLUMNS))
 
 
 def find_beir_qrels(folder: Path) -> Path:
@@ -235,26 +248,23 @@ def read_csv_table(raw: bytes, path: Path, purpose: TablePurpose) -> RetrievalTa
         ) from None
     if not rows.num_rows:
         raise InputError("there is no line below the names", path=path)
-    table = _arrow_table(
+    table = _checked_table(
         str(path),
         columns,
-        lambda: iter(rows.to_batches(max_chunksize=BATCH_ROWS)),
+        lambda: (batch.columns for batch in rows.to_batches(max_chunksize=BATCH_ROWS)),
         lambda row: next((line for line, _ in islice(data_records(), row, None)), None),
     )
-    beir = detect_delimiter(start).join(header).strip().lower() == _BEIR_HEADER
-    if beir and columns.kind == "score" and _all_whole(rows[columns.number].to_numpy()):
+    if (
+        columns.kind == "score"
+        and detect_delimiter(start).join(header).strip().lower() == _BEIR_HEADER
+        and all(score.is_integer() for score in rows[columns.number].to_pylist())
+    ):
         raise table.error(
             None,
             "these look like the qrels of a BEIR folder (query-id, corpus-id and whole scores); "
             "give them as qrels, or call the columns of a run query_id, doc_id, score",
         )
     return table
-
-
-def _all_whole(values: Any) -> bool:
-    import numpy as np
-
-    return bool(np.isfinite(values).all() and (values == np.rint(values)).all())
 
 
 def _raise_first_bad_record(
@@ -315,29 +325,32 @@ def read_parquet_table(path: Path, purpose: TablePurpose) -> RetrievalTable:
     if not rows:
         raise InputError("there is no row in it", path=path)
 
-    def batches() -> Iterator[Any]:
+    def columns_of_batches() -> Iterator[Any]:
         with open_parquet(path, path) as file:
-            yield from iter_batches(file, path, BATCH_ROWS, columns.names)
+            for batch in iter_batches(file, path, BATCH_ROWS, columns.names):
+                yield [batch.column(name) for name in columns.names]
 
-    return _arrow_table(str(path), columns, batches, lambda _: None)
+    return _checked_table(str(path), columns, columns_of_batches)
 
 
-def _arrow_table(
+def _checked_table(
     name: str,
     columns: RetrievalColumns,
-    arrow_batches: Callable[[], Iterator[Any]],
-    line: Callable[[int], int | None],
+    columns_of_batches: Callable[[], Iterator[Any]],
+    line: Callable[[int], int | None] = lambda _: None,
 ) -> RetrievalTable:
+    """A table of queries, documents and maybe numbers, which are checked when they are read."""
+
     def batches() -> Iterator[TableBatch]:
         row = 0
-        for batch in arrow_batches():
-            query, document = (
-                _parse_ids(batch.column(column), table, row, column) for column in columns.names[:2]
+        for query, document, *numbers in columns_of_batches():
+            values = _parse_numbers(numbers[0], table, row, columns) if numbers else None
+            yield (
+                _parse_ids(query, table, row, columns.query),
+                _parse_ids(document, table, row, columns.document),
+                values,
             )
-            numbers = None if columns.number is None else batch.column(columns.number)
-            values = None if numbers is None else _parse_numbers(numbers, table, row, columns)
-            yield query, document, values
-            row += batch.num_rows
+            row += len(query)
 
     table = RetrievalTable(name, columns.kind, batches, line)
     return table
@@ -351,26 +364,22 @@ def read_frame_table(frame: Any, purpose: TablePurpose) -> RetrievalTable:
         raise InputError("there is no row in it", path=name)
     original = {str(column): column for column in frame.columns}
 
-    def batches() -> Iterator[TableBatch]:
+    def ids(series: Any) -> Any:
         import pyarrow as pa
 
+        try:
+            return pa.array(series, from_pandas=True)
+        except (pa.ArrowInvalid, pa.ArrowTypeError):  # ids of several types
+            plain = series.astype(object).where(series.notna(), None)
+            return pa.array([None if value is None else str(value) for value in plain])
+
+    def columns_of_batches() -> Iterator[Any]:
         for start in range(0, len(frame), BATCH_ROWS):
             piece = frame.iloc[start : start + BATCH_ROWS]
-            texts = []
-            for column in (columns.query, columns.document):
-                series = piece[original[column]]
-                try:
-                    ids = pa.array(series, from_pandas=True)
-                except (pa.ArrowInvalid, pa.ArrowTypeError):  # ids of several types
-                    plain = series.astype(object).where(series.notna(), None)
-                    ids = pa.array([None if value is None else str(value) for value in plain])
-                texts.append(_parse_ids(ids, table, start, column))
-            number = None if columns.number is None else piece[original[columns.number]]
-            values = None if number is None else _parse_numbers(number, table, start, columns)
-            yield texts[0], texts[1], values
+            query, document, *number = (piece[original[column]] for column in columns.names)
+            yield ids(query), ids(document), *number
 
-    table = RetrievalTable(name, columns.kind, batches, lambda _: None)
-    return table
+    return _checked_table(name, columns, columns_of_batches)
 
 
 def _parse_ids(ids: Any, table: RetrievalTable, row: int, column: str) -> Any:
@@ -401,21 +410,13 @@ def _parse_ids(ids: Any, table: RetrievalTable, row: int, column: str) -> Any:
     try:
         ids.validate(full=True)  # parquet may call text what is not UTF-8
     except pa.ArrowInvalid:
-        place = next(
-            index for index, raw in enumerate(ids.cast(pa.large_binary())) if not _is_utf8(raw)
-        )
-        raise table.error(
-            row + place, f"the column '{column}' is not UTF-8 here; write the file again with text"
-        ) from None
+        for place, raw in enumerate(ids.cast(pa.large_binary()).to_pylist()):
+            try:
+                raw.decode("utf-8")
+            except UnicodeDecodeError:
+                problem = f"the column '{column}' is not UTF-8 here; write the file again with text"
+                raise table.error(row + place, problem) from None
     return ids
-
-
-def _is_utf8(raw: Any) -> bool:
-    try:
-        raw.as_py().decode("utf-8")
-    except UnicodeDecodeError:
-        return False
-    return True
 
 
 def _parse_numbers(
@@ -425,14 +426,12 @@ def _parse_numbers(
     import numpy as np
 
     try:
-        raw = (
-            numbers.to_numpy(zero_copy_only=False)
-            if hasattr(numbers, "type")
-            else numbers.to_numpy()
-        )
+        is_arrow = hasattr(numbers, "type")
+        raw = numbers.to_numpy(zero_copy_only=False) if is_arrow else numbers.to_numpy()
         values = np.asarray(raw, dtype=np.float64)
     except OverflowError:  # a whole number of hundreds of digits
-        place = next(index for index, value in enumerate(raw) if not _fits_float(value))
+        large = (isinstance(value, int) and abs(value) > sys.float_info.max for value in raw)
+        place = list(large).index(True)
         raise table.error(row + place, _range_message(columns.kind, raw[place])) from None
     except (TypeError, ValueError) as error:
         raise table.error(
@@ -468,11 +467,175 @@ def _range_message(kind: str, value: object) -> str:
     return f"the {kind} {text} is too large; {kind}s go up to {MAX_GRADE:.0f}"
 
 
-def _fits_float(value: object) -> bool:
+def read_trec_table(raw: bytes, path: object, purpose: TablePurpose) -> RetrievalTable:
+    """Qrels or a run in TREC's format; any run of blanks and tabs separates.
+
+    Blank lines are passed over, and those that begin with ``#`` unless they have as many columns
+    as a line of data: then ``#`` begins the query's id. Text after a run's tag is not
+    read, as in trec_eval. A run is ordered by its scores; its ranks are not read, but
+    have to be numbers.
+
+    Raises
+    ------
+    InputError
+        A line has too few or too many columns, a grade is no whole number or too large, a rank or
+        score is no finite number, or there is no line at all; with the line.
+    """
+    import pyarrow as pa
+
+    raw = raw.removeprefix(_BYTE_ORDER_MARK)
+    _reject_other_kind(raw, path, purpose)
+    parts, start = [], 0
+    while start < len(raw):
+        end = raw.find(b"\n", start + _BLOCK_BYTES) + 1 or len(raw)
+        part = _read_block_fast(raw[start:end], purpose)
+        if part is None:
+            part = _read_block_checked(raw[start:end], path, purpose, raw.count(b"\n", 0, start))
+        parts.append(part)
+        start = end
+    if not any(part.num_rows for part in parts):
+        raise InputError("there is nothing in it", path=path)
+    read = pa.concat_tables(parts)
+
+    def batches() -> Iterator[TableBatch]:
+        for batch in read.to_batches(max_chunksize=BATCH_ROWS):
+            query, document, value = batch.columns
+            yield query, document, value.to_numpy(zero_copy_only=False)
+
+    def line(row: int) -> int | None:
+        lines = enumerate(io.BytesIO(raw), start=1)
+        content = (number for number, text in lines if not _is_comment(text.split(), purpose))
+        return next(islice(content, row, None), None)
+
+    return RetrievalTable(str(path), "grade" if purpose == "qrels" else "score", batches, line)
+
+
+def _reject_other_kind(raw: bytes, path: object, purpose: TablePurpose) -> None:
+    """Refuse qrels that were given as a run, and a run as qrels, by the first line of content."""
+    lines = enumerate(map(bytes.split, io.BytesIO(raw)), start=1)
+    number, fields = next(
+        ((n, fields) for n, fields in lines if not _is_comment(fields, purpose)), (0, [])
+    )
+    if purpose == "run" and len(fields) == len(_QRELS_FIELDS):
+        raise InputError(
+            "these are qrels (4 columns), not a run (query Q0 document rank score tag); "
+            "give them as qrels, and here the run",
+            path=path,
+            line=number,
+        )
+    if purpose == "qrels" and len(fields) >= len(_RUN_FIELDS):
+        raise InputError(
+            f"this is a run ({len(fields)} columns), not qrels (query 0 document grade); "
+            "give it as the run, and here the qrels",
+            path=path,
+            line=number,
+        )
+
+
+def _read_block_fast(raw: bytes, purpose: TablePurpose) -> Any | None:
+    """All lines of a block by the CSV reader of Arrow; None where one is not plain.
+
+    It wants one blank between two columns, so runs of blanks become one first.
+    """
+    import numpy as np
+    import pyarrow as pa
+    from pyarrow import csv
+
+    names = _QRELS_FIELDS if purpose == "qrels" else _RUN_FIELDS
+    value = "grade" if purpose == "qrels" else "score"
+    types = {"query": pa.large_string(), "document": pa.large_string(), value: pa.float64()}
+    if purpose == "run":
+        types["rank"] = pa.float64()
     try:
-        float(value)  # type: ignore[arg-type]
-    except OverflowError:
-        return False
-    except (TypeError, ValueError):
-        return True  # reported once the number that is too large is fixed
-    return True
+        read = csv.read_csv(
+            pa.py_buffer(_collapse_blanks(raw, purpose)),
+            read_options=csv.ReadOptions(column_names=names, use_threads=False),
+            parse_options=csv.ParseOptions(delimiter=" ", quote_char=False),
+            convert_options=csv.ConvertOptions(
+                column_types=types,
+                include_columns=list(types),
+                null_values=[],
+                strings_can_be_null=False,
+            ),
+        )
+    except (pa.ArrowInvalid, pa.ArrowKeyError):
+        return None
+    for name in types:
+        if name not in {"query", "document"}:
+            numbers = read[name].to_numpy()
+            if not np.isfinite(numbers).all():
+                return None
+            if name == "grade" and (
+                (numbers != np.rint(numbers)).any() or (np.abs(numbers) > MAX_GRADE).any()
+            ):
+                return None
+    return pa.table({"query": read["query"], "document": read["document"], "value": read[value]})
+
+
+def _is_comment(fields: Sequence[bytes], purpose: TablePurpose) -> bool:
+    """Whether a line is blank or a remark: it begins with # and is no line of data.
+
+    Behind the tag of a run more words may follow: such a line is data if its numbers are numbers.
+    """
+    if not fields or not fields[0].startswith(b"#"):
+        return not fields
+    if purpose == "qrels" or len(fields) <= len(_RUN_FIELDS):
+        return len(fields) != len(_QRELS_FIELDS if purpose == "qrels" else _RUN_FIELDS)
+    return any(parse_decimal(field.decode("utf-8", "replace")) is None for field in fields[3:5])
+
+
+def _collapse_blanks(raw: bytes, purpose: TablePurpose) -> bytes:
+    plain = raw
+    if any(blank in raw for blank in b"\t\v\f"):
+        plain = raw.translate(bytes.maketrans(b"\t\v\f", b"   "))
+    plain = plain.replace(b"\r\n", b"\n")
+    while b"  " in plain:
+        plain = plain.replace(b"  ", b" ")
+    plain = plain.replace(b" \n", b"\n").replace(b"\n ", b"\n").strip(b" ")
+    if plain.startswith(b"#") or b"\n#" in plain:
+        plain = _COMMENT_LINE.sub(
+            lambda line: b"" if _is_comment(line[0].split(), purpose) else line[0], plain
+        )
+    return plain
+
+
+def _read_block_checked(raw: bytes, path: object, purpose: TablePurpose, before: int) -> Any:
+    """The same columns, line by line, of a block with so many lines before it."""
+    import pyarrow as pa
+
+    kind, names = ("qrels", _QRELS_FIELDS) if purpose == "qrels" else ("runs", _RUN_FIELDS)
+    rows = []
+    for number, part in enumerate(io.BytesIO(raw), start=before + 1):
+        columns = part.split()  # as bytes: only blanks of ASCII separate, an id may hold others
+        if _is_comment(columns, purpose):
+            continue
+        try:
+            fields = [field.decode("utf-8") for field in columns]
+        except UnicodeDecodeError as problem:
+            raise encoding_error(problem, path, number) from None
+        if len(fields) < len(names) or (purpose == "qrels" and len(fields) > len(names)):
+            wrong = (
+                f"{len(fields)} {'column' if len(fields) == 1 else 'columns'}, where {kind} have "
+                f"{len(names)} ({' '.join(names)})"
+            )
+            if len(fields) == 1 and ("," in fields[0] or ";" in fields[0]):
+                column = "relevance" if purpose == "qrels" else "score"
+                wrong += f"; CSV needs names in its first line, such as query_id,doc_id,{column}"
+            raise InputError(wrong, path=path, line=number)
+        given = dict(zip(names, fields, strict=False))
+        if purpose == "run":
+            parse_table_number(given["rank"], "rank", path, number)
+        name = "grade" if purpose == "qrels" else "score"
+        value = parse_table_number(given[name], name, path, number)
+        if purpose == "qrels" and value != round(value):
+            wrong = f"the grade '{given['grade']}' is no whole number"
+            raise InputError(wrong, path=path, line=number)
+        rows.append((given["query"], given["document"], value))
+    query, document, values = zip(*rows, strict=True) if rows else ((), (), ())
+    return pa.table(
+        {
+            "query": pa.array(query, pa.large_string()),
+            "document": pa.array(document, pa.large_string()),
+            "value": pa.array(values, pa.float64()),
+        }
+    )

@@ -21,9 +21,9 @@ from misslink.io.tables import (
     read_csv_table,
     read_frame_table,
     read_parquet_table,
+    read_trec_table,
 )
 from misslink.io.trace_formats.recording import DuplicatePassageError, read_recording
-from misslink.io.trec import read_trec_table
 from misslink.retrieval.outcomes import unmeasured_reason
 from misslink.retrieval.qrels import Qrels
 from misslink.retrieval.runs import Dedupe, MappingRun, RankedRun, first_duplicate

@@ -15,7 +15,7 @@ from misslink.io.goldset import GoldSet
 from misslink.io.jsonl import EMPTY_FILE, SourceItem, intern_text
 from misslink.io.rows import open_items, read_file_items
 from misslink.io.storage import list_shards, open_decompressed, read_bytes, redact_url
-from misslink.io.tables import RetrievalTable
+from misslink.io.tables import RetrievalTable, read_trec_table
 from misslink.io.trace_formats import exports, samples
 from misslink.io.trace_formats.requests import RequestLog
 from misslink.io.trace_formats.spans import (
@@ -26,7 +26,6 @@ from misslink.io.trace_formats.spans import (
     requests_from_spans,
 )
 from misslink.io.trace_formats.tables import requests_from_rows
-from misslink.io.trec import read_trec_table
 from misslink.text.normalization import content_id, fold
 from misslink.types import Case, Passage, Trace
 
