@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import codecs
+import contextlib
 import json
-import sys
-from collections.abc import Iterable, Mapping
+import math
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,13 @@ from misslink.io.tables import (
 from misslink.io.trace_formats.recording import DuplicatePassageError, read_recording
 from misslink.retrieval.outcomes import unmeasured_reason
 from misslink.retrieval.qrels import Qrels
-from misslink.retrieval.runs import Dedupe, MappingRun, RankedRun, first_duplicate
+from misslink.retrieval.runs import (
+    Dedupe,
+    MappingRun,
+    RankedRun,
+    duplicate_message,
+    first_duplicate,
+)
 from misslink.types import Trace
 
 _PEEK_BYTES = 1 << 16  # in which the format shows
@@ -184,12 +191,21 @@ def _read_file(
         if purpose == "run":
             raise InputError("this is a folder; name the file of the run", path=path)
         path = find_beir_qrels(path)
-    raw = _read_content(path)
+    with open_decompressed(path) as content:
+        is_parquet = content.peek(len(PARQUET_MAGIC)).startswith(PARQUET_MAGIC)
+        raw = b"" if is_parquet else content.read()
+    if encoding := next((name for mark, name in _BYTE_ORDER_MARKS if raw.startswith(mark)), None):
+        raise InputError(
+            f"this is {encoding}; save it as UTF-8, for example with  iconv -f {encoding} -t UTF-8",
+            path=path,
+        )
+    if b"\r" in raw[:_PEEK_BYTES] and b"\n" not in raw:
+        raw = raw.replace(b"\r", b"\n")  # line ends of classic Mac OS
     first = next((line.strip() for line in raw[:_PEEK_BYTES].split(b"\n") if line.strip()), b"")
     is_json = first.lstrip(codecs.BOM_UTF8)[:1] in {b"{", b"["}
     if traces_only and not is_json:
         raise _traces_required_error(path)
-    if raw == PARQUET_MAGIC or path.suffix.lower() in {".parquet", ".pq"}:
+    if is_parquet or path.suffix.lower() in {".parquet", ".pq"}:
         return read_parquet_table(path, purpose)
     if b"\0" in raw[:_PEEK_BYTES]:
         raise InputError(
@@ -204,24 +220,6 @@ def _read_file(
     return read_trec_table(raw, path, purpose)
 
 
-def _read_content(path: Path) -> bytes:
-    """Return the decompressed content; of a parquet file only how it begins."""
-    with open_decompressed(path) as content:
-        if content.peek(len(PARQUET_MAGIC)).startswith(PARQUET_MAGIC):
-            return PARQUET_MAGIC
-        raw = content.read()
-    for mark, encoding in _BYTE_ORDER_MARKS:
-        if raw.startswith(mark):
-            raise InputError(
-                f"this is {encoding}; save it as UTF-8, for example with  iconv -f {encoding} "
-                "-t UTF-8",
-                path=path,
-            )
-    if b"\r" in raw[:_PEEK_BYTES] and b"\n" not in raw:
-        raw = raw.replace(b"\r", b"\n")  # line ends of classic Mac OS
-    return raw
-
-
 def _read_json(path: Path, raw: bytes, first: bytes, purpose: TablePurpose, dedupe: Dedupe) -> Any:
     """A gold set or traces by the fields of the first object, else one dict of dicts or lists."""
     try:
@@ -231,18 +229,21 @@ def _read_json(path: Path, raw: bytes, first: bytes, purpose: TablePurpose, dedu
     keys = set(fields) if isinstance(fields, dict) else set()
     document: Any = None
     if not keys & {"question", "query", "case_id", "retrieved"}:
-        try:
+        with contextlib.suppress(ValueError, RecursionError):
             document = json.loads(
                 raw.decode("utf-8-sig"),
-                object_pairs_hook=_RepeatedFields.from_pairs,
-                parse_int=_parse_integer,
+                object_pairs_hook=_object_of_pairs,
+                # Python refuses thousands of digits; they are reported as too large later.
+                parse_int=lambda digits: int(digits) if len(digits) < 400 else float(digits),
             )
-        except (ValueError, RecursionError):
-            document = None
-    if isinstance(document, dict) and all(
-        isinstance(value, dict | list) for value in document.values()
-    ):
-        return _resolve_repeated(document, purpose, path, dedupe)
+    if _is_pairs(document):
+        twice = first_duplicate(query for query, _ in document)[1]
+        raise InputError(f"the query '{twice}' occurs twice; keep one", path=path)
+    if isinstance(document, dict) and all(isinstance(v, dict | list) for v in document.values()):
+        for query, pairs in document.items():
+            if _is_pairs(pairs):
+                document[query] = _merge_repeated(pairs, query, purpose, path, dedupe)
+        return document
     if isinstance(document, list) and document and isinstance(document[0], dict):
         keys = set(document[0])
     if purpose == "qrels" and "retrieved" in keys:
@@ -256,65 +257,30 @@ def _read_json(path: Path, raw: bytes, first: bytes, purpose: TablePurpose, dedu
     return read_goldset(path) if purpose == "qrels" else _read_run_traces(path, dedupe)
 
 
-class _RepeatedFields(dict[str, Any]):
-    """A JSON object that repeats a field; ``pairs`` holds all of it in order."""
-
-    def __init__(self, pairs: list[tuple[str, Any]]) -> None:
-        super().__init__(pairs)
-        self.pairs = pairs
-        self.repeated = first_duplicate(field for field, _ in pairs)[1]
-
-    @classmethod
-    def from_pairs(cls, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        """Return a plain dict if no field is repeated."""
-        plain = dict(pairs)
-        return plain if len(plain) == len(pairs) else cls(pairs)
+def _object_of_pairs(pairs: list[tuple[str, Any]]) -> Any:
+    """A JSON object as a dict; one that repeats a field as the list of its fields."""
+    plain = dict(pairs)
+    return plain if len(plain) == len(pairs) else pairs
 
 
-def _parse_integer(digits: str) -> int | float:
-    """Parse a JSON integer; infinite if Python refuses so many digits."""
-    most = sys.get_int_max_str_digits()
-    if most and len(digits) > most:
-        return float("-inf" if digits.startswith("-") else "inf")
-    return int(digits)
+def _is_pairs(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and isinstance(value[0], tuple)
 
 
-def _resolve_repeated(
-    document: Mapping[str, Any], purpose: TablePurpose, path: Path, dedupe: Dedupe
-) -> Mapping[str, Any]:
-    """Reject repeated queries and documents; of a run with `dedupe` keep the higher score."""
-    if isinstance(document, _RepeatedFields):
-        raise InputError(f"the query '{document.repeated}' occurs twice; keep one", path=path)
-    resolved = dict(document)
-    for query, documents in document.items():
-        if not isinstance(documents, _RepeatedFields):
-            continue
-        if purpose == "qrels":
-            raise InputError(
-                f"the document '{documents.repeated}' is judged twice for query '{query}'; keep "
-                "one",
-                path=path,
-            )
-        if dedupe is None:
-            raise InputError(
-                f"query '{query}' has the document '{documents.repeated}' twice; a ranking names a "
-                "document once (dedupe 'first' keeps the first)",
-                path=path,
-            )
-        resolved[query] = _best_scores(documents.pairs)
-    return resolved
-
-
-def _best_scores(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
-    """The highest score of each document; anything else than a number is reported later."""
-    best: dict[str, Any] = {}
-    for document, score in pairs:
-        best_score = best.get(document)
-        if isinstance(score, int | float) and isinstance(best_score, int | float):
-            best[document] = max(score, best_score)
-        elif document not in best or not isinstance(score, int | float):
-            best[document] = score
-    return best
+def _merge_repeated(
+    pairs: list[tuple[str, Any]], query: str, purpose: TablePurpose, path: Path, dedupe: Dedupe
+) -> dict[str, Any]:
+    """The documents of a query, each with its highest score; an error without `dedupe`."""
+    names = [name for name, _ in pairs]
+    if purpose == "qrels":
+        twice = first_duplicate(names)[1]
+        raise InputError(
+            f"the document '{twice}' is judged twice for query '{query}'; keep one", path=path
+        )
+    if dedupe is None:
+        raise InputError(duplicate_message(names, query), path=path)
+    # What is no number comes last, stays, and is reported later.
+    return dict(sorted(pairs, key=lambda p: p[1] if isinstance(p[1], int | float) else math.inf))
 
 
 def _read_run_traces(source: Any, dedupe: Dedupe) -> dict[str, Trace]:
