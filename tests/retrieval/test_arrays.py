@@ -67,7 +67,7 @@ def test_ranks_are_those_of_sorting_by_score_and_then_by_id_descending(lists):
         start,
         np.array([row for row, _, _ in asked], dtype=np.int64),
         np.array([score for _, _, score in asked], dtype=np.float64),
-        [name for _, name, _ in asked],
+        [name for _, name, _ in asked].__getitem__,
         lambda row: named[row],
     )
     for (row, name, score), rank in zip(asked, found.tolist(), strict=True):

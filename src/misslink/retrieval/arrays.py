@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterable
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,17 +15,6 @@ BoolArray = NDArray[np.bool_]
 ScoreArray = NDArray[np.floating[Any]]
 
 _INT64_LIMIT = 1 << 63  # greater than every 64-bit integer
-
-
-class IdSequence(Protocol):
-    """Ids by their index."""
-
-    def __getitem__(self, index: int, /) -> str:
-        """Return one id."""
-        ...
-
-
-RowItems = Callable[[int], Iterable[tuple[str, float]]]
 
 
 def segment_offsets(lengths: IntArray) -> IntArray:
@@ -110,8 +99,8 @@ def rank_documents(
     start: IntArray,
     row: IntArray,
     score: ScoreArray,
-    document: IdSequence,
-    row_items: RowItems,
+    document: Callable[[int], str],
+    row_items: Callable[[int], Iterable[tuple[str, float]]],
 ) -> IntArray:
     """Rank some documents from 1, by score descending, then by id descending like trec_eval.
 
@@ -123,8 +112,10 @@ def rank_documents(
     scores : array of float
         Of everything retrieved, row after row.
     start : array of int, shape (rows + 1,)
-    row, score, document : of the same length
-        The documents to rank.
+    row, score : of the same length
+        Of the documents to rank.
+    document : callable
+        Returns the id of one of them.
     row_items : callable
         Returns the ids and scores of a row.
     """
@@ -144,7 +135,7 @@ def rank_documents(
             for names in groups.values():
                 names.sort()
         names = groups[float(score[index])]
-        ranks[index] += len(names) - bisect_right(names, document[index])
+        ranks[index] += len(names) - bisect_right(names, document(index))
     return ranks
 
 

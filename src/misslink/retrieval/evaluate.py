@@ -26,6 +26,7 @@ from misslink.retrieval.runs import (
     RunBlock,
     UngroupedRunError,
     empty_block,
+    first_duplicate,
     join_blocks,
 )
 from misslink.stats import mean
@@ -248,8 +249,11 @@ def score_cases(
     {'recall@3': {'c1': 0.5}, 'mrr': {'c1': 0.5}}
     """
     parsed = {str(metric): metric for metric in map(parse_metric, metrics)}
-    _reject_duplicate_ids("case", (case.id for case in cases))
-    _reject_duplicate_ids("trace", (trace.case_id for trace in traces))
+    ids_by_kind = {"case": [case.id for case in cases], "trace": [t.case_id for t in traces]}
+    for kind, ids in ids_by_kind.items():
+        if len(set(ids)) < len(ids):
+            name = first_duplicate(ids)[1]
+            raise InputError(f"two {kind}s have the id '{name}'; remove one or rename it")
     by_case = {trace.case_id: trace for trace in traces if unmeasured_reason(trace) is None}
     without_trace = {case.id for case in cases} - {trace.case_id for trace in traces}
     measured = [case for case in cases if case.id in by_case]
@@ -478,14 +482,6 @@ def _enter_texts(
 def _exact_mean(values: FloatArray) -> float | None:
     """Return the mean, independent of the order of the values; None for no values."""
     return math.fsum(values.tolist()) / len(values) if len(values) else None
-
-
-def _reject_duplicate_ids(kind: str, ids: Iterable[str]) -> None:
-    seen: set[str] = set()
-    for name in ids:
-        if name in seen:
-            raise InputError(f"two {kind}s have the id '{name}'; remove one or rename it")
-        seen.add(name)
 
 
 def _value_lists(values: FloatArray, measured: BoolArray) -> list[list[float | None]]:

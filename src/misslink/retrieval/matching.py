@@ -29,8 +29,9 @@ def can_be_adjacent(first: Passage, second: Passage) -> bool:
     >>> can_be_adjacent(one, next_), can_be_adjacent(next_, one), can_be_adjacent(one, other)
     (True, False, False)
     """
-    same_document = _same_document(first, second)
-    if same_document is False:
+    documents = ((first.metadata.get(key), second.metadata.get(key)) for key in _DOCUMENT_FIELDS)
+    known = next((pair for pair in documents if None not in pair), None)
+    if known is not None and known[0] != known[1]:
         return False
     first_id, second_id = _split_id(first.id), _split_id(second.id)
     if first_id is not None and second_id is not None:
@@ -39,18 +40,9 @@ def can_be_adjacent(first: Passage, second: Passage) -> bool:
                 first_id[1][-1], second_id[1][-1]
             ):
                 return False
-        elif not same_document:
+        elif known is None:
             return False
     return _positions_fit(first, second)
-
-
-def _same_document(first: Passage, second: Passage) -> bool | None:
-    """By the metadata; None where it does not tell."""
-    for key in _DOCUMENT_FIELDS:
-        first_value, second_value = first.metadata.get(key), second.metadata.get(key)
-        if first_value is not None and second_value is not None:
-            return first_value == second_value
-    return None
 
 
 def _split_id(name: str) -> tuple[str, list[int]] | None:
@@ -240,8 +232,22 @@ def match_needs(needs: Sequence[Need], passages: Sequence[Passage]) -> tuple[Nee
     by_id: dict[str, int] = {}
     for rank, passage in enumerate(passages, start=1):
         by_id.setdefault(passage.id, rank)
-    finds = (_match_need(need, passages, by_id) for need in needs)
-    return tuple(match for match in finds if match)
+    matches = []
+    for need in needs:
+        pair = None
+        if need.evidence is None:
+            place = by_id.get(need.id)
+        else:
+            ranked = enumerate(passages, start=1)
+            place = next((rank for rank, passage in ranked if satisfies(need, passage)), None)
+            # Two halves further up make the evidence readable before the passage that has it whole.
+            pair = _find_pair(need, passages if place is None else passages[: place - 1])
+        if pair:
+            halves = passages[pair[0] - 1], passages[pair[1] - 1]
+            matches.append(NeedMatch(need, max(pair), halves))
+        elif place is not None:
+            matches.append(NeedMatch(need, place, (passages[place - 1],)))
+    return tuple(matches)
 
 
 def relevant_ids(case: Case, passages: Sequence[Passage]) -> set[str]:
@@ -290,18 +296,6 @@ def _splits_word(text: str, index: int) -> bool:
         return True
     around = (before + after[:1], before[-1:] + after)
     return any(_DECIMAL_NUMBER.fullmatch(number) for number in around)
-
-
-def _match_need(need: Need, passages: Sequence[Passage], by_id: dict[str, int]) -> NeedMatch | None:
-    if need.evidence is None:
-        rank = by_id.get(need.id)
-        return None if rank is None else NeedMatch(need, rank, (passages[rank - 1],))
-    whole = next((rank for rank, p in enumerate(passages, start=1) if satisfies(need, p)), None)
-    # Two halves further up make the evidence readable before the passage that has it whole.
-    pair = _find_pair(need, passages if whole is None else passages[: whole - 1])
-    if pair:
-        return NeedMatch(need, max(pair), (passages[pair[0] - 1], passages[pair[1] - 1]))
-    return None if whole is None else NeedMatch(need, whole, (passages[whole - 1],))
 
 
 def _find_pair(need: Need, passages: Sequence[Passage]) -> tuple[int, int] | None:

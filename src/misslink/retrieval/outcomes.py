@@ -92,8 +92,8 @@ def retrieval_outcome(case: Case, trace: Trace, k: int) -> RetrievalOutcome:
     alternatives = case_needs(case, trace.retrieved)
     if not alternatives:
         blind = any(case.evidence.values())
-        note = "no retrieved passage has a text in which to look for the evidence"
         if blind:
+            note = "no retrieved passage has a text in which to look for the evidence"
             return RetrievalOutcome("unknown", note=note)
         return RetrievalOutcome("unlabelled")
     context = trace.context(k)
@@ -106,9 +106,13 @@ def retrieval_outcome(case: Case, trace: Trace, k: int) -> RetrievalOutcome:
     pool = _ranked_passages(trace) if lacking else ()
     missed = tuple(_missed_passage(need, pool, trace, k) for need in lacking)
     retrieval: Literal["hit", "partial", "miss"] = "partial" if matches else "miss"
-    return RetrievalOutcome(
-        "hit" if not missed else retrieval, matches, missed, _split_note(matches)
-    )
+    split = [
+        f"{hit.need.id} over '{hit.passages[0].id}' and '{hit.passages[1].id}'"
+        for hit in matches
+        if hit.split
+    ]
+    split_note = f"found split over two passages: {'; '.join(split)}" if split else None
+    return RetrievalOutcome("hit" if not missed else retrieval, matches, missed, split_note)
 
 
 def retrieval_cutoff(trace: Trace, k: int) -> int:
@@ -163,16 +167,6 @@ def _missed_passage(need: Need, pool: Sequence[Passage], trace: Trace, k: int) -
         evidence=need.evidence,
         text=passage.text or None,
     )
-
-
-def _split_note(matches: Sequence[NeedMatch]) -> str | None:
-    split = [hit for hit in matches if hit.split]
-    if not split:
-        return None
-    cut = "; ".join(
-        f"{hit.need.id} over '{hit.passages[0].id}' and '{hit.passages[1].id}'" for hit in split
-    )
-    return f"found split over two passages: {cut}"
 
 
 def match_unmet_needs(case: Case, trace: Trace, k: int) -> Callable[[Passage], bool] | None:

@@ -107,23 +107,18 @@ class Qrels:
             query, documents, grades = query[order], documents.take(order), grades[order]
         start = segment_offsets(np.bincount(query, minlength=len(ids)))
         qrels = cls(table.name, start, grades.astype(np.int64), columns=(ids, documents))
-        qrels._reject_duplicates(query, table, order)
-        return qrels
-
-    def _reject_duplicates(
-        self, query: IntArray, table: RetrievalTable, order: IntArray | None
-    ) -> None:
-        hashes = self.document_hashes
+        hashes = qrels.document_hashes
         by_hash = np.argsort(hashes, kind="stable")
         equal = np.flatnonzero(hashes[by_hash][1:] == hashes[by_hash][:-1])
-        for first, second in zip(by_hash[equal].tolist(), by_hash[equal + 1].tolist(), strict=True):
-            document = self.documents[second].as_py()
-            if query[first] == query[second] and self.documents[first].as_py() == document:
+        for one, other in zip(by_hash[equal].tolist(), by_hash[equal + 1].tolist(), strict=True):
+            document = documents[other].as_py()
+            if query[one] == query[other] and documents[one].as_py() == document:
                 raise table.error(
-                    second if order is None else int(order[second]),
+                    other if order is None else int(order[other]),
                     f"the document '{document}' is judged twice for query "
-                    f"'{self.ids[int(query[second])].as_py()}'; keep one",
+                    f"'{ids[int(query[other])].as_py()}'; keep one",
                 )
+        return qrels
 
     def __len__(self) -> int:
         """Return the number of queries."""

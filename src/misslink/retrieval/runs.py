@@ -286,7 +286,12 @@ def block_from_scores(
         )
 
     rank = rank_documents(
-        single, start, row, as_single_precision(np.array(judged_scores, float)), names, row_items
+        single,
+        start,
+        row,
+        as_single_precision(np.array(judged_scores, float)),
+        names.__getitem__,
+        row_items,
     )
     query = np.array([number for number, _ in rankings], dtype=np.int64)
     return RunBlock(query, lengths, row, np.array(grades, dtype=np.int64), rank, strangers)

@@ -318,22 +318,14 @@ def _judged_ranks(rows: _Rows, scores: ScoreArray, row: IntArray, place: IntArra
         names = rows.document[int(low) : int(high)].to_pylist()
         return zip(names, scores[low:high].tolist(), strict=True)
 
-    names = _LazyIds(rows.document, place[unsure])
-    start = segment_offsets(lengths)
-    rank[unsure] = rank_documents(row_scores, start, own, scores[place[unsure]], names, row_items)
-    return rank
-
-
-@dataclass(frozen=True)
-class _LazyIds:
-    """Ids that become Python text only on access."""
-
-    documents: Any
-    place: IntArray
-
-    def __getitem__(self, index: int) -> str:
-        name: str = self.documents[int(self.place[index])].as_py()
+    def document(index: int) -> str:
+        name: str = rows.document[int(place[unsure[index]])].as_py()
         return name
+
+    rank[unsure] = rank_documents(
+        row_scores, segment_offsets(lengths), own, scores[place[unsure]], document, row_items
+    )
+    return rank
 
 
 def _ungrouped_error(name: str) -> UngroupedRunError:
