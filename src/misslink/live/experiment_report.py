@@ -258,7 +258,7 @@ def _variant(
         "failed": sum(request.outcome == "failed" for request in requests),
         "left": sum(request.outcome == "left" for request in requests),
         "with_feedback": proportion(answered, len(requests), level=level).model_dump(),
-        "offline": dict(runs[name].about) if name in runs else None,
+        "offline": runs[name].document() if name in runs else None,
     }
 
 

@@ -78,7 +78,15 @@ class LiveFile:
     def write(self, batch: Sequence[Row], unsaid: int) -> int:
         """Write rows in one transaction; return how many are of a kind that cannot be."""
         try:
-            return self._write(self._connection(), batch, unsaid)
+            if self._file is not None and _inode(self._path) != self._inode:
+                _log.warning(
+                    "%s was deleted or replaced: the log continues in a new file", self._path
+                )
+                self.close()
+            if self._file is None:
+                self._file = LIVE_LOG_FORMAT.open(self._path, wait_s=_BUSY_S)
+                self._inode = _inode(self._path)
+            return self._write(self._file, batch, unsaid)
         except BaseException:
             self.close()  # whatever state it is in; plans of a rolled back transaction are gone
             raise
@@ -89,15 +97,6 @@ class LiveFile:
             self._file.close()
         self._file = None
         self._plans.clear()
-
-    def _connection(self) -> sqlite3.Connection:
-        if self._file is not None and _inode(self._path) != self._inode:
-            _log.warning("%s was deleted or replaced: the log continues in a new file", self._path)
-            self.close()
-        if self._file is None:
-            self._file = LIVE_LOG_FORMAT.open(self._path, wait_s=_BUSY_S)
-            self._inode = _inode(self._path)
-        return self._file
 
     def _write(self, file: sqlite3.Connection, batch: Sequence[Row], unsaid: int) -> int:
         bad = 0

@@ -108,7 +108,11 @@ def sort_units(live: LiveData) -> SortedUnits:
     _sort_feedback(live, units, place, odd)
     odd["clock_went_back"] = _steps_back(live)
     odd["rows_lost"] = live.lost
-    odd["requests_without_feedback"] = _count_silent(units)
+    for unit in units.values():
+        with_feedback = {feedback.exposure for feedback in unit.feedback}
+        if None not in with_feedback:  # what is about the unit may be about any of its requests
+            silent = sum(request.id not in with_feedback for request in unit.requests)
+            odd["requests_without_feedback"] += silent
     anomalies = {name: count for name, count in odd.items() if count}
     ordered = tuple(sorted(units.values(), key=lambda unit: (unit.since, unit.id)))
     groups = tuple(AllocationStratum(dict(plan), dict(counts)) for plan, counts in strata.items())
@@ -118,7 +122,15 @@ def sort_units(live: LiveData) -> SortedUnits:
 def _sort_feedback(
     live: LiveData, units: Mapping[str, Unit], place: Mapping[str, Exposure], odd: Counter[str]
 ) -> None:
-    for feedback in _last_feedback(live, odd):
+    last: dict[tuple[str | None, str], Feedback] = {
+        (feedback.exposure, feedback.kind): feedback
+        for feedback in live.feedback
+        if feedback.exposure is not None and feedback.kind in _LAST_COUNTS
+    }
+    for feedback in live.feedback:
+        if last.get((feedback.exposure, feedback.kind), feedback) is not feedback:
+            odd["feedback_changed_later"] += 1
+            continue
         about = place.get(feedback.exposure) if feedback.exposure is not None else None
         if feedback.exposure is not None and about is None:
             odd["feedback_to_unknown_request"] += 1
@@ -138,22 +150,6 @@ def _sort_feedback(
             (unit.feedback if about.open_share else unit.before_feedback).append(feedback)
 
 
-def _last_feedback(live: LiveData, odd: Counter[str]) -> list[Feedback]:
-    """All feedback, less what the same request was given another of the same kind after."""
-    last: dict[tuple[str | None, str], int] = {
-        (feedback.exposure, feedback.kind): place
-        for place, feedback in enumerate(live.feedback)
-        if feedback.exposure is not None and feedback.kind in _LAST_COUNTS
-    }
-    latest = [
-        feedback
-        for place, feedback in enumerate(live.feedback)
-        if last.get((feedback.exposure, feedback.kind), place) == place
-    ]
-    odd["feedback_changed_later"] = len(live.feedback) - len(latest)
-    return latest
-
-
 def _steps_back(live: LiveData) -> int:
     latest, count = float("-inf"), 0
     for exposure in live.exposures:
@@ -164,15 +160,6 @@ def _steps_back(live: LiveData) -> int:
             count += 1
             latest = ended  # one step back is counted once, not with every row after it
         latest = max(latest, ended)
-    return count
-
-
-def _count_silent(units: Mapping[str, Unit]) -> int:
-    count = 0
-    for unit in units.values():
-        with_feedback = {feedback.exposure for feedback in unit.feedback}
-        if None not in with_feedback:  # what is about the unit may be about any of its requests
-            count += sum(request.id not in with_feedback for request in unit.requests)
     return count
 
 

@@ -2,34 +2,35 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from misslink.compare.run_metrics import metric_value
+from misslink.documents import Summary, parse_document
 from misslink.errors import InputError, known_names
-from misslink.io.run_folder import read_complete_run
+from misslink.io.manifest import display_path
+from misslink.io.run_folder import read_complete_run, read_json_object
 from misslink.stats import paired_difference
 from misslink.stats.intervals import square_and_add, without_interval
 from misslink.types import Estimate
-
-_LEVELS = ("retrieval", "generation", "answer")
-_COMPARED_METRICS = (
-    "recall@",
-    "fully_faithful",
-    "correctness",
-)  # of each level what is held against live
 
 
 @dataclass(frozen=True)
 class OfflineRun:
     """A variant's offline run: metric to case id to a value in [0, 1]."""
 
-    about: Mapping[str, Any]
+    folder: str
+    judge: str
+    metrics: Mapping[str, Estimate]
     questions: Mapping[str, str]  # by case id; empty if only a summary is available
     values: Mapping[str, Mapping[str, float | None]]
+
+    def document(self) -> dict[str, Any]:
+        """Return it as JSON values."""
+        metrics = {name: estimate.model_dump() for name, estimate in self.metrics.items()}
+        return {"run": self.folder, "judge": self.judge, "metrics": metrics}
 
 
 def read_offline(given: Sequence[str], variants: Sequence[str]) -> dict[str, OfflineRun]:
@@ -78,31 +79,29 @@ def offline_metrics(
     if control not in runs or variant not in runs:
         return {}
     control_run, variant_run = runs[control], runs[variant]
-    first, second = control_run.about["metrics"], variant_run.about["metrics"]
-    return {
-        name: {
-            "control": first[name],
-            "variant": second[name],
-            "difference": (
-                _paired(control_run, variant_run, name) or _difference(first[name], second[name])
-            ).model_dump(),
+    metrics = {}
+    for name in control_run.metrics:
+        if name not in variant_run.metrics:
+            continue
+        first, second = control_run.metrics[name], variant_run.metrics[name]
+        difference = _difference(first, second)
+        if (
+            control_run.questions
+            and control_run.questions == variant_run.questions
+            and name in control_run.values
+            and name in variant_run.values
+        ):
+            sides = (
+                [run.values[name].get(case) for case in control_run.questions]
+                for run in (control_run, variant_run)
+            )
+            difference = paired_difference(*sides).difference
+        metrics[name] = {
+            "control": first.model_dump(),
+            "variant": second.model_dump(),
+            "difference": difference.model_dump(),
         }
-        for name in first
-        if name in second
-    }
-
-
-def _paired(control_run: OfflineRun, variant_run: OfflineRun, name: str) -> Estimate | None:
-    """Return the difference over the same questions, or None if the runs share no questions."""
-    if not control_run.questions or control_run.questions != variant_run.questions:
-        return None
-    if name not in control_run.values or name not in variant_run.values:
-        return None
-    sides = (
-        [run.values[name].get(case) for case in control_run.questions]
-        for run in (control_run, variant_run)
-    )
-    return paired_difference(*sides).difference
+    return metrics
 
 
 def disagreements(
@@ -158,8 +157,7 @@ def _excludes_none(interval: Mapping[str, Any]) -> bool:
     return low is not None and high is not None and (low > 0 or high < 0)
 
 
-def _difference(first: Mapping[str, Any], second: Mapping[str, Any]) -> Estimate:
-    one, other = Estimate.model_validate(dict(first)), Estimate.model_validate(dict(second))
+def _difference(one: Estimate, other: Estimate) -> Estimate:
     count, method = one.n + other.n, "square and add"
     if one.value is None or other.value is None:
         reason = one.reason or other.reason or "one run has no value"
@@ -174,35 +172,30 @@ def _difference(first: Mapping[str, Any], second: Mapping[str, Any]) -> Estimate
 
 
 def _read_offline_run(folder: Path) -> OfflineRun:
-    from misslink.io.manifest import display_path
-
     path = folder / "summary.json"
-    try:
-        summary = json.loads(path.read_text(encoding="utf-8"))
-        metrics = {
-            name: Estimate.model_validate(value).model_dump()
-            for level in _LEVELS
-            for name, value in (summary.get(level) or {}).items()
-            if name.startswith(_COMPARED_METRICS[0]) or name in _COMPARED_METRICS
-        }
-        judge = summary["judge"]
-    except OSError as problem:
+    if not path.is_file():
         raise InputError(
-            f"Cannot read the run: {problem.strerror}. Name a folder that misslink evaluate wrote.",
+            "Cannot read the run: it has no summary. Name a folder that misslink evaluate wrote.",
             path=path,
-        ) from None
-    except (ValueError, TypeError, KeyError, AttributeError):
+        )
+    summary = parse_document(Summary, read_json_object(path), path)
+    if not summary.judge:
         raise InputError(
             "This is not the summary of a run. Name a folder that misslink evaluate wrote.",
             path=path,
-        ) from None
-    about = {"run": display_path(folder), "judge": str(judge), "metrics": metrics}
-    if not (folder / "manifest.json").is_file():  # a summary that was kept alone
-        return OfflineRun(about, {}, {})
-    run = read_complete_run(folder)
-    of_case = {name: metric_value(run, name).of_case for name in metrics}
-    return OfflineRun(
-        about,
-        {case.id: case.question for case in run.cases},
-        {name: values for name, values in of_case.items() if values is not None},
-    )
+        )
+    measured = {**summary.retrieval, **summary.generation, **summary.answer}
+    metrics = {
+        name: estimate
+        for name, estimate in measured.items()
+        if name.startswith("recall@") or name in ("fully_faithful", "correctness")
+    }
+    questions: dict[str, str] = {}
+    values: dict[str, Mapping[str, float | None]] = {}
+    if (folder / "manifest.json").is_file():  # not a summary that was kept alone
+        run = read_complete_run(folder)
+        questions = {case.id: case.question for case in run.cases}
+        for name in metrics:
+            if (of_case := metric_value(run, name).of_case) is not None:
+                values[name] = of_case
+    return OfflineRun(display_path(folder), summary.judge, metrics, questions, values)

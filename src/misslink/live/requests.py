@@ -175,16 +175,13 @@ class ReformulationDetector:
                 self._last.popitem(last=False)
         if before is None or not 0 <= at - before[0] <= self._within_s or before[1] == folded:
             return None
-        return before[2] if _is_reformulation(before[1], folded) else None
+        from rapidfuzz import fuzz
 
-
-def _is_reformulation(question: str, earlier: str) -> bool:
-    from rapidfuzz import fuzz
-
-    words, earlier_words = content_words(question), content_words(earlier)
-    if not words or not earlier_words:
-        return False
-    return fuzz.token_sort_ratio(" ".join(words), " ".join(earlier_words)) >= _SIMILARITY_THRESHOLD
+        words, earlier = content_words(folded), content_words(before[1])
+        if not words or not earlier:
+            return None
+        similarity = fuzz.token_sort_ratio(" ".join(words), " ".join(earlier))
+        return before[2] if similarity >= _SIMILARITY_THRESHOLD else None
 
 
 _LONGEST_KIND = 200
@@ -245,14 +242,6 @@ class Request:
     served: str | None = None
     errors: list[tuple[str, BaseException]] = field(default_factory=list)
     tallies: list[CallStats] = field(default_factory=list)
-
-    @property
-    def usage(self) -> Usage | None:
-        """The total tokens of all variants that ran."""
-        used: Usage | None = None
-        for stats in self.tallies:
-            used = add_usage(used, stats.usage)
-        return used
 
 
 @dataclass(frozen=True)
@@ -369,10 +358,15 @@ class Traffic:
         if self.log is None:
             return
         try:
-            values = {**self._row(request, outcome, output), **others}
-            self.log.exposure(self._entry, values)
-            if request.mode != "shadow":
-                self._look_for_reformulation(request)
+            self.log.exposure(self._entry, self._row(request, outcome, output) | others)
+            if request.mode == "shadow" or self._again is None:
+                return
+            unit, question = request.unit, request.question
+            if unit and question:
+                earlier = self._again.seen(request.id, unit, question, request.at)
+                if earlier is not None:
+                    values = (earlier, unit, "reformulation", 1.0, None, request.at)
+                    self.log.feedback(self._entry, values)
         except Exception as error:  # noqa: BLE001 - the answer is there, and goes out
             self.trouble("a request could not be logged", error)
 
@@ -434,31 +428,31 @@ class Traffic:
             request.variant, request.mode = str(chosen), "override"
         elif chosen is not None:
             self.trouble(f"'{VARIANT_KEY}' names no variant and was ignored")
-        unit = self._unit_of(app_input, request.config, configurable)
-        if unit is None:
+        key = self._options.unit
+        unit = key(app_input, request.config) if callable(key) else configurable.get(key)
+        if unit is None or unit == "":
             if request.mode == "no_unit" and self._needs_unit:
                 self.trouble("requests came without a unit and got control")
             return
+        unit = str(unit)
         request.unit = self._hashed(unit)
         if request.mode != "override":
             assignment = self.experiment.assign(unit, request.at)
             request.variant, request.mode = assignment.variant, assignment.mode
             request.open_share = assignment.open_share
 
-    def _unit_of(
-        self, app_input: Any, config: Mapping[str, Any], configurable: Mapping[str, Any]
-    ) -> str | None:
-        key = self._options.unit
-        unit = key(app_input, config) if callable(key) else configurable.get(key)
-        return None if unit is None or unit == "" else str(unit)
-
     def _hashed(self, unit: str) -> str:
         return unit_hash(unit, self.experiment.name, self._options.salt)
 
     def _row(self, request: Request, outcome: str, output: Any) -> dict[str, Any]:
-        usage = request.usage
-        question = request.question
-        keep_texts = self._options.keep_texts
+        usage: Usage | None = None  # of all variants that ran
+        for stats in request.tallies:
+            usage = add_usage(usage, stats.usage)
+        question, keep_texts = request.question, self._options.keep_texts
+        errors = []
+        for variant, error in request.errors:
+            words = " ".join(str(error).split())[:_ERROR_CHARS] if keep_texts else ""
+            errors.append(": ".join(filter(None, (variant, type(error).__name__, words))))
         return {
             "id": request.id,
             "unit": request.unit,
@@ -469,10 +463,7 @@ class Traffic:
             "open_share": request.open_share,
             "at": request.at,
             "latency_s": time.perf_counter() - request.began,
-            "error": "; ".join(
-                _error_message(*error, in_words=keep_texts) for error in request.errors
-            )
-            or None,
+            "error": "; ".join(errors) or None,
             "prompt_tokens": usage.prompt_tokens if usage else None,
             "completion_tokens": usage.completion_tokens if usage else None,
             "cost": self._price(usage),
@@ -494,17 +485,3 @@ class Traffic:
             self.trouble("the cost of a request could not be computed", error)
             return None
         return price if math.isfinite(price) else None
-
-    def _look_for_reformulation(self, request: Request) -> None:
-        if self._again is None or self.log is None or not (request.unit and request.question):
-            return
-        earlier = self._again.seen(request.id, request.unit, request.question, request.at)
-        if earlier is not None:
-            values = (earlier, request.unit, "reformulation", 1.0, None, request.at)
-            self.log.feedback(self._entry, values)
-
-
-def _error_message(variant: str, error: BaseException, *, in_words: bool) -> str:
-    name = f"{variant}: {type(error).__name__}"
-    words = " ".join(str(error).split())[:_ERROR_CHARS] if in_words else ""
-    return f"{name}: {words}" if words else name
