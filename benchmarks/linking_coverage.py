@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy.stats import chi2
 
 from misslink import stats
-from misslink.stats.stratified_association import (
+from misslink.stats.association import (
     TwoByTwo,
     cochran_q,
     comparable_strata,

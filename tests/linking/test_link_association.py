@@ -12,9 +12,13 @@ from hypothesis import strategies as st
 from misslink.calibration.verdicts import hash_verdicts
 from misslink.linking.association import cluster_cases, summarize_association
 from misslink.stats import proportion
-from misslink.stats.association import risk_difference, trend_test
+from misslink.stats.association import (
+    heterogeneity_test,
+    mantel_haenszel,
+    risk_difference,
+    trend_test,
+)
 from misslink.stats.exposure import ExposedCases, exposure_risks
-from misslink.stats.stratified_association import heterogeneity_test, mantel_haenszel
 from misslink.types import Case, Link, Passage, Run, Trace, Verdict
 
 RISKS = ("risk_given_none", "risk_given_some", "risk_given_all")

@@ -12,6 +12,14 @@ from misslink.failure_modes import FAILURE_MODES, FAILURES
 from misslink.render.reasons import describe_reason
 from misslink.retrieval import case_exposures, cluster_cases, relevant_ids
 from misslink.stats import proportion
+from misslink.stats.association import (
+    PooledAssociation,
+    TwoByTwo,
+    clustered_heterogeneity_test,
+    clustered_mantel_haenszel,
+    heterogeneity_test,
+    mantel_haenszel,
+)
 from misslink.stats.clustered import CLUSTERED_METHOD, clustered_mean
 from misslink.stats.exposure import (
     EXPOSURES,
@@ -21,14 +29,6 @@ from misslink.stats.exposure import (
     exposure_trend,
     powered_exposure_risks,
     rated_exposure_risks,
-)
-from misslink.stats.stratified_association import (
-    PooledAssociation,
-    TwoByTwo,
-    clustered_heterogeneity_test,
-    clustered_mantel_haenszel,
-    heterogeneity_test,
-    mantel_haenszel,
 )
 from misslink.types import Case, Estimate, Link, Reason, Run, Trace, Verdict
 
