@@ -227,6 +227,8 @@ def _rename(trace: Trace, names: Mapping[str, str], unmatched: Reason | None) ->
         "retrieved": passages(trace.retrieved),
         "deeper": passages(trace.deeper),
         "prompted": None if trace.prompted is None else ids(trace.prompted),
+        "graded": ids(trace.graded),
+        "deeper_calls": {new.get(name, name): n for name, n in trace.deeper_calls.items()},
         "calls": tuple(calls),
     }
     is_same = all(name == own for own, name in new.items())
