@@ -430,6 +430,7 @@ def task_content(task: LabelTask, seen: ShownContent) -> dict[str, Any]:
     return {
         "case_id": task.case.id,
         "question": task.case.question,
+        "history": [message.model_dump() for message in task.case.history],
         "references": list(task.case.references),
         "passages": [
             {"rank": passage.rank, "id": passage.id, "text": passage.text}

@@ -33,6 +33,7 @@ const referencesOf = (item) => (item.references.length ? [
 // The parts of a case that its labels do not change.
 export const drawCase = (item, number, total) => el("article", { class: "case", "aria-labelledby": "title" },
   el("p", { class: "small meta" }, `Case ${number} of ${total} \u00b7 `, el("code", { dir: "auto" }, item.case_id)),
+  (item.history ?? []).map(({ role, content }) => said("p", "said", `${role}: ${content}`)),
   el("h2", { id: "title", tabindex: -1, dir: "auto" }, item.question),
   el("div", { class: "columns" },
     el("div", { class: "told" },

@@ -42,9 +42,10 @@ def check_duplicates(gold: GoldSet, inputs: CheckInputs) -> Sequence[GoldSetFind
     the same numbers, signs, negations and names. Each case is compared with the nearest before it
     by id, so there are never more findings than cases.
     """
-    groups: dict[tuple[str, str], list[Case]] = defaultdict(list)
+    groups: dict[tuple[object, ...], list[Case]] = defaultdict(list)
     for case in sorted(gold.cases, key=lambda case: case.id):
-        groups[fold(case.question).strip(_END_MARKS), str(case.asked_at)].append(case)
+        asked = case.history, fold(case.question).strip(_END_MARKS), str(case.asked_at)
+        groups[asked].append(case)
     findings = [_exact_duplicate_finding(group) for group in groups.values() if len(group) > 1]
     return [*findings, *_near_duplicates([group[0] for group in groups.values()], inputs)]
 
@@ -74,7 +75,7 @@ def _near_duplicates(cases: Sequence[Case], inputs: CheckInputs) -> Iterator[Gol
     """Each case that is a near-duplicate of an earlier one, with the nearest of those."""
     comparable: dict[tuple[object, ...], list[Case]] = defaultdict(list)
     for case in cases:
-        comparable[(str(case.asked_at), *fact_key(case.question))].append(case)
+        comparable[(case.history, str(case.asked_at), *fact_key(case.question))].append(case)
     for group in comparable.values():
         for low in range(1, len(group), _BLOCK_SIZE):
             yield from _block_duplicates(group[: low + _BLOCK_SIZE], low, inputs)
