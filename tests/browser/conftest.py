@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from misslink.report.html import write_html
+from misslink.report.page import write_html
 from watch import listening
 
 CHROMIUM = Path("/usr/bin/chromium")

@@ -9,7 +9,7 @@ import pytest
 
 from misslink.render.html import show_marks
 from misslink.report.cases import build_case_entries
-from misslink.report.html import write_html
+from misslink.report.page import write_html
 from misslink.types import Case, Link, Passage, Run, Trace, Verdict
 from watch import listening  # beside this file
 

@@ -8,8 +8,8 @@ from markupsafe import escape
 from attacks import ATTACKS
 from hostile_run import BENIGN, VARIANTS, hostile_run
 from misslink.render.html import read_assets
-from misslink.report import html
-from misslink.report.html import write_html
+from misslink.report import page as html
+from misslink.report.page import write_html
 from watch import Watch
 
 # Fields whose text must be seen on the page: were they not, attacks in them would prove nothing.

@@ -8,7 +8,7 @@ import pytest
 from test_worst_in_browser import large_run
 
 from example_run import example_run
-from misslink.report.html import write_html
+from misslink.report.page import write_html
 from proven_run import proven_run
 
 

@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from misslink.report import cases as worst
-from misslink.report.html import write_html
+from misslink.report.page import write_html
 from misslink.types import Case, Claim, Link, Passage, Run, Trace, Verdict
 
 CASES, HERE = 900, 250  # so that of the failure modes but the first only some are here

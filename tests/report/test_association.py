@@ -12,8 +12,7 @@ from misslink.report.association import (
     contingency_tables,
     correct_association,
 )
-from misslink.report.html import render_page
-from misslink.report.page import build_page
+from misslink.report.page import build_page, render_page
 from misslink.types import Case, Link, Run
 from proven_run import proven_run
 

@@ -6,8 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from misslink.errors import InputError
-from misslink.report.html import render_page
-from misslink.report.page import build_page
+from misslink.report.page import build_page, render_page
 from proven_run import proven_run
 
 JSON = st.recursive(

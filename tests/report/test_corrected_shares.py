@@ -6,9 +6,8 @@ import pytest
 
 from example_run import HOSTILE, estimate, example_run, missing, verdict
 from misslink.calibration.verdicts import hash_verdicts
-from misslink.report.html import render_page
 from misslink.report.overview import corrected_shares, metric_levels
-from misslink.report.page import build_page
+from misslink.report.page import build_page, render_page
 from misslink.types import Case, Run
 from proven_run import proven_run
 

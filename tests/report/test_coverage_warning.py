@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 
 import misslink
-from misslink.report import html, markdown
 from misslink.report.overview import metric_levels
-from misslink.report.page import build_page
+from misslink.report.page import build_page, render_markdown, render_page
 
 
 def run(relevant):
@@ -25,8 +24,8 @@ def test_few_judged_passages_are_told_beside_the_rank_metrics():
     assert "first 2 passages" in retrieval.warning
     assert not any(level.warning for level in others)
     page = build_page(given)
-    assert retrieval.warning in html.render_page(page)
-    assert "of only 50%" in markdown.render_markdown(page)
+    assert retrieval.warning in render_page(page)
+    assert "of only 50%" in render_markdown(page)
 
 
 def test_a_gold_set_that_judged_everything_has_no_warning():

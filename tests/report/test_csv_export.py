@@ -10,8 +10,7 @@ import pandas as pd
 import pytest
 
 from example_run import HOSTILE, example_run
-from misslink.report.json_export import case_records
-from misslink.report.table_export import case_columns, case_rows, csv_cell, write_csv
+from misslink.report.exports import case_columns, case_records, case_rows, csv_cell, write_csv
 from misslink.types import Case, Run
 from proven_run import proven_run
 

@@ -13,8 +13,7 @@ from misslink.linking.checklist import build_checklist as answered
 from misslink.linking.miss_measurement import measure_misses
 from misslink.report.diagnosis import check_verdict, read_checklist, read_missing_labels
 from misslink.report.glossary import CHECKED
-from misslink.report.html import render_page
-from misslink.report.page import build_page
+from misslink.report.page import build_page, render_page
 from proven_run import proven_run
 
 

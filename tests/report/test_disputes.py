@@ -6,9 +6,8 @@ import pytest
 
 from example_run import HOSTILE
 from misslink.documents import CalibrationDocument, calibration_of
-from misslink.report.html import render_page
 from misslink.report.human_labels import read_disputes
-from misslink.report.page import build_page
+from misslink.report.page import build_page, render_page
 from proven_run import proven_run
 
 

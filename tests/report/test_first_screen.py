@@ -6,9 +6,8 @@ import re
 
 from example_run import example_run
 from misslink.linking.findings import find
-from misslink.report.first_screen import read_first_screen
-from misslink.report.html import render_page
-from misslink.report.page import build_page
+from misslink.report.page import build_page, render_page
+from misslink.report.summary import read_first_screen
 from misslink.types import Run
 from proven_run import proven_run
 

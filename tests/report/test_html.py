@@ -23,9 +23,8 @@ from gold_page import assert_accepted
 from misslink.errors import InputError
 from misslink.io.run_folder import RUN_FILES
 from misslink.report import cases as worst
-from misslink.report.html import CASE_TABLE, render_page, write_html
 from misslink.report.links import FILTERS
-from misslink.report.page import build_page
+from misslink.report.page import CASE_TABLE, build_page, render_page, write_html
 from misslink.types import Case, Run
 from proven_run import LONG_WORD, proven_run
 

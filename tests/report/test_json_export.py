@@ -8,7 +8,7 @@ import pytest
 
 from example_run import HOSTILE, example_run, verdict
 from misslink.errors import InputError
-from misslink.report.json_export import build_document, write_json
+from misslink.report.exports import build_document, write_json
 from misslink.types import Run
 from proven_run import proven_run
 

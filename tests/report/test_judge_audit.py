@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 
 from example_run import HOSTILE, example_run
-from misslink.report.html import render_page
 from misslink.report.judge_notes import read_audit
-from misslink.report.page import build_page
+from misslink.report.page import build_page, render_page
 from people_documents import audit
 from proven_run import proven_run
 

@@ -10,9 +10,7 @@ import pytest
 from markdown_it import MarkdownIt
 
 from example_run import example_run
-from misslink.report.html import render_page
-from misslink.report.markdown import render_markdown, write_markdown
-from misslink.report.page import build_page
+from misslink.report.page import build_page, render_markdown, render_page, write_markdown
 from misslink.types import Case, Run
 from proven_run import proven_run
 

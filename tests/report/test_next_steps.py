@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from example_run import example_run, verdict
-from misslink.report.advice import mode_advice, next_steps, no_steps_reason
 from misslink.report.links import view_fragment
 from misslink.report.page import build_page
+from misslink.report.summary import mode_advice, next_steps, no_steps_reason
 from misslink.types import Case, Link, RetrievalMiss, Run
 from proven_run import proven_run, whatif
 

@@ -11,10 +11,9 @@ import pytest
 
 from example_run import HOSTILE, example_run
 from misslink.errors import InputError
-from misslink.report import table_export as parquet
-from misslink.report import table_export as table
-from misslink.report.json_export import case_records
-from misslink.report.table_export import check_overwritable, write_parquet
+from misslink.report import exports as parquet
+from misslink.report import exports as table
+from misslink.report.exports import case_records, check_overwritable, write_parquet
 from misslink.types import Case, Run, Trace
 from proven_run import proven_run
 

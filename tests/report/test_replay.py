@@ -7,9 +7,8 @@ import re
 import pytest
 
 from example_run import HOSTILE, estimate, example_run, missing
-from misslink.report.html import render_page
-from misslink.report.page import build_page
-from misslink.report.replay import describe_case_replays, read_replay
+from misslink.report.association import describe_case_replays, read_replay
+from misslink.report.page import build_page, render_page
 from proven_run import proven_run
 
 

@@ -7,9 +7,8 @@ import re
 import pytest
 
 from example_run import HOSTILE, estimate, missing
-from misslink.report.html import render_page
 from misslink.report.judge_trust import read_judge_trust
-from misslink.report.page import build_page
+from misslink.report.page import build_page, render_page
 from misslink.types import Run
 
 DOCUMENT = {

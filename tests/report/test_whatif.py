@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 
 from example_run import HOSTILE, example_run
-from misslink.report.html import render_page
-from misslink.report.page import build_page
-from misslink.report.whatif import read_whatif
+from misslink.report.diagnosis import read_whatif
+from misslink.report.page import build_page, render_page
 from proven_run import proven_run
 
 

@@ -181,7 +181,7 @@ def _print_replay(document: Mapping[str, Any]) -> None:
 
 def _summary_sentence(document: Mapping[str, Any]) -> str:
     from misslink.documents import Replay
-    from misslink.report.replay import describe_causal_fraction
+    from misslink.report.association import describe_causal_fraction
 
     causal, text = document["causal_fraction"], format_estimate(document["causal_fraction"])
     if causal["value"] is None:

@@ -72,7 +72,7 @@ def report_writers(folder: Path) -> dict[str, Callable[[Run, Path], Path]]:
     """Return the writers of the reports that a run folder has; the HTML page is always included."""
     from misslink.registry import exporters
     from misslink.report.cases import page_size
-    from misslink.report.html import write_page
+    from misslink.report.page import write_page
 
     forms = {
         form: exporters.get(form)

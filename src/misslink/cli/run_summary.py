@@ -152,7 +152,8 @@ def _corrected(run: Run) -> Iterator[str]:
 
 def _print_link(run: Run, most: int | None) -> None:
     """The failure modes, the first `most` of them; all of them with the attributable fraction."""
-    from misslink.report.association import correct_association, failure_mode_rows
+    from misslink.report.association import correct_association
+    from misslink.report.summary import failure_mode_rows
 
     corrected = correct_association(run)
     if most is None and corrected and corrected.brief:
@@ -170,7 +171,7 @@ def _print_link(run: Run, most: int | None) -> None:
 
 
 def _step_lines(run: Run, width: int, *, verbose: bool) -> Iterator[str]:
-    from misslink.report.advice import next_steps, no_steps_reason
+    from misslink.report.summary import next_steps, no_steps_reason
 
     steps = next_steps(run)
     for place, step in enumerate(steps, 1):

@@ -9,6 +9,7 @@ from itertools import islice
 from misslink.failure_modes import FAILURE_MODES, FAILURES
 from misslink.linking.fixes import FIXES, rank_fixes
 from misslink.render.format import format_decimal, format_percent, pluralize
+from misslink.report.association import describe_case_replays
 from misslink.report.claims import (
     CaseLocations,
     ClaimRow,
@@ -19,7 +20,6 @@ from misslink.report.claims import (
 )
 from misslink.report.human_labels import HumanLabel, read_human_labels
 from misslink.report.links import CORRECT_VALUES, number_cases, view_fragment
-from misslink.report.replay import describe_case_replays
 from misslink.types import Case, Claim, Link, Repeats, Run, Trace, Verdict
 
 # Cases up to which a page holds them all. A page of 10,000 cases has 14 MB, which a browser opens

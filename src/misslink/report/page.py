@@ -1,22 +1,115 @@
-"""The content of the report page as plain data, built from a run."""
+"""Builds the report page from a run, and writes it as HTML or markdown."""
 
 from __future__ import annotations
 
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from types import SimpleNamespace
 
 from misslink.documents import manifest_of, summary_of
+from misslink.engines.local import reduced_gc
+from misslink.errors import InputError
+from misslink.failure_modes import FAILURE_MODES
+from misslink.io.atomic import atomic_write
 from misslink.linking.findings import find
+from misslink.registry import exporters
 from misslink.render.headline import describe_errors, describe_evidence, describe_verdict
+from misslink.render.html import read_assets, render_markdown_template, render_template
 from misslink.report import association, charts, diagnosis, judge_notes, overview
-from misslink.report.advice import next_steps, no_steps_reason
-from misslink.report.cases import run_cutoff
-from misslink.report.explorer import build_case_list
-from misslink.report.first_screen import read_first_screen
+from misslink.report.cases import page_size, run_cutoff
+from misslink.report.explorer import build_blocks, build_case_list
+from misslink.report.glossary import ANSWERS, RETRIEVALS, metric_words, term_words
 from misslink.report.judge_trust import describe_judge, read_judge_trust
-from misslink.report.replay import read_replay
-from misslink.report.whatif import read_whatif
+from misslink.report.summary import (
+    failure_mode_rows,
+    next_steps,
+    no_steps_reason,
+    read_first_screen,
+)
 from misslink.types import Run
+
+CASE_TABLE = "cases.parquet"  # the table of all cases in a run folder
+TEMPLATES = Path(__file__).resolve().parent / "templates"
+_STYLES = ("report.css", "run.css", "explorer.css")
+_SCRIPTS = (
+    *("report.js", "address.js", "data.js", "elsewhere.js", "answer.js", "case.js"),
+    *("pane.js", "list.js", "filters.js", "export.js", "explorer.js"),
+)
+
+
+@exporters.register("html", file="report.html")
+def write_html(run: Run, path: Path) -> Path:
+    """Write the report of `run` as one HTML file, completely or not at all.
+
+    The page of a large run holds its worst cases, and a table of all cases is written beside it;
+    see `case_table_path` and `misslink.report.cases`.
+
+    Parameters
+    ----------
+    run : Run
+        One without cases, verdicts or links gives a page that says so.
+    path : Path
+        Its folder is created; an existing file is replaced.
+
+    Returns
+    -------
+    Path
+        `path`.
+
+    Raises
+    ------
+    InputError
+        The page or the table cannot be written, or the table would replace another kind of file.
+    """
+    if page_size(len(run.cases)) == len(run.cases):
+        return write_page(run, path)
+    from misslink.report.exports import check_overwritable, write_parquet  # imports pyarrow
+
+    if path.is_dir():
+        raise InputError("this is a folder; give another path", path=path)
+    table = case_table_path(path)
+    check_overwritable(table)
+    write_parquet(run, table)  # first, so that the page never links to a missing file
+    return write_page(run, path, table.name)
+
+
+def write_page(run: Run, path: Path, table: str = "") -> Path:
+    """Write only the page of `run`; `table` is the name of the file with all cases beside it."""
+    with reduced_gc():  # 10,000 cases are millions of small objects, and none is garbage
+        return atomic_write(render_page(build_page(run, table=table)), path)
+
+
+def case_table_path(page: Path) -> Path:
+    """Return the path of the table of all cases of a page that does not hold them all.
+
+    Examples
+    --------
+    >>> case_table_path(Path("runs/a/report.html")).name, case_table_path(Path("mine.html")).name
+    ('cases.parquet', 'mine.parquet')
+    """
+    if page.name == "report.html":
+        return page.with_name(CASE_TABLE)
+    if page.suffix.casefold() == ".parquet":  # the page itself has this name
+        return page.with_name(f"{page.name}.parquet")
+    return page.with_suffix(".parquet")
+
+
+def render_page(page: ReportPage) -> str:
+    """Render `page` as HTML: every text escaped, only the page's own style and script allowed."""
+    listed, *bodies = build_blocks(page.cases) if page.cases.entries else (None,)
+    # In a block, so that the scripts share their declarations and add no globals.
+    script = f'"use strict";\n{{\n{read_assets(TEMPLATES, *_SCRIPTS)}}}\n'
+    style = read_assets(TEMPLATES, *_STYLES)
+    return render_template(
+        TEMPLATES / "report.jinja",
+        page,
+        style=style,
+        script=script,
+        listed=listed,
+        bodies=bodies,
+        terms=term_words,
+        words=metric_words,
+    )
+
 
 _NOT_RECORDED = "not recorded"
 
@@ -57,11 +150,11 @@ def build_page(run: Run, *, cases: int | None = None, table: str = "") -> Report
         first=read_first_screen(run, findings),
         steps=next_steps(run),
         no_steps=no_steps_reason(run),
-        failures=association.failure_mode_rows(run),
+        failures=failure_mode_rows(run),
         cases=build_case_list(run, most=cases, table=table),
         misses=diagnosis.miss_type_rows(run),
         curves=charts.draw_cutoff_curves(run, run_cutoff(run)),
-        whatif=read_whatif(run),
+        whatif=diagnosis.read_whatif(run),
         checks=diagnosis.read_checklist(run),
         missing_labels=diagnosis.read_missing_labels(run),
         map=charts.draw_scatter(run),
@@ -71,7 +164,7 @@ def build_page(run: Run, *, cases: int | None = None, table: str = "") -> Report
         repeats=judge_notes.repeat_rows(run),
         adjusted=association.adjust_associations(run),
         corrected=association.correct_association(run),
-        replay=read_replay(run),
+        replay=association.read_replay(run),
         levels=overview.metric_levels(run),
         slices=overview.group_tables(run),
         crosses=association.contingency_tables(run),
@@ -104,3 +197,45 @@ def _manifest_rows(run: Run) -> tuple[tuple[str, str], ...]:
         f"{name} {version or _NOT_RECORDED}" for name, version in manifest.versions.items()
     )
     return tuple((label, str(text)) for label, text in rows.items() if text not in (None, ""))
+
+
+_TEMPLATE = Path(__file__).resolve().parent / "templates" / "report.md.jinja"
+_PAGE_FILE = "report.html"
+_MAX_CASES = 10  # worst ones that are shown
+
+
+@exporters.register("markdown", file="report.md")
+def write_markdown(run: Run, path: Path) -> Path:
+    """Write the report of `run` as markdown, whole or not at all, and return the path.
+
+    Raises
+    ------
+    InputError
+        The file cannot be written.
+    """
+    page = _PAGE_FILE if (path.parent / _PAGE_FILE).is_file() else ""
+    return atomic_write(render_markdown(build_page(run, cases=_MAX_CASES), page_at=page), path)
+
+
+def render_markdown(page: ReportPage, *, page_at: str = "") -> str:
+    """Turn `page` into markdown.
+
+    Parameters
+    ----------
+    page : ReportPage
+    page_at : str
+        Where the HTML page stands, seen from the markdown. "": nothing is linked.
+
+    Returns
+    -------
+    str
+        Every text escaped, ending in a line break.
+    """
+    return render_markdown_template(
+        _TEMPLATE,
+        page=page,
+        page_at=page_at,
+        retrievals=RETRIEVALS,
+        answers=ANSWERS,
+        modes=FAILURE_MODES,
+    )

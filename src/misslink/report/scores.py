@@ -21,8 +21,7 @@ from typing import Any, NamedTuple
 from misslink import __version__
 from misslink.errors import InputError, known_names
 from misslink.io.atomic import atomic_path, atomic_write
-from misslink.report.json_export import iter_case_records
-from misslink.report.table_export import csv_cell
+from misslink.report.exports import csv_cell, iter_case_records
 from misslink.types import Run
 
 _BATCH = 500  # scores a request

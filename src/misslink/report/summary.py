@@ -1,0 +1,272 @@
+"""The summary: the parts of the first screen, and what to do next."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from misslink.documents import calibrations_of, summary_of
+from misslink.failure_modes import FAILURE_MODES, FAILURES, OWNERS, FailureModeInfo
+from misslink.linking.findings import LEVELS
+from misslink.linking.fixes import Fix, rank_fixes
+from misslink.linking.miss_types import miss_type_advice
+from misslink.render.format import FormattedEstimate, format_estimate, pluralize, shorten
+from misslink.render.headline import Findings
+from misslink.render.reasons import describe_reason
+from misslink.report.cases import FIX_LABELS, rank_cases
+from misslink.report.links import case_fragment, number_cases, view_fragment
+from misslink.types import ClaimLink, Estimate, Link, RetrievalMiss, Run
+
+_MAX_FIXES = 3
+_MAX_MODES = 3
+_TEXT_LENGTH = 90
+_EXPOSURE_TITLES = {
+    "missing_passages": "Fewer answers fail with more relevant passages in the prompt",
+    "generator": "Answers fail as often with every relevant passage in the prompt",
+    "few_lacked": "Few failed answers lacked a relevant passage",
+}
+_RELATIONS = {
+    "would_contradict": "contradicts it",
+    "would_support": "would support it",
+}
+
+
+@dataclass(frozen=True)
+class FirstScreen:
+    """The parts of the first screen; empty or None where nothing was measured.
+
+    ``modes`` are parts of a bar: label, owner, number of cases, and the view of them. ``exposure``
+    has the share of failed answers at each level, with the level and the outcome of retrieval.
+    ``fixes`` have a label and the view of their cases. ``example`` is a claim, and what a missed
+    passage says of it.
+    """
+
+    modes: tuple[tuple[str, str, int, str], ...]
+    exposure_title: str
+    exposure: tuple[tuple[str, str, Estimate], ...]
+    fixes: tuple[tuple[str, Fix, str], ...]
+    example: Mapping[str, str] | None
+
+
+def read_first_screen(run: Run, findings: Findings) -> FirstScreen:
+    """Collect the first screen of a run."""
+    why = findings.why.code if findings.why else ""
+    numbers = number_cases(run.cases)
+    exposure = ((level, outcome, findings.exposure[level]) for outcome, level in LEVELS.items())
+    return FirstScreen(
+        modes=_mode_parts(run),
+        exposure_title=_EXPOSURE_TITLES.get(
+            why, "Not enough data to tell whether missing passages matter"
+        ),
+        exposure=tuple(row for row in exposure if findings.judged and row[2].value is not None),
+        fixes=tuple(
+            (
+                FIX_LABELS[fix.name],
+                fix,
+                view_fragment(ids=sorted(numbers[i] for i in fix.cases if i in numbers)),
+            )
+            for fix in rank_fixes(run)[:_MAX_FIXES]
+        ),
+        example=_find_example(run),
+    )
+
+
+def _mode_parts(run: Run) -> tuple[tuple[str, str, int, str], ...]:
+    """The most frequent failure modes by owner, other failures, and what is no failure."""
+    counts = Counter(link.failure for link in run.links if link.failure)
+    failed = [name for name in FAILURE_MODES if counts[name] and name in FAILURES]
+    shown = sorted(failed, key=lambda name: -counts[name])[:_MAX_MODES]
+    shown.sort(key=lambda name: OWNERS.index(FAILURE_MODES[name].owner))
+    others = sum(counts[name] for name in failed if name not in shown)
+    passed = counts.total() - sum(counts[name] for name in (*failed, "inconclusive"))
+    parts = [
+        *(
+            (FAILURE_MODES[name].label, FAILURE_MODES[name].owner, counts[name], f"failure={name}")
+            for name in shown
+        ),
+        ("Other failures", "", others, "state=failed"),
+        ("Passed", "", passed, "state=passed"),
+        ("Inconclusive", "", counts["inconclusive"], "state=inconclusive"),
+    ]
+    return tuple(part for part in parts if part[2])
+
+
+def _find_example(run: Run) -> Mapping[str, str] | None:
+    """The worst failed case with a claim that a missed passage decides."""
+    links = {link.case_id: link for link in run.links if link.failure in FAILURES and link.claims}
+    claims = {v.case_id: v.claims for v in run.verdicts if v.metric == "faithfulness"}
+    for number in rank_cases(run):
+        case = run.cases[number - 1]
+        tied = _decisive_tie(links[case.id]) if case.id in links else None
+        if tied and tied[0].index < len(claims.get(case.id, ())):
+            tie, miss = tied
+            return {
+                "claim": shorten(claims[case.id][tie.index].text, _TEXT_LENGTH),
+                "relation": _RELATIONS[tie.relation],
+                "quote": shorten(tie.quote or miss.text or "", _TEXT_LENGTH),
+                "rank": f"rank {miss.true_rank:,}" if miss.true_rank else "",
+                "fragment": case_fragment(number),
+            }
+    return None
+
+
+def _decisive_tie(link: Link) -> tuple[ClaimLink, RetrievalMiss] | None:
+    """A contradiction, else a support, by a missed passage with a text."""
+    missed = {miss.passage_id: miss for miss in link.missed}
+    ties = [
+        (tie, missed[tie.passage_id])
+        for tie in link.claims
+        if tie.relation != "unrelated"
+        and tie.passage_id in missed
+        and (tie.quote or missed[tie.passage_id].text)
+    ]
+    return min(ties, key=lambda pair: pair[0].relation != "would_contradict", default=None)
+
+
+_MAX_STEPS = 3
+
+
+@dataclass(frozen=True)
+class NextStep:
+    """One thing to do: plain text, so escape it; commands are in backticks.
+
+    ``cases`` are those that it would help, by their place in the gold set from 1, empty where it is
+    about the measurement; ``fragment`` is where the page shows them.
+    """
+
+    action: str
+    why: str
+    cases: tuple[int, ...]
+    fragment: str
+
+
+def mode_advice(run: Run, mode: str) -> str:
+    """Return what to do about a failure mode of `run`.
+
+    A smaller k is advised only where no relevant passage is missing, so that no advice contradicts
+    another.
+    """
+    if mode == "missing_label":
+        return "Add the missing labels to the gold set (`misslink diagnose RUN --holes FILE`)."
+    if mode == "distracted" and any(link.missed for link in run.links):
+        return "Give better passages: rerank, drop near-duplicates."
+    return FAILURE_MODES[mode].action
+
+
+@dataclass(frozen=True)
+class FailureModeRow:
+    """A failure mode, how often it was the primary one, and what to do about it."""
+
+    key: str
+    mode: FailureModeInfo
+    owner: str
+    count: int
+    share: FormattedEstimate
+    advice: str
+
+
+def failure_mode_rows(run: Run) -> tuple[FailureModeRow, ...]:
+    """Return every failure mode that occurs, the worst first, with its share of linked cases."""
+    from misslink.stats import proportion  # may import scipy
+
+    counts = Counter(link.failure for link in run.links if link.failure)
+    return tuple(
+        FailureModeRow(
+            key=key,
+            mode=mode,
+            owner=mode.owner.replace("_", " ") if mode.failed else "",
+            count=counts[key],
+            share=format_estimate("share", proportion(counts[key], counts.total())),
+            advice=mode_advice(run, key) if mode.failed else "",
+        )
+        for key, mode in FAILURE_MODES.items()
+        if counts[key]
+    )
+
+
+def next_steps(run: Run) -> tuple[NextStep, ...]:
+    """Return up to three steps: each the one that helps most cases that no earlier step helps.
+
+    Fixes of retrieval without enough data come after all others, and labels for the judge last.
+    """
+    sure = [*_fix_steps(run, sure=True), *_mode_steps(run)]
+    chosen, done = list[NextStep](), set[int]()
+    for waiting in (sure, [*_fix_steps(run, sure=False)]):
+        while waiting and len(chosen) < _MAX_STEPS:
+            best = max(waiting, key=lambda step: len(set(step.cases) - done))
+            waiting.remove(best)
+            if set(best.cases) <= done:
+                break
+            chosen.append(best)
+            done.update(best.cases)
+    return (*chosen, *_label_steps(run))[:_MAX_STEPS]
+
+
+def no_steps_reason(run: Run) -> str:
+    """Return why there is nothing to do, for a run without `next_steps`."""
+    if not run.cases:
+        return "Nothing can be advised: this run has no cases."
+    if all(link.failure is None for link in run.links):
+        return "Nothing can be advised about answers: no judge was used."
+    if all(link.failure == "inconclusive" for link in run.links):
+        return "Nothing can be advised: all cases are inconclusive."
+    return f"Nothing: none of {pluralize(len(run.cases), 'case')} failed."
+
+
+def _fix_steps(run: Run, *, sure: bool) -> Iterator[NextStep]:
+    """Fixes of passages that failed cases missed; without a judge, of all that were missed."""
+    numbers = number_cases(run.cases)
+    judged = any(link.failure for link in run.links)
+    failed = {link.case_id for link in run.links if link.failure in FAILURES or not judged}
+    for fix in rank_fixes(run):
+        cases = tuple(sorted(numbers[i] for i in failed.intersection(fix.cases) if i in numbers))
+        if not cases or sure == (fix.evidence.code == "not_enough_data"):
+            continue
+        action, _, reason = miss_type_advice(fix.kind).partition(": ")
+        forecast = describe_reason(fix.evidence)
+        if fix.avoided.value is not None:
+            avoided = format_estimate("failures_avoided", fix.avoided).brief
+            forecast = f"{avoided} failures avoided{'' if sure else ': not enough data to tell'}"
+        why = (
+            f"It would retrieve {'up to ' if fix.basis == 'at_most' else ''}{fix.retrieves:,} of "
+            f"{pluralize(fix.missed, 'missed passage')}. Forecast: {forecast}. {reason[:1].upper()}{reason[1:]}"
+        )
+        yield NextStep(f"{action.rstrip('.')}.", why.strip(), cases, view_fragment(ids=cases))
+
+
+def _mode_steps(run: Run) -> Iterator[NextStep]:
+    """Advice by failure mode; that of a miss only where no miss type says more."""
+    numbers = number_cases(run.cases)
+    explained = any(
+        miss.kind for link in run.links if link.failure in FAILURES for miss in link.missed
+    )
+    missing = {row.case_id for row in summary_of(run).diagnosis.missing_labels.holes}
+    for name, mode in FAILURE_MODES.items():
+        ids = {link.case_id for link in run.links if link.failure == name}
+        fragment = view_fragment(failure=name)
+        if name == "missing_label":
+            ids |= missing
+        elif name not in FAILURES or (explained and name == "retrieval_miss"):
+            continue
+        cases = tuple(sorted(numbers[case_id] for case_id in ids if case_id in numbers))
+        if cases:
+            if name == "missing_label":
+                fragment = view_fragment(ids=cases)
+            why = f"{mode.label}: {len(cases):,} of {pluralize(len(run.cases), 'case')}."
+            yield NextStep(mode_advice(run, name), why, cases, fragment)
+
+
+def _label_steps(run: Run) -> Iterator[NextStep]:
+    """Labels for a judge that was not compared with any."""
+    judged = len({verdict.case_id for verdict in run.verdicts if verdict.status == "scored"})
+    known = calibrations_of(run) or run.calibration or run.manifest.get("calibration") is not None
+    if judged and not known and run.manifest.get("judge") not in (None, "none"):
+        yield NextStep(
+            "Label about 100 answers (`misslink annotate RUN`) and compare the judge with them "
+            "(`misslink calibrate RUN`).",
+            f"The judge of {pluralize(judged, 'case')} was not compared with labels of this app's "
+            "answers.",
+            (),
+            "trust",
+        )
