@@ -271,7 +271,7 @@ class CacheStore:
                 " ORDER BY replies.rowid DESC LIMIT ?",
                 (identity, limit),
             ).fetchall()
-            parsed = [(_parse_messages(messages), usage) for messages, *usage in rows]
+            parsed = [(parse_messages(messages), usage) for messages, *usage in rows]
             numbers = json.dumps([m["content"] for messages, _ in parsed for m in messages])
             texts = dict(self._file.execute(_SELECT_TEXTS, (numbers,)).fetchall())
         return [
@@ -311,8 +311,8 @@ def _checksum(key: str, content: Sequence[Any]) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def _parse_messages(stored: str) -> list[dict[str, Any]]:
-    """The messages of a question, with texts as numbers; empty where they are damaged."""
+def parse_messages(stored: str) -> list[dict[str, Any]]:
+    """Return the stored messages of a question, with texts as numbers; empty where they are damaged."""
     try:
         messages = json.loads(stored)
     except ValueError:

@@ -9,10 +9,11 @@ import re
 import sqlite3
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from misslink.errors import InputError
 from misslink.io.sqlite import transaction
@@ -20,7 +21,7 @@ from misslink.io.storage import InputFile, list_files, redact_url
 from misslink.judge.middleware.cache import (
     CACHE_FORMAT,
     REPLY_COLUMN_NAMES,
-    REPLY_COLUMNS,
+    parse_messages,
     store_message_texts,
 )
 
@@ -230,13 +231,12 @@ def _check_selection(file: sqlite3.Connection, selection: CacheSelection, path: 
 def _reply_record(file: sqlite3.Connection, row: Sequence[Any]) -> dict[str, Any]:
     judge, identity, prompt, sha256, repeat, messages, raw, parsed, *remaining_columns = row
     problem, probabilities, prompt_tokens, completion_tokens, created = remaining_columns
-    select = "SELECT content FROM texts WHERE id = ?"
     return {
         "judge": judge,
         "identity": json.loads(identity),
         "prompt": {"name": prompt, "sha256": sha256},
         "repeat": repeat,
-        "messages": _with_texts(file, select, messages),
+        "messages": _with_texts(file, messages),
         "raw": raw,
         "parsed": None if parsed is None else json.loads(parsed),
         "problem": problem,
@@ -246,8 +246,9 @@ def _reply_record(file: sqlite3.Connection, row: Sequence[Any]) -> dict[str, Any
     }
 
 
-def _with_texts(file: sqlite3.Connection, select: str, messages: str) -> list[dict[str, Any]]:
+def _with_texts(file: sqlite3.Connection, messages: str) -> list[dict[str, Any]]:
     """Return stored messages with texts in place of their numbers."""
+    select = "SELECT content FROM texts WHERE id = ?"
     return [
         {**message, "content": file.execute(select, (message["content"],)).fetchone()[0]}
         for message in json.loads(messages)
@@ -274,13 +275,6 @@ def _cache_size(path: Path) -> int:
 _CACHE_SUFFIXES = (".sqlite", ".sqlite3", ".db")
 _WAL_SUFFIX = "-wal"
 _SIDE_FILE_SUFFIXES = (_WAL_SUFFIX, "-shm", "-journal")
-_REPLY_NAMES = ", ".join(["key", *REPLY_COLUMN_NAMES])
-_MESSAGES = REPLY_COLUMN_NAMES.index("messages") + 2  # in a row that begins with judge and key
-_STAGING_TABLES = {  # SQLite keeps them in a temporary file, so sources may be large
-    "new_judges": "identity TEXT PRIMARY KEY, name TEXT NOT NULL, abilities TEXT",
-    "new_texts": "number INTEGER PRIMARY KEY, content TEXT NOT NULL",
-    "new_replies": f"identity TEXT NOT NULL, key TEXT PRIMARY KEY, {REPLY_COLUMNS}",
-}
 _SKIP_HINT = "leave it out"
 _ROWS_PER_TRANSACTION = 1000  # a run that waits longer than 30 s to write gives up
 _TRANSACTION_PAUSE_S = 0.12  # SQLite's waiting writers try again every 0.1 s
@@ -321,13 +315,12 @@ def merge_caches(sources: Sequence[str | Path], into: Path) -> dict[str, Any]:
                     pass
     reports: list[dict[str, Any]] = []
     with _open_to_write(into) as cache:
-        cache.execute(f"PRAGMA main.cache_size = -{_PAGE_CACHE_KIB}")
-        for name, columns in _STAGING_TABLES.items():
-            cache.execute(f"CREATE TEMP TABLE {name} ({columns})")
+        cache.execute(f"PRAGMA cache_size = -{_PAGE_CACHE_KIB}")
         for file in files:
             try:
                 with _open_source(file) as source:
-                    _stage_source(source, cache, file)
+                    _check_source(source, file)
+                    counts = _merge_source(source, cache, into)
             except InputError as error:
                 if not reports:
                     raise
@@ -335,7 +328,7 @@ def merge_caches(sources: Sequence[str | Path], into: Path) -> dict[str, Any]:
                     f"{error.problem} (those before it, {len(reports)}, are merged)",
                     path=error.path,
                 ) from None
-            reports.append({"from": str(file), **_insert_staged(cache)})
+            reports.append({"from": str(file), "replies": counts.total(), **counts})
         (count,) = cache.execute("SELECT count(*) FROM replies").fetchone()
     return {"cache": str(into), "sources": reports, "replies": count}
 
@@ -382,102 +375,62 @@ def _open_source(file: InputFile) -> Iterator[sqlite3.Connection]:
             yield source
 
 
-def _stage_source(source: sqlite3.Connection, cache: sqlite3.Connection, file: InputFile) -> None:
-    """Copy a cache to the staging tables and check it; nothing in `cache` is locked meanwhile."""
+def _check_source(source: sqlite3.Connection, file: InputFile) -> None:
+    """Raise where a reply lacks its question or its judge: nothing of such a cache is merged."""
+    texts = {number for (number,) in source.execute("SELECT id FROM texts")}
+    rows = source.execute("SELECT key, messages, judge IN (SELECT id FROM judges) FROM replies")
+    for key, stored, has_judge in rows:
+        messages = parse_messages(stored)
+        if not (messages and has_judge and texts.issuperset(m["content"] for m in messages)):
+            raise InputError(
+                f"this response cache is damaged: the question of the reply {str(key)[:12]} or its "
+                f"judge is missing; {_SKIP_HINT}",
+                path=file,
+            )
 
-    def checked(row: tuple[Any, ...]) -> tuple[Any, ...]:
-        try:
-            messages = json.loads(row[_MESSAGES])
-            valid = all(isinstance(message["content"], int) for message in messages)
-        except (TypeError, ValueError, KeyError, RecursionError):
-            valid = False
-        if not valid:
-            raise _damaged_error(file, row[1])
-        return row
 
-    with cache:
-        cache.execute("BEGIN")
-        for table in _STAGING_TABLES:
-            cache.execute(f"DELETE FROM {table}")  # noqa: S608
+def _merge_source(
+    source: sqlite3.Connection, cache: sqlite3.Connection, into: Path
+) -> Counter[str]:
+    """Add the replies that are new, in pieces; return how many were added, already there, different."""
+    judges = source.execute(
+        "SELECT identity, name, abilities FROM judges"
+        " WHERE id IN (SELECT judge FROM replies) ORDER BY id"
+    ).fetchall()
+    with CACHE_FORMAT.errors(into), transaction(cache):
+        # What the target knows about a judge's server stays.
         cache.executemany(
-            "INSERT INTO new_judges VALUES (?, ?, ?)",
-            source.execute(
-                "SELECT identity, name, abilities FROM judges"
-                " WHERE id IN (SELECT judge FROM replies) ORDER BY id"
-            ),
+            "INSERT INTO judges (identity, name, abilities) VALUES (?, ?, ?) ON CONFLICT (identity)"
+            " DO UPDATE SET abilities = coalesce(abilities, excluded.abilities)",
+            judges,
         )
-        cache.executemany(
-            "INSERT INTO new_texts VALUES (?, ?)", source.execute("SELECT id, content FROM texts")
-        )
-        rows = source.execute(
-            f"SELECT judges.identity, {_REPLY_NAMES} FROM replies"  # noqa: S608
-            " LEFT JOIN judges ON judges.id = replies.judge ORDER BY replies.rowid"
-        )
-        marks = ", ".join("?" * (2 + len(REPLY_COLUMN_NAMES)))
-        cache.executemany(f"INSERT INTO new_replies VALUES ({marks})", map(checked, rows))  # noqa: S608
-        unknown = cache.execute(
-            "SELECT new.key FROM new_replies AS new, json_each(new.messages) AS message"
-            " WHERE NOT EXISTS (SELECT 1 FROM new_texts"
-            " WHERE number = json_extract(message.value, '$.content')) LIMIT 1"
-        ).fetchone()
-        if unknown is not None:
-            raise _damaged_error(file, unknown[0])
-
-
-def _damaged_error(file: InputFile, key: object) -> InputError:
-    return InputError(
-        f"this response cache is damaged: the question of the reply {str(key)[:12]} is missing; "
-        f"{_SKIP_HINT}",
-        path=file,
+    replies = source.execute(
+        f"SELECT identity, key, {', '.join(REPLY_COLUMN_NAMES)} {_FROM_REPLIES}"
+        " ORDER BY replies.rowid"
     )
-
-
-def _insert_staged(cache: sqlite3.Connection) -> dict[str, int]:
-    """Add the staged replies that are new; return the counts."""
-    (replies,) = cache.execute("SELECT count(*) FROM new_replies").fetchone()
-    (different,) = cache.execute(
-        "SELECT count(*) FROM new_replies AS new JOIN main.replies AS old USING (key)"
-        " WHERE new.raw IS NOT old.raw OR new.parsed IS NOT old.parsed"
-    ).fetchone()
-    # What the target knows about a judge's server stays.
-    cache.execute(
-        "INSERT INTO main.judges (identity, name, abilities)"
-        " SELECT identity, name, abilities FROM new_judges WHERE 1 ON CONFLICT (identity)"
-        " DO UPDATE SET abilities = coalesce(abilities, excluded.abilities)"
-    )
-    last_row, added = 0, 0
-    while True:
-        with transaction(cache):
-            rows = cache.execute(
-                f"SELECT rowid, identity, {_REPLY_NAMES} FROM new_replies"  # noqa: S608
-                " WHERE rowid > ? ORDER BY rowid LIMIT ?",
-                (last_row, _ROWS_PER_TRANSACTION),
-            ).fetchall()
-            added += sum(_insert_reply(cache, row[1:]) for row in rows)
-        if len(rows) < _ROWS_PER_TRANSACTION:
-            break
-        last_row = rows[-1][0]
+    counts = Counter(added=0, already=0, different=0)
+    while rows := replies.fetchmany(_ROWS_PER_TRANSACTION):
+        with CACHE_FORMAT.errors(into), transaction(cache):
+            counts.update(_insert_reply(cache, source, row) for row in rows)
         time.sleep(_TRANSACTION_PAUSE_S)
-    return {
-        "replies": replies,
-        "added": added,
-        "already": replies - added - different,
-        "different": different,
-    }
+    return counts
 
 
-def _insert_reply(cache: sqlite3.Connection, row: Sequence[Any]) -> bool:
-    """Add a staged reply under the text numbers of this cache, unless its key is there."""
+def _insert_reply(
+    cache: sqlite3.Connection, source: sqlite3.Connection, row: Sequence[Any]
+) -> Literal["added", "already", "different"]:
+    """Add a reply under the text numbers of this cache, unless its key is there."""
     identity, key, *columns = row
-    if cache.execute("SELECT 1 FROM main.replies WHERE key = ?", (key,)).fetchone():
-        return False
-    select = "SELECT content FROM new_texts WHERE number = ?"
-    messages = _with_texts(cache, select, columns[_MESSAGES - 2])
-    columns[_MESSAGES - 2] = store_message_texts(cache, messages)
-    marks = ", ".join("?" * len(columns))
+    reply = dict(zip(REPLY_COLUMN_NAMES, columns, strict=True))
+    select = "SELECT raw, parsed FROM replies WHERE key = ?"
+    earlier = cache.execute(select, (key,)).fetchone()
+    if earlier is not None:
+        return "already" if earlier == (reply["raw"], reply["parsed"]) else "different"
+    reply["messages"] = store_message_texts(cache, _with_texts(source, reply["messages"]))
+    marks = ", ".join("?" * len(reply))
     cache.execute(
-        f"INSERT INTO main.replies (key, judge, {', '.join(REPLY_COLUMN_NAMES)}) VALUES"  # noqa: S608
-        f" (?, (SELECT id FROM main.judges WHERE identity = ?), {marks})",
-        (key, identity, *columns),
+        f"INSERT INTO replies (key, judge, {', '.join(reply)}) VALUES"  # noqa: S608
+        f" (?, (SELECT id FROM judges WHERE identity = ?), {marks})",
+        (key, identity, *reply.values()),
     )
-    return True
+    return "added"

@@ -1,0 +1,158 @@
+"""Judged metrics of the answer alone: relevance, helpfulness, abstention."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from misslink.judge.judged_metric import (
+    REFUSED,
+    Finding,
+    Subject,
+    failed_finding,
+    parsed_examination,
+    skipped_finding,
+)
+from misslink.judge.protocol import Ask, Reply
+from misslink.registry import judged_metrics
+
+_VALUE = {"answers": 1.0, "partly": 0.5, "evades": 0.0}
+
+
+class AnswerRelevance:
+    """1 where the answer addresses the question, 0.5 in part, 0 where it evades it.
+
+    The label is good at 1, its probability P(answers). It says nothing of truth. Skipped for an
+    answer that declines: abstention judges it.
+
+    Source: Es et al., RAGAS, EACL 2024 (answer relevance; there by the likeness of questions made
+    from the answer, here the judge says it outright).
+    """
+
+    name = "answer_relevance"
+    level: Literal[2, 3] = 2
+
+    def ask(self, subject: Subject) -> Ask | str:
+        """Ask for the shared examination."""
+        return subject.examination
+
+    def read(self, subject: Subject, reply: Reply) -> Finding:  # noqa: ARG002 (the protocol's)
+        """Read how the answer responds."""
+        examination = parsed_examination(reply)
+        response = examination.response
+        if response == "declines":
+            return skipped_finding("the answer declines")
+        return Finding(
+            "scored",
+            value=_VALUE[response],
+            label=response == "answers",
+            probability=reply.chance("response", "answers"),
+            reason=f"the answer {response} the question" if response != "partly" else "in part",
+        )
+
+
+judged_metrics.register(AnswerRelevance.name)(AnswerRelevance())
+
+
+_TOP = 5
+_GOOD = 4
+_RUBRIC = {1: "useless", 2: "hardly", 3: "half", 4: "mostly", 5: "fully"}
+
+
+class Helpfulness:
+    """(h - 1) / 4 of the judge's grade h, 1 (useless) to 5 (satisfies the asker fully).
+
+    The label is good from 4, its probability P(4) + P(5). It says nothing of truth. Skipped where
+    the judge gives no grade, as the heuristic one, and where the app rightly declines: there is no
+    help to be had, and abstention judges it.
+
+    Source: Zheng et al., Judging LLM-as-a-Judge, NeurIPS 2023 (grading a single answer).
+    """
+
+    name = "helpfulness"
+    level: Literal[2, 3] = 3
+
+    def ask(self, subject: Subject) -> Ask | str:
+        """Ask for the shared examination."""
+        return subject.examination
+
+    def read(self, subject: Subject, reply: Reply) -> Finding:
+        """Read the grade."""
+        examination = parsed_examination(reply)
+        if examination.response == "declines" and subject.expects_answer is False:
+            return skipped_finding("the answer rightly declines; abstention judges it")
+        if reply.refuses("helpful"):
+            return failed_finding(REFUSED)
+        if examination.helpful is None:
+            return skipped_finding("the judge does not say how helpful the answer is")
+        good = (str(grade) for grade in range(_GOOD, _TOP + 1))
+        return Finding(
+            "scored",
+            value=(examination.helpful - 1) / (_TOP - 1),
+            label=examination.helpful >= _GOOD,
+            probability=reply.chance("helpful", *good),
+            reason=f"graded {examination.helpful} of {_TOP}, {_RUBRIC[examination.helpful]}",
+        )
+
+
+judged_metrics.register(Helpfulness.name)(Helpfulness())
+
+
+class Abstention:
+    """1 where the app answered an answerable question or declined an unanswerable one, else 0.
+
+    A case that lists relevant passages counts as answerable unless it says otherwise. The label is
+    good at 1; its probability is that of the right decision, to decline or to answer. The reason
+    names the outcome: right, over-refused, or should have abstained. ``parts`` holds
+    ``over_refused`` for answerable questions and ``should_have_abstained`` for unanswerable ones, 1
+    or 0; the other one is None. Their means are the rates of the two mistakes. Skipped where the
+    gold set does not say which decision is right; ``parts['declined']`` has a value even then.
+
+    Source: Rajpurkar et al., Know What You Don't Know (SQuAD 2.0), ACL 2018 (questions without an
+    answer, where to decline is right).
+    """
+
+    name = "abstention"
+    level: Literal[2, 3] = 3
+
+    def ask(self, subject: Subject) -> Ask | str:
+        """Ask for the shared examination."""
+        return subject.examination
+
+    def read(self, subject: Subject, reply: Reply) -> Finding:
+        """Compare what the app did with what it should have done."""
+        examination = parsed_examination(reply)
+        declined = examination.response == "declines"
+        expected = subject.expects_answer
+        parts = {
+            "declined": float(declined),
+            "over_refused": float(declined) if expected is True else None,
+            "should_have_abstained": float(not declined) if expected is False else None,
+        }
+        if expected is None:
+            return skipped_finding(
+                "the gold set does not say whether there is an answer", parts=parts
+            )
+        right = declined != expected
+        outcome = "over-refused" if declined else "should have abstained"
+        return Finding(
+            "scored",
+            value=float(right),
+            label=right,
+            probability=_correct_probability(reply, expected=expected),
+            parts=parts,
+            reason=f"{'right' if right else outcome}: {'declined' if declined else 'answered'}, "
+            f"and the question has {'an' if expected else 'no'} answer",
+        )
+
+
+def _correct_probability(reply: Reply, *, expected: bool) -> float | None:
+    """P(the app did right); None where the judge gave no probability of declining."""
+    if "declines" not in reply.probabilities.get("response", {}):
+        return None  # the heuristic judge weighs the other labels only
+    declines = reply.chance("response", "declines")
+    if declines is None:
+        return None
+    return 1 - declines if expected else declines
+
+
+judged_metrics.register(Abstention.name)(Abstention())

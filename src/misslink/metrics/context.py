@@ -1,0 +1,212 @@
+"""Judged metrics of the context: are the passages relevant, sufficient, and used?"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Literal
+
+from misslink.judge.judged_metric import (
+    REFUSED,
+    Finding,
+    Subject,
+    failed_finding,
+    parsed_examination,
+    skipped_finding,
+)
+from misslink.judge.protocol import Ask, Examination, Reply
+from misslink.registry import judged_metrics
+from misslink.retrieval import Need, case_needs, match_needs, relevant_ids, satisfies
+
+
+def context_labels(subject: Subject, reply: Reply) -> Mapping[str, bool | None]:
+    """Return whether each passage of the context is relevant, by its id; None where unknown.
+
+    The gold set decides where it lists anything: every passage of any sufficient set is relevant,
+    all others are not. Where it lists nothing, the judge decides.
+    """
+    if case_needs(subject.case, subject.trace.retrieved):
+        listed = relevant_ids(subject.case, subject.context)
+        return {passage.id: passage.id in listed for passage in subject.context}
+    return judged_labels(subject, reply)
+
+
+def judged_labels(subject: Subject, reply: Reply) -> Mapping[str, bool | None]:
+    """What the judge calls relevant, by passage id; None for a passage that it left out."""
+    examined = reply.parsed.passages if isinstance(reply.parsed, Examination) else ()
+    relevant = {
+        item.passage: item.relevant
+        for place, item in enumerate(examined)
+        if not reply.refuses(f"passages.{place}.relevant")
+    }
+    return {
+        passage.id: relevant.get(number) for number, passage in enumerate(subject.context, start=1)
+    }
+
+
+class ContextRelevance:
+    """Share of the passages in the context that the judge calls relevant to the question.
+
+    ``passages`` of the verdict holds 1, 0 or None (the judge left it out) for each; one left out
+    is unknown and not in the share. The label is good when any passage is relevant; its
+    probability takes the passages as independent. Skipped where no passage reached the context,
+    failed where the judge speaks of none.
+
+    Source: Es et al., RAGAS, EACL 2024 (context relevance; there a share of sentences).
+    """
+
+    name = "context_relevance"
+    level: Literal[2, 3] = 2
+
+    def ask(self, subject: Subject) -> Ask | str:
+        """Ask for the shared examination, of an answer whose passages are known."""
+        return subject.grounded
+
+    def read(self, subject: Subject, reply: Reply) -> Finding:
+        """Count the relevant passages."""
+        if not subject.context:
+            return skipped_finding("no passage reached the context")
+        labels = judged_labels(subject, reply)
+        passages = {
+            name: None if values is None else float(values) for name, values in labels.items()
+        }
+        values = [value for value in passages.values() if value is not None]
+        if not values:
+            return failed_finding("the judge said nothing of any passage")
+        share = sum(values) / len(values)
+        return Finding(
+            "scored",
+            value=share,
+            label=share > 0,
+            probability=_any_relevant_probability(reply, len(values)),
+            passages=passages,
+        )
+
+
+def _any_relevant_probability(reply: Reply, count: int) -> float | None:
+    """P(some passage is relevant), where the judge gives one for each it spoke of."""
+    if not reply.probabilities:
+        return None
+    examined = reply.parsed.passages if isinstance(reply.parsed, Examination) else ()
+    chances = [reply.chance(f"passages.{place}.relevant", "true") for place in range(len(examined))]
+    probabilities = [chance for chance in chances if chance is not None]
+    if len(probabilities) != len(chances) or len(probabilities) < count:
+        return None
+    return 1 - math.prod(1 - chance for chance in probabilities)
+
+
+judged_metrics.register(ContextRelevance.name)(ContextRelevance())
+
+
+_VALUE = {"yes": 1.0, "partly": 0.5, "no": 0.0}
+_REASON = {
+    "yes": "the passages hold a full answer",
+    "partly": "the passages hold part of an answer",
+    "no": "the passages hold no answer",
+}
+
+
+class ContextSufficiency:
+    """1 where the passages alone hold a full answer, 0.5 where part of one, 0 where none.
+
+    The label is good when they hold it in full, its probability P(yes). It says nothing of what
+    the app made of them, so it is scored for an answer that declines too, and where the gold set
+    says that the question has no answer: there a high value shows a wrong gold set. Skipped where
+    the judge does not say, as the heuristic one. Where no passage reached the context it is 0.
+
+    Source: Joren et al., Sufficient Context, ICLR 2025 (yes and no; partly is ours).
+    """
+
+    name = "context_sufficiency"
+    level: Literal[2, 3] = 2
+
+    def ask(self, subject: Subject) -> Ask | str:
+        """Ask for the shared examination, of an answer whose passages are known."""
+        return subject.grounded
+
+    def read(self, subject: Subject, reply: Reply) -> Finding:
+        """Read whether the passages suffice."""
+        examination = parsed_examination(reply)
+        if reply.refuses("sufficient"):
+            return failed_finding(REFUSED)
+        if examination.sufficient is None:
+            return skipped_finding("the judge does not say whether the passages suffice")
+        if not subject.context:  # whatever the judge knows by itself
+            return Finding("scored", 0.0, label=False, reason="no passage reached the context")
+        return Finding(
+            "scored",
+            value=_VALUE[examination.sufficient],
+            label=examination.sufficient == "yes",
+            probability=reply.chance("sufficient", "yes"),
+            reason=_REASON[examination.sufficient],
+        )
+
+
+judged_metrics.register(ContextSufficiency.name)(ContextSufficiency())
+
+
+class ContextUtilization:
+    """Share of the relevant passages in the context that support a claim of the answer.
+
+    The gold set says which passages are relevant; where it lists none, the judge does. Where
+    several sets of passages each suffice, the set with the highest share counts, and among equals
+    the one with most passages in the context. Passages with the same evidence count once, used if
+    any of them is. A passage is used when it contains the quote of a supported claim. The label is
+    good when any is used. Skipped where no relevant passage reached the context.
+
+    Source: Ru et al., RAGChecker, NeurIPS 2024 (context utilization; RAGChecker counts claims of
+    the reference that the passages contain, misslink counts passages).
+    """
+
+    name = "context_utilization"
+    level: Literal[2, 3] = 2
+
+    def ask(self, subject: Subject) -> Ask | str:
+        """Ask for the shared examination, of an answer whose passages are known."""
+        return subject.grounded
+
+    def read(self, subject: Subject, reply: Reply) -> Finding:
+        """Count the relevant passages that are used."""
+        used = {
+            evidence.passage_id
+            for claim in subject.claims(reply)
+            if claim.support == "supported"
+            for evidence in claim.evidence
+        }
+        groups = max(
+            _relevant_groups(subject, reply),
+            key=lambda group: (_used_share(group, used), len(group)),
+        )
+        if not groups:
+            return skipped_finding("no relevant passage reached the context")
+        share = _used_share(groups, used)
+        passages = {name: float(name in used) for group in groups for name in sorted(group)}
+        return Finding("scored", value=share, label=share > 0, passages=passages)
+
+
+def _used_share(groups: list[set[str]], used: set[str]) -> float:
+    """Share of the groups with a used passage; negative without groups."""
+    return sum(bool(group & used) for group in groups) / len(groups) if groups else -1.0
+
+
+def _relevant_groups(subject: Subject, reply: Reply) -> list[list[set[str]]]:
+    """For each sufficient set, at least one: passages in the context, by the need they satisfy."""
+    alternatives = case_needs(subject.case, subject.trace.retrieved)
+    if alternatives:
+        return [_in_context(alternative, subject) for alternative in alternatives]
+    return [[{name} for name, relevant in judged_labels(subject, reply).items() if relevant]]
+
+
+def _in_context(alternative: tuple[Need, ...], subject: Subject) -> list[set[str]]:
+    groups = []
+    for need in alternative:
+        group = {passage.id for passage in subject.context if satisfies(need, passage)}
+        # Evidence cut by a chunk boundary takes both halves.
+        halves = () if group else match_needs([need], subject.context)
+        group |= {passage.id for partial in halves for passage in partial.passages}
+        if group:
+            groups.append(group)
+    return groups
+
+
+judged_metrics.register(ContextUtilization.name)(ContextUtilization())
