@@ -115,9 +115,9 @@ def fit(items: list[Item]) -> LogisticFit:
     labels = np.array([item.bad for item in some], dtype=float)
     intercept, scale = logistic(worst[:, None], labels, ridge=0)
     rounded = {f: round(float(scale * w), DIGITS) for f, w in zip(FEATURES, weights, strict=True)}
-    uncut = LogisticFit("heuristic", round(float(-intercept), DIGITS), rounded, 0.0, {})
+    uncut = LogisticFit(round(float(-intercept), DIGITS), rounded, 0.0, {})
     cut = best_cut(1 - np.array([item.faithful(uncut) for item in items]))
-    return LogisticFit("heuristic", uncut.intercept, rounded, round(cut, DIGITS), {})
+    return LogisticFit(uncut.intercept, rounded, round(cut, DIGITS), {})
 
 
 def doubts(rows: Array, labels: Array) -> Array:

@@ -10,7 +10,7 @@ TOWER = "The Eiffel Tower is 330 metres tall. It was completed in 1889 by Gustav
 BREAD = "Paris is the capital of France. Bread is not sold on Sundays."
 PASSAGES = (TOWER, BREAD)
 QUESTION = "How tall is the Eiffel Tower?"
-CUT = load_fit("heuristic").cut
+CUT = load_fit().cut
 
 
 def examined(answer, question=QUESTION, passages=PASSAGES, references=()):

@@ -79,7 +79,7 @@ def test_the_heuristic_judge_brings_its_own_cut():
     from misslink.judge.backends.heuristic.judge import load_fit
 
     document = held(*table(judge="heuristic"))
-    assert document["threshold"] == load_fit("heuristic").cut
+    assert document["threshold"] == load_fit().cut
     assert document["threshold_from"] == "the judge's own"
 
 

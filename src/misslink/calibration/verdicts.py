@@ -132,7 +132,7 @@ class MetricVerdicts:
         if self.metric == "faithfulness" and self.judge == "heuristic":
             from misslink.judge.backends.heuristic.judge import load_fit
 
-            return load_fit(self.judge).cut, "the judge's own"
+            return load_fit().cut, "the judge's own"
         scored = [(case.score, case.label) for case in self.items.values()]
         good = [score for score, label in scored if label and score is not None]
         bad = [score for score, label in scored if label is False and score is not None]

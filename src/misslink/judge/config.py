@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from misslink.errors import InputError
@@ -99,11 +99,12 @@ class JudgeConfig:
     prompts: str | Path | None = None
 
     def __post_init__(self) -> None:
-        _check_finite(self)
-        positive = (
-            *("max_tokens", "context_length", "timeout", "deadline", "rpm", "tpm"),
-            *("repeats",),
-        )
+        for name, value in vars(self).items():
+            if isinstance(value, float) and math.isinf(value):
+                raise InputError(f"{_option_name(name)} is {value}; it must be a finite number")
+        if self.repeats > _MOST_REPEATS:
+            raise InputError(f"--repeats is {self.repeats}; it must be at most {_MOST_REPEATS}")
+        positive = "max_tokens", "context_length", "timeout", "deadline", "rpm", "tpm", "repeats"
         for name in positive:
             value = getattr(self, name)
             if value is not None and not value > 0:
@@ -127,15 +128,6 @@ class JudgeConfig:
         if self.price_in is None or self.price_out is None:
             return None
         return Price(self.price_in, self.price_out)
-
-
-def _check_finite(terms: JudgeConfig) -> None:
-    for name in (option.name for option in fields(terms)):
-        value = getattr(terms, name)
-        if isinstance(value, float) and math.isinf(value):
-            raise InputError(f"{_option_name(name)} is {value}; it must be a finite number")
-    if terms.repeats > _MOST_REPEATS:
-        raise InputError(f"--repeats is {terms.repeats}; it must be at most {_MOST_REPEATS}")
 
 
 def _option_name(name: str) -> str:

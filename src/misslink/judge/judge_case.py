@@ -33,7 +33,7 @@ from misslink.judge.protocol import (
     SkippedAskError,
     total_usage,
 )
-from misslink.types import Repeats, Usage, Verdict
+from misslink.types import Repeats, Verdict
 
 _MIN_SAMPLES = 2  # fewer samples have no spread and cannot flip
 
@@ -122,7 +122,6 @@ def _mean(values: Sequence[float | None]) -> float | None:
 
 # All verdicts of a case are checked in one go: the same checks in two thirds of the time.
 _VERDICTS = TypeAdapter(tuple[Verdict, ...])
-_VerdictFields = Mapping[str, Any]  # of a Verdict that is to be checked
 
 
 class SkippedReply(Reply):
@@ -156,7 +155,12 @@ async def ask_safely(judge: Judge, ask: Ask) -> Reply:
 
 
 async def judge_case(
-    subject: Subject, metrics: Sequence[JudgedMetric], judge: Judge, *, repeats: int = 1
+    subject: Subject,
+    metrics: Sequence[JudgedMetric],
+    judge: Judge,
+    *,
+    repeats: int = 1,
+    first_sample: int = 0,
 ) -> tuple[Verdict, ...]:
     """Return one verdict for each metric, in their order.
 
@@ -167,6 +171,8 @@ async def judge_case(
     judge : Judge
     repeats : int
         How often each question is put; a verdict is then that of all samples together.
+    first_sample : int
+        Number of the first sample of each question.
 
     Raises
     ------
@@ -176,7 +182,9 @@ async def judge_case(
     """
     questions = [metric.ask(subject) for metric in metrics]
     asks = {ask.key: ask for ask in questions if isinstance(ask, Ask)}
-    samples = [(key, number) for key in asks for number in range(repeats)]
+    samples = [
+        (key, number) for key in asks for number in range(first_sample, first_sample + repeats)
+    ]
     calls = [
         ask_safely(judge, replace(asks[key], repeat=n) if n else asks[key]) for key, n in samples
     ]
@@ -184,30 +192,38 @@ async def judge_case(
     replies: dict[str, list[Reply]] = {key: [] for key in asks}
     for (key, _), answer in zip(samples, answers, strict=True):
         replies[key].append(answer)
-    verdicts: list[_VerdictFields] = []
+    verdicts: list[Mapping[str, Any]] = []
     charged: set[str] = set()
     for metric, ask in zip(metrics, questions, strict=True):
-        if isinstance(ask, str):
-            found = (
-                _read_empty_answer(subject, metric) if ask == EMPTY_ANSWER else skipped_finding(ask)
-            )
-            verdicts.append(_verdict_fields(subject, metric, judge, found))
-            continue
-        of_ask = replies[ask.key]
-        finding, which = combine_samples([_find(subject, metric, ask, reply) for reply in of_ask])
-        first = ask.key not in charged
-        charged.add(ask.key)
-        verdict = _verdict_fields(
-            subject,
-            metric,
-            judge,
-            finding,
-            ask,
-            of_ask[which],
-            usage=total_usage(of_ask) if first else None,
-            first=first,
+        reply, first, usage = None, False, None
+        if ask == EMPTY_ANSWER:
+            finding = _read_empty_answer(subject, metric)
+        elif isinstance(ask, str):
+            finding = skipped_finding(ask)
+        else:
+            of_ask = replies[ask.key]
+            finding, which = combine_samples([_find(subject, metric, ask, r) for r in of_ask])
+            reply, first = of_ask[which], ask.key not in charged
+            usage = total_usage(of_ask) if first else None
+            charged.add(ask.key)
+        with_raw = first or finding.status == "failed"
+        standalone_question = None
+        if reply and first and not subject.case.standalone_question:
+            standalone_question = getattr(reply.parsed, "standalone_question", None)
+        verdicts.append(
+            {
+                **finding._asdict(),
+                "case_id": subject.case.id,
+                "metric": metric.name,
+                "passages": finding.passages or {},
+                "parts": finding.parts or {},
+                "judge": (reply.judge if reply else None) or judge.name,
+                "prompt": ask.prompt if isinstance(ask, Ask) else None,
+                "usage": usage,
+                "raw": reply.raw or None if reply and with_raw else None,
+                "standalone_question": standalone_question,
+            }
         )
-        verdicts.append(verdict)
     return _VERDICTS.validate_python(verdicts)
 
 
@@ -246,38 +262,3 @@ def read_metric(metric: JudgedMetric, subject: Subject, reply: Reply) -> Finding
         return metric.read(subject, reply)
     except UncoveredAnswerError as uncovered:
         return failed_finding(str(uncovered))
-
-
-def _verdict_fields(
-    subject: Subject,
-    metric: JudgedMetric,
-    judge: Judge,
-    finding: Finding,
-    ask: Ask | None = None,
-    reply: Reply | None = None,
-    *,
-    usage: Usage | None = None,
-    first: bool = False,
-) -> _VerdictFields:
-    """The fields of a verdict; those of a case are checked together."""
-    with_raw = reply is not None and bool(reply.raw) and (first or finding.status == "failed")
-    return {
-        "case_id": subject.case.id,
-        "metric": metric.name,
-        "status": finding.status,
-        "value": finding.value,
-        "label": finding.label,
-        "probability": finding.probability,
-        "claims": finding.claims,
-        "passages": finding.passages or {},
-        "parts": finding.parts or {},
-        "repeats": finding.repeats,
-        "reason": finding.reason,
-        "judge": (reply.judge if reply else None) or judge.name,
-        "prompt": ask.prompt if ask else None,
-        "usage": usage,
-        "raw": reply.raw if reply and with_raw else None,
-        "standalone_question": getattr(reply.parsed, "standalone_question", None)
-        if reply and first and not subject.case.standalone_question
-        else None,
-    }

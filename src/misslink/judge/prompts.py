@@ -348,7 +348,7 @@ class Prompts:
         if not folder.is_dir():
             raise InputError(
                 "there is no such folder of prompts; name one, or a built-in one: "
-                + _comma_list(prompt_languages()),
+                + ", ".join(prompt_languages()),
                 path=folder,
             )
         prompts = cls(folder)
@@ -356,7 +356,7 @@ class Prompts:
         if not names:
             raise InputError(
                 "it holds no prompt that misslink asks; call a file one of "
-                + _comma_list([f"{name}.jinja" for name in BUILT_IN.names()]),
+                + ", ".join(f"{name}.jinja" for name in BUILT_IN.names()),
                 path=folder,
             )
         for name in names:
@@ -411,10 +411,6 @@ def prompt_languages() -> list[str]:
     return sorted({path.parent.name for path in prompts_folder().glob("*/*.jinja")})
 
 
-def _comma_list(names: list[str]) -> str:
-    return ", ".join(names)
-
-
 def _check_compatible(prompt: Prompt, built_in: Prompt) -> None:
     """Reject a user's prompt whose schema or variables differ from the built-in prompt."""
     if prompt.schema != built_in.schema:
@@ -427,7 +423,7 @@ def _check_compatible(prompt: Prompt, built_in: Prompt) -> None:
     if unknown:
         raise InputError(
             f"it reads '{unknown[0]}', which '{built_in.ref.name}' is not given;"
-            f" there are {_comma_list(sorted(built_in.template.variables))}",
+            f" there are {', '.join(sorted(built_in.template.variables))}",
             path=prompt.path,
         )
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
-from misslink.judge.backends.heuristic import match_claims
 from misslink.judge.backends.heuristic.abstention import claim_spans, declines
-from misslink.judge.backends.heuristic.judge import load_fit
+from misslink.judge.backends.heuristic.judge import match_claims, match_support
 from misslink.judge.backends.heuristic.matching import MatchingContext
 from misslink.judge.judged_metric import (
     ONE_WORD,
@@ -58,14 +57,14 @@ def read_one_word(subject: Subject, word: LabelAlone, chance: float | None) -> F
 
 def _quoted_claims(subject: Subject) -> tuple[Claim, ...]:
     """The answer's sentences with their quotes; empty where one of them has none."""
-    answer, fit = subject.answer, load_fit("heuristic")
+    answer = subject.answer
     spans = claim_spans(answer)
     context = MatchingContext([passage.text for passage in subject.context], subject.question)
-    matches = match_claims([answer[start:end] for start, end in spans], context, fit)
+    matches = match_claims([answer[start:end] for start, end in spans], context)
     claims = []
     for (start, end), (match, probability) in zip(spans, matches, strict=True):
         best = match.best
-        if best is None or match.conflict is not None or probability < fit.cut:
+        if best is None or match_support(match, probability) != "supported":
             return ()
         quote = Evidence(
             passage_id=subject.context[best.passage].id,

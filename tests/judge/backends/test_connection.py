@@ -6,7 +6,6 @@ import pytest
 
 from misslink.errors import InputError
 from misslink.judge.backends.connection import (
-    ModelListing,
     parse_model_listing,
     parse_price,
     resolve_address,
@@ -86,7 +85,7 @@ def listing(*entries):
     ],
 )
 def test_the_context_length_is_read_wherever_a_server_says_it(entry, length):
-    assert parse_model_listing(listing({"id": "m", **entry}), "m").context_length == length
+    assert parse_model_listing(listing({"id": "m", **entry}), "m")[0] == length
 
 
 @pytest.mark.parametrize(
@@ -102,27 +101,22 @@ def test_the_context_length_is_read_wherever_a_server_says_it(entry, length):
     ],
 )
 def test_prices_by_token_become_prices_by_the_million(pricing, price):
-    assert parse_model_listing(listing({"id": "m", "pricing": pricing}), "m").price == price
+    assert parse_model_listing(listing({"id": "m", "pricing": pricing}), "m")[1] == price
 
 
 def test_of_several_models_the_one_that_is_named_is_meant():
     said = listing({"id": "a", "max_model_len": 1}, {"id": "b", "max_model_len": 2})
-    assert parse_model_listing(said, "b").context_length == 2
-    assert parse_model_listing(said, "c") == ModelListing()
+    assert parse_model_listing(said, "b")[0] == 2
+    assert parse_model_listing(said, "c") == (None, None)
 
 
 def test_the_only_model_is_meant_whatever_it_is_called():
-    assert (
-        parse_model_listing(
-            listing({"id": "/models/m.gguf", "max_model_len": 1}), "m"
-        ).context_length
-        == 1
-    )
+    assert parse_model_listing(listing({"id": "/models/m.gguf", "max_model_len": 1}), "m")[0] == 1
 
 
 @pytest.mark.parametrize("said", [None, "no JSON", [], {}, {"data": None}, {"data": ["m"]}])
 def test_what_is_no_listing_says_nothing(said):
-    assert parse_model_listing(said, "m") == ModelListing()
+    assert parse_model_listing(said, "m") == (None, None)
 
 
 @pytest.mark.parametrize("said", [None, 1, {}, {"prompt": "1", "completion": 2}])

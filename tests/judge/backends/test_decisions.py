@@ -181,14 +181,15 @@ class OneAtATime:
         await asyncio.sleep(0)
         self._busy = False
         self.sent += 1
-        if "claims.1.quote" in questions and self._refusal:
+        asked = [question.instructions for question in questions.values()]
+        if "Which numbered sentence decides claim_2?" in asked and self._refusal:
             refusal, self._refusal = self._refusal, None
             raise RefusedRequestError(refusal)
-        self.answered += questions
-        even = {
-            place: {label: 1.0 / len(q.options or "01") for label in q.options or ("true", "false")}
-            for place, q in questions.items()
-        }
+        self.answered += asked
+        even = {name: {"noul": 0.5} for name in questions}
+        for name, question in questions.items():
+            labels = range(len(question.options)) if question.is_scale else question.options
+            even[name]["probabilities"] = dict.fromkeys(map(str, labels), 1.0)
         return Decisions(even, Usage(prompt_tokens=10), "x")
 
     async def check_reachable(self): ...
@@ -208,8 +209,9 @@ def test_groups_follow_each_other_and_an_answered_one_is_paid_once(refusal):
         *text.replace(". ", ".|").split("|"),
         None,
     }
-    twice = {place for place in server.answered if server.answered.count(place) > 1}
-    assert twice == ({"claims.0.quote"} if "choices" in refusal else set())
+    twice = {asked for asked in server.answered if server.answered.count(asked) > 1}
+    first_quote = {"Which numbered sentence decides claim_1?"}
+    assert twice == (first_quote if "choices" in refusal else set())
     assert reply.usage.prompt_tokens == 10 * (server.sent - 1)
 
 

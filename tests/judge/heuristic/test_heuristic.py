@@ -371,10 +371,10 @@ def test_the_judge_is_registered_and_names_its_coefficients():
     assert judge.threshold == CUT
     assert judge.identity == {
         "judge": "heuristic",
-        "coefficients": load_fit("heuristic").version,
+        "coefficients": load_fit().version,
         "rules": rules_version(),
     }
-    assert judge.info.note == fit_note(load_fit("heuristic"))
+    assert judge.info.note == fit_note(load_fit())
 
 
 def test_an_unknown_argument_names_the_known_ones():
@@ -383,7 +383,7 @@ def test_an_unknown_argument_names_the_known_ones():
 
 
 def test_its_note_says_how_good_it_is_on_answers_used_for_no_choice_and_of_which_fit():
-    fit = load_fit("heuristic")
+    fit = load_fit()
     measured = {"fit": fit.version, "answers": 574, "precision": 0.45, "recall": 0.57}
     note = fit_note(replace(fit, figures=measured))
     assert "4 to 5 are, and it finds 57%" in note
@@ -608,14 +608,14 @@ def test_a_citation_is_no_number_and_each_is_held_against_its_passage():
 def test_a_number_or_name_needs_its_role_and_what_is_not_asserted_supports_nothing(
     question, passages, claim, supported
 ):
-    fit = load_fit("heuristic")
-    ((match, probability),) = match_claims([claim], MatchingContext(passages, question), fit)
+    fit = load_fit()
+    ((match, probability),) = match_claims([claim], MatchingContext(passages, question))
     assert (match.conflict is None and probability >= fit.cut) is supported
 
 
 def test_a_denial_contradicts_with_its_sentence_as_the_quote():
     context = MatchingContext(["It is false that the ferry takes three hours."])
-    ((match, _),) = match_claims(["The ferry takes three hours."], context, load_fit("heuristic"))
+    ((match, _),) = match_claims(["The ferry takes three hours."], context)
     assert match.conflict == "a denial"
     assert match.best.text == "It is false that the ferry takes three hours."
 

@@ -272,7 +272,7 @@ def test_the_audit_is_a_share():
 def test_the_committed_band_belongs_to_the_committed_fit():
     """Refitting the heuristic judge moves its probabilities: benchmarks/cascade.py --write then."""
     name = "heuristic"
-    fit = load_fit(name)
+    fit = load_fit()
     source = files("misslink.judge.middleware") / "cascade.json"
     made_for = json.loads(source.read_text())["judges"][name]["coefficients"]
     assert made_for == {

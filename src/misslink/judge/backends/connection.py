@@ -285,16 +285,8 @@ _MILLION = 1_000_000
 _MAX_PRICE = 1e12  # of any currency; more is no price
 
 
-@dataclass(frozen=True)
-class ModelListing:
-    """What is known of a model; None is not said."""
-
-    context_length: int | None = None
-    price: Price | None = None
-
-
-def parse_model_listing(listing: Any, model: str) -> ModelListing:
-    """Read the answer to ``GET /models``.
+def parse_model_listing(listing: Any, model: str) -> tuple[int | None, Price | None]:
+    """Return the context length and price of a model from the answer to ``GET /models``.
 
     Parameters
     ----------
@@ -306,14 +298,15 @@ def parse_model_listing(listing: Any, model: str) -> ModelListing:
 
     Returns
     -------
-    Offer
-        Empty where the model is not listed, or nothing is said of it.
+    context_length : int or None
+    price : Price or None
+        None where the model is not listed, or nothing is said of it.
     """
     data = listing.get("data") if isinstance(listing, dict) else None
     models = [item for item in data if isinstance(item, dict)] if isinstance(data, list) else []
     named = [item for item in models if item.get("id") == model] or models
     if len(named) != 1:
-        return ModelListing()
+        return None, None
     (entry,) = named
     meta = entry.get("meta")
     lengths = [
@@ -323,7 +316,7 @@ def parse_model_listing(listing: Any, model: str) -> ModelListing:
     ]
     valid_lengths = [length for length in lengths if type(length) is int and length > 0]
     pricing = entry.get("pricing")
-    return ModelListing(valid_lengths[0] if valid_lengths else None, _price_per_million(pricing))
+    return valid_lengths[0] if valid_lengths else None, _price_per_million(pricing)
 
 
 def parse_price(price: Any) -> Price | None:

@@ -23,7 +23,6 @@ from misslink.judge.backends.decisions import (
     Decisions,
     Question,
     RefusedRequestError,
-    normalized,
 )
 from misslink.judge.backends.response_parsing import EXCERPT_LENGTH, parse_json_body, parse_usage
 from misslink.judge.protocol import RetryableError
@@ -36,53 +35,10 @@ if TYPE_CHECKING:
 _TIMEOUT_S = 30.0  # to connect; the caller limits the wait for an answer
 
 
-def unknown_schema(judge: str, problem: str) -> JudgeUnreachableError:
-    """Return the error for a server whose answers are not those of a decision model."""
-    return JudgeUnreachableError(
-        f"the judge {judge} cannot be asked: {problem}. Check that --judge names a decision model and its"
-        " endpoint."
-    )
-
-
-def read_answers(
-    judge: str, questions: Mapping[str, Question], answers: Mapping[str, Any]
-) -> dict[str, dict[str, float]]:
-    """Return the probabilities of each question from answers in the System One format.
-
-    Raises
-    ------
-    JudgeUnreachableError
-        An answer has no probabilities, or none of the question's labels.
-    """
-    read = {}
-    for place, question in questions.items():
-        answer = answers.get(place)
-        if answer is None or (isinstance(answer, Mapping) and answer.get("type") == "refusal"):
-            continue
-        of_label = answer.get("probabilities") if isinstance(answer, Mapping) else None
-        if isinstance(answer, Mapping) and not question.options:
-            yes = answer.get("noul", answer.get("probability"))
-            of_label = {"true": yes, "false": 1 - yes} if type(yes) in (int, float) else None
-        if isinstance(of_label, Mapping) and question.is_scale:
-            # Levels are numbered from 0, in the order of the question.
-            numbers = dict(
-                zip(map(str, range(len(question.options))), question.options, strict=True)
-            )
-            of_label = {numbers.get(str(level)): p for level, p in of_label.items()}
-        probabilities = normalized(question, of_label) if isinstance(of_label, Mapping) else None
-        if probabilities is None:
-            raise unknown_schema(
-                judge, f"its answer to a {question.kind} question has no probabilities"
-            )
-        read[place] = probabilities
-    return read
-
-
 class OpenAIDecisions:
     """``/v1/decisions`` by the official client."""
 
-    def __init__(self, judge: str, model: str, connection: ServerConnection) -> None:
-        self._judge = judge
+    def __init__(self, model: str, connection: ServerConnection) -> None:
         self._model = model
         self._connection = connection
 
@@ -112,19 +68,15 @@ class OpenAIDecisions:
             raise RefusedRequestError(complaint) from None
         raw = connection.text(answer)
         document = parse_json_body(raw)
-        listed = document.get("answers") if isinstance(document, dict) else None
-        if (
-            not isinstance(document, dict)
-            or not isinstance(listed, list)
-            or len(listed) != len(questions)
-        ):
-            raise unknown_schema(self._judge, f"its reply has no answers: {raw[:EXCERPT_LENGTH]}")
-        answers = {
-            place: _system_one_answer(item, question)
-            for (place, question), item in zip(questions.items(), listed, strict=True)
-        }
-        usage = _usage(document)
-        return Decisions(read_answers(self._judge, questions, answers), usage, raw)
+        if isinstance(document, str):
+            return Decisions(None, None, raw)
+        listed, answers = document.get("answers"), None
+        if isinstance(listed, list) and len(listed) == len(questions):
+            answers = {
+                name: _system_one_answer(item, question)
+                for (name, question), item in zip(questions.items(), listed, strict=True)
+            }
+        return Decisions(answers, _usage(document), raw)
 
     async def check_reachable(self) -> None:
         """List the server's models, which costs nothing."""
@@ -200,18 +152,16 @@ class SystemOne:
 
     async def decide(self, state: str, questions: Mapping[str, Question]) -> Decisions:
         """Answer the questions about a state."""
-        ids = {f"q{number}": place for number, place in enumerate(questions, 1)}
-        asked = {name: system_one_question(questions[place]) for name, place in ids.items()}
+        asked = {name: system_one_question(question) for name, question in questions.items()}
         body = {"model": self._model, "state": state, "questions": asked}
         self.sent += 1
         raw = await self._request("POST", body)
         self._answered = True
         document = parse_json_body(raw)
-        answers = document.get("answers") if isinstance(document, dict) else None
-        if not isinstance(document, dict) or not isinstance(answers, dict):
-            raise unknown_schema(self._judge, f"its reply has no answers: {raw[:EXCERPT_LENGTH]}")
-        by_place = {place: answers.get(name) for name, place in ids.items()}
-        return Decisions(read_answers(self._judge, questions, by_place), _usage(document), raw)
+        if isinstance(document, str):
+            return Decisions(None, None, raw)
+        answers = document.get("answers")
+        return Decisions(answers if isinstance(answers, dict) else None, _usage(document), raw)
 
     async def check_reachable(self) -> None:
         """Connect; most endpoints answer a GET with an error, and a refused key is one to report."""
@@ -277,10 +227,9 @@ class LangChainDecisions:
         import langsmith
 
         kinds = _langchain_questions()
-        ids = {f"q{number}": place for number, place in enumerate(questions, 1)}
         asked = {}
-        for name, place in ids.items():
-            fields = system_one_question(questions[place])
+        for name, question in questions.items():
+            fields = system_one_question(question)
             asked[name] = kinds[fields.pop("type")](**fields)
         self.sent += 1
         try:
@@ -293,9 +242,7 @@ class LangChainDecisions:
             ) from None
         self._answered = True
         document = json.loads(response.model_dump_json())
-        by_place = {place: document["answers"].get(name) for name, place in ids.items()}
-        answers = read_answers(self._judge, questions, by_place)
-        return Decisions(answers, _usage(document), response.model_dump_json())
+        return Decisions(document["answers"], _usage(document), response.model_dump_json())
 
     async def check_reachable(self) -> None:
         """A provider's package has no way to find out for free."""
@@ -358,7 +305,7 @@ def open_openai_decisions(
     server = address.display_url.partition("://")[2]
     identity = {"judge": "openai-decisions", "model": model, "base_url": server}
     return DecisionJudge(
-        name, identity, OpenAIDecisions(name, model, ServerConnection(name, model, address))
+        name, identity, OpenAIDecisions(model, ServerConnection(name, model, address))
     )
 
 

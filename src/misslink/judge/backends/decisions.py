@@ -13,9 +13,11 @@ from typing import Any, NamedTuple, Protocol
 
 from pydantic import ValidationError
 
+from misslink.errors import JudgeUnreachableError
 from misslink.judge.backends.heuristic.abstention import claim_spans, declines
 from misslink.judge.backends.heuristic.judge import rules_version
 from misslink.judge.backends.request_format import REFUSAL_MESSAGE
+from misslink.judge.backends.response_parsing import EXCERPT_LENGTH
 from misslink.judge.prompts import FENCE_LABELS, Fence
 from misslink.judge.protocol import Ask, JudgeInfo, Probabilities, Reply, total_usage
 from misslink.judge.reply_text import DECLINED
@@ -70,6 +72,31 @@ class Question:
         """Its type in the System One format."""
         return ("score" if self.is_scale else "choice") if self.options else "noul"
 
+    def read(self, answer: Any) -> dict[str, float] | None:
+        """Return the label probabilities of an answer in the System One format, scaled to sum to 1.
+
+        None if they are not valid.
+        """
+        if not isinstance(answer, Mapping):
+            return None
+        of_label = answer.get("probabilities")
+        if not self.options:
+            yes = answer.get("noul", answer.get("probability"))
+            of_label = {"true": yes, "false": 1 - yes} if type(yes) in (int, float) else None
+        if not isinstance(of_label, Mapping):
+            return None
+        labels = self.options or _YES_NO
+        # The levels of a scale are numbered from 0, in the order of the question.
+        names = map(str, range(len(labels))) if self.is_scale else labels
+        named = {str(name): p for name, p in of_label.items()}
+        numbers = [named.get(name, 0.0) for name in names]
+        if not all(type(p) in (int, float) and math.isfinite(p) and p >= 0 for p in numbers):
+            return None
+        total = sum(numbers)
+        return (
+            {label: p / total for label, p in zip(labels, numbers, strict=True)} if total else None
+        )
+
     def value(self, probabilities: Mapping[str, float]) -> Any:
         """Return the value of the likeliest label, or the fallback if there are no probabilities.
 
@@ -83,9 +110,12 @@ class Question:
 
 
 class Decisions(NamedTuple):
-    """The label probabilities of each question, by its place in the reply; refused ones are missing."""
+    """A server's answers by the name of the question, in the System One format; None: it sent none.
 
-    answers: Probabilities
+    A refused question has no answer, or one of the type ``refusal``.
+    """
+
+    answers: Mapping[str, Any] | None
     usage: Usage | None
     raw: str
 
@@ -152,12 +182,14 @@ class DecisionJudge:
             problem = f"the judge {self.name} chooses among answers and writes no text"
             return Reply.nothing(f"{problem}, so it cannot answer '{ask.name}'")
         task = DecisionTask(ask, self._limits["choices"])
-        decided: list[Decisions] = []
+        chances: dict[str, Mapping[str, float]] = {}
+        replies: list[Decisions] = []
         left = dict(task.questions)
         while left:
             group = dict(islice(left.items(), self._limits["questions"]))
+            named = {f"q{number}": question for number, question in enumerate(group.values(), 1)}
             try:
-                decided.append(await self._server.decide(task.state, group))
+                replies.append(await self._server.decide(task.state, named))
             except RefusedRequestError as refusal:
                 if not self._lower_limits(str(refusal), group):
                     return Reply.nothing(REFUSAL_MESSAGE.format(refusal))
@@ -165,13 +197,42 @@ class DecisionJudge:
                 new = task.questions.items()
                 left = {place: q for place, q in new if place in left or q != earlier[place]}
             else:
+                chances |= self._read_answers(
+                    replies[-1], dict(zip(group, named, strict=True)), group
+                )
                 left = {place: q for place, q in left.items() if place not in group}
         self._answered = True
-        return task.reply(decided)
+        usage = total_usage(Reply(None, "", reply.usage) for reply in replies)
+        return task.reply(chances, usage, "\n".join(reply.raw for reply in replies))
 
     async def close(self) -> None:
         """Close the connections."""
         await self._server.close()
+
+    def _read_answers(
+        self, decisions: Decisions, names: Mapping[str, str], questions: Mapping[str, Question]
+    ) -> dict[str, dict[str, float]]:
+        """The probabilities of each question that was not refused, by its place in the reply."""
+        if decisions.answers is None:
+            excerpt = decisions.raw[:EXCERPT_LENGTH]
+            raise self._unknown_schema(f"its reply has no answers: {excerpt}")
+        read = {}
+        for place, question in questions.items():
+            answer = decisions.answers.get(names[place])
+            if answer is None or (isinstance(answer, Mapping) and answer.get("type") == "refusal"):
+                continue
+            probabilities = question.read(answer)
+            if probabilities is None:
+                problem = f"its answer to a {question.kind} question has no probabilities"
+                raise self._unknown_schema(problem)
+            read[place] = probabilities
+        return read
+
+    def _unknown_schema(self, problem: str) -> JudgeUnreachableError:
+        return JudgeUnreachableError(
+            f"the judge {self.name} cannot be asked: {problem}. Check that --judge names a decision"
+            " model and its endpoint."
+        )
 
     def _learn(self, abilities: Mapping[str, Any]) -> None:
         limits = abilities.get("limits")
@@ -255,16 +316,13 @@ class DecisionTask:
             fallback=None,
         )
 
-    def reply(self, decided: Sequence[Decisions]) -> Reply:
-        """Build the reply from the answers."""
+    def reply(self, chances: Probabilities, usage: Usage | None, raw: str) -> Reply:
+        """Build the reply from the label probabilities of the answered questions."""
         answers = {
             place: p
-            for part in decided
-            for place, p in part.answers.items()
+            for place, p in chances.items()
             if p.keys() <= (self.questions[place].options or _YES_NO).keys()  # not asked anew since
         }
-        usage = total_usage(Reply(None, "", part.usage) for part in decided)
-        raw = "\n".join(part.raw for part in decided)
         declined = answers.pop("declined", None)
         if (
             "declined" in self.questions
@@ -277,12 +335,12 @@ class DecisionTask:
         if any(self.questions[place].fallback is _REQUIRED for place in open_places):
             problem = f"{DECLINED} {len(open_places)} of {len(self.questions)} questions"
             return Reply(None, raw, usage, problem=problem)
-        chances: dict[str, Mapping[str, float]] = {place: {} for place in open_places}
+        probabilities: dict[str, Mapping[str, float]] = {place: {} for place in open_places}
         for place, of_label in answers.items():
             question = self.questions[place]
             if not place.endswith("quote"):
                 names = {label: str(question.values[label]).lower() for label in question.values}
-                chances[place] = {names.get(label, label): p for label, p in of_label.items()}
+                probabilities[place] = {names.get(label, label): p for label, p in of_label.items()}
         filled = _fill(self._draft, lambda place, question: question.value(answers.get(place, {})))
         filled.pop("declined", None)
         try:
@@ -291,18 +349,7 @@ class DecisionTask:
             return Reply(
                 None, raw, usage, problem=f"the answers do not fit: {mismatch.errors()[0]['msg']}"
             )
-        return Reply(parsed, raw, usage, chances)
-
-
-def normalized(question: Question, probabilities: Mapping[Any, Any]) -> dict[str, float] | None:
-    """Return a question's label probabilities scaled to sum to 1; None if they are not valid."""
-    labels = question.options or ("true", "false")
-    named = {str(label): p for label, p in probabilities.items()}
-    numbers = [named.get(label, 0.0) for label in labels]
-    if not all(type(p) in (int, float) and math.isfinite(p) and p >= 0 for p in numbers):
-        return None
-    total = sum(numbers)
-    return {label: p / total for label, p in zip(labels, numbers, strict=True)} if total else None
+        return Reply(parsed, raw, usage, probabilities)
 
 
 def _questions(draft: Any, place: str = "") -> Iterator[tuple[str, Question]]:

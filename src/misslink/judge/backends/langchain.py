@@ -267,46 +267,46 @@ class LangChainJudge:
     async def ask(self, ask: Ask) -> Reply:
         """Ask once, and parse the reply; raises RetryableError or JudgeUnreachableError."""
         async with self._probe.turn():
-            return await self._put(ask)
+            tried = [self._probe.request_format]
+            while True:
+                try:
+                    response = await self._call(tried[-1], ask)
+                except (RetryableError, JudgeUnreachableError):
+                    raise
+                except Exception as error:  # noqa: BLE001 (every provider raises its own)
+                    complaint = self._complaint(error)
+                    other = self._other_format(error, complaint, tried, ask)
+                    if other is None:
+                        return Reply.nothing(REFUSAL_MESSAGE.format(complaint))
+                    tried.append(other)
+                else:
+                    self._answered = True
+                    return self._probe.read(response, ask, tried[-1])
 
     async def close(self) -> None:
         """Close the connections that are the judge's own."""
         if self._connections is not None:
             await self._connections.aclose()
 
-    async def _put(self, ask: Ask) -> Reply:
-        tried: list[RequestFormat] = []
-        request_format: RequestFormat | None = self._probe.request_format
-        while request_format is not None:
-            tried.append(request_format)
-            try:
-                response = await self._call(request_format, ask)
-            except (RetryableError, JudgeUnreachableError):
-                raise
-            except Exception as error:  # noqa: BLE001 (every provider raises its own)
-                complaint = self._complaint(error)
-                request_format = self._otherwise(error, complaint, tried, ask)
-                if request_format is None:
-                    return Reply.nothing(REFUSAL_MESSAGE.format(complaint))
-            else:
-                self._answered = True
-                return self._probe.read(response, ask, request_format)
-        raise AssertionError("a request_format is tried at least")
-
-    def _otherwise(
+    def _other_format(
         self, error: Exception, complaint: str, tried: list[RequestFormat], ask: Ask
     ) -> RequestFormat | None:
-        """The request_format to put a failed ask in again; raises where it is not the wording."""
-        other = None
+        """The format to put a failed ask in again; raises where the format is not the reason."""
         meaning = classify_failure(error, complaint, answered=self._answered)
-        failed = isinstance(meaning, RetryableError) and meaning.after is None
-        if failed and ask.structured and (http_status(error) or 0) >= _SERVER_FAULT:
-            other = self._probe.broken(ask.key, tried)
-        if other is None:
-            self._raise_if_understood(meaning)
+        if isinstance(meaning, str):
+            message = f"the judge {self.name} cannot be asked: {meaning}"
+            raise JudgeUnreachableError(message) from None
+        if meaning is not None:
+            other = None
+            is_server_fault = (http_status(error) or 0) >= _SERVER_FAULT
+            if meaning.after is None and ask.structured and is_server_fault:
+                other = self._probe.broken(ask.key, tried)
+            if other is None:
+                raise meaning from None
+            return other
         if is_request_refusal(error):
-            other = self._probe.other_format(tried, complaint, complaint)
-        return other
+            return self._probe.other_format(tried, complaint, complaint)
+        return None
 
     async def _call(self, request_format: RequestFormat, ask: Ask) -> ParsedResponse:
         import langsmith
@@ -352,14 +352,6 @@ class LangChainJudge:
         body = getattr(error, "body", None)
         detail = body.get("message") if isinstance(body, Mapping) else None
         return self._censored(str(detail or error) or type(error).__name__)[:EXCERPT_LENGTH]
-
-    def _raise_if_understood(self, meaning: RetryableError | str | None) -> None:
-        if isinstance(meaning, RetryableError):
-            raise meaning from None
-        if meaning is not None:
-            raise JudgeUnreachableError(
-                f"the judge {self.name} cannot be asked: {meaning}"
-            ) from None
 
     def _censored(self, text: str) -> str:
         return redact_keys(text, self._secrets)

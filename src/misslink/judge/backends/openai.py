@@ -252,9 +252,9 @@ class OpenAIJudge:
 
         Lists the server's models once, and keeps what that says of this one.
         """
-        offer = parse_model_listing(await self.connection.models(), self._model)
-        self.context_length = self.context_length or offer.context_length
-        self.price = offer.price or self.price
+        length, price = parse_model_listing(await self.connection.models(), self._model)
+        self.context_length = self.context_length or length
+        self.price = price or self.price
 
     async def _probe_json_mode(self) -> bool | None:
         """Whether the server has a JSON mode, by one small request; None where nothing came."""

@@ -44,11 +44,6 @@ class ExtractedAnswer(NamedTuple):
     misshapen: bool = False
 
 
-def starts_as_json(text: str) -> bool:
-    """Whether a text begins as JSON does, in a code fence or not."""
-    return _JSON_START.match(text) is not None
-
-
 def extract_answer(text: str, schema: type[BaseModel]) -> ExtractedAnswer:
     """Find an instance of `schema` in what a model wrote.
 
@@ -246,9 +241,7 @@ class ParsedResponse:
     @property
     def _is_prose(self) -> bool:
         """Whether there is no JSON in it, whole or broken."""
-        return (
-            not starts_as_json(self.content) and next(iter_json_objects(self.content), None) is None
-        )
+        return not (_JSON_START.match(self.content) or any(iter_json_objects(self.content)))
 
     @property
     def _declines(self) -> bool:

@@ -6,6 +6,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from typing import Any
 
+from pydantic_core import to_jsonable_python
+
 from misslink.judge.checks.audit_variants import (
     AUDITED,
     CHANGES,
@@ -220,7 +222,7 @@ def audit_document(
         entry[f"{name}_holm"] = p
     for metric, change, entry in entries:
         entry["finding"] = _finding(metric, change, entry)
-    plain: dict[str, Any] = _as_json(document)
+    plain: dict[str, Any] = to_jsonable_python(document)
     return plain
 
 
@@ -340,14 +342,3 @@ def _finding(metric: str, change: str, entry: Mapping[str, Any]) -> str | None:
     better = "good" if entry["gained"] > entry["lost"] else "bad"
     direction = f", more often to {better}" if one_sided else ""
     return f"{_CHANGE_LABELS[change]} turns {flipped} of {n} verdicts on {label}{direction}."
-
-
-def _as_json(item: Any) -> Any:
-    """JSON values alone."""
-    if isinstance(item, Estimate):
-        return item.model_dump(mode="json")
-    if isinstance(item, Mapping):
-        return {str(name): _as_json(value) for name, value in item.items()}
-    if isinstance(item, Sequence) and not isinstance(item, str):
-        return [_as_json(value) for value in item]
-    return item

@@ -14,7 +14,7 @@ from misslink.judge.backends.heuristic import HeuristicJudge
 from misslink.judge.backends.heuristic.abstention import claim_spans, states_absence
 from misslink.judge.judge_case import judge_case
 from misslink.judge.judged_metric import JudgedMetric, Subject
-from misslink.judge.protocol import Ask, Judge, Reply, unwrap_judge
+from misslink.judge.protocol import Ask, Judge, unwrap_judge
 from misslink.text.normalization import content_words, fold, sentence_spans
 from misslink.types import Case, Passage, Run, Verdict
 
@@ -300,7 +300,7 @@ async def _audit_case(
     calls = [(served, judge_case(variant, judged, judge)) for variant, served in variants]
     if again is not None and judged:
         served = {("again", name) for name in names}
-        calls.append((served, judge_case(subject, judged, _SampleJudge(judge, again))))
+        calls.append((served, judge_case(subject, judged, judge, first_sample=again)))
     results = await asyncio.gather(*(call for _, call in calls))
     changed: dict[str, dict[str, Verdict]] = {}
     for (served, _), verdicts in zip(calls, results, strict=True):
@@ -329,19 +329,3 @@ def _changed_subjects(
     for change in ("passage_order", "passage_shuffle") if names else ():
         serve(reorder_passages(subject, change, seed), change, names)
     return variants, unchanged
-
-
-class _SampleJudge:
-    """A judge that returns sample `number` of each question instead of the first."""
-
-    def __init__(self, judge: Judge, number: int) -> None:
-        self.judge = judge
-        self.name = judge.name
-        self.identity: Mapping[str, Any] = judge.identity
-        self._number = number
-
-    async def ask(self, ask: Ask) -> Reply:
-        return await self.judge.ask(replace(ask, repeat=self._number))
-
-    async def close(self) -> None:
-        await self.judge.close()

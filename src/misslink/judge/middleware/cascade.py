@@ -144,9 +144,7 @@ class CascadeJudge:
 
         What the cheap judge cannot answer, the expensive one answers; its errors are raised.
         """
-        cheap = await self._ask_cheap(ask)
-        least = None if cheap is None else least_supported(cheap)
-        decided = None if least is None else self.band.faithful(least)
+        cheap, decided = await self._ask_cheap(ask)
         if cheap is None or decided is None:
             return await self._ask_expensive(ask)
         self._sure += 1
@@ -168,10 +166,8 @@ class CascadeJudge:
         """Return the questions that the expensive judge would get; all, if finding out costs money."""
         if judge_info(self.cheap).requests_sent is not None:
             return (ask,)
-        cheap = await self._ask_cheap(ask)
-        least = None if cheap is None else least_supported(cheap)
-        sure = least is not None and self.band.faithful(least) is not None
-        return () if sure and not self._draws(ask) else (ask,)
+        _, decided = await self._ask_cheap(ask)
+        return () if decided is not None and not self._draws(ask) else (ask,)
 
     async def close(self) -> None:
         """Close both."""
@@ -206,12 +202,14 @@ class CascadeJudge:
             "agreement": proportion(agreed, len(self._audited)),
         }
 
-    async def _ask_cheap(self, ask: Ask) -> Reply | None:
-        """The cheap judge's reply, where one came."""
+    async def _ask_cheap(self, ask: Ask) -> tuple[Reply | None, bool | None]:
+        """The cheap judge's reply, where one came, and whether the answer is surely faithful or not."""
         try:
-            return await self.cheap.ask(ask)
+            reply = await self.cheap.ask(ask)
         except RetryableError:
-            return None
+            return None, None
+        least = least_supported(reply)
+        return reply, None if least is None else self.band.faithful(least)
 
     async def _ask_expensive(self, ask: Ask) -> Reply:
         reply = await self.judge.ask(ask)

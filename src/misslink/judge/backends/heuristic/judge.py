@@ -45,8 +45,6 @@ class LogisticFit:
 
     Parameters
     ----------
-    name : str
-        'heuristic'.
     intercept : float
     weights : mapping of str to float
         By feature, in the features' order; positive, for every feature grows with doubt.
@@ -56,7 +54,6 @@ class LogisticFit:
         What was measured on held-out answers; see `fit_figures`.
     """
 
-    name: str
     intercept: float
     weights: Mapping[str, float]
     cut: float
@@ -87,16 +84,10 @@ class LogisticFit:
 
 
 @cache
-def load_fit(name: str) -> LogisticFit:
-    """Return the committed fit of the judge `name`."""
-    fitted = _load_coefficients()["judges"][name]
-    return LogisticFit(
-        name,
-        intercept=fitted["intercept"],
-        weights=fitted["weights"],
-        cut=fitted["cut"],
-        figures=fitted["figures"],
-    )
+def load_fit() -> LogisticFit:
+    """Return the committed fit."""
+    source = files("misslink.judge.backends.heuristic") / "coefficients.json"
+    return LogisticFit(**json.loads(source.read_text(encoding="utf-8"))["judges"]["heuristic"])
 
 
 def fit_figures() -> dict[str, Any]:
@@ -108,7 +99,7 @@ def fit_figures() -> dict[str, Any]:
         ``answers``, ``unfaithful``: how many of RAGTruth QA; ``auroc``, ``f1``, ``precision`` and
         ``recall`` of finding the unfaithful ones, ``kappa``; ``fit``: the version of the fit.
     """
-    return dict(load_fit("heuristic").figures)
+    return dict(load_fit().figures)
 
 
 def fit_note(fit: LogisticFit) -> str:
@@ -121,16 +112,6 @@ def fit_note(fit: LogisticFit) -> str:
         f" {figures['recall']:.0%} of the unfaithful ones ({figures['answers']} RAGTruth QA answers not"
         f" used for fitting{earlier})"
     )
-
-
-@cache
-def _load_coefficients() -> dict[str, Any]:
-    content: dict[str, Any] = json.loads(
-        files("misslink.judge.backends.heuristic")
-        .joinpath("coefficients.json")
-        .read_text(encoding="utf-8")
-    )
-    return content
 
 
 RELEVANCE_THRESHOLD = 0.5  # the cut of both rules
@@ -190,24 +171,58 @@ _CITATION = re.compile(r"\s*\[\^?\d{1,3}(?:\s*[-,;\u2013]\s*\d{1,3})*\]")  # "[2
 ScoredMatch = tuple[ClaimMatch, float]  # a claim's match and its P(supported)
 
 
-class HeuristicJudge:
-    """Answers the examination from its structured inputs.
+def match_claims(claims: Sequence[str], context: MatchingContext) -> list[ScoredMatch]:
+    """Match claims, but for citation numbers in brackets; return each match and P(supported)."""
+    matches = [context.match(_CITATION.sub("", claim)) for claim in claims]
+    return [(match, load_fit().probability(match)) for match in matches]
 
-    Parameters
-    ----------
-    fit : LogisticFit
+
+def match_support(match: ClaimMatch, probability: float) -> Support:
+    """Return what a match says of its claim."""
+    if match.conflict is not None:
+        return "contradicted"
+    return "supported" if probability >= load_fit().cut else "unsupported"
+
+
+def claim_relations(
+    claims: Sequence[str], context: MatchingContext
+) -> list[tuple[Literal["would_support", "would_contradict", "unrelated"], str | None, float]]:
+    """Return what passages would say about claims, by the lexical judge; a heuristic.
+
+    Returns
+    -------
+    list of (relation, quote, probability)
+        For each claim 'would_support', 'would_contradict' or 'unrelated'; the deciding sentence,
+        verbatim, None where they are unrelated; and P(the passages support the claim).
     """
+    relations: list[
+        tuple[Literal["would_support", "would_contradict", "unrelated"], str | None, float]
+    ] = []
+    for match, probability in match_claims(claims, context):
+        support = match_support(match, probability)
+        if match.best is None or support == "unsupported":
+            relations.append(("unrelated", None, probability))
+        elif support == "supported":
+            relations.append(("would_support", match.best.text, probability))
+        else:
+            relations.append(("would_contradict", match.best.text, probability))
+    return relations
 
-    def __init__(self, fit: LogisticFit) -> None:
-        self.name = fit.name
+
+class HeuristicJudge:
+    """Answers the examination from its structured inputs."""
+
+    name = "heuristic"
+
+    def __init__(self) -> None:
+        fit = load_fit()
         self.info = JudgeInfo(note=fit_note(fit))
         self.threshold = fit.cut
         self.identity: Mapping[str, Any] = {
-            "judge": fit.name,
+            "judge": self.name,
             "coefficients": fit.version,
             "rules": rules_version(),
         }
-        self._fit = fit
 
     async def ask(self, ask: Ask) -> Reply:
         """Answer an examination; any other question gets a reply without an answer."""
@@ -230,8 +245,8 @@ class HeuristicJudge:
         for number, statement in enumerate(ask.inputs["statements"], start=1):
             for passage in statement["passages"]:
                 context = MatchingContext((ask.inputs["cited"][passage],), ask.inputs["question"])
-                ((match, probability),) = self._match_claims([statement["text"]], context)
-                supported = self._support(match, probability) == "supported"
+                ((match, probability),) = match_claims([statement["text"]], context)
+                supported = match_support(match, probability) == "supported"
                 quote = match.best.text if match.best and supported else None
                 pair = {"statement": number, "passage": passage, "quote": quote}
                 citations.append({**pair, "supported": "yes" if supported else "no"})
@@ -249,19 +264,22 @@ class HeuristicJudge:
         question = " ".join((*asked[-1:], question))
         spans = [] if declines(answer) else claim_spans(answer)
         texts = [answer[start:end] for start, end in spans]
-        matches = self._match_claims(texts, MatchingContext(passages, question))
+        matches = match_claims(texts, MatchingContext(passages, question))
         if history:  # weaker evidence: only where the passages decide nothing
             messages = MatchingContext([message["content"] for message in history], question)
-            earlier = self._match_claims(texts, messages)
+            earlier = match_claims(texts, messages)
             matches = [
                 after
-                if self._support(*match) == "unsupported" and self._support(*after) == "supported"
+                if match_support(*match) == "unsupported" and match_support(*after) == "supported"
                 else match
                 for match, after in zip(matches, earlier, strict=True)
             ]
-        claims = [
-            self._examine_claim(text, *match) for text, match in zip(texts, matches, strict=True)
-        ]
+        claims = []
+        for text, match in zip(texts, matches, strict=True):
+            support = match_support(*match)
+            best = match[0].best if support != "unsupported" else None
+            quote = best and best.text
+            claims.append(ExaminedClaim(span=text, claim=text, support=support, quote=quote))
         relevance = [estimate_relevance(question, passage) for passage in passages]
         quotes = [claim.quote for claim in claims if claim.quote and claim.support == "supported"]
         response, response_probability = classify_response(question, answer, quotes)
@@ -343,61 +361,12 @@ class HeuristicJudge:
         """Compare claims of an answer with references, or of a reference with the answer."""
 
         def judged(claim: str, context: MatchingContext) -> Support:
-            ((match, probability),) = self._match_claims([claim], context)
-            return self._support(match, probability)
+            (match,) = match_claims([claim], context)
+            return match_support(*match)
 
         return [
             compare(claim, texts, question, judged, of_reference=of_reference) for claim in claims
         ]
-
-    def _match_claims(self, claims: Sequence[str], context: MatchingContext) -> list[ScoredMatch]:
-        return match_claims(claims, context, self._fit)
-
-    def _support(self, match: ClaimMatch, probability: float) -> Support:
-        if match.conflict is not None:
-            return "contradicted"
-        return "supported" if probability >= self._fit.cut else "unsupported"
-
-    def _examine_claim(self, text: str, match: ClaimMatch, probability: float) -> ExaminedClaim:
-        support = self._support(match, probability)
-        rests_on = match.best if support != "unsupported" else None
-        return ExaminedClaim(
-            span=text, claim=text, support=support, quote=rests_on and rests_on.text
-        )
-
-
-def match_claims(
-    claims: Sequence[str], context: MatchingContext, fit: LogisticFit
-) -> list[ScoredMatch]:
-    """Match claims, but for citation numbers in brackets; return each match and P(supported)."""
-    matches = [context.match(_CITATION.sub("", claim)) for claim in claims]
-    return [(match, fit.probability(match)) for match in matches]
-
-
-def claim_relations(
-    claims: Sequence[str], context: MatchingContext
-) -> list[tuple[Literal["would_support", "would_contradict", "unrelated"], str | None, float]]:
-    """Return what passages would say about claims, by the lexical judge; a heuristic.
-
-    Returns
-    -------
-    list of (relation, quote, probability)
-        For each claim 'would_support', 'would_contradict' or 'unrelated'; the deciding sentence,
-        verbatim, None where they are unrelated; and P(the passages support the claim).
-    """
-    fit = load_fit("heuristic")
-    return [
-        (*_relation(match, probability, fit.cut), probability)
-        for match, probability in match_claims(claims, context, fit)
-    ]
-
-
-def _relation(
-    match: ClaimMatch, probability: float, cut: float
-) -> tuple[Literal["would_support", "would_contradict", "unrelated"], str | None]:
-    if match.best is None or (match.conflict is None and probability < cut):
-        return "unrelated", None
-    return "would_support" if match.conflict is None else "would_contradict", match.best.text
 
 
 @cache
@@ -425,4 +394,4 @@ def open_heuristic(argument: str | None = None) -> Judge:
     """
     if argument is not None:
         raise InputError(f"there is no judge 'heuristic:{argument}'; say heuristic")
-    return HeuristicJudge(load_fit("heuristic"))
+    return HeuristicJudge()
