@@ -73,15 +73,15 @@ def test_files_are_written_and_the_schema_is_printed(misslink, folders):
         (("gate", "today", "--criteria", "ship.yaml", "--junit", "no/x"), "its folder does not"),
         (
             ("gate", "today", "--criteria", "ship.yaml", "--markdown", "today/summary.json"),
-            "would be lost",
+            "today/summary.json: This is a part of a run. Name another file with --markdown.",
         ),
         (
             ("gate", "today", "--criteria", "ship.yaml", "--junit", "main/links.jsonl"),
-            "main/links.jsonl: this file is part of a run and would be lost",
+            "main/links.jsonl: This is a part of a run. Name another file with --junit.",
         ),
         (
             ("gate", "today", "--criteria", "ship.yaml", "--markdown", "a", "--junit", "./a"),
-            "would be lost",
+            "a: --markdown and --junit name the same file. Name two files.",
         ),
         (
             ("gate", "today", "--criteria", "ship.yaml", "--baseline", "today"),
@@ -126,7 +126,7 @@ def test_a_copy_of_a_summary_that_is_the_baseline_is_not_overwritten(misslink, f
         "gate", "today", *wanted, "--baseline", "kept.json", "--junit", "kept.json"
     )
     assert code == 2
-    assert "would be lost" in err
+    assert "kept.json: This is an input. Name another file with --junit." in err
     assert json.loads(Path("kept.json").read_text(encoding="utf-8"))["cases"] == 10
 
 

@@ -163,6 +163,28 @@ def test_the_sentence_says_how_sure_it_is(ends, words):
     assert words in replay._summary_sentence({"causal_fraction": causal})
 
 
+def test_the_table_fits_80_columns(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    share = {"value": 0.62, "low": 0.51, "high": 1.0, "n": 1240, "method": "wilson", "reason": None}
+    names = ("fixed", "placebo_fixed", "net_fixed", "confirmed")
+    counts = {"cases": 1240, "replayed": 1240}
+    document = {
+        **dict.fromkeys(("broken", "placebo_broken", "flaky", "order_sensitive"), share),
+        "run": "r",
+        "judge": "j",
+        "cases_kept": 0,
+        "skipped": [],
+        "causal_fraction": share,
+        "usage": {"generations": 0, "generations_kept": 0},
+        "failures": {"should_have_abstained": {**counts, **dict.fromkeys(names, share)}},
+    }
+    replay._print_replay(document)
+    rows = [line.split() for line in capsys.readouterr().out.splitlines()]
+    first = ["should_have_abstained", "1240", "1240", "fixed", "62%", "[51,", "100]"]
+    assert first in rows
+    assert ["placebo", "fixed", "62%", "[51,", "100]"] in rows
+
+
 def test_a_second_time_neither_app_nor_judge_is_asked(misslink, write_run, judge_server):
     name = write_run()
     _, first, _ = misslink("replay", name, "--json")

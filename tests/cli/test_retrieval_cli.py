@@ -416,7 +416,7 @@ def test_a_png_is_refused_with_the_way_out(misslink, files):
 def test_a_drawing_does_not_go_over_what_is_read(misslink, files):
     Path("first.trec").rename("first.svg")
     said = refused(misslink, *files[:3], "first.svg", "--plot", "first.svg")
-    assert said == "first.svg: this file is read; name another one with --plot"
+    assert said == "first.svg: This is an input. Name another file with --plot."
     assert Path("first.svg").read_text(encoding="utf-8") == RUN
 
 

@@ -26,7 +26,7 @@ from misslink.cli.options import (
     JudgeOptions,
     with_judge_options,
 )
-from misslink.cli.output import check_report_paths
+from misslink.cli.output import check_output_paths
 from misslink.errors import InputError, known_names
 
 NAME_OPTION: Any = typer.Option("main", "--name", help="Name of the series of runs.")
@@ -387,7 +387,7 @@ def history_command(
     from misslink.canary.summary import history_parts
     from misslink.io.manifest import display_path
 
-    check_report_paths(markdown, html, as_json=as_json)
+    check_output_paths({"--markdown": markdown, "--html": html}, as_json=as_json)
     if {output.resolve() for output in (markdown, html) if output} & {history.resolve()}:
         raise InputError("--markdown or --html names the history. Name another file.")
     with CanaryHistory(history, must_exist=True) as file:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from misslink.cli.output import (
-    check_report_paths,
+    check_output_paths,
     interruptible,
     progress_bars,
     redirect_app_stdout,
@@ -142,7 +142,7 @@ def _check_options(options: CanaryOptions, *, as_json: bool) -> None:
             raise InputError(f"{option} is {value:g}; it must be more than 0 seconds")
     if not options.name.strip():
         raise InputError("--name is empty. Name the series.")
-    check_report_paths(options.markdown, options.html, as_json=as_json)
+    check_output_paths({"--markdown": options.markdown, "--html": options.html}, as_json=as_json)
     outputs = {path.resolve() for path in (options.markdown, options.html) if path is not None}
     if outputs & {options.canaries.resolve(), options.history.resolve()}:
         raise InputError(

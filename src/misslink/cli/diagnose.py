@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from misslink.cli.options import JSON_OPTION, RUN_ARGUMENT, option
 from misslink.cli.output import (
-    check_output_path,
+    check_output_paths,
     format_estimate,
     print_json,
     print_line,
@@ -189,7 +189,7 @@ def _write_holes(path: Path, run: Run) -> int:
     from misslink.documents import summary_of
     from misslink.linking.missing_labels import write_labelled_cases
 
-    check_output_path(path, "--holes")
+    check_output_paths({"--holes": path})
     holes = summary_of(run).diagnosis.missing_labels.holes
     return write_labelled_cases(path, run.cases, holes)
 

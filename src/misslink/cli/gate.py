@@ -9,8 +9,8 @@ import typer
 
 from misslink.cli.options import JSON_OPTION, option
 from misslink.cli.output import (
-    check_output_path,
-    is_part_of_run,
+    STDOUT,
+    check_output_paths,
     print_json,
     print_line,
     print_table,
@@ -20,9 +20,6 @@ from misslink.render.table import TextTable
 
 if TYPE_CHECKING:
     from misslink.gate.outcome import GateDecision
-
-
-_STDOUT = Path("-")
 
 
 def gate(
@@ -58,14 +55,8 @@ def gate(
     if run is None or criteria is None:
         needed = "a run folder: misslink gate RUN --criteria FILE" if run is None else "--criteria"
         raise InputError(f"misslink gate needs {needed}")
-    to_stdout = markdown == _STDOUT
-    if to_stdout and as_json:
-        raise InputError("--json and --markdown - both print to stdout; write one into a file")
-    comment_path = None if to_stdout else markdown
-    if comment_path is not None:
-        _check_place("--markdown", comment_path, (criteria, baseline))
-    if junit is not None:
-        _check_place("--junit", junit, (criteria, baseline, comment_path))
+    outputs = {"--markdown": markdown, "--junit": junit}
+    check_output_paths(outputs, (criteria, baseline), as_json=as_json)
     ship_criteria = read_criteria(criteria)
     if allow_missing_baseline and baseline and not as_url(baseline) and not baseline.exists():
         baseline = None
@@ -76,8 +67,9 @@ def gate(
         folder=run,
         allow_missing_baseline=allow_missing_baseline,
     )
-    if comment_path is not None:
-        atomic_write(pull_request_comment(decision), comment_path)
+    to_stdout = str(markdown) == STDOUT
+    if markdown is not None and not to_stdout:
+        atomic_write(pull_request_comment(decision), markdown)
     if junit is not None:
         atomic_write(junit_xml(decision), junit)
     if as_json:
@@ -88,18 +80,6 @@ def gate(
         _print(decision)
     if not decision.passed:
         raise typer.Exit(1)
-
-
-def _check_place(option: str, place: Path, in_use: tuple[Path | None, ...]) -> None:
-    """Raise InputError where a file cannot be written, or would replace another one."""
-    check_output_path(place, option)
-    if place.resolve() in {other.resolve() for other in in_use if other is not None}:
-        problem = "this file is read or written for the gate already and would be lost"
-    elif is_part_of_run(place):
-        problem = "this file is part of a run and would be lost"
-    else:
-        return
-    raise InputError(f"{problem}; name another file with {option}", path=place)
 
 
 def _print(decision: GateDecision) -> None:

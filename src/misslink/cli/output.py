@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import glob
 import json
 import os
 import signal
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 
 DocumentT = TypeVar("DocumentT", bound=Mapping[str, Any])
+STDOUT = "-"
 _GRACE_S = 3.0  # until a process that hangs is ended
 _INTERRUPTED = 130  # what shells report for Ctrl-C
 _STAGES = {
@@ -310,8 +312,46 @@ def format_estimate(
     return text.brief if text.interval or not text.measured else text.text
 
 
-def check_output_path(path: Path, option: str) -> None:
-    """Raise InputError where `path`, named by the option `option`, cannot be written."""
+def check_output_paths(
+    outputs: Mapping[str, Path | None],
+    inputs: Iterable[Path | None] = (),
+    *,
+    as_json: bool = False,
+) -> None:
+    """Raise InputError for outputs that cannot be written, or that would replace another file.
+
+    Parameters
+    ----------
+    outputs : mapping of str to Path or None
+        By flag, such as ``--out``; the path ``-`` is stdout.
+    inputs : iterable of Path or None
+        Files, folders (with their content) and patterns; --overwrite does not apply to these.
+    as_json : bool
+        Whether the JSON document is printed to stdout.
+    """
+    read = {file.resolve() for path in inputs if path is not None for file in matching_paths(path)}
+    options: dict[Path, str] = {}
+    for flag, path in outputs.items():
+        if path is None or str(path) == STDOUT:
+            if path is not None and as_json:
+                raise InputError(f"--json and {flag} - both print to stdout; write one into a file")
+            continue
+        _check_writable(path, flag)
+        target = path.resolve()
+        problem = ""
+        if target in read or (target.exists() and read.intersection(target.parents)):
+            problem = "This is an input"
+        elif is_part_of_run(path):
+            problem = "This is a part of a run"
+        if problem:
+            raise InputError(f"{problem}. Name another file with {flag}.", path=path)
+        if target in options:
+            message = f"{options[target]} and {flag} name the same file. Name two files."
+            raise InputError(message, path=path)
+        options[target] = flag
+
+
+def _check_writable(path: Path, option: str) -> None:
     require_local_path(path)
     folder = path.resolve().parent
     if path.is_dir():
@@ -327,6 +367,12 @@ def check_output_path(path: Path, option: str) -> None:
     raise InputError(f"{problem}; name another file with {option}", path=path)
 
 
+def matching_paths(path: Path) -> Iterable[Path]:
+    """The files and folders of a path, which may be a pattern."""
+    matches = [] if path.exists() else glob.glob(str(path), recursive=True)  # noqa: PTH207
+    return [path, *map(Path, matches)]
+
+
 def is_part_of_run(path: Path) -> bool:
     """Whether a file is, or would be, one of the files of a run folder, reports included."""
     from misslink.io.run_folder import RUN_FILES
@@ -335,26 +381,3 @@ def is_part_of_run(path: Path) -> bool:
     # Some disks ignore case. Replayed generations are paid for, though no run needs them.
     named = resolved.name.casefold() in RUN_FILES | {"replays.jsonl"}
     return named and (resolved.parent / "manifest.json").is_file()
-
-
-STDOUT = "-"
-
-
-def check_report_paths(markdown: Path | None, html: Path | None, *, as_json: bool) -> None:
-    """Refuse a place where no summary or page can be written.
-
-    Raises
-    ------
-    InputError
-        There, or where both print to stdout or into one file.
-    """
-    if markdown is not None and str(markdown) == STDOUT:
-        if as_json:
-            raise InputError("--json and --markdown - both print to stdout; write one into a file")
-        markdown = None
-    if markdown is not None:
-        check_output_path(markdown, "--markdown")
-    if html is not None:
-        check_output_path(html, "--html")
-        if markdown is not None and markdown.resolve() == html.resolve():
-            raise InputError("--markdown and --html name one file; give two")

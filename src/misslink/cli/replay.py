@@ -150,13 +150,13 @@ def _app_path(run: Run) -> str:
 def _print_replay(document: Mapping[str, Any]) -> None:
 
     print_line(_summary_sentence(document))
-    names = ("fixed", "placebo_fixed", "net_fixed", "confirmed")
     rows = []
     for mode, entry in document["failures"].items():
-        if entry["cases"]:
-            shares = (format_estimate(entry[name]) for name in names)
-            rows.append((mode, str(entry["cases"]), str(entry["replayed"]), *shares))
-    columns = ("failure", "cases", "replayed", *(name.replace("_", " ") for name in names))
+        counts = (mode, str(entry["cases"]), str(entry["replayed"]))
+        for name in ("fixed", "placebo_fixed", "net_fixed", "confirmed") if entry["cases"] else ():
+            rows.append((*counts, name.replace("_", " "), format_estimate(entry[name])))
+            counts = ("", "", "")  # once for all of its shares; so they fit 80 columns
+    columns = ("failure", "cases", "replayed", "answers", "share [95%]")
     title = f"Replay of {document['run']}, judge {document['judge']}"
     if not print_table(TextTable(columns, rows, ["cases", "replayed"], title)):
         print_line("No failed answer of this run missed a passage: nothing to replay.")

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from misslink.cli import options as shared
 from misslink.cli.options import option
 from misslink.cli.output import (
-    check_output_path,
+    check_output_paths,
     encodable,
     print_json,
     print_line,
@@ -102,7 +102,10 @@ def retrieval(
     if not selected:
         raise InputError("--metrics names no metric; name some, such as recall@5,ndcg@10")
     if plot is not None:
-        _check_plot(plot, (qrels, *runs, *([queries] if queries else [])))
+        if plot.suffix.lower() != ".svg":
+            raise InputError("the plot is an SVG; name a file that ends in .svg", path=plot)
+        read = [path for path in (qrels, *runs, queries) if path and path.is_file()]
+        check_output_paths({"--plot": plot}, read)
     if queries is not None and by is None and cluster is None:
         raise InputError("--queries needs --by or --cluster, which name its column; add one")
     groups = {
@@ -156,17 +159,6 @@ def _run_names(runs: Sequence[Path]) -> list[str]:
         raise InputError(f"{len(runs)} runs are too many; name up to {len(ascii_uppercase)}")
     names = [run.name for run in runs]
     return names if len(set(names)) == len(names) else [str(run) for run in runs]
-
-
-def _check_plot(plot: Path, read: Sequence[Path]) -> None:
-    if plot.suffix.lower() != ".svg":
-        raise InputError(
-            "the plot is an SVG; name a file that ends in .svg",
-            path=plot,
-        )
-    if plot.resolve() in {path.resolve() for path in read}:
-        raise InputError("this file is read; name another one with --plot", path=plot)
-    check_output_path(plot, "--plot")
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from misslink.cli import options as shared
 from misslink.cli.options import JudgeOptions, option
 from misslink.cli.output import (
-    check_output_path,
+    check_output_paths,
     format_estimate,
     interruptible,
     print_json,
@@ -103,8 +103,7 @@ def whatif(
     )
     from misslink.pipeline import run_async
 
-    if triplets is not None:
-        check_output_path(triplets, "--triplets")
+    check_output_paths({"--triplets": triplets})
     before = read_complete_run(run)
     config = config_as_in_run(before, judge, **given)
     names = tuple(name.strip() for name in options.split(",") if name.strip()) if options else None

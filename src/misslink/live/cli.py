@@ -7,7 +7,7 @@ from pathlib import Path
 import typer
 
 from misslink.cli.options import JSON_OPTION
-from misslink.cli.output import STDOUT, check_report_paths, print_json, print_parts
+from misslink.cli.output import STDOUT, check_output_paths, print_json, print_parts
 from misslink.errors import InputError
 
 _LEAST_ALPHA = 1e-9  # from here on levels are near enough to 1 to be rounded to it
@@ -101,7 +101,7 @@ def report(
         raise InputError(f"--units {tuned_for} is no number of units: give one such as 2000")
     if detect is not None and not 0 < detect < float("inf"):
         raise InputError(f"--detect {detect} is no difference worth finding: give one above 0")
-    check_report_paths(markdown, html, as_json=as_json)
+    check_output_paths({"--markdown": markdown, "--html": html}, as_json=as_json)
     if {path.resolve() for path in (markdown, html) if path} & {log.resolve()}:
         raise InputError("--markdown or --html names the live log. Name another file.")
     options = ReportOptions(

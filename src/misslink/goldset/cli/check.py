@@ -12,14 +12,19 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from misslink.cli.options import JSON_OPTION, OVERWRITE_OPTION, option
-from misslink.cli.output import print_json, print_line, print_table, redirect_app_stdout
+from misslink.cli.output import (
+    check_output_paths,
+    print_json,
+    print_line,
+    print_table,
+    redirect_app_stdout,
+)
 from misslink.errors import InputError, known_names
 from misslink.goldset.cli.options import (
     COLUMN_OPTION,
     CORPUS_OPTION,
     GOLDSET_ARGUMENT,
     MARKDOWN_OPTION,
-    check_output_paths,
     refuse_existing,
 )
 from misslink.io.goldset import GoldSet

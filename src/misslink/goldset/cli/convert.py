@@ -10,8 +10,8 @@ import typer
 
 from misslink.cli.import_labels import import_label_set
 from misslink.cli.options import JSON_OPTION, OVERWRITE_OPTION, option
-from misslink.cli.output import print_json, print_line
-from misslink.goldset.cli.options import CORPUS_OPTION, check_output_paths, print_lines
+from misslink.cli.output import check_output_paths, print_json, print_line
+from misslink.goldset.cli.options import CORPUS_OPTION, print_lines
 
 
 def import_command(

@@ -10,11 +10,10 @@ from typing import Any
 import typer
 
 from misslink.cli.options import JSON_OPTION, OVERWRITE_OPTION, option
-from misslink.cli.output import print_json
+from misslink.cli.output import check_output_paths, print_json
 from misslink.goldset.cli.options import (
     COLUMN_OPTION,
     OUT_OPTION,
-    check_output_paths,
     print_lines,
     refuse_existing,
 )

@@ -24,6 +24,7 @@ from misslink.cli.options import (
     with_judge_options,
 )
 from misslink.cli.output import (
+    check_output_paths,
     interruptible,
     print_forecast,
     print_json,
@@ -32,7 +33,7 @@ from misslink.cli.output import (
     progress_bars,
     redirect_app_stdout,
 )
-from misslink.goldset.cli.options import OUT_OPTION, check_output_paths
+from misslink.goldset.cli.options import OUT_OPTION
 
 
 @with_judge_options(*MODEL_OPTIONS, "context_length", *PACE_OPTIONS, *PRICE_OPTIONS, *CAP_OPTIONS)

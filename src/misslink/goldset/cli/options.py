@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import glob
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import typer
 
 from misslink.cli.options import option
-from misslink.cli.output import check_output_path, print_line
+from misslink.cli.output import matching_paths, print_line
 from misslink.errors import InputError
 
 GOLDSET_ARGUMENT: Any = typer.Argument(..., help="A gold set: a file, folder, pattern or URL.")
@@ -30,31 +29,6 @@ def print_lines(title: str, lines: Iterable[str]) -> None:
         print_line(line)
 
 
-def check_output_paths(outputs: Mapping[str, Path | None], inputs: Iterable[Path | None]) -> None:
-    """Raise InputError for outputs that cannot be written, are inputs, or are named twice.
-
-    Parameters
-    ----------
-    outputs : mapping of str to Path or None
-        By flag, such as ``--out``.
-    inputs : iterable of Path or None
-        Files, folders (with their content) and patterns; --overwrite does not apply to these.
-    """
-    read = {file.resolve() for path in inputs if path is not None for file in _matching_paths(path)}
-    options: dict[Path, str] = {}
-    for flag, path in outputs.items():
-        if path is None:
-            continue
-        check_output_path(path, flag)
-        target = path.resolve()
-        if target in read or (target.exists() and read.intersection(target.parents)):
-            raise InputError(f"This is an input. Name another file with {flag}.", path=path)
-        if target in options:
-            message = f"{options[target]} and {flag} name the same file. Name two files."
-            raise InputError(message, path=path)
-        options[target] = flag
-
-
 def refuse_existing(path: Path, flag: str, *, overwrite: bool) -> None:
     """Raise InputError for a file that exists and must not be replaced."""
     if path.exists() and not overwrite:
@@ -64,12 +38,6 @@ def refuse_existing(path: Path, flag: str, *, overwrite: bool) -> None:
 
 def refuse_shard(path: Path, goldset: Path) -> None:
     """Raise InputError for a file that is, or would become, a part of the input gold set."""
-    target, read = path.resolve(), {file.resolve() for file in _matching_paths(goldset)}
+    target, read = path.resolve(), {file.resolve() for file in matching_paths(goldset)}
     if target in read or target.parent in read:
         raise InputError("This is an input. Name another folder with --out.", path=goldset)
-
-
-def _matching_paths(path: Path) -> Iterable[Path]:
-    """The files and folders of a path, which may be a pattern."""
-    matches = [] if path.exists() else glob.glob(str(path), recursive=True)  # noqa: PTH207
-    return [path, *map(Path, matches)]

@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING, Any, Literal
 import typer
 
 from misslink.cli.options import JSON_OPTION, OVERWRITE_OPTION, option
-from misslink.cli.output import print_json, print_line, print_table
+from misslink.cli.output import check_output_paths, print_json, print_line, print_table
 from misslink.errors import InputError
 from misslink.goldset.cli.options import (
     GOLDSET_ARGUMENT,
     MARKDOWN_OPTION,
     OUT_OPTION,
-    check_output_paths,
     print_lines,
     refuse_shard,
 )
