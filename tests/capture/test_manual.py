@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
+import threading
 
 import pytest
 from langchain_core.callbacks import CallbackManagerForRetrieverRun
@@ -12,7 +13,7 @@ from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
 
 import misslink
-from misslink.capture import Watcher
+from misslink.capture import Watcher, manual
 from misslink.types import Case
 
 
@@ -75,3 +76,18 @@ def test_outside_an_evaluation_it_does_nothing_and_imports_nothing():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_a_search_in_a_thread_of_the_app_s_own_is_warned_of(caplog):
+    def app(question):
+        thread = threading.Thread(target=misslink.record_retrieval, args=(question, ["A text."]))
+        thread.start()
+        thread.join()
+        return "At seven."
+
+    manual._warn_of_lost_search.cache_clear()
+    assert watched(app).unmeasured is not None
+    assert "belongs to no case" in caplog.text
+    caplog.clear()
+    misslink.record_retrieval("When?", ["A text."])  # in production
+    assert not caplog.text

@@ -337,3 +337,25 @@ def test_a_broken_line_of_a_table_names_its_line(tmp_path):
 def test_what_cannot_be_read_names_its_place(tmp_path, rows, message):
     with pytest.raises(InputError, match=message):
         read_recording(write(tmp_path / "x.jsonl", *rows))
+
+
+@pytest.mark.parametrize(
+    ("row", "name", "meant"),
+    [
+        ({"user_input": "When?", "response": "At 7.", "retrived_contexts": [FERRY]},
+         "retrived_contexts", "retrieved_contexts"),
+        ({**RAGAS, "references": "At seven."}, "references", "reference"),
+        ({"input": "When?", "actual_output": "At 7.", "retreival_context": [FERRY]},
+         "retreival_context", "retrieval_context"),
+    ],
+)  # fmt: skip
+def test_a_misspelt_field_is_not_left_out(tmp_path, row, name, meant):
+    with pytest.raises(InputError) as caught:
+        read_recording(write(tmp_path / "traces.jsonl", row))
+    assert (caught.value.field, caught.value.line) == (name, 1)
+    assert f"'{meant}'" in caught.value.problem
+
+
+def test_fields_of_one_s_own_are_left_out(tmp_path):
+    row = {**RAGAS, "reference_id": "r1", "context": "x", "score": 0.5, "answers_seen": 3}
+    assert len(read_recording(write(tmp_path / "traces.jsonl", row)).traces) == 1

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 import sys
+from functools import cache
 from typing import Any
+
+_log = logging.getLogger("misslink")
 
 
 def record_retrieval(query: str, passages: Any, *, name: str = "search") -> None:
@@ -33,5 +37,16 @@ def record_retrieval(query: str, passages: Any, *, name: str = "search") -> None
     module = sys.modules.get("misslink.capture.recorder")
     recorder = module.CURRENT_RECORDER.get() if module else None
     if recorder is None:
+        hooks = sys.modules.get("misslink.capture.vectorstore_hooks")
+        if hooks is not None and hooks.is_recording():
+            _warn_of_lost_search()
         return  # the app runs in production, where this costs nothing
     recorder.record(str(query), passages, name)
+
+
+@cache
+def _warn_of_lost_search() -> None:
+    _log.warning(
+        "record_retrieval was called outside of a case's thread, so its search belongs to no case; "
+        "start the thread with contextvars.copy_context().run"
+    )

@@ -56,6 +56,11 @@ class MethodPatch:
                 if not self._users:
                     self._remove()
 
+    @property
+    def is_in_place(self) -> bool:
+        """Whether it has a user."""
+        return self._users > 0
+
     def _install(self) -> None:
         for owner in _subclasses(self._root):
             for name in self._methods:
@@ -97,6 +102,11 @@ _METHODS = (*_SEARCHES, *(f"a{name}" for name in _SEARCHES))
 def record_searches() -> AbstractContextManager[None]:
     """Wrap every vector store class that exists, until the last user is done."""
     return _STORES.in_place()
+
+
+def is_recording() -> bool:
+    """Whether a case is running."""
+    return _STORES.is_in_place
 
 
 @dataclass

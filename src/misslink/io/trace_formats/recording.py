@@ -204,6 +204,8 @@ class _Recorder:
             for item in _of_one_format(items, spans[0]):
                 self._spans += spans[1](item)
         elif sample := next((kind for kind in _SAMPLES if kind[0](row)), None):
+            if sample[1] is not samples.parse_trec_rag:
+                samples.check_names(first)
             for item in _of_one_format(items, sample[0]):
                 fields, trace = sample[1](item)
                 if fields["question"] is None:

@@ -12,6 +12,8 @@ import tokenize
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from rapidfuzz.distance import DamerauLevenshtein
+
 from misslink.io.jsonl import SourceItem
 from misslink.io.trace_formats.requests import (
     decode_json,
@@ -31,6 +33,12 @@ _RAGAS_REFERENCE = ("reference", "ground_truth", "ground_truths")
 _RAGAS_ONLY = {
     "user_input", "reference_contexts", "retrieved_contexts", "ground_truth", "ground_truths",
 }  # fmt: skip
+_GROUPS = (  # names of one thing
+    RAGAS_QUESTION, RAGAS_ANSWER, _RAGAS_CONTEXTS, _RAGAS_REFERENCE, ("retrieved_context_ids",),
+    ("input",), ("actual_output", "actualOutput"), ("retrieval_context", "retrievalContext"),
+    ("expected_output", "expectedOutput"),
+)  # fmt: skip
+_SLIPS = 2  # letters of a misspelt name
 _TOPIC = ("topic", "narrative", "query", "question", "title")
 _TOPIC_ID = ("topic_id", "narrative_id", "qid", "query_id", "id")
 NOT_RECORDED = "the file does not say what was retrieved"
@@ -49,6 +57,22 @@ def is_trec_rag_row(row: Mapping[str, Any]) -> bool:
     answer = row.get("answer")
     is_cited = isinstance(answer, list) and isinstance(row.get("references"), list)
     return is_cited and first_value(row, _TOPIC_ID) is not None
+
+
+def check_names(item: SourceItem) -> None:
+    """Refuse a name that is nearly one which the row lacks: its column would be left out silently.
+
+    Raises
+    ------
+    InputError
+        There is one.
+    """
+    row = item.data
+    lacking = [name for group in _GROUPS if row.keys().isdisjoint(group) for name in group]
+    for name in row.keys() - set().union(*_GROUPS):
+        for known in lacking:
+            if 0 < DamerauLevenshtein.distance(str(name), known) <= _SLIPS < len(known) // 2:
+                raise item.error(f"Did you mean '{known}'? Rename it.", str(name))
 
 
 def parse_ragas(item: SourceItem) -> tuple[Fields, Fields | None]:
