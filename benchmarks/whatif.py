@@ -19,8 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from misslink.linking.whatif import Chunking, ForecastCheck, SearchTools, evaluate_options
-from misslink.linking.whatif.comparison import RetrievalBaseline
-from misslink.linking.whatif.options import SearchContext, make_options
+from misslink.linking.whatif.options import RetrievalBaseline, SearchContext, make_options
 from misslink.types import Case, Claim, Estimate, Link, Passage, Run, Trace, Verdict
 
 PAGE = Path(__file__).with_suffix(".md")

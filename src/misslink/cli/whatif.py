@@ -26,7 +26,7 @@ from misslink.render.table import TextTable
 
 if TYPE_CHECKING:
     from misslink.embedding import Embedder
-    from misslink.linking.whatif.forecast_check import DeeperSearch
+    from misslink.linking.whatif.forecast import DeeperSearch
     from misslink.pipeline import Progress
     from misslink.types import Case, Passage, Run
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from misslink.documents import whatif_of
-from misslink.linking.whatif.effect_model import EffectModel, ExposureChange, has_failed
+from misslink.linking.whatif.forecast import EffectModel, ExposureChange, has_failed
 from misslink.types import Estimate, MissStatus, MissType, Reason, RetrievalMiss, Run
 
 RERANK_POOL = 50  # candidates that a reranker gets

@@ -14,16 +14,14 @@ from misslink.embedding import Embedder
 from misslink.errors import InputError
 from misslink.linking.judge_calibration import Calibration
 from misslink.linking.whatif import Chunking, ForecastCheck, SearchTools, evaluate_options
-from misslink.linking.whatif.comparison import (
-    OptionResult,
-    RetrievalBaseline,
-    UnknownMisses,
+from misslink.linking.whatif.option_evaluation import (
+    _EvaluatedOption,
     baseline_metrics,
     compare_metrics,
     context_tokens,
-    option_finding,
 )
-from misslink.linking.whatif.option_evaluation import _EvaluatedOption
+from misslink.linking.whatif.options import OptionResult, RetrievalBaseline
+from misslink.render.whatif import describe_option
 from misslink.retrieval import score_cases
 from misslink.stats import holm, paired_difference
 from misslink.types import Estimate, Passage, Trace, Verdict
@@ -410,7 +408,7 @@ def said(
         "detectable": detectable,
         "winner": winner,
     }
-    return option_finding("recall@5", compared, saved, 22, unknown)
+    return describe_option("recall@5", compared, saved, 22, unknown)
 
 
 RISES = (
@@ -468,7 +466,7 @@ def test_a_difference_that_the_correction_hides_shows_both_p_values():
 
 
 def test_what_is_not_known_stands_in_place_of_a_forecast():
-    unknown = UnknownMisses(8, 20, ("nobody asked deeper",))
+    unknown = "not known for 8 of 20 cases: nobody asked deeper"
     assert said(estimate(5, 3, 7), unknown=unknown) == (
         RISES + "not known for 8 of 20 cases: nobody asked deeper."
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from misslink.linking.whatif.forecast_check import ForecastCheck
+from misslink.linking.whatif.forecast import ForecastCheck
 from misslink.linking.whatif.option_evaluation import evaluate_options
 from misslink.linking.whatif.options import SearchTools, check_option_names
 from misslink.linking.whatif.search import Chunking, Reranker, open_reranker

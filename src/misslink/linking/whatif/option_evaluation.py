@@ -3,40 +3,40 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from misslink.errors import InputError
-from misslink.linking.whatif.comparison import (
-    MetricComparisons,
-    OptionResult,
-    RetrievalBaseline,
-    UnknownMisses,
-    baseline_metrics,
-    check_corpus,
-    compare_metrics,
-    context_tokens,
-    find_changes,
-    index_texts,
-    option_finding,
-)
-from misslink.linking.whatif.effect_model import (
+from misslink.linking.missed_passages import PassagePool
+from misslink.linking.whatif.forecast import (
     EffectModel,
     ExposureChange,
+    ForecastCheck,
     has_failed,
 )
-from misslink.linking.whatif.forecast_check import ForecastCheck
 from misslink.linking.whatif.options import (
+    EXPOSURES,
+    OptionResult,
+    RetrievalBaseline,
     RetrieverOption,
     SearchContext,
     SearchTools,
     make_options,
 )
 from misslink.render.reasons import describe_reason
-from misslink.retrieval import unmeasured_reason
-from misslink.types import Estimate, Passage, Reason, Run
+from misslink.render.whatif import describe_option
+from misslink.retrieval import mean_scores, score_cases, unmeasured_reason
+from misslink.stats import mean
+from misslink.stats.paired_tests import (
+    PairedComparison,
+    detectable_after_holm,
+    holm,
+    paired_difference,
+)
+from misslink.types import Case, Estimate, Passage, Reason, Run, Trace
 
+CHARACTERS_PER_TOKEN = 4  # of English text, the customary estimate where no tokenizer is at hand
 _NO_TOOLS = SearchTools()
 # A search that returns other passages changes the tokens by some percent; more is another context.
 _MAX_LENGTHENING = 1.2
@@ -44,6 +44,11 @@ _NO_CORPUS_NOTE = (
     "Without a corpus only a larger k was tried, from the ranks that the run knows; "
     "give --corpus or --app to try other searches."
 )
+_CUTOFF_METRICS = ("hit", "recall", "precision", "ndcg")
+_SIGNIFICANT = 0.05
+
+MetricScores = dict[str, dict[str, float | None]]
+MetricComparisons = dict[str, dict[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -54,7 +59,7 @@ class _EvaluatedOption:
     retrieved: int | None
     metrics: MetricComparisons
     avoided: Estimate
-    unknown: UnknownMisses | None
+    unknown: str | None
 
     def order(self, metric: str) -> tuple[int, float, float]:
         """Best first: by the winner, then what is certainly avoided, then the difference."""
@@ -119,10 +124,10 @@ async def evaluate_options(
     evaluated = []
     for (option, result), compared in zip(tried, metrics, strict=True):
         changes, retrieved = find_changes(baseline, result)
-        unknown = UnknownMisses.count(baseline, result)
+        unknown = _unknown_misses(baseline, result)
         if unknown:
             retrieved = retrieved or None  # of the misses that are not known nothing was counted
-            avoided = Estimate.missing(Reason(code="misses_unknown", why=str(unknown)))
+            avoided = Estimate.missing(Reason(code="misses_unknown", why=unknown))
         elif _lengthens(baseline, result, seed):
             avoided = Estimate.missing(Reason(code="longer_context_unchecked"))
         else:
@@ -210,7 +215,7 @@ def _option_document(
         "newly_retrieved": evaluated_option.retrieved,
         "failures_avoided": evaluated_option.avoided.model_dump(),
         "unmeasured": dict(unmeasured),
-        "finding": option_finding(
+        "finding": describe_option(
             main,
             evaluated_option.metrics[main],
             evaluated_option.avoided,
@@ -218,3 +223,190 @@ def _option_document(
             evaluated_option.unknown,
         ),
     }
+
+
+def find_changes(
+    baseline: RetrievalBaseline, result: OptionResult
+) -> tuple[tuple[ExposureChange, ...], int | None]:
+    """Return the cases whose exposure an option changes, and how many missed passages it retrieves.
+
+    A relevant passage that is retrieved today and left out of the prompt is not fixed by another
+    retriever. The number is None where it is known of no case.
+    """
+    # With the option's cases: another chunking asks for texts in place of ids.
+    before = OptionResult(result.cases, baseline.traces, baseline.width).outcomes()
+    changes, retrieved = [], list[int]()
+    pairs = zip(baseline.links, before, result.outcomes(), strict=True)
+    for place, (link, was, now) in enumerate(pairs):
+        if was is None or now is None:
+            continue
+        found = {match.need.evidence or match.need.id for match in now.found}
+        retrieved.append(sum((miss.evidence or miss.passage_id) in found for miss in was.missed))
+        if was.retrieval != now.retrieval and was.retrieval == link.retrieval:
+            better = EXPOSURES.index(now.retrieval) > EXPOSURES.index(was.retrieval)
+            changes.append(ExposureChange(place, now.retrieval, better, has_failed(link)))
+    return tuple(changes), sum(retrieved) if retrieved else None
+
+
+def _unknown_misses(baseline: RetrievalBaseline, result: OptionResult) -> str | None:
+    """How many cases are misses or hits in the run and unknown for an option, and why."""
+    pairs = list(zip(baseline.outcomes(), result.outcomes(), result.traces, strict=True))
+    reasons = Counter(
+        trace.unmeasured or "no passage it needs can be told"
+        for before, after, trace in pairs
+        if before is not None and after is None
+    )
+    known = sum(before is not None for before, _, _ in pairs)
+    why = "; ".join(reason for reason, _ in reasons.most_common())
+    return f"not known for {reasons.total()} of {known} cases: {why}" if reasons else None
+
+
+def baseline_metrics(
+    baseline: RetrievalBaseline, seed: int
+) -> tuple[MetricScores, dict[str, Estimate]]:
+    """The run's own scores by metric and case, and their means."""
+    scores = _score_at_cutoff(baseline.cases, baseline.traces, baseline.k, baseline.k)
+    return scores, {
+        name: mean_scores(case_scores.values(), seed=seed) for name, case_scores in scores.items()
+    }
+
+
+def compare_metrics(
+    baseline: RetrievalBaseline, before: MetricScores, results: Sequence[OptionResult], seed: int
+) -> list[MetricComparisons]:
+    """Compare every metric of every option with the baseline, paired by case.
+
+    The p-values of one metric are corrected over the options (Holm). A metric at k is taken at k
+    times as many passages as the option returns more, under the baseline's name; ``at`` is that
+    cutoff. ``detectable`` is the difference the cases could show at the level that Holm leaves.
+    """
+    rows = []
+    for result in results:
+        cutoff = baseline.cutoff(result.width)
+        after = _score_at_cutoff(result.cases, result.traces, baseline.k, cutoff)
+        row: dict[str, tuple[Estimate, Estimate, PairedComparison]] = {}
+        for name, case_scores in before.items():
+            a, b = list(case_scores.values()), [after[name][case.id] for case in baseline.cases]
+            both = [pair for pair in zip(a, b, strict=True) if None not in pair]
+            old, new = (mean_scores([pair[side] for pair in both], seed=seed) for side in (0, 1))
+            row[name] = old, new, paired_difference(a, b, seed=seed)
+        rows.append(row)
+    corrected = {name: holm([row[name][2].p for row in rows]) for name in before}
+    comparisons = []
+    for place, (result, row) in enumerate(zip(results, rows, strict=True)):
+        comparison = {}
+        for name, (old, new, paired) in row.items():
+            p_holm, difference = corrected[name][place], paired.difference.value
+            winner = None
+            if p_holm is not None and p_holm < _SIGNIFICANT and difference:
+                winner = "option" if difference > 0 else "today"
+            comparison[name] = {
+                "at": baseline.cutoff(result.width) if "@" in name else None,
+                "a": old.model_dump(),
+                "b": new.model_dump(),
+                "difference": paired.difference.model_dump(),
+                "p": paired.p,
+                "p_holm": p_holm,
+                "tests": sum(p is not None for p in corrected[name]),
+                "detectable": detectable_after_holm(paired, corrected[name]),
+                "winner": winner,
+            }
+        comparisons.append(comparison)
+    return comparisons
+
+
+def context_tokens(baseline: RetrievalBaseline, result: OptionResult, seed: int) -> dict[str, Any]:
+    """Tokens of the context (characters by four), of the run and with the option."""
+    with_text = [p for trace in baseline.traces for p in trace.retrieved if p.text]
+    total = estimate_tokens(with_text)
+    usual = total / len(with_text) if total and with_text else None
+    before = [
+        tokens
+        for trace in baseline.traces
+        if trace.retrieved and (tokens := estimate_tokens(trace.context(baseline.k))) is not None
+    ]
+    after = []
+    for trace in result.traces:
+        context = trace.retrieved[: result.width]
+        # A passage without a known text, between two that have one, counts as long as the others.
+        lengths = [estimate_tokens([passage]) if passage.text else usual for passage in context]
+        known_lengths = [length for length in lengths if length is not None]
+        if any(passage.text for passage in context) and len(known_lengths) == len(lengths):
+            after.append(sum(known_lengths))
+    return {
+        key: (
+            mean(values, seed=seed, bounds=None)
+            if values
+            else Estimate.missing("no passage has a text")
+        ).model_dump()
+        for key, values in (("today", before), ("b", after))
+    }
+
+
+def estimate_tokens(passages: Iterable[Passage]) -> float | None:
+    """About how many tokens the passages have together; None where none has a text."""
+    texts = [passage.text for passage in passages]
+    if texts and not any(texts):
+        return None
+    return sum(map(len, texts)) / CHARACTERS_PER_TOKEN
+
+
+def _score_at_cutoff(
+    cases: Sequence[Case], traces: Sequence[Trace], k: int, cutoff: int
+) -> MetricScores:
+    """Scores at `cutoff`, named as at `k`."""
+    names = {f"{metric}@{cutoff}": f"{metric}@{k}" for metric in _CUTOFF_METRICS}
+    scores = score_cases(cases, traces, [*names, "mrr"])
+    return {names.get(name, name): case_scores for name, case_scores in scores.items()}
+
+
+# An index may well lack some of what is needed. One that lacks most of it is another corpus, in
+# which every option would look harmful.
+_MAX_MISSING_SHARE = 0.5
+_QUESTIONS_NOTE = "The corpus is searched with the questions as the gold set has them."
+
+
+def check_corpus(
+    today: RetrievalBaseline, corpus: Sequence[Passage]
+) -> tuple[tuple[Passage, ...], list[str]]:
+    """The corpus' passages with a text, each id once, and what to know of them.
+
+    Raises
+    ------
+    InputError
+        It holds no text, or lacks more than half of the passages that the gold set names.
+    """
+    pool = PassagePool(today.traces, corpus)
+    if not pool.passages:
+        raise InputError("the corpus holds no text; give one with texts")
+    needed = {
+        id_
+        for case in today.cases
+        if not any(case.evidence.values())
+        for id_ in (
+            [id_in_set for group in case.relevant_any for id_in_set in group]
+            or [name for name, grade in case.relevant.items() if grade > 0]
+        )
+    }
+    lacking = needed - pool.position.keys()
+    if len(lacking) > _MAX_MISSING_SHARE * len(needed):
+        count = "none" if lacking == needed else f"only {len(needed) - len(lacking)}"
+        raise InputError(
+            f"the corpus holds {count} of the {len(needed)} passages that the gold set names (it "
+            f"lacks '{min(lacking)}'); give the corpus that the app searches, with the same ids"
+        )
+    notes = []
+    if lacking:
+        notes.append(
+            f"The corpus lacks {len(lacking)} of the {len(needed)} passages that the gold set "
+            "names; no option can find them."
+        )
+    if not (pool.knows_ids or pool.knows_texts):
+        notes.append("The corpus does not hold all that the app retrieved; it may be another one.")
+    return pool.passages, [*notes, _QUESTIONS_NOTE]
+
+
+def index_texts(run: Run, corpus: Sequence[Passage] | None) -> Mapping[str, Passage]:
+    """Every passage with a text that the corpus or a trace of the run holds, by id."""
+    seen = [passage for trace in run.traces for passage in (*trace.retrieved, *trace.deeper)]
+    return {passage.id: passage for passage in (*seen, *(corpus or ())) if passage.text}

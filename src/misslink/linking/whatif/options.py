@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from misslink.errors import InputError, known_names
-from misslink.linking.whatif.comparison import OptionResult, RetrievalBaseline, unmeasured_trace
 from misslink.linking.whatif.search import (
     Chunking,
     DenseSearch,
@@ -19,8 +19,8 @@ from misslink.linking.whatif.search import (
     rechunk,
     with_evidence_texts,
 )
-from misslink.retrieval import retrieval_outcome, unmeasured_reason
-from misslink.types import Case, Passage, Trace
+from misslink.retrieval import RetrievalOutcome, retrieval_outcome, unmeasured_reason
+from misslink.types import Case, Link, Passage, Run, Trace
 
 if TYPE_CHECKING:
     from misslink.embedding import Embedder
@@ -28,72 +28,145 @@ if TYPE_CHECKING:
 
 RankPassages = Callable[[Sequence[str], int], Awaitable[list[list[int]]]]
 
+EXPOSURES = ("miss", "partial", "hit")  # from the fewest relevant passages to all of them
 _K_MULTIPLES = (2, 3, 5)  # of the run's number of passages, where no other is asked for
 _FUSION_DEPTH = 100  # passages of each ranking in a fusion, as many as a run asks deeper for
 _RERANK_POOL = 50  # passages that a reranker or the diversity chooses from
 
 
-class RetrieverOption(Protocol):
-    """A change of the retriever that can be tried without the app."""
+@dataclass(frozen=True)
+class RetrievalBaseline:
+    """A run's cases in order, each with its trace and its link.
 
-    @property
-    def name(self) -> str:
-        """Short, such as 'k=10'."""
-        ...
+    Parameters
+    ----------
+    cases, traces, links : sequence, of equal length
+    k : int
+        The run's cutoff.
+    width : int
+        How many passages the answer is written from: the most frequent number.
+    listed : int
+        How many passages the retriever gives: the most frequent number.
+    """
 
-    @property
-    def description(self) -> str:
-        """The change, as part of a sentence."""
-        ...
+    cases: tuple[Case, ...]
+    traces: tuple[Trace, ...]
+    links: tuple[Link, ...]
+    k: int
+    width: int
+    listed: int
 
-    async def retrieve(self, baseline: RetrievalBaseline) -> OptionResult:
-        """What the changed retriever returns for each case."""
-        ...
+    @classmethod
+    def from_run(cls, run: Run) -> RetrievalBaseline:
+        """Read it off a run; InputError where a case of it has no trace or no link."""
+        k = run.summary.get("k")
+        if not isinstance(k, int) or isinstance(k, bool) or k < 1:
+            raise InputError("the run's summary.json has no k; evaluate the app again")
+        traces = {trace.case_id: trace for trace in run.traces}
+        links = {link.case_id: link for link in run.links}
+        for case in run.cases:
+            if case.id not in traces or case.id not in links:
+                raise InputError(f"the run has no trace or no link of case '{case.id}'")
+        run_traces = [traces[case.id] for case in run.cases]
+        return cls(
+            cases=run.cases,
+            traces=tuple(run_traces),
+            links=tuple(links[case.id] for case in run.cases),
+            k=k,
+            width=_most_frequent((len(trace.context(k)) for trace in run_traces), k),
+            listed=_most_frequent((len(trace.retrieved) for trace in run_traces), k),
+        )
+
+    def outcomes(self) -> tuple[RetrievalOutcome | None, ...]:
+        """As `OptionResult.outcomes`, of what the run's own retriever gave."""
+        return OptionResult(self.cases, self.traces, self.width).outcomes()
+
+    def cutoff(self, width: int) -> int:
+        """The run's k, scaled to a context of `width` passages in place of today's."""
+        return max(1, round(self.k * width / self.width))
 
 
 @dataclass(frozen=True)
-class LargerKOption:
+class OptionResult:
+    """What an option's retriever gives.
+
+    Parameters
+    ----------
+    cases : sequence of Case
+        Today's, in the same order; another chunking may ask for texts in place of ids.
+    traces : sequence of Trace
+        One a case, best first; ``unmeasured`` says why a case was not measured.
+    width : int
+        How many of the passages the answer would be written from.
+    """
+
+    cases: tuple[Case, ...]
+    traces: tuple[Trace, ...]
+    width: int
+
+    def outcomes(self) -> tuple[RetrievalOutcome | None, ...]:
+        """What is among the first `width`, whatever reached a prompt; None: none needed, unknown."""
+        found = (
+            retrieval_outcome(case, trace.model_copy(update={"prompted": None}), self.width)
+            for case, trace in zip(self.cases, self.traces, strict=True)
+        )
+        return tuple(outcome if outcome.retrieval in EXPOSURES else None for outcome in found)
+
+
+def unmeasured_trace(trace: Trace, reason: str) -> Trace:
+    """A trace of a case that an option could not be tried on; the run's own reason comes first."""
+    return Trace(case_id=trace.case_id, unmeasured=unmeasured_reason(trace) or reason)
+
+
+def _most_frequent(counts: Iterable[int], otherwise: int) -> int:
+    """The most frequent of the counts above 0, of several the largest."""
+    seen = Counter(count for count in counts if count)
+    return max(seen, key=lambda count: (seen[count], count), default=otherwise)
+
+
+@dataclass(frozen=True)
+class RetrieverOption:
+    """A change of the retriever that can be tried without the app.
+
+    Parameters
+    ----------
+    name : str
+        Short, such as 'k=10'.
+    description : str
+        The change, as part of a sentence.
+    retrieve : async callable
+        Returns what the changed retriever gives for each case of a run.
+    """
+
+    name: str
+    description: str
+    retrieve: Callable[[RetrievalBaseline], Awaitable[OptionResult]]
+
+
+def larger_k(width: int, indexed: int | None = None) -> RetrieverOption:
     """A larger k, from the true ranks that the run knows; nothing is searched.
 
     ``indexed`` is how many passages the index has; None: not known.
     """
 
-    width: int
-    indexed: int | None = None
+    def at_most(passages: int) -> int:
+        return passages if indexed is None else min(passages, indexed)
 
-    @property
-    def name(self) -> str:
-        """Such as 'k=10'."""
-        return f"k={self.width}"
-
-    @property
-    def description(self) -> str:
-        """The change, as part of a sentence."""
-        return f"the same retriever hands over {self.width} passages"
-
-    async def retrieve(self, baseline: RetrievalBaseline) -> OptionResult:
-        """The run's own rankings, continued with the passages found by asking deeper."""
-        length = max(self.width, baseline.cutoff(self.width), baseline.listed)
-        traces = tuple(
-            self._continue(case, trace, length, baseline.k)
-            for case, trace in zip(baseline.cases, baseline.traces, strict=True)
-        )
-        return OptionResult(baseline.cases, traces, self.width)
-
-    def _continue(self, case: Case, trace: Trace, length: int, k: int) -> Trace:
+    def continued(case: Case, trace: Trace, length: int, k: int) -> Trace:
+        """The run's own ranking, continued with the passages found by asking deeper."""
         if unmeasured_reason(trace):
             return trace
         depth = max(len(trace.retrieved), trace.depth or 0)
         missed = retrieval_outcome(case, trace, k).missed
-        if any(miss.true_rank is None for miss in missed) and depth < self._at_most(self.width):
-            return unmeasured_trace(trace, f"the retriever was not asked for {self.width} passages")
+        if any(miss.true_rank is None for miss in missed) and depth < at_most(width):
+            return unmeasured_trace(trace, f"the retriever was not asked for {width} passages")
         by_rank = dict(enumerate(trace.retrieved, start=1))
         for passage in trace.deeper:
             rank = passage.rank
             while rank in by_rank:  # passages of two searches may have the same rank
                 rank += 1
             by_rank[rank] = passage
-        last = max((self._at_most(length), *(rank for rank in by_rank if rank <= length)))
+        last = max((at_most(length), *(rank for rank in by_rank if rank <= length)))
         retrieved = tuple(
             by_rank[rank].model_copy(update={"rank": rank})
             if rank in by_rank
@@ -104,58 +177,31 @@ class LargerKOption:
             update={"retrieved": retrieved, "prompted": None, "deeper": (), "depth": None}
         )
 
-    def _at_most(self, width: int) -> int:
-        return width if self.indexed is None else min(width, self.indexed)
+    async def retrieve(baseline: RetrievalBaseline) -> OptionResult:
+        length = max(width, baseline.cutoff(width), baseline.listed)
+        pairs = zip(baseline.cases, baseline.traces, strict=True)
+        traces = tuple(continued(case, trace, length, baseline.k) for case, trace in pairs)
+        return OptionResult(baseline.cases, traces, width)
+
+    description = f"the same retriever hands over {width} passages"
+    return RetrieverOption(f"k={width}", description, retrieve)
 
 
-@dataclass(frozen=True)
-class SearchOption:
-    """A search of the corpus with the case's question, for as many passages as the run has."""
-
-    name: str
-    description: str
-    corpus: tuple[Passage, ...]
-    rank: RankPassages
-
-    async def retrieve(self, baseline: RetrievalBaseline) -> OptionResult:
-        """What the search returns for each case."""
-        depth = max(baseline.listed, baseline.width)
-        rankings = await self.rank([case.question for case in baseline.cases], depth)
-        traces = []
-        for trace, ranking in zip(baseline.traces, rankings, strict=True):
-            retrieved = tuple(
-                self.corpus[place].model_copy(update={"rank": rank, "score": None})
-                for rank, place in enumerate(ranking, start=1)
-            )
-            unmeasured = unmeasured_reason(trace)
-            traces.append(
-                trace if unmeasured else Trace(case_id=trace.case_id, retrieved=retrieved)
-            )
-        return OptionResult(baseline.cases, tuple(traces), baseline.width)
-
-
-@dataclass(frozen=True)
-class RechunkOption:
-    """Another chunk size and overlap, searched by the embedding or else by BM25."""
-
-    name: str
-    description: str
-    corpus: tuple[Passage, ...]
-    chunks: tuple[Passage, ...]
-    chunking: Chunking
-    rank: RankPassages
-
-    async def retrieve(self, baseline: RetrievalBaseline) -> OptionResult:
-        """As many chunks as the run has passages, matched with evidence texts."""
-        search = SearchOption(self.name, self.description, self.chunks, self.rank)
-        result = await search.retrieve(baseline)
-        texts = {passage.id: passage.text for passage in self.corpus}
-        cases, traces = [], []
-        for case, trace in zip(result.cases, result.traces, strict=True):
-            by_text = with_evidence_texts(case, texts, self.chunking.size)
-            cases.append(by_text if isinstance(by_text, Case) else case)
-            traces.append(unmeasured_trace(trace, by_text) if isinstance(by_text, str) else trace)
-        return OptionResult(tuple(cases), tuple(traces), result.width)
+async def _search(
+    baseline: RetrievalBaseline, corpus: Sequence[Passage], rank: RankPassages
+) -> OptionResult:
+    """What a search of the corpus returns for each question, as many passages as the run has."""
+    depth = max(baseline.listed, baseline.width)
+    rankings = await rank([case.question for case in baseline.cases], depth)
+    traces = []
+    for trace, ranking in zip(baseline.traces, rankings, strict=True):
+        retrieved = tuple(
+            corpus[place].model_copy(update={"rank": place_rank, "score": None})
+            for place_rank, place in enumerate(ranking, start=1)
+        )
+        unmeasured = unmeasured_reason(trace)
+        traces.append(trace if unmeasured else Trace(case_id=trace.case_id, retrieved=retrieved))
+    return OptionResult(baseline.cases, tuple(traces), baseline.width)
 
 
 @dataclass(frozen=True)
@@ -212,7 +258,8 @@ class SearchContext:
 
     def search(self, name: str, description: str, rank: RankPassages) -> list[RetrieverOption]:
         """One option that searches the corpus."""
-        return [SearchOption(name, description, self.corpus or (), rank)]
+        corpus = self.corpus or ()
+        return [RetrieverOption(name, description, lambda today: _search(today, corpus, rank))]
 
 
 def _k_options(context: SearchContext) -> list[RetrieverOption] | str:
@@ -221,7 +268,7 @@ def _k_options(context: SearchContext) -> list[RetrieverOption] | str:
     widths = context.tools.widths or tuple(times * today for times in _K_MULTIPLES)
     if indexed is not None and not context.tools.widths:  # no multiple is more than the whole index
         widths = tuple(min(width, max(indexed, today)) for width in widths)
-    return [LargerKOption(width, indexed) for width in dict.fromkeys(widths) if width != today]
+    return [larger_k(width, indexed) for width in dict.fromkeys(widths) if width != today]
 
 
 def _bm25_options(context: SearchContext) -> list[RetrieverOption] | str:
@@ -300,23 +347,26 @@ def _chunk_options(context: SearchContext) -> list[RetrieverOption] | str:
             "into their documents; give the documents themselves as corpus"
         )
     chunks = rechunk(documents, chunking)
-    texts = [chunk.text for chunk in chunks]
-    search = (
-        DenseSearch(texts, context.tools.embedder)
-        if context.tools.embedder
-        else LexicalSearch(texts)
+    chunk_texts = [chunk.text for chunk in chunks]
+    embedder = context.tools.embedder
+    search = DenseSearch(chunk_texts, embedder) if embedder else LexicalSearch(chunk_texts)
+    texts = {passage.id: passage.text for passage in context.corpus or ()}
+
+    async def retrieve(baseline: RetrievalBaseline) -> OptionResult:
+        """As many chunks as the run has passages, matched with evidence texts."""
+        result = await _search(baseline, chunks, search.rank)
+        cases, traces = [], []
+        for case, trace in zip(result.cases, result.traces, strict=True):
+            by_text = with_evidence_texts(case, texts, chunking.size)
+            cases.append(by_text if isinstance(by_text, Case) else case)
+            traces.append(unmeasured_trace(trace, by_text) if isinstance(by_text, str) else trace)
+        return OptionResult(tuple(cases), tuple(traces), result.width)
+
+    description = (
+        f"chunks of {chunking.size} characters that share {chunking.overlap}, found by "
+        f"{context.searcher}"
     )
-    return [
-        RechunkOption(
-            f"chunk={chunking}",
-            f"chunks of {chunking.size} characters that share {chunking.overlap}, found by "
-            f"{context.searcher}",
-            context.corpus or (),
-            tuple(chunks),
-            chunking,
-            search.rank,
-        )
-    ]
+    return [RetrieverOption(f"chunk={chunking}", description, retrieve)]
 
 
 # By the name that --options takes, in the order in which they are tried.

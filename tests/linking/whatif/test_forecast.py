@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 from scipy.stats import betabinom
 
-from misslink.linking.whatif.comparison import RetrievalBaseline, find_changes
-from misslink.linking.whatif.effect_model import (
+from misslink.linking.whatif.forecast import (
     EffectModel,
     ExposureChange,
     Transition,
     avoided_failures,
 )
-from misslink.linking.whatif.options import LargerKOption
+from misslink.linking.whatif.option_evaluation import find_changes
+from misslink.linking.whatif.options import RetrievalBaseline, larger_k
 from town import link, run_of
 
 RISKS = {"miss": (6, 10), "partial": (4, 10), "hit": (2, 20)}
@@ -89,7 +89,7 @@ def test_the_risks_are_those_of_the_links():
 
 def test_a_larger_k_changes_the_cases_between_and_retrieves_their_passages():
     today = RetrievalBaseline.from_run(run_of([1, 5, 9, None], bad={1}))
-    tried = asyncio.run(LargerKOption(6).retrieve(today))
+    tried = asyncio.run(larger_k(6).retrieve(today))
     change = ExposureChange(1, "hit", better=True, failed=True)
     assert find_changes(today, tried) == ((change,), 1)
 
@@ -100,7 +100,7 @@ def test_a_passage_that_the_app_dropped_from_the_prompt_is_not_fixed_by_a_search
     miss = run.links[0].model_copy(update={"retrieval": "miss"})
     run = run.model_copy(update={"traces": (dropped, run.traces[1]), "links": (miss, run.links[1])})
     today = RetrievalBaseline.from_run(run)
-    assert find_changes(today, asyncio.run(LargerKOption(6).retrieve(today))) == ((), 0)
+    assert find_changes(today, asyncio.run(larger_k(6).retrieve(today))) == ((), 0)
 
 
 @pytest.mark.slow
