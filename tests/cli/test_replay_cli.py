@@ -14,7 +14,7 @@ import pytest
 from misslink.cli import replay
 from misslink.cli import rerun_context as again
 from misslink.io import RunStaging, read_run
-from misslink.linking.replay.cache import ReplayCache
+from misslink.linking.replay.rerun import ReplayCache
 from replayed_app import case, chain, corpus, failures, forget_stores, retriever, run_of
 
 MISSED = tuple("12456789")  # as many as a net effect needs for its interval to exclude 0

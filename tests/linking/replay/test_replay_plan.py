@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from misslink.linking.replay.plan import draw_cases, index_passages, plan_case
+from misslink.linking.replay.plan import index_passages, plan_case
+from misslink.linking.replay.runner import draw_cases
 from misslink.types import Case, Link, Passage, RetrievalMiss, RetrieverCall, Run, Trace
 
 
@@ -194,7 +195,7 @@ def test_failed_and_good_answers_that_missed_a_passage_are_drawn():
         ("c1", "fabricated"), ("c0", "retrieval_miss"), ("c2", "passed")
     ]  # fmt: skip
     assert undrawn == []
-    assert [(link.case_id, why[:34]) for link, why in skipped] == [
+    assert [(record.case_id, record.skipped[:34]) for record in skipped] == [
         ("c7", "the missed passage 'n' has no text")
     ]
 

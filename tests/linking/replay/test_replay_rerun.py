@@ -12,8 +12,12 @@ from misslink.io.manifest import flatten_inputs
 from misslink.judge.prompts import BUILT_IN
 from misslink.judge.session import open_judge
 from misslink.linking.replay import REPLAY_METRICS, Rerunner, RerunSettings, open_rerunner
-from misslink.linking.replay.cache import ReplayCache
-from misslink.linking.replay.rerun import NO_RETRIEVER, judge_identity_of_run, judging_difference
+from misslink.linking.replay.rerun import (
+    NO_RETRIEVER,
+    ReplayCache,
+    judge_identity_of_run,
+    judging_difference,
+)
 from misslink.types import Passage, Run, Trace
 from replayed_app import (
     JUDGE,

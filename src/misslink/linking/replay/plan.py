@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -11,7 +10,7 @@ from misslink.failure_modes import FAILURES
 from misslink.retrieval import Need, match_needs, relevant_ids
 from misslink.text.near_duplicates import is_near_duplicate
 from misslink.text.normalization import stems
-from misslink.types import Case, Link, Passage, RetrievalMiss, Run, Trace
+from misslink.types import Case, Link, Passage, RetrievalMiss, Trace
 
 GOOD = "passed"  # the group of good answers, which the treatment may break
 ARMS = ("unchanged", "treatment", "placebo", "reordering")
@@ -211,47 +210,3 @@ def _assign_ranks(
         )
         for rank, passage in enumerate(passages, start=1)
     )
-
-
-def draw_cases(
-    run: Run, k: int, sample: int, seed: int
-) -> tuple[list[ReplayPlan], list[ReplayPlan], list[tuple[Link, str]]]:
-    """Draw the cases of each group among those that can be replayed.
-
-    Parameters
-    ----------
-    run : Run
-    k : int
-        As of `plan_case`.
-    sample : int
-        Cases of each group, at most; a smaller sample is part of a larger one of the same seed.
-    seed : int
-
-    Returns
-    -------
-    drawn, undrawn : list of ReplayPlan
-    skipped : list of (Link, str)
-        Those that cannot be replayed, with the reason.
-    """
-    cases = {case.id: case for case in run.cases}
-    traces = {trace.case_id: trace for trace in run.traces}
-    known_passages = index_passages(run.traces)
-    groups: dict[str, list[ReplayPlan]] = {}
-    skipped = []
-    for link in run.links:
-        case = cases[link.case_id]
-        if replay_group(link, case) is None:
-            continue
-        plan = plan_case(case, traces[link.case_id], link, k, known_passages)
-        if isinstance(plan, str):
-            skipped.append((link, plan))
-        else:
-            groups.setdefault(plan.group, []).append(plan)
-    drawn, undrawn = [], []
-    for name in sorted(groups, key=lambda group: (group == GOOD, group)):
-        # A generator for each group: what one holds does not change what is drawn of another.
-        draw = random.Random(f"{seed} {name}")  # noqa: S311 (no secret)
-        shuffled = draw.sample(groups[name], len(groups[name]))
-        drawn += shuffled[:sample]
-        undrawn += shuffled[sample:]
-    return drawn, undrawn, skipped

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import itertools
 import logging
+import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,7 +16,13 @@ from misslink.errors import AppUnreachableError, InputError
 from misslink.io.manifest import display_path
 from misslink.judge.judged_metric import Subject
 from misslink.judge.protocol import Judge
-from misslink.linking.replay.plan import ReplayPlan, draw_cases
+from misslink.linking.replay.plan import (
+    GOOD,
+    ReplayPlan,
+    index_passages,
+    plan_case,
+    replay_group,
+)
 from misslink.linking.replay.rerun import (
     DEFAULT_CUTOFF,
     DEFAULT_SETTINGS,
@@ -115,13 +122,9 @@ async def replay_run(
     was, now = run.manifest.get("app"), display_path(app) if isinstance(app, str) else None
     warnings = []
     if was and now and was != now:
-        warnings.append(
-            {
-                "code": "other_app",
-                "message": describe_reason(Reason(code="other_app", was=was, now=now)),
-            }
-        )
-        _log.warning("%s", warnings[0]["message"])
+        message = describe_reason(Reason(code="other_app", was=was, now=now))
+        warnings.append({"code": "other_app", "message": message})
+        _log.warning("%s", message)
     document |= {
         "run": run.summary.get("run"),
         "app": now or was,
@@ -155,7 +158,7 @@ async def replay_cases(
 
     Parameters and errors are those of `replay_run`.
     """
-    drawn, undrawn, skipped = _draw_replayable(run, again.k, sample, seed)
+    drawn, undrawn, skipped = draw_cases(run, again.k, sample, seed)
     records = await _replay_all(drawn, again, concurrency, tick)
     cached = []
     for plan in undrawn:
@@ -173,7 +176,7 @@ def forecast_subjects(
     """
     settings = settings.for_run(run)
     k = settings.k or DEFAULT_CUTOFF
-    drawn, _, _ = _draw_replayable(run, k, sample, seed)
+    drawn, _, _ = draw_cases(run, k, sample, seed)
     subjects = []
     for plan in drawn:
         places = max(1, len(plan.trace.context(k)))
@@ -188,18 +191,58 @@ def forecast_subjects(
     return sum(len(plan.arms) for plan in drawn), subjects
 
 
-def _draw_replayable(
+def draw_cases(
     run: Run, k: int, sample: int, seed: int
 ) -> tuple[list[ReplayPlan], list[ReplayPlan], list[ReplayRecord]]:
-    """Draw the cases; raise InputError where some missed a passage and none can be replayed."""
-    drawn, undrawn, skipped = draw_cases(run, k, sample, seed)
+    """Draw the cases of each group among those that can be replayed.
+
+    Parameters
+    ----------
+    run : Run
+    k : int
+        As of `plan_case`.
+    sample : int
+        Cases of each group, at most; a smaller sample is part of a larger one of the same seed.
+    seed : int
+
+    Returns
+    -------
+    drawn, undrawn : list of ReplayPlan
+    skipped : list of ReplayRecord
+        Those that cannot be replayed, with the reason.
+
+    Raises
+    ------
+    InputError
+        Some cases missed a passage, and none can be replayed.
+    """
+    cases = {case.id: case for case in run.cases}
+    traces = {trace.case_id: trace for trace in run.traces}
+    known_passages = index_passages(run.traces)
+    groups: dict[str, list[ReplayPlan]] = {}
+    skipped = []
+    for link in run.links:
+        case = cases[link.case_id]
+        if replay_group(link, case) is None:
+            continue
+        plan = plan_case(case, traces[link.case_id], link, k, known_passages)
+        if isinstance(plan, str):
+            skipped.append(ReplayRecord(link.case_id, link.failure or "", skipped=plan))
+        else:
+            groups.setdefault(plan.group, []).append(plan)
+    drawn, undrawn = [], []
+    for name in sorted(groups, key=lambda group: (group == GOOD, group)):
+        # A generator for each group: what one holds does not change what is drawn of another.
+        draw = random.Random(f"{seed} {name}")  # noqa: S311 (no secret)
+        shuffled = draw.sample(groups[name], len(groups[name]))
+        drawn += shuffled[:sample]
+        undrawn += shuffled[sample:]
     if skipped and not drawn:
         raise InputError(
             f"none of the {len(skipped)} cases that missed a passage can be replayed; "
-            f"{skipped[0][0].case_id}: {skipped[0][1]}"
+            f"{skipped[0].case_id}: {skipped[0].skipped}"
         )
-    reasons = [ReplayRecord(link.case_id, link.failure or "", skipped=why) for link, why in skipped]
-    return drawn, undrawn, reasons
+    return drawn, undrawn, skipped
 
 
 async def _replay_case(
