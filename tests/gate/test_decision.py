@@ -1,10 +1,12 @@
-"""Gates decided: values worked out by hand, and nothing that passes by accident."""
+"""Gates: limits, severities, new failures, lost values, and every mistake with its place."""
 
 from __future__ import annotations
 
 import pytest
 
 from gated_run import decided, gated_run, numbers_of, write
+from misslink.compare.missing_values import unmeasured_cases
+from misslink.compare.run_metrics import metric_value
 from misslink.errors import InputError
 from misslink.gate.baseline_diff import read_baseline
 from misslink.gate.criteria import read_criteria
@@ -331,3 +333,201 @@ def test_one_sentence_counts_what_failed(tmp_path):
 def test_a_typo_in_a_rank_metric_is_answered_with_the_metric_at_that_cutoff(tmp_path, gate):
     with pytest.raises(InputError, match=r"did you mean 'recall@2'\?"):
         decided(tmp_path, [f"{gate}, threshold: 0.5"], gated_run("1100"))
+
+
+def test_a_case_that_is_undecided_now_and_was_decided_may_have_failed(tmp_path):
+    run, before = gated_run(TEN, "1111111u00"), gated_run(TEN)
+    found = one(tmp_path, "new_failures: {at_most: 0}", run, before)
+    assert (found.passed, found.cases) == (False, ("c7",))
+    assert (
+        "1 question was decided before and is inconclusive now, and may be among them"
+        in found.reason
+    )
+    assert "the judge's verdicts do not settle the failure mode" in found.reason
+    assert one(tmp_path, "new_failures: {at_most: 1}", run, before).passed, "even if it is one"
+    assert one(tmp_path, "new_failures: {category: even}", run, before).passed, "c7 is odd"
+
+
+def test_a_crash_may_be_a_lost_passage(tmp_path):
+    found = one(
+        tmp_path, "new_failures: {retrieval: miss}", gated_run("x" + TEN[1:]), gated_run(TEN)
+    )
+    assert (found.passed, found.cases) == (False, ("c0",))
+    assert "(the app failed on 1 question)" in found.reason
+
+
+def test_who_failed_before_or_was_undecided_before_does_not_fail_anew(tmp_path):
+    undecided = gated_run(TEN, "11111111uu")
+    assert one(tmp_path, "new_failures: {}", undecided, gated_run(TEN)).passed
+    assert (
+        one(tmp_path, "new_failures: {}", gated_run(TEN, "u111111100"), undecided).passed is False
+    )
+    assert one(tmp_path, "new_failures: {}", undecided, gated_run(TEN, "11111111u0")).passed
+
+
+def test_where_all_are_undecided_nothing_passes(tmp_path):
+    run = gated_run("1" * 10, "u" * 10)
+    for gate in ("new_failures: {at_most: 99}", "new_failures: {failure: fabricated, at_most: 99}"):
+        found = one(tmp_path, gate, run, gated_run(TEN, "u" * 10))
+        assert not found.passed
+        assert "the failure mode of every case is unknown" in found.reason
+
+
+def test_a_lost_passage_counts_though_the_answer_is_right_all_the_same(tmp_path):
+    run, before = gated_run("0" + TEN[1:], TEN), gated_run(TEN)
+    assert run.links[0].failure == "passed"
+    assert one(tmp_path, "new_failures: {failure: retrieval_miss}", run, before).passed
+    found = one(tmp_path, "new_failures: {retrieval: miss}", run, before)
+    assert (found.passed, found.cases, found.gate.name) == (False, ("c0",), "new_failures_miss")
+    assert found.reason.startswith("1 question has the retrieval outcome miss now and had not")
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "n"),
+    [
+        ("link.failures.retrieval_miss", 0.25, 8),
+        ("link.failures.inconclusive", 0.2, 10),
+        ("link.answers.unfaithful", 0.25, 8),
+        ("link.answers.unknown", 0.2, 10),
+        ("link.retrieval.miss", 2 / 9, 9),
+        ("link.retrieval.unknown", 0.1, 10),
+    ],
+)
+def test_a_share_is_of_the_decided(name, value, n):
+    found = metric_value(gated_run("11111100x1", "11111100xu"), name).estimate
+    assert (found.value, found.n) == (pytest.approx(value), n)
+
+
+def test_a_share_of_which_nothing_is_known_fails(tmp_path):
+    run = gated_run("1" * 10, "u" * 10)
+    gates = [
+        "metric: link.failures.retrieval_miss, at_most: 0.05",
+        "metric: link.answers.unfaithful, at_most: 0.1",
+    ]
+    found = decided(tmp_path, gates, run).outcomes
+    assert [gate.passed for gate in found] == [False, False]
+    assert "the failure mode of every case is unknown" in found[0].reason
+
+
+def test_a_baseline_whose_judging_was_stopped_invents_no_new_failures(tmp_path):
+    run = gated_run(TEN)  # c8 and c9 fail
+    failures = {"c8": "inconclusive", "c9": "inconclusive"}
+    before = gated_run(TEN, "11111111--", manifest={"unfinished": 2})
+    links = tuple(
+        link.model_copy(
+            update={"failure": failures.get(link.case_id, link.failure), "answer": "unknown"}
+        )
+        for link in before.links
+    )
+    before = before.model_copy(update={"links": links})
+    found = one(tmp_path, "new_failures: {}", run, before)
+    assert not found.passed
+    assert found.reason == (
+        "the judging of the baseline was stopped early (2 questions left), so who failed "
+        "before is not known; run the same  misslink evaluate  command again"
+    )
+    worse = one(tmp_path, "new_failures: {}", gated_run("0" + TEN[1:]), before)
+    assert worse.cases == ("c0", "c8", "c9"), "c0 is one whatever the others are"
+    assert worse.reason.startswith("3 questions have a failure mode now and had not")
+    assert any("the baseline was stopped early (2 questions" in n for n in worse.notes)
+    assert one(tmp_path, "new_failures: {at_most: 2}", run, before).passed, "even if both are new"
+
+
+def test_a_selection_beside_new_failures_is_one_of_them(tmp_path):
+    run, before = gated_run("0011111100"), gated_run(TEN)
+    for gate in ("new_failures: {at_most: 1}, tier: A", "new_failures: {tier: A, at_most: 1}"):
+        found = one(tmp_path, gate, run, before)
+        assert (found.passed, found.cases) == (True, ("c0",))
+        assert found.document()["selection"]["tier"] == "A"
+    found = one(tmp_path, "new_failures: {tier: A}, category: odd", run, before)
+    assert found.reason == "no question of the run has tier 'A' and category 'odd'"
+
+
+CRASHED = "11111111xx"  # as if it were 1.0
+
+
+@pytest.mark.parametrize("test", ["value", "paired"])
+def test_a_regression_fails_where_the_app_failed_on_questions_that_had_a_value(tmp_path, test):
+    gate = f"name: recall_at_1, regression_max: 0.03, regression_test: {test}"
+    found = one(tmp_path, gate, gated_run(CRASHED), gated_run(TEN))
+    assert found.estimate.value == 1.0, "it looks better"
+    assert not found.passed
+    assert found.reason == (
+        "2 questions have no value of recall@1 now that had one: the app failed on 2 questions"
+    )
+    assert found.cases == ("c8", "c9")
+    assert found.document()["lost"] == ["c8", "c9"]
+
+
+def test_a_regression_of_a_number_that_is_no_mean_fails_too(tmp_path):
+    gate = "metric: link.risk_given_all, regression_max: 0.03"
+    run, before = gated_run("1111111111xx"), gated_run("111111111111")
+    found = one(tmp_path, gate, run, before)
+    assert not found.passed
+    assert "the app failed on 2 questions" in found.reason
+    assert one(tmp_path, gate, gated_run("111111111100"), before).passed
+
+
+def test_against_numbers_alone_fewer_questions_with_a_failed_app_fail(tmp_path):
+    path = tmp_path / "c.yaml"
+    path.write_text("gates: [{metric: recall@1, regression_max: 0.1}]", encoding="utf-8")
+    (found,) = decide_gates(
+        gated_run(CRASHED), read_criteria(path), numbers_of(gated_run(TEN))
+    ).outcomes
+    assert not found.passed
+    assert found.reason == (
+        "recall@1 is over 8 questions now and was over 10: the app failed on 2 questions"
+    )
+    same = decide_gates(gated_run(TEN), read_criteria(path), numbers_of(gated_run("1111111000")))
+    assert same.passed
+
+
+def test_a_question_on_which_the_app_failed_before_too_is_not_lost(tmp_path):
+    gate = "name: recall_at_1, regression_max: 0.03, regression_test: paired"
+    assert one(
+        tmp_path, gate, gated_run("11111110xx"), gated_run("11111110xx"[:8] + "0x")
+    ).change.unmeasured == {"c8": "the app failed on"}
+    run = gated_run("11111111xx")
+    assert one(tmp_path, gate, run, gated_run("11111110xx")).passed
+
+
+def test_what_is_left_out_is_noted_at_every_gate_that_leaves_it_out(tmp_path):
+    gates = [
+        "metric: recall@1, threshold: 0.5",
+        "metric: fully_faithful, threshold: 0.5",
+        "metric: link.failures.retrieval_miss, at_most: 0.5",
+        "metric: errors, at_most: 0.5",
+    ]
+    notes = [gate.notes for gate in decided(tmp_path, gates, gated_run(CRASHED)).outcomes]
+    for name, told in zip(
+        ("recall@1", "fully_faithful", "link.failures.retrieval_miss"), notes, strict=False
+    ):
+        assert f"The app failed on 2 questions; {name} leaves them out." in told
+    assert notes[3] == ()
+
+
+def test_errors_are_a_share_that_is_good_when_low(tmp_path):
+    value = metric_value(gated_run(CRASHED), "errors")
+    assert (value.estimate.value, value.estimate.n, value.estimate.method) == (0.2, 10, "wilson")
+    assert value.lower_is_better
+    found = one(tmp_path, "name: errors, at_most: 0.05", gated_run(CRASHED))
+    assert found.reason == "errors is 20%, above the ceiling of 5%"
+    assert one(tmp_path, "name: errors, at_most: 0.05", gated_run(TEN)).passed
+
+
+def test_what_the_app_failed_on_is_not_covered():
+    """8 scored, 1 whose app failed, 1 with nothing to judge: 8 of 9."""
+    run = gated_run("111111111x", "11111111-x")
+    value = metric_value(run, "coverage.faithfulness").estimate
+    assert (value.value, value.n) == (pytest.approx(8 / 9), 9)
+
+
+def test_why_there_was_nothing_to_measure():
+    run = gated_run("11x")
+    traces = (run.traces[0].model_copy(update={"unmeasured": "no retriever seen"}), run.traces[2])
+    found = unmeasured_cases(run.model_copy(update={"traces": traces}))
+    assert found == {
+        "c0": "retrieval is unknown for",
+        "c1": "there is no trace of",
+        "c2": "the app failed on",
+    }

@@ -1,12 +1,21 @@
-"""The comment on a pull request: what reviewers read, and texts that stay texts."""
+"""The pull request comment and the JUnit file: what got worse, in plain words, within the limits."""
 
 from __future__ import annotations
+
+from xml.etree import ElementTree as ET
 
 from markdown_it import MarkdownIt
 
 from gated_run import decided, gated_run
 from misslink.failure_modes import FAILURE_MODES
-from misslink.gate.ci_reports import comment_marker, describe_location, pull_request_comment
+from misslink.gate.ci_reports import (
+    comment_marker,
+    describe_location,
+    junit_xml,
+    pull_request_comment,
+    regressed_cases,
+    regressed_groups,
+)
 from misslink.types import Passage, RetrievalMiss, Trace
 
 TEN = "1111111100"
@@ -159,3 +168,56 @@ def test_a_metric_keeps_its_name_and_notes_stand_under_what_they_are_about(tmp_p
     assert "\nfully\\_faithful could not be computed" in text
     assert "**The run and its baseline**" in text
     assert "\n- k: 2 in the run, 1 in the baseline;" in text
+
+
+GATES = [
+    "name: mrr, threshold: 0.1",
+    "name: recall_at_1, threshold: 0.9",
+    "name: ndcg_at_1, threshold: 0.9, severity: warning",
+]
+
+
+def parsed(decision):
+    return ET.fromstring(junit_xml(decision))  # noqa: S314 -- what this package wrote
+
+
+def test_a_gate_is_a_test_case_and_a_warning_does_not_fail(tmp_path):
+    root = parsed(decided(tmp_path, GATES, gated_run("1111111100")))
+    (suite,) = root
+    assert (suite.get("tests"), suite.get("failures"), suite.get("errors")) == ("3", "1", "0")
+    passed, failed, warned = suite
+    assert [case.get("name") for case in suite] == ["mrr", "recall_at_1", "ndcg_at_1"]
+    assert passed.find("failure") is None
+    assert "below the floor of 90%" in failed.find("failure").get("message")
+    assert "case: c8" in failed.find("failure").text
+    assert warned.find("failure") is None
+    assert warned.findtext("system-out").startswith("warning: ")
+
+
+def test_characters_that_xml_cannot_hold_are_replaced(tmp_path):
+    ids = [f"c{at}\x00\x1b\ufffe]]><x>" for at in range(4)]
+    root = parsed(decided(tmp_path, GATES, gated_run("0000", ids=ids)))
+    said = root[0][0].find("failure").text
+    assert "case: c0\ufffd\ufffd\ufffd]]><x>" in said
+
+
+GATE = "name: recall_at_1, regression_max: 0.03"
+
+
+def test_a_case_that_asks_something_else_now_is_in_no_group_and_has_no_before(tmp_path):
+    """Cases 0 to 4 ask otherwise now: of the compared 5 to 9 the odd ones 5 and 7 got worse."""
+    others = {at: f"Another {at}?" for at in range(5)}
+    run, before = gated_run("0000000011", questions=others), gated_run("1" * 10)
+    decision = decided(tmp_path, [GATE, "new_failures: {}"], run, before)
+    by_mean, by_count = decision.outcomes
+    found = {
+        name: (cases, before, now)
+        for name, cases, before, now in regressed_groups(decision, by_mean)
+    }
+    assert found == {
+        "category: odd": (3, 1.0, 1 / 3),
+        "category: even": (2, 1.0, 0.5),
+        "tier: A": (2, 1.0, 0.5),
+    }
+    assert [one.case.id for one in regressed_cases(decision, by_mean)] == ["c5", "c6", "c7"]
+    assert {one.before for one in regressed_cases(decision, by_count) if one.case.id < "c5"} == {""}
