@@ -17,7 +17,12 @@ from misslink.render.format import (
     pluralize,
     shorten,
 )
-from misslink.render.markdown import code_span, escape_markdown, escape_with_commands
+from misslink.render.markdown import (
+    code_span,
+    escape_markdown,
+    escape_with_commands,
+    single_line,
+)
 
 if TYPE_CHECKING:
     import jinja2
@@ -32,6 +37,7 @@ _FILTERS = {
     "thousands": "{:,}".format,
     "pluralize": pluralize,
     "shorten": shorten,
+    "printable": single_line,
     "estimate": lambda estimate, name="share": format_estimate(name, estimate),
     "difference": lambda estimate, name="share": format_difference(name, estimate),
     "decimal": lambda estimate: format_decimal_estimate("", estimate),
@@ -41,7 +47,7 @@ _SHARED = Path(__file__).resolve().parent / "templates"  # macros and styles of 
 
 
 def render_template(
-    template: Path, page: object, *, style: str, script: str = "", **more: object
+    template: Path, page: object, *, style: str = "", script: str = "", **more: object
 ) -> str:
     """Render a template.
 

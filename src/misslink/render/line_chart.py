@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from xml.sax.saxutils import escape
+from pathlib import Path
+from typing import Any
 
-from misslink.render.format import shorten
 from misslink.stats.intervals import MeanBand
 
 _LABELLED_CUTOFFS = (1, 2, 3, 5, 10, 20, 50, 100)  # cut-offs on the axis
@@ -16,19 +16,13 @@ _AXIS = 5  # characters of a number on the upright axis, with the axis itself
 _MARKS = "●○◆◇■□▲△"
 _LETTERS = "abcdefgh"  # for a terminal that knows no such marks
 _OVERLAP_MARK = "*"
-_WIDTH, _HEIGHT = 720.0, 300.0
 _LEFT, _RIGHT, _TOP, _BOTTOM = 46.0, 470.0, 34.0, 258.0
 _LABEL_GAP = 15.0  # between two labels
-_LABEL = 24  # characters of a label
 # Told apart by people who see no red and green (Okabe and Ito, Color universal design).
-_COLOURS = (
+_COLORS = (
     *("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#7f7f7f", "#a65628"),
 )
-_STYLE = (
-    "text{font:12px system-ui,sans-serif;fill:#333}.title{font-weight:600;font-size:14px}"
-    ".grid{stroke:#ddd}.line{fill:none;stroke-width:2}.band{opacity:.15}"
-    "@media(prefers-color-scheme:dark){svg{background:#16181c}text{fill:#ddd}.grid{stroke:#444}}"
-)
+_TEMPLATE = Path(__file__).resolve().parent / "templates" / "line_chart.svg.jinja"
 
 
 @dataclass(frozen=True)
@@ -102,18 +96,46 @@ def render_svg(charts: Sequence[LineChart]) -> str:
     charts : sequence of Chart
         Their names are escaped; the picture loads nothing and runs nothing.
     """
-    height = _HEIGHT * max(1, len(charts))
-    description = "; ".join(f"{chart.title}: {_describe_chart(chart)}" for chart in charts)
-    size = f'viewBox="0 0 {_WIDTH:g} {height:g}" width="{_WIDTH:g}" height="{height:g}"'
-    parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img" aria-labelledby="t d">',
-        f'<title id="t">By cut-off k</title><desc id="d">{_escape_xml(description)}</desc>',
-        f"<style>{_STYLE}</style>",
-    ]
-    for number, chart in enumerate(charts):
-        parts.append(f'<g transform="translate(0 {number * _HEIGHT:g})">')
-        parts += [*_svg_frame(chart), *_svg_lines(chart), "</g>"]
-    return "\n".join([*parts, "</svg>", ""])
+    from misslink.render.html import render_template
+
+    return render_template(
+        _TEMPLATE,
+        [(chart, _svg_lines(chart)) for chart in charts],
+        cutoffs=_LABELLED_CUTOFFS,
+        x=_x_position,
+        y=_y_position,
+    )
+
+
+def _svg_lines(chart: LineChart) -> list[dict[str, Any]]:
+    """The lines with points, the highest end first, each with the height of its label."""
+    lines = [pair for pair in zip(chart.lines, _COLORS, strict=False) if pair[0].band.value]
+    lines.sort(key=lambda pair: -pair[0].band.value[-1])
+    label_y, lowest = -math.inf, _BOTTOM - _LABEL_GAP * (len(lines) - 1)
+    drawn = []
+    for place, (line, color) in enumerate(lines):
+        value, low, high = line.band.value, line.band.low, line.band.high
+        end = min(_y_position(value[-1]) + 4, lowest + _LABEL_GAP * place)
+        label_y = max(label_y + _LABEL_GAP, end)
+        drawn.append(
+            {
+                "name": line.name,
+                "color": color,
+                "means": value,
+                "path": _svg_path(enumerate(value, 1), chart.depth),
+                "band": _svg_path(
+                    [*enumerate(high, 1), *reversed([*enumerate(low, 1)])], chart.depth
+                ),
+                "label_y": label_y,
+            }
+        )
+    return drawn
+
+
+def _svg_path(points: Iterable[tuple[int, float]], depth: int) -> str:
+    return "M" + "L".join(
+        f"{_x_position(k, depth):g} {_y_position(share):g}" for k, share in points
+    )
 
 
 def _grid_cells(values: Sequence[float], depth: int) -> list[tuple[int, int]]:
@@ -145,77 +167,6 @@ def _encodable(text: str, encoding: str) -> bool:
     except (UnicodeEncodeError, LookupError):
         return False
     return True
-
-
-def _svg_frame(chart: LineChart) -> list[str]:
-    """Return the title, the grid and the axis labels."""
-    drawn = [
-        f'<text class="title" x="{_LEFT:g}" y="18">{_escape_xml(shorten(chart.title, 70))}</text>'
-    ]
-    for share in (0, 0.25, 0.5, 0.75, 1):
-        y = _y_position(share)
-        drawn.append(f'<path class="grid" d="M{_LEFT:g} {y:g}H{_RIGHT:g}"/>')
-        drawn.append(f'<text x="{_LEFT - 8:g}" y="{y + 4:g}" text-anchor="end">{share:g}</text>')
-    for k in (k for k in _LABELLED_CUTOFFS if k <= chart.depth):
-        x = _x_position(k, chart.depth)
-        drawn.append(f'<text x="{x:g}" y="{_BOTTOM + 18:g}" text-anchor="middle">{k}</text>')
-    drawn.append(f'<text x="{_RIGHT:g}" y="{_BOTTOM + 34:g}" text-anchor="end">cut-off k</text>')
-    if not chart.depth:
-        drawn.append(f'<text x="{_LEFT + 12:g}" y="{_TOP + 40:g}">No query has a value.</text>')
-    return drawn
-
-
-def _svg_lines(chart: LineChart) -> list[str]:
-    drawn: list[str] = []
-    with_points = [
-        (line, colour)
-        for line, colour in zip(chart.lines, _COLOURS, strict=False)
-        if line.band.value
-    ]
-    for line, colour in with_points:
-        upper = _svg_points(line.band.high, chart.depth)
-        lower = _svg_points(line.band.low, chart.depth)[::-1]
-        drawn.append(f'<path class="band" fill="{colour}" d="{_svg_path(upper + lower)}Z"/>')
-        points = _svg_points(line.band.value, chart.depth)
-        if len(points) == 1:  # a line of one point is not seen
-            drawn.append(f'<circle fill="{colour}" cx="{points[0][0]}" cy="{points[0][1]}" r="3"/>')
-        drawn.append(f'<path class="line" stroke="{colour}" d="{_svg_path(points)}"/>')
-    ends = sorted(with_points, key=lambda end: -end[0].band.value[-1])
-    label_y = -math.inf
-    lowest = _BOTTOM - _LABEL_GAP * (len(ends) - 1)
-    for place, (line, colour) in enumerate(ends):
-        label_y = max(
-            label_y + _LABEL_GAP,
-            min(_y_position(line.band.value[-1]) + 4, lowest + _LABEL_GAP * place),
-        )
-        label = _escape_xml(f"{shorten(line.name, _LABEL)} {line.band.value[-1]:.2f}")
-        drawn.append(
-            f'<rect fill="{colour}" x="{_RIGHT + 8:g}" y="{label_y - 9:g}" width="9" height="9"/>'
-        )
-        drawn.append(f'<text x="{_RIGHT + 22:g}" y="{label_y:g}">{label}</text>')
-    return drawn
-
-
-def _describe_chart(chart: LineChart) -> str:
-    return ", ".join(
-        f"{line.name} {line.band.value[0]:.2f} at k = 1 and {line.band.value[-1]:.2f} at "
-        f"k = {len(line.band.value)}"
-        for line in chart.lines
-        if line.band.value
-    )
-
-
-def _escape_xml(text: str) -> str:
-    """Text that is no markup, and that an XML reader takes."""
-    return escape("".join(c if c.isprintable() else " " for c in text))
-
-
-def _svg_points(shares: Sequence[float], depth: int) -> list[tuple[float, float]]:
-    return [(_x_position(k, depth), _y_position(share)) for k, share in enumerate(shares, 1)]
-
-
-def _svg_path(points: Sequence[tuple[float, float]]) -> str:
-    return "M" + "L".join(f"{x:g} {y:g}" for x, y in points)
 
 
 def _x_position(k: int, depth: int) -> float:
