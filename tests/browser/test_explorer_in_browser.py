@@ -102,6 +102,12 @@ def test_an_address_sets_every_filter_and_the_open_case(at):
     assert page.locator("mark.lit").inner_text().startswith("its type, value")
 
 
+def test_an_address_may_name_a_case_by_its_id(at):
+    page = at("case=with-exit&claim=1")
+    assert page.inner_text(CASE) == "What does a with statement do when its suite raises?"
+    assert page.locator("mark.lit").inner_text().startswith("its type, value")
+
+
 @pytest.mark.parametrize(
     ("given", "count"),
     [

@@ -359,52 +359,41 @@ def find_estimate(document: Mapping[str, Any], path: str, *, n: int) -> Estimate
     >>> find_estimate({"usage": {"calls": 12, "cost": None}}, "usage.cost", n=3).reason
     'the run has no number there (cost is null)'
     """
-    node, last_key, reason = _resolve_path(document, path.split("."), "", None)
-    if node is None:
-        return Estimate.missing(reason or Reason(code="null_number", name=last_key))
-    if isinstance(node, Mapping) and node.keys() >= _ESTIMATE_KEYS:
-        return parse_estimate(node)
-    number = as_finite(node)
-    if number is None:
-        raise MissingPathError(path)
-    reason = "a number that was recorded, not estimated, has no interval"
-    return Estimate(value=number, low=None, high=None, n=n, method="recorded", reason=reason)
+    for found, key, node, parent in _walk(document):
+        if node is None and (found == path or path.startswith(f"{found}.")):
+            reason = parent.get("reason") if isinstance(parent, Mapping) else None
+            text = reason if isinstance(reason, str) else Reason(code="null_number", name=key)
+            return Estimate.missing(text)
+        if found != path:
+            continue
+        if isinstance(node, Mapping) and node.keys() >= _ESTIMATE_KEYS:
+            return parse_estimate(node)
+        if (number := as_finite(node)) is not None:
+            reason = "a number that was recorded, not estimated, has no interval"
+            return Estimate(
+                value=number, low=None, high=None, n=n, method="recorded", reason=reason
+            )
+    raise MissingPathError(path)
 
 
-def iter_paths(document: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
+def iter_paths(document: Mapping[str, Any]) -> Iterator[str]:
     """Yield the paths of a document that end in an estimate, a number or null."""
-    for key, value in document.items():
-        path = f"{prefix}{key}"
-        if isinstance(value, Mapping) and not value.keys() >= _ESTIMATE_KEYS:
-            yield from iter_paths(value, f"{path}.")
-        elif isinstance(value, list):
-            yield from iter_paths(_items_by_name(value), f"{path}.")
-        elif value is None or isinstance(value, Mapping) or as_finite(value) is not None:
+    for path, _, node, parent in _walk(document):
+        inside = isinstance(parent, Mapping) and parent.keys() >= _ESTIMATE_KEYS
+        is_estimate = isinstance(node, Mapping) and node.keys() >= _ESTIMATE_KEYS
+        if not inside and (node is None or is_estimate or as_finite(node) is not None):
             yield path
 
 
-def _resolve_path(
-    node: Any, keys: list[str], last_key: str, reason: str | None
-) -> tuple[Any, str, str | None]:
-    """The node at the end of the keys, the last key, and the reason next to it."""
-    if not keys or node is None:
-        return node, last_key, reason
-    if isinstance(node, list):
-        node = _items_by_name(node)
-    if not isinstance(node, Mapping):
-        raise MissingPathError
-    for count in range(1, len(keys) + 1):
-        key = ".".join(keys[:count])
-        if key in node:
-            sibling = node.get("reason")
-            reason = sibling if isinstance(sibling, str) else None
-            try:
-                return _resolve_path(node[key], keys[count:], key, reason)
-            except MissingPathError:
-                continue  # a longer key with a dot may exist
-    raise MissingPathError
-
-
-def _items_by_name(items: list[Any]) -> dict[str, Any]:
-    named = [item for item in items if isinstance(item, Mapping)]
-    return {item["name"]: item for item in named if isinstance(item.get("name"), str)}
+def _walk(parent: Any, prefix: str = "") -> Iterator[tuple[str, str, Any, Any]]:
+    """Path, key, value and parent of everything in a document; a list's items have names."""
+    if isinstance(parent, Mapping):
+        items = list(parent.items())
+    elif isinstance(parent, list):
+        named = (item for item in parent if isinstance(item, Mapping))
+        items = [(item["name"], item) for item in named if isinstance(item.get("name"), str)]
+    else:
+        return
+    for key, node in items:
+        yield f"{prefix}{key}", key, node, parent
+        yield from _walk(node, f"{prefix}{key}.")

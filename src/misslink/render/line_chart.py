@@ -10,7 +10,7 @@ from typing import Any
 
 from misslink.stats.intervals import MeanBand
 
-_LABELLED_CUTOFFS = (1, 2, 3, 5, 10, 20, 50, 100)  # cut-offs on the axis
+_LABELLED_CUTOFFS = (1, 2, 3, 5, 10, 20, 50, 100)  # cutoffs on the axis
 _ROWS, _COLUMNS = 11, 64  # of the drawing with characters
 _AXIS = 5  # characters of a number on the upright axis, with the axis itself
 _MARKS = "●○◆◇■□▲△"
@@ -35,7 +35,7 @@ class ChartLine:
 
 @dataclass(frozen=True)
 class LineChart:
-    """Lines over the same cut-offs, k = 1, 2, 3 and so on; at most eight of them."""
+    """Lines over the same cutoffs, k = 1, 2, 3 and so on; at most eight of them."""
 
     title: str
     lines: tuple[ChartLine, ...]
@@ -139,7 +139,7 @@ def _svg_path(points: Iterable[tuple[int, float]], depth: int) -> str:
 
 
 def _grid_cells(values: Sequence[float], depth: int) -> list[tuple[int, int]]:
-    """Column and row of each point, every column between two cut-offs filled."""
+    """Column and row of each point, every column between two cutoffs filled."""
     cells = []
     for column in range(_COLUMNS):
         exact = math.exp(column / (_COLUMNS - 1) * math.log(max(depth, 2)))
@@ -150,7 +150,7 @@ def _grid_cells(values: Sequence[float], depth: int) -> list[tuple[int, int]]:
 
 
 def _axis_labels(depth: int) -> str:
-    """The axis with its cut-offs, as many as do not run into one another."""
+    """The axis with its cutoffs, as many as do not run into one another."""
     line = [" "] * (_AXIS + _COLUMNS + 4)
     last = -2
     for k in (k for k in _LABELLED_CUTOFFS if k <= depth):

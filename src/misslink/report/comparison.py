@@ -51,11 +51,7 @@ class ComparisonRow:
     difference: FormattedEstimate
     gain: tuple[float, float, float] | None  # value and ends; more is better
     verdict: str
-    p: str
-    p_holm: str
-    t_test: str
-    mcnemar: str
-    d_z: str
+    tests: Mapping[str, float | None]  # p-values
     effect: str
     detectable: str
     n: int
@@ -354,12 +350,11 @@ def _metric_row(
     flips: tuple[int | None, int | None],
 ) -> ComparisonRow:
     a, b, difference = (Estimate.model_validate(metric[key]) for key in ("a", "b", "difference"))
-    mcnemar, sign = metric["mcnemar"], -1 if metric["lower_is_better"] else 1
+    sign = -1 if metric["lower_is_better"] else 1
     gain = None
     if difference.value is not None and difference.low is not None and difference.high is not None:
         low, high = sorted((sign * difference.low, sign * difference.high))
         gain = sign * difference.value, low, high
-    effect = metric["effect"]["value"]
     return ComparisonRow(
         name=name,
         a=format_estimate(name, a),
@@ -367,11 +362,12 @@ def _metric_row(
         difference=format_difference(name, difference),
         gain=gain,
         verdict=_row_verdict(metric),
-        p=format_p_value(metric["p"]),
-        p_holm=format_p_value(metric["p_holm"]),
-        t_test=format_p_value(metric["t_test"]["p"]),
-        mcnemar="" if mcnemar is None else format_p_value(mcnemar["p"]),
-        d_z="" if effect is None else format_decimal(effect),
+        tests={
+            "holm": metric["p_holm"],
+            "sign_flips": metric["p"],
+            "t_test": metric["t_test"]["p"],
+            "mcnemar": (metric["mcnemar"] or {"p": None})["p"],
+        },
         effect=_effect_size(metric),
         detectable=_detectable_effect(name, metric["detectable"]),
         n=metric["n"],
