@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from misslink.errors import InputError
-from misslink.io.sqlite import SqliteFormat, SqliteLockedError, sqlite_errors, transaction
+from misslink.io.sqlite import SqliteFormat, SqliteLockedError, transaction
 
 V1 = SqliteFormat(
     "note file",
@@ -154,7 +154,7 @@ def test_a_file_in_a_read_only_folder_can_be_read(tmp_path):
 def test_errors_say_what_is_wrong_and_what_else_to_do(error, words):
     with (
         pytest.raises(InputError, match=rf"{words}.*, or choose another --notes\.$"),
-        sqlite_errors("notes.sqlite", "note file", "choose another --notes"),
+        V1.errors("notes.sqlite"),
     ):
         raise error
 

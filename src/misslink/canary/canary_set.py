@@ -10,10 +10,10 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, FiniteFloat, StringConstraints
 
 from misslink.errors import InputError
+from misslink.io.config_files import read_yaml
 from misslink.io.goldset import GoldSet, read_goldset
 from misslink.io.jsonl import SourceItem, read_objects
 from misslink.io.manifest import hash_content
-from misslink.io.yaml_with_lines import read_yaml
 from misslink.types import Case
 
 # Names of the same fields in other canary files; a case takes query for question itself.

@@ -18,8 +18,7 @@ from misslink.capture.frameworks import framework_caller
 from misslink.capture.http_app import HttpApp, read_http_app
 from misslink.case_fields import Message
 from misslink.errors import InputError
-from misslink.io.toml import read_toml
-from misslink.io.yaml_with_lines import read_yaml
+from misslink.io.config_files import read_toml, read_yaml
 from misslink.text.normalization import valid_text
 from misslink.user_code import import_target, resolve_attribute, with_article
 

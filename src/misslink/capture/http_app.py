@@ -11,8 +11,8 @@ from typing import Any
 from urllib.parse import quote, urlsplit
 
 from misslink.errors import InputError, known_names
+from misslink.io.config_files import read_toml
 from misslink.io.storage import redact_keys
-from misslink.io.toml import read_toml
 
 _QUESTION, _HISTORY = "{question}", "{history}"
 _PLACE = re.compile(r"\{(?:question|history)\}")

@@ -17,7 +17,7 @@ from pydantic import (
 
 from misslink.cli.options import CASE_OPTIONS, JUDGE_TYPES, OF_RUN
 from misslink.errors import InputError, did_you_mean
-from misslink.io.toml import read_toml
+from misslink.io.config_files import read_toml
 from misslink.judge.config import JudgeConfig
 
 CONFIG_FILE = "misslink.toml"

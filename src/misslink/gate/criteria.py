@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from misslink.compare.run_metrics import select_cases
 from misslink.errors import InputError, did_you_mean
-from misslink.io.yaml_with_lines import EntryPath, read_yaml
+from misslink.io.config_files import EntryPath, read_yaml
 from misslink.render.format import metric_bounds
 from misslink.types import Case, FailureMode, Reason, Run
 

@@ -246,16 +246,20 @@ class RunStaging:
             )
             try:
                 self._finish_swap()
-                if not local_overwrite:
-                    _reject_foreign_folder(out, self.out, inputs)
-                _require_writable(self.out)
+                if self.out.exists():
+                    _check_replaceable(self.out, None if local_overwrite else inputs, out)
                 if self._remote is not None:
                     documents = {f"{name}.json" for name in RUN_DOCUMENTS if name != "map"}
                     self._remote.download_newer(self.folder / "download", documents)
                 _check_disk_space(self.folder / "space", cases)
                 self.traces = self._interrupted_traces(work)
-                if not self.traces and not overwrite:
-                    self.traces = _unfinished_traces(self.out, work)
+                if not self.traces and not overwrite and is_run_folder(self.out):
+                    # Those of a run whose judging was not finished.
+                    manifest = read_json_object(self.out / "manifest.json")
+                    if manifest.get("work") == work and manifest.get("unfinished"):
+                        items = read_objects(self.out / "traces.jsonl")
+                        traces = [item.parse(Trace) for item in items]
+                        self.traces = {t.case_id: t for t in traces if t.error is None}
             except BaseException:
                 self.__exit__()
                 raise
@@ -325,9 +329,14 @@ def is_run_folder(folder: Path) -> bool:
     return _folder_inputs(folder) is not None
 
 
-def _require_writable(folder: Path) -> None:
-    """One that is not could be renamed for a new run, but not emptied."""
-    if folder.exists() and not os.access(folder, os.W_OK | os.X_OK):
+def _check_replaceable(folder: Path, inputs: Mapping[str, str] | None, shown_path: Path) -> None:
+    """Raise if a run of these inputs may not replace what is there; None: it may replace any."""
+    if inputs is not None and not folder.is_dir():
+        raise InputError("this is a file; name a folder", path=shown_path)
+    if inputs is not None and any(folder.iterdir()):
+        _reject_other_inputs(_folder_inputs(folder), inputs, shown_path)
+    # One that is not writable could be renamed for a new run, but not emptied.
+    if not os.access(folder, os.W_OK | os.X_OK):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
 
 
@@ -341,13 +350,6 @@ def _check_disk_space(path: Path, cases: int) -> None:
                 os.posix_fallocate(file.fileno(), 0, cases * _CASE_BYTES)
     finally:
         path.unlink(missing_ok=True)
-
-
-def _reject_foreign_folder(shown_path: Path, out: Path, inputs: Mapping[str, str]) -> None:
-    if out.exists() and not out.is_dir():
-        raise InputError("this is a file; name a folder", path=shown_path)
-    if out.is_dir() and any(out.iterdir()):
-        _reject_other_inputs(_folder_inputs(out), inputs, shown_path)
 
 
 def _reject_other_inputs(
@@ -383,17 +385,6 @@ def _manifest_inputs(manifest: Mapping[str, Any]) -> Mapping[str, str] | None:
         return None
     inputs = manifest["inputs"]
     return inputs if isinstance(inputs, dict) else {"inputs": str(inputs)}
-
-
-def _unfinished_traces(out: Path, work: str) -> dict[str, Trace]:
-    """Traces without errors of the run in `out`, if its judging was not finished."""
-    if not is_run_folder(out):
-        return {}
-    manifest = read_json_object(out / "manifest.json")
-    if manifest.get("work") != work or not manifest.get("unfinished"):
-        return {}
-    traces = [item.parse(Trace) for item in read_objects(out / "traces.jsonl")]
-    return {trace.case_id: trace for trace in traces if trace.error is None}
 
 
 def write_json(path: Path, data: Mapping[str, Any]) -> None:

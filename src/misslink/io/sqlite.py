@@ -93,7 +93,7 @@ class SqliteFormat:
             if path is not None:
                 path.parent.mkdir(parents=True, exist_ok=True)
             where = ":memory:" if path is None else str(path.absolute())
-            with _closed_on_error(self._connect(where, wait_s)) as file:
+            with self._connection(where, wait_s) as file:
                 self._check_format(file, path, may_be_new=True)
                 # Only one of two processes that open a new file can switch it; that serves both.
                 with contextlib.suppress(sqlite3.OperationalError):
@@ -140,9 +140,15 @@ class SqliteFormat:
         """
         self._check_path(path, must_exist=True)
         url, shown_path = path.absolute().as_uri(), shown_path or path
+
+        def opened(mode: str) -> sqlite3.Connection:
+            with self._connection(f"{url}?{mode}", wait_s) as file:
+                self._check_format(file, shown_path, hint)
+                return file
+
         with self.errors(shown_path, hint):
             try:
-                file = self._open_checked(f"{url}?mode=rw", shown_path, hint, wait_s)
+                file = opened("mode=rw")
             except sqlite3.OperationalError as error:
                 # SQLite needs a lock file beside the database. On a read-only medium it has none,
                 # and no other process can be writing there either.
@@ -155,15 +161,55 @@ class SqliteFormat:
                         f"folder. Copy both files to one, or {hint or self.hint}.",
                         path=shown_path,
                     ) from None
-                file = self._open_checked(f"{url}?immutable=1", shown_path, hint, wait_s)
+                file = opened("immutable=1")
             file.execute("PRAGMA query_only = 1")
             return file
 
     @contextlib.contextmanager
     def errors(self, path: object, hint: str | None = None) -> Iterator[None]:
-        """Translate errors of SQLite and of the operating system; see `sqlite_errors`."""
-        with sqlite_errors(path, self.name, hint or self.hint):
+        """Translate errors of SQLite and of the operating system.
+
+        Parameters
+        ----------
+        path : object
+            The file, for messages.
+        hint : str or None
+            In place of the format's own.
+
+        Raises
+        ------
+        SqliteLockedError
+            In place of "database is locked" or "busy".
+        InputError
+            In place of every other ``sqlite3.Error`` and ``OSError``.
+        """
+        try:
             yield
+        except (sqlite3.Error, OSError, UnicodeDecodeError) as error:
+            reason = str(error)
+            if _is_locked(error):
+                raise SqliteLockedError(
+                    f"Another program is using the {self.name}. Wait for it, or {hint or self.hint}.",
+                    path=path,
+                ) from None
+            problems = {
+                "not a database": f"This file is not a {self.name}. Move it away",
+                "malformed": f"This {self.name} is damaged. Move it away",
+                "decode": f"This {self.name} is damaged. Move it away",
+                "no such": f"This {self.name} is damaged, a table is missing. Move it away",
+                "readonly": f"The {self.name} is read-only. Make it writable",
+                "unable to open": f"The {self.name} cannot be opened. Make it and its folder readable and "
+                "writable",
+                "full": f"The {self.name} cannot be written, the disk is full. Make room",
+                "disk I/O": f"The {self.name} cannot be written, the disk may be full or failing. Make room",
+            }
+            problem = next((text for words, text in problems.items() if words in reason), None)
+            if problem is None:
+                detail = getattr(error, "strerror", None) or reason
+                problem = (
+                    f"The {self.name} cannot be used ({detail}). Check the file and its folder"
+                )
+            raise InputError(f"{problem}, or {hint or self.hint}.", path=path) from None
 
     def _check_path(self, path: Path, *, must_exist: bool) -> None:
         require_local_path(path)
@@ -172,7 +218,9 @@ class SqliteFormat:
         if must_exist and not path.exists():
             raise InputError(f"There is no {self.name} here. {self.hint.capitalize()}.", path=path)
 
-    def _connect(self, where: str, wait_s: float | None) -> sqlite3.Connection:
+    @contextlib.contextmanager
+    def _connection(self, where: str, wait_s: float | None) -> Iterator[sqlite3.Connection]:
+        """A connection that is closed on an error."""
         wait_s = self.wait_s if wait_s is None else wait_s
         file = sqlite3.connect(
             where,
@@ -185,14 +233,11 @@ class SqliteFormat:
         )
         if wait_s > _QUIET_WAIT_S:
             file.wait = self.name, wait_s
-        return file
-
-    def _open_checked(
-        self, where: str, path: object, hint: str | None, wait_s: float | None
-    ) -> sqlite3.Connection:
-        with _closed_on_error(self._connect(where, wait_s)) as file:
-            self._check_format(file, path, hint)
-            return file
+        try:
+            yield file
+        except BaseException:
+            file.close()
+            raise
 
     def _check_format(
         self,
@@ -205,66 +250,20 @@ class SqliteFormat:
         hint = (hint or self.hint).capitalize()
         # Tables first: a process that is creating the file writes both in one transaction.
         (tables,) = file.execute("SELECT count(*) FROM sqlite_master").fetchone()
-        if _pragma(file, "application_id") != self.application_id and (tables or not may_be_new):
+        (application_id,) = file.execute("PRAGMA application_id").fetchone()
+        if application_id != self.application_id and (tables or not may_be_new):
             kind = "another program's database" if tables else f"an empty file, not a {self.name}"
             raise InputError(f"This is {kind}. {hint}.", path=path)
-        version = _pragma(file, "user_version")
-        if version > self.version:
+        (version,) = file.execute("PRAGMA user_version").fetchone()
+        if version not in {0, self.version}:
+            older, fix = "an older", f"{hint}."
+            if version > self.version:
+                older, fix = "a newer", f"Upgrade misslink, or {hint.lower()}."
             raise InputError(
-                f"This {self.name} was written by a newer misslink (format {version}, the newest "
-                f"supported is {self.version}). Upgrade misslink, or {hint.lower()}.",
+                f"This {self.name} was written by {older} misslink (format {version}, the only one "
+                f"supported is {self.version}). {fix}",
                 path=path,
             )
-        if 0 < version < self.version:
-            raise InputError(
-                f"This {self.name} was written by an older misslink (format {version}, the only one "
-                f"supported is {self.version}). {hint}.",
-                path=path,
-            )
-
-
-@contextlib.contextmanager
-def sqlite_errors(path: object, name: str, hint: str) -> Iterator[None]:
-    """Translate errors of SQLite and of the operating system.
-
-    Parameters
-    ----------
-    path : object
-        The file, for messages.
-    name, hint : str
-        As of `SqliteFormat`.
-
-    Raises
-    ------
-    SqliteLockedError
-        In place of "database is locked" or "busy".
-    InputError
-        In place of every other ``sqlite3.Error`` and ``OSError``.
-    """
-    try:
-        yield
-    except (sqlite3.Error, OSError, UnicodeDecodeError) as error:
-        reason = str(error)
-        if _is_locked(error):
-            raise SqliteLockedError(
-                f"Another program is using the {name}. Wait for it, or {hint}.", path=path
-            ) from None
-        problems = {
-            "not a database": f"This file is not a {name}. Move it away",
-            "malformed": f"This {name} is damaged. Move it away",
-            "decode": f"This {name} is damaged. Move it away",
-            "no such": f"This {name} is damaged, a table is missing. Move it away",
-            "readonly": f"The {name} is read-only. Make it writable",
-            "unable to open": f"The {name} cannot be opened. Make it and its folder readable and "
-            "writable",
-            "full": f"The {name} cannot be written, the disk is full. Make room",
-            "disk I/O": f"The {name} cannot be written, the disk may be full or failing. Make room",
-        }
-        problem = next((text for words, text in problems.items() if words in reason), None)
-        if problem is None:
-            detail = getattr(error, "strerror", None) or reason
-            problem = f"The {name} cannot be used ({detail}). Check the file and its folder"
-        raise InputError(f"{problem}, or {hint}.", path=path) from None
 
 
 @contextlib.contextmanager
@@ -277,17 +276,3 @@ def transaction(file: sqlite3.Connection) -> Iterator[None]:
 
 def _is_locked(error: Exception) -> bool:
     return any(word in str(error) for word in ("locked", "busy"))
-
-
-def _pragma(file: sqlite3.Connection, pragma: str) -> int:
-    number: int = file.execute(f"PRAGMA {pragma}").fetchone()[0]
-    return number
-
-
-@contextlib.contextmanager
-def _closed_on_error(file: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
-    try:
-        yield file
-    except BaseException:
-        file.close()
-        raise

@@ -316,14 +316,14 @@ def test_what_a_killed_run_left_beside_a_cache_is_not_lost_on_a_read_only_medium
 ):
     """There SQLite reads the file alone, as if the replies beside it had never come."""
     path = damaged("UPDATE replies SET raw = 'said'")
-    checked = SqliteFormat._open_checked
+    connection = SqliteFormat._connection
 
     def on_a_medium(self, where, *more):
         if "mode=rw" in where:
             raise sqlite3.OperationalError("unable to open database file")
-        return checked(self, where, *more)
+        return connection(self, where, *more)
 
-    monkeypatch.setattr(SqliteFormat, "_open_checked", on_a_medium)
+    monkeypatch.setattr(SqliteFormat, "_connection", on_a_medium)
     log = path.with_name("l-wal")
     log.touch()
     assert look(path)

@@ -9,8 +9,7 @@ from __future__ import annotations
 from misslink.io.label_sets.importer import (
     ImportedLabelSet,
     ImportOptions,
-    LabelSetImporter,
     write_label_set,
 )
 
-__all__ = ["ImportOptions", "ImportedLabelSet", "LabelSetImporter", "write_label_set"]
+__all__ = ["ImportOptions", "ImportedLabelSet", "write_label_set"]

@@ -6,10 +6,10 @@ import json
 import shlex
 import shutil
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Literal, Protocol, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator
 
@@ -97,17 +97,6 @@ class ImportedLabelSet:
     left_out: Mapping[str, int] = field(default_factory=dict)
 
 
-class LabelSetImporter(Protocol):
-    """Reads the files of one published label set.
-
-    Raises ``InputError`` if they are of another set, broken, or hold nothing of the selection.
-    """
-
-    def __call__(self, paths: Sequence[Path], options: ImportOptions) -> ImportedLabelSet:
-        """Read files, in any order."""
-        ...
-
-
 class LabelSetBuilder:
     """Collects the cases, traces and labels of the selected split and task.
 
@@ -163,8 +152,18 @@ class LabelSetBuilder:
         InputError
             No entry is of the selected split and task.
         """
+        options = self.options
         if not self.cases:
-            raise self._empty_selection_error()
+            problem = f"nothing is of --split {options.split} and --task {options.task} at once"
+            for option, selected, there in (
+                ("task", options.task, self._tasks),
+                ("split", options.split, self._splits),
+            ):
+                if selected is not None and selected not in there:
+                    known = known_names(selected, sorted(there - {""}), " here")
+                    hint = known if there - {""} else "the files name none"
+                    problem = f"nothing is of --{option} {selected}; {hint}"
+            raise InputError(problem)
         return ImportedLabelSet(
             labels=self.labels,
             traces={"traces.jsonl": self.traces},
@@ -176,18 +175,6 @@ class LabelSetBuilder:
             },
         )
 
-    def _empty_selection_error(self) -> InputError:
-        options = self.options
-        selections = (("split", options.split, self._splits), ("task", options.task, self._tasks))
-        for option, selected, names in selections:
-            if selected is not None and selected not in names:
-                known = known_names(selected, sorted(names - {""}), " here")
-                hint = known if names - {""} else "the files name none"
-                return InputError(f"nothing is of --{option} {selected}; {hint}")
-        return InputError(
-            f"nothing is of --split {options.split} and --task {options.task} at once"
-        )
-
 
 def _parse_id(value: object) -> str:
     name = parse_id(value)
@@ -196,25 +183,25 @@ def _parse_id(value: object) -> str:
     return name
 
 
-def _parse_word(value: object) -> str | None:
-    return None if value is None or isinstance(value, list | dict) else str(value).strip() or None
-
-
 def require_text(text: str) -> str:
     if not text.strip():
         raise ValueError("this text is empty; take the entry out")
     return text
 
 
-def _parse_whole(value: object) -> object:
+def _short_text(value: object) -> str | None:
+    return None if value is None or isinstance(value, list | dict) else str(value).strip() or None
+
+
+def _digits(value: object) -> object:
     return None if isinstance(value, bool) else parse_id(value) or value
 
 
 # Types of the fields of a row.
 Id = Annotated[str, BeforeValidator(_parse_id)]  # text, or a whole number as its digits
-Word = Annotated[str | None, BeforeValidator(_parse_word)]  # a short text; None if empty
+Word = Annotated[str | None, BeforeValidator(_short_text)]  # a short text; None if empty
 Text = Annotated[str, AfterValidator(require_text)]  # not empty
-Whole = Annotated[int, BeforeValidator(_parse_whole)]  # also as text
+Whole = Annotated[int, BeforeValidator(_digits)]  # also as text
 
 
 def read_rows_of(
@@ -344,6 +331,14 @@ def _write_files(folder: Path, imported: ImportedLabelSet, name: str, out: Path)
         if rows or file == "labels.jsonl":
             lines = (json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
             (folder / file).write_text("".join(lines), encoding="utf-8")
+    counts: dict[str, dict[str, int]] = {}
+    for metric in dict.fromkeys(label["metric"] for label in imported.labels):
+        group = [label for label in imported.labels if label["metric"] == metric]
+        counts[metric] = {
+            "n": len(group),
+            "good": sum(label["label"] >= 1 / 2 for label in group),
+            "annotators": len({label["annotator"] for label in group}),
+        }
     document = {
         "importer": name,
         "out": str(out),
@@ -351,7 +346,7 @@ def _write_files(folder: Path, imported: ImportedLabelSet, name: str, out: Path)
         "source": imported.source,
         "licence": imported.licence,
         "cases": len({label["case_id"] for label in imported.labels}),
-        "labels": _count_labels(imported.labels),
+        "labels": counts,
         "verdicts": len(imported.verdicts),
         "left_out": {reason: count for reason, count in imported.left_out.items() if count},
         "notes": list(imported.notes),
@@ -359,20 +354,6 @@ def _write_files(folder: Path, imported: ImportedLabelSet, name: str, out: Path)
     }
     (folder / "README.md").write_text(_format_readme(document), encoding="utf-8")
     return document | {"files": sorted(file.name for file in folder.iterdir())}
-
-
-def _count_labels(labels: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, int]]:
-    by_metric: dict[str, list[Mapping[str, Any]]] = {}
-    for label in labels:
-        by_metric.setdefault(label["metric"], []).append(label)
-    return {
-        metric: {
-            "n": len(group),
-            "good": sum(label["label"] >= 1 / 2 for label in group),
-            "annotators": len({label["annotator"] for label in group}),
-        }
-        for metric, group in by_metric.items()
-    }
 
 
 def _format_readme(document: Mapping[str, Any]) -> str:

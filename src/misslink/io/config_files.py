@@ -1,28 +1,24 @@
-"""Read YAML and JSON configuration files with the line number of every entry."""
+"""Read YAML, JSON and TOML configuration files, with errors that name file and line."""
 
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Container
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from misslink.errors import InputError
-from misslink.io.jsonl import read_text
+from misslink.io.jsonl import SourceItem, read_text
 from misslink.text.normalization import valid_text
-
-if TYPE_CHECKING:
-    import yaml
-
 
 EntryPath = tuple[str | int, ...]  # keys and places in lists, from the outside in
 
 _MAX_CHARACTERS = 1_000_000  # characters
 _MAX_DEPTH = 30  # levels, far more than any such file has
-_EXPONENT_NUMBER = re.compile(
-    r"[-+]?[0-9]+(\.[0-9]*)?[eE][-+]?[0-9]+"
-)  # YAML 1.1 wants a point in it
+# YAML 1.1 wants a point in it.
+_EXPONENT_NUMBER = re.compile(r"[-+]?[0-9]+(\.[0-9]*)?[eE][-+]?[0-9]+")
 
 
 @dataclass(frozen=True)
@@ -73,16 +69,33 @@ def read_yaml(path: Path, texts: Container[str] = ()) -> YamlDocument:
         raise InputError(f"it has more than {_MAX_CHARACTERS:,} characters; shorten it", path=path)
     if text.lstrip().startswith("{"):
         text = text.replace("\t", " ")  # JSON may be indented so, and has no other tab
+    lines: dict[EntryPath, int] = {}
+
+    def build(node: Any, spot: EntryPath) -> Any:
+        """Build the value of a node, and enter the line of each entry."""
+        lines.setdefault(spot, node.start_mark.line + 1)
+        if isinstance(node, yaml.SequenceNode):
+            return [build(item, (*spot, index)) for index, item in enumerate(node.value)]
+        if isinstance(node, yaml.ScalarNode):
+            return _build_scalar(path, loader, node, as_text=any(key in texts for key in spot))
+        mapping: dict[str, Any] = {}
+        for key, value in node.value:
+            item = SourceItem(None, str(path), key.start_mark.line + 1)
+            if not isinstance(key, yaml.ScalarNode):
+                raise item.error("a key is a word, not a list or a mapping")
+            if key.value in mapping:
+                raise item.error(
+                    f"'{key.value}' is repeated here, and only one would count; remove one"
+                )
+            lines[*spot, key.value] = key.start_mark.line + 1
+            mapping[key.value] = build(value, (*spot, key.value))
+        return mapping
+
     try:
         _reject_yaml_features(path, text)
         loader = yaml.SafeLoader(text)
         root = loader.get_single_node()
-        document = YamlDocument(None, {})
-        data = (
-            _build_value(path, loader, root, (), document.lines, texts)
-            if root is not None
-            else None
-        )
+        return YamlDocument(None if root is None else build(root, ()), lines)
     except yaml.MarkedYAMLError as problem:
         mark = problem.problem_mark or problem.context_mark
         reason = " ".join(str(problem.problem or problem.context).split())
@@ -94,7 +107,6 @@ def read_yaml(path: Path, texts: Container[str] = ()) -> YamlDocument:
     except yaml.YAMLError as problem:  # a character that YAML does not allow
         reason = " ".join(str(problem).split())
         raise InputError(f"this is not YAML ({reason}); fix it", path=path) from None
-    return YamlDocument(data, document.lines)
 
 
 def _reject_yaml_features(path: Path, text: str) -> None:
@@ -117,56 +129,32 @@ def _reject_yaml_features(path: Path, text: str) -> None:
         raise InputError(problem, path=path, line=line)
 
 
-def _build_value(
-    path: Path,
-    loader: yaml.SafeLoader,
-    node: yaml.Node,
-    spot: EntryPath,
-    lines: dict[EntryPath, int],
-    texts: Container[str],
-) -> Any:
-    """Build the value of a node, and enter the line of each entry."""
-    import yaml
-
-    lines.setdefault(spot, node.start_mark.line + 1)
-    if isinstance(node, yaml.SequenceNode):
-        items = enumerate(node.value)
-        return [
-            _build_value(path, loader, item, (*spot, index), lines, texts) for index, item in items
-        ]
-    if not isinstance(node, yaml.MappingNode):
-        return _build_scalar(path, loader, node, texts=any(key in texts for key in spot))
-    mapping: dict[str, Any] = {}
-    for key, value in node.value:
-        line = key.start_mark.line + 1
-        if not isinstance(key, yaml.ScalarNode):
-            raise InputError("a key is a word, not a list or a mapping", path=path, line=line)
-        if key.value in mapping:
-            raise InputError(
-                f"'{key.value}' is repeated here, and only one would count; remove one",
-                path=path,
-                line=line,
-            )
-        lines[*spot, key.value] = line
-        mapping[key.value] = _build_value(path, loader, value, (*spot, key.value), lines, texts)
-    return mapping
-
-
-def _build_scalar(path: Path, loader: yaml.SafeLoader, node: yaml.Node, *, texts: bool) -> Any:
-    kind = node.tag.rpartition(":")[2]
-    written: str = node.value
+def _build_scalar(path: Path, loader: Any, node: Any, *, as_text: bool) -> Any:
+    kind, written = node.tag.rpartition(":")[2], node.value
     if kind == "null":
         return None
-    if texts or kind not in {"int", "float", "bool"}:
-        plain = kind == "str" and getattr(node, "style", None) is None
-        return (
-            float(written)
-            if plain and not texts and _EXPONENT_NUMBER.fullmatch(written)
-            else written
-        )
+    if as_text or kind not in {"int", "float", "bool"}:
+        plain = kind == "str" and node.style is None and not as_text
+        return float(written) if plain and _EXPONENT_NUMBER.fullmatch(written) else written
     try:
         return loader.construct_object(node)
     except ValueError:  # a whole number of thousands of digits
         raise InputError(
             "this number is too long; shorten it", path=path, line=node.start_mark.line + 1
         ) from None
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """Read a TOML file.
+
+    Raises
+    ------
+    InputError
+        It cannot be read, or is not TOML; with the line.
+    """
+    try:
+        return tomllib.loads(read_text(path))
+    except tomllib.TOMLDecodeError as error:
+        spot = re.search(r"line (\d+)", str(error))
+        problem = "this is not valid TOML; a text needs quotes, a list needs brackets"
+        raise InputError(problem, path=path, line=int(spot[1]) if spot else None) from None

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from misslink.errors import InputError
-from misslink.io.yaml_with_lines import read_yaml
+from misslink.io.config_files import read_yaml
 
 PLAIN = st.recursive(
     st.none() | st.booleans() | st.integers(-(10**9), 10**9) | st.text("abc d", max_size=8),
