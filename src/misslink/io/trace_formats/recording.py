@@ -16,7 +16,7 @@ from misslink.io.jsonl import EMPTY_FILE, SourceItem, intern_text
 from misslink.io.rows import open_items, read_file_items
 from misslink.io.storage import list_shards, open_decompressed, read_bytes, redact_url
 from misslink.io.tables import RetrievalTable, read_trec_table
-from misslink.io.trace_formats import exports, samples
+from misslink.io.trace_formats import samples, spans
 from misslink.io.trace_formats.requests import RequestLog
 from misslink.io.trace_formats.spans import (
     OtelSpan,
@@ -40,8 +40,8 @@ _CASE_FIELDS = {
 } - {"id"}  # fmt: skip
 # How each format is recognized by a row, and read.
 _EXPORTS = (
-    (exports.is_langsmith_row, exports.langsmith_spans),
-    (exports.is_langfuse_row, exports.langfuse_spans),
+    (spans.is_langsmith_row, spans.langsmith_spans),
+    (spans.is_langfuse_row, spans.langfuse_spans),
 )
 _SAMPLES = (
     (samples.is_deepeval_row, samples.parse_deepeval),
@@ -200,9 +200,9 @@ class _Recorder:
                 self._add_recorded(item)
         elif is_span_row(row):
             self._spans += read_spans(items)
-        elif spans := next((kind for kind in _EXPORTS if kind[0](row)), None):
-            for item in _of_one_format(items, spans[0]):
-                self._spans += spans[1](item)
+        elif export := next((kind for kind in _EXPORTS if kind[0](row)), None):
+            for item in _of_one_format(items, export[0]):
+                self._spans += export[1](item)
         elif sample := next((kind for kind in _SAMPLES if kind[0](row)), None):
             if sample[1] is not samples.parse_trec_rag:
                 samples.check_names(first)

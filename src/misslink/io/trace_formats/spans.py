@@ -1,17 +1,19 @@
-"""Read requests from OpenTelemetry spans with OpenInference or gen_ai attributes.
+"""Read requests from spans: OpenTelemetry's, runs of LangSmith, observations of Langfuse.
 
-Reads OTLP's JSON encoding (``resourceSpans``), the console exporters' output and Phoenix's tables.
+Of OpenTelemetry with OpenInference or gen_ai attributes: OTLP's JSON encoding (``resourceSpans``), the console exporters' output and Phoenix's tables.
 Sources: opentelemetry-proto, ``opentelemetry/proto/trace/v1/trace.proto`` and its JSON mapping;
 https://arize.com/docs/phoenix (exporting spans);
 https://arize-ai.github.io/openinference/spec/semantic_conventions.html;
-https://github.com/open-telemetry/semantic-conventions-genai (gen_ai.*, in development).
+https://github.com/open-telemetry/semantic-conventions-genai (gen_ai.*, in development);
+https://docs.langchain.com/langsmith (Run; list_runs and bulk export);
+https://langfuse.com/docs (Trace and Observation of the public API, and exports of the UI).
 """
 
 from __future__ import annotations
 
 import datetime as dt
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -46,6 +48,9 @@ _FEEDBACK_NAME = re.compile(
 )
 _FEEDBACK_FIELDS = ("label", "score", "value", "result")
 _NO_FEEDBACK = ("explanation", "comment", "_id", ".id", "kind", "identifier")  # last parts of names
+_DOCUMENT_KEYS = {"page_content", "pageContent"}  # a document as LangChain dumps it
+_LANGFUSE_TRACE = {"id", "input", "output", "timestamp"}
+_LANGFUSE_ONLY = {"observations", "htmlPath", "projectId", "sessionId"}
 _LIST_INDEX = re.compile(r"[0-9]{1,5}")
 _LATEST_TIME = dt.datetime.max.replace(tzinfo=dt.UTC)
 
@@ -249,6 +254,13 @@ def _object_items(value: Any) -> list[Mapping[str, Any]]:
     return [item for item in value if isinstance(item, Mapping)] if isinstance(value, list) else []
 
 
+def _by_trace(spans: Iterable[OtelSpan]) -> Collection[list[OtelSpan]]:
+    traces: dict[str, list[OtelSpan]] = {}
+    for span in spans:
+        traces.setdefault(span.trace, []).append(span)
+    return traces.values()
+
+
 def requests_from_spans(spans: Iterable[OtelSpan]) -> RequestLog:
     """Return one request a trace, in the order in which the traces begin in the file.
 
@@ -256,12 +268,9 @@ def requests_from_spans(spans: Iterable[OtelSpan]) -> RequestLog:
     question is the last user message to a model or a retriever's query, and the answer a model's
     last output. Retrieved are a reranker's documents, else the retrievers', each once.
     """
-    traces: dict[str, list[OtelSpan]] = {}
-    for span in spans:
-        traces.setdefault(span.trace, []).append(span)
     requests = [
         _trace_request(sorted(trace, key=lambda span: span.start or _LATEST_TIME))
-        for trace in traces.values()
+        for trace in _by_trace(spans)
     ]
     known = tuple(request for request in requests if request is not None)
     missing = len(requests) - len(known)
@@ -273,10 +282,7 @@ def find_orphan(spans: Iterable[OtelSpan]) -> OtelSpan | None:
 
     A single root may have a parent elsewhere, such as the server that called the app.
     """
-    traces: dict[str, list[OtelSpan]] = {}
-    for span in spans:
-        traces.setdefault(span.trace, []).append(span)
-    for trace in traces.values():
+    for trace in _by_trace(spans):
         ids = {span.id for span in trace}
         orphans = [span for span in trace if span.parent is not None and span.parent not in ids]
         has_root = any(span.parent is None for span in trace)
@@ -459,3 +465,93 @@ def _feedback_rank(name: str) -> int:
     """A plain name first, then its label, its score, its value."""
     last = name.rpartition(".")[2]
     return _FEEDBACK_FIELDS.index(last) + 1 if last in _FEEDBACK_FIELDS else 0
+
+
+def is_langsmith_row(row: Mapping[str, Any]) -> bool:
+    return {"run_type", "inputs"} <= row.keys()
+
+
+def is_langfuse_row(row: Mapping[str, Any]) -> bool:
+    is_observation = {"traceId", "type", "startTime"} <= row.keys()
+    is_trace = row.keys() >= _LANGFUSE_TRACE and not _LANGFUSE_ONLY.isdisjoint(row)
+    return is_observation or is_trace or _page(row) is not None
+
+
+def _page(row: Mapping[str, Any]) -> list[Any] | None:
+    """The objects of a page of Langfuse's API."""
+    page = row.get("data")
+    is_page = isinstance(page, list) and page and isinstance(page[0], Mapping)
+    return page if is_page and "meta" in row else None
+
+
+def langsmith_spans(item: SourceItem) -> Iterator[OtelSpan]:
+    """A run, and the child runs in it."""
+    run = item.data
+    yield _exported_span(
+        item,
+        ids=(run.get("trace_id") or run.get("id"), run.get("parent_run_id")),
+        times=(run.get("start_time"), run.get("end_time")),
+        kind=str(run["run_type"]),
+        values=(run["inputs"], run.get("outputs")),
+        error=run.get("error"),
+    )
+    for child in run.get("child_runs") or ():
+        yield from langsmith_spans(item._replace(data=child))
+
+
+def langfuse_spans(item: SourceItem) -> Iterator[OtelSpan]:
+    """An observation; a trace and the observations in it; a page of either."""
+    row = item.data
+    if (page := _page(row)) is not None:
+        for part in page:
+            yield from langfuse_spans(item._replace(data=part))
+        return
+    is_error = str(row.get("level")).upper() == "ERROR"
+    yield _exported_span(
+        item,
+        ids=(row.get("traceId") or row.get("id"), row.get("parentObservationId")),
+        times=(first_value(row, ("startTime", "timestamp")), row.get("endTime")),
+        kind=str(row.get("type") or "CHAIN"),
+        values=(row.get("input"), row.get("output")),
+        error=(row.get("statusMessage") or "The observation is an error.") if is_error else None,
+    )
+    for part in row.get("observations") or ():
+        if isinstance(part, Mapping):  # a list of traces has ids alone
+            data = {"traceId": row.get("id"), **part}
+            yield from langfuse_spans(item._replace(data=data))
+
+
+def _exported_span(
+    item: SourceItem,
+    *,
+    ids: tuple[Any, Any],
+    times: tuple[Any, Any],
+    kind: str,
+    values: tuple[Any, Any],
+    error: Any,
+) -> OtelSpan:
+    """A span of a tool, by the ids of its trace and parent, its start and end, input and output."""
+    trace, parent = ids
+    inputs, outputs = map(decode_json, values)
+    documents = outputs
+    if isinstance(outputs, Mapping):
+        documents = decode_json(first_value(outputs, ("documents", "output", "results")))
+    is_documents = isinstance(documents, list) and all(
+        isinstance(part, Mapping) and not _DOCUMENT_KEYS.isdisjoint(part) for part in documents
+    )
+    attributes = {"input.value": inputs, "output.value": outputs, KIND_KEY: kind}
+    if kind.upper() == "RETRIEVER" or (is_documents and documents):
+        attributes[KIND_KEY] = "RETRIEVER"
+        attributes["retrieval.documents"] = documents if isinstance(documents, list) else None
+    start, end = (None if time is None else parse_time(time) for time in times)
+    return OtelSpan(
+        trace=str(trace or item.place),
+        id=str(item.data.get("id") or item.place),
+        parent=None if parent is None else str(parent),
+        start=start,
+        end=end,
+        attributes={name: value for name, value in attributes.items() if value is not None},
+        error=None if error is None else str(error),
+        events=(),
+        place=item.place,
+    )
