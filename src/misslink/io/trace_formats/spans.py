@@ -1,6 +1,7 @@
 """Read requests from spans: OpenTelemetry's, runs of LangSmith, observations of Langfuse.
 
-Of OpenTelemetry with OpenInference or gen_ai attributes: OTLP's JSON encoding (``resourceSpans``), the console exporters' output and Phoenix's tables.
+Of OpenTelemetry with OpenInference or gen_ai attributes: OTLP's JSON encoding
+(``resourceSpans``), the console exporters' output and Phoenix's tables.
 Sources: opentelemetry-proto, ``opentelemetry/proto/trace/v1/trace.proto`` and its JSON mapping;
 https://arize.com/docs/phoenix (exporting spans);
 https://arize-ai.github.io/openinference/spec/semantic_conventions.html;
