@@ -167,3 +167,19 @@ def test_settings_come_from_yaml_toml_or_an_object(tmp_path):
         assert read_app_config(source) == {"configurable": {"tenant": "acme"}}
     with pytest.raises(InputError, match="must be an object"):
         read_app_config(tmp_path / "a.json")
+
+
+HISTORY = (
+    {"role": "user", "content": "When does the ferry leave?"},
+    {"role": "assistant", "content": "At seven."},
+)
+
+
+@pytest.mark.parametrize("history", [(), HISTORY], ids=["first turn", "later turn"])
+def test_a_function_may_require_its_history(history):
+    trace = asyncio.run(
+        Watcher(lambda question, history: f"{question} {len(history)}").watch(
+            Case(question="And in winter?", history=history)
+        )
+    )
+    assert (trace.answer, trace.error) == (f"And in winter? {len(history)}", None)

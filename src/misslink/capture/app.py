@@ -112,7 +112,10 @@ def _app_problem(app: Any) -> str | None:
 
 def _accepts_question(app: Any) -> bool:
     try:
-        inspect.signature(app).bind("a question")
+        signature = inspect.signature(app)
+        place = history_place(app)
+        earlier = {place: ()} if place and place != _first_parameter(app) else {}
+        signature.bind("a question", **earlier)
     except TypeError:
         return False
     except ValueError:  # a builtin without a signature: the call itself will tell
@@ -229,7 +232,7 @@ def _function_caller(app: Any, input_key: str | None, settings: dict[str, Any]) 
         more: dict[str, Any] = {}
         if place in _SESSIONS:
             more = {place: session}
-        elif history and place and place != _first_parameter(app):
+        elif place and place != _first_parameter(app):
             more = {place: _as_dicts(history)}
 
         def start() -> Any:
