@@ -23,7 +23,7 @@ BUDGETS = {
     "annotation": 1196,  # 1150; a token against other users, the time of a case
     "calibration": 1884,  # 1650; the judge's error by exposure took 70
     "canary": 2560,  # 2300
-    "capture": 2500,  # 1300; secrets that a server repeats took 15
+    "capture": 2503,  # 1300; secrets that a server repeats took 15
     "cli": 3972,  # 3200; misslink.toml and init took 220, annotate --case and its token 13
     "compare": 1000,  # 750; who passes more, with names
     "embedding": 462,  # 420
