@@ -83,7 +83,7 @@ def test_a_file_changes_the_limits_it_names_and_no_other(tmp_path, name, text):
 @pytest.mark.parametrize(
     ("name", "text", "said"),
     [
-        ("c.toml", "[trust\n", "not TOML"),
+        ("c.toml", "[trust\n", "not valid TOML"),
         ("c.yaml", "trust: [", "not YAML"),
         ("c.yaml", "- 1\n", "needs the tables"),
         ("c.toml", "[trusst]\nkappa = 1\n", "did you mean 'trust'"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
@@ -12,8 +11,9 @@ from typing import Any
 from misslink.calibration.probabilities import TARGET_RATE
 from misslink.calibration.verdicts import MetricVerdicts
 from misslink.errors import InputError, known_names
-from misslink.io.jsonl import read_text
 from misslink.io.numbers import as_finite
+from misslink.io.toml import read_toml
+from misslink.io.yaml_with_lines import read_yaml
 
 TRUST_LEVELS = ("do not use", "caution", "trust")  # worst first
 _BAND_FIELD = "band"
@@ -29,8 +29,8 @@ class TrustRule:
         As the criteria file names it.
     says : str
         A sentence with {value} and {limit}.
-    trust, caution : float or None
-        The limit for either level. None: this number alone never rules the level out.
+    trust, caution : float
+        The limit for either level. A caution of None: this number alone never rules all use out.
     at_most : bool
         Whether the limits are maxima, not minima.
     needed : bool
@@ -43,7 +43,7 @@ class TrustRule:
 
     name: str
     says: str
-    trust: float | None
+    trust: float
     caution: float | None
     at_most: bool = False
     needed: bool = True
@@ -60,9 +60,9 @@ class TrustRule:
     def sentence(self, number: float) -> str:
         """Return the number beside the limit that decided its level."""
         level = self.level(number)
-        limit = self.caution if level == "do not use" else self.trust
-        if limit is None:
-            return self.says.format(value=self._format(number), limit="this is no obstacle")
+        limit = self.trust
+        if level == "do not use" and self.caution is not None:
+            limit = self.caution
         text = at_limit = ""
         for more in range(5):  # more digits than usual, if they tell the number from its limit
             text, at_limit = self._format(number, more), self._format(limit, more)
@@ -178,7 +178,9 @@ class TrustCriteria:
             The file cannot be read, has an unknown name, or a limit is out of range.
         """
         path = Path(path)
-        criteria = _read_document(path)
+        criteria = read_toml(path) if path.suffix == ".toml" else read_yaml(path).data
+        if not isinstance(criteria, Mapping):
+            raise InputError("it needs the tables trust and caution, each with limits", path=path)
         rules = {rule.name: rule for rule in TRUST_RULES}
         for level, limits in criteria.items():
             if level == _BAND_FIELD:
@@ -196,41 +198,18 @@ class TrustCriteria:
                 number = as_finite(limit)
                 if number is None:
                     raise InputError("a limit must be a number", path=path, field=field)
-                rule = rules[name]
-                trusted = level == "trust"
-                rules[name] = (
-                    replace(rule, trust=number) if trusted else replace(rule, caution=number)
-                )
+                changed: dict[str, Any] = {level: number}
+                rules[name] = replace(rules[name], **changed)
         for rule in rules.values():
-            trust, caution = rule.trust, rule.caution
-            if trust is None or caution is None:
-                continue
-            if trust > caution if rule.at_most else trust < caution:
-                raise InputError(
-                    f"trust needs {trust:g} and caution {caution:g}; caution must need less",
-                    path=path,
-                    field=rule.name,
-                )
+            if rule.caution not in (None, rule.trust) and rule.level(rule.caution) == "trust":
+                limits = f"trust needs {rule.trust:g} and caution {rule.caution:g}"
+                raise InputError(f"{limits}; caution must need less", path=path, field=rule.name)
         band = as_finite(criteria.get(_BAND_FIELD, cls.band))
         if band is None or not 1 / 2 < band < 1:
             raise InputError(
                 "the share of correct calls must be between 0.5 and 1", path=path, field=_BAND_FIELD
             )
         return cls(tuple(rules.values()), band)
-
-
-def _read_document(path: Path) -> Mapping[str, Any]:
-    import yaml
-
-    text, form = read_text(path), "TOML" if path.suffix == ".toml" else "YAML"
-    try:
-        document = tomllib.loads(text) if form == "TOML" else yaml.safe_load(text)
-    except (tomllib.TOMLDecodeError, yaml.YAMLError, RecursionError) as problem:
-        first = str(problem).splitlines()[0] if str(problem) else type(problem).__name__
-        raise InputError(f"this is not {form} ({first})", path=path) from None
-    if not isinstance(document, Mapping):
-        raise InputError("it needs the tables trust and caution, each with limits", path=path)
-    return document
 
 
 def advise(numbers: Mapping[str, float | None], criteria: TrustCriteria) -> dict[str, Any]:
@@ -268,11 +247,9 @@ def advise(numbers: Mapping[str, float | None], criteria: TrustCriteria) -> dict
             }
         )
     measured = [check for check in checks if check["met"] is not None]
-    verdict = min(
-        (check["met"] for check in measured), key=TRUST_LEVELS.index, default="do not use"
-    )
+    measured.sort(key=lambda check: TRUST_LEVELS.index(check["met"]))
+    verdict = measured[0]["met"] if measured else "do not use"
     against = [check for check in measured if check["met"] != "trust"] or measured
-    against.sort(key=lambda check: TRUST_LEVELS.index(check["met"]))
     return {"verdict": verdict, "reasons": [check["says"] for check in against], "checks": checks}
 
 
@@ -326,12 +303,12 @@ def _audit_mismatch(audit: Mapping[str, Any], verdicts: MetricVerdicts) -> str |
 
 def audit_numbers(document: Mapping[str, Any]) -> dict[str, float | None]:
     """Return the low ends of the flip rates of an audit, by rule name; None without audit."""
-    changes = _as_mapping(_as_mapping(document.get("audit")).get("changes"))
+    changes = (document.get("audit") or {}).get("changes", {})
 
     def low_end(change: str, share: str = "flipped") -> float | None:
-        return as_finite(_as_mapping(_as_mapping(changes.get(change)).get(share)).get("low"))
+        return as_finite(_as_mapping(changes.get(change, {}).get(share)).get("low"))
 
-    may_lower = _as_mapping(changes.get("padding")).get("may_lower")
+    may_lower = changes.get("padding", {}).get("may_lower")
     orders = low_end("passage_order"), low_end("passage_shuffle")
     return {
         "padding_flips_low": low_end("padding", "to_good" if may_lower else "flipped"),
@@ -342,8 +319,8 @@ def audit_numbers(document: Mapping[str, Any]) -> dict[str, float | None]:
 
 def audit_findings(document: Mapping[str, Any]) -> list[str]:
     """Return the findings of a calibration's audit beyond chance, one sentence each."""
-    changes = _as_mapping(_as_mapping(document.get("audit")).get("changes"))
-    findings = (_as_mapping(entry).get("finding") for entry in changes.values())
+    changes = (document.get("audit") or {}).get("changes", {})
+    findings = (entry.get("finding") for entry in changes.values())
     return [finding for finding in findings if isinstance(finding, str) and finding]
 
 

@@ -20,7 +20,6 @@ from misslink.types import Estimate
 _METHOD = "wilson, clustered"
 _LEVEL = 0.95
 _MAX_ANSWERS = 60  # answers to one question that are compared pairwise
-_PairOrder = Callable[[LabelPair, LabelPair], bool | None]
 
 
 def length_preference(pairs: Sequence[LabelPair]) -> dict[str, Any]:
@@ -31,12 +30,7 @@ def length_preference(pairs: Sequence[LabelPair]) -> dict[str, Any]:
     dict
         As `category_preference`, with ``longer_preferred`` in place of ``preferred``.
     """
-
-    def is_longer(first: LabelPair, second: LabelPair) -> bool | None:
-        a, b = first.judged.length, second.judged.length
-        return None if a is None or b is None or a == b else a > b
-
-    document = _compare_pairs(pairs, is_longer)
+    document = _compare_pairs(pairs, lambda pair: pair.judged.length)
     document["longer_preferred"] = document.pop("preferred")
     return document
 
@@ -78,16 +72,17 @@ def category_preference(pairs: Sequence[LabelPair], name: str, category: str) ->
     interval). Dixon and Mood (1946), The statistical sign test.
     """
 
-    def is_category(first: LabelPair, second: LabelPair) -> bool | None:
-        words = first.judged.covariates.get(name), second.judged.covariates.get(name)
-        if None in words or (words[0] == category) == (words[1] == category):
-            return None
-        return words[0] == category
+    def is_category(pair: LabelPair) -> bool | None:
+        word = pair.judged.covariates.get(name)
+        return None if word is None else word == category
 
     return _compare_pairs(pairs, is_category)
 
 
-def _compare_pairs(pairs: Sequence[LabelPair], order: _PairOrder) -> dict[str, Any]:
+def _compare_pairs(
+    pairs: Sequence[LabelPair], number_of: Callable[[LabelPair], float | None]
+) -> dict[str, Any]:
+    """Compare, within each question, the answer of the larger number with the other one."""
     groups: dict[str, list[LabelPair]] = {}
     for pair in pairs:
         if pair.judged.group is not None:
@@ -98,10 +93,9 @@ def _compare_pairs(pairs: Sequence[LabelPair], order: _PairOrder) -> dict[str, A
         thinned = group[:: -(-len(group) // _MAX_ANSWERS)]
         differences = []
         for first, second in combinations(thinned, 2):
-            ahead = order(first, second) if first.good == second.good else None
-            if ahead is not None:
-                sign = 1 if ahead else -1
-                differences.append(sign * (first.score - second.score))
+            a, b = number_of(first), number_of(second)
+            if first.good == second.good and a is not None and b is not None and a != b:
+                differences.append((first.score - second.score) * (1 if a > b else -1))
         if differences:
             questions.append(differences)
     wins = [(sum(d > 0 for d in pair), sum(d < 0 for d in pair)) for pair in questions]
@@ -264,19 +258,15 @@ def _covariate_columns(
     pairs: Sequence[LabelPair],
 ) -> Iterator[tuple[str, bool, list[tuple[int, float]]]]:
     """Each number or category: its name, whether it is a category, and (case, number)."""
-    lengths = [(case, pair.judged.length) for case, pair in enumerate(pairs)]
-    names = Counter(name for pair in pairs for name in pair.judged.covariates)
+    rows: list[dict[str, float | str]] = []
+    for pair in pairs:
+        length = pair.judged.length
+        own: dict[str, float | str] = {} if length is None else {"length": float(length)}
+        rows.append(own | dict(pair.judged.covariates))
+    names = Counter(name for row in rows for name in row)
     tags = [name for name, _ in names.most_common() if name not in _REPORTED_COVARIATES]
-    columns: dict[str, list[tuple[int, float | str]]] = {
-        "length": [(case, float(length)) for case, length in lengths if length is not None]
-    }
-    for name in [*(n for n in _REPORTED_COVARIATES if n in names), *tags[:_MAX_TAGS]]:
-        columns[name] = [
-            (case, pair.judged.covariates[name])
-            for case, pair in enumerate(pairs)
-            if name in pair.judged.covariates
-        ]
-    for name, column in columns.items():
+    for name in (*(n for n in _REPORTED_COVARIATES if n in names), *tags[:_MAX_TAGS]):
+        column = [(case, row[name]) for case, row in enumerate(rows) if name in row]
         numbers = [(case, value) for case, value in column if isinstance(value, float)]
         if len(numbers) >= 2 * _MIN_CASES and len({number for _, number in numbers}) > 1:
             yield name, False, numbers
