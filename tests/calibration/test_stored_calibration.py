@@ -11,11 +11,12 @@ from scipy import stats
 from judged_runs import held as run_calibration
 from judged_runs import judged_run, keeping
 from labelled import held, table
-from misslink.calibration.score_drift import detect_drift, score_distribution
 from misslink.calibration.stored_calibration import (
     applied_calibration,
     corrected_shares,
+    detect_drift,
     merge_calibration,
+    score_distribution,
     stored_calibrations,
 )
 from misslink.calibration.verdicts import hash_verdicts
@@ -167,7 +168,7 @@ def test_a_metric_labelled_again_takes_the_place_of_its_document():
 
 
 def test_links_are_by_the_document_that_is_kept_or_by_another(run, document):
-    used = Calibration.from_document(document, "c.json").document()
+    used = Calibration.from_document(document, "c.json").model_dump(mode="json")
     linked = run.model_copy(update={"manifest": {**run.manifest, "calibration": used}})
     assert applied_calibration(keeping(linked, document)).same
     later = run_calibration(run, "0" * 5 + "1" * 20 + "-" * 35 + "0" * 20 + "-" * 20)

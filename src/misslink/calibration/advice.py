@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from misslink.calibration.probabilities import TARGET_RATE
+from misslink.calibration.judge_accuracy import TARGET_RATE
 from misslink.calibration.verdicts import MetricVerdicts
 from misslink.errors import InputError, known_names
 from misslink.io.numbers import as_finite

@@ -32,14 +32,7 @@ from misslink.calibration.inter_annotator import (
     settle_labels,
     tied_answers,
 )
-from misslink.calibration.probabilities import (
-    nested_thresholds,
-    probability_measures,
-    recalibrate,
-    reliability_diagram,
-    uncertain_band,
-)
-from misslink.calibration.score_drift import score_distribution
+from misslink.calibration.stored_calibration import score_distribution
 from misslink.calibration.verdicts import MetricVerdicts
 from misslink.errors import InputError
 from misslink.io.labels import Label, Labels
@@ -114,8 +107,8 @@ def calibrate(
     tied, _ = pair_answers(tied_answers(consensus, gold, verdicts), verdicts)
     scored = (all_verdicts or verdicts).scores()
     table = judge_accuracy.judge_confusion(pairs, cut)
-    probability = probability_measures(pairs, seed)
-    band, no_band = uncertain_band(pairs, criteria.band)
+    probability = judge_accuracy.probability_measures(pairs, seed)
+    band, no_band = judge_accuracy.uncertain_band(pairs, criteria.band)
     prevalence = correct_prevalence(pairs, scored, cut, seed, tied)
     document = {
         "metric": verdicts.metric,
@@ -161,9 +154,9 @@ def calibrate(
         "label_weights": {pair.case_id: pair.weight for pair in pairs if pair.weight is not None},
         "probability": {name: estimate.value for name, estimate in probability.items()},
         "probability_intervals": probability,
-        "reliability": reliability_diagram(pairs),
-        "recalibration": recalibrate(pairs, seed),
-        "nested": nested_thresholds(pairs, seed, criteria.target),
+        "reliability": judge_accuracy.reliability_diagram(pairs),
+        "recalibration": judge_accuracy.recalibrate(pairs, seed),
+        "nested": judge_accuracy.nested_thresholds(pairs, seed, criteria.target),
         "uncertain_band": band,
         "uncertain_band_reason": no_band,
         "corrected": prevalence,

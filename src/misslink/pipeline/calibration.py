@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 from misslink.calibration import calibrate, verdicts_from_run
 from misslink.calibration.inter_annotator import load_labels
 from misslink.calibration.judge_accuracy import error_by_exposure
-from misslink.calibration.score_drift import detect_drift
 from misslink.calibration.stored_calibration import (
     LINKING_METRIC,
     calibration_source,
+    detect_drift,
     judge_error_rates,
     merge_calibration,
     own_calibrations,

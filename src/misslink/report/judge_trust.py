@@ -223,8 +223,10 @@ def _application_note(run: Run, calibration: CalibrationDocument) -> str:
 
 def _age_notes(run: Run, calibration: CalibrationDocument) -> Iterator[str]:
     """How old the calibration was when the run was made, and how the judge has changed since."""
-    from misslink.calibration.score_drift import detect_drift
-    from misslink.calibration.stored_calibration import verdict_scores  # imports numpy
+    from misslink.calibration.stored_calibration import (
+        detect_drift,
+        verdict_scores,  # imports numpy
+    )
     from misslink.linking.judge_calibration import STALE_AFTER_DAYS, age_in_days, identity_changes
 
     manifest, document = manifest_of(run), calibration.model_dump(mode="json")

@@ -9,8 +9,8 @@ import pytest
 
 from labelled import held, label, verdict
 from misslink.calibration.inter_annotator import LabelPair
-from misslink.calibration.judge_accuracy import judge_confusion
-from misslink.calibration.probabilities import (
+from misslink.calibration.judge_accuracy import (
+    judge_confusion,
     nested_thresholds,
     probability_measures,
     recalibrate,
