@@ -11,9 +11,8 @@ from typing import Any
 from misslink.calibration.judge_accuracy import TARGET_RATE
 from misslink.calibration.verdicts import MetricVerdicts
 from misslink.errors import InputError, known_names
+from misslink.io.config_files import read_toml, read_yaml
 from misslink.io.numbers import as_finite
-from misslink.io.toml import read_toml
-from misslink.io.yaml_with_lines import read_yaml
 
 TRUST_LEVELS = ("do not use", "caution", "trust")  # worst first
 _BAND_FIELD = "band"
