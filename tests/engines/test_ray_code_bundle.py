@@ -34,7 +34,7 @@ def test_a_file_goes_with_what_lies_beside_it_and_is_loaded_from_there(tmp_path)
         outside="no",
     )
     found = pack_code("mine/parcelled.py:app", tmp_path)
-    folder = unpack_code(found)
+    folder = unpack_code(found.archive)
     assert names(folder) == ["beside_it.py", "parcelled.py", "sub/data"]
     assert load_app(found.spec, folder)("what?") == "blue"
     assert sys.modules["parcelled"].__file__ == str(folder.resolve() / "parcelled.py")
@@ -45,13 +45,13 @@ def test_hidden_files_links_byte_code_and_environments_stay(tmp_path):
     write(tmp_path, venv__lib__module_py="", venv__pyvenv="")
     (tmp_path / "venv" / "pyvenv.cfg").touch()
     (tmp_path / "link").symlink_to("/etc/hostname")
-    assert names(unpack_code(pack_code("app.py:app", tmp_path))) == ["app.py"]
+    assert names(unpack_code(pack_code("app.py:app", tmp_path).archive)) == ["app.py"]
 
 
 def test_of_a_module_only_its_package_goes(tmp_path):
     write(tmp_path, package__inner_py="app = str.upper\n", package__x="", other__y="")
     found = pack_code("package.inner:app", tmp_path)
-    assert names(unpack_code(found)) == ["package/inner.py", "package/x"]
+    assert names(unpack_code(found.archive)) == ["package/inner.py", "package/x"]
 
 
 def test_what_is_not_here_is_left_to_the_workers(tmp_path):
@@ -73,4 +73,4 @@ def test_files_of_any_date_go(tmp_path):
     import os
 
     os.utime(tmp_path / "app.py", (0, 0))  # 1970, which a zip archive cannot say
-    assert names(unpack_code(pack_code("app.py:app", tmp_path))) == ["app.py"]
+    assert names(unpack_code(pack_code("app.py:app", tmp_path).archive)) == ["app.py"]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from misslink.calibration import calibrate, verdicts_from_run
 from misslink.calibration.inter_annotator import load_labels
@@ -36,20 +36,16 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True)
-class CalibrationResult:
-    """The document that the run stores, the calibration that linking uses, and notes on both."""
+class CalibratedRun(NamedTuple):
+    """The judged run, not yet linked, with its calibrations; and the one that linking uses.
 
-    document: Mapping[str, Any] | None
+    ``source`` is where that one is from, for the manifest; ``notes`` say what labels did not carry.
+    """
+
+    run: Run
     calibration: Calibration | None
-    notes: tuple[str, ...] = ()
-
-    @property
-    def source(self) -> dict[str, Any] | None:
-        """Where the calibration that linking uses is from, for the manifest."""
-        if self.calibration is None or self.document is None:
-            return None
-        return calibration_source(self.document)
+    source: dict[str, Any] | None
+    notes: tuple[str, ...]
 
 
 def load_run_labels(
@@ -83,11 +79,15 @@ def labels_hash(labels: Labels | None) -> str | None:
     return hash_content(sorted(rows, key=lambda row: str(sorted(row.items(), key=str))))
 
 
-def unlinked_run(
+def calibrate_run(
     context: EvaluationContext, traces: Mapping[str, Trace], verdicts: Sequence[Verdict]
-) -> Run:
-    """Return the judged run, before it is linked."""
-    return Run(
+) -> CalibratedRun:
+    """Return the run with the given calibration, or one from the given labels, metric by metric.
+
+    Labels that cannot support a calibration do not stop the evaluation: they are noted and warned
+    about.
+    """
+    run = Run(
         manifest={
             "k": context.k,
             "judge": context.settings["judge"],
@@ -99,24 +99,25 @@ def unlinked_run(
         links=(),
         summary={},
     )
+    document, calibration, notes = context.calibration_document, context.calibration, list[str]()
+    if context.labels is not None:
+        document, calibration = _calibrate_on_labels(context, context.labels, run, notes)
+    for note in notes:
+        _log.warning("%s", note)
+    source = None if calibration is None or document is None else calibration_source(document)
+    run = run.model_copy(update={"calibration": document and dict(document)})
+    return CalibratedRun(run, calibration, source, tuple(notes))
 
 
-def calibrate_run(context: EvaluationContext, run: Run) -> CalibrationResult:
-    """Return the given calibration, or one from the given labels, metric by metric.
-
-    Labels that cannot support a calibration do not stop the evaluation: they are noted and warned
-    about.
-    """
-    labels, config = context.labels, context.config
-    if labels is None:
-        return CalibrationResult(context.calibration_document, context.calibration)
+def _calibrate_on_labels(
+    context: EvaluationContext, labels: Labels, run: Run, notes: list[str]
+) -> tuple[dict[str, Any] | None, Calibration | None]:
+    config = context.config
     document: dict[str, Any] | None = None
-    calibration = None
-    notes: list[str] = []
     for metric in labels.metrics if labels.items else ():
         try:
-            verdicts = verdicts_from_run(run, metric, str(config.out or "this run"))
-            calibrated = calibrate(verdicts, labels, known_only=config.known_only, seed=config.seed)
+            judged = verdicts_from_run(run, metric, str(config.out or "this run"))
+            calibrated = calibrate(judged, labels, known_only=config.known_only, seed=config.seed)
         except InputError as problem:  # the judge calls are paid for: a label must not lose them
             notes.append(f"{metric} was not compared with its labels: {problem}.")
             continue
@@ -125,21 +126,19 @@ def calibrate_run(context: EvaluationContext, run: Run) -> CalibrationResult:
             notes.append(f"By its labels of {metric} this judge is not to be used.")
     if not labels.items:
         notes.append("No case that was evaluated is labelled.")
-    elif document is not None and document["metric"] != LINKING_METRIC:
+    if document is None:
+        return None, None
+    if document["metric"] != LINKING_METRIC:
         notes.append("No label is of faithfulness, so failure modes are not corrected.")
-    elif document is not None:
-        weakness = _weakness_of_labels(document)
-        if weakness is None:
-            calibration = Calibration.from_document(document, labels.name)
-        else:
-            notes.append(
-                f"The labels of faithfulness do not carry a calibration ({weakness}), so failure "
-                "modes are not corrected by it."
-            )
-            document["notes"] = [*document["notes"], notes[-1]]
-    for note in notes:
-        _log.warning("%s", note)
-    return CalibrationResult(document, calibration, tuple(notes))
+    elif weakness := _weakness_of_labels(document):
+        notes.append(
+            f"The labels of faithfulness do not carry a calibration ({weakness}), so failure "
+            "modes are not corrected by it."
+        )
+        document["notes"] = [*document["notes"], notes[-1]]
+    else:
+        return document, Calibration.from_document(document, labels.name)
+    return document, None
 
 
 def measure_error_by_exposure(run: Run, links: Sequence[Link], seed: int) -> Run:

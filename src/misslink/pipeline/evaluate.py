@@ -34,7 +34,6 @@ from misslink.pipeline.calibration import (
     calibrate_run,
     measure_error_by_exposure,
     score_drift,
-    unlinked_run,
 )
 from misslink.pipeline.diagnosis import CorpusContext, diagnosis_document, open_corpus_context
 from misslink.pipeline.stages import DEFAULT_K, EvaluationContext, Progress
@@ -308,13 +307,9 @@ async def run_pipeline(config: EvaluationConfig) -> Run:
                 # Before the judge is paid, so that an embedding that fails costs nothing.
                 measured = await corpus.measure(cases, traces, k, seed)
                 verdicts = await stages.judge_cases(context, traces)
-                unlinked = unlinked_run(context, traces, verdicts)
-                calibrated = calibrate_run(context, unlinked)
-                unlinked = unlinked.model_copy(
-                    update={"calibration": calibrated.document and dict(calibrated.document)}
-                )
-                unlinked = reuse_calibrations(unlinked, folder)
+                calibrated = calibrate_run(context, traces, verdicts)
                 calibration = calibrated.calibration
+                unlinked = reuse_calibrations(calibrated.run, folder)
                 links = await stages.link_cases(
                     replace(context, calibration=calibration), traces, verdicts, measured
                 )

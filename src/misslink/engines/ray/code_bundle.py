@@ -7,7 +7,7 @@ import os
 import tempfile
 import zipfile
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from misslink.errors import InputError
@@ -19,22 +19,26 @@ _EXCLUDED_FOLDERS = {"__pycache__", "node_modules"}
 
 
 @dataclass(frozen=True)
-class CodeBundle:
-    """A folder's files, and how what was named is named there.
+class CodeSource:
+    """An app or a judge as a worker finds it.
 
     Parameters
     ----------
-    spec : str
-        ``file.py:name`` or ``package.module:name``, as seen from the folder.
-    content : bytes
-        The files as a zip archive.
+    spec : str or None
+        Where it is imported from: ``file.py:name`` or ``package.module:name``, as seen from the
+        folder of `archive` if there is one.
+    pickled : bytes or None
+        The thing itself, where it was given as an object.
+    archive : bytes or None
+        Its code as a zip archive, for a worker that does not see the driver's folder.
     """
 
-    spec: str
-    content: bytes
+    spec: str | None
+    pickled: bytes | None = field(default=None, repr=False)
+    archive: bytes | None = field(default=None, repr=False)
 
 
-def pack_code(spec: str, folder: Path) -> CodeBundle | None:
+def pack_code(spec: str, folder: Path) -> CodeSource | None:
     """Pack the code that a spec names.
 
     Of ``path/to/file.py:name`` that is the file's folder; of ``package.module:name`` the package, if
@@ -47,27 +51,21 @@ def pack_code(spec: str, folder: Path) -> CodeBundle | None:
         file = (folder / Path(target).expanduser()).resolve()
         if not file.is_file():
             return None
-        return CodeBundle(f"{file.name}:{name}", _zip_folder(file.parent, file.parent, spec))
+        archive = _zip_folder(file.parent, file.parent, spec)
+        return CodeSource(f"{file.name}:{name}", archive=archive)
     top = target.partition(".")[0]
     if top and (folder / top).is_dir():
-        return CodeBundle(spec, _zip_folder(folder, folder / top, spec))
+        return CodeSource(spec, archive=_zip_folder(folder, folder / top, spec))
     if top and (folder / f"{top}.py").is_file():
-        return CodeBundle(spec, _zip_folder(folder, folder, spec))
+        return CodeSource(spec, archive=_zip_folder(folder, folder, spec))
     return None
 
 
-def unpack_code(parcel: CodeBundle, within: Path | None = None) -> Path:
-    """Unpack into a new folder, and return it.
-
-    Parameters
-    ----------
-    parcel : Parcel
-    within : Path or None
-        Where the folder is made. None: among the machine's temporary files.
-    """
+def unpack_code(archive: bytes, within: Path | None = None) -> Path:
+    """Unpack into a new folder in `within`, else among the machine's temporary files."""
     folder = Path(tempfile.mkdtemp(prefix="misslink-app-", dir=within))
-    with zipfile.ZipFile(io.BytesIO(parcel.content)) as archive:
-        archive.extractall(folder)
+    with zipfile.ZipFile(io.BytesIO(archive)) as files:
+        files.extractall(folder)
     return folder
 
 

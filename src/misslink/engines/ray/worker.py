@@ -19,7 +19,7 @@ from typing import Any
 from misslink import __version__
 from misslink.capture import Watcher, load_app
 from misslink.engines.protocol import AppSpec, capture_case
-from misslink.engines.ray.code_bundle import CodeBundle, unpack_code
+from misslink.engines.ray.code_bundle import CodeSource, unpack_code
 from misslink.errors import InputError
 from misslink.judge.config import JudgeConfig
 from misslink.judge.middleware.cache import identity_json
@@ -134,25 +134,6 @@ class WorkerSettings:
     version: str = __version__
 
 
-@dataclass(frozen=True)
-class CodeSource:
-    """An app or a judge as a worker finds it.
-
-    Parameters
-    ----------
-    spec : str or None
-        Where it is imported from.
-    content : bytes or None
-        The pickled thing itself, where it was given as an object.
-    parcel : Parcel or None
-        Its code, for a worker that does not see the driver's folder.
-    """
-
-    spec: str | None
-    content: bytes | None = field(default=None, repr=False)
-    parcel: CodeBundle | None = field(default=None, repr=False)
-
-
 class RayWorker:
     """One process of the cluster, asked by the driver alone; `Pool` starts it.
 
@@ -264,10 +245,10 @@ class RayWorker:
         self._folder = folder
 
     def _unpacked(self, sought: CodeSource) -> Path | None:
-        if sought.parcel is None:
+        if sought.archive is None:
             return None
         self._own = self._own or Path(tempfile.mkdtemp(prefix="misslink-worker-"))
-        return unpack_code(sought.parcel, self._own)
+        return unpack_code(sought.archive, self._own)
 
     @contextlib.contextmanager
     def _in(self, folder: Path | None) -> Iterator[None]:
@@ -284,9 +265,9 @@ class RayWorker:
 
 def _load_target(sought: CodeSource) -> Any:
     """Return what is opened: a name, or the thing that was given as an object."""
-    if sought.content is not None:
-        return pickle.loads(sought.content)  # noqa: S301 (the driver's own)
-    return sought.spec if sought.parcel is None else sought.parcel.spec
+    if sought.pickled is not None:
+        return pickle.loads(sought.pickled)  # noqa: S301 (the driver's own)
+    return sought.spec
 
 
 async def _reply_to(call: Awaitable[Any], judge: Judge | None = None) -> WorkerReply:
