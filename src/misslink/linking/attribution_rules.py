@@ -1,4 +1,8 @@
-"""Attribution: the failure mode and the owner of a case, by the evidence that each mode requires."""
+"""Attribution: the failure mode and the owner of a case, by the evidence that each mode requires.
+
+Read with `misslink.linking.case_evidence`, which says what failed. Here, top to bottom: a case is
+linked, its bad claims are counted by mode, and `FailureRules` has the rule of each mode.
+"""
 
 from __future__ import annotations
 
@@ -60,7 +64,7 @@ async def link_case(
     k : int
         How many retrieved passages count as context where the prompt was not seen.
     measured : MissMeasurements or None
-        Of the run. None: of the missed passages, what the ranks in the trace alone show.
+        Of the run. None: the case is measured by itself, without a corpus and an embedding.
     judge : Judge or None
         Asked what the missed passages say about the claims; None: the heuristic judge.
     prompts : Prompts

@@ -18,8 +18,6 @@ from misslink.types import Run
 _log = logging.getLogger(__name__)
 # These differ between two equal answers, and nothing rests on them.
 _VARYING_FIELDS = {"latency_s", "usage", "notes"}
-_LINK_FIELDS = {"case_id", "retrieval", "answer", "correct", "failure", "also"}
-_MISS_FIELDS = {"passage_id", "grade", "true_rank", "text", "evidence"}
 
 
 def reuse_calibrations(run: Run, out: str | Path | None) -> Run:
@@ -78,13 +76,11 @@ def _fingerprint(run: Run) -> str:
         for name, value in (inputs.items() if isinstance(inputs, dict) else ())
         if name.startswith(("judge_identity.", "prompts."))
     }
-    links = [
-        [
-            link.model_dump(include=_LINK_FIELDS),
-            [miss.model_dump(include=_MISS_FIELDS) for miss in link.missed],
-        ]
-        for link in run.links
-    ]
+    links = []
+    for link in run.links:
+        misses = [(m.passage_id, m.grade, m.true_rank, m.text, m.evidence) for m in link.missed]
+        outcome = (link.retrieval, link.answer, link.correct, link.failure, link.also)
+        links.append([link.case_id, outcome, misses])
     traces = [trace.model_dump(exclude=_VARYING_FIELDS) for trace in run.traces]
     verdicts = [hash_verdicts(run, metric) for metric in sorted({v.metric for v in run.verdicts})]
     manifest = [run.manifest.get(name) for name in ("k", "judge", "work")]

@@ -52,11 +52,6 @@ class ReplayOutcome:
     reason: str | None = None
     correct: bool | None = None
 
-    def differs_from(self, other: ReplayOutcome) -> bool:
-        """Whether the two turned out otherwise, or one is right and the other wrong."""
-        both_known = self.correct is not None and other.correct is not None
-        return self.name != other.name or (both_known and self.correct is not other.correct)
-
 
 def replay_outcome(
     case: Case,
@@ -113,11 +108,16 @@ class ReplayRecord:
         return before.bad is (not good) and after is not None and after.bad is good
 
     def differs(self, arm: str) -> bool | None:
-        """Whether the arm's answer turned out otherwise than the run's; None: not known."""
+        """Whether the arm's answer turned out otherwise than the run's, or one of the two is right.
+
+        None: not known.
+        """
         after = self.outcomes.get(arm)
         if after is None or after.bad is None:
             return None
-        return after.differs_from(self.outcomes["observed"])
+        before = self.outcomes["observed"]
+        corrects = {before.correct, after.correct}
+        return before.name != after.name or corrects == {True, False}
 
     @property
     def fixed_by_treatment_alone(self) -> bool:
@@ -304,7 +304,20 @@ def replay_document(
         "net_broken": net_effect(good, seed).model_dump(),
         "flaky": _differing_share(usable, "unchanged"),
         "order_sensitive": _differing_share(usable, "reordering"),
-        "cases": [_case_document(record, record.case_id in confirmed) for record in usable],
+        "cases": [
+            {
+                "case_id": record.case_id,
+                "failure": record.group,
+                "turned": record.turned("treatment"),
+                "flaky": record.differs("unchanged"),
+                "confirmed": record.case_id in confirmed
+                if record.group in CONFIRMED_MODES
+                else None,
+                "outcomes": {name: outcome.name for name, outcome in record.outcomes.items()},
+                "note": record.note,
+            }
+            for record in usable
+        ],
         "skipped": [
             {"case_id": record.case_id, "failure": record.group, "reason": record.skipped}
             for record in records
@@ -320,15 +333,3 @@ def _turned_share(records: Sequence[ReplayRecord], arm: str) -> dict[str, Any]:
 def _differing_share(records: Sequence[ReplayRecord], arm: str) -> dict[str, Any]:
     differing = [record.differs(arm) for record in records]
     return share_of([differs for differs in differing if differs is not None]).model_dump()
-
-
-def _case_document(record: ReplayRecord, confirmed: bool) -> dict[str, Any]:
-    return {
-        "case_id": record.case_id,
-        "failure": record.group,
-        "turned": record.turned("treatment"),
-        "flaky": record.differs("unchanged"),
-        "confirmed": confirmed if record.group in CONFIRMED_MODES else None,
-        "outcomes": {name: outcome.name for name, outcome in record.outcomes.items()},
-        "note": record.note,
-    }
