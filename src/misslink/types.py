@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections import Counter
+from collections.abc import Iterable
 from functools import cached_property
 from html import escape
 from pathlib import Path
@@ -150,6 +151,16 @@ class Usage(FrozenModel):
 
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
+
+    @classmethod
+    def total(cls, usages: Iterable[Usage | None]) -> Usage | None:
+        """Return the sum; a count that none of them has is None, and so is the sum of none."""
+        known = [usage for usage in usages if usage is not None]
+        counts = {
+            name: [count for usage in known if (count := getattr(usage, name)) is not None]
+            for name in cls.model_fields
+        }
+        return cls(**{name: sum(c) if c else None for name, c in counts.items()}) if known else None
 
 
 class Passage(FrozenModel):

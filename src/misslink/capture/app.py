@@ -91,36 +91,29 @@ def check_app(app: Any, name: str = "the app") -> None:
 
 def _app_problem(app: Any) -> str | None:
     hint = "name a Runnable, a retriever, a compiled graph or a function of the question"
-    problem = None
     if inspect.ismodule(app):
-        problem = f"is a module, not an app; {hint} in it"
-    elif inspect.isclass(app):
-        problem = f"is a class, not an app; name an instance of it, say  app = {app.__name__}(...)"
-    elif (hasattr(app, "invoke") and hasattr(app, "ainvoke")) or framework_caller(app):
-        pass
-    elif hasattr(app, "compile") and hasattr(app, "add_node"):
-        problem = "is a graph that was not compiled; name what its .compile() returns"
-    elif not callable(app):
-        problem = f"is {with_article(type(app).__name__)}, not an app; {hint}"
-    elif not _accepts_question(app):
-        problem = (
-            "cannot be called with one question; if it builds the app, call it in your file and "
-            "name the result, say  app = build()"
-        )
-    return problem
-
-
-def _accepts_question(app: Any) -> bool:
+        return f"is a module, not an app; {hint} in it"
+    if inspect.isclass(app):
+        return f"is a class, not an app; name an instance of it, say  app = {app.__name__}(...)"
+    if (hasattr(app, "invoke") and hasattr(app, "ainvoke")) or framework_caller(app):
+        return None
+    if hasattr(app, "compile") and hasattr(app, "add_node"):
+        return "is a graph that was not compiled; name what its .compile() returns"
+    if not callable(app):
+        return f"is {with_article(type(app).__name__)}, not an app; {hint}"
     try:
         signature = inspect.signature(app)
         place = history_place(app)
         earlier = {place: ()} if place and place != _first_parameter(app) else {}
         signature.bind("a question", **earlier)
     except TypeError:
-        return False
+        return (
+            "cannot be called with one question; if it builds the app, call it in your file and "
+            "name the result, say  app = build()"
+        )
     except ValueError:  # a builtin without a signature: the call itself will tell
-        return True
-    return True
+        return None
+    return None
 
 
 _QUESTION_KEYS = ("question", "query", "input", "user_input", "user_query", "prompt")
@@ -137,6 +130,7 @@ def history_place(app: Any, input_key: str | None = None) -> str | None:
 
     A session is asked the earlier questions one after another. None: the app takes a question alone.
     """
+    app = framework_caller(app) or app
     if isinstance(app, HttpApp):
         return "history" if app.takes_history else None
     if not hasattr(app, "ainvoke"):
@@ -179,7 +173,6 @@ def create_caller(
     from misslink.capture.recorder import CURRENT_RECORDER
 
     app = framework_caller(app) or app
-
     make = _runnable_caller if isinstance(app, Runnable) else _function_caller
     ask = make(app, input_key, dict(settings or {}))
     replays = history_place(app, input_key) in _SESSIONS
@@ -460,13 +453,7 @@ def _session_ids(app: Any) -> set[str]:
 
 
 _ANSWER_KEYS = (
-    "answer",
-    "output",
-    "result",
-    "response",
-    "text",
-    "output_text",
-    "final_answer",
+    *("answer", "output", "result", "response", "text", "output_text", "final_answer"),
     "generation",
 )
 # Under these keys a list of strings holds passages: texts if any has a blank, else ids.
@@ -519,9 +506,13 @@ def parse_app_output(value: Any) -> AppOutput:
         return AppOutput(documents=retrieved)
     fields = _output_fields(value)
     if fields is None:
-        way_out = _FACTORY_HINT if callable(value) else _OUTPUT_HINT
-        return AppOutput(problem=f"the app returned {_describe_value(value)}; {way_out}")
-    documents = _documents(fields)
+        if callable(value):  # whose text would be its address
+            return AppOutput(problem=f"the app returned a function; {_FACTORY_HINT}")
+        shown = f"{type(value).__name__}: {valid_text(str(value))[:80]!r}"
+        shown = "None" if value is None else shown
+        return AppOutput(problem=f"the app returned {shown}; {_OUTPUT_HINT}")
+    listed = (document_list(fields.get(k), strings=k in _STRING_KEYS) for k in _PASSAGE_KEYS)
+    documents = next((one for one in listed if one is not None), None)
     prompted = fields.get("prompted")
     answer = _answer(fields)
     if answer is None and (hint := _answer_hint(fields)):
@@ -550,13 +541,8 @@ def message_text(content: Any) -> str:
         return valid_text(content)
     if not isinstance(content, list):
         return "" if content is None else valid_text(str(content))
-    texts = []
-    for block in content:
-        if isinstance(block, str):
-            texts.append(block)
-        elif isinstance(block, Mapping) and isinstance(block.get("text"), str):
-            texts.append(block["text"])
-    return valid_text("".join(texts))
+    texts = [block.get("text") if isinstance(block, Mapping) else block for block in content]
+    return valid_text("".join(text for text in texts if isinstance(text, str)))
 
 
 def _output_fields(value: Any) -> Mapping[str, Any] | None:
@@ -581,8 +567,8 @@ def _answer(fields: Mapping[str, Any]) -> str | None:
     messages = fields.get("messages")
     if isinstance(messages, list) and messages:
         last = messages[-1]
-        content = last.get("content") if isinstance(last, Mapping) else _content(last)
-        return message_text(content)
+        is_dict = isinstance(last, Mapping)
+        return message_text(last.get("content") if is_dict else getattr(last, "content", last))
     return None
 
 
@@ -596,18 +582,6 @@ def _answer_hint(fields: Mapping[str, Any]) -> str:
         if near and isinstance(value, str):
             return f"it has '{valid_text(str(key))}': did you mean '{near[0]}'?"
     return ""
-
-
-def _content(message: Any) -> Any:
-    return getattr(message, "content", message)
-
-
-def _documents(fields: Mapping[str, Any]) -> list[Any] | None:
-    for key in _PASSAGE_KEYS:
-        documents = document_list(fields.get(key), strings=key in _STRING_KEYS)
-        if documents is not None:
-            return documents
-    return None
 
 
 def document_list(value: Any, *, strings: bool = False) -> list[Any] | None:
@@ -643,11 +617,3 @@ def _is_document(item: Any) -> bool:
         getattr(getattr(item, "node", None), "text", None),
     )
     return any(isinstance(text, str) for text in texts)
-
-
-def _describe_value(value: Any) -> str:
-    if value is None:
-        return "None"
-    if callable(value):
-        return "a function"  # whose text would be its address
-    return f"{type(value).__name__}: {valid_text(str(value))[:80]!r}"

@@ -254,44 +254,22 @@ async def list_sources(
     for source, given in sources:
         was_listed = True
         try:
-            passages = await list_source(source, limit, id_key)
+            documents = await _source_documents(source, limit)
         except Exception as error:  # noqa: BLE001 - a store that refuses has not said anything
             reason = f"{type(error).__name__}: {error}"
             _log.warning("%s cannot be listed: %s", type(source).__name__, reason[:_EXCERPT])
             return None
+        if documents is None or len(documents) > limit:
+            return None
+        passages = passages_from(documents, id_key=id_key)
         # A retriever may hand out other documents than its store holds, such as their parents.
-        if passages is None or not given <= {passage.id for passage in passages}:
+        if not given <= {passage.id for passage in passages}:
             return None
         for passage in passages:
             listed_passages.setdefault(
                 passage.id, passage.model_copy(update={"rank": len(listed_passages) + 1})
             )
     return tuple(listed_passages.values()) if was_listed and len(listed_passages) <= limit else None
-
-
-async def list_source(source: Any, limit: int, id_key: str | None) -> tuple[Passage, ...] | None:
-    """Every passage that a vector store or a retriever's list of documents holds.
-
-    Parameters
-    ----------
-    source : VectorStore or BaseRetriever
-        Chroma, LangChain's InMemoryVectorStore, FAISS, or a retriever with ``docs`` such as
-        BM25Retriever.
-    limit : int
-        How many passages are worth having.
-    id_key : str or None
-        The metadata key that holds ids.
-
-    Returns
-    -------
-    tuple of Passage or None
-        In the store's order, with the ids that retrieval gives them. None where the source
-        cannot be listed or holds more than `limit`.
-    """
-    documents = await _source_documents(source, limit)
-    if documents is None or len(documents) > limit:
-        return None
-    return passages_from(documents, id_key=id_key)
 
 
 def source_embeddings(sources: Iterable[Any]) -> Any:
@@ -359,23 +337,13 @@ async def _source_documents(source: Any, limit: int) -> list[Any] | None:
     if (rows := _memory_rows(source)) is not None:
         return rows if all(isinstance(row, dict) and "text" in row for row in rows) else None
     if isinstance(places := getattr(source, "index_to_docstore_id", None), dict):
-        return _docstore_documents(source.docstore, list(places.values()))  # FAISS
+        documents = [source.docstore.search(name) for name in places.values()]  # FAISS
+        # What is not found comes back as a sentence that says so.
+        return documents if all(hasattr(one, "page_content") for one in documents) else None
     if _is_chroma(source):
-        return await _chroma_documents(source, limit)
+        pages = _chroma_pages(source, limit, include=["documents", "metadatas"])
+        return [row async for page in pages for row in _chroma_rows(page)]
     return None
-
-
-def _docstore_documents(docstore: Any, names: list[str]) -> list[Any] | None:
-    documents = [docstore.search(name) for name in names]
-    # What is not found comes back as a sentence that says so.
-    return documents if all(hasattr(document, "page_content") for document in documents) else None
-
-
-async def _chroma_documents(chroma: Any, limit: int) -> list[Any]:
-    documents: list[Any] = []
-    async for page in _chroma_pages(chroma, limit, include=["documents", "metadatas"]):
-        documents += _chroma_rows(page)
-    return documents
 
 
 def _chroma_rows(page: Any) -> list[dict[str, Any]]:

@@ -58,24 +58,10 @@ def model_output(response: Any) -> str:
 
 def reported_usage(response: Any) -> Usage | None:
     """The tokens a model reported, by its messages or else for the whole call."""
-    used: Usage | None = None
-    for generation in _generations(response):
-        reported = getattr(getattr(generation, "message", None), "usage_metadata", None)
-        used = add_usage(used, _usage(reported))
-    if used is not None:
-        return used
+    messages = [getattr(generation, "message", None) for generation in _generations(response)]
+    reported = [_usage(getattr(message, "usage_metadata", None)) for message in messages]
     whole = response.llm_output or {}
-    return _usage(whole.get("token_usage") or whole.get("usage"))
-
-
-def add_usage(usage: Usage | None, more: Usage | None) -> Usage | None:
-    """The sum of two usages; what neither reported stays None."""
-    if usage is None or more is None:
-        return usage or more
-    return Usage(
-        prompt_tokens=_sum_known(usage.prompt_tokens, more.prompt_tokens),
-        completion_tokens=_sum_known(usage.completion_tokens, more.completion_tokens),
-    )
+    return Usage.total(reported) or _usage(whole.get("token_usage") or whole.get("usage"))
 
 
 def _generations(response: Any) -> list[Any]:
@@ -89,10 +75,6 @@ def _usage(reported: Any) -> Usage | None:
         prompt_tokens=reported.get("input_tokens", reported.get("prompt_tokens")),
         completion_tokens=reported.get("output_tokens", reported.get("completion_tokens")),
     )
-
-
-def _sum_known(count: int | None, more: int | None) -> int | None:
-    return count if more is None else (count or 0) + more
 
 
 CURRENT_RECORDER: ContextVar[Recorder | None] = ContextVar("misslink_recorder", default=None)
@@ -357,14 +339,14 @@ class Recorder(BaseCallbackHandler):
         if model is not None:
             model.output = model_output(response)
         with self._lock:
-            self.usage = add_usage(self.usage, reported_usage(response))
+            self.usage = Usage.total((self.usage, reported_usage(response)))
 
     def add_model_call(self, prompt: str, output: str, reported: Any) -> None:
         """Keep a model call of another framework; `reported` may hold the tokens' ``usage``."""
         used = reported.get("usage") if isinstance(reported, Mapping) else None
         with self._lock:
             self.models.append(ModelCall(prompt, output))
-            self.usage = add_usage(self.usage, _usage(used))
+            self.usage = Usage.total((self.usage, _usage(used)))
 
     def on_llm_error(self, error: BaseException, *, run_id: UUID, **_: Any) -> None:
         """Forget a model call that failed."""

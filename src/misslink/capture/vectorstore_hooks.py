@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import wraps
+from itertools import product
 from types import FrameType
 from typing import Any
 
@@ -46,47 +47,34 @@ class MethodPatch:
         """Wrap what there is by now; the last user puts everything back."""
         with self._lock:
             self._users += 1
+            for owner, name in product(_subclasses(self._root), self._methods):
+                original = vars(owner).get(name)
+                if inspect.isfunction(original) and (owner, name) not in self._wrapped:
+                    wrapper = self._wrap(original, name)
+                    setattr(owner, name, wrapper)
+                    self._wrapped[owner, name] = original, wrapper
         try:
-            with self._lock:
-                self._install()
             yield
         finally:
             with self._lock:
                 self._users -= 1
                 if not self._users:
-                    self._remove()
+                    self._restore()
 
     @property
     def is_in_place(self) -> bool:
         """Whether it has a user."""
         return self._users > 0
 
-    def _install(self) -> None:
-        for owner in _subclasses(self._root):
-            for name in self._methods:
-                original = vars(owner).get(name)
-                is_wrapped = (owner, name) in self._wrapped
-                if inspect.isfunction(original) and not is_wrapped:
-                    wrapper = self._wrap(original, name)
-                    setattr(owner, name, wrapper)
-                    self._wrapped[owner, name] = original, wrapper
-
-    def _remove(self) -> None:
+    def _restore(self) -> None:
         for (owner, name), (original, wrapper) in self._wrapped.items():
             if vars(owner).get(name) is wrapper:  # else somebody wrapped it again: theirs now
                 setattr(owner, name, original)
         self._wrapped.clear()
 
 
-def _subclasses(root: type) -> Iterator[type]:
-    seen = {root}
-    waiting = [root]
-    while waiting:
-        kind = waiting.pop()
-        yield kind
-        new: set[type] = set(kind.__subclasses__()) - seen
-        seen |= new
-        waiting += new
+def _subclasses(root: type) -> set[type]:
+    return {root}.union(*map(_subclasses, root.__subclasses__()))
 
 
 _SEARCHES = (

@@ -353,8 +353,7 @@ class Watcher:
                     tool=call.tool,
                     nested=call.outer is not None,
                 )
-                for call, passages in lists
-                if call is not None
+                for call, passages in _in_search_order(lists)
             ),
             graded=graded,
             notes=tuple(notes),
@@ -393,6 +392,22 @@ class Watcher:
         return (
             f"{without} of {len(documents)} documents have no metadata '{self.id_key}' (--id-key)"
         )
+
+
+def _in_search_order(
+    lists: Sequence[tuple[SearchCall | None, tuple[Passage, ...]]],
+) -> list[tuple[SearchCall, tuple[Passage, ...]]]:
+    """The searches, each followed by those inside of it."""
+    calls = [(call, passages) for call, passages in lists if call is not None]
+    places = {id(call): place for place, (call, _) in enumerate(calls)}
+
+    def place(pair: tuple[SearchCall, Any]) -> tuple[int, bool]:
+        call = pair[0]
+        while call.outer is not None:
+            call = call.outer
+        return places.get(id(call), len(places)), pair[0].outer is not None
+
+    return sorted(calls, key=place)
 
 
 def _error_text(error: BaseException) -> str:

@@ -256,33 +256,8 @@ class Reply:
 
 
 def total_usage(replies: Iterable[Reply]) -> Usage | None:
-    """Return what several replies used together.
-
-    Parameters
-    ----------
-    replies : iterable of Reply
-        One that does not say what it used adds nothing.
-
-    Returns
-    -------
-    Usage or None
-        A count that none of them tells is None; None as a whole where none has a usage, or there
-        are no replies.
-    """
-    usages = [reply.usage for reply in replies if reply.usage is not None]
-    if not usages:
-        return None
-    if len(usages) == 1:
-        return usages[0]
-    return Usage(
-        prompt_tokens=_total(usage.prompt_tokens for usage in usages),
-        completion_tokens=_total(usage.completion_tokens for usage in usages),
-    )
-
-
-def _total(counts: Iterable[int | None]) -> int | None:
-    numbers = [count for count in counts if count is not None]
-    return sum(numbers) if numbers else None
+    """Return what several replies used together; None where none of them says what it used."""
+    return Usage.total(reply.usage for reply in replies)
 
 
 @dataclass(frozen=True)

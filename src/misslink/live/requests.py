@@ -20,7 +20,7 @@ from langchain_core.callbacks import BaseCallbackHandler
 
 from misslink.capture.app import message_text, parse_app_output
 from misslink.capture.passages import passage_from
-from misslink.capture.recorder import add_usage, reported_usage
+from misslink.capture.recorder import reported_usage
 from misslink.errors import InputError
 from misslink.live.assignment import Experiment, keyed_hash, unit_hash
 from misslink.live.log_store import LiveLog, plan_entry
@@ -87,7 +87,7 @@ class CallStats(BaseCallbackHandler):
         """Add up the tokens."""
         del run_id
         with self._lock:
-            self.usage = add_usage(self.usage, reported_usage(response))
+            self.usage = Usage.total((self.usage, reported_usage(response)))
 
 
 @cache
@@ -445,9 +445,7 @@ class Traffic:
         return unit_hash(unit, self.experiment.name, self._options.salt)
 
     def _row(self, request: Request, outcome: str, output: Any) -> dict[str, Any]:
-        usage: Usage | None = None  # of all variants that ran
-        for stats in request.tallies:
-            usage = add_usage(usage, stats.usage)
+        usage = Usage.total(stats.usage for stats in request.tallies)  # of all variants that ran
         question, keep_texts = request.question, self._options.keep_texts
         errors = []
         for variant, error in request.errors:
