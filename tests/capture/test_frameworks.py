@@ -242,7 +242,7 @@ def test_a_pipeline_that_only_searches(haystack):
 def test_what_a_ranker_drops_is_not_in_the_prompt(haystack):
     (trace,) = watch(haystack(ranker=True), Case(id="both", question="Do dogs like the ferry?"))
     assert len(trace.prompted) == 1
-    assert [call.nested for call in trace.calls] == [True, False]  # the ranker's result counts
+    assert [call.nested for call in trace.calls] == [False, True]  # the ranker's result counts
     assert trace.prompted[0] == trace.retrieved[0].id
 
 
