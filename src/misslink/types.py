@@ -486,20 +486,10 @@ class ClaimLink(FrozenModel):
 
 
 class Search(FrozenModel):
-    """One search of a case, and what it had of the relevant passages that were still missing.
+    """One search of a case, from 1 in their order, by a tool or retriever.
 
-    Parameters
-    ----------
-    number : int
-        From 1, in the order of the searches.
-    query, tool : str
-        What was searched for, and the tool or retriever.
-    passages, missing : int
-        How many passages it returned, and how many relevant ones were missing before it.
-    found : sequence of str
-        Those of the missing ones that it returned.
-    recall : float or None
-        Share of the missing ones that it returned. None: nothing was missing, or nothing is labelled.
+    ``passages`` is how many it returned, ``missing`` how many relevant ones were missing before it,
+    ``found`` those of them that it returned, ``recall`` their share (None: nothing was missing).
     """
 
     number: int = Field(ge=1)
@@ -512,21 +502,10 @@ class Search(FrozenModel):
 
 
 class FailureEvidence(FrozenModel):
-    """What a failure mode of a case rests on.
+    """What a failure mode rests on; ``claim`` is its index in the faithfulness verdict, from 0.
 
-    Parameters
-    ----------
-    failure : str
-    claim : int or None
-        Index of the claim in the faithfulness verdict, from 0.
-    passage_id, quote : str or None
-    reason_code : str
-    turn : int or None
-        Number of the earlier turn whose prompt had the passage.
-    query : str or None
-        What the app searched for.
-    lost_at, search
-        Of the passage, as in `RetrievalMiss`.
+    ``turn`` is the earlier turn whose prompt had the passage, ``query`` what the app searched for,
+    ``lost_at`` and ``search`` are those of the passage, as in `RetrievalMiss`.
     """
 
     failure: FailureMode

@@ -47,13 +47,14 @@ class MethodPatch:
         """Wrap what there is by now; the last user puts everything back."""
         with self._lock:
             self._users += 1
-            for owner, name in product(_subclasses(self._root), self._methods):
-                original = vars(owner).get(name)
-                if inspect.isfunction(original) and (owner, name) not in self._wrapped:
-                    wrapper = self._wrap(original, name)
-                    setattr(owner, name, wrapper)
-                    self._wrapped[owner, name] = original, wrapper
         try:
+            with self._lock:
+                for owner, name in product(_subclasses(self._root), self._methods):
+                    original = vars(owner).get(name)
+                    if inspect.isfunction(original) and (owner, name) not in self._wrapped:
+                        wrapper = self._wrap(original, name)
+                        setattr(owner, name, wrapper)
+                        self._wrapped[owner, name] = original, wrapper
             yield
         finally:
             with self._lock:
