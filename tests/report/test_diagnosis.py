@@ -1,9 +1,10 @@
-"""The checklist and the gaps of the gold set."""
+"""Missed passages, the checklist, the gaps of the gold set, and other retrieval."""
 
 from __future__ import annotations
 
 import asyncio
 import re
+from typing import get_args
 
 import pytest
 
@@ -11,9 +12,20 @@ from example_run import HOSTILE, estimate, example_run, missing
 from misslink.documents import ChecklistItem
 from misslink.linking.checklist import build_checklist as answered
 from misslink.linking.miss_measurement import measure_misses
-from misslink.report.diagnosis import check_verdict, read_checklist, read_missing_labels
+from misslink.linking.miss_types import MISS_LABELS
+from misslink.report.diagnosis import (
+    check_verdict,
+    describe_distance,
+    miss_details,
+    miss_type_rows,
+    missed_passages,
+    read_checklist,
+    read_missing_labels,
+    read_whatif,
+)
 from misslink.report.glossary import CHECKED
 from misslink.report.page import build_page, render_page
+from misslink.types import CompetingPassage, Link, MissStatus, MissType, RetrievalMiss
 from proven_run import proven_run
 
 
@@ -139,3 +151,223 @@ def test_of_very_many_gaps_the_page_has_the_first_and_says_how_many_there_are(ru
     assert (len(found.rows), found.count) == (500, 600)
     assert "600 passages, the first 500 of them here" in render_page(build_page(large))
     assert "of them here" not in render_page(build_page(run))
+
+
+@pytest.fixture(scope="module")
+def run_missed_passages():
+    return proven_run()
+
+
+def _case(run_missed_passages, case_id):
+    return next(
+        case for case in build_page(run_missed_passages).cases.entries if case.id == case_id
+    )
+
+
+def test_every_subtype_has_words():
+    assert {*get_args(MissType), *get_args(MissStatus)} - {"not_retrieved"} == set(MISS_LABELS)
+
+
+def test_misses_are_counted_by_subtype_with_shares_advice_and_an_example(run_missed_passages):
+    rows = miss_type_rows(run_missed_passages)
+    passages = {
+        (link.case_id, one.passage_id) for link in run_missed_passages.links for one in link.missed
+    }
+    first = next(row for row in rows if row.label == "worded differently from the question")
+
+    assert [row.count for row in rows] == [1, 1, 1, 3]
+    assert sum(row.count for row in rows) == len(passages) == 6
+    assert first.share.brief == "17% [3, 56]"  # Wilson for 1 of 6
+    assert first.failed == 1
+    assert first.advice.startswith("Expand queries")
+    assert (first.example, first.example_at) == (
+        "it shares 25% of the question's words, and BM25 puts it at rank 212 of 594", "case=14",
+    )  # fmt: skip
+    assert first.fragment == "miss_type=vocabulary_mismatch"
+    assert rows[-1].label == "not known"
+    assert rows[-1].fragment == ""
+    assert "--depth" in rows[-1].advice
+
+
+def test_a_passage_that_two_evidences_of_a_case_need_is_one_miss_with_its_subtype():
+    twice = (
+        RetrievalMiss(passage_id="a"), RetrievalMiss(passage_id="b"),
+        RetrievalMiss(passage_id="a", miss_type="ranked_low"), RetrievalMiss(passage_id="a", status="not_indexed"),
+    )  # fmt: skip
+    links = [
+        Link(
+            case_id=case, retrieval="miss", answer="unfaithful", failure="retrieval_miss",
+            reason="r", missed=twice,
+        )
+        for case in ("one", "two")
+    ]  # fmt: skip
+    found = [
+        (link.case_id, lost.passage_id, lost.miss_type) for link, lost in missed_passages(links)
+    ]
+    assert found == [
+        ("one", "a", "ranked_low"), ("one", "b", None), ("two", "a", "ranked_low"), ("two", "b", None),
+    ]  # fmt: skip
+    assert missed_passages([]) == ()
+
+
+def test_a_run_without_subtypes_has_no_table():
+    run_missed_passages = example_run()
+    links = tuple(
+        link.model_copy(
+            update={"missed": tuple(RetrievalMiss(passage_id=m.passage_id) for m in link.missed)}
+        )
+        for link in run_missed_passages.links
+    )
+    assert miss_type_rows(run_missed_passages.model_copy(update={"links": links})) == ()
+
+
+def test_a_missed_passage_shows_its_reason_distance_measurements_and_rivals_once(
+    run_missed_passages,
+):
+    (row, unknown) = _case(run_missed_passages, "with-exit").missed
+    (detail,) = row.details  # two evidences, measured alike
+
+    assert detail["reason"].startswith("it shares 25%")
+    assert detail["also"] == ["ranked too low"]
+    assert detail["distance"] == "12 ranks below the cutoff"
+    assert dict(detail["measured"]) == {
+        "cosine to the question": "0.41",
+        "cosine of the last passage given": "0.63",
+        "known pairs with a lower cosine": "8%",
+        "question's words that it holds": "25%",
+        "known pairs that share fewer words": "12%",
+        "rank by embedding": "17",
+        "rank by words (BM25)": "212",
+        "passages ranked": "594",
+        "near-duplicates in the context": "1",
+    }
+    first, second = detail["above"]
+    assert (first["rank"], first["score"], first["cosine"]) == (1, "0.800", "0.71")
+    assert second["duplicate_of"] == "pass#0"
+    assert unknown.details == []
+
+
+def test_what_differs_between_two_evidences_of_a_passage_is_shown_twice():
+    ones = [
+        RetrievalMiss(passage_id="a", reason="one"),
+        RetrievalMiss(passage_id="a", reason="two"),
+    ]
+    assert [detail["reason"] for detail in miss_details(ones)] == ["one", "two"]
+
+
+def test_what_was_not_measured_is_not_there():
+    (detail,) = miss_details(
+        [RetrievalMiss(passage_id="a", above=(CompetingPassage(passage_id="b", rank=1),))]
+    )
+    assert detail == {"above": [{"rank": 1, "id": "b"}]}
+
+
+@pytest.mark.parametrize("distance", [None, 0, -3])
+def test_a_passage_within_the_cut_off_has_no_distance(distance):
+    assert describe_distance(distance) == ""
+
+
+def test_a_claim_names_who_judged_how_sure_and_how_far_the_passage_was(run_missed_passages):
+    claims = _case(run_missed_passages, "with-exit").claims
+
+    assert claims[0].needed[0].where == "rank 17 of 100 searched, 12 ranks below the cutoff"
+    assert claims[0].needed[0].words == (
+        "would have contradicted this claim, by openai:some-model, P(supports) 0.08"
+    )
+    assert claims[3].needed[0].words == f"says nothing about this claim, by {HOSTILE[0]}"
+
+
+def test_every_cause_stands_with_its_evidence_the_primary_one_first(run_missed_passages):
+    case = _case(run_missed_passages, "with-exit")
+
+    assert [label for label, _ in case.also] == ["Fabricated"]
+    assert [row.ranks for row in case.missed] == [(17, 212, 17), (None, None, None)]
+    assert case.summary == (
+        "2 relevant passages never reached the prompt (rank 17; the prompt takes 5).",
+        "3 of 4 claims unsupported. A missed passage would contradict 1 of them.",
+    )
+    assert case.fix is not None
+    assert case.basis == "Confirmed by replay."
+
+
+def test_the_primary_cause_comes_first_in_whatever_order_the_file_has_them(run_missed_passages):
+    links = tuple(
+        link.model_copy(update={"reasons": dict(reversed(link.reasons.items()))})
+        for link in run_missed_passages.links
+    )
+    case = _case(run_missed_passages.model_copy(update={"links": links}), "with-exit")
+    assert [label for label, _ in case.also] == ["Fabricated"]
+
+
+@pytest.fixture(scope="module")
+def run_whatif():
+    return proven_run()
+
+
+def _with(run_whatif, **parts):
+    return run_whatif.model_copy(update={"whatif": run_whatif.whatif | parts})
+
+
+def test_a_run_of_before_has_none():
+    assert read_whatif(example_run()) is None
+
+
+def test_options_keep_their_order_and_are_told_by_the_run_s_recall(run_whatif):
+    found = read_whatif(run_whatif)
+    best = found.options[0]
+
+    assert found.metric == "recall@5"
+    assert [row.option.name for row in found.options] == ["hybrid", "k=10", HOSTILE[0]]
+    assert (best.main.today.value, best.main.option.brief) == ("54%", "81% [61, 100]")
+    assert best.main.difference.brief == "+27 points [12, 42]"
+    assert [tokens.value for tokens in best.tokens] == ["1,020", "1,044"]
+    html = render_page(build_page(run_whatif))
+    assert "<td>5 missed passages</td>" in html
+    assert '<b>4.2</b> <span class="interval">[1, 8]' in html
+
+
+def test_only_what_was_tested_is_better_or_worse(run_whatif):
+    verdicts = [(option.main.verdict, option.main.p) for option in read_whatif(run_whatif).options]
+    assert verdicts == [
+        ("better", "p = 0.004"), ("no detectable difference", "p = 0.40"), ("worse", "p = 0.010"),
+    ]  # fmt: skip
+    untested = dict(run_whatif.whatif["options"][1])
+    untested["metrics"] = {"recall@5": {"p_holm": None, "winner": None}}
+    (option,) = read_whatif(_with(run_whatif, options=[untested])).options
+    assert (option.main.verdict, option.main.p) == ("not tested", "")
+    assert not option.main.option.measured
+
+
+def test_a_difference_of_a_mean_reciprocal_rank_is_no_percentage(run_whatif):
+    mrr = read_whatif(run_whatif).options[0].changes[1]
+    assert mrr.difference.brief == "\N{MINUS SIGN}0.01 [\N{MINUS SIGN}0.20, 0.20]"
+
+
+def test_the_cases_that_were_run_again_are_counted(run_whatif):
+    rows = dict(read_whatif(run_whatif).check)
+    assert rows["Cases that it changes"] == ("12 of 20 cases run again: 9 failed before, 3 after")
+    assert rows["Not run again"] == "the new answer was not judged"
+    assert read_whatif(_with(run_whatif, check=None)).check == ()
+
+
+def test_what_was_not_tried_is_told(run_whatif):
+    assert read_whatif(run_whatif).notes[0].startswith("rerank was not tried: ")
+
+
+def test_without_a_corpus_it_says_so(run_whatif):
+    assert read_whatif(_with(run_whatif, corpus=None)).facts.startswith("No corpus was given")
+
+
+def test_the_paired_value_of_today_and_the_cutoff_of_the_option_are_shown(run_whatif):
+    row = dict(run_whatif.whatif["options"][0])
+    recall = row["metrics"]["recall@5"]
+    paired = recall["difference"] | {"value": 0.7, "low": 0.5, "high": 0.9}
+    row["metrics"] = {"recall@5": recall | {"at": 10, "a": paired}}
+    row |= {"newly_retrieved": None}
+    found = read_whatif(_with(run_whatif, options=[row], context_passages=5))
+    (option,) = found.options
+    assert found.heading == "Recall in the context (today 5 passages)"
+    assert (option.main.today.value, option.main.at) == ("70%", "at 10 under the option")
+    assert "<td>not known</td>" in render_page(build_page(_with(run_whatif, options=[row])))
+    assert read_whatif(_with(run_whatif, context_passages=7)).heading == ""
+    assert read_whatif(run_whatif).options[0].main.at == ""

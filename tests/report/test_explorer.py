@@ -1,14 +1,17 @@
-"""The blocks of data: whole, each text once, and nothing that ends a script element."""
+"""The blocks of data: whole, each text once, counted by filter, and nothing that ends a script."""
 
 from __future__ import annotations
 
 import json
+from collections import Counter
 
 import pytest
 
 from example_run import HOSTILE, example_run
+from misslink.failure_modes import FAILURE_MODES, FAILURES
 from misslink.report import explorer
-from misslink.report.explorer import build_blocks, build_case_list
+from misslink.report.cases import build_case_entries
+from misslink.report.explorer import build_blocks, build_case_list, count_facets
 from misslink.types import Case, Claim, Passage, Run, Trace, Verdict
 from proven_run import proven_run
 
@@ -195,3 +198,45 @@ def test_of_a_tag_of_many_values_those_that_are_here_are_counted_in_any_case(mon
 
     assert [row["id"] for row in found["case-list"]["rows"]] == ["last"]
     assert found["case-list"]["all"]["tag"] == [["of:0", 3], ["of:rare", 1]]
+
+
+@pytest.mark.parametrize("run", [example_run(), proven_run()])
+def test_they_are_what_the_entries_of_all_cases_say(run):
+    """The entries are made for the list, by code of their own."""
+    entries = build_case_entries(run, 5)
+    each = {
+        "state": lambda one: [
+            "failed"
+            if one.failure in FAILURES
+            else "inconclusive"
+            if one.failure == "inconclusive"
+            else one.failure and "passed"
+        ],
+        "owner": lambda one: [one.failure in FAILURES and FAILURE_MODES[one.failure].owner],
+        "failure": lambda one: [one.failure],
+        "retrieval": lambda one: [one.retrieval],
+        "answer": lambda one: [one.answered],
+        "correct": lambda one: [one.correct],
+        "miss_type": lambda one: one.miss_types,
+        "category": lambda one: [one.category],
+        "tier": lambda one: [one.tier],
+        "tag": lambda one: one.tags,
+        "metric": lambda one: one.bad,
+        "people": lambda one: one.people,
+    }
+    found = count_facets(run)
+    assert list(found) == list(each)
+    for name, of in each.items():
+        assert found[name] == Counter(value for one in entries for value in of(one) if value), name
+
+
+def test_the_most_frequent_stands_first():
+    for counts in count_facets(proven_run()).values():
+        assert list(counts.values()) == sorted(counts.values(), reverse=True)
+
+
+def test_what_belongs_to_no_case_of_the_run_is_not_counted():
+    run = proven_run().model_copy(update={"cases": ()})
+    assert not any(count_facets(run).values())
+    empty = Run(manifest={}, cases=(), traces=(), verdicts=(), links=(), summary={})
+    assert not any(count_facets(empty).values())

