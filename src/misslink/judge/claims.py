@@ -288,7 +288,10 @@ def read_claims(
         claim = examination.claims[index]
         start, end = (place.start, place.end) if place else (None, None)
         support = claim.support
-        notes = [_edit_note(place.edits)] if place and place.edits else []
+        notes = []
+        if place and place.edits:
+            characters = f"{place.edits} character{'s' * (place.edits > 1)}"
+            notes.append(f"the judge wrote it with {characters} changed")
         evidence: list[_ClaimFields] = []
         trouble = None
         if support != "unsupported":
@@ -322,10 +325,6 @@ def read_claims(
             }
         )
     return _CLAIMS.validate_python(claims)
-
-
-def _edit_note(edits: int) -> str:
-    return f"the judge wrote it with {edits} character{'s' * (edits > 1)} changed"
 
 
 class _QuoteLookup:

@@ -6,7 +6,6 @@ import inspect
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -222,7 +221,20 @@ def open_judge(
     if judge is None or judge == "none":
         return None
     prompts = Prompts.from_spec(terms.prompts)
-    wrap = partial(_wrap_judge, cache, concurrency, prompts, Ledger())
+    ledger = Ledger()
+
+    def wrap(
+        judge: str | Judge, terms: JudgeConfig, reach: Callable[[JudgeSpec], Judge]
+    ) -> tuple[Judge, CachedJudge]:
+        """One judge with everything around it, and the cache among that."""
+        spec = judge if isinstance(judge, str) else None
+        bare = create_judge(judge, terms)
+        limited = reach(JudgeSpec(bare, spec, terms, concurrency, cache, ledger))
+        # Batches are shared between processes by their own record.
+        claims = not isinstance(limited, BatchJudge)
+        cached = CachedJudge(limited, cache, claims=claims, retry_refused=terms.retry_refused)
+        return LongContextJudge(RepairingJudge(cached), prompts, terms.context_length), cached
+
     name, _, argument = judge.strip().partition(":") if isinstance(judge, str) else ("", "", "")
     if name != "cascade":
         around, cached = wrap(judge, terms, reach)
@@ -265,29 +277,6 @@ async def open_reachable_judge(
         yield judge
     finally:
         await judge.close()
-
-
-def _wrap_judge(
-    cache: Path | None,
-    concurrency: int,
-    prompts: Prompts,
-    ledger: Ledger,
-    judge: str | Judge,
-    terms: JudgeConfig,
-    reach: Callable[[JudgeSpec], Judge],
-) -> tuple[Judge, CachedJudge]:
-    """One judge with everything around it, and the cache among that."""
-    spec = judge if isinstance(judge, str) else None
-    bare = create_judge(judge, terms)
-    limited = reach(JudgeSpec(bare, spec, terms, concurrency, cache, ledger))
-    # Batches are shared between processes by their own record.
-    cached = CachedJudge(
-        limited,
-        cache,
-        claims=not isinstance(limited, BatchJudge),
-        retry_refused=terms.retry_refused,
-    )
-    return LongContextJudge(RepairingJudge(cached), prompts, terms.context_length), cached
 
 
 def create_judge(judge: str | Judge, terms: JudgeConfig) -> Judge:

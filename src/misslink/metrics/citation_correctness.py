@@ -64,6 +64,7 @@ _BEFORE_RAISED = re.compile(
 )
 _BRACKET = re.compile(r"\[[^\[\]\n]{1,80}\]")  # no sentence ends inside of one
 _SOURCE_WORDS = frozenset(("source", "sources", "reference", "references", "see", "cf"))
+_STOPS = re.compile(r"[.!?:\u3002\uff01\uff1f]")
 _BEFORE_STOP = re.compile(r"\s+(?=[.,;:!?)](?:[\s.,;:!?)]|\Z))")
 
 
@@ -117,7 +118,7 @@ def find_cited_statements(answer: str, passages: Sequence[Passage]) -> tuple[Cit
     if not (_OPENS.search(answer) and _MARKER.search(answer)):
         return ()  # as most answers, and looking closer takes ten times as long
     names = _PassageNames(passages)
-    body = _NO_STATEMENT.sub(lambda found: _blank_out(found[0]), answer)
+    body = _NO_STATEMENT.sub(lambda found: re.sub(r"[^\n]", " ", found[0]), answer)
     markers = [
         (marker.start(), marker.end(), cited)
         for marker in _MARKER.finditer(body)
@@ -128,7 +129,7 @@ def find_cited_statements(answer: str, passages: Sequence[Passage]) -> tuple[Cit
         pieces += [body[since:start], " " * (end - start)]
         since = end
     plain = "".join((*pieces, body[since:]))
-    spans = sentence_spans(_BRACKET.sub(lambda found: _without_stops(found[0]), plain))
+    spans = sentence_spans(_BRACKET.sub(lambda found: _STOPS.sub(",", found[0]), plain))
     of_span: dict[int, list[str]] = {}
     for start, _, cited in markers:
         index = _sentence_of(start, spans, plain)
@@ -140,7 +141,7 @@ def find_cited_statements(answer: str, passages: Sequence[Passage]) -> tuple[Cit
     return tuple(
         statement
         for statement in statements
-        if not _SOURCE_WORDS.issuperset(_statement_words(statement.text))
+        if not _SOURCE_WORDS.issuperset(content_words(statement.text))
     )
 
 
@@ -235,18 +236,6 @@ def _build_statement(
         cited=tuple(dict.fromkeys(passage_id for passage_id in ids.values() if passage_id)),
         lost=tuple(name for name, passage_id in ids.items() if not passage_id),
     )
-
-
-def _statement_words(text: str) -> set[str]:
-    return set(content_words(text))
-
-
-def _without_stops(text: str) -> str:
-    return re.sub(r"[.!?:\u3002\uff01\uff1f]", ",", text)
-
-
-def _blank_out(text: str) -> str:
-    return "".join(character if character == "\n" else " " for character in text)
 
 
 class CitationReply(BaseModel):

@@ -98,7 +98,9 @@ def open_chat_model(
             f"the judge {spec} needs the package {package}: run  pip install {package}"
         ) from None
     except Exception as problem:  # noqa: BLE001 (every provider raises its own)
-        providers = _known_providers()
+        from langchain.chat_models import base
+
+        providers = sorted(getattr(base, "_BUILTIN_PROVIDERS", ()))  # of this version, if it tells
         if providers and provider.replace("-", "_").lower() not in providers:
             suggestion = known_names(provider, providers)
             raise InputError(f"langchain knows no provider '{provider}'; {suggestion}") from None
@@ -131,13 +133,6 @@ def best_structure(model: BaseChatModel) -> Structure:
             with_structure(model, structure, empty)
             return structure
     return "plain"
-
-
-def _known_providers() -> list[str]:
-    """The providers that this version of langchain lists; empty where it does not tell."""
-    from langchain.chat_models import base
-
-    return sorted(getattr(base, "_BUILTIN_PROVIDERS", ()))
 
 
 _OK, _SERVER_FAULT = 200, 500

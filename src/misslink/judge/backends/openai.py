@@ -235,7 +235,8 @@ class OpenAIJudge:
                     about = f"{complaint} '{error.param}' {error.code}"
                     other = self._probe.other_format(tried, complaint, about)
                 elif again := transient_openai_error(error, complaint):
-                    if ask.structured and _is_server_error(error) and again.after is None:
+                    is_server_error = getattr(error, "status_code", 0) >= _SERVER_ERROR
+                    if ask.structured and is_server_error and again.after is None:
                         other = self._probe.broken(ask.key, tried)
                     if other is None:
                         raise again from None
@@ -301,11 +302,6 @@ class OpenAIJudge:
             raise RetryableError(response, "server")
         response = replace(response, content=self.connection.censored(response.content))
         return self._probe.read(response, ask, request_format)
-
-
-def _is_server_error(error: Exception) -> bool:
-    """Whether the server failed (5xx)."""
-    return getattr(error, "status_code", 0) >= _SERVER_ERROR
 
 
 @judges.register("openai-responses")

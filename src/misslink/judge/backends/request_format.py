@@ -207,23 +207,19 @@ class CapabilityProbe:
     @contextlib.asynccontextmanager
     async def turn(self) -> AsyncIterator[None]:
         """One ask finds out what the server takes; the others wait for that, but not for long."""
-        if self.settled:
-            yield
-            return
-        try:
-            async with asyncio.timeout(_PROBE_WAIT_S):
-                await self._finding_out.acquire()
-        except TimeoutError:
-            yield
-            return
-        if self.settled:
+        has_turn = False
+        if not self.settled:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_PROBE_WAIT_S):
+                    has_turn = await self._finding_out.acquire()
+        if has_turn and self.settled:  # found out in the meantime
             self._finding_out.release()
-            yield
-            return
+            has_turn = False
         try:
             yield
         finally:
-            self._finding_out.release()
+            if has_turn:
+                self._finding_out.release()
 
     def learn(self, abilities: Mapping[str, Any]) -> None:
         """Believe what an earlier run found out; what is no request_format is ignored."""

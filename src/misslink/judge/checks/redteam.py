@@ -206,7 +206,9 @@ class RedteamResult:
 
     def document(self) -> dict[str, Any]:
         """Return everything as JSON values: rates with 95% Wilson intervals, and what flipped."""
-        unread = (trial.reason or "no reason given" for trial in self.trials if not _is_read(trial))
+        unread = (
+            trial.reason or "no reason given" for trial in self.trials if trial.flipped is None
+        )
         return {
             "judge": self.judge,
             "attacks": self.attacks,
@@ -374,12 +376,8 @@ def _favorable_statements(metric: str, examination: Examination) -> set[str]:
     return agreed | {fold(claim.text) for claim in references if claim.answer == "states"}
 
 
-def _is_read(trial: AttackTrial) -> bool:
-    return trial.flipped is not None
-
-
 def _rates(trials: Iterable[AttackTrial]) -> dict[str, Any]:
-    read = list(filter(_is_read, trials))
+    read = [trial for trial in trials if trial.flipped is not None]
     if not read:
         missing = Estimate.missing("no verdict to flip", method="wilson").model_dump()
         return {name: dict(missing) for name in ("obeyed", "flipped", "silenced")}

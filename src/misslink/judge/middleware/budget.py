@@ -222,7 +222,8 @@ class BudgetedJudge:
         info = judge_info(self.judge)
         if info.request_characters is not None:
             size = max(size, info.request_characters(ask))
-        return _token_count(-(-size // _BYTES_PER_TOKEN), info.max_tokens, share)
+        prompt = -(-size // _BYTES_PER_TOKEN)
+        return _TokenCount({("prompt", share): prompt, ("completion", share): info.max_tokens})
 
 
 class _TokenCount(Counter[tuple[str, float]]):
@@ -247,10 +248,6 @@ class Ledger:
     def in_flight(self) -> int:
         """Calls of all judges that have not ended."""
         return sum(member._in_flight for member in self.members)  # noqa: SLF001
-
-
-def _token_count(prompt: int, completion: int, share: float) -> _TokenCount:
-    return _TokenCount({("prompt", share): prompt, ("completion", share): completion})
 
 
 def _reported_tokens(reply: Reply, maximum: _TokenCount) -> _TokenCount:

@@ -56,7 +56,7 @@ class RepairingJudge:
         coverage = _coverage(ask, first)
         if coverage is not None and coverage.uncovered:
             return await self._ask_for_rest(ask, first, coverage)
-        if not _is_repairable(ask, first):
+        if first.parsed is not None or not (first.came and ask.structured and _is_attempt(first)):
             return first
         calls = [first, await self.judge.ask(repair_ask(ask, first))]
         steps = [_problem_text(first), f"asked again, {_problem_text(calls[-1])}"]
@@ -137,13 +137,6 @@ def _coverage(ask: Ask, reply: Reply) -> ClaimCoverage | None:
     if not isinstance(reply.parsed, Examination) or not {"answer", "question"} <= set(ask.inputs):
         return None
     return examined_coverage(reply.parsed, ask.inputs["answer"], ask.inputs["question"])
-
-
-def _is_repairable(ask: Ask, reply: Reply) -> bool:
-    """Whether words came that could not be read; a refusal is what its judge meant to say."""
-    if reply.parsed is not None or not reply.came or not ask.structured:
-        return False
-    return _is_attempt(reply)
 
 
 def _is_attempt(reply: Reply) -> bool:

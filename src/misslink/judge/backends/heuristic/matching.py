@@ -10,6 +10,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import pairwise
+from operator import itemgetter
 
 from misslink.judge.backends.heuristic.abstention import SOURCE_WORDS, strip_source_mentions
 from misslink.text.assertion import not_asserted
@@ -283,7 +284,8 @@ class MatchingContext:
             misplaced = {number for number in misplaced if not _is_small_count(number)}
         new_numbers |= misplaced
         features = (
-            sum(map(self._lacks, roots)) / (len(row) + SMOOTHING),
+            sum(r not in self._places and r not in self._asked_roots for r in roots)
+            / (len(row) + SMOOTHING),
             self._uncovered(weights),
             self._reordered(roots),
             float(bool(new_numbers)),
@@ -295,9 +297,11 @@ class MatchingContext:
         denial = next((s for s in self._denied if _coverage(row, s) >= SAME_STATEMENT), None)
         if conflict is None and denial is not None and (best is None or _coverage(row, best) < 1):
             best, conflict = denial, "a denial"
-        if len(row) <= SHORT_CLAIM:
-            new_names.update(filter(self._is_new, _first_if_capital(plain)))
-        new_identifiers = {name for name in _identifiers(plain) if not self._spells(name)}
+        first_word = plain.split(maxsplit=1)[:1]  # which may be a name as well as any word
+        if len(row) <= SHORT_CLAIM and first_word and first_word[0][0].isupper():
+            new_names.update(filter(self._is_new, stems(first_word[0])))
+        identifiers = map(fold, _IDENTIFIER.findall(plain.replace("\\_", "_")))
+        new_identifiers = {name for name in identifiers if not self._spells(name)}
         if len(row) > LONG_CLAIM:
             new_numbers = {number for number in new_numbers if not _is_small_count(number)}
         misplaced_names = self._misplaced_names(names, roots)
@@ -379,9 +383,6 @@ class MatchingContext:
     def _roots_of(self, sentence: int) -> Iterable[str]:
         return map(_root, self.sentences[sentence].stems)
 
-    def _lacks(self, root: str) -> bool:
-        return root not in self._places and root not in self._asked_roots
-
     def _spells(self, identifier: str) -> bool:
         spelt = self._spellings
         return identifier in spelt or (
@@ -405,9 +406,8 @@ class MatchingContext:
             for index in self._holders(root):
                 shared[index] += weight
         # max keeps the first of equals, so the better ranked passage wins a tie.
-        return max(zip(shared, self.sentences, strict=True), key=_match_score, default=(0.0, None))[
-            1
-        ]
+        scored = zip(shared, self.sentences, strict=True)
+        return max(scored, key=itemgetter(0), default=(0.0, None))[1]
 
     def _uncovered(self, weights: Mapping[str, float]) -> float:
         covered: dict[int, float] = {}
@@ -430,10 +430,6 @@ class MatchingContext:
         return any(self._row[place + step] == other for place in places for step in _STEPS)
 
 
-def _match_score(scored: tuple[float, PassageSentence]) -> float:
-    return scored[0]
-
-
 def _coverage(row: Sequence[str], sentence: PassageSentence) -> float:
     """Share of a claim's content words, numbers aside, that the sentence holds."""
     words = {stem for stem in row if not stem[0].isdigit()}
@@ -444,12 +440,6 @@ def _coverage(row: Sequence[str], sentence: PassageSentence) -> float:
 def _root(stem: str) -> str:
     """The first letters of a word; numbers and what code spells stay whole."""
     return stem[:ROOT_LETTERS] if stem.isalpha() else stem
-
-
-def _first_if_capital(text: str) -> tuple[str, ...]:
-    """The first word, which may be a name as well as any word."""
-    first = text.split(maxsplit=1)[:1]
-    return stems(first[0]) if first and first[0][0].isupper() else ()
 
 
 def _in_order(words: Sequence[str], row: Iterable[str]) -> bool:
@@ -465,10 +455,6 @@ def _is_number(root: str) -> bool:
 def _is_small_count(number: str) -> bool:
     digits = number.rstrip("stndrh")  # "1st"
     return digits.isdecimal() and int(digits) <= MAX_COUNT
-
-
-def _identifiers(text: str) -> set[str]:
-    return {fold(name) for name in _IDENTIFIER.findall(text.replace("\\_", "_"))}
 
 
 def _spellings(text: str) -> set[str]:

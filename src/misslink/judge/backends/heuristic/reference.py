@@ -140,7 +140,8 @@ def _shortly_the_same(claim: str, text: str, question: str, of_reference: bool) 
         return False
     if not of_reference:
         return True
-    facts = [w for w in _new_words(claim, question) if w[0].isdigit() or w in _names(claim)]
+    names = set(map(fold, re.findall(r"\b[A-Z][\w'-]+", claim)))
+    facts = [w for w in _new_words(claim, question) if w[0].isdigit() or w in names]
     numbers = [word for word in facts if word[0].isdigit()]
     held = _share_contained(numbers, [text]) == 1 and _share_contained(facts, [text]) >= _MIN_SHARE
     return bool(facts) and held
@@ -163,10 +164,6 @@ def _share_contained(words: Sequence[str], texts: Iterable[str]) -> float:
     forms = _word_forms(word for text in texts for word in _words(text))
     held = sum(not forms.isdisjoint(_word_forms([word])) for word in words)
     return held / len(words) if words else 1.0
-
-
-def _names(text: str) -> set[str]:
-    return {fold(word) for word in re.findall(r"\b[A-Z][\w'-]+", text)}
 
 
 def _words(text: str) -> list[str]:
