@@ -181,7 +181,7 @@ def own(folder, user, system="Judge.", head=HEAD, name="label_alone"):
 
 def messages(prompts):
     texts = {"question": "q", "answer": "a", "passages": ("p", "r")}
-    return prompts.load("label_alone").render(texts)
+    return prompts.load("label_alone").template.render(texts)
 
 
 def test_a_prompt_of_ones_own_goes_before_the_built_in_one(tmp_path):

@@ -290,24 +290,13 @@ class Prompt:
     text: str
     path: str
 
-    def render(self, texts: Mapping[str, Any]) -> tuple[str, str]:
-        """Return the system and the user message.
-
-        Parameters
-        ----------
-        texts : mapping
-            What the template reads; everything in it is treated as hostile.
-
-        Raises
-        ------
-        InputError
-            The template reads something else, or does what it must not.
-        """
-        return self.template.render(texts)
-
     def messages(self, texts: Mapping[str, Any]) -> tuple[dict[str, str], dict[str, str]]:
-        """Return the rendered prompt as chat messages, the stable part first."""
-        system, user = self.render(texts)
+        """Return the rendered prompt as chat messages, the stable part first.
+
+        `texts` is what the template reads; everything in it is treated as hostile. Raises InputError
+        where the template reads something else, or does what it must not.
+        """
+        system, user = self.template.render(texts)
         return {"role": "system", "content": system}, {"role": "user", "content": user}
 
 
@@ -371,9 +360,16 @@ class Prompts:
         InputError
             There is none, or it is damaged, or lets untrusted text past the fence.
         """
-        if name not in self._read:
-            self._read[name] = self._find(name)
-        return self._read[name]
+        if name in self._read:
+            return self._read[name]
+        if self.folder is None or not self.overrides(name):
+            prompt = _read_prompt(name, prompts_folder())
+        else:
+            prompt = _read_prompt(name, self.folder)
+            if name in BUILT_IN.names():
+                _check_compatible(prompt, BUILT_IN.load(name))
+        self._read[name] = prompt
+        return prompt
 
     def overrides(self, name: str) -> bool:
         """Whether the folder has a prompt of this name; else the built-in one is used."""
@@ -383,14 +379,6 @@ class Prompts:
         """Names of all prompts, sorted: the built-in ones and those of the folder."""
         folders = [prompts_folder(), *([self.folder] if self.folder else [])]
         return sorted({path.stem for folder in folders for path in folder.glob("*.jinja")})
-
-    def _find(self, name: str) -> Prompt:
-        if self.folder is None or not self.overrides(name):
-            return _read_prompt(name, prompts_folder())
-        prompt = _read_prompt(name, self.folder)
-        if name in BUILT_IN.names():
-            _check_compatible(prompt, BUILT_IN.load(name))
-        return prompt
 
 
 BUILT_IN = Prompts()

@@ -197,9 +197,7 @@ class DecisionJudge:
                 new = task.questions.items()
                 left = {place: q for place, q in new if place in left or q != earlier[place]}
             else:
-                chances |= self._read_answers(
-                    replies[-1], dict(zip(group, named, strict=True)), group
-                )
+                chances |= self._read_answers(replies[-1], group)
                 left = {place: q for place, q in left.items() if place not in group}
         self._answered = True
         usage = total_usage(Reply(None, "", reply.usage) for reply in replies)
@@ -210,15 +208,15 @@ class DecisionJudge:
         await self._server.close()
 
     def _read_answers(
-        self, decisions: Decisions, names: Mapping[str, str], questions: Mapping[str, Question]
+        self, decisions: Decisions, questions: Mapping[str, Question]
     ) -> dict[str, dict[str, float]]:
         """The probabilities of each question that was not refused, by its place in the reply."""
         if decisions.answers is None:
             excerpt = decisions.raw[:EXCERPT_LENGTH]
             raise self._unknown_schema(f"its reply has no answers: {excerpt}")
         read = {}
-        for place, question in questions.items():
-            answer = decisions.answers.get(names[place])
+        for number, (place, question) in enumerate(questions.items(), 1):
+            answer = decisions.answers.get(f"q{number}")
             if answer is None or (isinstance(answer, Mapping) and answer.get("type") == "refusal"):
                 continue
             probabilities = question.read(answer)
