@@ -27,3 +27,8 @@ def test_more_samples_than_could_be_meant_are_refused():
     assert JudgeConfig(repeats=1000).repeats == 1000
     with pytest.raises(InputError, match=r"^--repeats is 1001; it must be at most 1000$"):
         JudgeConfig(repeats=1001)
+
+
+def test_a_cost_without_a_price_cannot_be_limited():
+    with pytest.raises(InputError, match="--price-in and --price-out"):
+        JudgeConfig(max_cost=1.0)
