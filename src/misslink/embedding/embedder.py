@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import hashlib
 import inspect
 import json
 import os
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -53,7 +52,13 @@ def embedding_name(model: Any) -> str:
             model, "model_fields_set", (attribute,)
         ):
             continue
-        settings.append(f"{attribute}={_display_value(value)}")
+        text = " ".join(str(value).split())
+        if "://" in text:
+            address = urlsplit(text)
+            text = f"{address.scheme}://{address.netloc.rpartition('@')[2]}{address.path}"
+        else:
+            text = Path(text).name if Path(text).is_absolute() else redact_secrets(text)
+        settings.append(f"{attribute}={text}")
     kind = type(model).__name__
     return f"{kind}({', '.join(settings)})" if settings else kind
 
@@ -99,14 +104,6 @@ def redact_secrets(text: str, model: Any = None) -> str:
     return text
 
 
-def _display_value(value: str | int) -> str:
-    text = " ".join(str(value).split())
-    if "://" in text:
-        address = urlsplit(text)
-        return f"{address.scheme}://{address.netloc.rpartition('@')[2]}{address.path}"
-    return Path(text).name if Path(text).is_absolute() else redact_secrets(text)
-
-
 def _describe(model: Any, depth: int) -> dict[str, Any]:
     kind = type(model)
     state = {
@@ -114,8 +111,11 @@ def _describe(model: Any, depth: int) -> dict[str, Any]:
         for name, value in _attributes(model).items()
         if not _is_secret(name) and (plain := _plain_value(value, depth)) is not None
     }
-    # A file's content tells more than the name its module happens to have.
-    return {"class": kind.__qualname__, "file": _source_hash(kind) or kind.__module__, **state}
+    try:  # a file's content tells more than the name its module happens to have
+        source = hashlib.sha256(Path(inspect.getfile(kind)).read_bytes()).hexdigest()
+    except (OSError, TypeError):  # typed at a prompt
+        source = kind.__module__
+    return {"class": kind.__qualname__, "file": source, **state}
 
 
 def _attributes(model: Any) -> dict[str, Any]:
@@ -127,49 +127,30 @@ def _attributes(model: Any) -> dict[str, Any]:
 
 
 def _plain_value(value: Any, depth: int) -> Any:
-    """The value as JSON has it; None where it is no plain one."""
+    """The value as JSON has it; None where it is no plain one. Of a folder also what it holds."""
     if isinstance(value, str | Path):
         text = str(value)
-        return [text, _folder_files(Path(text))] if _is_folder(text) else text
+        try:
+            is_folder = text not in {"", "."} and Path(text).is_dir()
+        except (OSError, ValueError):  # too long for a path, or with a null character
+            is_folder = False
+        if not is_folder:
+            return text
+        files = (path for path in Path(text).rglob("*") if path.is_file())
+        stats = ((str(path.relative_to(text)), path.stat()) for path in files)
+        return [text, sorted((name, stat.st_size, stat.st_mtime_ns) for name, stat in stats)]
     if isinstance(value, bool | int | float):
         return value
-    return _plain_container(value, depth - 1) if depth > 0 else None
-
-
-def _plain_container(value: Any, depth: int) -> Any:
-    if isinstance(value, Mapping | list | tuple) and len(value) > _MAX_ENTRIES:
+    depth -= 1
+    if depth < 0 or (isinstance(value, Mapping | list | tuple) and len(value) > _MAX_ENTRIES):
         return None
     if isinstance(value, Mapping):
         items = {str(key): _plain_value(item, depth) for key, item in value.items()}
         return {key: item for key, item in items.items() if not _is_secret(key)}
     if isinstance(value, list | tuple):
         return [_plain_value(item, depth) for item in value]
-    if not isinstance(value, type) and hasattr(value, "embed_documents"):
-        return _describe(value, depth)
-    return None
-
-
-def _source_hash(kind: type) -> str | None:
-    """SHA-256 of the file a class is written in; None where there is none (typed at a prompt)."""
-    try:
-        return hashlib.sha256(Path(inspect.getfile(kind)).read_bytes()).hexdigest()
-    except (OSError, TypeError):
-        return None
-
-
-def _is_folder(text: str) -> bool:
-    try:
-        return text not in {"", "."} and Path(text).is_dir()
-    except (OSError, ValueError):  # too long for a path, or with a null character
-        return False
-
-
-def _folder_files(folder: Path) -> list[tuple[str, int, int]]:
-    return sorted(
-        (str(path.relative_to(folder)), path.stat().st_size, path.stat().st_mtime_ns)
-        for path in folder.rglob("*")
-        if path.is_file()
-    )
+    is_embedding = not isinstance(value, type) and hasattr(value, "embed_documents")
+    return _describe(value, depth) if is_embedding else None
 
 
 def _is_secret(name: str) -> bool:
@@ -331,8 +312,12 @@ class Embedder:
     async def _call(self, method: str, argument: Any) -> Any:
         try:
             if self._has_async(f"a{method}"):
-                with contextlib.suppress(_ClosedLoopError):
-                    return await _await_in_this_loop(getattr(self.model, f"a{method}")(argument))
+                try:
+                    return await getattr(self.model, f"a{method}")(argument)
+                except RuntimeError as error:
+                    # Its connections may belong to an event loop that has ended.
+                    if "event loop" not in str(error).lower():
+                        raise
             return await asyncio.to_thread(getattr(self.model, method), argument)
         except MisslinkError:
             raise
@@ -384,17 +369,3 @@ class Embedder:
         return InputError(
             f"the embedding model {self.name} gave {problem}; correct it, or name another embedding"
         )
-
-
-class _ClosedLoopError(Exception):
-    """The model's connections belong to an event loop that has ended."""
-
-
-async def _await_in_this_loop(reply: Awaitable[Any]) -> Any:
-    """Await a model; raise _ClosedLoopError if its connections belong to a closed loop."""
-    try:
-        return await reply
-    except RuntimeError as error:
-        if "event loop" not in str(error).lower():
-            raise
-        raise _ClosedLoopError from error

@@ -124,22 +124,18 @@ def open_embedder(spec: Any, *, cache: Path | None = DEFAULT_CACHE) -> Embedder:
     if not isinstance(spec, str):
         _check_model(spec, "what was given as embedding")
         return Embedder(spec, cache=cache)
-    return Embedder(_resolve_model(spec.strip()), cache=cache)
-
-
-def _resolve_model(spec: str) -> Any:
+    spec = spec.strip()
     if spec == "minilm":
-        return MiniLM()
-    own = _FILE.fullmatch(spec) or _MODULE.fullmatch(spec)
-    if own:
-        return _user_model(own["target"], own["name"].strip(), spec)
+        return Embedder(MiniLM(), cache=cache)
+    if own := _FILE.fullmatch(spec) or _MODULE.fullmatch(spec):
+        return Embedder(_user_model(own["target"], own["name"].strip(), spec), cache=cache)
     provider, colon, name = spec.partition(":")
     if not (provider and colon and name.strip()) or provider.endswith(".py"):
         raise InputError(
             f"'{spec}' names no embedding; write  minilm,  PROVIDER:MODEL  (such as "
             "openai:text-embedding-3-small)  or  path/to/file.py:name"
         )
-    return _langchain_model(provider.strip(), name.strip(), spec)
+    return Embedder(_langchain_model(provider.strip(), name.strip(), spec), cache=cache)
 
 
 def _user_model(target: str, name: str, spec: str) -> Any:
@@ -171,11 +167,11 @@ def _check_model(model: Any, spec: str) -> None:
 
 def _langchain_model(provider: str, name: str, spec: str) -> Any:
     try:
-        from langchain.embeddings import init_embeddings
+        from langchain.embeddings import base, init_embeddings
     except ImportError:
         raise MissingExtraError("langchain", "langchain") from None
     provider = provider.lower().replace("-", "_")
-    known = _langchain_providers()
+    known = sorted(getattr(base, "_BUILTIN_PROVIDERS", ()))  # not every version lists them
     if known and provider not in known:
         told = known_names(provider, ["minilm", *known])
         raise InputError(f"langchain knows no embeddings of the provider '{provider}'; {told}")
@@ -196,10 +192,3 @@ def _langchain_model(provider: str, name: str, spec: str) -> Any:
     except Exception as problem:  # noqa: BLE001 (every provider raises its own)
         first = redact_secrets(str(problem).strip().partition("\n")[0])[:_MESSAGE_LENGTH]
         raise InputError(f"the embedding {spec} cannot be opened: {first}") from None
-
-
-def _langchain_providers() -> list[str]:
-    """The providers that this version of langchain lists; empty where it does not tell."""
-    from langchain.embeddings import base
-
-    return sorted(getattr(base, "_BUILTIN_PROVIDERS", ()))
