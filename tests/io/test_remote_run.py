@@ -9,7 +9,7 @@ import pytest
 
 from misslink.errors import InputError
 from misslink.io import RunStaging, add_to_run, read_complete_run, read_run
-from misslink.io.remote_run import RemoteRun
+from misslink.io.run_folder import RemoteRun
 from misslink.types import RUN_FORMAT, Case, Link, Run, Trace
 
 fsspec = pytest.importorskip("fsspec")

@@ -1,14 +1,20 @@
-"""Read and write run folders."""
+"""Read and write run folders, on this disk or in a storage.
+
+In a storage the manifest is written last, so that a partial copy is never read as a run.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import datetime as dt
 import errno
+import hashlib
 import json
 import os
 import shutil
+import tempfile
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -23,10 +29,10 @@ from misslink.io.atomic import (
     refuse_link,
 )
 from misslink.io.jsonl import read_objects, read_text, write_jsonl
-from misslink.io.remote_run import RemoteRun, fetch_run
-from misslink.io.storage import as_url, redact_url
+from misslink.io.storage import as_url, list_remote_files, redact_url, remote_file
 from misslink.types import RUN_FORMAT, Case, Link, Run, Trace, Verdict
 
+MANIFEST = "manifest.json"  # written last: only it makes a folder a run
 RUN_PARTS: dict[str, type[BaseModel]] = {
     "cases": Case,
     "traces": Trace,
@@ -36,7 +42,7 @@ RUN_PARTS: dict[str, type[BaseModel]] = {
 RUN_DOCUMENTS = ("replay", "whatif", "map", "calibration", "audit")  # optional
 RUN_FILES = frozenset(
     {
-        *("manifest.json", "summary.json", "report.html", "report.md", "report.json", "report.csv"),
+        *(MANIFEST, "summary.json", "report.html", "report.md", "report.json", "report.csv"),
         "cases.parquet",
         *(f"{part}.jsonl" for part in RUN_PARTS),
         *(f"{name}.json" for name in RUN_DOCUMENTS),
@@ -50,6 +56,13 @@ _WRITER_COMMANDS = {
 }
 _CASE_BYTES = 16_000  # of a run folder per case: 15 kB in examples/harbour, 17 in the demo
 _MAX_LISTED_DIFFERENCES = 3
+_NO_RUN = (
+    "this is no run folder (it has no manifest.json); name one that  misslink evaluate --out  wrote"
+)
+_LOCAL_RUNS = Path(".misslink/runs")  # copies of runs in a storage
+_HASH_DIGITS = 8  # enough for the runs of one working folder
+_WRITE_PROBE = ".misslink-trial"
+_DATA_ENDINGS = (".json", ".jsonl")  # what is downloaded; reports are not
 
 
 def read_run(folder: str | Path, *, anywhere: bool = False) -> Run:
@@ -77,13 +90,12 @@ def read_run(folder: str | Path, *, anywhere: bool = False) -> Run:
         with fetch_run(url) as copy:
             return read_run(copy)
     folder = Path(folder)
-    if not (folder / "manifest.json").is_file():
+    if not (folder / MANIFEST).is_file():
         raise InputError(
-            "this is no run folder (it has no manifest.json); "
-            "name one that  misslink evaluate --out  wrote",
+            _NO_RUN,
             path=folder,
         )
-    manifest = read_json_object(folder / "manifest.json")
+    manifest = read_json_object(folder / MANIFEST)
     _check_run_format(manifest, folder)
     for name in (*(f"{part}.jsonl" for part in RUN_PARTS), "summary.json"):
         if not (folder / name).is_file():
@@ -152,7 +164,7 @@ def _check_run_format(manifest: Mapping[str, Any], folder: Path) -> None:
     if isinstance(run_format, bool) or not isinstance(run_format, int):
         raise InputError(
             f"{run_format!r} is not a whole number. Copy the run again.",
-            path=folder / "manifest.json",
+            path=folder / MANIFEST,
             field="format",
         )
     if run_format == RUN_FORMAT:
@@ -255,7 +267,7 @@ class RunStaging:
                 self.traces = self._interrupted_traces(work)
                 if not self.traces and not overwrite and is_run_folder(self.out):
                     # Those of a run whose judging was not finished.
-                    manifest = read_json_object(self.out / "manifest.json")
+                    manifest = read_json_object(self.out / MANIFEST)
                     if manifest.get("work") == work and manifest.get("unfinished"):
                         items = read_objects(self.out / "traces.jsonl")
                         traces = [item.parse(Trace) for item in items]
@@ -292,7 +304,7 @@ class RunStaging:
                 if (document := getattr(run, name)) is not None:
                     write_json(fresh / f"{name}.json", document)
             write_report(fresh / "report.html")
-            write_json(fresh / "manifest.json", run.manifest)
+            write_json(fresh / MANIFEST, run.manifest)
             if self.out.exists():
                 self.out.rename(self._retired)
             fresh.rename(self.out)
@@ -376,7 +388,7 @@ def _reject_other_inputs(
 def _folder_inputs(folder: Path) -> Mapping[str, str] | None:
     """The inputs of the run in a folder; None if it holds none."""
     with contextlib.suppress(InputError):  # no manifest, or a broken one
-        return _manifest_inputs(read_json_object(folder / "manifest.json"))
+        return _manifest_inputs(read_json_object(folder / MANIFEST))
     return None
 
 
@@ -438,3 +450,180 @@ def add_to_run(
         write_json(parts.enter_context(atomic_path(folder / f"{name}.json")), document)
         write_jsonl(parts.enter_context(atomic_path(folder / "links.jsonl")), updated.links)
     return updated
+
+
+class RemoteRun:
+    """The folder of a storage that a run is to be written to.
+
+    Parameters
+    ----------
+    url : str
+
+    Raises
+    ------
+    InputError
+        The storage is unknown, or its package is not installed.
+    """
+
+    def __init__(self, url: str) -> None:
+        _require_folder_url(url)
+        self._url = url.rstrip("/")
+        self._manifest = remote_file(f"{self._url}/{MANIFEST}")
+        self.url = redact_url(url).rstrip("/")
+        name = self.url.rpartition("/")[2] or "run"
+        digest = hashlib.sha256(self.url.encode()).hexdigest()[:_HASH_DIGITS]
+        self.local = _LOCAL_RUNS / f"{name}-{digest}"  # where it is written, and a copy stays
+
+    def manifest(self) -> dict[str, Any] | None:
+        """Return the manifest of the remote run; None without one.
+
+        Raises
+        ------
+        InputError
+            The storage cannot be read, or this is no manifest.
+        """
+        raw = self._manifest.read()
+        if raw is None:
+            return None
+        manifest = _parse_object(raw)
+        if manifest is None:
+            raise InputError("this is no manifest; name another --out", path=self._manifest)
+        return manifest
+
+    def download_newer(self, partial: Path, documents: Collection[str]) -> None:
+        """Download the remote run if a new run may reuse parts of it and the local copy is older.
+
+        So results of later commands, and the traces of a run whose judging was not finished, are
+        available on a machine that did not create them, such as a nightly CI runner.
+
+        Parameters
+        ----------
+        partial : Path
+            A folder that does not exist, on the disk of `local`.
+        documents : collection of str
+            Names of the files that can be reused.
+
+        Raises
+        ------
+        InputError
+            The storage cannot be read.
+        """
+        manifest, local = self.manifest(), self.local / MANIFEST
+        known = (_parse_object(local.read_bytes()) if local.is_file() else None) or {}
+        if manifest is None or _created_time(manifest) <= _created_time(known):
+            return
+        files = {file.name: file for file in list_remote_files(f"{self._url}/")[0]}
+        if not manifest.get("unfinished") and not set(files).intersection(documents):
+            return
+        shutil.rmtree(partial, ignore_errors=True)
+        partial.mkdir(parents=True)
+        for name, file in files.items():
+            if name.endswith(_DATA_ENDINGS):
+                file.fetch(partial / name)
+        shutil.rmtree(self.local, ignore_errors=True)
+        partial.rename(self.local)
+
+    def probe_writing(self) -> None:
+        """Write and remove a small file, so that a missing permission shows at once.
+
+        Raises
+        ------
+        InputError
+            Writing is not allowed or fails.
+        """
+        probe = self._manifest.sibling(_WRITE_PROBE)
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / _WRITE_PROBE
+            path.write_bytes(b"misslink tests whether it can write here\n")
+            probe.put(path)
+        probe.remove()
+
+    def upload(self, folder: Path, run_files: Collection[str]) -> None:
+        """Copy a run folder; run files of a former run are removed.
+
+        Parameters
+        ----------
+        folder : Path
+        run_files : collection of str
+            Names of the files that a run can have.
+
+        Raises
+        ------
+        InputError
+            It cannot be written. Then it has no manifest there, and is complete in `folder`.
+        """
+        files = {
+            path.relative_to(folder).as_posix(): path
+            for path in sorted(folder.rglob("*"))
+            if path.is_file()
+        }
+        manifest = files.pop(MANIFEST)
+        try:
+            self._manifest.remove()
+            for name in sorted(set(run_files) - set(files) - {MANIFEST}):
+                self._manifest.sibling(name).remove()
+            for name, path in files.items():
+                self._manifest.sibling(name).put(path)
+            self._manifest.put(manifest)
+        except InputError as error:
+            raise InputError(
+                f"{error.problem}; the run is complete in {folder}: copy it from there, "
+                f"{MANIFEST} last",
+                path=error.path,
+            ) from None
+
+
+def _parse_object(raw: bytes) -> dict[str, Any] | None:
+    try:
+        document = json.loads(raw)
+    except (ValueError, RecursionError):
+        return None
+    return document if isinstance(document, dict) else None
+
+
+def _created_time(manifest: Mapping[str, Any]) -> dt.datetime:
+    """When a run was created; without a time it is the oldest."""
+    with contextlib.suppress(KeyError, TypeError, ValueError, OverflowError):
+        return dt.datetime.fromisoformat(manifest["created"]).astimezone()
+    return dt.datetime.min.replace(tzinfo=dt.UTC)
+
+
+def _require_folder_url(url: str) -> None:
+    """Reject a bare scheme, and a signed URL: it names one file, and a run is a folder."""
+    if not url.partition("://")[2].strip("/"):
+        raise InputError("this address names no folder; write one behind it", path=redact_url(url))
+    if url.startswith("http") and "?" in url:
+        raise InputError(
+            "a run is a folder, and an address with a ? names one file; name the folder without it",
+            path=redact_url(url),
+        )
+
+
+@contextlib.contextmanager
+def fetch_run(url: str) -> Iterator[Path]:
+    """Download the files of a run to a temporary folder.
+
+    Raises
+    ------
+    InputError
+        It is no run folder, or cannot be read; errors in a file name it by its URL.
+    """
+    _require_folder_url(url)
+    files = list_remote_files(f"{url.rstrip('/')}/")[0]
+    if MANIFEST not in {file.name for file in files}:
+        raise InputError(
+            _NO_RUN,
+            path=redact_url(url),
+        )
+    with tempfile.TemporaryDirectory(prefix="misslink-") as temporary:
+        folder = Path(temporary)
+        for file in files:
+            if file.name.endswith(_DATA_ENDINGS):
+                file.fetch(folder / file.name)
+        try:
+            yield folder
+        except InputError as error:
+            path = (error.path or "").replace(temporary, redact_url(url).rstrip("/"))
+            raise InputError(
+                error.problem, path=path or None, line=error.line, field=error.field
+            ) from None
