@@ -136,40 +136,17 @@ def _read_folder_rows(folder: Path) -> Iterator[SourceItem]:
         yield SourceItem({"id": name, "text": read_text(path)}, str(path))
 
 
-def _read_chroma_rows(place: str) -> Iterator[SourceItem]:
-    folder, collection = Path(place), None
-    if not folder.is_dir() and ":" in place:
-        before, _, collection = place.rpartition(":")
-        folder = Path(before)
-    for name, text, metadata in read_chroma_store(folder, collection):
-        fields = {str(key): value for key, value in (metadata or {}).items()}
-        yield SourceItem({"id": name, "text": text or "", "metadata": fields}, str(folder))
-
-
 def is_chroma_store(folder: Path) -> bool:
     """Return whether a folder holds a Chroma store."""
     return (folder / _CHROMA_FILE).is_file()
 
 
-def read_chroma_store(
-    folder: Path, collection: str | None = None
-) -> Iterator[tuple[str, str | None, Mapping[str, Any] | None]]:
-    """Yield the id, the text and the metadata of each document of a collection, oldest first.
-
-    Parameters
-    ----------
-    folder : Path
-    collection : str or None
-        None: the only one.
-
-    Raises
-    ------
-    InputError
-        The folder is no Chroma store, or it cannot be read; there is no such collection, or
-        several and none is named.
-    MissingExtraError
-        chromadb is not installed.
-    """
+def _read_chroma_rows(place: str) -> Iterator[SourceItem]:
+    """The documents of ``FOLDER`` or ``FOLDER:COLLECTION``, oldest first."""
+    folder, collection = Path(place), None
+    if not folder.is_dir() and ":" in place:
+        before, _, collection = place.rpartition(":")
+        folder = Path(before)
     if not is_chroma_store(folder):
         problem = "this is no Chroma store" if folder.is_dir() else "there is no such folder"
         raise InputError(
@@ -187,16 +164,17 @@ def read_chroma_store(
         try:
             with _chroma_errors(folder):
                 documents = client.get_collection(_collection_name(client, folder, collection))
-            offset = 0
-            while True:
+                count = documents.count()
+            for offset in range(0, count, _PAGE_ROWS):
                 with _chroma_errors(folder):
                     page = documents.get(
                         limit=_PAGE_ROWS, offset=offset, include=["documents", "metadatas"]
                     )
-                yield from zip(page["ids"], page["documents"], page["metadatas"], strict=True)
-                if len(page["ids"]) < _PAGE_ROWS:
-                    return
-                offset += _PAGE_ROWS
+                rows = zip(page["ids"], page["documents"], page["metadatas"], strict=True)
+                for name, text, metadata in rows:
+                    fields = {str(key): value for key, value in (metadata or {}).items()}
+                    data = {"id": name, "text": text or "", "metadata": fields}
+                    yield SourceItem(data, str(folder))
         finally:
             client.close()
 
