@@ -55,6 +55,7 @@ class Result:
     owner: str | None
     note: str | None
     link: Link
+    relevant: frozenset[str] = frozenset()
 
     @property
     def right(self) -> bool:
@@ -133,15 +134,19 @@ def function_app(store: Any, staged: Mapping[str, Staged]) -> Any:
     return answer
 
 
-def run_round(domain: Domain, number: int, app: str, judge_name: str) -> list[Result]:
-    """Evaluate one app in one round."""
+def run_round(
+    domain: Domain, number: int, app: str, judge_name: str, *, labels: bool = True
+) -> list[Result]:
+    """Evaluate one app in one round, without the passage labels if these are hidden."""
     world, kinds, staged = stage_round(domain, number)
     corpus = corpus_of(world, staged)
     judge: Any = judge_name
     if judge_name != "heuristic":
         rates = {} if judge_name == "oracle" else {"sensitivity": 0.8, "specificity": 0.9}
         judge = OracleJudge(world, staged, **rates)
-    cases = [one.case for one in staged.values()]
+    known = {one.case.id: one.case for one in staged.values()}
+    hidden: dict[str, Any] = {} if labels else {"relevant": {}, "relevant_any": (), "evidence": {}}
+    cases = [case.model_copy(update=hidden) for case in known.values()]
     common: dict[str, Any] = {"judge": judge, "cache": None, "k": CONTEXT}
     if app == "traces":
         traces = recorded_traces(staged, corpus)
@@ -156,7 +161,14 @@ def run_round(domain: Domain, number: int, app: str, judge_name: str) -> list[Re
         if trace.error is not None:
             raise AssertionError(f"{trace.case_id}: {trace.error}")
     return [
-        Result(kind.name, kind.failure, kind.owner, kind.note, link)
+        Result(
+            kind.name,
+            kind.failure,
+            kind.owner,
+            kind.note,
+            link,
+            frozenset(known[link.case_id].relevant),
+        )
         for link in run.links
         for kind in [kinds[link.case_id]]
     ]
@@ -220,6 +232,50 @@ def page(results: Mapping[str, Sequence[Result]], rounds: int) -> str:
     return "\n".join(lines) + "\n"
 
 
+def page_without_labels(results: Mapping[str, Sequence[Result]]) -> str:
+    """The table of the same cases, evaluated without their passage labels."""
+    lines = [
+        "",
+        "## Without passage labels",
+        "",
+        "The same cases with their labels hidden, the corpus given. Kinds whose case has no labels anyway are left out.",
+        "An inferred miss is a passage that a search for the claim or the question found outside the prompt; it is right",
+        "if it is labelled relevant, and a labelled miss is found if it is among them. Only cases whose planted owner is the",
+        "retriever count for the latter.",
+        "",
+        "| judge | cases | owner right | owner right where one was named | inferred misses right | labelled misses found |",
+        "|---|--:|--:|--:|--:|--:|",
+    ]
+    for judge, given in results.items():
+        labelled = [result for result in given if result.relevant]
+        named = [result for result in labelled if result.link.failure != "inconclusive"]
+        inferred = [
+            miss.passage_id in result.relevant
+            for result in labelled
+            if result.link.basis == "inferred"
+            for miss in result.link.missed
+        ]
+        found = [
+            any(miss.passage_id in result.relevant for miss in result.link.missed)
+            for result in labelled
+            if result.failure == "retrieval_miss"
+        ]
+        cells = (
+            share([result.owner == result.link.owner for result in labelled]),
+            share([result.owner == result.link.owner for result in named]),
+            share(inferred),
+            share(found),
+        )
+        lines.append(f"| {judge} | {len(labelled)} | {' | '.join(cells)} |")
+    wrong = Counter(
+        f"{result.kind}: {result.link.failure}"
+        for result in results["oracle"]
+        if result.relevant and result.owner != result.link.owner
+    )
+    rows = [f"| {kind} | {count} |" for kind, count in wrong.most_common()]
+    return "\n".join([*lines, "", "| oracle, another owner | cases |", "|---|--:|", *rows]) + "\n"
+
+
 def main() -> int:
     """Run, print, and write or check."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -241,7 +297,16 @@ def main() -> int:
     for number in range(given.rounds):
         for judge in ("oracle", "heuristic"):
             results[judge] += run_reference(bench, number, judge)
-    text = page(results, given.rounds)
+    hidden = {
+        judge: [
+            result
+            for domain in (FERRIES, PUMPS)
+            for number in range(given.rounds)
+            for result in run_round(domain, number, "traces", judge, labels=False)
+        ]
+        for judge in JUDGES
+    }
+    text = page(results, given.rounds) + page_without_labels(hidden)
     print(text)
     if given.write:
         TARGET.write_text(text, encoding="utf-8")

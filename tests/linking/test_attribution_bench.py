@@ -105,3 +105,17 @@ def test_owners_hold_with_a_judge_that_errs():
         for result in run_round(domain, number, "traces", "noisy oracle")
     ]
     assert meets_target("noisy oracle", results)
+
+
+def test_without_labels_owners_and_missed_passages_are_found():
+    results = [
+        result
+        for result in run_round(FERRIES, 0, "traces", "oracle", labels=False)
+        if result.relevant
+    ]
+    assert all(result.link.retrieval == "unlabelled" for result in results)
+    assert sum(result.owner == result.link.owner for result in results) >= 0.85 * len(results)
+    missed = [result for result in results if result.failure == "retrieval_miss"]
+    assert all(result.link.basis == "inferred" for result in missed)
+    named = [{miss.passage_id for miss in result.link.missed} for result in missed]
+    assert all(ids & result.relevant for ids, result in zip(named, missed, strict=True))

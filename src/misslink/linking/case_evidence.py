@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from misslink.judge.backends.heuristic.abstention import declines
 from misslink.linking.judge_calibration import Calibration
 from misslink.retrieval import RetrievalOutcome, relevant_ids, retrieval_outcome
 from misslink.text.near_duplicates import is_near_duplicate
@@ -168,12 +169,19 @@ class CaseEvidence:
         """Whether the answer is unfaithful, wrong or incomplete, or the choice to answer was wrong."""
         expected = self.case.expects_answer
         if self.declined:
-            return expected is True or (expected is None and self.sufficient is True)
+            if expected is None:  # unlabelled
+                return self.sufficient is True or self._reference_answers
+            return expected
         if expected is False:
             return self.declined is False
         if self.answer == "unfaithful" or self.correct is False or self.complete is False:
             return True
         return bool(self.bad_claims)
+
+    @property
+    def _reference_answers(self) -> bool:
+        """Whether there is a reference that does not itself decline to answer."""
+        return any(not declines(reference) for reference in self.case.references)
 
     @property
     def claims(self) -> tuple[Claim, ...]:
