@@ -42,11 +42,14 @@ def demo(
 
     _check_packages()
     folder, named = _folder(), []
+    usual = "heuristic"
+    if os.environ.get("OPENAI_API_KEY"):
+        usual = f"openai:{os.environ.get('OPENAI_MODEL', 'gpt-4.1-mini')}"
     for name, app in _READERS.items():
         options = {
             "app": f"{folder / 'app.py'}:{app}",
             "goldset": folder / "goldset.jsonl",
-            "judge": judge or _default_judge(),
+            "judge": judge or usual,
             "out": out / name,
             "k": 3,  # as many passages as the app retrieves
             "depth": 100,
@@ -71,12 +74,6 @@ def demo(
     else:
         print_comparison(page)
         print(path)
-
-
-def _default_judge() -> str:
-    if os.environ.get("OPENAI_API_KEY"):
-        return f"openai:{os.environ.get('OPENAI_MODEL', 'gpt-4.1-mini')}"
-    return "heuristic"
 
 
 def _folder() -> Path:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import json
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 
 from misslink.cli.config import CONFIG_FILE, config_file
@@ -96,13 +97,22 @@ def _column_names(path: Path) -> set[str]:
 def _find_app(folder: Path) -> str | None:
     """The most likely app of the modules that import LangChain, such as 'app.py:chain'."""
     candidates = []
-    paths = (path for path in sorted(folder.rglob("*.py")) if not _is_skipped(path))
-    for _, path in zip(range(_MAX_FILES), paths, strict=False):
+    paths = (
+        path
+        for path in sorted(folder.rglob("*.py"))
+        if not any(part in _SKIPPED or part.startswith((".", "venv")) for part in path.parts[:-1])
+    )
+    for path in islice(paths, _MAX_FILES):
         try:
             tree = ast.parse(path.read_bytes())
         except (OSError, SyntaxError, ValueError, RecursionError):
             continue
-        if not any(name.startswith(("langchain", "langgraph")) for name in _imports(tree)):
+        nodes = list(ast.walk(tree))
+        imports = [node.module or "" for node in nodes if isinstance(node, ast.ImportFrom)]
+        imports += [
+            name.name for node in nodes if isinstance(node, ast.Import) for name in node.names
+        ]
+        if not any(name.startswith(("langchain", "langgraph")) for name in imports):
             continue
         names = {
             target.id
@@ -115,19 +125,6 @@ def _find_app(folder: Path) -> str | None:
         candidates += [(rank, len(path.parts), path.as_posix()) for rank in ranks]
     rank, _, file = min(candidates, default=(0, 0, ""))
     return f"{file}:{_APP_NAMES[rank]}" if file else None
-
-
-def _is_skipped(path: Path) -> bool:
-    parts = path.parts[:-1]
-    return any(part in _SKIPPED or part.startswith((".", "venv")) for part in parts)
-
-
-def _imports(tree: ast.Module) -> Iterator[str]:
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            yield node.module or ""
 
 
 def _config_text(found: dict[str, str]) -> str:

@@ -6,13 +6,14 @@ import logging
 import os
 import sys
 from importlib import import_module
+from itertools import chain
 from typing import Any
 
 import typer
 
 from misslink import __version__
 from misslink.cli.config import read_defaults
-from misslink.cli.help import SHOW_ALL, arrange_help
+from misslink.cli.help import COMMAND_PANELS, SHOW_ALL, arrange_help
 from misslink.cli.options import option
 from misslink.cli.output import end_despite_hung_threads, strip_control
 from misslink.errors import MisslinkError
@@ -28,21 +29,14 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for name in (
-    *("init", "evaluate", "retrieval", "report", "export", "demo", "diagnose", "replay"),
-    *("whatif", "compare", "gate", "annotate", "calibrate"),
-):
-    app.command(name)(getattr(import_module(f"misslink.cli.{name}"), name))
-# The core imports nothing of the self-contained packages, so all commands are found by name.
-for name, module in (
-    ("judge", "misslink.cli.judge"),
-    ("prompts", "misslink.cli.prompts"),
-    ("cache", "misslink.cli.cache"),
-    ("goldset", "misslink.goldset.cli"),
-    ("canary", "misslink.canary.cli"),
-    ("live", "misslink.live.cli"),
-):
-    app.add_typer(import_module(module).app, name=name)
+# By name, because the core imports nothing of the self-contained packages.
+for name in chain.from_iterable(COMMAND_PANELS.values()):
+    own_package = name in ("goldset", "canary", "live")
+    module = import_module(f"misslink.{name}.cli" if own_package else f"misslink.cli.{name}")
+    if hasattr(module, "app"):
+        app.add_typer(module.app, name=name)
+    else:
+        app.command(name)(getattr(module, name))
 
 
 def _version(wanted: bool) -> None:

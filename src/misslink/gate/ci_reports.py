@@ -52,7 +52,9 @@ def pull_request_comment(decision: GateDecision) -> str:
         text += block
     if left_out:
         text += f"\n{left_out:,} more failed; the comment has no room for them.\n"
-    for block in (_notes_block(decision), _passed_block(decision)):
+    notes = [f"- {escape_markdown(note[:1000])}\n" for note in decision.notes[:20]]
+    about_baseline = f"\n**The run and its baseline**\n\n{''.join(notes)}" if notes else ""
+    for block in (about_baseline, _passed_block(decision)):
         if len(text) + len(block) <= _MAX_COMMENT - _RESERVED // 2:
             text += block
     return text
@@ -189,13 +191,6 @@ def _advice(outcome: GateOutcome) -> Iterator[str]:
                 yield f"{code_span(outcome.metric)}: {escape_markdown(summary)}"
                 yield ""
             return
-
-
-def _notes_block(decision: GateDecision) -> str:
-    if not decision.notes:
-        return ""
-    lines = "\n".join(f"- {escape_markdown(note[:1000])}" for note in decision.notes[:20])
-    return f"\n**The run and its baseline**\n\n{lines}\n"
 
 
 def _passed_block(decision: GateDecision) -> str:
