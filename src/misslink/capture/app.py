@@ -215,7 +215,7 @@ def _function_caller(app: Any, input_key: str | None, settings: dict[str, Any]) 
     shape, place = input_builder(app, input_key), history_place(app)
     if settings:
         try:
-            inspect.signature(app).bind("a question", **settings)
+            inspect.signature(app).bind_partial("a question", **settings)
         except TypeError as problem:
             raise InputError(f"the app's settings are no arguments of the app: {problem}") from None
     called = app if inspect.isfunction(app) or inspect.ismethod(app) else type(app).__call__
