@@ -32,3 +32,9 @@ def test_more_samples_than_could_be_meant_are_refused():
 def test_a_cost_without_a_price_cannot_be_limited():
     with pytest.raises(InputError, match="--price-in and --price-out"):
         JudgeConfig(max_cost=1.0)
+
+
+@pytest.mark.parametrize("name", ["cascade_check", "batch_price"])
+def test_a_share_is_from_0_to_1(name):
+    with pytest.raises(InputError, match=f"^--{name.replace('_', '-')} is 1.1; it is a share"):
+        JudgeConfig(**{name: 1.1})

@@ -258,17 +258,6 @@ def test_the_first_comma_parts_the_two():
         parse_cascade_spec("heuristic,cascade:heuristic,openai:m")
 
 
-@pytest.mark.parametrize(("low", "high"), [(0.9, 0.1), (-0.1, None), (None, 1.2), (0.5, 0.5)])
-def test_a_band_is_an_interval_of_probabilities(low, high):
-    with pytest.raises(InputError):
-        UncertaintyBand(low, high)
-
-
-def test_the_audit_is_a_share():
-    with pytest.raises(InputError, match="--cascade-check"):
-        CascadeJudge(judge("a"), judge("b"), band=BAND, audit=1.1)
-
-
 def test_the_committed_band_belongs_to_the_committed_fit():
     """Refitting the heuristic judge moves its probabilities: benchmarks/cascade.py --write then."""
     name = "heuristic"

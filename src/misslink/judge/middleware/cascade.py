@@ -43,22 +43,10 @@ class UncertaintyBand:
         At this or below, the answer is surely unfaithful; None: never.
     high : float or None
         At this or above, the answer is surely faithful; None: never.
-
-    Raises
-    ------
-    InputError
-        An end is no probability, or `low` is not below `high`.
     """
 
     low: float | None
     high: float | None
-
-    def __post_init__(self) -> None:
-        for end in (self.low, self.high):
-            if end is not None and not 0 <= end <= 1:
-                raise InputError(f"a cascade's band ends at {end:g}; it must be in [0, 1]")
-        if self.low is not None and self.high is not None and not self.low < self.high:
-            raise InputError(f"a cascade's band goes from {self.low:g} to {self.high:g}; turn it")
 
     def faithful(self, least: float) -> bool | None:
         """Whether an answer whose least P(supported) is `least` is faithful; None: not sure."""
@@ -95,11 +83,6 @@ class CascadeJudge:
         Share of the cheap judge's decisions that is drawn, in [0, 1].
     seed : int
         Of the draw.
-
-    Raises
-    ------
-    InputError
-        `audit` is no share.
     """
 
     def __init__(
@@ -111,8 +94,6 @@ class CascadeJudge:
         audit: float = 0.05,
         seed: int = 0,
     ) -> None:
-        if not 0 <= audit <= 1:
-            raise InputError(f"--cascade-check is {audit:g}; it is a share, from 0 to 1")
         self.cheap = cheap
         self.judge = expensive
         self.band = band
