@@ -247,7 +247,7 @@ class JournalEntry:
             del fields["event"]
             whole = self.label is not None and self.label.is_integer()
             fields["label"] = round(self.label or 0) if whole else self.label
-        return json.dumps(fields, ensure_ascii=False, allow_nan=False)
+        return json.dumps({**fields, "at": self.at}, ensure_ascii=False, allow_nan=False)
 
 
 _ENTRY = TypeAdapter(JournalEntry)
