@@ -77,7 +77,7 @@ def test_a_server_says_what_each_claim_needed_by_its_number_and_quote(judge_serv
         system
         == Prompts.from_spec(language)
         .load("claim_needs")
-        .render({"question": "", "claims": (), "passages": ()})[0]
+        .template.render({"question": "", "claims": (), "passages": ()})[0]
     )
 
 
