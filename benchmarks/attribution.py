@@ -13,6 +13,7 @@ claims (sensitivity 0.8, specificity 0.9); the heuristic one is the judge withou
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import sys
 import time
@@ -39,6 +40,7 @@ from misslink.stats import proportion
 from misslink.types import Link, Passage, Trace
 
 TARGET = Path(__file__).with_suffix(".md")
+PRINTED = Path(misslink.__file__).parent / "linking" / "inferred_misses.json"
 DEPTH = 60
 # Least share of right owners, of right failure modes, and of right modes within each kind.
 WANTED = {"oracle": (0.97, 0.95, 0.85), "noisy oracle": (0.85, 0.0, 0.0)}
@@ -232,6 +234,16 @@ def page(results: Mapping[str, Sequence[Result]], rounds: int) -> str:
     return "\n".join(lines) + "\n"
 
 
+def inferred_misses(results: Sequence[Result]) -> list[bool]:
+    """Of each missed passage that a search found for a labelled case, whether it is labelled."""
+    return [
+        miss.passage_id in result.relevant
+        for result in results
+        if result.relevant and result.link.basis == "inferred"
+        for miss in result.link.missed
+    ]
+
+
 def page_without_labels(results: Mapping[str, Sequence[Result]]) -> str:
     """The table of the same cases, evaluated without their passage labels."""
     lines = [
@@ -249,12 +261,6 @@ def page_without_labels(results: Mapping[str, Sequence[Result]]) -> str:
     for judge, given in results.items():
         labelled = [result for result in given if result.relevant]
         named = [result for result in labelled if result.link.failure != "inconclusive"]
-        inferred = [
-            miss.passage_id in result.relevant
-            for result in labelled
-            if result.link.basis == "inferred"
-            for miss in result.link.missed
-        ]
         found = [
             any(miss.passage_id in result.relevant for miss in result.link.missed)
             for result in labelled
@@ -263,7 +269,7 @@ def page_without_labels(results: Mapping[str, Sequence[Result]]) -> str:
         cells = (
             share([result.owner == result.link.owner for result in labelled]),
             share([result.owner == result.link.owner for result in named]),
-            share(inferred),
+            share(inferred_misses(given)),
             share(found),
         )
         lines.append(f"| {judge} | {len(labelled)} | {' | '.join(cells)} |")
@@ -310,6 +316,9 @@ def main() -> int:
     print(text)
     if given.write:
         TARGET.write_text(text, encoding="utf-8")
+        right = {judge: inferred_misses(hidden[judge]) for judge in ("oracle", "heuristic")}
+        shares = {judge: round(sum(hits) / len(hits), 3) for judge, hits in right.items()}
+        PRINTED.write_text(f"{json.dumps(shares)}\n", encoding="utf-8")
     if not given.check:
         return 0
     return int(any(not meets_target(judge, results[judge]) for judge in WANTED))

@@ -410,3 +410,11 @@ def test_risks_of_any_table_lie_within_their_bounds_in_any_order(cells, size, ra
         assert estimate.low <= estimate.value <= estimate.high
         assert name == "risk_ratio" or estimate.high <= 1
         assert name not in RISKS or estimate.low >= 0
+
+
+def test_failures_by_passages_that_a_search_found_say_how_often_these_are_right(made):
+    made.add(2, "unlabelled", "unfaithful", failure="retrieval_miss", basis="inferred")
+    notes = summarize_association(made.run())["link"]["warnings"]
+    (note,) = [note["message"] for note in notes if note["code"] == "inferred_misses"]
+    assert note.startswith("2 failures rest on")
+    assert "not on labels" in note

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from importlib.resources import files
 from typing import Any
 
 from misslink.documents import CalibrationDocument, JudgeErrorTest, calibrations_of
@@ -123,10 +125,16 @@ def summarize_association(
         "retrieval": dict(sorted(Counter(link.retrieval for link in links).items())),
         "answers": dict(sorted(Counter(link.answer for link in links).items())),
     }
-    return {
-        "link": {**_associate(linked, "faithfulness"), **outcomes},
-        "link_correctness": {**_associate(linked, "correctness"), **outcomes},
+    blocks = {
+        name: {**_associate(linked, metric), **outcomes}
+        for name, metric in (("link", "faithfulness"), ("link_correctness", "correctness"))
     }
+    if inferred := sum(link.basis == "inferred" for link in links):
+        accuracy = json.loads((files("misslink.linking") / "inferred_misses.json").read_text())
+        note = _note(Reason(code="inferred_misses", count=inferred, right=accuracy))
+        for block in blocks.values():
+            block["warnings"].append(note)
+    return blocks
 
 
 def association_warnings(blocks: Mapping[str, Mapping[str, Any]]) -> list[dict[str, str]]:

@@ -311,6 +311,15 @@ def _not_corrected(metric: str | None) -> str:
     )
 
 
+def _inferred_misses(count: int, right: Mapping[str, float]) -> str:
+    cases = "1 failure rests" if count == 1 else f"{count} failures rest"
+    return (
+        f"{cases} on passages that a search found, not on labels; of such passages in planted "
+        f"cases, {format_percent(right['oracle'])} were the labelled ones with a judge that knows "
+        f"the truth, and {format_percent(right['heuristic'])} with the heuristic judge"
+    )
+
+
 def _sign_turns(**both: Mapping[str, Any]) -> str:
     crude, adjusted = _differences(**both)
     return (
@@ -500,6 +509,7 @@ SENTENCES: dict[str, str | Callable[..., str]] = {
         "reached the prompt is by the judge: whether the passages there suffice"
     ),
     "not_corrected": _not_corrected,
+    "inferred_misses": _inferred_misses,
     "few_to_compare": "too few labels to compare the judge's errors between misses and hits",
     "no_exposure_in_labels": (
         "for no labelled case is it known how much of what it needs was in the prompt"

@@ -44,6 +44,7 @@ ORDER_RULE = (
     "the gold set"
 )
 _MODE_PART = 50  # the part of the room that each failure mode has for itself: with ten failure modes a fifth at most
+_BASIS = {"replayed": "Confirmed by replay.", "inferred": "Inferred: a search found the passage."}
 _NO_VALUE = 2.0  # above every value in [0, 1]: without a value after all that have one
 
 
@@ -315,7 +316,7 @@ def _case_entry(
         else (),
         summary=_summarize_case(link, claims, k) if link and link.failure in FAILURES else (),
         fix=None,
-        basis="Confirmed by replay." if link and link.basis == "replayed" else "",
+        basis=_BASIS.get(link.basis, "") if link else "",
         replays=replays,
         answer=(trace.answer or "") if trace else "",
         pieces=_mark_answer(trace, claims, rows),
