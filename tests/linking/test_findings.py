@@ -90,7 +90,13 @@ def test_misses_that_explain_a_minority_of_the_failures_are_not_most_of_them():
 def test_without_labels_the_run_cannot_tell_why():
     links = run_of((15, 30)).links
     unlabelled = tuple(link.model_copy(update={"retrieval": "unlabelled"}) for link in links)
-    assert find(run_of((15, 30)).model_copy(update={"links": unlabelled})).why.code == "unlabelled"
+    run = run_of((15, 30))
+    assert find(run.model_copy(update={"links": unlabelled})).why.parameters == {"inferred": 0}
+    failed = [link for link in unlabelled if link.failure != "passed"]
+    found = [link.model_copy(update={"basis": "inferred"}) for link in failed]
+    found += [link for link in unlabelled if link.failure == "passed"]
+    why = find(run.model_copy(update={"links": tuple(found)})).why
+    assert (why.code, why.parameters["inferred"]) == ("unlabelled", 15)
 
 
 @pytest.mark.parametrize(

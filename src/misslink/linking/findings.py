@@ -101,7 +101,8 @@ def _explain(run: Run, decided: Sequence[Link], failed: int) -> Reason | None:
         return Reason(code="replayed", fraction=causal)
     labelled = [link for link in decided if link.retrieval in LEVELS]
     if not labelled:
-        return Reason(code="unlabelled")
+        inferred = sum(link.basis == "inferred" for link in decided)
+        return Reason(code="unlabelled", inferred=inferred)
     clusters = cluster_cases(run.cases)
     cases = ExposedCases(
         [EXPOSURES.index(LEVELS[link.retrieval]) for link in labelled],

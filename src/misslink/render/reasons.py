@@ -311,6 +311,12 @@ def _not_corrected(metric: str | None) -> str:
     )
 
 
+def _unlabelled(inferred: int) -> str:
+    if inferred:
+        return f"no passages are labelled; a search found a missing passage behind {inferred:,} of them"
+    return "the gold set names no relevant passages, so the run cannot tell why"
+
+
 def _inferred_misses(count: int, right: Mapping[str, float]) -> str:
     cases = "1 failure rests" if count == 1 else f"{count} failures rest"
     return (
@@ -481,7 +487,7 @@ SENTENCES: dict[str, str | Callable[..., str]] = {
         "they fail as often with every relevant passage in the prompt: look at the generator first"
     ),
     "few_lacked": "few of them lacked a relevant passage: look at the generator first",
-    "unlabelled": "the gold set names no relevant passages, so the run cannot tell why",
+    "unlabelled": _unlabelled,
     "too_few": "not enough data to tell why",
     # an association
     "no_case_at_exposure": "no case has {exposure} of its relevant passages in the prompt",
