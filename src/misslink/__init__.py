@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from misslink.capture.manual import record_retrieval
+    from misslink.capture.watcher import record_retrieval
     from misslink.errors import MisslinkError
     from misslink.judge.config import JudgeConfig
     from misslink.pipeline.evaluate import evaluate, evaluate_async
@@ -33,7 +33,7 @@ _HOME = {
     "MisslinkError": "misslink.errors",
     "Run": "misslink.types",
     "JudgeConfig": "misslink.judge.config",
-    "record_retrieval": "misslink.capture.manual",
+    "record_retrieval": "misslink.capture.watcher",
     "evaluate": "misslink.pipeline.evaluate",
     "evaluate_async": "misslink.pipeline.evaluate",
 }

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from misslink.capture.app import load_app
 from misslink.capture.label_matching import check_gold_ids, labelled_ids, match_labels
-from misslink.capture.manual import record_retrieval
-from misslink.capture.watcher import Watcher
+from misslink.capture.watcher import Watcher, record_retrieval
 
 __all__ = [
     "Watcher",

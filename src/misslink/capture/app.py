@@ -14,7 +14,6 @@ from numbers import Integral, Real
 from pathlib import Path
 from typing import Any
 
-from misslink.capture.frameworks import framework_caller
 from misslink.capture.http_app import HttpApp, read_http_app
 from misslink.case_fields import Message
 from misslink.errors import InputError
@@ -80,6 +79,56 @@ def read_app_config(source: str | Path | Mapping[str, Any] | None) -> dict[str, 
     if not isinstance(data, dict):
         raise InputError("This must be an object, such as  tenant: acme", path=path)
     return data
+
+
+def framework_caller(app: Any) -> Callable[..., Any] | None:
+    """A function of the question that asks an app of LlamaIndex or Haystack; None for other apps."""
+    if hasattr(app, "achat"):
+        from llama_index.core.llms import ChatMessage
+
+        async def chat(question: str, history: Sequence[Mapping[str, str]] = ()) -> dict[str, Any]:
+            # A history, even an empty one, replaces what the engine remembers of other cases.
+            earlier = [ChatMessage(**message) for message in history]
+            return _answer_and_sources(await app.achat(question, chat_history=earlier))
+
+        return chat
+    if hasattr(app, "aquery"):
+
+        async def query(question: str) -> dict[str, Any]:
+            return _answer_and_sources(await app.aquery(question))
+
+        return query
+    if hasattr(app, "aretrieve"):
+        retrieve: Callable[[str], Any] = app.aretrieve
+        return retrieve
+    if all(hasattr(app, name) for name in ("add_component", "inputs", "run")):
+        return _pipeline_caller(app)
+    return None
+
+
+def _answer_and_sources(response: Any) -> dict[str, Any]:
+    return {"answer": str(response), "source_nodes": getattr(response, "source_nodes", None)}
+
+
+def _pipeline_caller(pipeline: Any) -> Callable[[str], Any]:
+    """Ask a Haystack pipeline: the question is every input without which it cannot run."""
+
+    def call(question: str) -> Any:
+        inputs = {
+            component: {
+                name: question for name, socket in sockets.items() if socket["is_mandatory"]
+            }
+            for component, sockets in pipeline.inputs().items()
+        }
+        outputs = pipeline.run({name: values for name, values in inputs.items() if values})
+        last = list(outputs.values())[-1] if outputs else {}
+        replies = last.get("replies") or last.get("answers")
+        if not replies:
+            return last.get("documents", last)
+        texts = (getattr(replies[0], name, None) for name in ("text", "data"))
+        return next((text for text in texts if isinstance(text, str)), str(replies[0]))
+
+    return call
 
 
 def check_app(app: Any, name: str = "the app") -> None:

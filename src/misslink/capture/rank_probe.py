@@ -36,8 +36,8 @@ async def probe_passages(
     note : str or None
         As of `probe_ranks`.
     """
+    from misslink.capture.hooks import record_searches
     from misslink.capture.recorder import CURRENT_RECORDER, Recorder
-    from misslink.capture.vectorstore_hooks import record_searches
 
     recorder = Recorder()  # overhears the scores
 

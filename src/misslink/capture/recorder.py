@@ -17,7 +17,7 @@ from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.retrievers import BaseRetriever
 
 from misslink.capture.app import document_list
-from misslink.capture.context_injection import query_and_name
+from misslink.capture.injection import query_and_name
 from misslink.capture.passages import passages_from
 from misslink.errors import InputError
 from misslink.io.trace_formats.requests import decode_json, first_value
@@ -174,7 +174,7 @@ class Recorder(BaseCallbackHandler):
         self, serialized: dict[str, Any] | None, query: str, *, run_id: UUID, **kwargs: Any
     ) -> None:
         """Record the query, the retriever, and the enclosing call."""
-        frame = _calling_frame()
+        frame = calling_frame()
         source = _first_argument(frame)
         retriever = source if isinstance(source, BaseRetriever) else None
         given = frame.f_locals.get("kwargs", {}) if frame is not None and retriever else {}
@@ -210,7 +210,7 @@ class Recorder(BaseCallbackHandler):
         frame: FrameType,
     ) -> SearchCall | None:
         """Note a vector store's search, called from `frame`; None where it serves another search."""
-        outer = self._enclosing(frame)
+        outer = self.enclosing(frame)
         if outer is not None:
             is_known = any(known_store is store for known_store in outer.stores)
             if not is_known and not is_example_search(frame):
@@ -262,10 +262,6 @@ class Recorder(BaseCallbackHandler):
         self._tools.pop(run_id, None)
         _CURRENT_TOOL.set("")
 
-    def is_searching(self, frame: FrameType) -> bool:
-        """Whether code running in `frame` is part of a search that is recorded."""
-        return self._enclosing(frame) is not None
-
     def begin_search(self, query: str, name: str, frame: FrameType | None) -> SearchCall:
         """Note a search of another framework, running in `frame`; the caller finishes it."""
         call = SearchCall(query=query, name=name, frame=frame)
@@ -285,7 +281,7 @@ class Recorder(BaseCallbackHandler):
         call.finish(documents)
 
     def _begin(self, call: SearchCall, frame: FrameType | None, *, is_listed: bool = True) -> None:
-        call.outer = self._enclosing(frame)
+        call.outer = self.enclosing(frame)
         call.tool = _CURRENT_TOOL.get()
         call.runner = _thread_and_task()
         if call.outer is not None:
@@ -295,7 +291,8 @@ class Recorder(BaseCallbackHandler):
                 self.calls.append(call)
         _CURRENT_CALL.set(call)
 
-    def _enclosing(self, frame: FrameType | None) -> SearchCall | None:
+    def enclosing(self, frame: FrameType | None) -> SearchCall | None:
+        """The recorded search that code running in `frame` is part of."""
         call = _CURRENT_CALL.get()
         while call is not None and not call.is_around(frame):
             call = call.outer
@@ -354,7 +351,7 @@ class Recorder(BaseCallbackHandler):
         self._asking.pop(run_id, None)
 
     def _record_model_call(self, run_id: UUID, message_parts: Sequence[str]) -> None:
-        if self._enclosing(_calling_frame()) is not None:
+        if self.enclosing(calling_frame()) is not None:
             return
         model = ModelCall(prompt="\n".join(message_parts))
         self._asking[run_id] = model
@@ -408,9 +405,9 @@ def _stack(frame: FrameType | None) -> Iterator[FrameType]:
         frame = frame.f_back
 
 
-def _calling_frame() -> FrameType | None:
-    """The frame that reported an event: the first one outside of this file and the callbacks."""
-    ours = ("langchain_core.callbacks", __name__)
+def calling_frame(*modules: str) -> FrameType | None:
+    """The frame that reported an event: the first one outside of this file, callbacks and `modules`."""
+    ours = ("langchain_core.callbacks", __name__, *modules)
     stack = _stack(sys._getframe(1))  # noqa: SLF001 - callbacks do not say which object reports
     return next((f for f in stack if not str(f.f_globals.get("__name__")).startswith(ours)), None)
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import sys
 import time
 import traceback
 from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -19,15 +20,14 @@ from misslink.capture.app import (
     history_place,
     parse_app_output,
 )
-from misslink.capture.frameworks import framework_caller, record_frameworks
 from misslink.capture.passages import (
     adopt_inner_ids,
     find_id_key,
     has_own_id,
+    match_prompts,
     merge_rankings,
     passages_from,
 )
-from misslink.capture.prompt_matching import match_prompts
 from misslink.text.normalization import valid_text
 from misslink.timeouts import BackgroundLoop, TookTooLongError
 from misslink.types import Case, Passage, RetrieverCall, Trace
@@ -113,7 +113,7 @@ class Watcher:
         # A loop of its own: an app that blocks its event loop does not block the evaluation.
         self._loop = BackgroundLoop() if timeout is not None else None
         self._ask = create_caller(app, input_key, settings)
-        self.takes_history = history_place(framework_caller(app) or app, input_key) is not None
+        self.takes_history = history_place(app, input_key) is not None
         self._calls: dict[str, list[SearchCall]] = {}  # outermost ones, by case
         self._sources: dict[int, Any] = {}
         self._seen: dict[int, dict[str, None]] = {}  # ids that each source gave, in order
@@ -124,8 +124,8 @@ class Watcher:
 
         If the app raises, the trace has ``error`` and the passages retrieved so far.
         """
+        from misslink.capture.hooks import record_searches
         from misslink.capture.recorder import CURRENT_RECORDER, Recorder, install_hook
-        from misslink.capture.vectorstore_hooks import record_searches
 
         install_hook()
         recorder = Recorder()
@@ -134,7 +134,7 @@ class Watcher:
             CURRENT_RECORDER.set(recorder)  # for this task and whatever it starts
             return await self._call_app(case)
 
-        with record_searches(), record_frameworks():
+        with record_searches():
             outcome = await asyncio.create_task(run())
         lists = self._rankings(recorder, outcome.returned)
         passages = [passage for _, ranked in lists for passage in ranked]
@@ -415,3 +415,45 @@ def _error_text(error: BaseException) -> str:
     if not words and error.__cause__ is not None:
         return _error_text(error.__cause__)
     return f"{type(error).__name__}: {words[:500]}" if words else type(error).__name__
+
+
+def record_retrieval(query: str, passages: Any, *, name: str = "search") -> None:
+    """Record a search of the app, such as one by a raw client; does nothing outside an evaluation.
+
+    Call it where the app searches: in the case's own thread or task, or one that inherits its context.
+
+    Parameters
+    ----------
+    query : str
+    passages : list
+        Best first: documents, texts, ids (where none has a blank), ``{"id", "text", "score"}``, pairs
+        of a document and its score, or chromadb's own result.
+    name : str
+        Name of the search in the report.
+
+    Raises
+    ------
+    InputError
+        `passages` is something else.
+
+    Examples
+    --------
+    >>> import misslink
+    >>> misslink.record_retrieval("When?", [{"id": "times", "text": "The ferry leaves at seven."}])
+    """
+    module = sys.modules.get("misslink.capture.recorder")
+    recorder = module.CURRENT_RECORDER.get() if module else None
+    if recorder is None:
+        hooks = sys.modules.get("misslink.capture.hooks")
+        if hooks is not None and hooks.is_recording():
+            _warn_of_lost_search()
+        return  # the app runs in production, where this costs nothing
+    recorder.record(str(query), passages, name)
+
+
+@cache
+def _warn_of_lost_search() -> None:
+    _log.warning(
+        "record_retrieval was called outside of a case's thread, so its search belongs to no case; "
+        "start the thread with contextvars.copy_context().run"
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from misslink.capture.context_injection import InjectedSearch
+from misslink.capture.injection import InjectedSearch
 from misslink.failure_modes import FAILURES
 from misslink.retrieval import Need, match_needs, relevant_ids
 from misslink.text.near_duplicates import is_near_duplicate

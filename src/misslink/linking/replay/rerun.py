@@ -14,7 +14,7 @@ from pydantic import ValidationError
 
 from misslink.capture import Watcher, load_app
 from misslink.capture.app import read_app_config
-from misslink.capture.context_injection import InjectedSearch
+from misslink.capture.injection import InjectedSearch
 from misslink.errors import InputError
 from misslink.io.atomic import lock_open_file
 from misslink.io.manifest import flatten_inputs, hash_app_code, hash_content
@@ -282,7 +282,7 @@ class Rerunner:
         kept: ReplayCache | None = None,
         work: str | None = None,
     ) -> None:
-        from misslink.capture.injected_retriever import build_app
+        from misslink.capture.hooks import build_app
 
         self.judge = judge
         self.k = settings.k or DEFAULT_CUTOFF
@@ -383,7 +383,7 @@ class Rerunner:
         *,
         only_kept: bool,
     ) -> Trace:
-        from misslink.capture.injected_retriever import inject_passages
+        from misslink.capture.hooks import inject_passages
 
         search_key = [[search.query, search.name, list(search.passages)] for search in searches]
         of_searches = [search_key] if search_key else []  # as ever where there is one search

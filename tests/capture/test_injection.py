@@ -14,8 +14,8 @@ from langchain_core.tools import create_retriever_tool
 from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 
 from misslink.capture import Watcher
-from misslink.capture.context_injection import InjectedSearch, Injection
-from misslink.capture.injected_retriever import build_app, inject_passages, retriever_parameter
+from misslink.capture.hooks import build_app, inject_passages, retriever_parameter
+from misslink.capture.injection import InjectedSearch, Injection
 from misslink.errors import InputError
 from misslink.types import Case, Passage
 from watched_apps import ANSWER, CORPUS, WordCounts, chain_over, joined, model, tool_caller

@@ -1,13 +1,15 @@
-"""Real apps of LlamaIndex and Haystack, watched."""
+"""Real apps of LlamaIndex and Haystack, watched; and hooks are undone whatever happens."""
 
 import asyncio
 import contextlib
 import os
 import re
+from functools import partial
 
 import pytest
 
 from misslink.capture import Watcher, load_app
+from misslink.capture.hooks import SharedHook, wrap_methods
 from misslink.types import Case
 
 os.environ.setdefault("HAYSTACK_TELEMETRY_ENABLED", "False")
@@ -298,3 +300,28 @@ def test_chromadb_inside_a_langchain_store_is_one_search(store):
     assert [call.nested for call in trace.calls] == [False]
     (trace,) = watch(lambda question: store.similarity_search(question, k=2))
     assert len(trace.calls) == 1
+
+
+class Root:
+    def find(self):
+        return "found"
+
+
+class Other(Root):
+    def find(self):
+        return "other"
+
+
+def test_what_was_wrapped_before_wrapping_failed_is_put_back():
+    mine, theirs = vars(Root)["find"], vars(Other)["find"]
+
+    def wrap(original, name):
+        if original is theirs:
+            raise RuntimeError(name)
+        return lambda _: "wrapped"
+
+    wrapping = SharedHook(partial(wrap_methods, (Root, Other), ("find",), wrap))
+    with pytest.raises(RuntimeError, match="find"), wrapping.in_place():
+        pytest.fail("nothing is wrapped")
+    assert vars(Root)["find"] is mine
+    assert vars(Other)["find"] is theirs
