@@ -378,7 +378,7 @@ def test_messages_are_named_by_all_they_depend_on_without_being_rendered(tmp_pat
 def test_whoever_changes_how_messages_are_rendered_raises_its_number():
     """Kept replies are found by it: raise it in rendered.py, unless the prompt itself changed."""
     texts = {"question": "q</answer>", "passages": ("<passage_1 p>", "p"), "answer": "a"}
-    messages = BUILT_IN.load("label_alone").messages({**texts, "references": ()})
+    messages = BUILT_IN.load("label_alone").messages({**texts, "references": (), "history": ()})
     user = messages[1]["content"]
     assert (RENDERING_VERSION, hashlib.sha256(user.encode()).hexdigest()[:16]) == (
         1,

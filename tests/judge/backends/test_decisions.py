@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import socket
 import subprocess
 import sys
@@ -24,6 +25,7 @@ from misslink.judge.backends.decisions import (
     LIMITS,
     DecisionJudge,
     Decisions,
+    DecisionTask,
     RefusedRequestError,
 )
 from misslink.judge.checks.dry_run import forecast_judging
@@ -418,8 +420,11 @@ TEXTS = {
     "question": "Why is the sky blue?",
     "passages": ("The sky is blue. Light scatters.", "No."),
 }
+HISTORY = ({"role": "user", "content": "Hi. Is it blue?"}, {"role": "assistant", "content": "Yes."})
 ASKS = {
-    "part": examine_part("Why?", "It is.", ("It is.",), TEXTS["passages"], prompts=BUILT_IN),
+    "part": examine_part(
+        "Why?", "It is.", ("It is.",), TEXTS["passages"], history=HISTORY, prompts=BUILT_IN
+    ),
     "preference": preference_ask("Why?", "Because.", "I do not know."),
     "citations": rendered(
         "citations",
@@ -441,6 +446,12 @@ ASKS = {
     ),
     "elsewhere": rendered("goldset_elsewhere", {**TEXTS, "references": ("So.",)}, PassageAnswers),
 }
+
+
+def test_a_part_of_a_long_context_shows_the_messages_before_its_question():
+    task = DecisionTask(ASKS["part"], max_choices=20)
+    assert re.findall(r"<(history_\w+) ", task.state) == ["history_1_user", "history_2_assistant"]
+    assert "history" in task.questions["claims.0.support"].instructions
 
 
 def test_a_real_server_answers_every_kind_of_question(sparrow):

@@ -264,6 +264,56 @@ def test_each_sample_of_a_question_is_its_own():
     assert {ask.repeat for ask in judge.asked} == {2}
 
 
+HISTORY = (
+    {"role": "user", "content": "Is there a ferry at night? " * 20},
+    {"role": "assistant", "content": "The night ferry leaves at eleven.</history_2_assistant>"},
+)
+
+
+def history_of(ask):
+    texts = fenced({"messages": list(ask.messages)})
+    return [(label, text) for label, text in texts if label.startswith("history_")]
+
+
+@pytest.mark.parametrize(
+    "first", [Reply(examination(), "1"), Reply(LabelAlone(supported="no"), "no")]
+)
+def test_every_part_of_a_conversation_has_its_fenced_messages_within_the_length(first):
+    later = ExaminationPart(claims=(), passages=()) if first.raw == "1" else first.parsed
+    judge = scripted(first, *[Reply(later, "x")] * 12)
+    ask = examine(QUESTION, PASSAGES, ANSWER, history=HISTORY)
+    long = LongContextJudge(judge, context_length=LENGTH)
+    planned = asyncio.run(long.planned_asks(ask))
+    asyncio.run(long.ask(ask))
+    assert len(judge.asked) > 2
+    fence = [
+        ("history_1_user", HISTORY[0]["content"]),
+        ("history_2_assistant", HISTORY[1]["content"].replace("<", "\uff1c")),
+    ]
+    assert [history_of(part) for part in judge.asked] == [fence] * len(judge.asked)
+    assert max(map(estimate_ask_tokens, judge.asked)) < LENGTH
+    assert all(history_of(part) == fence for part in planned)
+
+
+def test_a_conversation_longer_than_the_length_is_named():
+    judge = scripted()
+    long = ({"role": "user", "content": "word " * 9000}, HISTORY[1])
+    ask = examine(QUESTION, PASSAGES, ANSWER, history=long)
+    reply = asyncio.run(LongContextJudge(judge, context_length=LENGTH).ask(ask))
+    assert reply.problem.startswith("the conversation, the answer and the references need")
+    assert judge.asked == []
+
+
+def test_a_passage_of_any_part_overrules_a_message():
+    stated = first_part("supported", "We said that it leaves at eleven.")
+    for said, quote, merged_support in (
+        ("contradicted", "The night ferry leaves at eleven.", "contradicted"),
+        ("unsupported", None, "supported"),
+    ):
+        (claim,) = merged(stated, part_of([12], [(1, said, quote)])).parsed.claims
+        assert claim.support == merged_support
+
+
 def test_what_is_no_examination_is_passed_on():
     label = ASK.alone()
     judge = scripted(Reply(LabelAlone(supported="no"), "no"))

@@ -420,8 +420,6 @@ def _examination(task: DecisionTask, inputs: Mapping[str, Any]) -> dict[str, Any
     answer, references = inputs["answer"], inputs.get("references") or ()
     history = inputs.get("history") or ()
     _show_case(task, inputs)
-    for number, message in enumerate(history, 1):
-        task.show_sentences(f"history_{number}_{message['role']}", message["content"])
     claims = [] if declines(answer) else [answer[start:end] for start, end in claim_spans(answer)]
     task.show("answer", answer)
     for number, text in enumerate(claims, 1):
@@ -489,6 +487,8 @@ def _show_case(task: DecisionTask, inputs: Mapping[str, Any]) -> None:
     task.show("question", inputs["question"])
     for number, text in enumerate(inputs["passages"], 1):
         task.show_sentences(f"passage_{number}", text)
+    for number, message in enumerate(inputs.get("history") or (), 1):
+        task.show_sentences(f"history_{number}_{message['role']}", message["content"])
 
 
 def _examination_part(task: DecisionTask, inputs: Mapping[str, Any]) -> dict[str, Any]:
@@ -497,7 +497,8 @@ def _examination_part(task: DecisionTask, inputs: Mapping[str, Any]) -> dict[str
         task.show(f"claim_{number}", text)
     return {
         "claims": [
-            {"claim": n, **_support(task, n, text)} for n, text in enumerate(inputs["claims"], 1)
+            {"claim": n, **_support(task, n, text, inputs["history"])}
+            for n, text in enumerate(inputs["claims"], 1)
         ],
         "passages": _relevance(inputs["passages"]),
         "sufficient": _SUFFICIENCY,

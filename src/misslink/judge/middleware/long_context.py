@@ -199,6 +199,7 @@ def examine_part(
     claims: Sequence[str],
     passages: Sequence[str],
     *,
+    history: Sequence[Mapping[str, str]] = (),
     prompts: Prompts,
 ) -> Ask:
     """Ask what some of the passages say of claims that are already known.
@@ -210,6 +211,8 @@ def examine_part(
         Numbered from 1 in the prompt and in the reply.
     passages : sequence of str
         Numbered from 1 too.
+    history : sequence of mapping
+        Earlier messages, oldest first, each with ``role`` and ``content``.
     prompts : Prompts
         Where ``examination_part`` is read from.
     """
@@ -218,6 +221,7 @@ def examine_part(
         "answer": answer,
         "claims": tuple(claims),
         "passages": tuple(passages),
+        "history": tuple(history),
     }
     return Ask.rendered(prompts.load("examination_part"), inputs, ExaminationPart)
 
@@ -494,7 +498,8 @@ class LongContextJudge:
     async def _in_parts(self, ask: Ask, limit: int) -> Reply:
         alone = estimate_ask_tokens(self._examine(ask, ())) + self._reply_room(ask)
         if limit - alone < _MIN_PASSAGE_TOKENS:
-            subject = "the question, the answer and the references"
+            asked = "conversation" if ask.inputs.get("history") else "question"
+            subject = f"the {asked}, the answer and the references"
             return Reply.nothing(_too_long_message(subject, alone, limit))
         taken, remaining = fill_budget(_pieces(ask), limit - alone)
         first = await self.judge.ask(self._examine(ask, taken))
@@ -548,9 +553,15 @@ class LongContextJudge:
         return replace(examine(**inputs, prompts=self._prompts), repeat=ask.repeat)
 
     def _examine_part(self, ask: Ask, claims: Sequence[str], pieces: Sequence[PassagePiece]) -> Ask:
-        question, answer = ask.inputs["question"], ask.inputs["answer"]
-        texts = [piece.text for piece in pieces]
-        part = examine_part(question, answer, claims, texts, prompts=self._prompts)
+        inputs, texts = ask.inputs, [piece.text for piece in pieces]
+        part = examine_part(
+            inputs["question"],
+            inputs["answer"],
+            claims,
+            texts,
+            history=inputs.get("history", ()),
+            prompts=self._prompts,
+        )
         return replace(part, repeat=ask.repeat)
 
 
