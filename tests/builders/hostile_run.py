@@ -23,6 +23,7 @@ from misslink.types import (
     ClaimLink,
     Evidence,
     Link,
+    Message,
     Passage,
     RetrievalMiss,
     Run,
@@ -143,9 +144,14 @@ def _one(hostile: Hostile, variant: int) -> tuple[Case, Trace, list[Verdict], Li
     question = _whole(hostile.text("Case.question"))
     seen, lost = hostile.text("Passage.id"), hostile.text("RetrievalMiss.passage_id")
     answer = hostile.text("Trace.answer") + " and some more words."
-    case = hostile.model(Case, id=name, question=question, relevant={lost: 2, seen: 1})
+    roles = ("user", "assistant")  # they alternate, and the question follows
+    history = tuple(hostile.model(Message, role=role) for role in roles)
+    case = hostile.model(
+        Case, id=name, question=question, relevant={lost: 2, seen: 1}, history=history
+    )
     trace = hostile.model(
         Trace,
+        history=history,
         case_id=name,
         retrieved=(hostile.model(Passage, id=seen),),
         prompted=(seen,),
