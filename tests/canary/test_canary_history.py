@@ -17,7 +17,6 @@ from misslink.canary.history import HISTORY_FORMAT, CanaryHistory
 from misslink.canary.results import save_pending_run
 from misslink.canary.summary import run_parts
 from misslink.errors import InputError
-from misslink.io.sqlite import SqliteLockedError
 from misslink.render.table import parts_markdown
 
 
@@ -157,34 +156,6 @@ def test_another_programs_database_is_left_alone(path):
         file.execute("CREATE TABLE theirs (x)")
     with pytest.raises(InputError, match="another program's database"):
         CanaryHistory(path)
-
-
-HOLD = """
-import sqlite3, sys
-file = sqlite3.connect(sys.argv[1], isolation_level=None)
-file.execute("BEGIN EXCLUSIVE")
-print("held", flush=True)
-sys.stdin.read()
-"""
-
-
-@pytest.fixture
-def held(path):
-    """A history with one run that another process holds."""
-    enter(path, finished(0))
-    with subprocess.Popen(
-        [sys.executable, "-c", HOLD, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    ) as process:
-        assert process.stdout.readline() == b"held\n"
-        yield path
-        process.stdin.close()
-
-
-def test_a_held_history_is_told_and_the_finished_run_is_entered_next_time(held):
-    with pytest.raises(SqliteLockedError, match="Another program is using"):
-        CanaryHistory(held, wait_s=0.05)
-    kept = save_pending_run(finished(1, ill=(3,)), held)
-    assert kept.exists()
 
 
 def test_a_run_kept_beside_is_entered_before_the_next_and_once(path):

@@ -283,14 +283,6 @@ def test_what_may_be_taken_another_time_waits(history, hook, status):
     assert history.refused("main") == ()
 
 
-def test_a_webhook_that_is_down_is_told_and_keeps_the_news(history, hook):
-    hook.shutdown()
-    hook.server_close()
-    lost = notify(history, "main", webhook_from_options(hook.url, None), ONCE)
-    assert (lost["ok"], lost["status"], lost["waiting"]) == (False, None, 1)
-    assert len(history.letters("main")) == 1
-
-
 def test_an_address_and_its_secret_are_never_stored(history, monkeypatch):
     monkeypatch.setenv("HOOK_SECRET", "long-and-secret")
     to = webhook_from_options("http://user:pass@127.0.0.1:9/hook?token=12345", "HOOK_SECRET")

@@ -175,12 +175,6 @@ def test_a_mistake_is_one_sentence_and_makes_no_file(cache, arguments, said):
     assert [file.name for file in Path().iterdir()] == [".misslink"]
 
 
-def test_no_key_is_needed_and_the_default_place_is_that_of_a_run():
-    from misslink.judge.middleware.cache import DEFAULT_CACHE
-
-    assert DEFAULT_CACHE
-
-
 def test_merging_prints_lines_for_people_or_one_document(misslink, tmp_path):
     a, b = tmp_path / "a", tmp_path / "b"
     keep(a, own(), 1, 2)

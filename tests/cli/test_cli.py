@@ -229,17 +229,6 @@ def test_a_password_in_an_address_is_in_no_file(misslink, files, judge_server):
         assert b"hunter2" not in path.read_bytes(), path
 
 
-def test_ping_says_what_a_judge_can_do(misslink, judge_server):
-    code, out, _ = misslink(
-        "judge", "ping", "--judge", "openai:test-judge", "--base-url", judge_server.url, "--json"
-    )
-    found = json.loads(out)
-    assert (code, found["ok"], found["structure"]) == (0, True, "json_schema")
-    code, out, _ = misslink("judge", "ping", "--judge", "heuristic")
-    assert code == 0
-    assert "heuristic" in out
-
-
 GOOD = {"id": "a", "question": "Q?", "relevant": ["p"]}
 TRACE = {"case_id": "a", "retrieved": ["p"], "answer": "A."}
 

@@ -144,6 +144,10 @@ def test_three_runs_are_each_compared_with_the_first(misslink, runs):
         (["runs/a", "runs/b b", "--preferences", "nothing.json"], "nothing.json"),
         (["runs/a", "runs/b b", "--html", "runs/a/report.html"], "a file of a run"),
         (["runs/a", "runs/b b", "--html", "runs"], "this is a folder"),
+        (
+            ["runs/a", "runs/b b", "--html", "out", "--markdown", "./out"],
+            "out: --html and --markdown name one file; give another path",
+        ),
     ],
 )
 def test_a_mistake_is_one_sentence_and_2(misslink, runs, arguments, told):
@@ -152,6 +156,7 @@ def test_a_mistake_is_one_sentence_and_2(misslink, runs, arguments, told):
     assert told in err
     assert err.startswith("misslink: ")
     assert len(err.splitlines()) == 1
+    assert not Path("out").exists()
 
 
 @pytest.mark.parametrize("part", ["cases", "traces", "verdicts", "links"])
@@ -209,10 +214,3 @@ def test_hostile_texts_do_not_reach_the_terminal(misslink):
     code, out, _ = misslink("compare", "runs/a", "runs/b")
     assert code == 0
     assert "\x1b[2J" not in out
-
-
-def test_one_path_for_two_forms_is_refused(misslink, runs):
-    code, _, told = misslink("compare", *runs, "--html", "out", "--markdown", "./out")
-    assert code == 2
-    assert "out: --html and --markdown name one file; give another path" in told
-    assert not Path("out").exists()

@@ -170,12 +170,6 @@ def test_holes_are_shown_and_written_for_review():
     assert json.loads(lines[0])["relevant"]["n2"] == 1
 
 
-def test_a_place_that_cannot_be_written_is_named():
-    hole = {"case_id": "c0", "passage_id": "n2", "rank": 2, "question": "q", "reason": "r"}
-    with pytest.raises(InputError, match=r"no/such/folder/holes\.jsonl"):
-        command(write_run("run", holes=[hole]), "--holes", "no/such/folder/holes.jsonl")
-
-
 @pytest.mark.parametrize("place", ["no/such/folder/holes.jsonl", "."])
 def test_a_place_that_cannot_be_written_is_named_without_holes_too_before_anything_is_said(
     place, capsys

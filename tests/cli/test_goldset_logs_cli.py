@@ -26,22 +26,11 @@ def log(tmp_path):
 
 
 def test_it_prints_one_document_and_writes_both_files(misslink, log, tmp_path):
-    code, out, err = misslink(
-        "goldset",
-        "from-logs",
-        log,
-        "--out",
-        "gold.jsonl",
-        "--traces-out",
-        "traces.jsonl",
-        "-n",
-        3,
-        "--json",
-        "--column",
-        "question=query",
-        "--column",
-        "time=when",
+    command = (
+        "goldset from-logs log.csv --out gold.jsonl --traces-out traces.jsonl -n 3 --json "
+        "--column question=query --column time=when"
     )
+    code, out, err = misslink(*command.split())
     document = json.loads(out)
     assert (code, err) == (0, "")
     assert (document["requests"], document["different"], document["written"]) == (4, 3, 3)
@@ -56,18 +45,10 @@ def test_it_prints_one_document_and_writes_both_files(misslink, log, tmp_path):
 
 def test_evaluate_runs_on_what_it_wrote(misslink, log):
     misslink("goldset", "from-logs", log, "--out", "gold.jsonl", "--traces-out", "traces.jsonl")
-    code, out, err = misslink(
-        "evaluate",
-        "--traces",
-        "traces.jsonl",
-        "--goldset",
-        "gold.jsonl",
-        "--judge",
-        "heuristic",
-        "--out",
-        "run",
-        "--json",
+    command = (
+        "evaluate --traces traces.jsonl --goldset gold.jsonl --judge heuristic --out run --json"
     )
+    code, out, err = misslink(*command.split())
     assert code == 0, err
     assert json.loads(out)["cases"] == 3
 
@@ -94,23 +75,11 @@ def test_an_embedding_is_given_masked_questions(misslink, log, tmp_path):
         "        return self.embed_documents([text])[0]\n"
         "model = Model()\n"
     )
-    code, _, err = misslink(
-        "goldset",
-        "from-logs",
-        log,
-        "--out",
-        "g.jsonl",
-        "--embedding",
-        "model.py:model",
-        "--head",
-        0,
-        "--failures",
-        0,
-        "--tail",
-        1,
-        "-n",
-        2,
+    command = (
+        "goldset from-logs log.csv --out g.jsonl --embedding model.py:model --head 0 "
+        "--failures 0 --tail 1 -n 2"
     )
+    code, _, err = misslink(*command.split())
     assert code == 0, err
     heard = (tmp_path / "heard.txt").read_text()
     assert "<EMAIL_1>" in heard
@@ -171,18 +140,8 @@ def test_import_prints_one_document_and_tells_on_stderr_what_is_lost(misslink, t
     assert (document["format"], document["cases"], document["traces_found"]) == ("ragas", 1, 1)
     assert document["left_out"] == {"rubrics": 1}
     assert err == "misslink: Not imported: rubrics (1).\n"
-    code, out, err = misslink(
-        "evaluate",
-        "--traces",
-        "t.jsonl",
-        "--goldset",
-        "g.jsonl",
-        "--judge",
-        "none",
-        "--out",
-        "run",
-        "--json",
-    )
+    command = "evaluate --traces t.jsonl --goldset g.jsonl --judge none --out run --json"
+    code, out, err = misslink(*command.split())
     assert code == 0, err
 
 

@@ -19,21 +19,9 @@ LONGEST = 70
 # One meaning, and a text that names what the command reads, writes or limits.
 NAMES_ITS_FILE = {"--out", "--format", "--markdown", "--json", "--overwrite", "--qrels", "--run"}
 NAMES_WHAT_IT_IS_FOR = {
-    *(
-        "--app",
-        "--case",
-        "--column",
-        "--corpus",
-        "--depth",
-        "--embedding",
-        "--judge",
-        "--name",
-        "--k",
-        "--metric",
-        "--name",
-    ),
-    *("--metrics", "--name", "--prompts", "--relevance-level", "--sample", "--split"),
-}
+    "--app", "--case", "--column", "--corpus", "--depth", "--embedding", "--judge", "--name", "--k",
+    "--metric", "--metrics", "--prompts", "--relevance-level", "--sample", "--split",
+}  # fmt: skip
 SHELLS = {"install_completion", "show_completion", "help"}  # typer's own
 
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from honest_judge import fenced, honest
-from judge_faults import Reset, error, no_structure
+from honest_judge import honest
+from judge_faults import Reset, error
 from judge_server import JudgeServer
 from judged_app import (
     COMMAND,
@@ -78,15 +78,6 @@ def test_a_dry_run_without_a_folder_says_how_its_answers_are_used(misslink, judg
     assert misslink(*command, "--out", told[1])[0] == 0
     assert app_was_asked() == 2
     assert [path.name for path in Path("reports").iterdir()] == [Path(told[1]).name]
-
-
-def test_what_a_server_refuses_while_its_ways_are_found_out_is_no_reply(evaluate, judge_server):
-    short_cases(6)
-    judge_server.script = no_structure
-    evaluate("--max-calls", "3", "--concurrency", "4")
-    assert 0 < judge_server.answered <= 3
-    assert statuses().count("scored") == judge_server.answered
-    assert statuses().count("skipped") == 6 - judge_server.answered
 
 
 def test_max_calls_is_never_passed_and_the_same_command_goes_on(evaluate, judge_server):
@@ -218,16 +209,11 @@ def test_ping_is_one_document_or_exit_code_3(misslink, judge_server, at_server):
     assert "no connection" in err
 
 
-def test_ping_waits_for_a_reply_no_longer_than_it_is_told(misslink, judge_server, at_server):
-    judge_server.script = lambda _: judge_server.wait_until_stopped()
-    code, out, _ = misslink("judge", "ping", *at_server, "--timeout", 0.3, "--json")
-    assert (code, json.loads(out)["problem"]) == (3, "no reply came within 0.3 s")
-
-
 def test_an_attack_is_one_document_and_free_the_second_time(misslink, judge_server, at_server):
     code, out, _ = misslink("judge", "redteam", *at_server, "--json")
     found = json.loads(out)
     assert code == 0
+    assert {"judge", "attacks", "cases", "obeyed", "flipped", "by_place", "by_kind"} <= set(found)
     assert found["attacks"] >= 60
     assert found["flipped"]["n"] > 0
     assert len(judge_server.calls) == found["usage"]["calls"] > found["attacks"]
@@ -235,54 +221,3 @@ def test_an_attack_is_one_document_and_free_the_second_time(misslink, judge_serv
     again = json.loads(out)
     assert (code, again["usage"]["calls"]) == (0, 0)
     assert {**again, "usage": None} == {**found, "usage": None}
-
-
-def test_two_runs_are_compared_answer_by_answer(misslink, evaluate, judge_server, at_server):
-    short_cases(2)
-    evaluate()
-    write_inputs(2, lambda _: ["Grass is green."], lambda n: f"Town {n} has a sky of brass.")
-    evaluate("--out", "other")
-    before = len(judge_server.calls)
-
-    def likes_blue(body):
-        return {"better": "first" if "blue" in dict(fenced(body))["first"] else "second"}
-
-    judge_server.script = likes_blue
-    code, out, _ = misslink("judge", "pairwise", "run", "other", *at_server, "--json")
-    found = json.loads(out)
-    assert code == 0
-    assert found["wins"] == {"a": 2, "b": 0, "tie": 0}
-    assert len(judge_server.calls) - before == found["usage"]["calls"] == 4  # in both orders
-
-
-def test_the_cache_of_a_run_is_counted_copied_out_and_thinned(misslink, evaluate, judge_server):
-    short_cases(3)
-    judge_server.script = lambda body: (
-        None if "town 2" not in str(body) else "nothing that can be read"
-    )
-    evaluate()
-    code, out, _ = misslink("cache", "stats", "--json")
-    found = json.loads(out)
-    # Of the third case: what could not be read, its repair, and the one word asked for at last.
-    assert (code, found["replies"]) == (0, len(judge_server.calls)) == (0, 5)
-    code, out, _ = misslink("cache", "export")
-    rows = [json.loads(line) for line in out.splitlines()]
-    assert (code, len(rows)) == (0, 5)
-    code, out, _ = misslink("cache", "prune", "--unreadable", "--yes", "--json")
-    assert code == 0
-    assert json.loads(out)["left"] == 2
-    judge_server.script = None
-    assert evaluate()["usage"]["from_cache"] == 2
-    assert statuses() == ["scored"] * 3
-
-
-def test_prompts_are_shown_and_compared_as_one_document(misslink):
-    code, out, _ = misslink("prompts", "show", "--json")
-    assert code == 0
-    names = {each["name"] for each in json.loads(out)["prompts"]}
-    code, out, _ = misslink("prompts", "diff", "examination", "--prompts", "de", "--json")
-    assert code == 0
-    assert json.loads(out)["same"] is False
-    code, out, err = misslink("prompts", "show", "exam", "--json")
-    assert (code, out) == (2, "")
-    assert all(name in err for name in names)

@@ -195,31 +195,6 @@ def test_the_cap_is_never_passed_and_the_next_run_goes_on(command, runs, judge_s
     assert found["paired"] == 4
 
 
-def test_no_more_is_spent_than_allowed(command, runs, judge_server):
-    judge_server.script = knows_the_hour
-    asked = ["--judge", "openai:test-judge", "--base-url", judge_server.url, "--json"]
-    few = ["--max-cost", "0.01", "--price-in", "2", "--price-out", "8"]
-    found = json.loads(command(*runs, *asked, *few)[1])
-    assert judge_server.calls == []  # a reply of 4,096 tokens alone might cost more
-    (reason, *_) = found["left_out"]
-    assert reason.startswith("the next question could exceed --max-cost 0.01")
-    found = json.loads(command(*runs, *asked, *few, "--max-tokens", "100")[1])
-    assert found["paired"] == 4
-    assert 0 < found["usage"]["cost"] <= 0.01
-
-
-def test_how_long_and_how_often_it_asks_is_for_the_user_to_say(command, runs, judge_server):
-    judge_server.script = lambda _: (500, {}, '{"error": {"message": "out of memory"}}')
-    asked = ["--judge", "openai:test-judge", "--base-url", judge_server.url]
-    code, _, err = command(*runs, *asked, "--retries", "0", "--concurrency", "1")
-    assert code == 3
-    assert "out of memory (tried once)" in err
-    for option in ("--timeout", "--rpm", "--tpm", "--deadline"):
-        code, _, err = command(*runs, *asked, option, "0")
-        assert code == 2
-        assert f"{option} is 0" in err
-
-
 def test_a_run_whose_name_would_move_the_cursor_is_told_plainly(command, judge_server):
     rude = write_run("\x1b[2J[bold]one", {"x": RIGHT, "none": None})
     other = write_run("two", {"x": WRONG, "none": WRONG})

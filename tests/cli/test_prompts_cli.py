@@ -7,17 +7,15 @@ import re
 from pathlib import Path
 
 import pytest
-import typer
 from typer.testing import CliRunner
 
-from misslink.cli.judge import redteam
 from misslink.cli.prompts import app
 from misslink.errors import InputError
 from misslink.judge.prompts import BUILT_IN
 
 
-def run(*arguments, of=app):
-    done = CliRunner().invoke(of, list(map(str, arguments)))
+def run(*arguments):
+    done = CliRunner().invoke(app, list(map(str, arguments)))
     if isinstance(done.exception, InputError):
         raise done.exception
     return done.exit_code, done.stdout
@@ -99,21 +97,3 @@ def test_a_name_that_is_none_lists_those_there_are():
         run("show", "exam")
     with pytest.raises(InputError, match="name it"):
         run("show", "--rendered")
-
-
-def test_an_attack_on_the_heuristic_judge_is_one_document(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    program = typer.Typer()
-    program.command()(redteam)
-    code, out = run("--judge", "heuristic", "--json", of=program)
-    found = json.loads(out)
-    assert code == 0
-    assert {"judge", "attacks", "cases", "obeyed", "flipped", "by_place", "by_kind"} <= set(found)
-    assert found["flipped"]["value"] == 0
-    assert found["usage"]["calls"] == found["cases"] * (found["attacks"] + 1)
-    again = json.loads(run("--judge", "heuristic", "--json", of=program)[1])
-    assert again["usage"]["calls"] == 0
-    assert again["by_kind"] == found["by_kind"]
-    assert "judge heuristic" in run("--judge", "heuristic", of=program)[1]
-    with pytest.raises(InputError, match="--judge none makes no model calls"):
-        run("--judge", "none", of=program)

@@ -122,11 +122,6 @@ def test_a_verdict_that_leaves_more_than_a_third_of_the_answer_out_is_failed(cla
     assert found["context_relevance"].status == "scored", "it needs no claim"
 
 
-def test_a_decline_needs_no_claims():
-    found = verdicts(plain(response="declines"), answer=ANSWER)[0]["faithfulness"]
-    assert found.status == "skipped"
-
-
 def claimed(*texts):
     return plain(*((text, "unsupported", None) for text in texts))
 

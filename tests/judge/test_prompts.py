@@ -54,13 +54,6 @@ def test_the_default_question_costs_at_most_1900_tokens_on_the_agreed_case(promp
     assert ask.characters / 4 <= 1900
 
 
-def test_the_stable_part_comes_first_and_holds_nothing_of_the_case():
-    one = examine("First?", ("p",), "a")
-    two = examine("Second?", ("q", "r"), "b", ("c",))
-    assert one.messages[0] == two.messages[0]
-    assert one.messages[0]["role"] == "system"
-
-
 SCHEMAS = {
     "examination": ConversationExaminationWithReference,
     "examination_part": ExaminationPart,
@@ -318,15 +311,6 @@ def test_a_language_has_every_prompt_in_the_same_version_and_asks_for_the_same(n
     # The data differ in nothing: only the instructions are translated.
     user = [text.partition("{% block user %}")[2] for text in (prompt.text, built_in.text)]
     assert user[0] == user[1]
-
-
-def test_the_german_examination_keeps_the_labels_of_the_schema():
-    ask = examine(
-        "Wann?", ("Um sieben.",), "Um sieben.", ("Um 7.",), prompts=Prompts.from_spec("de")
-    )
-    for label in ("supported", "contradicted", "evades", "declines", "states", "omits", "silent"):
-        assert label in ask.messages[0]["content"]
-    assert "Antwort" in ask.messages[0]["content"]
 
 
 @pytest.mark.parametrize(

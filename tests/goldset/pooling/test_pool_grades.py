@@ -12,7 +12,6 @@ from made_pools import HOSTILE, goldset, grade_all, pool_of, put_pool, truth
 from misslink.errors import InputError
 from misslink.goldset.pooling.grades import (
     JudgeGrade,
-    PassageGradeReply,
     annotator_agreement,
     ask_grade,
     judge_agreement,
@@ -25,7 +24,7 @@ from misslink.goldset.pooling.grades import (
 )
 from misslink.io.labels import ADJUDICATED
 from misslink.judge.config import JudgeConfig
-from misslink.judge.prompts import BUILT_IN, Prompts
+from misslink.judge.prompts import BUILT_IN
 from misslink.judge.session import open_judge
 
 
@@ -271,15 +270,6 @@ def test_a_judge_that_grades_nothing_is_told(judge_server):
     judge_server.script = lambda _: "no"
     with pytest.raises(InputError, match="gave no grade"):
         asked(pool_of(), judge_server)
-
-
-def test_the_german_prompt_asks_for_the_same_answer():
-    pool = pool_of()
-    german = ask_grade(pool.items[0], Prompts.from_spec("de"))
-    assert german.schema is PassageGradeReply
-    assert BUILT_IN.load("goldset_relevance").schema == PassageGradeReply.__name__
-    assert "Textstelle" in german.messages[0]["content"]
-    assert all(field in german.messages[0]["content"] for field in PassageGradeReply.model_fields)
 
 
 def test_agreement_with_people_is_that_of_scikit_learn(judge_server):

@@ -15,12 +15,6 @@ from misslink.judge.config import Price
 KEY = "sk-secret-0123456789"
 
 
-@pytest.fixture(autouse=True)
-def _no_judge_in_the_environment(monkeypatch):
-    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL"):
-        monkeypatch.delenv(name, raising=False)
-
-
 @pytest.mark.parametrize("url", [None, "https://api.openai.com/v1"])
 def test_openai_itself_needs_a_key(url):
     with pytest.raises(InputError, match="OPENAI_API_KEY"):

@@ -70,12 +70,6 @@ SUBJECT = Subject(
 )
 
 
-@pytest.fixture(autouse=True)
-def no_keys(monkeypatch):
-    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "SYSTEMONE_API_KEY"):
-        monkeypatch.delenv(name, raising=False)
-
-
 def opened(server, kind="systemone", **options):
     if kind == "systemone":
         return open_system_one(f"{server.url}/systemone#test-judge", **options)

@@ -14,7 +14,7 @@ from misslink.judge.backends.response_parsing import (
     parse_completion,
     reply_from_completion,
 )
-from misslink.judge.protocol import LabelAlone, Reply
+from misslink.judge.protocol import LabelAlone
 from misslink.judge.reply_text import DECLINED
 from misslink.types import Usage
 
@@ -123,10 +123,6 @@ def test_one_word_that_was_asked_for_is_read_as_its_label(text, read):
     assert reply.came
 
 
-def test_nothing_is_nothing():
-    assert not Reply.nothing("the server hung up").came
-
-
 def test_what_a_model_thought_in_a_field_of_its_own_is_no_answer():
     message = {"content": "", "reasoning_content": PLAIN, "reasoning": PLAIN}
     reply = reply_from_completion(completion(message), Said)
@@ -187,37 +183,28 @@ def test_a_cut_or_declined_reply_ignores_nothing():
     assert not declined.ignores("json_schema", Said)
 
 
-class Statement(BaseModel):
-    label: str
-    score: int | None
-
-
-PLAIN_TEXT = '{"label": "yes", "score": 3}'
-EXTRACTED = Statement(label="yes", score=3)
-
-
 @pytest.mark.parametrize(
     "text",
     [
-        PLAIN_TEXT,
-        f"\n {PLAIN_TEXT}\n",
-        f"```json\n{PLAIN_TEXT}\n```",
-        f"```\n{PLAIN_TEXT}\n```\nI hope this helps.",
-        f"<think>First {{label}}, then the score.</think>\n{PLAIN_TEXT}",
-        f'<think>Is it {{"label": "no", "score": 1}}?</think>{PLAIN_TEXT}',
-        f'Is it {{"label": "no", "score": 1}}?\n</think>\n\n{PLAIN_TEXT}',
-        f"[THINK]Hm.[/THINK]{PLAIN_TEXT}",
-        f"<think></think><reasoning>{{}}</reasoning>```json\n{PLAIN_TEXT}\n```",
-        f"Sure! Here is the JSON: {PLAIN_TEXT}",
-        f"The sets {{a}} and {{b}} differ. {PLAIN_TEXT} That is {{all}}.",
-        'The format is {"label": "no", "score": null}. My answer: ' + PLAIN_TEXT,
+        PLAIN,
+        f"\n {PLAIN}\n",
+        f"```json\n{PLAIN}\n```",
+        f"```\n{PLAIN}\n```\nI hope this helps.",
+        f"<think>First {{label}}, then the score.</think>\n{PLAIN}",
+        f'<think>Is it {{"label": "no", "score": 1}}?</think>{PLAIN}',
+        f'Is it {{"label": "no", "score": 1}}?\n</think>\n\n{PLAIN}',
+        f"[THINK]Hm.[/THINK]{PLAIN}",
+        f"<think></think><reasoning>{{}}</reasoning>```json\n{PLAIN}\n```",
+        f"Sure! Here is the JSON: {PLAIN}",
+        f"The sets {{a}} and {{b}} differ. {PLAIN} That is {{all}}.",
+        'The format is {"label": "no", "score": null}. My answer: ' + PLAIN,
         '{"label": "yes", "score": 3, "confidence": "high"}',
         '{"label": "yes", "score": "3"}',
     ],
 )
 def test_an_answer_is_found_however_it_is_wrapped(text):
-    found = extract_answer(text, Statement)
-    assert (found.answer, found.problem) == (EXTRACTED, None)
+    found = extract_answer(text, Said)
+    assert (found.answer, found.problem) == (EXPECTED, None)
 
 
 @pytest.mark.parametrize(
@@ -232,11 +219,11 @@ def test_an_answer_is_found_however_it_is_wrapped(text):
         ("[1, 2]", "does not fit"),
         ("{" * 50_000, "not JSON"),
         ("}{", "not JSON"),
-        (f"<think>Perhaps {PLAIN_TEXT}? Or", "done thinking"),
+        (f"<think>Perhaps {PLAIN}? Or", "done thinking"),
     ],
 )
 def test_what_is_no_answer_is_none_with_a_reason(text, why):
-    found = extract_answer(text, Statement)
+    found = extract_answer(text, Said)
     assert found.answer is None
     assert why in found.problem
 
@@ -249,16 +236,16 @@ def test_what_is_no_answer_is_none_with_a_reason(text, why):
         ('{"label": "yes", "score": "many"}', False),
         ('{"label": "yes", "sco', False),
         ("supported", False),
-        (f'The format is {{"label": "no"}}. {PLAIN_TEXT}', False),
+        (f'The format is {{"label": "no"}}. {PLAIN}', False),
     ],
 )
 def test_json_that_lacks_a_field_is_known_from_a_value_that_does_not_fit(text, misshapen):
-    assert extract_answer(text, Statement).misshapen is misshapen
+    assert extract_answer(text, Said).misshapen is misshapen
 
 
 def test_braces_inside_a_quote_do_not_end_the_answer():
-    said = Statement(label='a "quote} with { braces', score=None)
-    assert extract_answer(f"Here: {said.model_dump_json()} Done.", Statement).answer == said
+    said = Said(label='a "quote} with { braces', score=None)
+    assert extract_answer(f"Here: {said.model_dump_json()} Done.", Said).answer == said
 
 
 class Label(BaseModel):
@@ -268,11 +255,7 @@ class Label(BaseModel):
 @pytest.mark.parametrize(
     ("text", "label"),
     [
-        ("yes", "yes"),
-        (" No.\n", "no"),
         ("**YES**", "yes"),
-        ("No, since the year differs.", "no"),
-        ("The answer is yes.", "yes"),
         ("not sure", "not sure"),
         ("<think>yes? no?</think>no", "no"),
         ("<think>Is it yes? Then no. Or not?</think>\n\nno", "no"),
@@ -283,10 +266,6 @@ class Label(BaseModel):
         ('There is no conflict, so {"supported": "yes"} it is.', "yes"),
         ('No, for the answer only asks for it: {"supported": "yes"}', None),
         ("No, although yes would be kinder.", None),
-        ("I see no conflict; everything is stated.", None),
-        ("No claim is without a source.", None),
-        ("It is not yes", None),
-        ("I know nothing of nobody.", None),
         ("It could be yes, or it could be no.", None),
         ("<think>yes", None),
         ("", None),

@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import sys
 
 import pytest
 
-from judge_faults import after, error_body, no_schema, no_structure, status
+from judge_faults import after, broken_json, error_body, no_schema, no_structure, status
 from misslink.cli.main import main
+from misslink.errors import InputError
 from misslink.judge.checks.ping import ping_judge_spec
 from misslink.judge.config import JudgeConfig
 
@@ -33,6 +35,8 @@ def test_a_ping_says_all_that_a_server_can_do_in_two_questions(judge_server, spe
     assert said["context_length"] == 8192
     assert said["price"] == {"prompt": 1.0, "completion": 2.0}
     assert said["prompt_tokens"] > 0
+    assert said["latency_s"] > 0
+    json.dumps(said)
     assert len(judge_server.calls) == 2
 
 
@@ -126,10 +130,23 @@ def test_a_server_with_schemas_alone_has_no_json_mode(judge_server):
     assert (said["json_schema"], said["json_mode"]) == (True, False)
 
 
-def test_passing_trouble_is_the_problem_of_the_ping(judge_server):
-    judge_server.script = status(500, "out of memory")
+@pytest.mark.parametrize(
+    ("script", "why"),
+    [
+        (broken_json, "not JSON"),
+        (status(500, "out of memory"), "the server answers 500: out of memory"),
+    ],
+)
+def test_what_kept_an_answer_from_being_read_is_the_problem_of_the_ping(judge_server, script, why):
+    judge_server.script = script
     said = found(judge_server)
-    assert (said["ok"], said["problem"]) == (False, "the server answers 500: out of memory")
+    assert not said["ok"]
+    assert why in said["problem"]
+
+
+def test_no_judge_cannot_be_pinged():
+    with pytest.raises(InputError, match="no model calls"):
+        asyncio.run(ping_judge_spec("none"))
 
 
 def test_a_server_that_hangs_is_left_at_the_deadline_of_a_call(judge_server):

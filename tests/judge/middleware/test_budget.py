@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+from functools import partial
 
 import pytest
 
@@ -27,6 +28,7 @@ from staged_judge import StagedJudge, all_of, answer, numbered
 from virtual_time import run
 
 PRICE = Price(1.0, 4.0)  # of a million tokens
+priced = partial(JudgeConfig, price_in=1.0, price_out=4.0)
 ASK = numbered(0)
 TEXTS = [*(message["content"] for message in ASK.messages), schema_json(ASK.schema)]
 MOST_READ = -(-sum(len(text.encode()) for text in TEXTS) // 2)
@@ -179,7 +181,7 @@ def test_no_more_is_ever_spent_than_allowed(concurrency):
         spent.append(PRICE.cost(reply.usage.prompt_tokens, reply.usage.completion_tokens))
         return reply
 
-    budget = BudgetedJudge(StagedJudge(act), JudgeConfig(max_cost=cap, price_in=1.0, price_out=4.0))
+    budget = BudgetedJudge(StagedJudge(act), priced(max_cost=cap))
     outcomes = run(all_of(ThrottledJudge(budget, concurrency), 200))
     assert sum(spent) <= cap
     assert sum(spent) > cap - MOST  # and stops only where the next call could pass it
@@ -191,18 +193,13 @@ def test_no_more_is_ever_spent_than_allowed(concurrency):
 
 
 def test_where_others_are_out_it_waits_for_what_they_leave():
-    budget = BudgetedJudge(
-        StagedJudge(lambda _: answer(10, 10)),
-        JudgeConfig(max_cost=2 * MOST, price_in=1.0, price_out=4.0),
-    )
+    budget = BudgetedJudge(StagedJudge(lambda _: answer(10, 10)), priced(max_cost=2 * MOST))
     assert all(came(run(all_of(budget, 30))))  # each costs next to nothing once it is home
     assert budget.judge.most_at_once == 2
 
 
 def test_a_cap_below_one_question_asks_none():
-    budget = BudgetedJudge(
-        StagedJudge(), JudgeConfig(max_cost=MOST * 0.99, price_in=1.0, price_out=4.0)
-    )
+    budget = BudgetedJudge(StagedJudge(), priced(max_cost=MOST * 0.99))
     (outcome,) = run(all_of(budget, 1))
     assert isinstance(outcome, SkippedAskError)
     assert not budget.judge.puts
@@ -211,9 +208,7 @@ def test_a_cap_below_one_question_asks_none():
 def test_a_judge_that_writes_little_is_held_less():
     judge = StagedJudge()
     judge.info = JudgeInfo(max_tokens=100)
-    budget = BudgetedJudge(
-        judge, JudgeConfig(max_cost=PRICE.cost(MOST_READ, 100), price_in=1.0, price_out=4.0)
-    )
+    budget = BudgetedJudge(judge, priced(max_cost=PRICE.cost(MOST_READ, 100)))
     assert came(run(all_of(budget, 2))) == [True, False]
 
 
@@ -228,9 +223,7 @@ def test_a_judge_that_writes_little_is_held_less():
 )
 def test_what_a_reply_does_not_report_is_booked_at_its_most(usage, booked):
     reply = Reply(parsed=None, raw="words", usage=usage)
-    budget = BudgetedJudge(
-        StagedJudge(lambda _: reply), JudgeConfig(max_cost=1, price_in=1.0, price_out=4.0)
-    )
+    budget = BudgetedJudge(StagedJudge(lambda _: reply), priced(max_cost=1))
     run(all_of(budget, 1))
     assert budget.spent == booked
 
@@ -248,15 +241,13 @@ def test_what_a_reply_does_not_report_is_booked_at_its_most(usage, booked):
     ],
 )
 def test_what_brought_nothing_is_a_call_and_costs_the_most_it_can_have_been(outcome, booked):
-    budget = BudgetedJudge(
-        StagedJudge(lambda _: outcome), JudgeConfig(max_cost=1, price_in=1.0, price_out=4.0)
-    )
+    budget = BudgetedJudge(StagedJudge(lambda _: outcome), priced(max_cost=1))
     run(all_of(budget, 1))
     assert (budget.calls, budget.spent) == (1, booked)
 
 
 def test_a_call_that_is_cut_off_may_have_been_written_to_its_end():
-    budget = BudgetedJudge(StagedJudge(latency=100), JudgeConfig(price_in=1.0, price_out=4.0))
+    budget = BudgetedJudge(StagedJudge(latency=100), priced())
     throttle = ThrottledJudge(budget, 1, JudgeConfig(timeout=3, retries=0))
     assert not run(throttle.ask(ASK)).came
     assert (budget.calls, budget.spent) == (1, MOST)
@@ -264,18 +255,14 @@ def test_a_call_that_is_cut_off_may_have_been_written_to_its_end():
 
 def test_no_more_is_billed_than_allowed_where_every_call_is_cut_off():
     cap = 3.5 * MOST
-    budget = BudgetedJudge(
-        StagedJudge(latency=100), JudgeConfig(max_cost=cap, price_in=1.0, price_out=4.0)
-    )
+    budget = BudgetedJudge(StagedJudge(latency=100), priced(max_cost=cap))
     run(all_of(ThrottledJudge(budget, 4, JudgeConfig(timeout=3, retries=5)), 4))
     assert len(budget.judge.puts) == 3  # the server may write each of them to its end
     assert budget.spent == pytest.approx(3 * MOST)
 
 
 def test_waiting_for_money_takes_nothing_of_the_time_for_a_call():
-    budget = BudgetedJudge(
-        StagedJudge(latency=2.0), JudgeConfig(max_cost=1.5 * MOST, price_in=1.0, price_out=4.0)
-    )  # one at a time
+    budget = BudgetedJudge(StagedJudge(latency=2.0), priced(max_cost=1.5 * MOST))  # one at a time
     budget.judge.act = lambda _: answer(1, 1)
     outcomes = run(all_of(ThrottledJudge(budget, 16, JudgeConfig(timeout=3.0, retries=0)), 16))
     assert all(came(outcomes))
@@ -284,10 +271,7 @@ def test_waiting_for_money_takes_nothing_of_the_time_for_a_call():
 
 
 def test_a_call_that_waited_for_money_is_not_begun_after_the_deadline():
-    budget = BudgetedJudge(
-        StagedJudge(lambda _: answer(1, 1), 5.0),
-        JudgeConfig(max_cost=1.5 * MOST, price_in=1.0, price_out=4.0),
-    )
+    budget = BudgetedJudge(StagedJudge(lambda _: answer(1, 1), 5.0), priced(max_cost=1.5 * MOST))
     outcomes = run(all_of(ThrottledJudge(budget, 4, JudgeConfig(deadline=3.0)), 4))
     assert came(outcomes) == [True, False, False, False]
     assert {type(outcome) for outcome in outcomes[1:]} == {SkippedAskError}
@@ -298,25 +282,17 @@ def test_a_call_that_waited_for_money_is_not_begun_after_the_deadline():
 
 def test_nothing_is_held_for_ever():
     fates = [RetryableError("x", "time"), RuntimeError("x"), Reply.nothing("x"), answer(1, 1)]
-    budget = BudgetedJudge(
-        StagedJudge(lambda put: fates[put.number % 4]),
-        JudgeConfig(max_cost=1.0, price_in=1.0, price_out=4.0),
-    )
+    budget = BudgetedJudge(StagedJudge(lambda put: fates[put.number % 4]), priced(max_cost=1.0))
     run(all_of(budget, 8))
     spent = budget.spent
     run(all_of(budget, 1))  # a time-out
     assert budget.spent == pytest.approx(spent + MOST)
-    rest = BudgetedJudge(
-        StagedJudge(lambda _: fates[2]), JudgeConfig(max_cost=MOST, price_in=1.0, price_out=4.0)
-    )
+    rest = BudgetedJudge(StagedJudge(lambda _: fates[2]), priced(max_cost=MOST))
     assert all(came(run(all_of(rest, 50))))
 
 
 def test_closing_turns_away_whoever_waits_for_money():
-    budget = BudgetedJudge(
-        StagedJudge(lambda _: answer(1, 1), latency=5),
-        JudgeConfig(max_cost=MOST, price_in=1.0, price_out=4.0),
-    )
+    budget = BudgetedJudge(StagedJudge(lambda _: answer(1, 1), latency=5), priced(max_cost=MOST))
     throttle = ThrottledJudge(budget, 4)
 
     async def put():
@@ -340,9 +316,7 @@ def test_name_identity_and_note_are_the_judges():
 
 
 def test_calls_of_another_way_hold_their_share_and_count():
-    budget = BudgetedJudge(
-        StagedJudge(), JudgeConfig(max_calls=3, max_cost=1.6 * MOST, price_in=1.0, price_out=4.0)
-    )
+    budget = BudgetedJudge(StagedJudge(), priced(max_calls=3, max_cost=1.6 * MOST))
     assert budget.reserve(ASK, 0.5)
     assert budget.reserve(ASK, 1.0)
     assert not budget.reserve(ASK, 0.5)  # now; once the others are home it may fit
@@ -360,9 +334,7 @@ def test_calls_of_another_way_hold_their_share_and_count():
 
 
 def test_what_can_never_fit_is_not_waited_for():
-    budget = BudgetedJudge(
-        StagedJudge(), JudgeConfig(max_cost=0.4 * MOST, price_in=1.0, price_out=4.0)
-    )
+    budget = BudgetedJudge(StagedJudge(), priced(max_cost=0.4 * MOST))
     with pytest.raises(SkippedAskError, match=r"could exceed --max-cost"):
         budget.reserve(ASK, 0.5)
     assert budget.reserve(ASK, 0.25)
@@ -370,9 +342,7 @@ def test_what_can_never_fit_is_not_waited_for():
 
 
 def test_what_was_lost_cost_the_most_and_what_was_not_made_nothing():
-    budget = BudgetedJudge(
-        StagedJudge(), JudgeConfig(max_calls=2, max_cost=MOST, price_in=1.0, price_out=4.0)
-    )
+    budget = BudgetedJudge(StagedJudge(), priced(max_calls=2, max_cost=MOST))
     assert budget.reserve(ASK, 0.5)
     budget.settle(ASK, 0.5, None, lost=True)
     assert (budget.calls, budget.spent) == (1, pytest.approx(0.5 * MOST))

@@ -153,7 +153,9 @@ def on_a_medium(tmp_path):
         command = [unshare, "-Urm", "sh", "-c", script, "sh", *arguments]
         return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
 
-    if unshare is None or run("true", "size=1m").returncode:
+    mount = ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", folder]
+    probe = [unshare, "-Urm", *mount]
+    if unshare is None or subprocess.run(probe, capture_output=True, check=False).returncode:
         pytest.skip("this system lets nobody mount a file system of their own")
     return run
 

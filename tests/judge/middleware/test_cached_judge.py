@@ -240,22 +240,6 @@ def test_an_unreadable_reply_was_paid_for_and_is_kept(judge_server, tmp_path):
     assert (second.raw, second.problem) == (first.raw, first.problem)
 
 
-def test_probabilities_come_back_too(tmp_path):
-    chances = {"claims.0.support": {"supported": 0.25}}
-    sure = FakeJudge(lambda ask: Reply(answer_to(ask), "raw", probabilities=chances))
-
-    async def put():
-        judge = CachedJudge(sure, tmp_path / "l")
-        found = [await judge.ask(small_ask(1)) for _ in range(2)]
-        await judge.close()
-        return found, judge.calls
-
-    found, calls = asyncio.run(put())
-    assert calls == 1
-    assert [reply.probabilities for reply in found] == [chances] * 2
-    assert [reply.usage for reply in found] == [None, None]
-
-
 def test_one_word_that_a_judge_gave_at_once_comes_back_too(tmp_path):
     word = Reply(LabelAlone(supported="no"), "no", judge="somebody")
     put_to(FakeJudge(word), tmp_path / "l", small_ask(1))
