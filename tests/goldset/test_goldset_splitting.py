@@ -133,3 +133,23 @@ def test_cases_whose_document_nobody_names_are_counted():
     found = split_goldset(cases, {"dev": 0.5, "test": 0.5}, by="source")
     assert (found.by_evidence_alone, found.without_source) == (1, 1)
     assert split_goldset(cases, {"dev": 0.5, "test": 0.5}, by="none").by_evidence_alone == 0
+
+
+@pytest.mark.parametrize("by", ["source", "category", "tag:topic"])
+def test_turns_of_a_conversation_stay_together(by):
+    turns = [
+        Case(
+            id=f"{name}/{turn}",
+            question=f"{name} {turn}?",
+            group=name,
+            category=f"{turn}{name}",
+            relevant=[f"{name}-{turn}"],
+            tags={"topic": f"{name}{turn}"},
+        )
+        for name in "abcdef"
+        for turn in (1, 2, 3)
+    ]
+    split = split_goldset(turns, {"dev": 0.5, "test": 0.5}, by=by)
+    dev, test = ({case.group for case in part.cases} for part in split.parts)
+    assert (split.groups, len(dev) + len(test), dev & test) == (6, 6, set())
+    assert split_goldset(turns, {"dev": 0.5, "test": 0.5}, by="none").groups == 18

@@ -1,6 +1,7 @@
 """Split a gold set into parts that share no source, and apportion counts by weight.
 
-Cases with the same passage, document or evidence form a group, also if linked through others.
+Cases with the same passage, document or evidence, and the turns of a conversation or other cases
+of a ``group``, form a group, also if linked through others.
 Whole groups are assigned, largest first, each to the part whose category counts it moves
 closest to their targets.
 
@@ -142,7 +143,7 @@ def split_goldset(
         Name to share of the cases; they add to 1.
     by : str
         What stays together: 'source' (passages, documents, evidence), 'category', 'tag:NAME', or
-        'none'.
+        'none'. Unless 'none', cases of a ``group`` stay together too.
     seed : int
         Selects one of the equally good splits.
 
@@ -185,6 +186,11 @@ def _linked_groups(cases: Sequence[Case], by: str) -> tuple[list[list[int]], int
         tag = by.removeprefix("tag:")
         hint = known_names(tag, tags) if tags else "no case has tags"
         raise InputError(f"No case has the tag '{tag}'; {hint}")
+    if by != "none":
+        keys = [
+            own if case.group is None else (*own, ("group", case.group))
+            for case, own in zip(cases, keys, strict=True)
+        ]
     parent = list(range(len(cases)))
 
     def root(index: int) -> int:

@@ -98,8 +98,8 @@ def split_command(
 ) -> None:
     """Split a gold set into parts without leakage.
 
-    Cases with the same passages, documents or evidence stay together. Categories are distributed
-    as evenly as that allows.
+    Cases with the same passages, documents or evidence stay together, and so do turns of a
+    conversation. Categories are distributed as evenly as that allows.
     """
     from misslink.goldset.splitting import parse_parts, split_goldset
     from misslink.goldset.writer import refuse_existing, to_jsonl, write_goldset
