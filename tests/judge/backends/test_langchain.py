@@ -327,6 +327,17 @@ def test_failures_of_any_providers_package_are_understood_by_their_status():
     assert classify_failure(OtherError(429, **{"retry-after": "nan"}), "slow").after is None
     assert classify_failure(OtherError(529), "overloaded").kind == "server"
     assert "no credit" in classify_failure(OtherError(402), "pay")
+    for text in (
+        "Rate limit reached on requests per min. Visit https://platform.openai.com/account/billing",
+        "You exceeded your current quota, please check your billing details.\nPlease retry in 34s.",
+    ):
+        assert classify_failure(OtherError(429), text).kind == "rate"
+    for text in (
+        "code: insufficient_quota",
+        "You exceeded your current quota, please check your plan and billing details.",
+        "Your credit balance is too low to access the API.",
+    ):
+        assert "no credit" in classify_failure(OtherError(429), text)
     assert "key" in classify_failure(OtherError(401), "who")
     assert "model" in classify_failure(OtherError(404), "gone")
     assert classify_failure(OtherError(400), "a parameter") is None

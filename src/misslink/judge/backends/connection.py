@@ -23,7 +23,11 @@ if TYPE_CHECKING:
 
 _REFUSED_STATUSES = (400, 413, 422)
 _TRANSIENT_STATUSES = (408, 409, 425, 429)  # and every 5xx
-_NO_CREDIT = re.compile(r"insufficient_quota|no credit|credit balance|billing", re.IGNORECASE)
+# Not "billing": texts about too many requests per minute name the page where the limit is raised.
+_NO_CREDIT = re.compile(
+    r"insufficient_quota|exceeded your current quota(?!.*retry in)|credit balance is too low",
+    re.IGNORECASE | re.DOTALL,
+)
 _NO_MODEL = re.compile(
     r"model.{0,80}(not found|not exist|unknown|invalid|not supported)|no such model"
     r"|(unknown|invalid) model|model_not_found",
