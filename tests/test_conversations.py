@@ -160,6 +160,7 @@ def test_a_conversation_that_is_wrong_says_where(tmp_path, gold, message):
     with pytest.raises(InputError, match="line 1, field") as error:
         read_goldset(path)
     assert message in str(error.value)
+    assert "(found a list)" not in str(error.value)
 
 
 def takes_history(question, history=()):

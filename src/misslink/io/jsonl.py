@@ -95,7 +95,9 @@ class SourceItem(NamedTuple):
                 problem = (
                     error["msg"].removeprefix("Value error, ").partition(" or instance of ")[0]
                 )
-                problem += f" (found {describe_json(error['input'])})"
+                found = error["input"]
+                if error["type"] != "value_error" or not isinstance(found, dict | list | tuple):
+                    problem += f" (found {describe_json(found)})"
             raise self.error(problem, ".".join(spot) or None) from None
 
 
