@@ -142,26 +142,32 @@ def chosen(bands: Sequence[RankBand]) -> Ends:
     return float(found.low or 0), float(found.high or 0)
 
 
+def expected(band: RankBand) -> float:
+    """The Horvitz-Thompson total."""
+    return sum(cell.relevant * cell.size / cell.labelled for cell in band)
+
+
 def by_wilson(bands: Sequence[RankBand]) -> Ends:
     """The same of Wilson's intervals."""
-    value = sum(band.expected for band in bands)
+    value = sum(map(expected, bands))
     below = above = 0.0
     for band in bands:
-        alike = band.size**2 / sum(cell.size**2 / cell.labelled for cell in band.cells)
-        share = band.expected / band.size
+        size = sum(cell.size for cell in band)
+        alike = size**2 / sum(cell.size**2 / cell.labelled for cell in band)
+        share = expected(band) / size
         low, high = wilson_interval(share, alike, Z)
-        known = 1 - band.labelled / band.size
-        below += (band.size * (share - low)) ** 2 * known
-        above += (band.size * (high - share)) ** 2 * known
-    found = sum(band.relevant for band in bands)
+        known = 1 - sum(cell.labelled for cell in band) / size
+        below += (size * (share - low)) ** 2 * known
+        above += (size * (high - share)) ** 2 * known
+    found = sum(cell.relevant for band in bands for cell in band)
     return max(value - math.sqrt(below), found), value + math.sqrt(above)
 
 
 def normal(bands: Sequence[RankBand]) -> Ends:
     """The value and 1.96 standard errors of a stratified sample without replacement."""
-    value = sum(band.expected for band in bands)
+    value = sum(map(expected, bands))
     variance = 0.0
-    for cell in (cell for band in bands for cell in band.cells):
+    for cell in (cell for band in bands for cell in band):
         share = cell.relevant / cell.labelled
         if cell.labelled > 1:
             spread = cell.labelled / (cell.labelled - 1) * share * (1 - share)

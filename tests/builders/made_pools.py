@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from misslink.goldset.pooling import make_pool, write_pool
 from misslink.goldset.pooling.annotation import PoolAnnotationSession
-from misslink.goldset.pooling.rankings import Bm25Ranking, RetrieverRankings
+from misslink.goldset.pooling.rankings import PassageRanking, RetrieverRankings
 from misslink.io.goldset import read_goldset
 from misslink.types import Passage
 
@@ -52,7 +52,7 @@ def two_runs(questions=3):
 def pool_of(gold=None, runs=None, passages=60, **options):
     texts = corpus(passages)
     options = {"depth": 3, "random": 2, "stratified": 4, **options}
-    nearness = Bm25Ranking([passage.text for passage in texts])
+    nearness = PassageRanking([passage.text for passage in texts])
     return make_pool(gold or goldset(), texts, runs or two_runs(), nearness, **options)
 
 

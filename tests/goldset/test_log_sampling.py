@@ -14,8 +14,12 @@ from hypothesis import strategies as st
 
 from misslink.errors import InputError
 from misslink.goldset.logs import Masker, SampleShares, sample_log
-from misslink.goldset.logs.clustering import group_questions, representatives, tf_idf_vectors
-from misslink.goldset.logs.failures import failure_signals
+from misslink.goldset.logs.sampling import (
+    failure_signals,
+    group_questions,
+    representatives,
+    tf_idf_vectors,
+)
 from misslink.io.trace_formats import LogRequest, RequestLog
 from misslink.types import Passage
 

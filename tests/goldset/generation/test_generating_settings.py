@@ -57,7 +57,7 @@ def test_a_file_changes_fields_takes_out_and_adds(tmp_path):
         ("- a", "not a mapping"),
         ("a: [", "line 1"),
         ("a: &x [*x]", "config.yaml"),
-        ("attempts: !!python/object:os.system {}", "not YAML"),
+        ("attempts: !!python/object:os.system {}", "YAML tags"),
     ],
 )
 def test_a_mistake_is_one_sentence_with_its_place(tmp_path, text, said):

@@ -15,8 +15,7 @@ from made_pools import corpus, goldset, pool_of, ranked
 from misslink.embedding import open_embedder
 from misslink.errors import AppUnreachableError, InputError
 from misslink.goldset.pooling.rankings import (
-    Bm25Ranking,
-    EmbeddingRanking,
+    PassageRanking,
     band_sizes,
     draw_passages,
     match_corpus_ids,
@@ -150,22 +149,22 @@ class OfWords(Embeddings):
 
 
 def test_by_words_the_nearest_share_the_rarest_words():
-    assert Bm25Ranking(TEXTS).order("old bridge").tolist() == [1, 3, 0, 2, 4, 5]
+    assert PassageRanking(TEXTS).order("old bridge").tolist() == [1, 3, 0, 2, 4, 5]
 
 
 @pytest.mark.parametrize("question", ["???", "zebra", "\ud800 <script>"])
 def test_a_question_without_a_known_word_leaves_the_order_of_the_corpus(question):
-    assert Bm25Ranking(TEXTS).order(question).tolist() == list(range(len(TEXTS)))
+    assert PassageRanking(TEXTS).order(question).tolist() == list(range(len(TEXTS)))
 
 
 def test_a_corpus_without_a_word_has_an_order():
-    assert Bm25Ranking(["", "..."]).order("harbour").tolist() == [0, 1]
+    assert PassageRanking(["", "..."]).order("harbour").tolist() == [0, 1]
 
 
 def test_by_meaning_the_order_is_that_of_the_cosines():
     model = OfWords()
     questions = ["Where is the ferry?", "Which museum?"]
-    nearness = EmbeddingRanking.build(open_embedder(model, cache=None), questions, TEXTS)
+    nearness = PassageRanking(TEXTS, open_embedder(model, cache=None), questions)
     given = np.array(model.embed_documents(TEXTS))
     for question in questions:
         asked = np.array(model.embed_query(question))

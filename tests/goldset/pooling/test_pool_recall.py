@@ -6,7 +6,6 @@ from statsmodels.stats.proportion import proportion_confint
 
 from made_pools import goldset, pool_of, ranked, truth, two_runs
 from misslink.goldset.pooling.recall import (
-    RankBand,
     SampledCell,
     estimate_recall,
     estimate_total,
@@ -174,7 +173,7 @@ def test_a_question_that_a_retriever_was_not_asked_counts_as_0_and_is_said():
 
 def test_one_band_without_a_known_part_is_clopper_and_pearsons_interval():
     """A cell so large that nothing of it is known."""
-    found = estimate_total([RankBand([SampledCell(10**9, 40, 3)])])
+    found = estimate_total([([SampledCell(10**9, 40, 3)])])
     low, high = proportion_confint(3, 40, method="beta")
     assert (found.value, found.n) == (3 / 40 * 10**9, 40)
     assert found.low == pytest.approx(low * 10**9, rel=1e-6)
@@ -189,25 +188,25 @@ def test_the_value_is_horvitz_and_thompsons():
 
 
 def test_a_band_that_is_known_entirely_leaves_no_doubt():
-    found = estimate_total([RankBand([SampledCell(8, 8, 3), SampledCell(5, 5, 0)])])
+    found = estimate_total([([SampledCell(8, 8, 3), SampledCell(5, 5, 0)])])
     assert (found.low, found.value, found.high) == (3, 3, 3)
 
 
 def test_nothing_found_still_leaves_doubt_and_what_was_found_is_the_least():
-    found = estimate_total([RankBand([SampledCell(100, 10, 0)])])
+    found = estimate_total([([SampledCell(100, 10, 0)])])
     assert (found.low, found.value) == (0, 0)
     assert found.high > 20
-    some = estimate_total([RankBand([SampledCell(100, 10, 2)])])
+    some = estimate_total([([SampledCell(100, 10, 2)])])
     assert some.low >= 2
 
 
 def test_four_times_the_draws_halve_the_doubt_and_never_pass_what_there_is():
-    bands = [RankBand([SampledCell(10**6, 50, 20)])]
+    bands = [([SampledCell(10**6, 50, 20)])]
     once, more = estimate_total(bands), estimate_total(project_draws(bands, 4))
     assert more.value == once.value
     assert (more.high - more.low) / (once.high - once.low) == pytest.approx(0.5, rel=0.05)
-    (all_of_it,) = project_draws([RankBand([SampledCell(30, 10, 2)])], 16)
-    assert (all_of_it.labelled, all_of_it.relevant) == (30, 6)
+    (all_of_it,) = project_draws([([SampledCell(30, 10, 2)])], 16)
+    assert all_of_it == [SampledCell(30, 30, 6)]
 
 
 def test_no_band_at_all_is_a_total_of_0():
@@ -216,7 +215,7 @@ def test_no_band_at_all_is_a_total_of_0():
 
 
 def test_there_are_never_more_than_there_are_passages():
-    found = estimate_total([RankBand([SampledCell(12, 10, 10)])])
+    found = estimate_total([([SampledCell(12, 10, 10)])])
     assert found.high == 12
 
 

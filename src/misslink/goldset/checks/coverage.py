@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
 
 from misslink.goldset.checks.protocol import (
     CheckInputs,
@@ -17,20 +19,15 @@ from misslink.goldset.checks.protocol import (
 from misslink.goldset.dedupe import fact_key, sorted_words
 from misslink.goldset.generation.corpus import measure_copying
 from misslink.goldset.generation.settings import GenerationSettings
-from misslink.goldset.pooling.rankings import Bm25Ranking
+from misslink.goldset.pooling.rankings import PassageRanking
 from misslink.io.goldset import GoldSet
 from misslink.io.trace_formats.requests import RequestLog
 from misslink.render.format import pluralize
 from misslink.stats import holm, mean, proportion
 from misslink.text.normalization import fold, stems
-from misslink.types import Case, Passage
+from misslink.types import Case
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-
-_BLOCK_SIZE = 500  # questions compared with earlier ones at a time
-_COSINE_DECIMALS = 5  # further ones depend on the block size
+_COSINE_DECIMALS = 5  # further ones are rounding
 _END_MARKS = " .,;:!?\u2026\uff1f\u3002"
 
 
@@ -46,75 +43,68 @@ def check_duplicates(gold: GoldSet, inputs: CheckInputs) -> Sequence[GoldSetFind
     for case in sorted(gold.cases, key=lambda case: case.id):
         asked = case.history, fold(case.question).strip(_END_MARKS), str(case.asked_at)
         groups[asked].append(case)
-    findings = [_exact_duplicate_finding(group) for group in groups.values() if len(group) > 1]
-    return [*findings, *_near_duplicates([group[0] for group in groups.values()], inputs)]
-
-
-def _exact_duplicate_finding(group: Sequence[Case]) -> GoldSetFinding:
-    labels = {
-        repr(
-            (
-                sorted(case.relevant.items()),
-                sorted(map(sorted, case.relevant_any)),
-                sorted(case.evidence.items()),
-                case.answerable,
+    findings = []
+    for group in groups.values():
+        if len(group) == 1:
+            continue
+        labels = {
+            repr(
+                (
+                    sorted(case.relevant.items()),
+                    sorted(map(sorted, case.relevant_any)),
+                    sorted(case.evidence.items()),
+                    case.answerable,
+                )
             )
-        )
-        for case in group
-    }
-    message = "the same question occurs more than once, so it counts more than once"
-    fix = "keep one of them"
-    if len(labels) > 1:
-        message = "the same question occurs more than once, and different passages are relevant"
-        fix = "review them, and keep one case with all labels"
-    ids = tuple(case.id for case in group)
-    return GoldSetFinding("duplicates", "error", message, fix, ids)
+            for case in group
+        }
+        message = "the same question occurs more than once, so it counts more than once"
+        fix = "keep one of them"
+        if len(labels) > 1:
+            message = "the same question occurs more than once, and different passages are relevant"
+            fix = "review them, and keep one case with all labels"
+        ids = tuple(case.id for case in group)
+        findings.append(GoldSetFinding("duplicates", "error", message, fix, ids))
+    return [*findings, *_near_duplicates([group[0] for group in groups.values()], inputs)]
 
 
 def _near_duplicates(cases: Sequence[Case], inputs: CheckInputs) -> Iterator[GoldSetFinding]:
     """Each case that is a near-duplicate of an earlier one, with the nearest of those."""
+    from rapidfuzz import fuzz, process
+
     comparable: dict[tuple[object, ...], list[Case]] = defaultdict(list)
     for case in cases:
         comparable[(case.history, str(case.asked_at), *fact_key(case.question))].append(case)
+    limits, vectors = inputs.limits, None if inputs.vectors is None else inputs.vectors.vectors
     for group in comparable.values():
-        for low in range(1, len(group), _BLOCK_SIZE):
-            yield from _block_duplicates(group[: low + _BLOCK_SIZE], low, inputs)
-
-
-def _block_duplicates(
-    group: Sequence[Case], low: int, inputs: CheckInputs
-) -> Iterator[GoldSetFinding]:
-    """The near-duplicates among the cases from `low` on."""
-    import numpy as np
-    from rapidfuzz import fuzz, process
-
-    later = np.arange(len(group) - 1) >= np.arange(low, len(group))[:, None]
-    words = [sorted_words(case.question) for case in group]
-    limit = inputs.limits.near_duplicate
-    ratios = process.cdist(words[low:], words[:-1], scorer=fuzz.ratio, score_cutoff=limit)
-    scores: list[tuple[NDArray[Any], float, str]] = [
-        (np.where(later, 0, ratios) / 100, limit / 100, "by their words")
-    ]
-    if inputs.vectors is not None:
-        table = np.stack([inputs.vectors.vectors[case.question] for case in group])
-        cosines = np.round(table[low:] @ table[:-1].T, _COSINE_DECIMALS)
-        limit = inputs.limits.near_meaning
-        scores.append((np.where(later, -1, cosines), limit, "by their meaning"))
-    for row, case in enumerate(group[low:]):
-        for similarity, limit, by in scores:
-            nearest = int(similarity[row].argmax())
-            if similarity[row, nearest] >= limit:
-                share, other = min(1.0, float(similarity[row, nearest])), group[nearest]
-                questions = [other.question, case.question]
+        words = [sorted_words(case.question) for case in group]
+        table = None
+        if vectors is not None:
+            table = np.stack([vectors[case.question] for case in group])
+        for index, case in enumerate(group[1:], start=1):
+            share, by, other = 0.0, "", 0
+            if match := process.extractOne(
+                words[index], words[:index], scorer=fuzz.ratio, score_cutoff=limits.near_duplicate
+            ):
+                share, by, other = match[1] / 100, "by their words", match[2]
+            elif table is not None:
+                cosines = np.round(table[:index] @ table[index], _COSINE_DECIMALS)
+                other = int(cosines.argmax())
+                if cosines[other] >= limits.near_meaning:
+                    share, by = min(1.0, float(cosines[other])), "by their meaning"
+            if by:
                 yield GoldSetFinding(
                     "duplicates",
                     "warning",
                     f"two questions are {share:.0%} similar {by}",
                     "reword one, or keep one if both ask the same",
-                    (other.id, case.id),
-                    {"alike": share, "by": by, "questions": questions},
+                    (group[other].id, case.id),
+                    {
+                        "alike": share,
+                        "by": by,
+                        "questions": [group[other].question, case.question],
+                    },
                 )
-                break
 
 
 UNANSWERABLE = "unanswerable"  # the cases that say so, whatever their category
@@ -140,7 +130,9 @@ def check_label_counts(gold: GoldSet, inputs: CheckInputs) -> Sequence[GoldSetFi
     implausible: dict[tuple[str, bool], dict[str, int]] = defaultdict(dict)
     for case in sorted(gold.cases, key=lambda case: case.id):
         category = UNANSWERABLE if case.answerable is False else case.category or ""
-        count = _label_count(case)
+        graded = sum(grade > 0 for grade in case.relevant.values())
+        alternatives = min((len(names) for names in case.relevant_any if names), default=0)
+        count = max(graded + alternatives, len(evidence_texts(case)))
         least, most = expected.get(category, (0, count))
         if count and not least <= count <= most:
             implausible[category, count > most][case.id] = count
@@ -163,12 +155,6 @@ def check_label_counts(gold: GoldSet, inputs: CheckInputs) -> Sequence[GoldSetFi
     return findings
 
 
-def _label_count(case: Case) -> int:
-    graded = sum(grade > 0 for grade in case.relevant.values())
-    alternatives = min((len(names) for names in case.relevant_any if names), default=0)
-    return max(graded + alternatives, len(evidence_texts(case)))
-
-
 def _span(low: int, high: int) -> str:
     return str(low) if low == high else f"{low} to {high}"
 
@@ -182,8 +168,10 @@ def check_leakage(gold: GoldSet, inputs: CheckInputs) -> Sequence[GoldSetFinding
     that copy, with its Wilson interval.
     """
     limits = inputs.limits
-    copies: list[tuple[Case, int, str, float | None]] = []
+    findings: list[GoldSetFinding] = []
     measured = 0
+    of_all: dict[str, Any] = {}  # the rate, known once all were measured
+    bounds = {"run": limits.longest_run, "share": limits.shared_words}
     for case in gold.cases:
         texts = _relevant_texts(case, inputs)
         if not texts:
@@ -193,17 +181,16 @@ def check_leakage(gold: GoldSet, inputs: CheckInputs) -> Sequence[GoldSetFinding
         # The words of two texts together say nothing about either of them.
         shares = [measure_copying(case.question, [text]).share for text in texts]
         share = max((share for share in shares if share is not None), default=None)
-        if copying.run >= limits.longest_run or (share or 0) >= limits.shared_words:
-            copies.append((case, copying.run, copying.words, share))
-    rate = proportion(len(copies), measured).model_dump()
-    findings = []
-    for case, run, words, share in copies:
         parts = []
-        if run >= limits.longest_run:
-            parts.append(f"copies {run} words in a row from its passage ('{words}')")
+        if copying.run >= limits.longest_run:
+            parts.append(
+                f"copies {copying.run} words in a row from its passage ('{copying.words}')"
+            )
         if share is not None and share >= limits.shared_words:
             parts.append(f"shares {share:.0%} of its words with its passage")
-        bounds = {"run": limits.longest_run, "share": limits.shared_words}
+        if not parts:
+            continue
+        numbers = {"run": copying.run, "words": copying.words, "share": share, "from": bounds}
         findings.append(
             GoldSetFinding(
                 "leakage",
@@ -211,9 +198,10 @@ def check_leakage(gold: GoldSet, inputs: CheckInputs) -> Sequence[GoldSetFinding
                 f"the question {' and '.join(parts)}: a keyword search finds it",
                 "reword it as a user who has not read the passage",
                 (case.id,),
-                {"run": run, "words": words, "share": share, "from": bounds, "of_all": rate},
+                {**numbers, "of_all": of_all},
             )
         )
+    of_all.update(proportion(len(findings), measured).model_dump())
     return findings
 
 
@@ -284,38 +272,10 @@ def total_variation(first: Mapping[str, int], second: Mapping[str, int]) -> floa
     return sum(abs(first.get(v, 0) / n - second.get(v, 0) / m) for v in values) / 2
 
 
-def chi_square_statistic(first: Mapping[str, int], second: Mapping[str, int]) -> float | None:
-    """Return Pearson's statistic that two counts have one distribution; None if one is empty."""
-    if not sum(first.values()) or not sum(second.values()):
-        return None
-    own, pooled = _count_arrays(first, second)
-    return float(_chi_square(own, pooled))
-
-
-def _count_arrays(
-    first: Mapping[str, int], second: Mapping[str, int]
-) -> tuple[NDArray[Any], NDArray[Any]]:
-    """The first counts, and those of both together, of the values that occur."""
-    import numpy as np
-
-    pooled = {v: first.get(v, 0) + second.get(v, 0) for v in sorted(first.keys() | second.keys())}
-    values = [value for value, count in pooled.items() if count]
-    return np.array([first.get(v, 0) for v in values]), np.array([pooled[v] for v in values])
-
-
-def _chi_square(counts: NDArray[Any], pooled: NDArray[Any]) -> Any:
-    expected = pooled * (counts.sum(axis=-1, keepdims=True) / pooled.sum())
-    return ((counts - expected) ** 2 * (1 / expected + 1 / (pooled - expected))).sum(axis=-1)
-
-
 def permutation_p_value(
-    first: Mapping[str, int],
-    second: Mapping[str, int],
-    *,
-    seed: int = 0,
-    permutations: int = _PERMUTATIONS,
+    first: Mapping[str, int], second: Mapping[str, int], *, seed: int = 0
 ) -> float | None:
-    """Return the p-value of `chi_square_statistic` over permutations.
+    """Return the p-value of Pearson's chi-square over random permutations of two counts.
 
     None if one count is empty, or all have one value.
 
@@ -323,17 +283,14 @@ def permutation_p_value(
     ----------
     Phipson and Smyth (2010), Permutation p-values should never be zero.
     """
-    import numpy as np
+    from scipy.stats import MonteCarloMethod, chi2_contingency
 
-    observed = chi_square_statistic(first, second)
-    own, pooled = _count_arrays(first, second)
-    if observed is None or len(pooled) < _MIN_VALUES:
+    values = sorted((Counter(first) + Counter(second)).keys())
+    table = np.array([[counts.get(value, 0) for value in values] for counts in (first, second)])
+    if len(values) < _MIN_VALUES or not table.any(axis=1).all():
         return None
-    random = np.random.default_rng(seed)
-    n = int(own.sum())
-    drawn = random.multivariate_hypergeometric(pooled, n, size=permutations, method="marginals")
-    reached = int((_chi_square(drawn, pooled) >= observed * (1 - 1e-9)).sum())
-    return (reached + 1) / (permutations + 1)
+    method = MonteCarloMethod(n_resamples=_PERMUTATIONS, rng=np.random.default_rng(seed))
+    return float(chi2_contingency(table, correction=False, method=method).pvalue)
 
 
 def _axis_counts(
@@ -350,39 +307,22 @@ def _axis_counts(
         and len(values) >= _MIN_LABELLED_SHARE * len(cases)
         and len(set(values.values())) <= _MAX_VALUES
     }
-    by_column = _counts_by_column(usable.get("category", {}), log)
-    if by_column is not None:
-        yield by_column
-        del usable["category"]
-    if any(len(set(values.values())) >= _MIN_VALUES for values in usable.values()):
-        yield from _counts_by_nearest_question(cases, usable, log, vectors)
-
-
-def _counts_by_column(categories: Mapping[str, str], log: RequestLog) -> AxisCounts | None:
-    """The log's categories, if at least one of them is the gold set's."""
-    names = {fold(name): name for name in sorted(categories.values())}
+    names = {fold(name): name for name in sorted(set(usable.get("category", {}).values()))}
     logged = [fold(request.category) for request in log.requests if request.category]
-    if not set(logged) & set(names):
-        return None
-    return AxisCounts(
-        "category",
-        f"its column '{log.columns.get('category', 'category')}'",
-        Counter(categories.values()),
-        Counter(names.get(name, name) for name in logged),
-        len(log.requests) - len(logged),
-    )
-
-
-def _counts_by_nearest_question(
-    cases: Sequence[Case],
-    axes: Mapping[str, Mapping[str, str]],
-    log: RequestLog,
-    vectors: QuestionVectors | None,
-) -> Iterator[AxisCounts]:
+    if set(logged) & set(names):  # the log's own categories
+        yield AxisCounts(
+            "category",
+            f"its column '{log.columns.get('category', 'category')}'",
+            Counter(usable.pop("category").values()),
+            Counter(names.get(name, name) for name in logged),
+            len(log.requests) - len(logged),
+        )
+    if all(len(set(values.values())) < _MIN_VALUES for values in usable.values()):
+        return
     frequency = Counter(request.question for request in log.requests)
     nearest = nearest_questions(list(frequency), [case.question for case in cases], vectors)
     method = f"the nearest gold question (by {'words' if vectors is None else vectors.model})"
-    for axis, values in axes.items():
+    for axis, values in usable.items():
         counts: Counter[str] = Counter()
         for question, count in frequency.items():
             index = nearest[question]
@@ -397,18 +337,14 @@ def nearest_questions(
     texts: Sequence[str], questions: Sequence[str], vectors: QuestionVectors | None
 ) -> dict[str, int | None]:
     """Return the index of the nearest question for each text, or None without shared words."""
-    if not questions:
-        return dict.fromkeys(texts)
     nearest: dict[str, int | None] = {}
     if vectors is None:
-        ranking = Bm25Ranking(questions)
+        ranking = PassageRanking(questions)
         for text in texts:
             words = set(stems(text))
             index = int(ranking.order(text)[0])
             nearest[text] = index if words & set(stems(questions[index])) else None
         return nearest
-    import numpy as np
-
     table = np.stack([vectors.vectors[question] for question in questions])
     for low in range(0, len(texts), _BATCH_SIZE):
         batch = texts[low : low + _BATCH_SIZE]
@@ -472,11 +408,11 @@ def check_unjudged(gold: GoldSet, inputs: CheckInputs) -> Sequence[GoldSetFindin
         )
         fix = "run the retriever on the current gold set"
         findings.append(GoldSetFinding("unjudged", "note", message, fix, missing))
-    shares = {
-        case.id: share
-        for case in sorted(gold.cases, key=lambda case: case.id)
-        if (share := judged_share(case, run.get(case.id, ()), k)) is not None
-    }
+    shares = {}
+    for case in sorted(gold.cases, key=lambda case: case.id):
+        graded, top = set(labelled_ids(case)), run.get(case.id, ())[:k]
+        if top and graded and not evidence_texts(case):
+            shares[case.id] = sum(passage.id in graded for passage in top) / len(top)
     judged = mean(list(shares.values()), seed=inputs.seed)
     if judged.value is None or judged.value >= _MIN_JUDGED_SHARE:
         return findings
@@ -494,11 +430,3 @@ def check_unjudged(gold: GoldSet, inputs: CheckInputs) -> Sequence[GoldSetFindin
         )
     )
     return findings
-
-
-def judged_share(case: Case, ranking: Sequence[Passage], k: int) -> float | None:
-    """Return the share of the first `k` with a grade; None without a ranking or grades by id."""
-    graded, top = set(labelled_ids(case)), ranking[:k]
-    if not top or not graded or evidence_texts(case):
-        return None
-    return sum(passage.id in graded for passage in top) / len(top)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Literal
 
 from misslink.goldset.checks.passage_search import PassageSearch
@@ -138,29 +138,25 @@ def check_unreachable_ids(gold: GoldSet, inputs: CheckInputs) -> Sequence[GoldSe
             )
         ]
     suggest = sum(map(bool, missing.values())) <= _MAX_TYPOS
-    return [
-        finding
-        for case in labelled
-        for finding in _case_id_findings(case, missing[case.id], corpus, inputs, suggest)
-    ]
-
-
-def _case_id_findings(
-    case: Case, missing: list[str], corpus: PassageSearch, inputs: CheckInputs, suggest: bool
-) -> Iterator[GoldSetFinding]:
-    needed = [name for name in missing if name in labelled_ids(case, relevant_only=True)]
-    irrelevant = [name for name in missing if name not in needed]
-    if needed:
-        yield _missing_ids_finding(case, needed, corpus, inputs, suggest)
-    if irrelevant:
-        yield GoldSetFinding(
-            "unreachable",
-            "note",
-            f"the corpus does not contain {_list_ids(irrelevant)}, judged not relevant",
-            "nothing to do; the grade has no effect any more",
-            (case.id,),
-            {"ids": sorted(irrelevant)},
-        )
+    findings = []
+    for case in labelled:
+        relevant = labelled_ids(case, relevant_only=True)
+        needed = [name for name in missing[case.id] if name in relevant]
+        irrelevant = [name for name in missing[case.id] if name not in relevant]
+        if needed:
+            findings.append(_missing_ids_finding(case, needed, corpus, inputs, suggest))
+        if irrelevant:
+            findings.append(
+                GoldSetFinding(
+                    "unreachable",
+                    "note",
+                    f"the corpus does not contain {_list_ids(irrelevant)}, judged not relevant",
+                    "nothing to do; the grade has no effect any more",
+                    (case.id,),
+                    {"ids": sorted(irrelevant)},
+                )
+            )
+    return findings
 
 
 def _missing_ids_finding(

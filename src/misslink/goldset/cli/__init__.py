@@ -5,9 +5,12 @@ from __future__ import annotations
 import typer
 
 from misslink.goldset.cli.check import check_command
-from misslink.goldset.cli.convert import export_command, import_command
-from misslink.goldset.cli.from_logs import from_logs_command
-from misslink.goldset.cli.generate import generate_command
+from misslink.goldset.cli.create import (
+    export_command,
+    from_logs_command,
+    generate_command,
+    import_command,
+)
 from misslink.goldset.cli.pool import pool_apply_command, pool_command
 from misslink.goldset.cli.versions import diff_command, merge_command, split_command, stats_command
 

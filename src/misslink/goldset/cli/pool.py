@@ -40,10 +40,8 @@ from misslink.render.format import pluralize
 
 if TYPE_CHECKING:
     from misslink.goldset.pooling import GradingPool
-    from misslink.goldset.pooling.rankings import PassageRanking, RetrieverRankings
-    from misslink.io.goldset import GoldSet
+    from misslink.goldset.pooling.rankings import RetrieverRankings
     from misslink.judge.config import JudgeConfig
-    from misslink.types import Passage
 
 
 _SHOWN_ITEMS = 5
@@ -85,9 +83,15 @@ def pool_command(
     POOL  merges the grades into the gold set and estimates each retriever's recall.
     """
     from misslink.capture import load_app
+    from misslink.embedding import open_embedder
     from misslink.goldset.pooling import make_pool, write_pool
     from misslink.goldset.pooling.pool import check_pool_folder
-    from misslink.goldset.pooling.rankings import query_retriever, read_rankings, retriever_names
+    from misslink.goldset.pooling.rankings import (
+        PassageRanking,
+        query_retriever,
+        read_rankings,
+        retriever_names,
+    )
     from misslink.io.corpus import read_corpus
     from misslink.io.goldset import read_goldset
     from misslink.judge.config import JudgeConfig
@@ -120,11 +124,19 @@ def pool_command(
                     progress=lambda done, total: progress("app", done, total),
                 )
                 rankings.append(asyncio.run(query))
+        texts = [passage.text for passage in passages]
+        questions = list(dict.fromkeys(case.question for case in gold.cases))
+        embedder = None if embedding is None else open_embedder(embedding)
+        try:
+            ranking = PassageRanking(texts, embedder, questions)
+        finally:
+            if embedder is not None:
+                embedder.close()
         pool = make_pool(
             gold,
             passages,
             rankings,
-            _passage_ranking(embedding, gold, passages),
+            ranking,
             depth=depth,
             random=random,
             stratified=stratified,
@@ -142,23 +154,6 @@ def pool_command(
         print_json(document)
     else:
         _print_pool(document)
-
-
-def _passage_ranking(
-    spec: str | None, gold: GoldSet, passages: tuple[Passage, ...]
-) -> PassageRanking:
-    from misslink.embedding import open_embedder
-    from misslink.goldset.pooling.rankings import Bm25Ranking, EmbeddingRanking
-
-    texts = [passage.text for passage in passages]
-    if spec is None:
-        return Bm25Ranking(texts)
-    embedder = open_embedder(spec)
-    try:
-        questions = list(dict.fromkeys(case.question for case in gold.cases))
-        return EmbeddingRanking.build(embedder, questions, texts)
-    finally:
-        embedder.close()
 
 
 def _input_names(goldset: Path, corpus: str, rankings: list[RetrieverRankings]) -> dict[str, str]:

@@ -42,7 +42,7 @@ _CONTEXT_WIDTH = 15  # characters before the first difference
 
 def stats_command(goldset: Path = GOLDSET_ARGUMENT, as_json: bool = JSON_OPTION) -> None:
     """Count the cases, labels and tags of a gold set."""
-    from misslink.goldset.stats import describe_goldset
+    from misslink.goldset.versions import describe_goldset
     from misslink.io.goldset import read_goldset
     from misslink.io.storage import redact_url
 
@@ -190,7 +190,7 @@ def merge_command(
     as_json: bool = JSON_OPTION,
 ) -> None:
     """Merge gold sets by the ids of their cases."""
-    from misslink.goldset.diff import merge_goldsets
+    from misslink.goldset.versions import merge_goldsets
     from misslink.goldset.writer import write_goldset
     from misslink.io.goldset import read_goldset
     from misslink.io.storage import redact_url
@@ -198,37 +198,26 @@ def merge_command(
     if len(goldsets) < _MIN_GOLDSETS:
         raise InputError("Merging needs at least two gold sets. Name another one.")
     check_output_paths({"--out": out}, goldsets)
-    merged = merge_goldsets([read_goldset(path) for path in goldsets], prefer)
-    write_goldset(merged.cases, out, overwrite=overwrite)
+    cases, merged = merge_goldsets([read_goldset(path) for path in goldsets], prefer)
+    write_goldset(cases, out, overwrite=overwrite)
     if as_json:
-        document = {
-            "goldset": str(out),
-            "from": [redact_url(path) for path in goldsets],
-            "cases": len(merged.cases),
-            "repeated": merged.repeated,
-            "settled": merged.settled,
-            "same_question": merged.same_question,
-        }
-        print_json(document)
+        sources = [redact_url(path) for path in goldsets]
+        print_json({"goldset": str(out), "from": sources, "cases": len(cases), **merged})
         return
     lines = []
-    if merged.repeated:
-        lines.append(f"{merged.repeated:,} cases are equal in more than one set.")
-    if merged.settled:
-        more = len(merged.settled) - _SHOWN_QUESTIONS
-        listed = ", ".join(merged.settled[:_SHOWN_QUESTIONS])
-        lines.append(f"Resolved by --prefer {prefer}: {listed}{_and_more(more)}.")
+    if merged["repeated"]:
+        lines.append(f"{merged['repeated']:,} cases are equal in more than one set.")
+    if settled := merged["settled"]:
+        more = len(settled) - _SHOWN_QUESTIONS
+        listed = ", ".join(settled[:_SHOWN_QUESTIONS]) + (f" and {more:,} more" * (more > 0))
+        lines.append(f"Resolved by --prefer {prefer}: {listed}.")
     lines += (
         f"The same question has several ids: {', '.join(ids)}."
-        for ids in merged.same_question[:_SHOWN_QUESTIONS]
+        for ids in merged["same_question"][:_SHOWN_QUESTIONS]
     )
-    if (more := len(merged.same_question) - _SHOWN_QUESTIONS) > 0:
+    if (more := len(merged["same_question"]) - _SHOWN_QUESTIONS) > 0:
         lines.append(f"And {more:,} more questions have several ids; --json lists all.")
-    print_lines(f"{out}: {len(merged.cases):,} cases", lines)
-
-
-def _and_more(count: int) -> str:
-    return f" and {count:,} more" if count > 0 else ""
+    print_lines(f"{out}: {len(cases):,} cases", lines)
 
 
 def diff_command(
@@ -241,30 +230,17 @@ def diff_command(
 
     The order of cases and of passages is ignored. The exit code is always 0.
     """
-    from misslink.goldset.diff import diff_cases
+    from misslink.goldset.versions import diff_cases
     from misslink.io.atomic import atomic_write
     from misslink.io.goldset import read_goldset
     from misslink.io.storage import redact_url
 
     check_output_paths({"--markdown": markdown}, [before, after])
-    diff = diff_cases(read_goldset(before).cases, read_goldset(after).cases)
-    document: dict[str, Any] = {
+    document = {
         "before": redact_url(before),
         "after": redact_url(after),
-        "same": diff.same,
-        "added": list(diff.added),
-        "removed": list(diff.removed),
-        "renamed": dict(diff.renamed),
-        "changed": [
-            {"id": change.case_id, "field": change.field, "before": change.before,
-             "after": change.after}
-            for change in diff.changed
-        ],
-        "grades": [
-            {"id": case_id, "unit": unit, "before": old, "after": new}
-            for case_id, unit, old, new in diff.flipped
-        ],
-    }  # fmt: skip
+        **diff_cases(read_goldset(before).cases, read_goldset(after).cases),
+    }
     if markdown is not None:
         atomic_write(_diff_as_markdown(document), markdown)
     if as_json:

@@ -297,7 +297,8 @@ def import_goldset(
         raise InputError("File or folder not found. Check the path.", path=source)
     if name == "auto":
         name = detect_format(source)
-    imported = _format_named(name).read(source, options or FormatOptions())
+    reader: GoldSetFormat = formats.get(name)()
+    imported = reader.read(source, options or FormatOptions())
     left_out = {why: count for why, count in imported.left_out.items() if count}
     return name, replace(imported, left_out=left_out)
 
@@ -317,7 +318,8 @@ def export_goldset(
     InputError
         The format is unknown, an id does not fit it, or the target cannot be written.
     """
-    return _format_named(name).write(gold, target, options or FormatOptions())
+    writer: GoldSetFormat = formats.get(name)()
+    return writer.write(gold, target, options or FormatOptions())
 
 
 def detect_format(source: Path) -> str:
@@ -334,7 +336,7 @@ def detect_format(source: Path) -> str:
     if is_goldset and source.suffix not in _TABLE_SUFFIXES:
         raise InputError("This is a gold set already. It needs no import.", path=source)
     for name in formats.names():
-        if _format_named(name).matches(source, row):
+        if formats.get(name)().matches(source, row):
             return name
     shown = f" (fields: {', '.join(list(row)[:_SHOWN_COLUMNS])})" if row else ""
     raise InputError(
@@ -342,11 +344,6 @@ def detect_format(source: Path) -> str:
         f"{', '.join(formats.names())}.",
         path=source,
     )
-
-
-def _format_named(name: str) -> GoldSetFormat:
-    format_: GoldSetFormat = formats.get(name)()
-    return format_
 
 
 def _first_row(source: Path) -> Mapping[str, Any] | None:

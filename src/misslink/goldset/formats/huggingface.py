@@ -72,13 +72,28 @@ class HuggingFaceFormat:
         for item in _dataset_rows(source, options.split):
             row = item.data
             seen |= dict.fromkeys(row)
-            values = {field: _field_value(row, field, names[field]) for field in COLUMNS}
+            values = {field: decode_json(first_value(row, names[field])) for field in COLUMNS}
+            for field in ("references", "evidence"):
+                values[field] = _text_list(values[field])
+            for field in ("id", "category"):
+                value = values[field] if isinstance(values[field], str | int) else ""
+                values[field] = str(value).strip() and str(value)
             values["question"] = extract_question(values["question"])
             if values["question"] is None:
                 collector.left_out["rows without a question"] += 1
                 continue
             collector.add(values, item)
-        _check_columns(source, options.columns, list(seen))
+        listed = ", ".join(list(seen)[:_SHOWN_COLUMNS])
+        for field, column in options.columns.items():
+            if column not in seen:
+                hint = did_you_mean(column, seen) or f"it has {listed}"
+                raise InputError(f"There is no column '{column}' ({field}); {hint}", path=source)
+        if "question" not in options.columns and not set(COLUMNS["question"]) & set(seen):
+            raise InputError(
+                "No column is named like a question. Add  --column question=NAME  (it has "
+                f"{listed}).",
+                path=source,
+            )
         return collector.result()
 
     def write(self, gold: GoldSet, target: Path, options: FormatOptions) -> dict[str, int]:
@@ -106,15 +121,6 @@ class HuggingFaceFormat:
         counts = count_unsupported_fields(gold.cases, COLUMNS)
         counts["grades other than 1"] += count_unsupported_grades(gold.cases)
         return dict(+counts)
-
-
-def _field_value(row: Mapping[str, Any], field: str, names: tuple[str, ...]) -> Any:
-    value = decode_json(first_value(row, names))
-    if field in {"references", "evidence"}:
-        return _text_list(value)
-    if field in {"id", "category"}:
-        return str(value) if isinstance(value, str | int) and str(value).strip() else None
-    return value
 
 
 def _text_list(value: Any) -> list[str]:
@@ -194,16 +200,3 @@ def _read_json_object(path: Path) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise InputError("This is not a JSON object. Save the dataset again.", path=path)
     return value
-
-
-def _check_columns(source: Path, columns: Mapping[str, str], seen: list[str]) -> None:
-    listed = ", ".join(seen[:_SHOWN_COLUMNS])
-    for field, column in columns.items():
-        if column not in seen:
-            hint = did_you_mean(column, seen) or f"it has {listed}"
-            raise InputError(f"There is no column '{column}' ({field}); {hint}", path=source)
-    if "question" not in columns and not set(COLUMNS["question"]) & set(seen):
-        raise InputError(
-            f"No column is named like a question. Add  --column question=NAME  (it has {listed}).",
-            path=source,
-        )

@@ -7,22 +7,21 @@ import random
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 
 from misslink.goldset.generation.corpus import SourceCorpus
 from misslink.goldset.generation.passage_index import PassageIndex
 from misslink.goldset.generation.settings import (
     GenerationSettings,
-    QuestionCategory,
     QuestionLength,
     QuestionPersona,
 )
 from misslink.goldset.splitting import apportion
-from misslink.judge.judge_case import ask_safely
+from misslink.judge.judge_case import SkippedReply, ask_safely
 from misslink.judge.prompts import Prompts
-from misslink.judge.protocol import Ask, Judge, Reply
+from misslink.judge.protocol import Ask, Judge
 
 _NEIGHBOURS = 6  # from which a further passage is drawn
 _NEGATIVE_PASSAGES = 3  # for a question that nothing answers
@@ -99,6 +98,8 @@ class QuestionDraft:
         By passage index, in the passage's characters.
     rewritten : bool
         Whether it was rewritten because it copied its passages.
+    others : mapping of int to (int, str)
+        Grades and quotes of other passages that answer it, by passage index.
     """
 
     slot: CandidateSlot
@@ -106,45 +107,27 @@ class QuestionDraft:
     reference: str | None = None
     evidence: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
     rewritten: bool = False
-
-
-@dataclass(frozen=True)
-class AcceptedQuestion:
-    """A verified question; `others` are grades and quotes of other passages that answer it."""
-
-    draft: QuestionDraft
     others: Mapping[int, tuple[int, str]] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
-class RejectedCandidate:
-    """A dropped candidate.
+class CandidateRejectedError(Exception):
+    """A candidate is dropped, by a code of `REJECT_REASONS` and what was observed."""
 
-    Parameters
-    ----------
-    slot : CandidateSlot
-    reason : str
-        A code of `REJECT_REASONS`.
-    sentence : str
-        What was observed.
-    question : str or None
-    more : mapping
-        Further JSON values.
-    """
-
-    slot: CandidateSlot
-    reason: str
-    sentence: str
-    question: str | None = None
-    more: Mapping[str, Any] = field(default_factory=dict)
+    def __init__(
+        self,
+        reason: str,
+        sentence: str,
+        question: str | None = None,
+        more: Mapping[str, Any] | None = None,
+    ) -> None:
+        super().__init__(" ".join(sentence.split()))
+        self.reason = reason
+        self.question = question or None
+        self.more = more or {}
 
 
-@dataclass(frozen=True)
-class UnfinishedCandidate:
-    """A candidate with an ask that was skipped: the budget or the time is used up."""
-
-    slot: CandidateSlot
-    reason: str
+class CandidateSkippedError(Exception):
+    """An ask about a candidate was skipped: the budget or the time is used up."""
 
 
 class CandidatePlan:
@@ -217,14 +200,12 @@ class CandidatePlan:
             rng.shuffle(pile)
         longest = max(map(len, piles))
         turns = [pile[turn] for turn in range(longest) for pile in piles if turn < len(pile)]
-        category = self._settings.categories[name]
-        return sorted(turns, key=lambda place: not self._is_preferred(category, place))
-
-    def _is_preferred(self, category: QuestionCategory, place: int) -> bool:
-        if category.prefers is None:
-            return True
-        pattern = _PREFERENCE_PATTERNS[category.prefers]
-        return len(pattern.findall(self._corpus.passages[place].text)) >= _MIN_MATCHES
+        prefers = self._settings.categories[name].prefers
+        if prefers is None:
+            return turns
+        matches = _PREFERENCE_PATTERNS[prefers].findall
+        texts = self._corpus.passages
+        return sorted(turns, key=lambda place: len(matches(texts[place].text)) < _MIN_MATCHES)
 
 
 def _weighted_choice(
@@ -233,11 +214,11 @@ def _weighted_choice(
     return rng.choices(list(options), weights=[options[name].share for name in options])[0]
 
 
-class _ReplySchema(BaseModel):
-    model_config = ConfigDict(frozen=True)
+class _ReplySchema(BaseModel, frozen=True):
+    prompt: ClassVar[str]
 
 
-class PassageQuote(_ReplySchema):
+class PassageQuote(BaseModel, frozen=True):
     """Words of a passage, which is numbered from 1."""
 
     passage: int
@@ -247,6 +228,7 @@ class PassageQuote(_ReplySchema):
 class WrittenQuestion(_ReplySchema):
     """A question with its answer and evidence."""
 
+    prompt: ClassVar[str] = "goldset_write"
     question: str | None
     reference: str | None
     quotes: tuple[PassageQuote, ...]
@@ -255,28 +237,32 @@ class WrittenQuestion(_ReplySchema):
 class NegativeQuestion(_ReplySchema):
     """A question that no passage answers."""
 
+    prompt: ClassVar[str] = "goldset_write_negative"
     question: str | None
 
 
 class RewrittenQuestion(_ReplySchema):
     """A question in other words."""
 
+    prompt: ClassVar[str] = "goldset_rewrite"
     question: str | None
 
 
 class EvidenceAnswer(_ReplySchema):
     """The answer from the evidence alone."""
 
+    prompt: ClassVar[str] = "goldset_answer"
     answer: str | None
 
 
 class RecalledAnswer(_ReplySchema):
     """The answer from general knowledge."""
 
+    prompt: ClassVar[str] = "goldset_recall"
     answer: str | None
 
 
-class AnswerAgreement(_ReplySchema):
+class AnswerAgreement(BaseModel, frozen=True):
     """Whether an answer, numbered from 1, agrees with the reference."""
 
     answer: int
@@ -286,10 +272,11 @@ class AnswerAgreement(_ReplySchema):
 class AnswerComparison(_ReplySchema):
     """Answers compared with the reference."""
 
+    prompt: ClassVar[str] = "goldset_compare"
     answers: tuple[AnswerAgreement, ...]
 
 
-class PassageAnswer(_ReplySchema):
+class PassageAnswer(BaseModel, frozen=True):
     """Whether a passage, numbered from 1, answers, and with which words."""
 
     passage: int
@@ -300,18 +287,18 @@ class PassageAnswer(_ReplySchema):
 class PassageAnswers(_ReplySchema):
     """Which passages answer a question."""
 
+    prompt: ClassVar[str] = "goldset_elsewhere"
     passages: tuple[PassageAnswer, ...]
 
 
-SCHEMAS: dict[str, type[BaseModel]] = {
-    "goldset_write": WrittenQuestion,
-    "goldset_write_negative": NegativeQuestion,
-    "goldset_rewrite": RewrittenQuestion,
-    "goldset_answer": EvidenceAnswer,
-    "goldset_recall": RecalledAnswer,
-    "goldset_compare": AnswerComparison,
-    "goldset_elsewhere": PassageAnswers,
-}
+SCHEMAS: dict[str, type[_ReplySchema]] = {
+    schema.prompt: schema
+    for schema in (
+        WrittenQuestion, NegativeQuestion, RewrittenQuestion, EvidenceAnswer, RecalledAnswer,
+        AnswerComparison, PassageAnswers,
+    )
+}  # fmt: skip
+_Parsed = TypeVar("_Parsed", bound=_ReplySchema)
 
 
 @dataclass(frozen=True)
@@ -324,10 +311,16 @@ class GenerationContext:
     settings: GenerationSettings
     prompts: Prompts
 
-    async def ask(self, prompt: str, **inputs: Any) -> Reply:
-        """Ask the judge with a prompt of `SCHEMAS`."""
-        ask = Ask.rendered(self.prompts.load(prompt), inputs, SCHEMAS[prompt])
-        return await ask_safely(self.judge, ask)
+    async def ask(self, schema: type[_Parsed], **inputs: Any) -> _Parsed:
+        """Ask the judge for a reply; an unreadable or missing one ends the candidate."""
+        ask = Ask.rendered(self.prompts.load(schema.prompt), inputs, schema)
+        reply = await ask_safely(self.judge, ask)
+        if isinstance(reply.parsed, schema):
+            return reply.parsed
+        problem = " ".join((reply.problem or "the reply does not match the schema").split())
+        if isinstance(reply, SkippedReply):
+            raise CandidateSkippedError(problem)
+        raise CandidateRejectedError("no_reply", problem[:300], inputs.get("question"))
 
     def texts(self, places: Iterable[int]) -> list[str]:
         """Return the texts of passages by their indices."""

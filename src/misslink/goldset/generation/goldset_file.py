@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,8 +12,9 @@ from misslink import __version__
 from misslink.errors import InputError
 from misslink.goldset.generation.candidates import (
     REJECT_REASONS,
-    AcceptedQuestion,
-    RejectedCandidate,
+    CandidateRejectedError,
+    CandidateSlot,
+    QuestionDraft,
 )
 from misslink.goldset.generation.corpus import SourceCorpus
 from misslink.goldset.writer import objects_to_jsonl
@@ -28,20 +28,19 @@ _SHORT_WORDS, _MEDIUM_WORDS = 8, 16
 _ID_DIGITS = 12
 
 
-def to_case(accepted: AcceptedQuestion, corpus: SourceCorpus, seed: int) -> Case:
+def to_case(draft: QuestionDraft, corpus: SourceCorpus, seed: int) -> Case:
     """Return an accepted question as a case.
 
     The id is a hash of the question. A passage that answers alone has grade 2; of several that
     answer together, and of others that state a part, each has grade 1.
     """
-    draft, passages = accepted.draft, corpus.passages
     relevant: dict[str, int] = {}
     evidence: dict[str, int] = {}
     grade = _FULL if len(draft.evidence) == 1 else _PART
     graded = [(place, grade, quotes) for place, quotes in draft.evidence.items()]
-    graded += [(place, grade, (quote,)) for place, (grade, quote) in accepted.others.items()]
+    graded += [(place, grade, (quote,)) for place, (grade, quote) in draft.others.items()]
     for place, grade, quotes in graded:
-        relevant[passages[place].id] = grade
+        relevant[corpus.passages[place].id] = grade
         evidence |= {quote: max(grade, evidence.get(quote, 0)) for quote in quotes}
     slot, words = draft.slot, len(draft.question.split())
     length = "short" if words <= _SHORT_WORDS else "medium" if words <= _MEDIUM_WORDS else "long"
@@ -64,12 +63,13 @@ def to_case(accepted: AcceptedQuestion, corpus: SourceCorpus, seed: int) -> Case
     )
 
 
-def rejection_record(rejected: RejectedCandidate, corpus: SourceCorpus) -> dict[str, Any]:
+def rejection_record(
+    slot: CandidateSlot, rejected: CandidateRejectedError, corpus: SourceCorpus
+) -> dict[str, Any]:
     """Return a rejected candidate as a JSON object."""
-    slot = rejected.slot
     return {
         "reason": rejected.reason,
-        "sentence": rejected.sentence,
+        "sentence": str(rejected),
         "question": rejected.question,
         "category": slot.category,
         "number": slot.number,
@@ -80,26 +80,27 @@ def rejection_record(rejected: RejectedCandidate, corpus: SourceCorpus) -> dict[
     }
 
 
-def rejection_table(rejected: Sequence[RejectedCandidate]) -> dict[str, Any]:
+def rejection_table(rejected: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Return counts by reason, the most frequent first, with an example each."""
-    counts = Counter(candidate.reason for candidate in rejected)
-    order = list(REJECT_REASONS)
-    reasons = sorted(counts, key=lambda reason: (-counts[reason], order.index(reason)))
-    examples: dict[str, RejectedCandidate] = {}
-    for candidate in rejected:
-        if candidate.reason not in examples or examples[candidate.reason].question is None:
-            examples[candidate.reason] = candidate
-    table = [
-        {
-            "reason": reason,
-            "count": counts[reason],
-            "meaning": REJECT_REASONS[reason],
-            "question": examples[reason].question,
-            "sentence": examples[reason].sentence,
-        }
-        for reason in reasons
-    ]
-    return {"rejected": {reason: counts[reason] for reason in reasons}, "reject_table": table}
+    by_reason = {
+        reason: [record for record in rejected if record["reason"] == reason]
+        for reason in REJECT_REASONS
+    }
+    reasons = sorted(filter(by_reason.get, by_reason), key=lambda reason: -len(by_reason[reason]))
+    table = []
+    for reason in reasons:
+        records = by_reason[reason]
+        example = next((record for record in records if record["question"]), records[-1])
+        table.append(
+            {
+                "reason": reason,
+                "count": len(records),
+                "meaning": REJECT_REASONS[reason],
+                "question": example["question"],
+                "sentence": example["sentence"],
+            }
+        )
+    return {"rejected": {row["reason"]: row["count"] for row in table}, "reject_table": table}
 
 
 def refuse_changed_file(gold: Path) -> None:
@@ -137,7 +138,19 @@ def write_generated_goldset(
     InputError
         It cannot be written.
     """
-    text = objects_to_jsonl(map(_json_line, cases))
+    lines = []
+    for case in cases:  # with the reference in the singular, and without empty fields
+        fields: dict[str, Any] = {
+            "id": case.id,
+            "question": case.question,
+            "relevant": dict(case.relevant),
+            "evidence": dict(case.evidence),
+            "reference": next(iter(case.references), None),
+        }
+        filled = {name: value for name, value in fields.items() if value}
+        rest = {"answerable": case.answerable, "category": case.category, "tags": dict(case.tags)}
+        lines.append(filled | rest)
+    text = objects_to_jsonl(lines)
     content = {"misslink": __version__, "sha256": _hash(text), **provenance}
     # First the provenance: if interrupted, `before` still identifies the old file.
     before = _hash_file(gold) if gold.exists() else None
@@ -149,20 +162,6 @@ def write_generated_goldset(
 
 def _write_json(content: Mapping[str, Any], path: Path) -> None:
     atomic_write(json.dumps(content, ensure_ascii=False, indent=2) + "\n", path)
-
-
-def _json_line(case: Case) -> dict[str, Any]:
-    """A case as a JSON object, with its reference in the singular and empty fields left out."""
-    fields = {
-        "id": case.id,
-        "question": case.question,
-        "relevant": dict(case.relevant),
-        "evidence": dict(case.evidence),
-        "reference": next(iter(case.references), None),
-    }
-    filled = {name: value for name, value in fields.items() if value}
-    rest = {"answerable": case.answerable, "category": case.category, "tags": dict(case.tags)}
-    return filled | rest
 
 
 def _hash_file(path: Path) -> str:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from pydantic import BaseModel
 
@@ -18,9 +18,10 @@ from misslink.errors import InputError, JudgeUnreachableError
 from misslink.goldset.dedupe import QuestionIndex
 from misslink.goldset.generation.candidates import (
     SCHEMAS,
-    AcceptedQuestion,
     AnswerComparison,
     CandidatePlan,
+    CandidateRejectedError,
+    CandidateSkippedError,
     CandidateSlot,
     EvidenceAnswer,
     GenerationContext,
@@ -29,9 +30,7 @@ from misslink.goldset.generation.candidates import (
     PassageQuote,
     QuestionDraft,
     RecalledAnswer,
-    RejectedCandidate,
     RewrittenQuestion,
-    UnfinishedCandidate,
     WrittenQuestion,
 )
 from misslink.goldset.generation.corpus import read_source_corpus
@@ -43,9 +42,8 @@ from misslink.goldset.generation.goldset_file import (
     write_generated_goldset,
 )
 from misslink.goldset.generation.passage_index import PassageIndex, open_optional_embedder
+from misslink.goldset.generation.questions import verify_question, write_question
 from misslink.goldset.generation.settings import GenerationSettings, read_generation_settings
-from misslink.goldset.generation.verifier import verify_draft
-from misslink.goldset.generation.writer import write_draft
 from misslink.goldset.splitting import apportion
 from misslink.goldset.writer import objects_to_jsonl
 from misslink.io.atomic import atomic_write
@@ -61,7 +59,6 @@ from misslink.text.normalization import sentence_spans
 from misslink.types import Case
 
 ProgressCallback = Callable[[int, int], object]
-_CallResult = TypeVar("_CallResult")
 _ROUND_SIZE = 16  # candidates; at most so many are incomplete when the budget is used up
 _QUESTION_WORDS = 12  # of a question of medium length
 _WORD_LENGTH = 5
@@ -134,7 +131,10 @@ def _stand_in_reply(ask: Ask) -> BaseModel:
     if ask.schema in (NegativeQuestion, RewrittenQuestion):
         return ask.schema(question=question)
     if ask.schema is WrittenQuestion:
-        first = [_first_sentence(text) for text in texts]
+        first = []
+        for text in texts:
+            sentences = (text[start:end] for start, end in sentence_spans(text))
+            first.append(next((s for s in sentences if any(map(str.isalnum, s))), text.strip()))
         quotes = tuple(PassageQuote(passage=n, quote=quote) for n, quote in enumerate(first, 1))
         return WrittenQuestion(question=question, reference=" ".join(first), quotes=quotes)
     if ask.schema is EvidenceAnswer:
@@ -146,11 +146,6 @@ def _stand_in_reply(ask: Ask) -> BaseModel:
         return AnswerComparison.model_validate({"answers": agreed})
     verdicts = [{"passage": n, "answers": "no", "quote": None} for n, _ in enumerate(texts, 1)]
     return PassageAnswers.model_validate({"passages": verdicts})
-
-
-def _first_sentence(text: str) -> str:
-    sentences = (text[start:end] for start, end in sentence_spans(text))
-    return next((s for s in sentences if any(map(str.isalnum, s))), text.strip())
 
 
 @dataclass(frozen=True)
@@ -254,12 +249,12 @@ async def generate_async(
         await session.check_reachable()
         outcome = await run_rounds(context, n=n, seed=seed, progress=progress)
         usage = session.usage()
-    rejected = tuple(rejection_record(end, context.corpus) for end in outcome.rejected)
+    rejected = tuple(outcome.rejected)
     if rejects is not None:
         atomic_write(objects_to_jsonl(rejected), Path(rejects))
     if not outcome.accepted:
         raise _no_questions_error(outcome, session)
-    cases = tuple(to_case(question, context.corpus, seed) for question in outcome.accepted)
+    cases = tuple(to_case(draft, context.corpus, seed) for draft in outcome.accepted)
     counts = {
         "written": len(cases),
         "wanted": n,
@@ -269,14 +264,28 @@ async def generate_async(
     }
     table = rejection_table(outcome.rejected)
     if gold is not None:
-        provenance = _provenance(session, context, seed)
-        counted = provenance | counts | {"rejected": table["rejected"]}
-        write_generated_goldset(cases, counted, gold)
+        # Without anything that differs between equal runs.
+        embedder, used = context.index.embedder, context.settings.model_dump(mode="json")
+        provenance = {
+            "judge": session.name,
+            "judge_identity": dict(session.identity),
+            "prompts": {name: context.prompts.load(name).ref.sha256 for name in SCHEMAS},
+            "corpus": context.corpus.name,
+            "corpus_fingerprint": context.corpus.fingerprint,
+            "passages": len(context.corpus.passages),
+            "embedding": None if embedder is None else embedder.name,
+            "settings": used,
+            "settings_sha256": hash_content(used),
+            "seed": seed,
+            **counts,
+            "rejected": table["rejected"],
+        }
+        write_generated_goldset(cases, provenance, gold)
     document = {
         "goldset": None if gold is None else display_path(gold),
         **counts,
-        "stopped": outcome.stopped,
-        "unfinished": len(outcome.unfinished),
+        "stopped": next(iter(outcome.skipped), None),
+        "unfinished": len(outcome.skipped),
         **table,
         "corpus": {
             "source": context.corpus.name,
@@ -365,14 +374,14 @@ async def _open_generation(
 def _no_questions_error(
     outcome: GenerationOutcome, session: JudgeSession
 ) -> InputError | JudgeUnreachableError:
-    if outcome.stopped is not None:
+    if outcome.skipped:
         return InputError(
-            f"No question was completed: {outcome.stopped}. Replies are in the cache, so the same "
+            f"No question was completed: {outcome.skipped[0]}. Replies are in the cache, so the same "
             "command continues."
         )
-    if {end.reason for end in outcome.rejected} == {"no_reply"}:
+    if {record["reason"] for record in outcome.rejected} == {"no_reply"}:
         return JudgeUnreachableError(
-            f"No reply of {session.name} can be read ({outcome.rejected[0].sentence}). Test it "
+            f"No reply of {session.name} can be read ({outcome.rejected[0]['sentence']}). Test it "
             "with  misslink judge ping"
         )
     counts = rejection_table(outcome.rejected)["rejected"].items()
@@ -383,50 +392,23 @@ def _no_questions_error(
     )
 
 
-def _provenance(session: JudgeSession, context: GenerationContext, seed: int) -> dict[str, Any]:
-    """How a gold set was generated, without anything that differs between equal runs."""
-    corpus, embedder = context.corpus, context.index.embedder
-    settings = context.settings.model_dump(mode="json")
-    return {
-        "judge": session.name,
-        "judge_identity": dict(session.identity),
-        "prompts": {name: context.prompts.load(name).ref.sha256 for name in SCHEMAS},
-        "corpus": corpus.name,
-        "corpus_fingerprint": corpus.fingerprint,
-        "passages": len(corpus.passages),
-        "embedding": None if embedder is None else embedder.name,
-        "settings": settings,
-        "settings_sha256": hash_content(settings),
-        "seed": seed,
-    }
-
-
 @dataclass
 class GenerationOutcome:
-    """The ends of all candidates; a later run completes the unfinished ones.
+    """The ends of all candidates; `wanted` is the number of questions by category.
 
-    `wanted` is the number of questions by category.
+    ``skipped`` tells why candidates were not finished; a later run completes them.
     """
 
-    wanted: dict[str, int]
-    accepted: list[AcceptedQuestion] = field(default_factory=list)
-    rejected: list[RejectedCandidate] = field(default_factory=list)
-    unfinished: list[UnfinishedCandidate] = field(default_factory=list)
+    wanted: Mapping[str, int]
+    accepted: list[QuestionDraft] = field(default_factory=list)
+    rejected: list[dict[str, Any]] = field(default_factory=list)
+    skipped: list[str] = field(default_factory=list)
     candidates: int = 0
-
-    def record(self, end: AcceptedQuestion | RejectedCandidate | UnfinishedCandidate) -> None:
-        """Record the end of a candidate."""
-        if isinstance(end, AcceptedQuestion):
-            self.accepted.append(end)
-        elif isinstance(end, RejectedCandidate):
-            self.rejected.append(end)
-        else:
-            self.unfinished.append(end)
 
     @property
     def by_category(self) -> dict[str, int]:
         """Accepted questions by category."""
-        counts = Counter(question.draft.slot.category for question in self.accepted)
+        counts = Counter(draft.slot.category for draft in self.accepted)
         return {name: counts[name] for name in self.wanted}
 
     @property
@@ -434,11 +416,6 @@ class GenerationOutcome:
         """Missing questions by category, without complete categories."""
         counts = self.by_category
         return {name: n - counts[name] for name, n in self.wanted.items() if n > counts[name]}
-
-    @property
-    def stopped(self) -> str | None:
-        """Why generation ended early; None if it did not."""
-        return self.unfinished[0].reason if self.unfinished else None
 
 
 async def run_rounds(
@@ -470,33 +447,62 @@ async def run_rounds(
     """
     settings, index = context.settings, context.index
     plan = CandidatePlan(context.corpus, index, settings, n, seed)
-    outcome = GenerationOutcome(dict(plan.wanted))
+    outcome = GenerationOutcome(plan.wanted)
     tried: Counter[str] = Counter()
     new_index = partial(
         QuestionIndex, settings.near_duplicate, settings.near_meaning, index.cosines
     )
+
+    async def complete(
+        calls: Mapping[CandidateSlot, Coroutine[Any, Any, QuestionDraft]],
+    ) -> list[QuestionDraft]:
+        """Run a step of all candidates concurrently; record those that end, return the others."""
+
+        async def attempt(
+            slot: CandidateSlot, call: Coroutine[Any, Any, QuestionDraft]
+        ) -> QuestionDraft | dict[str, Any] | str:
+            try:
+                return await call
+            except CandidateRejectedError as rejected:
+                return rejection_record(slot, rejected, context.corpus)
+            except CandidateSkippedError as skipped:
+                return str(skipped)
+
+        try:
+            async with asyncio.TaskGroup() as group:
+                tasks = [group.create_task(attempt(slot, call)) for slot, call in calls.items()]
+        except ExceptionGroup as problems:
+            raise problems.exceptions[0] from None
+        ends = [task.result() for task in tasks]
+        outcome.rejected += [end for end in ends if isinstance(end, dict)]
+        outcome.skipped += [end for end in ends if isinstance(end, str)]
+        return [end for end in ends if isinstance(end, QuestionDraft)]
+
     accepted = new_index()
-    while not outcome.unfinished:
-        slots = _next_slots(plan, outcome.missing, tried)
-        if not slots:
-            break
+    while not outcome.skipped and (slots := _next_slots(plan, outcome.missing, tried)):
         outcome.candidates += len(slots)
-        drafts: list[QuestionDraft] = []
-        for end in await _gather(write_draft(context, slot) for slot in slots):
-            if isinstance(end, QuestionDraft):
-                drafts.append(end)
-            else:
-                outcome.record(end)
+        drafts = await complete({slot: write_question(context, slot) for slot in slots})
         await index.read([draft.question for draft in drafts])
-        distinct = _drop_duplicates(outcome, drafts, accepted, new_index())
+        earlier, distinct = new_index(), []
+        for draft in drafts:
+            twin = accepted.twin(draft.question) or earlier.twin(draft.question)
+            if twin is None:
+                earlier.add(draft.question)
+                distinct.append(draft)
+            else:
+                more = {"reference": draft.reference} if draft.reference else {}
+                repeated = CandidateRejectedError(
+                    "near_duplicate", f"it asks the same as '{twin}'", draft.question, more
+                )
+                outcome.rejected.append(rejection_record(draft.slot, repeated, context.corpus))
         progress(len(outcome.accepted), n)
-        for verified in await _gather(verify_draft(context, draft) for draft in distinct):
-            outcome.record(verified)
-            if isinstance(verified, AcceptedQuestion):
-                accepted.add(verified.draft.question)
+        verified = await complete({d.slot: verify_question(context, d) for d in distinct})
+        outcome.accepted += verified
+        for draft in verified:
+            accepted.add(draft.question)
         progress(len(outcome.accepted), n)
     order = {name: place for place, name in enumerate(settings.categories)}
-    outcome.accepted.sort(key=lambda q: (order[q.draft.slot.category], q.draft.slot.number))
+    outcome.accepted.sort(key=lambda draft: (order[draft.slot.category], draft.slot.number))
     return outcome
 
 
@@ -513,36 +519,3 @@ def _next_slots(
         tried[name] += len(more)
         slots += more
     return slots
-
-
-def _drop_duplicates(
-    outcome: GenerationOutcome,
-    drafts: Iterable[QuestionDraft],
-    accepted: QuestionIndex,
-    earlier: QuestionIndex,
-) -> list[QuestionDraft]:
-    """The drafts that repeat neither an accepted question nor an earlier draft."""
-    distinct = []
-    for draft in drafts:
-        twin = accepted.twin(draft.question) or earlier.twin(draft.question)
-        if twin is None:
-            earlier.add(draft.question)
-            distinct.append(draft)
-        else:
-            more = {"reference": draft.reference} if draft.reference else {}
-            sentence = f"it asks the same as '{twin}'"
-            outcome.record(
-                RejectedCandidate(draft.slot, "near_duplicate", sentence, draft.question, more)
-            )
-    return distinct
-
-
-async def _gather(calls: Iterable[Coroutine[object, object, _CallResult]]) -> list[_CallResult]:
-    """Run all concurrently; if one fails, cancel the others."""
-    tasks = [asyncio.create_task(call) for call in calls]
-    try:
-        return await asyncio.gather(*tasks)
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from misslink.errors import InputError, known_names
-from misslink.io.jsonl import SourceItem, read_text
+from misslink.io.config_files import read_yaml
+from misslink.io.jsonl import SourceItem
 
 ShareField = Annotated[float, Field(ge=0, le=1_000_000)]
 _MAX_PASSAGES = 5  # of one question
@@ -227,39 +228,25 @@ def read_generation_settings(path: Path | None) -> GenerationSettings:
     """
     if path is None:
         return GenerationSettings()
-    import yaml
-
-    try:
-        content = yaml.safe_load(read_text(path))
-    except yaml.YAMLError as problem:
-        mark = getattr(problem, "problem_mark", None)
-        line = None if mark is None else mark.line + 1
-        raise InputError("The line is not YAML. Correct it.", path=path, line=line) from None
-    except RecursionError:
-        raise InputError("The file is nested too deeply. Simplify it.", path=path) from None
-    merged = _checked_mapping(content or {}, path, None)
+    merged = _checked_mapping(read_yaml(path).data or {}, path, None)
     defaults = GenerationSettings().model_dump()
     for group in ("categories", "personas", "lengths"):
-        if group in merged:
-            merged[group] = _merge_group(defaults[group], merged[group], path, group)
+        if group not in merged:
+            continue
+        items: dict[str, Any] = defaults[group]
+        for name, fields in _checked_mapping(merged[group], path, group).items():
+            if fields is None:
+                items.pop(name, None)
+            else:
+                items[name] = items.get(name, {}) | _checked_mapping(
+                    fields, path, f"{group}.{name}"
+                )
+        merged[group] = items
     return SourceItem(merged, str(path)).parse(GenerationSettings)
 
 
 def _checked_mapping(content: Any, path: Path, field: str | None) -> dict[str, Any]:
-    if not isinstance(content, dict) or not all(isinstance(name, str) for name in content):
+    if not isinstance(content, dict):
         message = "This is not a mapping. Write names and values, such as  attempts: 3."
         raise InputError(message, path=path, field=field)
     return dict(content)
-
-
-def _merge_group(
-    defaults: Mapping[str, Mapping[str, Any]], content: Any, path: Path, group: str
-) -> dict[str, Any]:
-    merged: dict[str, Any] = dict(defaults)
-    for name, fields in _checked_mapping(content, path, group).items():
-        if fields is None:
-            merged.pop(name, None)
-        else:
-            checked = _checked_mapping(fields, path, f"{group}.{name}")
-            merged[name] = {**merged.get(name, {}), **checked}
-    return merged

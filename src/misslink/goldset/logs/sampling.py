@@ -1,27 +1,260 @@
-"""Sample a gold set and traces from logs, with personal data masked first."""
+"""Sample a gold set and traces from logs, with personal data masked first.
+
+Requests that ask the same are grouped; failures that the log itself shows are detected (feedback,
+errors, refusals, repeated questions); and rare questions are clustered by words or by embedding.
+"""
 
 from __future__ import annotations
 
+import datetime as dt
+import itertools
 import random
 import re
+import warnings
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from misslink.embedding import Embedder
-from misslink.errors import InputError
-from misslink.goldset.logs.clustering import (
-    QuestionGroup,
-    group_questions,
-    representatives,
-    tf_idf_vectors,
-)
-from misslink.goldset.logs.failures import FAILURE_SIGNALS, failure_signals, unknown_feedback
+from misslink.errors import InputError, MissingExtraError
 from misslink.goldset.logs.masking import Masker, unnumber_masks
 from misslink.goldset.splitting import apportion
+from misslink.io.numbers import parse_number
 from misslink.io.trace_formats.requests import LogRequest, RequestLog
+from misslink.judge.backends.heuristic.abstention import declines
+from misslink.text.fuzzy_matching import invariant_tokens
+from misslink.text.normalization import fold, stems
 from misslink.types import Case, Passage, Trace
+
+MIN_SIMILARITY = 90.0  # indel ratio of two questions that differ by a typo, in per cent
+# Two questions are compared if they share one of their rarest words. Where all but two words are
+# equal, the rarest shared word is among the three rarest of both.
+_RAREST_WORDS = 3
+_MAX_COMPARED = 400  # questions with such a word, the most frequent first
+_SCORE_DECIMALS = 9  # so that a tie is not decided by rounding
+
+QuestionKey = tuple[str, tuple[str, ...]]
+
+
+@dataclass(frozen=True)
+class QuestionGroup:
+    """Questions that ask the same.
+
+    Parameters
+    ----------
+    wording : str
+        The most frequent wording, the first of equally frequent ones.
+    members : sequence of int
+        Indices of the requests, in the log's order.
+    stems : sequence of str
+        The stems of the wording.
+    """
+
+    wording: str
+    members: tuple[int, ...]
+    stems: tuple[str, ...]
+
+
+def question_key(question: str) -> QuestionKey:
+    """Return what two wordings of one question share: stems in any order, and their facts.
+
+    Masks count by their kind alone.
+    """
+    plain = fold(unnumber_masks(question))
+    fact_parts = tuple(part for parts in invariant_tokens(plain) for part in parts)
+    return " ".join(sorted(stems(plain))) or plain.strip(" .,;:!?"), fact_parts
+
+
+def group_questions(questions: Sequence[str]) -> list[QuestionGroup]:
+    """Group questions by what they ask, the largest group first.
+
+    Two wordings belong to one group if they have the same stems, or differ in at most a tenth of
+    characters. Their numbers, signs and negations are always equal. Ties keep the order of the log.
+    """
+    by_key: dict[QuestionKey, list[int]] = {}
+    for index, question in enumerate(questions):
+        by_key.setdefault(question_key(question), []).append(index)
+    groups = []
+    for members in _merge_typos(by_key):
+        wordings = Counter(" ".join(questions[index].split()) for index in members)
+        wording = wordings.most_common(1)[0][0]
+        groups.append(QuestionGroup(wording, tuple(members), stems(fold(unnumber_masks(wording)))))
+    return sorted(groups, key=lambda group: (-len(group.members), group.members[0]))
+
+
+def _merge_typos(by_key: dict[QuestionKey, list[int]]) -> list[list[int]]:
+    """Join each key's members to the most frequent key that differs from it only by typos."""
+    from rapidfuzz import fuzz, process
+
+    keys = sorted(by_key, key=lambda key: (-len(by_key[key]), by_key[key][0]))
+    frequency = Counter(word for text, _ in keys for word in set(text.split()))
+    leaders: dict[QuestionKey, list[str]] = {}
+    merged: dict[QuestionKey, list[int]] = {}
+    for text, fact_parts in keys:
+        words = sorted(set(text.split()), key=lambda word: (frequency[word], word))[:_RAREST_WORDS]
+        near = [leader for word in words for leader in leaders.get((word, fact_parts), ())]
+        match = process.extractOne(text, near, scorer=fuzz.ratio, score_cutoff=MIN_SIMILARITY)
+        if match is not None:
+            merged[match[0], fact_parts] += by_key[text, fact_parts]
+            continue
+        merged[text, fact_parts] = list(by_key[text, fact_parts])
+        for word in words:
+            compared = leaders.setdefault((word, fact_parts), [])
+            if len(compared) < _MAX_COMPARED:
+                compared.append(text)
+    return [sorted(members) for members in merged.values()]
+
+
+def tf_idf_vectors(documents: Sequence[Sequence[str]]) -> Any:
+    """Return sparse unit vectors of documents, each given as its words; None without any word."""
+    if not any(documents):
+        return None
+    try:
+        from sklearn.feature_extraction.text import TfidfVectorizer
+    except ImportError:
+        raise MissingExtraError("scikit-learn, which clusters questions,", "goldset") from None
+    return TfidfVectorizer(analyzer=list, sublinear_tf=True).fit_transform(documents)
+
+
+def representatives(vectors: Any, k: int, seed: int) -> list[int]:
+    """Return the rows nearest to the centers of k-means clusters, the largest cluster first.
+
+    Parameters
+    ----------
+    vectors : array or sparse array of shape (n, d), or None
+        Rows of length 1, or 0. None: every row is alike.
+    k : int
+        Number of rows to return, from 1 to n.
+    seed : int
+
+    Returns
+    -------
+    list of int
+        `k` different rows. Where fewer than `k` rows differ, the first of the others follow.
+    """
+    import numpy as np
+
+    if vectors is None or k >= vectors.shape[0]:
+        return list(range(k))
+    try:
+        from sklearn.cluster import KMeans
+        from sklearn.exceptions import ConvergenceWarning
+    except ImportError:
+        raise MissingExtraError("scikit-learn, which clusters questions,", "goldset") from None
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # equal rows make fewer clusters
+        model = KMeans(k, n_init=4, random_state=seed).fit(vectors)
+    labels = model.labels_
+    distances = model.transform(vectors)[np.arange(len(labels)), labels].round(_SCORE_DECIMALS)
+    sizes = Counter(labels.tolist())
+    nearest: dict[int, int] = {}
+    for row in np.argsort(distances, kind="stable").tolist():
+        nearest.setdefault(int(labels[row]), row)
+    chosen = sorted(nearest.values(), key=lambda row: (-sizes[int(labels[row])], row))
+    return [*chosen, *(row for row in range(len(labels)) if row not in set(chosen))][:k]
+
+
+# The most certain first: it names the failure where several hold.
+FAILURE_SIGNALS = ("thumbs_down", "error", "abstained", "asked_again")
+
+_GOOD_WORDS = {
+    "1", "up", "thumbsup", "thumbs_up", "positive", "good", "like", "liked", "yes", "true",
+    "helpful", "correct", "pass", "\U0001f44d",
+}  # fmt: skip
+_BAD_WORDS = {
+    "0", "-1", "down", "thumbsdown", "thumbs_down", "negative", "bad", "dislike", "disliked", "no",
+    "false", "unhelpful", "not_helpful", "incorrect", "wrong", "fail", "\U0001f44e",
+}  # fmt: skip
+_MAX_STARS = 5  # the longest scale of stars that is recognized
+# A user who asks about the same thing again within this time got no answer. Search logs put the
+# limit between 5 minutes (a task) and 30 (a session).
+_REPEAT_WINDOW = dt.timedelta(minutes=10)
+_MIN_SHARED_WORDS = 0.5
+
+
+def failure_signals(requests: Sequence[LogRequest]) -> list[tuple[str, ...]]:
+    """Return the failure signals of each request, in the order of `FAILURE_SIGNALS`.
+
+    thumbs_down
+        The feedback is bad: a bad word; a number below 0 where the log has negative numbers, else
+        below 0.5 where none is above 1, else at most 2 of 5 stars.
+    error
+        The log has an error.
+    abstained
+        The answer only says that it cannot answer.
+    asked_again
+        The next question of the session, within 10 minutes where times are known, shares at least
+        half of their words.
+    """
+    scale = _feedback_scale(requests)
+    repeated = _repeated_questions(requests)
+    signals = []
+    for index, request in enumerate(requests):
+        holds = (
+            _is_good(request.feedback, scale) is False,
+            request.error is not None,
+            bool(request.answer and declines(request.answer)),
+            index in repeated,
+        )
+        signals.append(tuple(itertools.compress(FAILURE_SIGNALS, holds)))
+    return signals
+
+
+def unknown_feedback(requests: Sequence[LogRequest]) -> Counter[str]:
+    """Count feedback that is neither good nor bad on any known scale."""
+    scale = _feedback_scale(requests)
+    unknown: Counter[str] = Counter()
+    for request in requests:
+        if parse_number(request.feedback) is not None:
+            unknown["numbers above 5"] += scale is None
+        elif request.feedback is not None and _is_good(request.feedback, scale) is None:
+            unknown[str(request.feedback)] += 1
+    return +unknown
+
+
+def _feedback_scale(requests: Sequence[LogRequest]) -> float | None:
+    """Where good begins among the log's numbers; None for an unknown scale."""
+    numbers = [n for request in requests if (n := parse_number(request.feedback)) is not None]
+    if not numbers or (min(numbers) >= 0 and max(numbers) <= 1):
+        return 0.5
+    if min(numbers) < 0:
+        return 0.0 if min(numbers) >= -1 and max(numbers) <= 1 else None
+    return 3.0 if max(numbers) <= _MAX_STARS else None
+
+
+def _is_good(feedback: str | float | None, scale: float | None) -> bool | None:
+    """Whether feedback is good; None if there is none, it is neutral or not understood."""
+    number = parse_number(feedback)
+    if number is not None:
+        neutral = scale is None or (number == scale and scale != 0.5)
+        return None if neutral else number >= (scale or 0.0)
+    word = "_".join(str(feedback or "").replace("-", " ").casefold().split())
+    return True if word in _GOOD_WORDS else False if word in _BAD_WORDS else None
+
+
+def _repeated_questions(requests: Sequence[LogRequest]) -> set[int]:
+    sessions: dict[str, list[int]] = {}
+    for index, request in enumerate(requests):
+        if request.session:
+            sessions.setdefault(request.session, []).append(index)
+    repeated: set[int] = set()
+    for members in sessions.values():
+        if all(requests[index].at is not None for index in members):
+            members.sort(key=lambda index: requests[index].at)  # type: ignore[arg-type,return-value]
+        for index, later in itertools.pairwise(members):
+            first, second = requests[index], requests[later]
+            if first.at and second.at and second.at - first.at > _REPEAT_WINDOW:
+                continue
+            words, other_words = set(stems(first.question)), set(stems(second.question))
+            if words and other_words:
+                is_same = len(words & other_words) >= _MIN_SHARED_WORDS * len(words | other_words)
+            else:
+                is_same = question_key(first.question) == question_key(second.question)
+            if is_same:
+                repeated.add(index)
+    return repeated
+
 
 SampleReason = Literal["head", "failure", "tail"]
 VectorFunction = Callable[[Sequence[str]], Awaitable[Any]]

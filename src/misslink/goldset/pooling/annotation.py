@@ -125,7 +125,13 @@ class PoolAnnotationSession:
                 raise InputError(message, path=folder)
             disputed = self._disputed_grades()
         self.tasks = [
-            _annotation_task(item, disputed.get(item.item, ()))
+            LabelTask(
+                Case(id=item.item, question=item.question),
+                Trace(case_id=item.item, retrieved=()),
+                (RELEVANCE_METRIC,),
+                ((item.item, *_KEY),),
+                disputed.get(item.item, ()),
+            )
             for item in pool.items
             if not adjudicate or item.item in disputed
         ]
@@ -262,7 +268,8 @@ class PoolAnnotationSession:
             for name, path in journal_files(self.folder).items()
         }
         disputed = {}
-        for row in resolve_grades(annotators).queue:
+        _, queue = resolve_grades(annotators)
+        for row in queue:
             letters = letters_by_name(row["item"], row["grades"])
             entries = (
                 {"who": letters[name], **_entry_fields(labels[name][row["item"], *_KEY])}
@@ -273,12 +280,6 @@ class PoolAnnotationSession:
 
 
 _KEY = (RELEVANCE_METRIC, None)
-
-
-def _annotation_task(item: PoolItem, grades: tuple[dict[str, Any], ...]) -> LabelTask:
-    case = Case(id=item.item, question=item.question)
-    trace = Trace(case_id=item.item, retrieved=())
-    return LabelTask(case, trace, (RELEVANCE_METRIC,), ((item.item, *_KEY),), grades)
 
 
 def _entry_fields(entry: JournalEntry) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from itertools import combinations
 from pathlib import Path
@@ -25,7 +25,7 @@ from misslink.goldset.pooling.pool import (
 from misslink.goldset.pooling.recall import estimate_recall
 from misslink.io.atomic import atomic_write
 from misslink.io.jsonl import read_objects
-from misslink.io.label_folder import JournalEntry, current_labels, journal_files, read_journal
+from misslink.io.label_folder import current_labels, journal_files, read_journal
 from misslink.io.labels import ADJUDICATED
 from misslink.judge.judge_case import ask_safely
 from misslink.judge.prompts import BUILT_IN, Prompts
@@ -44,23 +44,6 @@ _TWO = 2
 GradesByAnnotator = Mapping[str, Mapping[str, int | None]]
 
 
-@dataclass(frozen=True)
-class ResolvedGrades:
-    """The grade of each item.
-
-    Parameters
-    ----------
-    grades : mapping of str to int
-        By item.
-    queue : tuple of mapping
-        Items that annotators disagree on and that were not adjudicated: the item, the grades by
-        annotator, and whether a majority resolves it. Unresolved ones first.
-    """
-
-    grades: Mapping[str, int]
-    queue: tuple[Mapping[str, Any], ...]
-
-
 def read_grades(folder: Path, pool: GradingPool) -> GradesByAnnotator:
     """Read the annotators' grades of a pool's items, with the adjudicator's as 'adjudicated'.
 
@@ -71,27 +54,27 @@ def read_grades(folder: Path, pool: GradingPool) -> GradesByAnnotator:
     """
     items = {item.item for item in pool.items}
     return {
-        name: grades_of_entries(current_labels(read_journal(path).entries).values(), items)
+        name: {
+            entry.case_id: entry.grade
+            for entry in current_labels(read_journal(path).entries).values()
+            if entry.metric == RELEVANCE_METRIC and entry.claim is None and entry.case_id in items
+        }
         for name, path in journal_files(labels_folder(folder)).items()
     }
 
 
-def grades_of_entries(
-    entries: Iterable[JournalEntry], items: Iterable[str]
-) -> dict[str, int | None]:
-    """Return the grades of one annotator's current labels, by item."""
-    known = set(items)
-    return {
-        entry.case_id: entry.grade
-        for entry in entries
-        if entry.metric == RELEVANCE_METRIC and entry.claim is None and entry.case_id in known
-    }
-
-
-def resolve_grades(grades: GradesByAnnotator) -> ResolvedGrades:
+def resolve_grades(grades: GradesByAnnotator) -> tuple[dict[str, int], list[dict[str, Any]]]:
     """Resolve several grades of an item: the adjudicated one, else that of more than half.
 
     An item without a majority is not resolved; skipped items do not count.
+
+    Returns
+    -------
+    grades : dict of str to int
+        By item.
+    queue : list of dict
+        Items that annotators disagree on and that were not adjudicated: the item, the grades by
+        annotator, and whether a majority resolves it. Unresolved ones first.
     """
     by_item: dict[str, dict[str, int]] = {}
     for name, several in grades.items():
@@ -112,7 +95,7 @@ def resolve_grades(grades: GradesByAnnotator) -> ResolvedGrades:
         if len(counts) > 1:
             row = {"item": item, "grades": dict(sorted(votes.items())), "settled": is_majority}
             queue.append(row)
-    return ResolvedGrades(resolved, tuple(sorted(queue, key=lambda row: bool(row["settled"]))))
+    return resolved, sorted(queue, key=lambda row: bool(row["settled"]))
 
 
 def annotator_agreement(grades: GradesByAnnotator, items: int, *, seed: int = 0) -> dict[str, Any]:
@@ -298,15 +281,29 @@ def merge_pool_grades(
     """Merge the resolved grades of a pool into its gold set; return cases and summary."""
     pool = read_pool(folder)
     by_annotator = read_grades(folder, pool)
-    resolved = resolve_grades(by_annotator)
-    if not resolved.grades and not resolved.queue:
+    resolved, queue = resolve_grades(by_annotator)
+    if not resolved and not queue:
         message = f"No annotator has labelled this pool. Run  misslink annotate {folder}"
         raise InputError(message, path=labels_folder(folder))
     judged = read_prelabels(folder, pool)
-    prelabels = judge_agreement(judged, resolved.grades, seed=seed) if judged else None
-    grades = dict(resolved.grades)
+    prelabels = judge_agreement(judged, resolved, seed=seed) if judged else None
+    grades = dict(resolved)
     if accept_prelabels:
-        grades |= _accepted_judge_grades(folder, prelabels, judged, grades)
+        problem = None
+        if prelabels is None:
+            problem = (
+                "No judge has graded this pool. Run  misslink goldset pool ... --prelabel  first."
+            )
+        elif not prelabels["n"]:
+            problem = (
+                "No annotator has graded what the judge graded, so its agreement is unknown. Label "
+                "some passages first."
+            )
+        if problem:
+            raise InputError(problem, path=folder)
+        for name, row in judged.items():
+            if row.grade is not None:
+                grades.setdefault(name, row.grade)
     by_case: dict[str, dict[str, int]] = {case.id: {} for case in pool.goldset.cases}
     for item in pool.items:
         if item.item in grades:
@@ -316,13 +313,13 @@ def merge_pool_grades(
         for case in pool.goldset.cases
     )
     items = {item.item: item for item in pool.items}
-    votes = {row["item"]: list(row["grades"].values()) for row in resolved.queue}
+    votes = {row["item"]: list(row["grades"].values()) for row in queue}
     counts = Counter(grades.values())
-    accepted = len(grades) - len(resolved.grades)
+    accepted = len(grades) - len(resolved)
     document = {
         "items": len(pool.items),
-        "settled": len(resolved.grades),
-        "open": len(pool.items) - len(resolved.grades),
+        "settled": len(resolved),
+        "open": len(pool.items) - len(resolved),
         "grades": {name: counts[grade] for grade, name in enumerate(GRADE_NAMES)},
         "merged": sum(map(len, by_case.values())),
         "changed": sum(
@@ -338,35 +335,13 @@ def merge_pool_grades(
                 "passage_id": items[row["item"]].passage_id,
                 **row,
             }
-            for row in resolved.queue
+            for row in queue
         ],
         "prelabels": prelabels,
         "recall": estimate_recall(pool, grades, votes, relevance_level=relevance_level),
         "notes": _merge_notes(pool, accepted),
     }
     return cases, _to_json_values(document)
-
-
-def _accepted_judge_grades(
-    folder: Path,
-    prelabels: Mapping[str, Any] | None,
-    judged: Mapping[str, JudgeGrade],
-    grades: Mapping[str, int],
-) -> dict[str, int]:
-    if prelabels is None:
-        message = "No judge has graded this pool. Run  misslink goldset pool ... --prelabel  first."
-        raise InputError(message, path=folder)
-    if not prelabels["n"]:
-        raise InputError(
-            "No annotator has graded what the judge graded, so its agreement is unknown. Label "
-            "some passages first.",
-            path=folder,
-        )
-    return {
-        item: row.grade
-        for item, row in judged.items()
-        if row.grade is not None and item not in grades
-    }
 
 
 def _merge_notes(pool: GradingPool, accepted: int) -> list[str]:

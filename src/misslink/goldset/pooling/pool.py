@@ -206,10 +206,12 @@ def make_pool(
             stratified=stratified,
             generator=question_generator(seed, case.id),
         )
-        items[case.id] = [
-            _pool_item(case, corpus[place], stratum, strata[case.id][stratum].weight)
-            for place, stratum in drawn
-        ]
+        items[case.id] = []
+        for place, stratum in drawn:
+            passage, weight = corpus[place], strata[case.id][stratum].weight or 1.0
+            shown = json.dumps([case.id, case.question, passage.id, passage.text])
+            row = case.id, case.question, passage.id, passage.text, stratum, weight
+            items[case.id].append(PoolItem(_digest(shown)[:_ID_DIGITS], *row))
     order = shuffled(list(items), question_generator(seed, _ORDER_SEED))
     if not any(items.values()):
         raise InputError(
@@ -231,12 +233,6 @@ def make_pool(
         goldset=goldset,
         items=tuple(item for case_id in order for item in items[case_id]),
     )
-
-
-def _pool_item(case: Case, passage: Passage, stratum: int, weight: float | None) -> PoolItem:
-    content = json.dumps([case.id, case.question, passage.id, passage.text])
-    item = hashlib.sha256(content.encode()).hexdigest()[:_ID_DIGITS]
-    return PoolItem(item, case.id, case.question, passage.id, passage.text, stratum, weight or 1.0)
 
 
 def is_pool(folder: Path) -> bool:

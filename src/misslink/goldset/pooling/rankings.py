@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import os
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import repeat
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -88,21 +89,33 @@ def read_rankings(path: str, name: str, cases: Collection[str], depth: int) -> R
         The file cannot be read, ranks a passage twice, or contains none of the cases.
     """
     run = open_run(path)
+    rows: dict[str, tuple[list[str], list[Any] | None]] = {}
     if isinstance(run, MappingRun):
-        rankings = {
-            str(query): _mapping_ranking(ranking, str(query), path)
-            for query, ranking in run.rankings.items()
-            if str(query) in cases and str(query) not in run.unmeasured
-        }
+        for query, ranking in run.rankings.items():
+            if str(query) in cases and str(query) not in run.unmeasured:
+                scores = list(ranking.values()) if isinstance(ranking, Mapping) else None
+                rows[str(query)] = [str(name) for name in ranking], scores
     elif isinstance(run, TableRun):
-        rankings = _table_rankings(run, cases)
+        sign = -1 if run.table.kind == "rank" else 1
+        for queries, documents, numbers in run.table.batches():
+            columns = queries.to_pylist(), documents.to_pylist()
+            values = repeat(None) if numbers is None else (sign * numbers).tolist()
+            for query, document, value in zip(*columns, values, strict=False):
+                if query in cases:
+                    names, scores = rows.setdefault(query, ([], None if value is None else []))
+                    names.append(document)
+                    if scores is not None:
+                        scores.append(value)
     else:
         raise InputError("A pool cannot be drawn from this run. Use a TREC run.", path=path)
-    if not rankings:
+    if not rows:
         raise InputError(
             "The run contains no question of the gold set. Compare the ids of both.", path=path
         )
-    top = {query: tuple(names[:depth]) for query, names in rankings.items()}
+    top = {
+        query: tuple(_best_first(names, scores, query, path)[:depth])
+        for query, (names, scores) in rows.items()
+    }
     return RetrieverRankings(name, path, top)
 
 
@@ -207,36 +220,16 @@ def match_corpus_ids(rankings: RetrieverRankings, corpus: Mapping[str, str]) -> 
     return replace(rankings, passages=passages, texts={})
 
 
-def _mapping_ranking(ranking: Any, query: str, path: str) -> list[str]:
-    names = [str(name) for name in ranking]
-    if isinstance(ranking, Mapping):
-        return _sort_by_score(names, ranking.values(), query, path)
-    return _check_unique(names, query, path)
-
-
-def _table_rankings(run: TableRun, cases: Collection[str]) -> dict[str, list[str]]:
-    rows: dict[str, tuple[list[str], list[float]]] = {}
-    for queries, documents, numbers in run.table.batches():
-        values = numbers.tolist() if numbers is not None else [0.0] * len(queries)
-        columns = queries.to_pylist(), documents.to_pylist(), values
-        for query, document, value in zip(*columns, strict=True):
-            if query in cases:
-                names, scores = rows.setdefault(query, ([], []))
-                names.append(document)
-                scores.append(value)
-    rankings = {}
-    for query, (names, scores) in rows.items():
-        rankings[query] = _check_unique(names, query, run.name)
-        if run.table.kind != "order":
-            best = [-score for score in scores] if run.table.kind == "rank" else scores
-            rankings[query] = _sort_by_score(names, best, query, run.name)
-    return rankings
-
-
-def _sort_by_score(names: list[str], scores: Iterable[Any], query: str, path: str) -> list[str]:
-    """Best first; of equal scores the greater id first, as trec_eval and `misslink retrieval`."""
+def _best_first(names: list[str], scores: list[Any] | None, query: str, path: str) -> list[str]:
+    """Of equal scores the greater id first, as trec_eval and `misslink retrieval`."""
+    if len(set(names)) < len(names):
+        repeated = next(name for name in names if names.count(name) > 1)
+        message = f"Query '{query}' ranks the document '{repeated}' twice. Remove one."
+        raise InputError(message, path=path)
+    if scores is None:
+        return names
     try:
-        values = np.array(list(scores), dtype=np.float64)
+        values = np.array(scores, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
         values = np.array([np.nan])
     if not np.isfinite(values).all():
@@ -244,14 +237,6 @@ def _sort_by_score(names: list[str], scores: Iterable[Any], query: str, path: st
         raise InputError(message, path=path)
     singles = as_single_precision(values).tolist()
     return [name for _, name in sorted(zip(singles, names, strict=True), reverse=True)]
-
-
-def _check_unique(names: list[str], query: str, path: str) -> list[str]:
-    if len(set(names)) < len(names):
-        repeated = next(name for name in names if names.count(name) > 1)
-        message = f"Query '{query}' ranks the document '{repeated}' twice. Remove one."
-        raise InputError(message, path=path)
-    return names
 
 
 Item = TypeVar("Item")
@@ -264,66 +249,40 @@ _MAX_BANDS = 4
 _MIN_PER_BAND = 2  # passages drawn from a band, so that their variance is known
 
 
-class PassageRanking(Protocol):
-    """Ranks all passages of a corpus for a question."""
-
-    @property
-    def name(self) -> str:
-        """The name of the ranking."""
-        ...
-
-    def order(self, question: str) -> NDArray[np.int64]:
-        """Return the indices of all passages, nearest first."""
-        ...
-
-
-class Bm25Ranking:
-    """BM25 over stems."""
-
-    name = "bm25"
-
-    def __init__(self, texts: Sequence[str]) -> None:
-        self._index = Bm25Index(map(stems, texts))
-
-    def order(self, question: str) -> NDArray[np.int64]:
-        """Return the indices of all passages, nearest first; ties keep the corpus's order."""
-        return np.argsort(-self._index.scores(stems(question)), kind="stable")
-
-
-class EmbeddingRanking:
-    """Cosines of embeddings; every text is embedded once.
+class PassageRanking:
+    """Ranks all passages of a corpus for a question: by cosines of an embedding, else by BM25.
 
     Parameters
     ----------
-    name : str
-        Name of the model.
-    questions : mapping of str to array
-        Unit vectors.
-    passages : array of float32
-        Unit vectors, in the corpus's order.
+    texts : sequence of str
+        Of the passages.
+    embedder : Embedder or None
+        Embeds every text once. None: BM25 over stems.
+    questions : sequence of str
+        That an embedding can rank for.
     """
 
     def __init__(
-        self, name: str, questions: dict[str, NDArray[np.float32]], passages: NDArray[np.float32]
+        self, texts: Sequence[str], embedder: Embedder | None = None, questions: Sequence[str] = ()
     ) -> None:
-        self.name = name
-        self._questions, self._passages = questions, passages
-
-    @classmethod
-    def build(
-        cls, embedder: Embedder, questions: Sequence[str], texts: Sequence[str]
-    ) -> EmbeddingRanking:
-        """Embed questions and passages."""
+        self._scores: Callable[[str], NDArray[np.float32]]
+        if embedder is None:
+            self.name = "bm25"
+            index = Bm25Index(map(stems, texts))
+            self._scores = lambda question: index.scores(stems(question))
+            return
 
         async def embed() -> tuple[NDArray[np.float32], NDArray[np.float32]]:
             return await embedder.queries(questions), await embedder.documents(texts)
 
+        self.name = embedder.name
         rows, passages = asyncio.run(embed())
-        return cls(embedder.name, dict(zip(questions, rows, strict=True)), passages)
+        vectors = dict(zip(questions, rows, strict=True))
+        self._scores = lambda question: passages @ vectors[question]
 
     def order(self, question: str) -> NDArray[np.int64]:
         """Return the indices of all passages, nearest first; ties keep the corpus's order."""
-        return np.argsort(-(self._passages @ self._questions[question]), kind="stable")
+        return np.argsort(-self._scores(question), kind="stable")
 
 
 @dataclass(frozen=True)

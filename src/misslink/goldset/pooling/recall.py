@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from misslink.goldset.pooling.pool import GradingPool, PoolItem
 from misslink.stats import mean
@@ -16,8 +17,7 @@ from misslink.types import Estimate
 TOTAL_METHOD = "horvitz-thompson, mover of clopper-pearson"
 
 
-@dataclass(frozen=True)
-class SampledCell:
+class SampledCell(NamedTuple):
     """A stratum of one question: `labelled` of its `size` passages are a labelled sample."""
 
     size: int
@@ -25,76 +25,57 @@ class SampledCell:
     relevant: float
 
 
-@dataclass(frozen=True)
-class RankBand:
-    """Strata of all questions at the same rank."""
+RankBand = Sequence[SampledCell]  # the strata of all questions at the same rank
 
-    cells: Sequence[SampledCell]
 
-    @property
-    def size(self) -> int:
-        """Number of passages."""
-        return sum(cell.size for cell in self.cells)
+def _band_total(band: RankBand, level: float) -> tuple[float, float, float]:
+    """The Horvitz-Thompson total of a band, each relevant passage with its weight; its interval.
 
-    @property
-    def labelled(self) -> int:
-        """Number of labelled passages."""
-        return sum(cell.labelled for cell in self.cells)
+    Clopper and Pearson's interval of the share at Kish's effective sample size, with a finite
+    population correction.
+    """
+    from scipy.stats import beta
 
-    @property
-    def relevant(self) -> float:
-        """Number of relevant passages among the labelled."""
-        return sum(cell.relevant for cell in self.cells)
-
-    @property
-    def expected(self) -> float:
-        """The Horvitz-Thompson total: each relevant passage counts with its weight."""
-        return sum(cell.relevant * cell.size / cell.labelled for cell in self.cells)
-
-    def ends(self, level: float) -> tuple[float, float]:
-        """Return the interval of the total.
-
-        Clopper and Pearson's interval of the share at Kish's effective sample size, with a finite
-        population correction.
-        """
-        from scipy.stats import beta
-
-        weights = sum(cell.size**2 / cell.labelled for cell in self.cells)
-        effective = self.size**2 / weights  # Kish's effective sample size
-        share = min(self.expected / self.size, 1.0)
-        hits, rest = share * effective, max((1 - share) * effective, 0.0)
-        tail = (1 - level) / 2
-        low = float(beta.ppf(tail, hits, rest + 1)) if hits > 0 else 0.0
-        high = float(beta.isf(tail, hits + 1, rest)) if rest > 0 else 1.0
-        unknown = math.sqrt(1 - self.labelled / self.size)
-        return (
-            self.size * (share - (share - low) * unknown),
-            self.size * (share + (high - share) * unknown),
-        )
+    size, labelled, relevant = np.array(band, dtype=float).T
+    passages = float(size.sum())
+    expected = float((relevant * size / labelled).sum())
+    effective = passages**2 / float((size**2 / labelled).sum())  # Kish's effective sample size
+    share = min(expected / passages, 1.0)
+    hits, rest = share * effective, max((1 - share) * effective, 0.0)
+    tail = (1 - level) / 2
+    low = float(beta.ppf(tail, hits, rest + 1)) if hits > 0 else 0.0
+    high = float(beta.isf(tail, hits + 1, rest)) if rest > 0 else 1.0
+    unknown = math.sqrt(1 - float(labelled.sum()) / passages)
+    return (
+        expected,
+        passages * (share - (share - low) * unknown),
+        passages * (share + (high - share) * unknown),
+    )
 
 
 def group_into_bands(cells: Iterable[tuple[int, SampledCell]]) -> list[RankBand]:
     """Put strata together by the place of their band, near ones first."""
-    found: dict[int, list[SampledCell]] = {}
+    bands: dict[int, list[SampledCell]] = {}
     for place, cell in cells:
-        found.setdefault(place, []).append(cell)
-    return [RankBand(found[place]) for place in sorted(found)]
+        bands.setdefault(place, []).append(cell)
+    return [bands[place] for place in sorted(bands)]
 
 
 def project_draws(bands: Sequence[RankBand], times: int) -> list[RankBand]:
     """Return the bands as they would be with so many times the labels and the same shares.
 
-    >>> (more,) = project_draws([RankBand([SampledCell(100, 10, 1), SampledCell(15, 10, 0)])], 4)
-    >>> more.cells[0], more.cells[1].labelled
-    (SampledCell(size=100, labelled=40, relevant=4.0), 15)
+    >>> project_draws([[SampledCell(100, 10, 1), SampledCell(15, 10, 0)]], 4)[0]
+    [SampledCell(size=100, labelled=40, relevant=4.0), SampledCell(size=15, labelled=15, relevant=0.0)]
     """
-    more = []
+    more: list[RankBand] = []
     for band in bands:
-        cells = []
-        for cell in band.cells:
-            labelled = min(cell.size, cell.labelled * times)
-            cells.append(SampledCell(cell.size, labelled, cell.relevant * labelled / cell.labelled))
-        more.append(RankBand(cells))
+        labels = [min(cell.size, cell.labelled * times) for cell in band]
+        more.append(
+            [
+                SampledCell(cell.size, labelled, cell.relevant * labelled / cell.labelled)
+                for cell, labelled in zip(band, labels, strict=True)
+            ]
+        )
     return more
 
 
@@ -110,25 +91,25 @@ def estimate_total(bands: Sequence[RankBand], *, level: float = 0.95) -> Estimat
 
     Examples
     --------
-    >>> found = estimate_total([RankBand([SampledCell(100, 10, 1)]), RankBand([SampledCell(1000, 10, 0)])])
-    >>> found.value, round(found.low, 1), round(found.high)
+    >>> total = estimate_total([[SampledCell(100, 10, 1)], [SampledCell(1000, 10, 0)]])
+    >>> total.value, round(total.low, 1), round(total.high)
     (10.0, 1.0, 319)
     """
     critical_value(level)  # refuses a level that is none
-    value = sum(band.expected for band in bands)
-    ends = [band.ends(level) for band in bands]
+    totals = [_band_total(band, level) for band in bands]
+    cells = [cell for band in bands for cell in band]
+    value = sum(expected for expected, _, _ in totals)
     # Method of variance estimates recovery: a sample without relevant passages has variance 0, so
     # the usual Horvitz-Thompson interval is too short (benchmarks/pooled_recall_coverage.py).
-    below = sum((band.expected - low) ** 2 for band, (low, _) in zip(bands, ends, strict=True))
-    above = sum((high - band.expected) ** 2 for band, (_, high) in zip(bands, ends, strict=True))
-    found = sum(band.relevant for band in bands)
+    below = sum((expected - low) ** 2 for expected, low, _ in totals)
+    above = sum((high - expected) ** 2 for expected, _, high in totals)
+    relevant = float(sum(cell.relevant for cell in cells))
+    unlabelled = sum(cell.size - cell.labelled for cell in cells)
     return Estimate(
         value=value,
-        low=min(max(value - math.sqrt(below), float(found)), value),
-        high=min(
-            value + math.sqrt(above), float(sum(b.size - b.labelled + b.relevant for b in bands))
-        ),
-        n=sum(band.labelled for band in bands),
+        low=min(max(value - math.sqrt(below), relevant), value),
+        high=min(value + math.sqrt(above), unlabelled + relevant),
+        n=sum(cell.labelled for cell in cells),
         method=TOTAL_METHOD,
     )
 
@@ -174,6 +155,7 @@ def estimate_recall(
         for item, several in votes.items()
         if item not in grades
     }
+    shares = {item: float(grade >= relevance_level) for item, grade in grades.items()} | disputed
     items: dict[str, list[PoolItem]] = {case.id: [] for case in pool.goldset.cases}
     for item in pool.items:
         items[item.case_id].append(item)
@@ -183,7 +165,7 @@ def estimate_recall(
     inside: dict[str, set[str]] = {}  # those in the pool or in the gold set
     open_: dict[str, dict[str, float]] = {}  # disputed ones in the pool, and how likely relevant
     for case_id, several in items.items():
-        if problem := _incomplete_reason(pool, case_id, several, {**grades, **disputed}):
+        if problem := _incomplete_reason(pool, case_id, several, shares):
             left_out[case_id] = problem
             continue
         drawn = {i.passage_id: grades[i.item] for i in several if i.item in grades}
@@ -197,8 +179,13 @@ def estimate_recall(
         }
         inside[case_id] = known
         found[case_id] = known | {n for n, grade in drawn.items() if grade >= relevance_level}
-        shares = {item: float(grade >= relevance_level) for item, grade in grades.items()}
-        cells += _sampled_cells(pool, case_id, several, {**shares, **disputed})
+        for index, stratum in enumerate(pool.strata[case_id]):
+            if index > _POOLED_INDEX and stratum.drawn:  # skipped items count as not drawn
+                drawn_shares = [
+                    shares[i.item] for i in several if i.stratum == index and i.item in shares
+                ]
+                cell = SampledCell(stratum.size, len(drawn_shares), sum(drawn_shares))
+                cells.append((index, cell))
     outside = _relevant_outside(pool, list(found), cells)
     return {
         "questions": len(found),
@@ -235,18 +222,6 @@ def _incomplete_reason(
     return None
 
 
-def _sampled_cells(
-    pool: GradingPool, case_id: str, items: list[PoolItem], shares: Mapping[str, float]
-) -> list[tuple[int, SampledCell]]:
-    """The sampled strata of a question; skipped items count as not drawn."""
-    cells = []
-    for index, stratum in enumerate(pool.strata[case_id]):
-        if index > _POOLED_INDEX and stratum.drawn:
-            drawn = [shares[i.item] for i in items if i.stratum == index and i.item in shares]
-            cells.append((index, SampledCell(stratum.size, len(drawn), sum(drawn))))
-    return cells
-
-
 def _relevant_outside(
     pool: GradingPool, counted: list[str], cells: list[tuple[int, SampledCell]]
 ) -> Estimate:
@@ -273,9 +248,9 @@ def _sample_summary(
     bands = group_into_bands(cells)
     more = [(times, estimate_total(project_draws(bands, times))) for times in _MORE_DRAWS]
     return {
-        "passages": sum(band.size for band in bands),
+        "passages": sum(cell.size for _, cell in cells),
         "labelled": outside.n,
-        "relevant": sum(band.relevant for band in bands),
+        "relevant": sum(cell.relevant for _, cell in cells),
         "weight": max(cell.size / cell.labelled for _, cell in cells),
         "more": [{"times": times, "low": total.low, "high": total.high} for times, total in more],
     }
