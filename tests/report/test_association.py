@@ -214,13 +214,8 @@ def test_a_run_without_a_table_has_none():
     assert contingency_tables(run_of()) == ()
 
 
-@pytest.fixture(scope="module")
-def run_replay():
-    return proven_run()
-
-
-def _with_replay(run_replay, **parts):
-    return run_replay.model_copy(update={"replay": run_replay.replay | parts})
+def _with_replay(run, **parts):
+    return run.model_copy(update={"replay": run.replay | parts})
 
 
 def test_a_run_that_was_not_replayed_has_no_replay_section():
@@ -228,8 +223,8 @@ def test_a_run_that_was_not_replayed_has_no_replay_section():
     assert page.replay is None
 
 
-def test_the_causal_fraction_leads_and_broken_answers_stand_beside_fixed_ones(run_replay):
-    replay = read_replay(run_replay)
+def test_the_causal_fraction_leads_and_broken_answers_stand_beside_fixed_ones(run):
+    replay = read_replay(run)
     assert replay.causal.text == "29% [15, 43], n = 41"
     assert replay.causal_words == "of failed answers are caused by missed passages"
     shares = dict(replay.shares)
@@ -237,15 +232,15 @@ def test_the_causal_fraction_leads_and_broken_answers_stand_beside_fixed_ones(ru
     assert shares["Good answers broken by them"] == "10% [3, 30], n = 20"
 
 
-def test_a_fraction_that_may_be_nothing_says_so(run_replay):
-    lost = _with_replay(run_replay, causal_fraction=estimate(0.05, -0.2, 0.1, 98))
+def test_a_fraction_that_may_be_nothing_says_so(run):
+    lost = _with_replay(run, causal_fraction=estimate(0.05, -0.2, 0.1, 98))
     assert read_replay(lost).causal_words.endswith("missed passages; not enough data to tell")
-    gone = _with_replay(run_replay, causal_fraction=missing("another judge"))
+    gone = _with_replay(run, causal_fraction=missing("another judge"))
     assert read_replay(gone).causal.brief == "not measured: another judge"
 
 
-def test_each_mode_has_its_net_effect_in_a_sentence(run_replay):
-    first, second = read_replay(run_replay).sentences  # nothing is claimed of what was not measured
+def test_each_mode_has_its_net_effect_in_a_sentence(run):
+    first, second = read_replay(run).sentences  # nothing is claimed of what was not measured
     assert first == (
         "Retrieval miss, 40 cases replayed: the missed passages fix +68 points [50, 80] more than "
         "irrelevant ones do. 26 confirmed."
@@ -256,14 +251,12 @@ def test_each_mode_has_its_net_effect_in_a_sentence(run_replay):
     )
 
 
-def test_the_table_has_each_mode_with_its_placebo(run_replay):
-    found = read_replay(run_replay)
+def test_the_table_has_each_mode_with_its_placebo(run):
+    found = read_replay(run)
     assert next((label, row.replayed, row.cases) for label, row in found.failures) == (
         "Retrieval miss", 40, 60,
     )  # fmt: skip
-    html = (
-        render_page(build_page(run_replay)).partition('class="replays"')[2].partition("</table>")[0]
-    )
+    html = render_page(build_page(run)).partition('class="replays"')[2].partition("</table>")[0]
     miss, fabricated, _ = html.split("<tr>")[2:]
     cells = re.findall(r"<td>(\S.*?)</td>", miss)
     assert cells == ["78% [62, 88]", "10% [4, 23]", "+68 points [50, 80]"]
@@ -278,21 +271,21 @@ def test_the_table_has_each_mode_with_its_placebo(run_replay):
     )
 
 
-def test_what_was_not_replayed_is_counted_by_reason(run_replay):
-    assert read_replay(run_replay).skipped == (
+def test_what_was_not_replayed_is_counted_by_reason(run):
+    assert read_replay(run).skipped == (
         "2 cases: the missed passage has no text", f"1 case: {HOSTILE[0]}",
     )  # fmt: skip
 
 
-def test_a_case_says_what_each_arm_gave(run_replay):
-    texts = describe_case_replays(run_replay)
+def test_a_case_says_what_each_arm_gave(run):
+    texts = describe_case_replays(run)
     (text,) = texts["with-exit"]
     assert text == (
         "Confirmed by replay: answer of the run: unfaithful, run again unchanged: unfaithful, "
         "missed passages first: good, irrelevant passages first: unfaithful."
     )
     assert "Flaky: the answer changes when nothing is changed." in texts[HOSTILE[0]][0]
-    entries = build_page(run_replay).cases.entries
+    entries = build_page(run).cases.entries
     assert next(entry for entry in entries if entry.id == "with-exit").replays == (text,)
 
 
@@ -313,13 +306,13 @@ def test_a_case_says_what_each_arm_gave(run_replay):
         ({"note": "1 of 2 missed"}, "Not fixed by replay. 1 of 2 missed."),
     ],
 )
-def test_a_case_that_was_not_confirmed_says_what_happened(run_replay, row, words):
+def test_a_case_that_was_not_confirmed_says_what_happened(run, row, words):
     case = {"case_id": "x", "failure": "retrieval_miss"} | row
-    (text,) = describe_case_replays(_with_replay(run_replay, cases=[case]))["x"]
+    (text,) = describe_case_replays(_with_replay(run, cases=[case]))["x"]
     assert text.startswith(words)
     assert "Confirmed" not in text
 
 
-def test_reused_answers_are_counted(run_replay):
-    kept = _with_replay(run_replay, usage={"generations_kept": 20})
+def test_reused_answers_are_counted(run):
+    kept = _with_replay(run, usage={"generations_kept": 20})
     assert "20 answers of the app reused" in read_replay(kept).facts

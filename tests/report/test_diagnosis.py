@@ -153,26 +153,17 @@ def test_of_very_many_gaps_the_page_has_the_first_and_says_how_many_there_are(ru
     assert "of them here" not in render_page(build_page(run))
 
 
-@pytest.fixture(scope="module")
-def run_missed_passages():
-    return proven_run()
-
-
-def _case(run_missed_passages, case_id):
-    return next(
-        case for case in build_page(run_missed_passages).cases.entries if case.id == case_id
-    )
+def _case(run, case_id):
+    return next(case for case in build_page(run).cases.entries if case.id == case_id)
 
 
 def test_every_subtype_has_words():
     assert {*get_args(MissType), *get_args(MissStatus)} - {"not_retrieved"} == set(MISS_LABELS)
 
 
-def test_misses_are_counted_by_subtype_with_shares_advice_and_an_example(run_missed_passages):
-    rows = miss_type_rows(run_missed_passages)
-    passages = {
-        (link.case_id, one.passage_id) for link in run_missed_passages.links for one in link.missed
-    }
+def test_misses_are_counted_by_subtype_with_shares_advice_and_an_example(run):
+    rows = miss_type_rows(run)
+    passages = {(link.case_id, one.passage_id) for link in run.links for one in link.missed}
     first = next(row for row in rows if row.label == "worded differently from the question")
 
     assert [row.count for row in rows] == [1, 1, 1, 3]
@@ -211,20 +202,20 @@ def test_a_passage_that_two_evidences_of_a_case_need_is_one_miss_with_its_subtyp
 
 
 def test_a_run_without_subtypes_has_no_table():
-    run_missed_passages = example_run()
+    run = example_run()
     links = tuple(
         link.model_copy(
             update={"missed": tuple(RetrievalMiss(passage_id=m.passage_id) for m in link.missed)}
         )
-        for link in run_missed_passages.links
+        for link in run.links
     )
-    assert miss_type_rows(run_missed_passages.model_copy(update={"links": links})) == ()
+    assert miss_type_rows(run.model_copy(update={"links": links})) == ()
 
 
 def test_a_missed_passage_shows_its_reason_distance_measurements_and_rivals_once(
-    run_missed_passages,
+    run,
 ):
-    (row, unknown) = _case(run_missed_passages, "with-exit").missed
+    (row, unknown) = _case(run, "with-exit").missed
     (detail,) = row.details  # two evidences, measured alike
 
     assert detail["reason"].startswith("it shares 25%")
@@ -267,8 +258,8 @@ def test_a_passage_within_the_cut_off_has_no_distance(distance):
     assert describe_distance(distance) == ""
 
 
-def test_a_claim_names_who_judged_how_sure_and_how_far_the_passage_was(run_missed_passages):
-    claims = _case(run_missed_passages, "with-exit").claims
+def test_a_claim_names_who_judged_how_sure_and_how_far_the_passage_was(run):
+    claims = _case(run, "with-exit").claims
 
     assert claims[0].needed[0].where == "rank 17 of 100 searched, 12 ranks below the cutoff"
     assert claims[0].needed[0].words == (
@@ -277,8 +268,8 @@ def test_a_claim_names_who_judged_how_sure_and_how_far_the_passage_was(run_misse
     assert claims[3].needed[0].words == f"says nothing about this claim, by {HOSTILE[0]}"
 
 
-def test_every_cause_stands_with_its_evidence_the_primary_one_first(run_missed_passages):
-    case = _case(run_missed_passages, "with-exit")
+def test_every_cause_stands_with_its_evidence_the_primary_one_first(run):
+    case = _case(run, "with-exit")
 
     assert [label for label, _ in case.also] == ["Fabricated"]
     assert [row.ranks for row in case.missed] == [(17, 212, 17), (None, None, None)]
@@ -290,30 +281,25 @@ def test_every_cause_stands_with_its_evidence_the_primary_one_first(run_missed_p
     assert case.basis == "Confirmed by replay."
 
 
-def test_the_primary_cause_comes_first_in_whatever_order_the_file_has_them(run_missed_passages):
+def test_the_primary_cause_comes_first_in_whatever_order_the_file_has_them(run):
     links = tuple(
         link.model_copy(update={"reasons": dict(reversed(link.reasons.items()))})
-        for link in run_missed_passages.links
+        for link in run.links
     )
-    case = _case(run_missed_passages.model_copy(update={"links": links}), "with-exit")
+    case = _case(run.model_copy(update={"links": links}), "with-exit")
     assert [label for label, _ in case.also] == ["Fabricated"]
 
 
-@pytest.fixture(scope="module")
-def run_whatif():
-    return proven_run()
-
-
-def _with(run_whatif, **parts):
-    return run_whatif.model_copy(update={"whatif": run_whatif.whatif | parts})
+def _with(run, **parts):
+    return run.model_copy(update={"whatif": run.whatif | parts})
 
 
 def test_a_run_of_before_has_none():
     assert read_whatif(example_run()) is None
 
 
-def test_options_keep_their_order_and_are_told_by_the_run_s_recall(run_whatif):
-    found = read_whatif(run_whatif)
+def test_options_keep_their_order_and_are_told_by_the_run_s_recall(run):
+    found = read_whatif(run)
     best = found.options[0]
 
     assert found.metric == "recall@5"
@@ -321,53 +307,53 @@ def test_options_keep_their_order_and_are_told_by_the_run_s_recall(run_whatif):
     assert (best.main.today.value, best.main.option.brief) == ("54%", "81% [61, 100]")
     assert best.main.difference.brief == "+27 points [12, 42]"
     assert [tokens.value for tokens in best.tokens] == ["1,020", "1,044"]
-    html = render_page(build_page(run_whatif))
+    html = render_page(build_page(run))
     assert "<td>5 missed passages</td>" in html
     assert '<b>4.2</b> <span class="interval">[1, 8]' in html
 
 
-def test_only_what_was_tested_is_better_or_worse(run_whatif):
-    verdicts = [(option.main.verdict, option.main.p) for option in read_whatif(run_whatif).options]
+def test_only_what_was_tested_is_better_or_worse(run):
+    verdicts = [(option.main.verdict, option.main.p) for option in read_whatif(run).options]
     assert verdicts == [
         ("better", "p = 0.004"), ("no detectable difference", "p = 0.40"), ("worse", "p = 0.010"),
     ]  # fmt: skip
-    untested = dict(run_whatif.whatif["options"][1])
+    untested = dict(run.whatif["options"][1])
     untested["metrics"] = {"recall@5": {"p_holm": None, "winner": None}}
-    (option,) = read_whatif(_with(run_whatif, options=[untested])).options
+    (option,) = read_whatif(_with(run, options=[untested])).options
     assert (option.main.verdict, option.main.p) == ("not tested", "")
     assert not option.main.option.measured
 
 
-def test_a_difference_of_a_mean_reciprocal_rank_is_no_percentage(run_whatif):
-    mrr = read_whatif(run_whatif).options[0].changes[1]
+def test_a_difference_of_a_mean_reciprocal_rank_is_no_percentage(run):
+    mrr = read_whatif(run).options[0].changes[1]
     assert mrr.difference.brief == "\N{MINUS SIGN}0.01 [\N{MINUS SIGN}0.20, 0.20]"
 
 
-def test_the_cases_that_were_run_again_are_counted(run_whatif):
-    rows = dict(read_whatif(run_whatif).check)
+def test_the_cases_that_were_run_again_are_counted(run):
+    rows = dict(read_whatif(run).check)
     assert rows["Cases that it changes"] == ("12 of 20 cases run again: 9 failed before, 3 after")
     assert rows["Not run again"] == "the new answer was not judged"
-    assert read_whatif(_with(run_whatif, check=None)).check == ()
+    assert read_whatif(_with(run, check=None)).check == ()
 
 
-def test_what_was_not_tried_is_told(run_whatif):
-    assert read_whatif(run_whatif).notes[0].startswith("rerank was not tried: ")
+def test_what_was_not_tried_is_told(run):
+    assert read_whatif(run).notes[0].startswith("rerank was not tried: ")
 
 
-def test_without_a_corpus_it_says_so(run_whatif):
-    assert read_whatif(_with(run_whatif, corpus=None)).facts.startswith("No corpus was given")
+def test_without_a_corpus_it_says_so(run):
+    assert read_whatif(_with(run, corpus=None)).facts.startswith("No corpus was given")
 
 
-def test_the_paired_value_of_today_and_the_cutoff_of_the_option_are_shown(run_whatif):
-    row = dict(run_whatif.whatif["options"][0])
+def test_the_paired_value_of_today_and_the_cutoff_of_the_option_are_shown(run):
+    row = dict(run.whatif["options"][0])
     recall = row["metrics"]["recall@5"]
     paired = recall["difference"] | {"value": 0.7, "low": 0.5, "high": 0.9}
     row["metrics"] = {"recall@5": recall | {"at": 10, "a": paired}}
     row |= {"newly_retrieved": None}
-    found = read_whatif(_with(run_whatif, options=[row], context_passages=5))
+    found = read_whatif(_with(run, options=[row], context_passages=5))
     (option,) = found.options
     assert found.heading == "Recall in the context (today 5 passages)"
     assert (option.main.today.value, option.main.at) == ("70%", "at 10 under the option")
-    assert "<td>not known</td>" in render_page(build_page(_with(run_whatif, options=[row])))
-    assert read_whatif(_with(run_whatif, context_passages=7)).heading == ""
-    assert read_whatif(run_whatif).options[0].main.at == ""
+    assert "<td>not known</td>" in render_page(build_page(_with(run, options=[row])))
+    assert read_whatif(_with(run, context_passages=7)).heading == ""
+    assert read_whatif(run).options[0].main.at == ""

@@ -225,8 +225,8 @@ FORMULAS = (
 )
 
 
-def run_of(*cases):
-    return Run(manifest={}, cases=cases, traces=(), verdicts=(), links=(), summary={})
+def run_of(*cases, traces=()):
+    return Run(manifest={}, cases=cases, traces=traces, verdicts=(), links=(), summary={})
 
 
 def table_of(run, tmp_path, **options):
@@ -347,28 +347,21 @@ def test_it_agrees_with_the_document_where_pandas_flattens_that(tmp_path):
     pd.testing.assert_frame_equal(frame[shared].astype(float), flattened[shared].astype(float))
 
 
-def run_of_parquet_export(*cases, **parts):
-    empty = {"traces": (), "verdicts": (), "links": ()}
-    return Run(manifest={}, summary={}, cases=cases, **(empty | parts))
-
-
 @pytest.fixture(scope="module")
-def read_parquet_export(tmp_path_factory):
+def written(tmp_path_factory):
     return pq.read_table(
         write_parquet(proven_run(), tmp_path_factory.mktemp("parquet") / "a.parquet")
     )
 
 
-def test_it_has_the_columns_of_the_csv_and_every_value_of_the_document(
-    read_parquet_export, tmp_path
-):
+def test_it_has_the_columns_of_the_csv_and_every_value_of_the_document(written, tmp_path):
     with table.write_csv(proven_run(), tmp_path / "a.csv").open(
         encoding="utf-8", newline=""
     ) as file:
-        assert read_parquet_export.column_names == next(csv.reader(file))
+        assert written.column_names == next(csv.reader(file))
     records = case_records(proven_run())
-    assert read_parquet_export.column("id").to_pylist() == [one["id"] for one in records]
-    for row, record in zip(read_parquet_export.to_pylist(), records, strict=True):
+    assert written.column("id").to_pylist() == [one["id"] for one in records]
+    for row, record in zip(written.to_pylist(), records, strict=True):
         values = {name.partition(".")[2]: value for name, value in row.items()
                   if name.startswith("metrics.")}  # fmt: skip
         assert values == record["metrics"]
@@ -378,11 +371,8 @@ def test_it_has_the_columns_of_the_csv_and_every_value_of_the_document(
         assert row["retrieved"] == record["retrieved"]
 
 
-def test_columns_have_types_also_where_no_case_has_a_value(read_parquet_export):
-    types = {
-        name: read_parquet_export.schema.field(name).type
-        for name in read_parquet_export.column_names
-    }
+def test_columns_have_types_also_where_no_case_has_a_value(written):
+    types = {name: written.schema.field(name).type for name in written.column_names}
     assert types["number"] == pa.int64()
     assert types["correct"] == types["verdicts.faithfulness.label"] == pa.bool_()
     assert types["metrics.recall@5"] == types["latency_s"] == pa.float64()
@@ -393,9 +383,9 @@ def test_columns_have_types_also_where_no_case_has_a_value(read_parquet_export):
     assert types["verdicts.faithfulness.status"] == types["tier"] == pa.string()
 
 
-def test_what_is_missing_is_null_and_no_nan(read_parquet_export):
-    assert read_parquet_export.column("metrics.recall@5")[2].as_py() is None, "it needs no passage"
-    assert read_parquet_export.column("claims.supported")[4].as_py() is None, "its verdict failed"
+def test_what_is_missing_is_null_and_no_nan(written):
+    assert written.column("metrics.recall@5")[2].as_py() is None, "it needs no passage"
+    assert written.column("claims.supported")[4].as_py() is None, "its verdict failed"
 
 
 def test_pandas_computes_with_it(tmp_path):
@@ -409,31 +399,25 @@ def test_pandas_computes_with_it(tmp_path):
 @pytest.mark.parametrize("text", [*HOSTILE, "=1+1", "a\0b", "\u2028", "", "\U0001f40d"])
 def test_a_text_is_what_it_was(text, tmp_path):
     case = Case(id="c", question=f"What of {text}?", category=text, tags={text: text})
-    read_parquet_export = pq.read_table(
-        write_parquet(run_of_parquet_export(case), tmp_path / "a.parquet")
-    )
-    assert read_parquet_export.column(f"tags.{text}").to_pylist() == [text]
-    assert read_parquet_export.column("category").to_pylist() == [text]
+    written = pq.read_table(write_parquet(run_of(case), tmp_path / "a.parquet"))
+    assert written.column(f"tags.{text}").to_pylist() == [text]
+    assert written.column("category").to_pylist() == [text]
 
 
 def test_half_a_surrogate_pair_is_no_obstacle_parquet_export(tmp_path):
     case = Case(id="c", question="?").model_copy(
         update={"question": "What\ud800?", "tags": {"a\udc00": "b\ud800"}}
     )
-    read_parquet_export = pq.read_table(
-        write_parquet(run_of_parquet_export(case), tmp_path / "a.parquet")
-    )
-    assert read_parquet_export.column("question").to_pylist() == ["What??"]
-    assert read_parquet_export.column("tags.a?").to_pylist() == ["b?"]
+    written = pq.read_table(write_parquet(run_of(case), tmp_path / "a.parquet"))
+    assert written.column("question").to_pylist() == ["What??"]
+    assert written.column("tags.a?").to_pylist() == ["b?"]
 
 
 def test_a_run_without_cases_has_columns_and_no_row(tmp_path):
-    read_parquet_export = pq.read_table(
-        write_parquet(run_of_parquet_export(), tmp_path / "a.parquet")
-    )
-    assert read_parquet_export.num_rows == 0
+    written = pq.read_table(write_parquet(run_of(), tmp_path / "a.parquet"))
+    assert written.num_rows == 0
     assert {"number", "id", "failure", "missed.passage_id", "retrieved"} <= set(
-        read_parquet_export.column_names
+        written.column_names
     )
 
 
@@ -448,9 +432,7 @@ def test_it_is_written_in_groups_of_rows(tmp_path, monkeypatch):
 def test_what_cannot_be_written_leaves_the_old_file_and_no_part(tmp_path):
     path = write_parquet(example_run(), tmp_path / "a.parquet")
     before = path.read_bytes()
-    twice = run_of_parquet_export(
-        Case(id="c", question="?"), traces=(Trace(case_id="c"), Trace(case_id="c"))
-    )
+    twice = run_of(Case(id="c", question="?"), traces=(Trace(case_id="c"), Trace(case_id="c")))
     with pytest.raises(InputError, match="two traces have the id 'c'"):
         write_parquet(twice, path)
     assert path.read_bytes() == before

@@ -154,9 +154,7 @@ def test_what_was_judged_is_no_metric_to_compare_or_gate():
     assert not any(name.startswith("judged") for name in run({"p": 1}).summary["retrieval"])
 
 
-def _run_corrected_shares(
-    powered, *, own=True, good=8, summary=None, metric="faithfulness", **more
-):
+def _labelled(powered, *, own=True, good=8, summary=None, metric="faithfulness", **more):
     """Ten verdicts, `good` of them good, and a calibration of them or of another run."""
     run = Run(
         manifest={"judge": "openai:m"},
@@ -183,9 +181,7 @@ def _shares(value=0.8):
 
 
 def test_labels_of_the_runs_own_verdicts_are_used_with_all_of_them():
-    found = corrected_shares(_run_corrected_shares(estimate(0.61, 0.52, 0.7, 10, "ppi")))[
-        "fully_faithful"
-    ]
+    found = corrected_shares(_labelled(estimate(0.61, 0.52, 0.7, 10, "ppi")))["fully_faithful"]
 
     assert found.judged.value == "80%"
     assert found.corrected.brief == "61% [52, 70]"
@@ -195,9 +191,9 @@ def test_labels_of_the_runs_own_verdicts_are_used_with_all_of_them():
 
 def test_a_calibration_of_another_run_gives_its_error_rates_alone():
     """Rogan and Gladen by hand: (0.8 + 0.7 - 1) / (0.875 + 0.7 - 1)."""
-    found = corrected_shares(
-        _run_corrected_shares(estimate(0.61, 0.52, 0.7, 10, "ppi"), own=False)
-    )["fully_faithful"]
+    found = corrected_shares(_labelled(estimate(0.61, 0.52, 0.7, 10, "ppi"), own=False))[
+        "fully_faithful"
+    ]
 
     assert found.corrected.value == f"{round(100 * 0.5 / 0.575)}%"
     assert "120 labels of another run" in found.how
@@ -212,20 +208,14 @@ def test_a_calibration_of_another_run_gives_its_error_rates_alone():
     ],
 )
 def test_a_share_that_no_truth_within_the_interval_gives_is_pointed_out(interval, hint):
-    found = corrected_shares(_run_corrected_shares(estimate(*interval, 10, "ppi")))[
-        "fully_faithful"
-    ]
+    found = corrected_shares(_labelled(estimate(*interval, 10, "ppi")))["fully_faithful"]
     assert found.hint == hint
-    html = render_page(
-        build_page(_run_corrected_shares(estimate(*interval, 10, "ppi"), summary=_shares()))
-    )
+    html = render_page(build_page(_labelled(estimate(*interval, 10, "ppi"), summary=_shares())))
     assert (hint.replace("'", "&#39;") in html) if hint else "lies above" not in html
 
 
 def test_labels_that_carry_no_correction_say_why():
-    run = _run_corrected_shares(
-        missing(HOSTILE[0]), corrected={"prediction_powered": missing(HOSTILE[0])}
-    )
+    run = _labelled(missing(HOSTILE[0]), corrected={"prediction_powered": missing(HOSTILE[0])})
     found = corrected_shares(run)["fully_faithful"]
 
     assert not found.corrected.measured
@@ -245,9 +235,7 @@ def test_levels_show_both_and_a_run_without_labels_neither():
 
 def test_a_metric_without_a_share_of_its_own_is_corrected_under_its_name():
     summary = {"generation": {"answer_relevance": estimate(0.7, 0.5, 0.9, 10)}}
-    run = _run_corrected_shares(
-        estimate(0.6, 0.5, 0.7, 10), metric="answer_relevance", summary=summary
-    )
+    run = _labelled(estimate(0.6, 0.5, 0.7, 10), metric="answer_relevance", summary=summary)
 
     (found,) = corrected_shares(run).values()
     assert found.of == "cases that are good by answer_relevance"

@@ -444,173 +444,80 @@ def test_a_citation_is_no_number_and_each_is_held_against_its_passage():
     assert found["citation_correctness"].reason == "it cites what is no passage: 9"
 
 
-@pytest.mark.parametrize(
-    ("question", "passages", "claim", "supported"),
-    [
-        (
-            "Is it right that a ticket costs 50 crowns?",
-            ("A ticket costs 9 crowns. The museum has 50 rooms.",),
-            "A ticket costs 50 crowns.",
-            False,
-        ),
-        (
-            "Is it right that a ticket costs 50 crowns?",
-            ("A ticket costs 9 crowns.",),
-            "Yes, a ticket costs 50 crowns.",
-            False,
-        ),
-        (
-            "What does a ticket cost?",
-            ("A ticket costs 9 crowns.", "The museum has 50 rooms and opened 30 years ago."),
-            "A ticket costs 50 crowns and the tour takes 30 minutes.",
-            False,
-        ),
-        (
-            "",
-            (
-                "A ticket costs 9 crowns. The tour takes 45 minutes. It opened in 1950 with 30 rooms.",
-            ),
-            "A ticket costs 30 crowns and the tour takes 1950 minutes.",
-            False,
-        ),
-        (
-            "",
-            ("A ticket costs 9 crowns and the tour takes 45 minutes.",),
-            "A ticket costs 45 crowns and the tour takes 9 minutes.",
-            False,
-        ),
-        (
-            "",
-            ("Adults pay 9 crowns, children pay 4 crowns.",),
-            "Adults pay 4 crowns, children pay 9 crowns.",
-            False,
-        ),
-        (
-            "",
-            ("The tower was built by Anna Jones in 1904. Peter Smith sells tickets at the gate.",),
-            "The tower was built by Peter Smith.",
-            False,
-        ),
-        (
-            "Did Smith build the tower?",
-            ("The tower was built by Anna Jones in 1904.",),
-            "Smith built the tower.",
-            False,
-        ),
-        (
-            "",
-            ("It is not true that the ferry takes three hours. It takes forty minutes.",),
-            "The ferry takes three hours.",
-            False,
-        ),
-        (
-            "",
-            ("Some people say that the ferry takes three hours.",),
-            "The ferry takes three hours.",
-            False,
-        ),
-        ("", ("The ferry does not take three hours.",), "The ferry takes three hours.", False),
-        ("", ("Does the ferry take three hours?",), "The ferry takes three hours.", False),
-        (
-            "",
-            ("Example of a wrong answer: The ferry takes three hours.",),
-            "The ferry takes three hours.",
-            False,
-        ),
-        (
-            "",
-            ("Nobody believes that the ferry takes three hours.",),
-            "The ferry takes three hours.",
-            False,
-        ),
-        (
-            "",
-            ("The claim that the ferry takes three hours is false.",),
-            "The ferry takes three hours.",
-            False,
-        ),
-        ("", ("Imagine the ferry takes three hours.",), "The ferry takes three hours.", False),
-        (
-            "",
-            ("Es ist falsch, dass die Fähre drei Stunden braucht.",),
-            "Die Fähre braucht drei Stunden.",
-            False,
-        ),
-        ("", ("Die Fähre braucht nicht drei Stunden.",), "Die Fähre braucht drei Stunden.", False),
-        (
-            "",
-            ("Angeblich braucht die Fähre drei Stunden.",),
-            "Die Fähre braucht drei Stunden.",
-            False,
-        ),
-        (
-            "",
-            ("A ticket costs 9 crowns. The museum has 50 rooms.",),
-            "A ticket costs 9 crowns.",
-            True,
-        ),
-        (
-            "",
-            ("A ticket costs 9 crowns. The museum has 50 rooms.",),
-            "The museum has 50 rooms and a ticket costs 9 crowns.",
-            True,
-        ),
-        (
-            "",
-            ("Adults pay 9 crowns, children pay 4 crowns.",),
-            "Adults pay 9 crowns, children pay 4 crowns.",
-            True,
-        ),
-        (
-            "",
-            ("Adults pay 9 crowns, children pay 4 crowns.",),
-            "Children pay 4 crowns and adults 9.",
-            True,
-        ),
-        (
-            "",
-            ("The tower was built by Anna Jones in 1904.",),
-            "Anna Jones built the tower in 1904.",
-            True,
-        ),
-        (
-            "",
-            ("Peter Smith was born in Brest in 1904. He built the lighthouse in 1931.",),
-            "Peter Smith built the lighthouse in 1931.",
-            True,
-        ),
-        (
-            "",
-            ("It is not true that the ferry takes three hours.",),
-            "It is not true that the ferry takes three hours.",
-            True,
-        ),
-        (
-            "",
-            ("The ferry does not take three hours.",),
-            "The ferry does not take three hours.",
-            True,
-        ),
-        (
-            "",
-            ("Some people say that the ferry takes three hours.",),
-            "Some people say that the ferry takes three hours.",
-            True,
-        ),
-        (
-            "How long does it take?",
-            ("How long does the ferry take? It takes forty minutes.",),
-            "It takes forty minutes.",
-            True,
-        ),
-    ],
-)
-def test_a_number_or_name_needs_its_role_and_what_is_not_asserted_supports_nothing(
-    question, passages, claim, supported
-):
-    fit = load_fit()
+def supports(passages, claim, question):
     ((match, probability),) = match_claims([claim], MatchingContext(passages, question))
-    assert (match.conflict is None and probability >= fit.cut) is supported
+    return match.conflict is None and probability >= CUT
+
+
+@pytest.mark.parametrize(
+    ("passages", "claim", "question"),
+    [
+        (("A ticket costs 9 crowns. The museum has 50 rooms.",),
+         "A ticket costs 50 crowns.", "Is it right that a ticket costs 50 crowns?"),
+        (("A ticket costs 9 crowns.",),
+         "Yes, a ticket costs 50 crowns.", "Is it right that a ticket costs 50 crowns?"),
+        (("A ticket costs 9 crowns.", "The museum has 50 rooms and opened 30 years ago."),
+         "A ticket costs 50 crowns and the tour takes 30 minutes.", "What does a ticket cost?"),
+        (("A ticket costs 9 crowns. The tour takes 45 minutes. It opened in 1950 with 30 rooms.",),
+         "A ticket costs 30 crowns and the tour takes 1950 minutes.", ""),
+        (("A ticket costs 9 crowns and the tour takes 45 minutes.",),
+         "A ticket costs 45 crowns and the tour takes 9 minutes.", ""),
+        (("Adults pay 9 crowns, children pay 4 crowns.",),
+         "Adults pay 4 crowns, children pay 9 crowns.", ""),
+        (("The tower was built by Anna Jones in 1904. Peter Smith sells tickets at the gate.",),
+         "The tower was built by Peter Smith.", ""),
+        (("The tower was built by Anna Jones in 1904.",),
+         "Smith built the tower.", "Did Smith build the tower?"),
+        (("It is not true that the ferry takes three hours. It takes forty minutes.",),
+         "The ferry takes three hours.", ""),
+        (("Some people say that the ferry takes three hours.",),
+         "The ferry takes three hours.", ""),
+        (("The ferry does not take three hours.",), "The ferry takes three hours.", ""),
+        (("Does the ferry take three hours?",), "The ferry takes three hours.", ""),
+        (("Example of a wrong answer: The ferry takes three hours.",),
+         "The ferry takes three hours.", ""),
+        (("Nobody believes that the ferry takes three hours.",),
+         "The ferry takes three hours.", ""),
+        (("The claim that the ferry takes three hours is false.",),
+         "The ferry takes three hours.", ""),
+        (("Imagine the ferry takes three hours.",), "The ferry takes three hours.", ""),
+        (("Es ist falsch, dass die Fähre drei Stunden braucht.",),
+         "Die Fähre braucht drei Stunden.", ""),
+        (("Die Fähre braucht nicht drei Stunden.",), "Die Fähre braucht drei Stunden.", ""),
+        (("Angeblich braucht die Fähre drei Stunden.",), "Die Fähre braucht drei Stunden.", ""),
+    ],
+)  # fmt: skip
+def test_a_number_or_name_needs_its_role_and_what_is_not_asserted_supports_nothing(
+    passages, claim, question
+):
+    assert not supports(passages, claim, question)
+
+
+@pytest.mark.parametrize(
+    ("passages", "claim", "question"),
+    [
+        (("A ticket costs 9 crowns. The museum has 50 rooms.",), "A ticket costs 9 crowns.", ""),
+        (("A ticket costs 9 crowns. The museum has 50 rooms.",),
+         "The museum has 50 rooms and a ticket costs 9 crowns.", ""),
+        (("Adults pay 9 crowns, children pay 4 crowns.",),
+         "Adults pay 9 crowns, children pay 4 crowns.", ""),
+        (("Adults pay 9 crowns, children pay 4 crowns.",),
+         "Children pay 4 crowns and adults 9.", ""),
+        (("The tower was built by Anna Jones in 1904.",),
+         "Anna Jones built the tower in 1904.", ""),
+        (("Peter Smith was born in Brest in 1904. He built the lighthouse in 1931.",),
+         "Peter Smith built the lighthouse in 1931.", ""),
+        (("It is not true that the ferry takes three hours.",),
+         "It is not true that the ferry takes three hours.", ""),
+        (("The ferry does not take three hours.",), "The ferry does not take three hours.", ""),
+        (("Some people say that the ferry takes three hours.",),
+         "Some people say that the ferry takes three hours.", ""),
+        (("How long does the ferry take? It takes forty minutes.",),
+         "It takes forty minutes.", "How long does it take?"),
+    ],
+)  # fmt: skip
+def test_a_number_or_name_in_its_role_and_what_is_asserted_is_supported(passages, claim, question):
+    assert supports(passages, claim, question)
 
 
 def test_a_denial_contradicts_with_its_sentence_as_the_quote():
