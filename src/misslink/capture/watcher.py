@@ -7,7 +7,7 @@ import logging
 import sys
 import time
 import traceback
-from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
@@ -28,6 +28,14 @@ from misslink.capture.passages import (
     merge_rankings,
     passages_from,
 )
+from misslink.capture.rank_probe import (
+    fetch_by_ids,
+    find_sources,
+    probe_passages,
+    searched_source,
+    stored_documents,
+)
+from misslink.embedding import embedding_identity
 from misslink.text.normalization import valid_text
 from misslink.timeouts import BackgroundLoop, TookTooLongError
 from misslink.types import Case, Passage, RetrieverCall, Trace
@@ -50,6 +58,10 @@ _UNSEEN = (
 _NO_MODEL = "no model call was seen"
 _OTHER_MODEL = "no model that was seen gave this answer or was shown a passage"
 _PROMPT_UNSEEN = "so it is not known which passages reached the prompt; the first k stand for them"
+
+
+# What each search retrieved; no call: what the app says it retrieved.
+Rankings = list[tuple["SearchCall | None", tuple[Passage, ...]]]
 
 
 @dataclass(frozen=True)
@@ -162,8 +174,6 @@ class Watcher:
             With the wanted passages that were not retrieved as ``deeper``, at their best rank,
             and with ``depth``; ``depth`` stays None, with a note, where nothing could be asked.
         """
-        from misslink.capture.rank_probe import probe_passages
-
         calls = self._calls.get(case.id, [])
         notes = list(trace.notes)
         if not calls:
@@ -204,8 +214,6 @@ class Watcher:
         None where that cannot be told: no search was seen yet, or a retriever among them keeps
         its documents where LangChain cannot ask for them by id.
         """
-        from misslink.capture.rank_probe import fetch_by_ids, find_sources
-
         wanted_ids = list(dict.fromkeys(ids))
         if not self._sources or not self._every_source_known:
             return None
@@ -221,9 +229,7 @@ class Watcher:
             except Exception as error:  # noqa: BLE001 - a store that refuses has not said anything
                 if key not in self._sources:
                     continue  # a store that no longer works is not the app's
-                _log.warning(
-                    "%s does not say what it holds: %s", type(source).__name__, _error_text(error)
-                )
+                _warn_of_refusal(source, "does not say what it holds", error)
                 return None
             if stored is None or not all(name in stored for name in samples):
                 return None
@@ -245,30 +251,59 @@ class Watcher:
             None where it cannot be told: no search was seen, one of the sources cannot be listed
             or does not list what it gave, or there are more than `limit`.
         """
-        from misslink.capture.rank_probe import list_sources
-
-        if not self._every_source_known:
+        if not self._sources or not self._every_source_known:
             return None
-        pairs = [(source, self._seen[key].keys()) for key, source in self._sources.items()]
-        return await list_sources(pairs, limit, self.id_key)
+        passages: dict[str, Passage] = {}
+        for key, source in self._sources.items():
+            try:
+                documents = await stored_documents(source, limit)
+            except Exception as error:  # noqa: BLE001 - a store that refuses has not said anything
+                _warn_of_refusal(source, "cannot be listed", error)
+                return None
+            if documents is None or len(documents) > limit:
+                return None
+            listed = passages_from(documents, id_key=self.id_key)
+            # A retriever may hand out other documents than its store holds, such as their parents.
+            if not self._seen[key].keys() <= {passage.id for passage in listed}:
+                return None
+            for passage in listed:
+                ranked = passage.model_copy(update={"rank": len(passages) + 1})
+                passages.setdefault(passage.id, ranked)
+        return tuple(passages.values()) if len(passages) <= limit else None
 
     async def vectors(self, limit: int) -> dict[str, Any]:
         """The vectors that the stores the app has searched keep, by the text they are of.
 
-        Of stores that do not give them out, or hold more than `limit` passages, none.
+        Chroma and LangChain's InMemoryVectorStore give them out: what a store searches by need not
+        be computed again. Of more than `limit` passages, none.
         """
-        from misslink.capture.rank_probe import source_vectors
-
-        return await source_vectors(self._sources.values(), limit)
+        vectors: dict[str, Any] = {}
+        for source in self._sources.values():
+            try:
+                rows = await stored_documents(source, limit, with_vectors=True) or ()
+            except Exception as error:  # noqa: BLE001 - they are computed again instead
+                _warn_of_refusal(source, "does not give its vectors out", error)
+                continue
+            for row in rows:
+                if isinstance(row, dict) and row["text"] and row.get("vector") is not None:
+                    vectors[row["text"]] = row["vector"]
+        return vectors if len(vectors) <= limit else {}
 
     def embeddings(self) -> Any:
         """Return the embedding model of the vector stores that the app has searched.
 
         None where there is none, or several different ones.
         """
-        from misslink.capture.rank_probe import source_embeddings
-
-        return source_embeddings(self._sources.values())
+        models: dict[str, Any] = {}
+        for source in self._sources.values():
+            try:
+                model = getattr(source, "embeddings", None)
+            except Exception as error:  # noqa: BLE001 - some stores embed on their server
+                _log.debug("%s has no embedding: %r", type(source).__name__, error)
+                continue
+            if callable(getattr(model, "embed_documents", None)):
+                models.setdefault(embedding_identity(model), model)
+        return next(iter(models.values())) if len(models) == 1 else None
 
     async def _call_app(self, case: Case, *, again: bool = False) -> _AppOutcome:
         began = time.perf_counter()
@@ -300,11 +335,9 @@ class Watcher:
             return await work()
         return await self._loop.run(work, self._timeout)
 
-    def _rankings(
-        self, recorder: Recorder, returned: AppOutput
-    ) -> list[tuple[SearchCall | None, tuple[Passage, ...]]]:
+    def _rankings(self, recorder: Recorder, returned: AppOutput) -> Rankings:
         """What each search retrieved; if none was seen, what the app says it retrieved."""
-        lists: list[tuple[SearchCall | None, tuple[Passage, ...]]] = [
+        lists: Rankings = [
             (call, passages_from(call.documents, call.scores, id_key=self.id_key))
             for call in recorder.calls
         ]
@@ -320,7 +353,7 @@ class Watcher:
         case: Case,
         recorder: Recorder,
         outcome: _AppOutcome,
-        lists: Sequence[tuple[SearchCall | None, tuple[Passage, ...]]],
+        lists: Rankings,
     ) -> Trace:
         returned = outcome.returned
         outermost = [ranked for call, ranked in lists if call is None or call.outer is None]
@@ -359,12 +392,8 @@ class Watcher:
             notes=tuple(notes),
         )
 
-    def _remember(
-        self, case_id: str, lists: Sequence[tuple[SearchCall | None, tuple[Passage, ...]]]
-    ) -> None:
+    def _remember(self, case_id: str, lists: Rankings) -> None:
         """Store the sources and retriever calls of a case, for `deepen` and `fetch`."""
-        from misslink.capture.rank_probe import searched_source
-
         self._calls[case_id] = [call for call, _ in lists if call and call.outer is None]
         for call, passages in lists:
             if call is None:
@@ -395,7 +424,7 @@ class Watcher:
 
 
 def _in_search_order(
-    lists: Sequence[tuple[SearchCall | None, tuple[Passage, ...]]],
+    lists: Rankings,
 ) -> list[tuple[SearchCall, tuple[Passage, ...]]]:
     """The searches, each followed by those inside of it."""
     calls = [(call, passages) for call, passages in lists if call is not None]
@@ -408,6 +437,10 @@ def _in_search_order(
         return places.get(id(call), len(places)), pair[0].outer is not None
 
     return sorted(calls, key=place)
+
+
+def _warn_of_refusal(source: Any, refusal: str, error: Exception) -> None:
+    _log.warning("%s %s: %s", type(source).__name__, refusal, _error_text(error))
 
 
 def _error_text(error: BaseException) -> str:
