@@ -146,9 +146,9 @@ class MissMeasurements:
         found: dict[str, Passage] = {}
         for query in queries:
             scores = self._bm25.scores(stems(query))
-            for row in scores.argsort(kind="stable")[::-1][: _SEARCHED + len(in_context)]:
+            for row in _best(scores, _SEARCHED + len(in_context)):
                 passage = self.pool.passages[row]
-                if scores[row] > 0 and passage.id not in in_context:
+                if passage.id not in in_context:
                     found.setdefault(passage.id, passage)
         retrieved = {passage.id: rank for rank, passage in enumerate(trace.retrieved, start=1)}
         ranks = {passage.id: passage.rank for passage in trace.deeper} | retrieved
@@ -168,6 +168,18 @@ class MissMeasurements:
     def _bm25(self) -> Bm25Index:
         passages = self.pool.passages if self.pool else ()
         return Bm25Index(passage_stems(passage.text) for passage in passages)
+
+
+def _best(scores: NDArray[np.float32], count: int) -> list[int]:
+    """The places of the highest scores above 0, highest first; of equal ones the first."""
+    import numpy as np
+
+    candidates = np.flatnonzero(scores > 0)
+    if len(candidates) > count:
+        worst = np.partition(scores[candidates], -count)[-count]
+        candidates = candidates[scores[candidates] >= worst]
+    order = np.argsort(-scores[candidates], kind="stable")[:count]
+    return [int(place) for place in candidates[order]]
 
 
 @dataclass(frozen=True)
