@@ -24,6 +24,8 @@ from misslink.judge.backends.decisions import DecisionTask
 from misslink.judge.backends.heuristic.judge import open_heuristic
 from misslink.judge.judged_metric import Subject
 from misslink.judge.protocol import Reply, examine
+from misslink.linking.whatif import SearchTools, evaluate_options
+from misslink.linking.whatif.triplets import make_triplets
 from misslink.metrics.faithfulness import Faithfulness
 from misslink.text.bm25 import Bm25Index
 from misslink.text.normalization import stems
@@ -293,6 +295,29 @@ def test_the_question_as_the_judge_reads_it_is_shown(tmp_path):
     words = [verdict.standalone_question for verdict in run.verdicts]
     assert [text for text in words if text] == ["When does the ferry return?"]
     assert "When does the ferry return?" in (tmp_path / "run" / "report.html").read_text()
+
+
+@pytest.mark.parametrize("of_gold", [True, False])
+def test_ranks_and_what_if_search_for_the_standalone_question_and_name_it(of_gold):
+    worded = {"standalone_question": "When does the ferry return?"} if of_gold else {}
+    history = [message.model_dump() for message in HISTORY]
+    gold = [{"question": "And back?", "history": history, "relevant": ["nine"], **worded}]
+    texts = {"dog": "Bring it back.", "nine": "The ferry returns at nine.", "park": "Park here."}
+    corpus = [Passage(id=id_, text=text, rank=1) for id_, text in texts.items()]
+
+    def searching(question, history=()):
+        return {"answer": "At nine.", "retrieved": [{"id": "dog", "text": texts["dog"]}]}
+
+    run = misslink.evaluate(
+        *(searching, gold), k=1, judge=Rewriting(), cache=None, corpus=corpus, embedding="none"
+    )
+    (miss,) = run.links[0].missed
+    assert (miss.bm25_rank, miss.miss_type) == (1, "keyword_match")
+    assert "are of the standalone question 'When does the ferry return?'" in miss.reason
+    found = asyncio.run(evaluate_options(run, corpus, SearchTools(), options=["bm25"]))
+    assert found["options"][0]["newly_retrieved"] == 1
+    assert any("their standalone question: 1." in note for note in found["notes"])
+    assert make_triplets(run)[0][0]["query"] == "When does the ferry return?"
 
 
 def test_a_decision_model_may_quote_a_message_and_is_asked_of_it_last():

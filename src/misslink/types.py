@@ -409,7 +409,8 @@ class RetrievalMiss(FrozenModel):
     true_rank : int or None
         Rank in a deeper search. None: not within ``depth``, or no deeper search.
     bm25_rank : int or None
-        Rank by BM25 among the passages of the index, or of the traces. None: its text is not known.
+        Rank by BM25, for the standalone question if one is known, among the passages of the index,
+        or of the traces. None: its text is not known.
     status : {'not_retrieved', 'not_indexed', 'dropped_from_prompt'}
         Where the passage was lost.
     lost_at : {'not_searched', 'ranked_low', 'dropped_by_grader', 'cut_from_prompt'} or None

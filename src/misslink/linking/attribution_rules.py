@@ -18,7 +18,7 @@ from misslink.judge.protocol import Judge
 from misslink.linking.case_evidence import CaseEvidence
 from misslink.linking.claim_support import link_claims
 from misslink.linking.judge_calibration import Calibration
-from misslink.linking.miss_measurement import MissMeasurements, measure_misses
+from misslink.linking.miss_measurement import MissMeasurements, measure_misses, word_questions
 from misslink.linking.searches import list_searches, locate_losses
 from misslink.render.reasons import describe_loss, describe_reason
 from misslink.text.near_duplicates import passage_stems
@@ -72,7 +72,9 @@ async def link_case(
         Verdicts in its uncertain band decide nothing.
     """
     if measured is None:
-        measured = await measure_misses([case], [trace], k, embedder=None, corpus=None)
+        measured = await measure_misses(
+            word_questions([case], verdicts.values()), [trace], k, embedder=None, corpus=None
+        )
     outcome = measured.outcomes[case.id]
     misses = locate_losses(measured.missed[case.id], trace)
     evidence = CaseEvidence.from_verdicts(case, trace, verdicts, k, calibration, outcome, misses)

@@ -74,7 +74,7 @@ async def build_embedding_map(
     texts, ranks = _passage_texts(cases, traces, links)
     passages = _sample_points(texts, ranks, generator)
     missed = {link.case_id for link in links if link.missed}
-    questions = {case.id: case.question for case in cases}
+    questions = {case.id: case.judged_question for case in cases}
     queries = _sample_points(
         questions, {name: int(name not in missed) for name in questions}, generator
     )

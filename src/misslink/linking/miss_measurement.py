@@ -1,5 +1,6 @@
 """Cosines, ranks and shared words of every missed passage of a run.
 
+The question is the standalone question of a turn of a conversation, where one is known.
 Names in `RetrievalMiss.measured`, each present only where it could be measured:
 
 ``cosine``, ``cosine_kth``
@@ -38,7 +39,7 @@ from misslink.stats.classification import CaseScore
 from misslink.text.bm25 import Bm25Index
 from misslink.text.near_duplicates import passage_stems
 from misslink.text.normalization import fold, stems
-from misslink.types import Case, Passage, RetrievalMiss, Trace
+from misslink.types import Case, Passage, RetrievalMiss, Trace, Verdict
 
 if TYPE_CHECKING:
     import numpy as np
@@ -200,6 +201,17 @@ class _ObservedCase:
                 yield miss.passage, False
 
 
+def word_questions(cases: Iterable[Case], verdicts: Iterable[Verdict]) -> tuple[Case, ...]:
+    """Return cases with the judge's standalone question where the gold set has none."""
+    worded = {v.case_id: v.standalone_question for v in verdicts if v.standalone_question}
+    return tuple(
+        case.model_copy(update={"standalone_question": worded[case.id]})
+        if case.id in worded and not case.standalone_question
+        else case
+        for case in cases
+    )
+
+
 async def measure_misses(
     cases: Sequence[Case],
     traces: Sequence[Trace],
@@ -255,7 +267,7 @@ async def measure_misses(
         semantic,
         cosines=sorted(cosine for _, cosine in pairs.known),
         shares=sorted(share for _, share in (*pairs.shared_found, *pairs.shared_missed)),
-        bm25=_bm25_ranks(((case.question, id_) for case, id_ in located), among, texts),
+        bm25=_bm25_ranks(((case.judged_question, id_) for case, id_ in located), among, texts),
         dense=semantic.ranks([(case.id, id_) for case, id_ in located], among) if semantic else {},
         pool=len(among),
     )
@@ -322,17 +334,18 @@ class _MissMeasurer:
         counted = "cosine" in measured and not miss.halves
         pairs = max(0, len(self.cosines) - counted)
         missed = missed.model_copy(update=update)
-        return classify_miss(replace(miss, missed=missed, pairs=pairs))
+        standalone = None if case.judged_question == case.question else case.judged_question
+        return classify_miss(replace(miss, missed=missed, pairs=pairs, standalone=standalone))
 
     def _numbers(self, case: Case, miss: MissEvidence) -> dict[str, float | None]:
         if miss.passage is None:
             return {}
         id_, counted = miss.passage.id, not miss.halves
-        share = _shared_stems(case.question, self.texts.get(id_))
+        share = _shared_stems(case.judged_question, self.texts.get(id_))
         numbers: dict[str, float | None] = {
             "shared_stems": share,
             "shared_stems_percentile": percentile_rank(share, self.shares, counted=counted),
-            "bm25_rank": self.bm25.get((case.question, id_)),
+            "bm25_rank": self.bm25.get((case.judged_question, id_)),
             "dense_rank": self.dense.get((case.id, id_)),
         }
         if numbers["bm25_rank"] is not None or numbers["dense_rank"] is not None:
@@ -381,7 +394,7 @@ async def _embed_texts(
         ids += [rival.passage_id for rival in miss.missed.above]
     return await EmbeddingSimilarity.embed(
         embedder,
-        {one.case.id: one.case.question for one in included},
+        {one.case.id: one.case.judged_question for one in included},
         {id_: texts[id_] for id_ in ids if id_ in texts},
     )
 
@@ -402,7 +415,7 @@ def _similarity_samples(
         groups: list[tuple[str, str]] = []  # group, and the passage whose cosine it needs
         needed = {passage.id for passage, _ in one.needed}
         for passage, in_context in one.needed:
-            share = _shared_stems(case.question, texts.get(passage.id))
+            share = _shared_stems(case.judged_question, texts.get(passage.id))
             if share is not None:
                 samples["shared_found" if in_context else "shared_missed"].append((case.id, share))
             if semantic is None or not semantic.knows(case.id, passage.id):

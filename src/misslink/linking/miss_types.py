@@ -50,6 +50,8 @@ class MissEvidence:
         The missed passage itself; None where its text is not known.
     last : str or None
         The last passage of the context.
+    standalone : str or None
+        The standalone question that was measured in place of the question.
     """
 
     missed: RetrievalMiss
@@ -64,6 +66,7 @@ class MissEvidence:
     twin: str | None = None
     passage: Passage | None = None
     last: str | None = None
+    standalone: str | None = None
 
     @property
     def rank(self) -> int | None:
@@ -92,6 +95,8 @@ def classify_miss(evidence: MissEvidence) -> RetrievalMiss:
     reasons = [reason]
     if evidence.twin is not None:
         reasons.append(Reason(code="twin_in_prompt", passage=evidence.twin))
+    if evidence.standalone is not None and evidence.missed.measured:
+        reasons.append(Reason(code="standalone_measured", question=evidence.standalone))
     return evidence.missed.model_copy(
         update={
             "status": status,

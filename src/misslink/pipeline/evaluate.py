@@ -28,6 +28,7 @@ from misslink.judge.protocol import Ask, Judge, Reply, judge_info, unwrap_judge
 from misslink.linking.association import association_warnings, summarize_association
 from misslink.linking.attribution_rules import link_case
 from misslink.linking.findings import count_errors
+from misslink.linking.miss_measurement import word_questions
 from misslink.pipeline import stages
 from misslink.pipeline.artifact_reuse import reuse_calibrations, reuse_results
 from misslink.pipeline.calibration import (
@@ -307,13 +308,16 @@ async def run_pipeline(config: EvaluationConfig) -> Run:
                 # Before the judge is paid, so that an embedding that fails costs nothing.
                 measured = await corpus.measure(cases, traces, k, seed)
                 verdicts = await stages.judge_cases(context, traces)
+                worded = word_questions(cases, verdicts)
+                if worded != cases:
+                    measured = await corpus.measure(worded, traces, k, seed)
                 calibrated = calibrate_run(context, traces, verdicts)
                 calibration = calibrated.calibration
                 unlinked = reuse_calibrations(calibrated.run, folder)
                 links = await stages.link_cases(
                     replace(context, calibration=calibration), traces, verdicts, measured
                 )
-                embedding_map = await corpus.map(cases, traces, links, seed)
+                embedding_map = await corpus.map(worded, traces, links, seed)
             unlinked = measure_error_by_exposure(unlinked, links, seed)
             association = summarize_association(
                 unlinked, links, own=own_calibrations(unlinked), seed=seed

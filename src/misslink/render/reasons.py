@@ -582,6 +582,7 @@ SENTENCES: dict[str, str | Callable[..., str]] = {
     "ranked_low": _ranked_low,
     "miss_unexplained": _miss_unexplained,
     "twin_in_prompt": "'{passage}', which was there, says nearly the same",
+    "standalone_measured": "BM25, words and cosines are of the standalone question '{question}'",
     # a failure mode
     "prompted_before": (
         "passage '{passage}' was in the prompt of turn {turn}, and the query '{query}' did not "

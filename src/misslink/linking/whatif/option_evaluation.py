@@ -403,7 +403,10 @@ def check_corpus(
         )
     if not (pool.knows_ids or pool.knows_texts):
         notes.append("The corpus does not hold all that the app retrieved; it may be another one.")
-    return pool.passages, [*notes, _QUESTIONS_NOTE]
+    notes.append(_QUESTIONS_NOTE)
+    if turns := sum(case.judged_question != case.question for case in today.cases):
+        notes.append(f"Turns of conversations searched by their standalone question: {turns}.")
+    return pool.passages, notes
 
 
 def index_texts(run: Run, corpus: Sequence[Passage] | None) -> Mapping[str, Passage]:

@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from misslink.errors import InputError, known_names
+from misslink.linking.miss_measurement import word_questions
 from misslink.linking.whatif.search import (
     Chunking,
     DenseSearch,
@@ -69,7 +70,7 @@ class RetrievalBaseline:
                 raise InputError(f"the run has no trace or no link of case '{case.id}'")
         run_traces = [traces[case.id] for case in run.cases]
         return cls(
-            cases=run.cases,
+            cases=word_questions(run.cases, run.verdicts),
             traces=tuple(run_traces),
             links=tuple(links[case.id] for case in run.cases),
             k=k,
@@ -192,7 +193,7 @@ async def _search(
 ) -> OptionResult:
     """What a search of the corpus returns for each question, as many passages as the run has."""
     depth = max(baseline.listed, baseline.width)
-    rankings = await rank([case.question for case in baseline.cases], depth)
+    rankings = await rank([case.judged_question for case in baseline.cases], depth)
     traces = []
     for trace, ranking in zip(baseline.traces, rankings, strict=True):
         retrieved = tuple(

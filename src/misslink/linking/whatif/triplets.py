@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from misslink.io.atomic import atomic_write
+from misslink.linking.miss_measurement import word_questions
 from misslink.retrieval import case_needs, relevant_ids, satisfies
 from misslink.retrieval.matching import has_evidence_part
 from misslink.text.near_duplicates import is_near_duplicate
@@ -34,7 +35,7 @@ def make_triplets(run: Run) -> tuple[list[dict[str, str]], dict[str, int]]:
         half or more of a relevant passage.
     """
     traces = {trace.case_id: trace for trace in run.traces}
-    cases = {case.id: case for case in run.cases}
+    cases = {case.id: case for case in word_questions(run.cases, run.verdicts)}
     relevance_of = {v.case_id: v for v in run.verdicts if v.metric == "context_relevance"}
     rows: list[dict[str, str]] = []
     left_out: Counter[str] = Counter()
@@ -53,7 +54,7 @@ def make_triplets(run: Run) -> tuple[list[dict[str, str]], dict[str, int]]:
             continue
         rows += [
             {
-                "query": case.question,
+                "query": case.judged_question,
                 "positive": missed.text or "",
                 "negative": negative.text,
                 "case_id": case.id,
