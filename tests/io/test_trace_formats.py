@@ -12,10 +12,12 @@ from misslink.errors import InputError
 from misslink.io.trace_formats import parse_columns, read_logs
 from misslink.io.trace_formats.requests import (
     extract_answer,
+    extract_history,
     extract_passages,
     extract_question,
     parse_time,
 )
+from misslink.types import Case
 
 
 def lines(path, *rows):
@@ -345,6 +347,40 @@ def test_an_answer_is_the_last_of_the_models_messages():
         {"role": "user", "content": "Why?"},
     ]
     assert extract_answer({"messages": messages}) == "B"
+
+
+CALLS = {"role": "assistant", "content": "", "tool_calls": [{"id": "t", "name": "s", "args": {}}]}
+USES = {"role": "assistant", "content": [{"type": "tool_use", "name": "s", "input": {"text": "x"}}]}
+RETURNS = {"role": "user", "content": [{"type": "tool_result", "content": "found"}]}
+
+
+@pytest.mark.parametrize(
+    ("messages", "expected"),
+    [
+        ([["human", "Hi"], ["human", "Why?"]], []),
+        (
+            [["human", "A?"], ["human", "B?"], ["ai", "OK"], ["human", "Why?"]],
+            [("user", "A?\nB?"), ("assistant", "OK")],
+        ),
+        (
+            [
+                *({"role": "user", "content": "A?"}, CALLS, {"role": "tool", "content": "found"}),
+                *(USES, RETURNS, {"role": "assistant", "content": "OK"}),
+                *({"role": "user", "content": "Why?"}, CALLS),
+            ],
+            [("user", "A?"), ("assistant", "OK")],
+        ),
+        (
+            {"input": "Why?", "chat_history": [["ai", "OK"], ["human", "Why?"]]},
+            [("assistant", "OK")],
+        ),
+    ],
+)
+def test_a_history_alternates_and_ends_with_the_assistant(messages, expected):
+    history = extract_history(messages)
+    assert [(message["role"], message["content"]) for message in history] == expected
+    assert extract_question(messages) == "Why?"
+    Case(id="c", question="Why?", history=history)
 
 
 def test_what_is_nested_without_end_is_no_question():

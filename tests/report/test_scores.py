@@ -196,7 +196,12 @@ def server():
 @pytest.mark.parametrize(
     ("to", "path", "keys", "header"),
     [
-        ("otel", "/v1/logs", {"OTEL_EXPORTER_OTLP_HEADERS": "x-token=t"}, ("x-token", "t")),
+        (
+            "otel",
+            "/v1/logs",
+            {"OTEL_EXPORTER_OTLP_HEADERS": "authorization=Basic%20YTpi"},
+            ("authorization", "Basic YTpi"),
+        ),
         (
             "langfuse",
             "/api/public/scores",

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
+from urllib.parse import unquote
 
 from misslink import __version__
 from misslink.errors import InputError, known_names
@@ -315,10 +316,10 @@ def _secret(environment: Mapping[str, str], name: str) -> str:
 
 
 def _otel_headers(environment: Mapping[str, str]) -> dict[str, str]:
-    """Those of OpenTelemetry's own variable: ``name=value,name=value``."""
+    """Those of OpenTelemetry's own variable: ``name=value,name=value``, percent-encoded."""
     pairs = environment.get("OTEL_EXPORTER_OTLP_HEADERS", "").split(",")
     split = (pair.partition("=") for pair in pairs if "=" in pair)
-    return {name.strip(): value.strip() for name, _, value in split}
+    return {name.strip(): unquote(value.strip()) for name, _, value in split}
 
 
 def _langfuse_headers(environment: Mapping[str, str]) -> dict[str, str]:

@@ -131,7 +131,12 @@ ANSWER_KEYS = (
 _USER_ROLES = {"user", "human", "humanmessage"}
 _MODEL_ROLES = {"assistant", "ai", "aimessage", "aimessagechunk", "model", "bot"}
 _ROLES = _USER_ROLES | _MODEL_ROLES | {"system", "systemmessage", "tool", "toolmessage", "function"}
-_MEDIA = {"image", "image_url", "audio", "file"}
+# Parts of a message that nobody wrote: media, calls of tools and what these returned.
+_NO_TEXT = {
+    "image", "image_url", "audio", "file",
+    "tool_use", "tool_call", "tool_result", "tool_call_response", "function_call",
+    "function_call_output",
+}  # fmt: skip
 _PAIR_LENGTH = 2
 _MAX_DEPTH = 8
 
@@ -155,7 +160,8 @@ def extract_answer(value: Any) -> str | None:
 def extract_history(value: Any) -> list[dict[str, str]]:
     """Return the messages before the user's last one, oldest first; tools' and system's left out.
 
-    Messages of the assistant that follow each other are one.
+    Messages of one role that follow each other are one, as they are where the assistant only called
+    a tool between them. A last message of the user without a reply is left out.
 
     >>> extract_history([["human", "Hi"], ["ai", "Hello."], ["human", "When?"]])
     [{'role': 'user', 'content': 'Hi'}, {'role': 'assistant', 'content': 'Hello.'}]
@@ -178,13 +184,13 @@ def extract_history(value: Any) -> list[dict[str, str]]:
         text = _Extractor(keys, roles).text(item[1] if _is_role_pair(item) else item, _MAX_DEPTH)
         if name not in roles or not text:
             continue
-        if role == "assistant" and messages and messages[-1]["role"] == role:
+        if messages and messages[-1]["role"] == role:
             messages[-1] = {"role": role, "content": f"{messages[-1]['content']}\n{text}"}
         else:
             messages.append({"role": role, "content": text})
-    if before:
-        return messages
     asked = [place for place, message in enumerate(messages) if message["role"] == "user"]
+    if before:  # without the question
+        return messages[:-1] if asked and asked[-1] == len(messages) - 1 else messages
     return messages[: asked[-1]] if asked else []
 
 
@@ -295,7 +301,7 @@ class _Extractor:
         texts = [
             self.text(item, levels)
             for item in items
-            if not (isinstance(item, Mapping) and item.get("type") in _MEDIA)
+            if not (isinstance(item, Mapping) and item.get("type") in _NO_TEXT)
         ]
         return "\n".join(filter(None, texts)) or None
 
