@@ -246,7 +246,7 @@ def test_a_message_is_evidence_where_no_passage_is_and_is_marked_as_such():
     finding, reply = examined("The ferry leaves at seven.")
     (claim,) = finding.claims
     assert claim.support == "supported"
-    assert claim.evidence[0].passage_id == "history/2"
+    assert (claim.evidence, claim.messages[0].passage_id) == ((), "2")
     assert "earlier message" in claim.note
     assert type(reply.parsed).__name__ == "ConversationExamination"
     (claim,) = examined("Dogs travel for free on every boat.")[0].claims
@@ -395,3 +395,21 @@ def test_a_chat_model_gets_all_messages():
     case = Case(question="And back?", history=HISTORY)
     trace = asyncio.run(Watcher(Echo(messages=iter(()))).watch(case))
     assert trace.answer == f"{EARLIER} | And back?"
+
+
+def test_a_wrong_claim_that_rests_on_a_message_alone_is_no_noise_of_a_passage():
+    case = {
+        "id": "1",
+        "question": "When does the ferry leave, again?",
+        "relevant": ["p"],
+        "reference": "The ferry leaves at nine.",
+        "history": [message.model_dump() for message in HISTORY],
+    }
+    passage = {"id": "p", "text": "Dogs travel for free on every boat."}
+    trace = {"case_id": "1", "retrieved": [passage], "answer": "The ferry leaves at seven."}
+    run = misslink.evaluate(traces=[trace], goldset=[case], cache=None)
+    verdicts = {verdict.metric: verdict for verdict in run.verdicts}
+    (claim,) = verdicts["faithfulness"].claims
+    assert (claim.support, claim.correct, len(claim.messages)) == ("supported", False, 1)
+    assert verdicts["noise_sensitivity"].value == 0
+    assert run.links[0].failure in ("ignored_context", "fabricated")

@@ -280,7 +280,9 @@ class Claim(FrozenModel):
     support : {'supported', 'contradicted', 'unsupported'}
         By the passages the model saw.
     evidence : sequence of Evidence
-        Quotes that were looked up and found.
+        Quotes that were looked up and found in passages.
+    messages : sequence of Evidence
+        The same in earlier messages, if no passage decides it; the ids are their numbers, from 1.
     probability : float or None
         P(supported), where the judge gives one and was not overruled.
     correct : bool or None
@@ -298,6 +300,7 @@ class Claim(FrozenModel):
     end: int | None = None
     support: Support
     evidence: tuple[Evidence, ...] = ()
+    messages: tuple[Evidence, ...] = ()
     probability: Share | None = None
     correct: bool | None = None
     note: str | None = None

@@ -237,7 +237,6 @@ def _roots(text: str) -> frozenset[str]:
 # All claims of a reply are checked in one go: the same checks in two thirds of the time.
 _CLAIMS = TypeAdapter(tuple[Claim, ...])
 _ClaimFields = Mapping[str, Any]  # of a Claim or an Evidence that is to be checked
-HISTORY = "history/"  # before the number of a message, where a passage has its id
 _NO_QUOTE = "the judge gave no quote for it"
 _AGREEMENT = {"agrees": True, "contradicts": False}
 
@@ -268,8 +267,7 @@ def read_claims(
     question : str
         What the answer answers: "At seven." is read with it.
     history : sequence of str
-        Earlier messages. A quote that is in no passage may be in one; the evidence is then
-        ``history/N``.
+        Earlier messages. A quote that is in no passage may be in one.
 
     Returns
     -------
@@ -281,7 +279,7 @@ def read_claims(
         return ()
     lookup = _QuoteLookup(passages)
     messages = _QuoteLookup(
-        [Passage(id=f"{HISTORY}{n}", text=text, rank=n) for n, text in enumerate(history, 1)]
+        [Passage(id=str(n), text=text, rank=n) for n, text in enumerate(history, 1)]
     )
     claims: list[_ClaimFields] = []
     for index, place in examined_coverage(examination, answer, question).places.items():
@@ -293,13 +291,14 @@ def read_claims(
             characters = f"{place.edits} character{'s' * (place.edits > 1)}"
             notes.append(f"the judge wrote it with {characters} changed")
         evidence: list[_ClaimFields] = []
+        stated: list[_ClaimFields] = []
         trouble = None
         if support != "unsupported":
             evidence, trouble = lookup.look_up(
                 claim.quote, claim.claim, question, supports=support == "supported"
             )
             if trouble and history and support == "supported":
-                evidence, unknown = messages.look_up(
+                stated, unknown = messages.look_up(
                     claim.quote, claim.claim, question, supports=True
                 )
                 if not unknown:
@@ -316,6 +315,7 @@ def read_claims(
                 "end": end,
                 "support": support,
                 "evidence": evidence,
+                "messages": stated,
                 "probability": None
                 if trouble
                 else reply.chance(f"claims.{index}.support", "supported"),

@@ -242,7 +242,7 @@ class FailureRules:
             return _because(
                 "contradicts_context", "contradicted_by_prompt", index, claim.evidence[0]
             )
-        if claim.support == "supported":
+        if claim.support == "supported" and not claim.messages:
             return self._explain_wrong(index, claim)
         tie = self.ties.get(index)
         if tie is not None or evidence.sufficient is False:

@@ -234,7 +234,11 @@ class NoiseSensitivity:
         claims = claims_with_references(subject, reply)
         if isinstance(claims, Finding):
             return claims
-        wrong = [c for c in claims if c.support == "supported" and c.correct is not True]
+        wrong = [
+            claim
+            for claim in claims
+            if claim.support == "supported" and claim.correct is not True and not claim.messages
+        ]
         relevance = context_labels(subject, reply) if wrong else {}
         rests_on = [{relevance[item.passage_id] for item in claim.evidence} for claim in wrong]
         is_known = not any(None in kinds for kinds in rests_on)

@@ -9,7 +9,6 @@ from itertools import pairwise
 from math import inf
 from typing import Any, NamedTuple
 
-from misslink.judge.claims import HISTORY
 from misslink.linking.miss_types import MISS_LABELS
 from misslink.render.format import format_decimal
 from misslink.render.reasons import LOSS_STEPS
@@ -183,7 +182,13 @@ class CaseLocations:
             located=_has_valid_offsets(claim, answer),
             correct=correct[claim.correct],
             note=claim.note or "",
-            quotes=tuple(self._quote(index, i, claim) for i in range(len(claim.evidence))),
+            quotes=(
+                *(self._quote(index, i, claim) for i in range(len(claim.evidence))),
+                *(
+                    ClaimPointer(f"message {item.passage_id}", "stated earlier", item.quote)
+                    for item in claim.messages
+                ),
+            ),
             needed=tuple(self._need(link) for link in self._links if link.index == index),
         )
 
@@ -238,9 +243,6 @@ class CaseLocations:
     def _quote(self, index: int, which: int, claim: Claim) -> ClaimPointer:
         evidence = claim.evidence[which]
         passage = self._passages.get(evidence.passage_id)
-        if passage is None and evidence.passage_id.startswith(HISTORY):
-            number = evidence.passage_id.removeprefix(HISTORY)
-            return ClaimPointer(f"message {number}", "stated earlier", evidence.quote)
         if passage is None:
             return ClaimPointer(
                 evidence.passage_id, "a passage that was not retrieved", evidence.quote
