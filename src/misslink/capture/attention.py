@@ -101,18 +101,26 @@ def context_attention(
     both = set(answer) & set(context)
     if both:
         raise InputError(f"token {min(both)} is both answer and context; give each to one of them")
-    rows = _average_rows(weights[..., answer, :].astype(np.float64))
-    seen = np.ones(keys, dtype=bool)
-    seen[ignored] = False
-    of_context = np.zeros(keys, dtype=bool)
-    of_context[context] = True
-    of_context &= seen
-    if not answer or not of_context.any():
+    if not answer:
         return None
-    on_context = rows[:, of_context].sum(axis=1)
-    on_all = on_context + rows[:, seen & ~of_context].sum(axis=1)
+    rows = weights[..., answer, :].astype(np.float64)
+    if not np.isfinite(rows).all():
+        raise InputError("an attention weight is not a finite number; load the model in float32")
+    if (rows < 0).any():
+        raise InputError("an attention weight is negative; give the weights after the softmax")
+    sums = rows.sum(axis=-1)
+    if np.abs(sums - 1).max() > _TOLERANCE:
+        wrong = float(sums.flat[np.abs(sums - 1).argmax()])
+        raise InputError(
+            f"the attention weights of an answer token sum to {wrong:.4g} and not to 1; "
+            "give them after the softmax and without dropout, keys last"
+        )
+    rows = rows.reshape(-1, len(answer), keys).mean(axis=0)
+    rows[:, ignored] = 0
+    on_context = rows[:, context].sum(axis=1)
+    on_all = on_context + np.delete(rows, context, axis=1).sum(axis=1)
     looking = on_all > _NOTHING
-    if not looking.any():
+    if not set(context) - set(ignored) or not looking.any():
         return None
     return float(np.mean(on_context[looking] / on_all[looking]))
 
@@ -157,25 +165,6 @@ def _positions(role: str, tokens: Iterable[int], length: int) -> list[int]:
                 f"positions go from 0 to {length - 1}"
             )
     return places
-
-
-def _average_rows(rows: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The mean over layers and heads of rows that are checked to be distributions."""
-    import numpy as np
-
-    if not np.isfinite(rows).all():
-        raise InputError("an attention weight is not a finite number; load the model in float32")
-    if (rows < 0).any():
-        raise InputError("an attention weight is negative; give the weights after the softmax")
-    sums = rows.sum(axis=-1)
-    if sums.size and np.abs(sums - 1).max() > _TOLERANCE:
-        wrong = float(sums.flat[np.abs(sums - 1).argmax()])
-        raise InputError(
-            f"the attention weights of an answer token sum to {wrong:.4g} and not to 1; "
-            "give them after the softmax and without dropout, keys last"
-        )
-    averaged: NDArray[np.float64] = rows.mean(axis=(0, 1)) if rows.ndim == _WHOLE else rows
-    return averaged
 
 
 _NEEDED = "torch", "transformers"
@@ -300,7 +289,8 @@ def measure_attention(
     import numpy as np
     import torch
 
-    text, of_context, of_answer = _token_layout(context, question, answer)
+    before = f"Context:\n{context}"
+    text = f"{before}\n\nQuestion: {question}\nAnswer: {answer}"
     ids, offsets = _tokens(model, tokenizer, text)
     length = len(ids)
     total = np.zeros((length, length), dtype=np.float32)
@@ -330,24 +320,22 @@ def measure_attention(
             'or with attn_implementation="eager"'
         )
     total /= len(layers)
+
+    def tokens_of(part: str, end: int) -> tuple[int, ...]:
+        """The tokens with at least one character of a part of the text that ends at `end`."""
+        return tuple(
+            place
+            for place, (first, last) in enumerate(offsets)
+            if max(first, end - len(part)) < min(last, end)
+        )
+
     return AnswerAttention(
         attention=total,
-        context_tokens=_tokens_within(offsets, of_context),
-        answer_tokens=_tokens_within(offsets, of_answer),
+        context_tokens=tokens_of(context, len(before)),
+        answer_tokens=tokens_of(answer, len(text)),
         layers=len(layers),
         heads=max(layers.values()),
     )
-
-
-def _token_layout(
-    context: str, question: str, answer: str
-) -> tuple[str, tuple[int, int], tuple[int, int]]:
-    """The text that is read, and where in it the context and the answer stand."""
-    before = "Context:\n"
-    between = f"\n\nQuestion: {question}\nAnswer: "
-    text = f"{before}{context}{between}{answer}"
-    since = len(before) + len(context) + len(between)
-    return text, (len(before), len(before) + len(context)), (since, len(text))
 
 
 def _tokens(model: Any, tokenizer: Any, text: str) -> tuple[list[int], list[tuple[int, int]]]:
@@ -365,15 +353,6 @@ def _tokens(model: Any, tokenizer: Any, text: str) -> tuple[list[int], list[tupl
             "give fewer passages, or a model with a longer context"
         )
     return ids, offsets
-
-
-def _tokens_within(offsets: list[tuple[int, int]], span: tuple[int, int]) -> tuple[int, ...]:
-    """The tokens with at least one character within `span`."""
-    return tuple(
-        place
-        for place, (start, end) in enumerate(offsets)
-        if max(start, span[0]) < min(end, span[1])
-    )
 
 
 @contextlib.contextmanager

@@ -175,16 +175,18 @@ class Recorder(BaseCallbackHandler):
     ) -> None:
         """Record the query, the retriever, and the enclosing call."""
         frame = calling_frame()
-        source = _first_argument(frame)
-        retriever = source if isinstance(source, BaseRetriever) else None
-        given = frame.f_locals.get("kwargs", {}) if frame is not None and retriever else {}
+        retriever, keywords = None, {}
+        if frame is not None and frame.f_code.co_argcount:
+            first = frame.f_locals.get(frame.f_code.co_varnames[0])
+            if isinstance(first, BaseRetriever):
+                retriever, keywords = first, frame.f_locals.get("kwargs", {})
         call = SearchCall(
             query=str(query),
             name=str(kwargs.get("name") or (serialized or {}).get("name") or "retriever"),
             source=retriever,
             method="" if frame is None else frame.f_code.co_name,
             arguments=(query,),
-            keywords={key: value for key, value in given.items() if key != "run_id"},
+            keywords={key: value for key, value in keywords.items() if key != "run_id"},
             frame=frame,
         )
         self._begin(call, frame)
@@ -251,9 +253,7 @@ class Recorder(BaseCallbackHandler):
         known = [document for call in self.calls for document in call.documents]
         seen = {passage.text for passage in passages_from([*known, *self.inner])}
         if documents and seen.isdisjoint(p.text for p in passages_from(documents)):
-            call = SearchCall(query=query, name=_CURRENT_TOOL.get())
-            self._begin(call, None)
-            call.finish(documents)
+            self.begin_search(query, _CURRENT_TOOL.get(), None).finish(documents)
         _CURRENT_TOOL.set("")
 
     def on_tool_error(self, error: BaseException, *, run_id: UUID, **_: Any) -> None:
@@ -276,9 +276,7 @@ class Recorder(BaseCallbackHandler):
                 f"record_retrieval got {type(passages).__name__}; give a list of documents, texts or "
                 "objects with 'id' and 'text'"
             )
-        call = SearchCall(query=query, name=name)
-        self._begin(call, None)
-        call.finish(documents)
+        self.begin_search(query, name, None).finish(documents)
 
     def _begin(self, call: SearchCall, frame: FrameType | None, *, is_listed: bool = True) -> None:
         call.outer = self.enclosing(frame)
@@ -314,21 +312,20 @@ class Recorder(BaseCallbackHandler):
         **_: Any,
     ) -> None:
         """Keep the text of all messages."""
-        del serialized
-        message_parts = [
-            text
-            for batch in messages
-            for message in batch
-            for text in message_texts(message.content)
-        ]
-        self._record_model_call(run_id, message_parts)
+        contents = [message.content for batch in messages for message in batch]
+        self.on_llm_start(serialized, list(message_texts(contents)), run_id=run_id)
 
     def on_llm_start(
         self, serialized: dict[str, Any] | None, prompts: list[str], *, run_id: UUID, **_: Any
     ) -> None:
         """Keep the prompts."""
         del serialized
-        self._record_model_call(run_id, prompts)
+        if self.enclosing(calling_frame()) is not None:
+            return
+        model = ModelCall(prompt="\n".join(prompts))
+        self._asking[run_id] = model
+        with self._lock:
+            self.models.append(model)
 
     def on_llm_end(self, response: Any, *, run_id: UUID, **_: Any) -> None:
         """Keep the output and add up the tokens."""
@@ -349,14 +346,6 @@ class Recorder(BaseCallbackHandler):
         """Forget a model call that failed."""
         del error
         self._asking.pop(run_id, None)
-
-    def _record_model_call(self, run_id: UUID, message_parts: Sequence[str]) -> None:
-        if self.enclosing(calling_frame()) is not None:
-            return
-        model = ModelCall(prompt="\n".join(message_parts))
-        self._asking[run_id] = model
-        with self._lock:
-            self.models.append(model)
 
 
 _RESULT_KEYS = ("structured_content", "result", "results", "documents", "passages")
@@ -410,12 +399,6 @@ def calling_frame(*modules: str) -> FrameType | None:
     ours = ("langchain_core.callbacks", __name__, *modules)
     stack = _stack(sys._getframe(1))  # noqa: SLF001 - callbacks do not say which object reports
     return next((f for f in stack if not str(f.f_globals.get("__name__")).startswith(ours)), None)
-
-
-def _first_argument(frame: FrameType | None) -> Any:
-    if frame is None or not frame.f_code.co_argcount:
-        return None
-    return frame.f_locals.get(frame.f_code.co_varnames[0])
 
 
 def _thread_and_task() -> tuple[int, Any]:
