@@ -17,6 +17,7 @@ from langchain_core.runnables import RunnableLambda, RunnablePassthrough
 import misslink
 from misslink.capture import Watcher
 from misslink.capture.app import history_place
+from misslink.case_fields import conversation_turns
 from misslink.errors import InputError
 from misslink.io import read_goldset
 from misslink.io.trace_formats import read_recording
@@ -136,6 +137,61 @@ def test_a_query_that_kept_the_conversation_is_no_lost_context():
 
     links = evaluate(app(rewritten, hidden="varby")).links
     assert [link.failure for link in links] == ["passed", "lost_context", "retrieval_miss"]
+
+
+@pytest.mark.parametrize(
+    ("query", "failure"),
+    [
+        (TURNS[1]["question"], "lost_context"),
+        ("", "retrieval_miss"),
+        ("(a vector)", "retrieval_miss"),
+    ],
+)
+def test_a_query_that_is_not_known_lost_no_context(query, failure):
+    def trace(number, passage, asked):
+        passages = [{"id": passage, "text": TEXTS[passage], "rank": 1}]
+        call = {"query": asked, "passages": [passage], "retriever": "store"}
+        found = {"retrieved": passages, "prompted": [passage], "calls": [call]}
+        return {"case_id": f"trip/{number}", "answer": "Ninety pounds.", **found}
+
+    run = misslink.evaluate(
+        traces=[trace(1, "holm", TURNS[0]["question"]), trace(2, "park", query)],
+        goldset=[{"id": "trip", "turns": TURNS[:2]}],
+        judge="heuristic",
+        cache=None,
+        embedding="none",
+    )
+    assert run.links[1].failure == failure
+
+
+def turn(name, question, *asked, group="g"):
+    history = [
+        Message(role=role, content=text)
+        for text in asked
+        for role, text in (("user", text), ("assistant", "Yes."))
+    ]
+    return Case(id=name, question=question, history=history, group=group)
+
+
+@pytest.mark.parametrize(
+    ("cases", "turns"),
+    [
+        ([turn("a", "One?"), turn("b", "Two?", "One? ")], {"a": ("a", 1), "b": ("a", 2)}),
+        ([turn("a", "Else?"), turn("b", "Two?", "One?")], {"b": ("b", 2)}),
+        ([turn("a", "One?", group=None), turn("b", "Two?", "One?", group=None)], {"b": ("b", 2)}),
+        (
+            [turn("c", "Three?", "One?", "Else?"), turn("b", "Two?", "One?")],
+            {"b": ("b", 2), "c": ("c", 3)},
+        ),
+        (
+            [turn("a", "One?"), turn("b", "Two?", "One?"), turn("x", "I?"), turn("y", "J?", "I?")],
+            {"a": ("a", 1), "b": ("a", 2), "x": ("x", 1), "y": ("x", 2)},
+        ),
+        ([turn("a", "One?"), turn("b", "One?")], {}),
+    ],
+)
+def test_cases_of_a_group_are_a_conversation_where_each_asks_on(cases, turns):
+    assert conversation_turns(cases) == turns
 
 
 @pytest.mark.parametrize(

@@ -42,18 +42,25 @@ def check_history(messages: tuple[Message, ...]) -> tuple[Message, ...]:
 def conversation_turns(cases: Iterable[Any]) -> dict[str, tuple[str, int]]:
     """Return conversation and number of each case that is a turn of one, by case id.
 
-    The cases of a ``group`` are one conversation if any has a history and no two are the same turn.
+    Cases of a ``group`` are one conversation if the questions of each begin those of the next: what
+    the user asked in its history, then its own question. A conversation is named by its first case.
     """
-    groups: dict[str, list[Any]] = {}
+    candidates: dict[tuple[str | None, str], list[tuple[list[str], Any]]] = {}
     for case in cases:
-        groups.setdefault(case.id if case.group is None else f"group {case.group}", []).append(case)
+        questions = [message.content for message in case.history if message.role == "user"]
+        asked = [text.strip() for text in (*questions, case.question)]
+        key = (None, case.id) if case.group is None else (case.group, asked[0])
+        candidates.setdefault(key, []).append((asked, case))
     turns: dict[str, tuple[str, int]] = {}
-    for of_group in groups.values():
-        asked = [sum(message.role == "user" for message in case.history) for case in of_group]
-        is_one = any(asked) and len(set(asked)) == len(asked)
-        for case, before in zip(of_group, asked, strict=True):
-            if is_one or before:
-                turns[case.id] = (is_one and case.group) or case.id, before + 1
+    for listed in candidates.values():
+        listed.sort(key=lambda turn: len(turn[0]))
+        is_one = len(listed) > 1 and all(
+            len(before) < len(after) and after[: len(before)] == before
+            for (before, _), (after, _) in pairwise(listed)
+        )
+        for asked, case in listed:
+            if is_one or len(asked) > 1:
+                turns[case.id] = listed[0][1].id if is_one else case.id, len(asked)
     return turns
 
 

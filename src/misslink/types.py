@@ -173,6 +173,10 @@ class Passage(FrozenModel):
     metadata: dict[str, JsonValue] = Field(default_factory=dict)
 
 
+VECTOR_QUERY = "(a vector)"  # of a search by a vector, where it is recorded that it was one
+UNKNOWN_QUERIES = frozenset({"", VECTOR_QUERY})
+
+
 class RetrieverCall(FrozenModel):
     """One search by a retriever or a tool; ``tool`` is the agent's tool that made it, if any."""
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from misslink.text.normalization import valid_text
-from misslink.types import Passage
+from misslink.types import VECTOR_QUERY, Passage
 
 if TYPE_CHECKING:
     from langchain_core.documents import Document
@@ -139,4 +139,4 @@ def query_and_name(
 ) -> tuple[str, str]:
     """What a vector store's search is for, and its name, as a `Search` and a trace have them."""
     query = arguments[0] if arguments else keywords.get("query", "")
-    return query if isinstance(query, str) else "(a vector)", f"{type(store).__name__}.{method}"
+    return query if isinstance(query, str) else VECTOR_QUERY, f"{type(store).__name__}.{method}"

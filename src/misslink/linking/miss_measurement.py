@@ -39,7 +39,7 @@ from misslink.stats.classification import CaseScore
 from misslink.text.bm25 import Bm25Index
 from misslink.text.near_duplicates import passage_stems
 from misslink.text.normalization import fold, stems
-from misslink.types import Case, Passage, RetrievalMiss, Trace, Verdict
+from misslink.types import UNKNOWN_QUERIES, Case, Passage, RetrievalMiss, Trace, Verdict
 
 if TYPE_CHECKING:
     import numpy as np
@@ -116,11 +116,14 @@ class MissMeasurements:
 
         An earlier turn had it in its prompt, or BM25 finds it for the standalone question among as
         many passages as the prompt takes; and no query of the app finds it so, or is that question.
+        None too where the query of a search is not known.
         """
         k = len(trace.context(k)) or k
         queries = [call.query for call in trace.calls if not call.nested] or [case.question]
         whole = case.standalone_question
-        if not case.history or any(fold(query) == fold(whole or "") for query in queries):
+        if not case.history or not UNKNOWN_QUERIES.isdisjoint(queries):
+            return None
+        if any(fold(query) == fold(whole or "") for query in queries):
             return None
         if any(self._keyword_rank(query, passage_id) <= k for query in queries):
             return None
