@@ -19,7 +19,7 @@ SELF_CONTAINED = {"goldset", "canary", "live"}  # the rest is the core
 # A change that needs more raises the number in the same commit and says why. A second number is
 # what the design wants: such a package still has to shrink, so its budget only goes down.
 BUDGETS = {
-    "": 1687,  # 1200 and documents.py, timeouts.py, which came from other packages
+    "": 1702,  # 1200 and documents.py, timeouts.py, which came from other packages
     "annotation": 1196,  # 1150; a token against other users, the time of a case
     "calibration": 1884,  # 1650; the judge's error by exposure took 70
     "canary": 2560,  # 2300
