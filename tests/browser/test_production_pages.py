@@ -8,7 +8,7 @@ from canary_runs import finished
 from live_logs import report, simulated
 from misslink.canary.alarms import detect_alarms
 from misslink.canary.history import CanaryHistory
-from misslink.canary.trend_page import build_trend_page, render_trend_page
+from misslink.canary.report import build_trend_page, render_trend_page
 from misslink.live.page import build_live_page, render_live_page
 from watch import listening
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from misslink.canary.fingerprint import Fingerprint
-from misslink.canary.results import CanaryResult, FinishedRun
+from misslink.canary.results import CanaryResult, Fingerprint, FinishedRun
 
 HOUR = 3600.0
 SETTINGS = {

@@ -14,8 +14,8 @@ import pytest
 
 from canary_runs import finished, hung, result
 from misslink.canary.history import HISTORY_FORMAT, CanaryHistory
+from misslink.canary.report import run_parts
 from misslink.canary.results import save_pending_run
-from misslink.canary.summary import run_parts
 from misslink.errors import InputError
 from misslink.render.table import parts_markdown
 
@@ -27,7 +27,7 @@ def path(tmp_path):
 
 def enter(path, *runs):
     with CanaryHistory(path) as history:
-        return [history.enter(run).document for run in runs]
+        return [history.enter(run)[0] for run in runs]
 
 
 def test_an_alarm_comes_with_its_suspect_and_recovers(path):
@@ -63,7 +63,7 @@ def test_news_is_kept_for_the_webhook_once_an_alarm_and_once_a_recovery(path):
     runs += [finished(18 + n, notify=True) for n in range(40)]
     enter(path, *runs)
     with CanaryHistory(path) as history:
-        letters = [letter.content for letter in history.letters("main")]
+        letters = list(history.letters("main").values())
     told = [(one["event"], news["measure"]) for one in letters for news in one["news"]]
     assert sorted(told) == [
         ("alarm", "coverage"),
@@ -76,7 +76,7 @@ def test_news_is_kept_for_the_webhook_once_an_alarm_and_once_a_recovery(path):
 def test_without_a_webhook_nothing_waits(path):
     enter(path, *(finished(n) for n in range(12)), finished(12, ill=range(10)))
     with CanaryHistory(path) as history:
-        assert history.letters("main") == ()
+        assert history.letters("main") == {}
 
 
 def test_an_app_that_is_gone_is_told_once_and_is_no_zero(path):
@@ -87,8 +87,8 @@ def test_an_app_that_is_gone_is_told_once_and_is_no_zero(path):
     assert documents[1]["health"]["value"] is None
     assert documents[1]["errors"] == 10
     with CanaryHistory(path) as history:
-        (letter,) = history.letters("main")
-    assert (letter.content["event"], letter.content["run"]) == ("unreachable", 2)
+        (letter,) = history.letters("main").values()
+    assert (letter["event"], letter["run"]) == ("unreachable", 2)
 
 
 def test_only_runs_of_the_same_questions_are_compared(path):
@@ -164,7 +164,7 @@ def test_a_run_kept_beside_is_entered_before_the_next_and_once(path):
     kept = save_pending_run(waiting, path)
     text = kept.read_text(encoding="utf-8")
     with CanaryHistory(path) as history:
-        assert history.enter(finished(2)).taken_in == 1
+        assert history.enter(finished(2))[1] == 1
     assert not kept.exists()
     kept.write_text(text, encoding="utf-8")  # as if killed before it could be removed
     with CanaryHistory(path) as history:
@@ -209,7 +209,7 @@ def test_a_process_killed_while_it_enters_a_run_leaves_no_half_of_it(path):
     with CanaryHistory(path) as history:
         assert len(history.runs("main")) == 1
         assert history.results(2) == ()
-        assert history.enter(finished(2)).document["run"] == 2
+        assert history.enter(finished(2))[0]["run"] == 2
 
 
 def test_the_history_keeps_neither_questions_nor_addresses(path):
@@ -233,10 +233,10 @@ def test_an_accepted_change_closes_its_alarms_and_says_so_once(tmp_path):
         for number in range(12):
             history.enter(finished(number, notify=True))
         history.enter(finished(12, ill=range(8), notify=True))
-        after = history.enter(finished(13, ill=range(8), notify=True, accept=True))
+        after, _ = history.enter(finished(13, ill=range(8), notify=True, accept=True))
         history.enter(finished(14, ill=range(8), notify=True, accept=True))
-        told = [letter.content for letter in history.letters("main")]
-    assert (after.document["status"], after.document["alarms"]) == ("learning", [])
+        told = list(history.letters("main").values())
+    assert (after["status"], after["alarms"]) == ("learning", [])
     assert [one["event"] for one in told] == ["alarm", "accepted"]
     closed = {(news["measure"], news["run"], news["state"]) for news in told[1]["news"]}
     assert closed == {(news["measure"], news["run"], "accepted") for news in told[0]["news"]}

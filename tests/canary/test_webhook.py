@@ -268,10 +268,10 @@ def test_what_is_refused_for_good_is_kept_as_failed_and_holds_nothing_up(history
     assert (told["ok"], told["sent"], told["refused"]) == (False, waiting - 1, 1)
     assert (told["waiting"], told["status"]) == (0, status)
     assert len(hook.got) == waiting
-    assert history.letters("main") == ()
+    assert history.letters("main") == {}
     (kept,) = history.refused("main")
-    assert (kept.run, kept.content["event"]) == (13, "alarm")
-    assert f"status {status}" in kept.error
+    assert kept["run"] == 13
+    assert f"status {status}" in kept["error"]
     assert notify(history, "main", webhook_from_options(hook.url, None), ONCE) is None
 
 
@@ -280,7 +280,7 @@ def test_what_may_be_taken_another_time_waits(history, hook, status):
     hook.status = status
     told = notify(history, "main", webhook_from_options(hook.url, None), ONCE)
     assert (told["refused"], told["waiting"]) == (0, 1)
-    assert history.refused("main") == ()
+    assert history.refused("main") == []
 
 
 def test_an_address_and_its_secret_are_never_stored(history, monkeypatch):

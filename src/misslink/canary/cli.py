@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
 import math
+import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -26,8 +28,24 @@ from misslink.cli.options import (
     JudgeOptions,
     with_judge_options,
 )
-from misslink.cli.output import check_output_paths
-from misslink.errors import InputError, known_names
+from misslink.cli.output import (
+    STDOUT,
+    check_output_paths,
+    interruptible,
+    print_json,
+    print_parts,
+    progress_bars,
+    redirect_app_stdout,
+    strip_control,
+)
+from misslink.errors import InputError, MisslinkError, known_names
+
+if TYPE_CHECKING:
+    from misslink.canary.history import CanaryHistory
+    from misslink.canary.results import CanaryObservation, FinishedRun
+    from misslink.canary.runner import CanaryRequest
+    from misslink.canary.webhook import WebhookTarget
+    from misslink.render.table import Part
 
 NAME_OPTION: Any = typer.Option("main", "--name", help="Name of the series of runs.")
 HISTORY_OPTION: Any = typer.Option(
@@ -133,7 +151,8 @@ def lock_series(history: Path, name: str) -> Iterator[None]:
 
 
 _COMMAND = (sys.executable, "-c", "from misslink.cli.main import main; main()")
-_BAD_INPUT, _INTERRUPTED = 2, 130
+_FAIL_ON = ("degraded", "alarm", "never")
+_BAD_INPUT, _UNREACHABLE, _INTERRUPTED = 2, 3, 130
 _GRACE_S = 120.0  # beyond the run's own deadline: to start, to judge, to tell its webhook
 _EXIT_WAIT_S = 10.0  # for a run that was interrupted
 _EXIT_TEXTS = {
@@ -263,7 +282,7 @@ def _announce_next(start: float) -> None:
 
 
 def _print_progress(text: str) -> None:
-    print(f"misslink: {text}", file=sys.stderr, flush=True)
+    print(strip_control(f"misslink: {text}"), file=sys.stderr, flush=True)
 
 
 app = typer.Typer(
@@ -340,35 +359,218 @@ def run(
     Exit codes: 0 fine, 1 an alarm is open, 2 bad input, 3 the app answered nothing or the judge
     cannot be reached.
     """
-    from misslink.canary.commands import CanaryOptions, execute_run
+    from misslink.canary.canary_set import read_canaries
+    from misslink.canary.history import CanaryHistory
+    from misslink.canary.report import run_parts
+    from misslink.canary.results import FinishedRun
+    from misslink.canary.runner import CanaryRequest
+    from misslink.canary.webhook import webhook_from_options
+    from misslink.capture import load_app
+    from misslink.io.corpus import read_corpus
+    from misslink.io.manifest import display_path, hash_app_code, hash_content
+    from misslink.io.sqlite import SqliteLockedError
+    from misslink.io.storage import redact_url
     from misslink.judge.config import JudgeConfig
+    from misslink.judge.middleware.cache import DEFAULT_CACHE
+    from misslink.judge.prompts import Prompts
+    from misslink.judge.session import open_judge
+    from misslink.pipeline.diagnosis import open_named_embedder
 
-    options = CanaryOptions(
-        app=target,
-        canaries=canaries,
+    if fail_on not in _FAIL_ON:
+        raise InputError(f"--fail-on {fail_on}: {known_names(fail_on, _FAIL_ON)}")
+    for option, value in (("--app-timeout", timeout), ("--run-timeout", deadline)):
+        if not 0 < value < float("inf"):
+            raise InputError(f"{option} is {value:g}; it must be more than 0 seconds")
+    if not name.strip():
+        raise InputError("--name is empty. Name the series.")
+    inputs = {"the canary set": canaries, "the history": history}
+    _check_outputs(markdown, html, inputs, as_json=as_json)
+    terms = JudgeConfig(**given, deadline=deadline)
+    hook = webhook_from_options(webhook, webhook_secret_env)
+    canary_set = read_canaries(canaries)
+    try:  # before the app is called
+        with CanaryHistory(history):
+            pass
+    except SqliteLockedError:
+        print("misslink: another program has locked the history; the run begins", file=sys.stderr)
+    with interruptible("this run was not saved; the same command starts it again"):
+        session = open_judge(
+            judge, cache=cache or DEFAULT_CACHE, concurrency=concurrency, terms=terms
+        )
+        if session is None:
+            canary_set.refuse_unjudged()
+        with redirect_app_stdout(), progress_bars() as tick:
+            passages = read_corpus(corpus) if corpus else None
+            embedder = open_named_embedder(embedding)
+            before = frozenset(sys.modules)
+            loaded = load_app(target)
+            code = hash_app_code(target, before=before)  # of what it loads, not later imports
+            request = CanaryRequest(
+                app=loaded,
+                canaries=canary_set,
+                k=k,
+                judge=session,
+                corpus=passages,
+                embedder=embedder,
+                app_embedding=embedding == "app",
+                timeout_s=timeout,
+                deadline_s=deadline,
+                concurrency=concurrency,
+                id_key=id_key,
+                input_key=input_key,
+                prompts=Prompts.from_spec(terms.prompts),
+            )
+            observation = asyncio.run(_observe(request, tick))
+    finished = FinishedRun(
+        **vars(observation),
         name=name,
-        history=history,
-        k=k,
-        judge=judge,
-        corpus=corpus,
-        embedding=embedding,
-        timeout_s=timeout,
-        deadline_s=deadline,
-        concurrency=concurrency,
+        key=hash_content(
+            [
+                canary_set.digest,
+                k,
+                [session.name, dict(session.identity)] if session else None,
+                embedding,
+            ]
+        )[:16],
+        settings={
+            "app": display_path(target),
+            "canary_set": display_path(redact_url(canaries)),
+            "k": k,
+            "judge": session.name if session else "none",
+            "relevance": observation.basis,
+        },
+        code=code,
+        accept=accept_change,
+        notify=hook is not None,
         learn=learn,
-        accept_change=accept_change,
-        fail_on=fail_on,
-        webhook=webhook,
-        webhook_secret_env=webhook_secret_env,
-        markdown=markdown,
-        html=html,
-        id_key=id_key,
-        input_key=input_key,
-        cache=cache,
-        # execute_run refuses any other deadline.
-        terms=JudgeConfig(**given, deadline=deadline if deadline > 0 else None),
     )
-    execute_run(options, as_json=as_json)
+    try:
+        document = _record_and_notify(finished, history, hook, html)
+        _print_report(
+            list(run_parts(document, finished.results)),
+            {**document, "results": [asdict(result) for result in finished.results]},
+            markdown=markdown,
+            as_json=as_json,
+        )
+        exit_code = _exit_code(finished, document, fail_on)
+    except MisslinkError as error:
+        if not finished.hung:
+            raise
+        _print_progress(str(error))
+        exit_code = error.exit_code
+    if finished.hung:  # Python would wait for the call that still hangs
+        for stream in (sys.stdout, sys.stderr):
+            stream.flush()
+        os._exit(exit_code)
+    if exit_code:
+        raise typer.Exit(exit_code)
+
+
+def _check_outputs(
+    markdown: Path | None, html: Path | None, inputs: Mapping[str, Path], *, as_json: bool
+) -> None:
+    check_output_paths({"--markdown": markdown, "--html": html}, as_json=as_json)
+    outputs = {path.resolve() for path in (markdown, html) if path is not None}
+    if outputs & {path.resolve() for path in inputs.values()}:
+        raise InputError(f"--markdown or --html names {' or '.join(inputs)}. Name another file.")
+
+
+async def _observe(
+    request: CanaryRequest, tick: Callable[[str, int, int], None]
+) -> CanaryObservation:
+    """Run the canaries if their judge can be reached, and close judge and embedding."""
+    from misslink.canary.runner import run_canaries
+
+    try:
+        if request.judge:
+            await request.judge.check_reachable()
+        return await run_canaries(request, tick)
+    finally:
+        if request.judge:
+            await request.judge.close()
+        if request.embedder:
+            request.embedder.close()
+
+
+def _record_and_notify(
+    finished: FinishedRun, path: Path, target: WebhookTarget | None, html: Path | None
+) -> dict[str, Any]:
+    """Record the run, notify its webhook and write the page; return the run's document."""
+    from misslink.canary.history import CanaryHistory
+    from misslink.canary.results import save_pending_run
+    from misslink.canary.webhook import notify
+    from misslink.io.sqlite import SqliteLockedError
+
+    try:
+        with CanaryHistory(path) as history:
+            document, entered = history.enter(finished)
+            document["delivered"] = notify(history, finished.name, target)
+            if html is not None:
+                _write_trend_page(history, finished.name, html)
+    except SqliteLockedError:
+        pending = save_pending_run(finished, path)
+        raise InputError(
+            f"another program has locked the history; this run is saved in {pending.name} beside "
+            "it, and the next run enters it",
+            path=path,
+        ) from None
+    if entered:
+        _print_progress(f"{entered} runs saved beside the history were entered")
+    return document
+
+
+def _exit_code(finished: FinishedRun, document: Mapping[str, Any], fail_on: str) -> int:
+    delivered = document["delivered"]
+    if delivered is not None and not delivered["ok"]:
+        parts = []
+        if refused := delivered["refused"]:
+            verb = "is" if refused == 1 else "are"
+            parts.append(f"{refused} {verb} refused for good and saved as failed")
+        if delivered["waiting"]:
+            parts.append(f"the next run tries {delivered['waiting']} again")
+        _print_progress(f"not all news arrived ({delivered['error']}): {'; '.join(parts)}")
+    if not any(result.answered for result in finished.results):
+        reason = finished.results[0].reason
+        _print_progress(f"the app answered no canary; of the first: {reason}")
+        return _UNREACHABLE
+    if document["health"]["value"] is None:
+        _print_progress(document["health"]["reason"])
+        return _BAD_INPUT
+    failed = document["status"] == "alarm" or (fail_on == "degraded" and document["degraded"])
+    if failed and fail_on != "never":
+        return 1
+    if finished.judge_problem:
+        _print_progress(finished.judge_problem)
+        return _UNREACHABLE
+    return 0
+
+
+def _write_trend_page(history: CanaryHistory, name: str, path: Path) -> None:
+    """Write the trend page of a series."""
+    from misslink.canary.alarms import detect_alarms
+    from misslink.canary.report import build_trend_page, render_trend_page
+    from misslink.io.atomic import atomic_write
+
+    runs, readings = history.runs(name), history.comparable(name)
+    status = detect_alarms(readings, learn=runs[-1]["learn"])
+    atomic_write(render_trend_page(build_trend_page(name, runs, readings, status)), path)
+
+
+def _print_report(
+    parts: Sequence[Part], document: Mapping[str, Any], *, markdown: Path | None, as_json: bool
+) -> None:
+    """Write the markdown file if one is named, and print JSON, markdown or tables."""
+    from misslink.io.atomic import atomic_write
+    from misslink.render.table import parts_markdown
+
+    to_stdout = str(markdown) == STDOUT
+    if markdown is not None:
+        text = parts_markdown(parts)
+        print(text, end="") if to_stdout else atomic_write(text, markdown)
+    if as_json:
+        print_json(document)
+    elif not to_stdout:
+        print_parts(parts)
 
 
 @app.command("history")
@@ -382,14 +584,11 @@ def history_command(
 ) -> None:
     """Show the runs of a series with their health and alarms, without calling the app."""
     from misslink.canary.alarms import detect_alarms
-    from misslink.canary.commands import print_report, write_trend_page
     from misslink.canary.history import CanaryHistory, alarm_to_json
-    from misslink.canary.summary import history_parts
+    from misslink.canary.report import history_parts
     from misslink.io.manifest import display_path
 
-    check_output_paths({"--markdown": markdown, "--html": html}, as_json=as_json)
-    if {output.resolve() for output in (markdown, html) if output} & {history.resolve()}:
-        raise InputError("--markdown or --html names the history. Name another file.")
+    _check_outputs(markdown, html, {"the history": history}, as_json=as_json)
     with CanaryHistory(history, must_exist=True) as file:
         runs = file.runs(name, last)
         if not runs:
@@ -404,14 +603,12 @@ def history_command(
             "reason": status.reason,
             "alarms": [alarm_to_json(alarm) for alarm in status.episodes],
             "waiting": len(file.letters(name)),
-            "refused": [
-                {"run": letter.run, "error": letter.error} for letter in file.refused(name)
-            ],
+            "refused": file.refused(name),
             "runs": list(runs),
         }
         if html is not None:
-            write_trend_page(file, name, html)
-    print_report(list(history_parts(document)), document, markdown=markdown, as_json=as_json)
+            _write_trend_page(file, name, html)
+    _print_report(list(history_parts(document)), document, markdown=markdown, as_json=as_json)
 
 
 app.command(

@@ -7,17 +7,18 @@ import json
 import sqlite3
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 from misslink.canary.alarms import AlarmStatus, CanaryAlarm, RunReading, detect_alarms
-from misslink.canary.fingerprint import Fingerprint, FingerprintDiff, compare_fingerprints
 from misslink.canary.results import (
+    COMPARED_RUNS,
     CanaryResult,
-    DegradedCanary,
+    Fingerprint,
     FinishedRun,
     RunFigures,
+    compare_fingerprints,
     find_degraded,
     load_pending_runs,
     run_figures,
@@ -100,28 +101,13 @@ HISTORY_FORMAT = SqliteFormat(
 )
 
 
-class WebhookLetter(NamedTuple):
-    """News that has not reached its webhook yet."""
-
-    id: int
-    content: dict[str, Any]
-
-
-class RefusedLetter(NamedTuple):
-    """News of a run that its webhook refused, and why."""
-
-    run: int
-    error: str
-    content: dict[str, Any]
-
-
 def run_document(
     finished: FinishedRun,
     run: int,
     metrics: RunFigures,
     watched: AlarmStatus,
-    degraded: Sequence[DegradedCanary],
-    changed: FingerprintDiff | None,
+    degraded: Sequence[Mapping[str, Any]],
+    changed: Mapping[str, Any] | None,
     suspects: Sequence[str],
 ) -> dict[str, Any]:
     """The document of a run that the charts were checked with; `changed`: since the run before."""
@@ -130,6 +116,13 @@ def run_document(
         for result in finished.results
         if result.healthy is False
     ]
+    notes = [*finished.notes, *watched.notes]
+    if failing and "health" not in watched.charts:  # the charts learn that these fail
+        names = ", ".join(str(canary["id"]) for canary in failing[:_MAX_LISTED])
+        more = f" and {len(failing) - _MAX_LISTED} more" if len(failing) > _MAX_LISTED else ""
+        count = pluralize(len(failing), "canary fails", "canaries fail")
+        fix = "fix the app or these canaries, or failing becomes normal"
+        notes.append(f"{count} before the normal state is learned: {names}{more}; {fix}")
     estimates = ("health", "coverage", "top_score", "answered")
     return {
         "name": finished.name,
@@ -139,30 +132,19 @@ def run_document(
         "canaries": len(finished.results),
         **{name: getattr(metrics, name).model_dump() for name in estimates},
         "latency_s": dict(metrics.latency),
-        "degraded": [asdict(result) for result in degraded],
+        "degraded": list(degraded),
         "failing": failing,
         "learn": finished.learn,
         "status": watched.status,
         "reason": watched.reason,
         "alarms": [alarm_to_json(alarm) for alarm in watched.alarms],
-        "changes": None if changed is None else _changes_to_json(changed),
+        "changes": changed,
         "suspects": list(suspects),
         "accepted": finished.accept,
         "errors": sum(not result.answered for result in finished.results),
-        "notes": [*finished.notes, *watched.notes, *_learning_note(failing, watched)],
+        "notes": notes,
         "delivered": None,
     }
-
-
-def _learning_note(failing: Sequence[Mapping[str, Any]], watched: AlarmStatus) -> list[str]:
-    """Canaries that fail while the charts learn: they would become normal."""
-    if not failing or "health" in watched.charts:
-        return []
-    names = ", ".join(str(canary["id"]) for canary in failing[:_MAX_LISTED])
-    more = f" and {len(failing) - _MAX_LISTED} more" if len(failing) > _MAX_LISTED else ""
-    count = pluralize(len(failing), "canary fails", "canaries fail")
-    fix = "fix the app or these canaries, or failing becomes normal"
-    return [f"{count} before the normal state is learned: {names}{more}; {fix}"]
 
 
 def news_document(
@@ -195,31 +177,7 @@ def alarm_to_json(alarm: CanaryAlarm) -> dict[str, Any]:
     return {**asdict(alarm), **fields, "sentence": alarm.sentence}
 
 
-def _changes_to_json(changed: FingerprintDiff) -> dict[str, Any]:
-    return {
-        "added": list(changed.added),
-        "removed": list(changed.removed),
-        "edited": list(changed.edited),
-        "embedding": (
-            {"before": changed.embedding_before, "after": changed.embedding_after}
-            if changed.is_other_embedding
-            else None
-        ),
-        "sentence": changed.sentence,
-    }
-
-
 _MAX_FINGERPRINTS = 50  # versions of the corpus that are kept whole, the latest
-_COMPARED_RUNS = 10  # comparable runs that say what is usual for a canary
-
-
-@dataclass(frozen=True)
-class RecordedRun:
-    """A run in the history: its printed document and the charts it was checked with."""
-
-    document: dict[str, Any]
-    watched: AlarmStatus
-    taken_in: int
 
 
 class CanaryHistory:
@@ -252,8 +210,13 @@ class CanaryHistory:
     def __exit__(self, *_: object) -> None:
         self._file.close()
 
-    def enter(self, finished: FinishedRun) -> RecordedRun:
+    def enter(self, finished: FinishedRun) -> tuple[dict[str, Any], int]:
         """Enter a run, after those that wait beside the history, in one transaction.
+
+        Returns
+        -------
+        tuple of dict and int
+            The document of the run, and how many runs waited.
 
         Raises
         ------
@@ -264,10 +227,10 @@ class CanaryHistory:
             waiting = list(load_pending_runs(self.path))
             for _, earlier in waiting:
                 _record_run(self._file, earlier)
-            document, watched = _record_run(self._file, finished)
+            document = _record_run(self._file, finished)
         for path, _ in waiting:
             path.unlink(missing_ok=True)
-        return RecordedRun(document, watched, len(waiting))
+        return document, len(waiting)
 
     def names(self) -> tuple[str, ...]:
         """The names of all series, sorted."""
@@ -301,32 +264,30 @@ class CanaryHistory:
         """What a run saw of each canary, in the canary set's order."""
         return _load_results(self._file, run)
 
-    def letters(self, name: str) -> tuple[WebhookLetter, ...]:
-        """Return the unsent webhook news of a series, the earliest first."""
+    def letters(self, name: str) -> dict[int, dict[str, Any]]:
+        """Return the unsent webhook news of a series by their ids, the earliest first."""
         rows = self._read("SELECT id, content FROM outbox WHERE name = ? ORDER BY id", name)
-        return tuple(WebhookLetter(number, json.loads(content)) for number, content in rows)
+        return {letter: json.loads(content) for letter, content in rows}
 
-    def refused(self, name: str) -> tuple[RefusedLetter, ...]:
-        """Return the news of a series that its webhook refused, the earliest first."""
-        rows = self._read(
-            "SELECT run, error, content FROM refused WHERE name = ? ORDER BY id", name
-        )
-        return tuple(RefusedLetter(run, error, json.loads(content)) for run, error, content in rows)
+    def refused(self, name: str) -> list[dict[str, Any]]:
+        """Return the runs of a series whose news the webhook refused, each with the error."""
+        rows = self._read("SELECT run, error FROM refused WHERE name = ? ORDER BY id", name)
+        return [{"run": run, "error": error} for run, error in rows]
 
-    def mark_delivered(self, letter: WebhookLetter) -> None:
+    def mark_delivered(self, letter: int) -> None:
         """Delete news that the webhook has received."""
-        self._change(("DELETE FROM outbox WHERE id = ?", (letter.id,)))
+        self._change(("DELETE FROM outbox WHERE id = ?", (letter,)))
 
-    def mark_failed(self, letter: WebhookLetter, error: str) -> None:
+    def mark_failed(self, letter: int, error: str) -> None:
         """Note why news was not delivered; the next run tries again."""
         self._change(
-            ("UPDATE outbox SET tries = tries + 1, error = ? WHERE id = ?", (error, letter.id))
+            ("UPDATE outbox SET tries = tries + 1, error = ? WHERE id = ?", (error, letter))
         )
 
-    def mark_refused(self, letter: WebhookLetter, error: str) -> None:
+    def mark_refused(self, letter: int, error: str) -> None:
         """Move news that the webhook refuses to the refused ones, with the reason."""
         move = "INSERT OR IGNORE INTO refused SELECT id, name, run, content, ? FROM outbox WHERE id = ?"
-        self._change((move, (error, letter.id)), ("DELETE FROM outbox WHERE id = ?", (letter.id,)))
+        self._change((move, (error, letter)), ("DELETE FROM outbox WHERE id = ?", (letter,)))
 
     def _change(self, *statements: tuple[str, tuple[Any, ...]]) -> None:
         with HISTORY_FORMAT.errors(self.path), transaction(self._file):
@@ -338,18 +299,18 @@ class CanaryHistory:
             return self._file.execute(statement, values).fetchall()
 
 
-def _record_run(
-    file: sqlite3.Connection, finished: FinishedRun
-) -> tuple[dict[str, Any], AlarmStatus]:
+def _record_run(file: sqlite3.Connection, finished: FinishedRun) -> dict[str, Any]:
     name = finished.name
     recorded = file.execute("SELECT document FROM runs WHERE uid = ?", (finished.uid,)).fetchone()
-    accepted = file.execute(
-        "SELECT coalesce(max(accepted), 0) FROM runs WHERE name = ?", (name,)
-    ).fetchone()[0]
     if recorded is not None:  # kept beside the history by a process that was then killed
-        readings = _load_readings(file, name, finished.key, accepted)
-        return json.loads(recorded[0]), detect_alarms(readings, learn=finished.learn)
-    accepted += finished.accept
+        document: dict[str, Any] = json.loads(recorded[0])
+        return document
+    accepted = (
+        finished.accept
+        + file.execute(
+            "SELECT coalesce(max(accepted), 0) FROM runs WHERE name = ?", (name,)
+        ).fetchone()[0]
+    )
     changed, suspects = _changes_since_last(file, finished)
     metrics = run_figures(finished.results)
     before = _previous_results(file, name, finished.key, accepted)
@@ -387,19 +348,21 @@ def _record_run(
         *(_close_alarms(file, name) if finished.accept else ()),
         *_update_alarms(file, name, watched),
     ]
-    news = news_document(document, notes, _app_stopped_answering(before, finished))
+    last = [old[0].answered for old in before.values()]
+    is_gone = (any(last) or not last) and not any(result.answered for result in finished.results)
+    news = news_document(document, notes, is_gone)
     file.execute("UPDATE runs SET document = ? WHERE id = ?", (json.dumps(document), run))
     if news and finished.notify:
         file.execute(
             "INSERT INTO outbox (name, run, content) VALUES (?, ?, ?)",
             (name, run, json.dumps(news)),
         )
-    return document, watched
+    return document
 
 
 def _changes_since_last(
     file: sqlite3.Connection, finished: FinishedRun
-) -> tuple[FingerprintDiff | None, tuple[str, ...]]:
+) -> tuple[dict[str, Any] | None, list[str]]:
     """Return what changed since the last run of the series with a known fingerprint."""
     changed = None
     suspects = []
@@ -411,19 +374,19 @@ def _changes_since_last(
     now = finished.fingerprint
     if row is not None and now is not None:
         both = bool(row[2]) and finished.corpus_known
-        before = _decompress(row[0]) if both else {}
+        before = json.loads(zlib.decompress(row[0])) if both else {}
         changed = compare_fingerprints(
             Fingerprint(before, row[1]), Fingerprint(now.documents if both else {}, now.embedding)
         )
-        if not changed.is_empty:
-            suspects.append(changed.sentence)
+        if changed["sentence"]:
+            suspects.append(changed["sentence"])
     code = file.execute(
         "SELECT code FROM runs WHERE name = ? AND code IS NOT NULL ORDER BY id DESC LIMIT 1",
         (finished.name,),
     ).fetchone()
     if code and finished.code and code[0] != finished.code:
         suspects.append("the app's own code changed")
-    return changed, tuple(suspects)
+    return changed, suspects
 
 
 def _store_fingerprint(file: sqlite3.Connection, fingerprint: Fingerprint | None) -> str | None:
@@ -440,11 +403,6 @@ def _store_fingerprint(file: sqlite3.Connection, fingerprint: Fingerprint | None
         (fingerprint.digest, _MAX_FINGERPRINTS),
     )
     return fingerprint.digest
-
-
-def _decompress(packed: bytes) -> dict[str, str]:
-    documents: dict[str, str] = json.loads(zlib.decompress(packed))
-    return documents
 
 
 def _load_readings(
@@ -483,7 +441,7 @@ def _previous_results(
     """Each canary's results in the last comparable runs, the latest first."""
     runs = file.execute(
         "SELECT id FROM runs WHERE name = ? AND key = ? AND accepted = ? ORDER BY id DESC LIMIT ?",
-        (name, key, accepted, _COMPARED_RUNS),
+        (name, key, accepted, COMPARED_RUNS),
     ).fetchall()
     results: dict[str, list[CanaryResult]] = {}
     for (run,) in runs:
@@ -495,14 +453,6 @@ def _previous_results(
 def _load_results(file: sqlite3.Connection, run: int) -> tuple[CanaryResult, ...]:
     rows = file.execute("SELECT content FROM results WHERE run = ? ORDER BY place", (run,))
     return tuple(CanaryResult(**json.loads(content)) for (content,) in rows)
-
-
-def _app_stopped_answering(
-    before: Mapping[str, Sequence[CanaryResult]], finished: FinishedRun
-) -> bool:
-    """Whether the app is gone since the last run: then it answered something, now nothing."""
-    last = [old[0].answered for old in before.values() if old]
-    return (any(last) or not last) and not any(result.answered for result in finished.results)
 
 
 def _close_alarms(file: sqlite3.Connection, name: str) -> list[dict[str, Any]]:

@@ -1,24 +1,25 @@
-"""The result of each canary in a run, and the metrics of the run."""
+"""A canary run: the result of each canary, its figures, and what its corpus was."""
 
 from __future__ import annotations
 
 import glob
+import hashlib
+import json
 import logging
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import TypeAdapter
 
-from misslink.canary.fingerprint import Fingerprint
 from misslink.io.atomic import atomic_write
-from misslink.types import Estimate
+from misslink.types import Estimate, Passage
 
 CanaryStatus = Literal["answered", "failed", "hung", "not_asked"]
 
-_COMPARED_RUNS = 10  # comparable runs that say what is usual for a canary
+COMPARED_RUNS = 10  # comparable runs that say what is usual for a canary
 _TAIL_SHARE = 0.95
 
 
@@ -104,24 +105,6 @@ class RunFigures:
         }
 
 
-@dataclass(frozen=True)
-class DegradedCanary:
-    """A canary that is not healthy any more.
-
-    Parameters
-    ----------
-    id : str
-    owner : str or None
-    before, now : str
-        Its reasons when it was last healthy, and now.
-    """
-
-    id: str
-    owner: str | None
-    before: str
-    now: str
-
-
 def run_figures(results: Sequence[CanaryResult], *, seed: int = 0) -> RunFigures:
     """Summarize a run's results; health is the share of healthy canaries among those measured."""
     # An app that hangs or fails counts in ``answered``, not as 0 in health.
@@ -161,7 +144,7 @@ def run_figures(results: Sequence[CanaryResult], *, seed: int = 0) -> RunFigures
 
 def find_degraded(
     results: Sequence[CanaryResult], history: Mapping[str, Sequence[CanaryResult]]
-) -> tuple[DegradedCanary, ...]:
+) -> list[dict[str, str | None]]:
     """The canaries that are not healthy now and were, or usually are.
 
     Parameters
@@ -174,42 +157,161 @@ def find_degraded(
 
     Returns
     -------
-    tuple of Degraded
-        In the order of the results. A canary whose health was not measured now is not among them.
+    list of dict
+        ``id``, ``owner``, and the reasons when it was last healthy and now, ``before`` and
+        ``now``. A canary whose health was not measured now is not among them.
     """
     degraded = []
     for result in results:
         previous = [old for old in history.get(result.canary, ()) if old.healthy is not None]
-        previous = previous[:_COMPARED_RUNS]
+        previous = previous[:COMPARED_RUNS]
         healthy = [old for old in previous if old.healthy]
         was = bool(previous) and (previous[0].healthy or 2 * len(healthy) > len(previous))
         if result.healthy is False and was:
-            degraded.append(
-                DegradedCanary(result.canary, result.owner, healthy[0].reason, result.reason)
-            )
-    return tuple(degraded)
+            now = {"id": result.canary, "owner": result.owner}
+            degraded.append({**now, "before": healthy[0].reason, "now": result.reason})
+    return degraded
+
+
+_DIGITS = 16  # of a text's SHA-256: two of a million texts agree by chance once in 10^7 corpora
+_MAX_IDS = 3  # ids that a sentence names; the rest is counted
+_MAX_ID_LENGTH = 60
+
+
+@dataclass(frozen=True)
+class Fingerprint:
+    """What the documents and the embedding model were at one time.
+
+    Parameters
+    ----------
+    documents : mapping of str to str
+        From a passage's id to the first 16 hexadecimal digits of its text's SHA-256. The texts
+        themselves are not kept.
+    embedding : str or None
+        By what the embedding model is known again (see `misslink.embedding.embedder`); None
+        where it is not known.
+    """
+
+    documents: Mapping[str, str]
+    embedding: str | None = None
+
+    @property
+    def digest(self) -> str:
+        """64 hexadecimal digits, the same for the same documents (in any order) and embedding."""
+        whole = [sorted(self.documents.items()), self.embedding]
+        return hashlib.sha256(json.dumps(whole, ensure_ascii=True).encode()).hexdigest()
+
+
+def fingerprint_corpus(passages: Iterable[Passage], embedding: str | None = None) -> Fingerprint:
+    """Return the fingerprint of a corpus; passages with the same id count as one document."""
+    texts: dict[str, list[str]] = {}
+    for passage in passages:
+        texts.setdefault(passage.id, []).append(_digest(passage.text))
+    return Fingerprint(
+        documents={
+            name: digests[0] if len(digests) == 1 else _digest(" ".join(sorted(digests)))
+            for name, digests in sorted(texts.items())
+        },
+        embedding=embedding,
+    )
+
+
+def compare_fingerprints(before: Fingerprint, after: Fingerprint) -> dict[str, Any]:
+    """Return what is different in `after`.
+
+    Returns
+    -------
+    dict
+        ``added``, ``removed`` and ``edited`` ids, sorted; ``embedding``, the models ``before`` and
+        ``after`` where both are known and differ, else None; and all that in one ``sentence``,
+        empty where nothing is known to have changed. Callers escape it for pages.
+
+    Examples
+    --------
+    >>> found = compare_fingerprints(Fingerprint({"a": "1", "b": "2"}), Fingerprint({"b": "3", "c": "4"}))
+    >>> found["sentence"]
+    '1 document added (c); 1 document removed (a); 1 document edited (b)'
+    """
+    old, new = before.documents, after.documents
+    ids = {
+        "added": sorted(new.keys() - old.keys()),
+        "removed": sorted(old.keys() - new.keys()),
+        "edited": sorted(name for name in new.keys() & old.keys() if new[name] != old[name]),
+    }
+    parts = []
+    for verb, names in ids.items():
+        if names:
+            listed = ", ".join(_short_text(name) for name in names[:_MAX_IDS])
+            more = f" and {len(names) - _MAX_IDS} more" if len(names) > _MAX_IDS else ""
+            noun = "document" if len(names) == 1 else "documents"
+            parts.append(f"{len(names)} {noun} {verb} ({listed}{more})")
+    embedding = None
+    if before.embedding and after.embedding and before.embedding != after.embedding:
+        embedding = {"before": before.embedding, "after": after.embedding}
+        models = (_short_text(model) for model in embedding.values())
+        parts.append("the embedding model changed from {} to {}".format(*models))
+    return {**ids, "embedding": embedding, "sentence": "; ".join(parts)}
+
+
+def _digest(text: str) -> str:
+    # Half of a surrogate pair cannot be encoded strictly, and two texts of them are two texts.
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:_DIGITS]
+
+
+def _short_text(text: str) -> str:
+    line = " ".join("".join(c if c.isprintable() else " " for c in text).split())
+    return line if len(line) <= _MAX_ID_LENGTH else f"{line[: _MAX_ID_LENGTH - 3]}..."
 
 
 _log = logging.getLogger("misslink")
 
 
-@dataclass(frozen=True)
-class FinishedRun:
-    """What one run found and how it was set up.
+@dataclass(frozen=True, kw_only=True)
+class CanaryObservation:
+    """What a run saw.
+
+    Parameters
+    ----------
+    at : float
+        When it began, in Unix seconds.
+    results : sequence of Result
+        One a canary, in the file's order.
+    fingerprint : Fingerprint or None
+        Of the corpus and the embedding. None: neither is known.
+    corpus_known : bool
+        Whether its documents are known, or the embedding alone.
+    notes : sequence of str
+        What could not be seen, for people.
+    basis : {'cosine', 'score'}
+        What the relevance of a passage is.
+    hung : int
+        Calls that were left behind; their threads may still run.
+    judge_problem : str or None
+        Why the judge could not be asked on.
+    """
+
+    at: float
+    results: tuple[CanaryResult, ...]
+    fingerprint: Fingerprint | None
+    corpus_known: bool = True
+    notes: tuple[str, ...] = ()
+    basis: str = "cosine"
+    hung: int = 0
+    judge_problem: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class FinishedRun(CanaryObservation):
+    """What a run saw and how it was set up.
 
     Parameters
     ----------
     name : str
         Of the series it belongs to.
-    at : float
-        When it began, in Unix seconds.
     key : str
         What makes runs comparable: the canaries, k, the judge, and what relevance is.
     settings : mapping
         The same for people: app, canaries, k, judge, relevance.
-    results : sequence of Result
-    fingerprint : Fingerprint or None
-    corpus_known : bool
     code : str or None
         Digest of the app's own code, where it is known.
     accept : bool
@@ -218,23 +320,17 @@ class FinishedRun:
         Whether a webhook is notified of alarms.
     learn : int
         From how many runs a measure's usual state is learnt.
-    notes : sequence of str
     uid : str
         By which it is entered once.
     """
 
     name: str
-    at: float
     key: str
     settings: dict[str, Any]
-    results: tuple[CanaryResult, ...]
-    fingerprint: Fingerprint | None
-    corpus_known: bool = True
     code: str | None = None
     accept: bool = False
     notify: bool = False
     learn: int = 20
-    notes: tuple[str, ...] = ()
     uid: str = field(default_factory=lambda: uuid.uuid4().hex)
 
 
@@ -247,7 +343,9 @@ def save_pending_run(finished: FinishedRun, history: Path) -> Path:
         It cannot be written.
     """
     place = history.with_name(f"{history.name}.{finished.uid}.pending.json")
-    return atomic_write(TypeAdapter(FinishedRun).dump_json(finished).decode() + "\n", place)
+    unused = {"basis", "hung", "judge_problem"}  # by the history
+    text = TypeAdapter(FinishedRun).dump_json(finished, exclude=unused).decode()
+    return atomic_write(text + "\n", place)
 
 
 def load_pending_runs(history: Path) -> Iterator[tuple[Path, FinishedRun]]:

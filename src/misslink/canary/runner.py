@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from misslink.canary.results import CanaryResult, CanaryStatus
+from misslink.canary.results import (
+    CanaryObservation,
+    CanaryResult,
+    CanaryStatus,
+    fingerprint_corpus,
+)
 from misslink.capture import Watcher
 from misslink.embedding.embedder import redact_secrets
 from misslink.engines.local import map_concurrently
@@ -22,7 +27,6 @@ from misslink.types import Passage, Trace, Verdict
 
 if TYPE_CHECKING:
     from misslink.canary.canary_set import Canary, CanarySet
-    from misslink.canary.fingerprint import Fingerprint
     from misslink.embedding import Embedder
     from misslink.judge.session import JudgeSession
 
@@ -46,40 +50,6 @@ class CanaryRequest:
     prompts: Prompts = BUILT_IN
 
 
-@dataclass(frozen=True)
-class CanaryObservation:
-    """What a run saw.
-
-    Parameters
-    ----------
-    at : float
-        When it began, in Unix seconds.
-    results : sequence of Result
-        One a canary, in the file's order.
-    basis : {'cosine', 'score'}
-        What the relevance of a passage is.
-    fingerprint : Fingerprint or None
-        Of the corpus and the embedding. None: neither is known.
-    corpus_known : bool
-        Whether its documents are known, or the embedding alone.
-    notes : sequence of str
-        What could not be seen, for people.
-    hung : int
-        Calls that were left behind; their threads may still run.
-    judge_problem : str or None
-        Why the judge could not be asked on.
-    """
-
-    at: float
-    results: tuple[CanaryResult, ...]
-    basis: str
-    fingerprint: Fingerprint | None
-    corpus_known: bool = True
-    notes: tuple[str, ...] = ()
-    hung: int = 0
-    judge_problem: str | None = None
-
-
 _DISTANCE_REASON = (
     "the retriever's scores rise with the rank, so they are distances; name an embedding with "
     "--embedding"
@@ -89,12 +59,7 @@ _NO_SCORE_REASON = (
 )
 
 
-@dataclass(frozen=True)
-class PassageRelevance:
-    """The relevance of the best expected passage of one canary; None says why in ``reason``."""
-
-    value: float | None
-    reason: str | None = None
+Relevance = tuple[float | None, str | None]  # of the best expected passage; or why it is unknown
 
 
 def best_expected_passage(canary: Canary, trace: Trace, k: int) -> tuple[int, Passage] | None:
@@ -107,56 +72,34 @@ def best_expected_passage(canary: Canary, trace: Trace, k: int) -> tuple[int, Pa
 
 async def cosine_relevance(
     best: Mapping[str, tuple[str, Passage]], embedder: Embedder
-) -> dict[str, PassageRelevance]:
-    """The cosine of each question and its best expected passage.
-
-    Parameters
-    ----------
-    found : mapping of str to (str, Passage)
-        Canary id to its question and that passage.
-    embedder : Embedder
-
-    Raises
-    ------
-    InputError
-        The embedding failed.
-    """
+) -> dict[str, Relevance]:
+    """The cosine of each question and its best expected passage, by the canary's id."""
     pairs = list(best.values())
     questions = await embedder.queries([question for question, _ in pairs])
     passages = await embedder.documents([passage.text for _, passage in pairs])
     return {
         name: (
-            PassageRelevance(float(question @ passage))
+            (float(question @ passage), None)
             if pair[1].text.strip()
-            else PassageRelevance(None, "the passage has no text to embed")
+            else (None, "the passage has no text to embed")
         )
         for name, pair, question, passage in zip(best, pairs, questions, passages, strict=True)
     }
 
 
 def score_relevance(
-    best: Mapping[str, tuple[str, Passage]], traces: Sequence[Trace]
-) -> dict[str, PassageRelevance]:
-    """The retriever's own scores, where they fall with the rank and so are no distances.
-
-    Parameters
-    ----------
-    found : mapping
-        As of `cosine_relevance`.
-    traces : sequence of Trace
-        All of the run, which tell the scores' direction.
-    """
+    best: Mapping[str, tuple[str, Passage]], traces: Iterable[Trace]
+) -> dict[str, Relevance]:
+    """The retriever's own scores, where they fall with the rank and so are no distances."""
     rises = falls = 0
     for trace in traces:
         scores = [passage.score for passage in trace.retrieved if passage.score is not None]
         rises += len(scores) > 1 and scores[0] < scores[-1]
         falls += len(scores) > 1 and scores[0] > scores[-1]
     if rises > falls:
-        return {name: PassageRelevance(None, _DISTANCE_REASON) for name in best}
+        return dict.fromkeys(best, (None, _DISTANCE_REASON))
     return {
-        name: PassageRelevance(
-            passage.score, None if passage.score is not None else _NO_SCORE_REASON
-        )
+        name: (passage.score, _NO_SCORE_REASON if passage.score is None else None)
         for name, (_, passage) in best.items()
     }
 
@@ -164,31 +107,25 @@ def score_relevance(
 _MAX_LENGTH = 600  # characters of a reason
 
 
-@dataclass(frozen=True)
-class CanaryTrace:
-    """A canary that was put to the app: its trace, or why there is none."""
-
-    trace: Trace | None
-    status: CanaryStatus
-    problem: str = ""
-
-
 def canary_result(
     canary: Canary,
-    observed: CanaryTrace,
+    trace: Trace,
     coverage: float | None,
-    relevance: PassageRelevance | None,
+    relevance: Relevance,
     verdict: Verdict | None,
     k: int,
 ) -> CanaryResult:
-    """Return whether a canary is healthy, and why."""
+    """Return whether a canary that was answered is healthy, and why."""
     # One failed check makes it unhealthy. Otherwise one unmeasured check leaves it open.
-    trace = observed.trace
-    if observed.status != "answered" or trace is None:
-        return CanaryResult(canary.id, canary.owner, observed.status, None, observed.problem)
     best = best_expected_passage(canary, trace, k)
     rank = best[0] if best else None
-    checks = list(_checks(canary, trace, coverage, rank, relevance, verdict, k))
+    right = verdict.label if verdict and verdict.status == "scored" else None
+    checks = list(_passage_checks(canary, trace, coverage, rank, relevance, k))
+    if canary.expects_answer and (verdict or not canary.expects_passages):
+        texts = {None: "the answer was not judged", True: "the answer is right"}
+        text = texts.get(right, "the answer is wrong")
+        why = verdict.reason if verdict and not right else None
+        checks.append((right, f"{text}: {why}" if why else text))
     states = {state for state, _ in checks}
     healthy = False if False in states else None if None in states else True
     reason = "; ".join(text for state, text in checks if state is healthy)
@@ -200,19 +137,18 @@ def canary_result(
         reason=redact_secrets(reason)[:_MAX_LENGTH],
         rank=rank,
         coverage=coverage,
-        score=relevance.value if relevance else None,
-        right=_is_right(verdict),
+        score=relevance[0],
+        right=right,
         latency_s=trace.latency_s,
     )
 
 
-def _checks(
+def _passage_checks(
     canary: Canary,
     trace: Trace,
     coverage: float | None,
     rank: int | None,
-    relevance: PassageRelevance | None,
-    verdict: Verdict | None,
+    relevance: Relevance,
     k: int,
 ) -> Iterator[tuple[bool | None, str]]:
     """Whether each check holds (None: not measured), and why."""
@@ -225,23 +161,12 @@ def _checks(
         else:
             yield True, f"the first expected passage is at rank {rank}"
     if rank is not None and (least := canary.min_relevance) is not None:
-        value = relevance.value if relevance else None
-        why = relevance.reason if relevance else None
+        value, why = relevance
         if value is None:
             yield None, why or "the relevance of its passage was not measured"
         elif value < least:
             text = f"the best expected passage has a relevance of {value:.3g}, below {least:g}"
             yield False, text
-    if canary.expects_answer and (verdict or not canary.expects_passages):
-        texts = {None: "the answer was not judged", True: "the answer is right"}
-        right = _is_right(verdict)
-        text = texts.get(right, "the answer is wrong")
-        why = verdict.reason if verdict and not right else None
-        yield right, f"{text}: {why}" if why else text
-
-
-def _is_right(verdict: Verdict | None) -> bool | None:
-    return verdict.label if verdict and verdict.status == "scored" else None
 
 
 _MAX_LISTED = 100_000  # passages of the app's own store that are fingerprinted
@@ -261,33 +186,40 @@ async def run_canaries(
     watcher = Watcher(request.app, id_key=request.id_key, input_key=request.input_key)
     loop = BackgroundLoop()
     try:
-        observed = await _call_app(request, watcher, loop, deadline, tick)
+        replies = await _call_app(request, watcher, loop, deadline, tick)
+        traces = {name: reply for name, reply in replies.items() if isinstance(reply, Trace)}
         notes: list[str] = []
         embedder = await _resolve_embedder(request, watcher, loop, notes)
-        relevance = await _measure_relevance(request, observed, embedder, loop, notes)
+        relevance = await _measure_relevance(request, traces, embedder, loop, notes)
         passages = await _list_corpus(request, watcher, loop, notes)
         if embedder is not None and embedder is not request.embedder:
             embedder.close()
     finally:
         loop.close()
-    verdicts, judge_problem = await _judge_answers(request, observed, tick)
-    coverage = _measure_coverage(request, observed)
+    verdicts, judge_problem = await _judge_answers(request, traces, tick)
+    cases = [canary.case for canary in request.canaries.canaries if canary.expects_passages]
+    recall = f"recall@{request.k}"
+    coverage = score_cases(cases, list(traces.values()), [recall])[recall]
     results = tuple(
         canary_result(
             canary,
-            observed[canary.id],
+            reply,
             coverage.get(canary.id),
-            relevance.get(canary.id),
+            relevance.get(canary.id, (None, None)),
             verdicts.get(canary.id),
             request.k,
         )
+        if isinstance(reply := replies[canary.id], Trace)
+        else reply
         for canary in request.canaries.canaries
     )
+    model = f"{embedder.name} {embedder.identity[:8]}" if embedder else None
+    is_unknown = passages is None and model is None
     return CanaryObservation(
         at=started_at,
         results=results,
         basis="score" if embedder is None else "cosine",
-        fingerprint=_fingerprint_app(passages, embedder),
+        fingerprint=None if is_unknown else fingerprint_corpus(passages or (), model),
         corpus_known=passages is not None,
         notes=tuple(notes),
         hung=loop.hung,
@@ -301,12 +233,17 @@ async def _call_app(
     loop: BackgroundLoop,
     deadline: float,
     tick: Progress,
-) -> dict[str, CanaryTrace]:
-    async def ask(canary: Canary) -> CanaryTrace:
+) -> dict[str, Trace | CanaryResult]:
+    """The trace of each canary that was answered, and the result of each other."""
+
+    async def ask(canary: Canary) -> Trace | CanaryResult:
+        def unanswered(status: CanaryStatus, reason: str) -> CanaryResult:
+            return CanaryResult(canary.id, canary.owner, status, None, reason)
+
         seconds = min(request.timeout_s, deadline - time.monotonic())
         if seconds <= 0:
             late = f"it was not sent: the {request.deadline_s:g} seconds of the run were over"
-            return CanaryTrace(None, "not_asked", late)
+            return unanswered("not_asked", late)
         try:
             trace = await loop.run(lambda: watcher.watch(canary.case), seconds)
         except TookTooLongError as hung:
@@ -315,19 +252,17 @@ async def _call_app(
                 if hung.is_loop_blocked
                 else "did not answer"
             )
-            return CanaryTrace(None, "hung", f"the app {how} within {seconds:.3g} seconds")
+            return unanswered("hung", f"the app {how} within {seconds:.3g} seconds")
         if trace.error is not None and trace.answer is None:
             error = redact_secrets(" ".join(trace.error.split()))[:_EXCERPT_LENGTH]
-            return CanaryTrace(trace, "failed", f"the app failed: {error}")
-        return CanaryTrace(trace, "answered")
+            return unanswered("failed", f"the app failed: {error}")
+        return trace
 
     canaries = request.canaries.canaries
-    observed = await map_concurrently(
+    replies = await map_concurrently(
         canaries, ask, request.concurrency, lambda done, total: tick("app", done, total)
     )
-    return {
-        canary.id: canary_trace for canary, canary_trace in zip(canaries, observed, strict=True)
-    }
+    return {canary.id: reply for canary, reply in zip(canaries, replies, strict=True)}
 
 
 async def _resolve_embedder(
@@ -354,30 +289,27 @@ def _describe_error(trouble: InputError | TookTooLongError) -> str:
 
 async def _measure_relevance(
     request: CanaryRequest,
-    observed: Mapping[str, CanaryTrace],
+    traces: Mapping[str, Trace],
     embedder: Embedder | None,
     loop: BackgroundLoop,
     notes: list[str],
-) -> dict[str, PassageRelevance]:
-    best_passages: dict[str, tuple[str, Passage]] = {}
-    for canary in request.canaries.canaries:
-        trace = observed[canary.id].trace
-        best = best_expected_passage(canary, trace, request.k) if trace else None
-        if best:
-            best_passages[canary.id] = (canary.case.question, best[1])
+) -> dict[str, Relevance]:
+    passages = {
+        canary.id: (canary.case.question, best[1])
+        for canary in request.canaries.canaries
+        if canary.id in traces
+        and (best := best_expected_passage(canary, traces[canary.id], request.k))
+    }
     if embedder is None:
-        return score_relevance(
-            best_passages,
-            [canary_trace.trace for canary_trace in observed.values() if canary_trace.trace],
-        )
-    if not best_passages:
+        return score_relevance(passages, traces.values())
+    if not passages:
         return {}
     try:
-        return await loop.run(lambda: cosine_relevance(best_passages, embedder), request.timeout_s)
+        return await loop.run(lambda: cosine_relevance(passages, embedder), request.timeout_s)
     except (InputError, TookTooLongError) as trouble:
         problem = _describe_error(trouble)
         notes.append(f"relevance was not measured: {problem}")
-        return {name: PassageRelevance(None, problem) for name in best_passages}
+        return dict.fromkeys(passages, (None, problem))
 
 
 async def _list_corpus(
@@ -399,45 +331,24 @@ async def _list_corpus(
     return passages
 
 
-def _fingerprint_app(
-    passages: Sequence[Passage] | None, embedder: Embedder | None
-) -> Fingerprint | None:
-    from misslink.canary.fingerprint import fingerprint_corpus
-
-    named = f"{embedder.name} {embedder.identity[:8]}" if embedder else None
-    return None if passages is None and named is None else fingerprint_corpus(passages or (), named)
-
-
-def _measure_coverage(
-    request: CanaryRequest, observed: Mapping[str, CanaryTrace]
-) -> dict[str, float | None]:
-    cases = [canary.case for canary in request.canaries.canaries if canary.expects_passages]
-    traces = [canary.trace for canary in observed.values() if canary.trace]
-    name = f"recall@{request.k}"
-    return score_cases(cases, traces, [name])[name]
-
-
 async def _judge_answers(
-    request: CanaryRequest, observed: Mapping[str, CanaryTrace], tick: Progress
+    request: CanaryRequest, traces: Mapping[str, Trace], tick: Progress
 ) -> tuple[dict[str, Verdict], str | None]:
     """Judge every answer with an expectation; also return why the judge stopped, if it did."""
     judge = request.judge
     if judge is None:
         return {}, None
-    pairs = [
-        (canary, canary_trace.trace)
+    canaries = [
+        canary
         for canary in request.canaries.canaries
-        if canary.expects_answer
-        and (canary_trace := observed[canary.id]).trace
-        and canary_trace.status == "answered"
+        if canary.expects_answer and canary.id in traces
     ]
     problems: list[str] = []
 
-    async def ask(pair: tuple[Canary, Trace | None]) -> Verdict | None:
-        canary, trace = pair
-        if trace is None or problems:
+    async def ask(canary: Canary) -> Verdict | None:
+        if problems:
             return None
-        subject = Subject(canary.case, trace, request.k, request.prompts)
+        subject = Subject(canary.case, traces[canary.id], request.k, request.prompts)
         which = "abstention" if canary.case.answerable is False else "correctness"
         try:
             (verdict,) = await judge_case(subject, [judged_metrics.get(which)], judge)
@@ -447,9 +358,7 @@ async def _judge_answers(
         return verdict
 
     replies = await map_concurrently(
-        pairs, ask, request.concurrency, lambda done, total: tick("judge", done, total)
+        canaries, ask, request.concurrency, lambda done, total: tick("judge", done, total)
     )
-    verdicts = {
-        canary_trace.case_id: canary_trace for canary_trace in replies if canary_trace is not None
-    }
+    verdicts = {verdict.case_id: verdict for verdict in replies if verdict is not None}
     return verdicts, problems[0] if problems else None

@@ -317,8 +317,8 @@ def notify(
         return None
     sent = refused = 0
     worst: Delivery | None = None
-    for letter in letters:
-        last = send(target.url, letter.content, secret=target.secret)
+    for letter, content in letters.items():
+        last = send(target.url, content, secret=target.secret)
         if worst is None or not last.ok or worst.ok:
             worst = last
         if last.ok:

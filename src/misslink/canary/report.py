@@ -1,11 +1,10 @@
-"""The trend page: measures of a live app over time, and the events in which they got worse."""
+"""A canary run and a series of runs: as text and tables, and as the trend page."""
 
 from __future__ import annotations
 
 import dataclasses
 import datetime as dt
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,7 @@ from misslink.canary.alarms import (
     RunReading,
     group_alarms,
 )
-from misslink.canary.summary import format_duration
+from misslink.canary.results import CanaryResult
 from misslink.render.format import (
     FormattedEstimate,
     format_decimal,
@@ -25,8 +24,112 @@ from misslink.render.format import (
     format_percent,
     pluralize,
 )
+from misslink.render.table import Part, TextTable
 from misslink.stats.control_charts import ChartPoint, ControlChart
 from misslink.types import Estimate
+
+_STATUS = {"learning": "still learning", "ok": "fine", "alarm": "ALARM"}
+_FIGURES = {
+    "health": "Healthy canaries",
+    "coverage": "Expected passages found",
+    "top_score": "Relevance of the best",
+    "answered": "Questions answered",
+}
+_MAX_LISTED = 20  # canaries
+_MILLISECOND, _FEW = 0.001, 10  # seconds: less is not distinguished, more is rounded
+
+
+def run_parts(document: Mapping[str, Any], results: Sequence[CanaryResult] = ()) -> Iterator[Part]:
+    """Yield one run: its status, alarms, figures, and canaries that fail or were not measured."""
+    yield "title", f"Canaries: {document['name']}"
+    app = f" of {document['app']}" if document.get("app") else ""
+    status = _STATUS[document["status"]]
+    yield "strong", f"Run {document['run']} of '{document['name']}'{app}: {status}."
+    yield from _alarms(document)
+    figures = [(label, _figure(document, key)) for key, label in _FIGURES.items()]
+    figures.append(("Seconds to an answer", format_latency(document)))
+    count = f"of {pluralize(document['canaries'], 'canary', 'canaries')}"
+    yield "table", TextTable(("", count), figures)
+    degraded = {canary["id"]: canary["before"] for canary in document["degraded"]}
+    rows = [
+        (canary["id"], canary["owner"] or "", "degraded", f"{canary['now']}; before: {before}")
+        if (before := degraded.get(canary["id"]))
+        else (canary["id"], canary["owner"] or "", "failing", canary["now"])
+        for canary in document["failing"]
+    ]
+    rows += [
+        (result.canary, result.owner or "", "not measured", result.reason)
+        for result in results
+        if result.healthy is None
+    ]
+    if rows:
+        yield "table", TextTable(("Canary", "Owner", "State", "Reason"), rows[:_MAX_LISTED])
+    if len(rows) > _MAX_LISTED:
+        yield "text", f"{len(rows) - _MAX_LISTED:,} more are in the JSON of the same run."
+    if document["suspects"]:
+        yield "text", f"Since the run before: {'; '.join(document['suspects'])}."
+    for note in (document["reason"], *document["notes"]):
+        if note:
+            yield "note", note
+
+
+def history_parts(document: Mapping[str, Any]) -> Iterator[Part]:
+    """Yield a series of runs, as ``misslink canary history --json`` prints it."""
+    yield "title", f"Canaries: {document['name']}"
+    yield "strong", f"'{document['name']}': {_STATUS[document['status']]}."
+    yield from _alarms(document)
+    columns = ("Run", "At", "Health", "Coverage", "Score", "Seconds", "Failed", "Status")
+    rows = [
+        (
+            str(run["run"]),
+            run["at"][:16].replace("T", " "),
+            _figure(run, "health") if run["health"]["value"] is not None else "none",
+            *(_figure(run, key).partition(" ")[0].rstrip(",") for key in ("coverage", "top_score")),
+            format_latency(run).partition(" (")[0],
+            f"{run['errors']:,}",
+            _STATUS[run["status"]],
+        )
+        for run in document["runs"]
+    ]
+    yield "table", TextTable(columns, rows, numbers=("Run", "At", "Health", "Failed"))
+    if document["waiting"]:
+        waiting = pluralize(document["waiting"], "webhook message is", "webhook messages are")
+        yield "note", f"{waiting} not yet delivered; the next run sends them"
+    for letter in document["refused"]:
+        yield "note", f"the webhook message of run {letter['run']} failed: {letter['error']}"
+
+
+def _alarms(document: Mapping[str, Any]) -> Iterator[Part]:
+    for alarm in document["alarms"]:
+        yield "strong", f"{alarm['state']}: {alarm['sentence']}"
+
+
+def _figure(document: Mapping[str, Any], key: str) -> str:
+    estimate = Estimate.model_validate(document[key])
+    return (format_decimal_estimate if key == "top_score" else format_estimate)(key, estimate).brief
+
+
+def format_latency(document: Mapping[str, Any]) -> str:
+    """The median of a run's seconds to an answer, and its 95th percentile."""
+    latency = document["latency_s"]
+    if latency["median"] is None:
+        return "not measured"
+    return f"{format_duration(latency['median'])} (p95 {format_duration(latency['p95'])})"
+
+
+def format_duration(seconds: float) -> str:
+    """Seconds for people, to the millisecond where they are few.
+
+    Examples
+    --------
+    >>> format_duration(0.0000031), format_duration(0.0456), format_duration(2.25), format_duration(75.3)
+    ('<0.001', '0.046', '2.25', '75')
+    """
+    if 0 < seconds < _MILLISECOND:
+        return f"<{_MILLISECOND}"
+    digits = 3 if seconds < 1 else 2 if seconds < _FEW else 0
+    return f"{seconds:.{digits}f}"
+
 
 _WIDTH, _HEIGHT = 640.0, 230.0
 _LEFT, _RIGHT, _TOP, _BOTTOM = 58.0, 622.0, 30.0, 196.0
@@ -58,31 +161,15 @@ _PANELS = {  # measure: heading, what it is, what the axis never passes
 _BETTER = {measure.name: measure.better for measure in DEFAULT_MEASURES}
 
 
-@dataclass(frozen=True)
-class TrendPage:
-    """The content of the page; its texts are not escaped.
-
-    ``events`` are alarms that began together, the latest first, with the canaries that broke.
-    """
-
-    title: str
-    facts: tuple[tuple[str, str], ...]
-    finding: str
-    is_alarm: bool
-    notes: tuple[str, ...]
-    events: tuple[dict[str, Any], ...]
-    panels: tuple[dict[str, Any], ...]
-    degraded: tuple[Mapping[str, str], ...]
-    runs: tuple[dict[str, Any], ...]
-
-
 def build_trend_page(
     name: str,
     runs: Sequence[Mapping[str, Any]],
     readings: Sequence[RunReading],
     watched: AlarmStatus,
-) -> TrendPage:
-    """Turn a series of canary runs into the content of the page.
+) -> dict[str, Any]:
+    """Turn a series of canary runs into the content of the page; its texts are not escaped.
+
+    Its ``events`` are alarms that began together, the latest first, with the canaries that broke.
 
     Parameters
     ----------
@@ -96,27 +183,31 @@ def build_trend_page(
     """
     last = runs[-1]
     events = list(enumerate(group_alarms(watched.episodes), start=1))
-    return TrendPage(
-        title=f"{last.get('app')}: {name}",
-        facts=(
+    finding = "Nothing got worse."
+    if watched.status == "alarm":
+        worse = _measure_names(a for a in watched.episodes if a.ended is None)
+        finding = f"It got worse: {worse}."
+    elif watched.status == "learning":
+        count = pluralize(len(readings), "run")
+        finding = f"Still learning what is usual: {count} of {last['learn']}."
+    panels = [_panel(measure, last, readings, watched, events) for measure in _PANELS]
+    return {
+        "title": f"{last.get('app')}: {name}",
+        "facts": [
             ("Canaries", f"{last['canaries']:,}"),
             ("Cutoff k", str(last.get("k"))),
             ("Judge", str(last.get("judge"))),
             ("Relevance", str(last.get("relevance"))),
             ("Comparable runs", f"{len(readings):,}"),
             ("Latest run", _format_time(_unix_seconds(last["at"]))),
-        ),
-        finding=_page_finding(watched, len(readings), last),
-        is_alarm=watched.status == "alarm",
-        notes=tuple(filter(None, (watched.reason, *last["notes"]))),
-        events=tuple(_event(number, alarms, readings, runs) for number, alarms in reversed(events)),
-        panels=tuple(
-            panel
-            for measure in _PANELS
-            if (panel := _panel(measure, last, readings, watched, events))
-        ),
-        degraded=tuple(sorted(last["degraded"], key=lambda canary: canary["owner"] or "")),
-        runs=tuple(
+        ],
+        "finding": finding,
+        "is_alarm": watched.status == "alarm",
+        "notes": [note for note in (watched.reason, *last["notes"]) if note],
+        "events": [_event(number, a, readings, runs) for number, a in reversed(events)],
+        "panels": [panel for panel in panels if panel],
+        "degraded": sorted(last["degraded"], key=lambda canary: canary["owner"] or ""),
+        "runs": [
             {
                 **{key: _latest_value(key, run) for key in _PANELS},
                 "run": run["run"],
@@ -126,25 +217,17 @@ def build_trend_page(
                 "changed": "; ".join(run["suspects"]),
             }
             for run in reversed(runs[-_MAX_RUNS:])
-        ),
-    )
+        ],
+    }
 
 
-def render_trend_page(page: TrendPage) -> str:
+def render_trend_page(page: Mapping[str, Any]) -> str:
     """Turn the page into HTML: everything escaped, no script at all."""
     from misslink.render.html import read_assets, render_template
 
     folder = Path(__file__).resolve().parent / "templates"
     style = read_assets(folder, "report.css", "trend.css")
     return render_template(folder / "trend.jinja", page, style=style)
-
-
-def _page_finding(watched: AlarmStatus, count: int, last: Mapping[str, Any]) -> str:
-    if watched.status == "alarm":
-        return f"It got worse: {_measure_names(a for a in watched.episodes if a.ended is None)}."
-    if watched.status == "learning":
-        return f"Still learning what is usual: {pluralize(count, 'run')} of {last['learn']}."
-    return "Nothing got worse."
 
 
 def _measure_names(alarms: Iterable[CanaryAlarm]) -> str:

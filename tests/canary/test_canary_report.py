@@ -1,4 +1,4 @@
-"""The trend page shows what the history holds: figures, limits, alarms with their suspects."""
+"""A run as text and tables, the alarm first; a series as the trend page."""
 
 from __future__ import annotations
 
@@ -9,7 +9,13 @@ import pytest
 from canary_runs import SETTINGS, finished, hung, result
 from misslink.canary.alarms import detect_alarms
 from misslink.canary.history import CanaryHistory
-from misslink.canary.trend_page import build_trend_page, render_trend_page
+from misslink.canary.report import (
+    build_trend_page,
+    history_parts,
+    render_trend_page,
+    run_parts,
+)
+from misslink.render.table import parts_markdown
 
 HOSTILE = "</title><script>alert(1)</script>"
 
@@ -32,13 +38,13 @@ def page(tmp_path_factory):
 
 
 def test_the_finding_names_the_measures_that_got_worse(page):
-    assert page.is_alarm
-    assert page.finding.startswith("It got worse: ")
-    assert "health" in page.finding
+    assert page["is_alarm"]
+    assert page["finding"].startswith("It got worse: ")
+    assert "health" in page["finding"]
 
 
 def test_one_event_is_one_alarm_with_the_questions_that_broke(page):
-    (event,) = page.events
+    (event,) = page["events"]
     assert event["heading"] == "Health, coverage"
     assert event["is_open"]
     assert event["when"] == "Since run 21, 1 Jan 1970, 20:00 UTC"
@@ -52,7 +58,7 @@ def test_one_event_is_one_alarm_with_the_questions_that_broke(page):
 
 
 def test_each_measure_has_a_panel_with_a_point_and_a_row_a_run(page):
-    panels = {panel["name"]: panel for panel in page.panels}
+    panels = {panel["name"]: panel for panel in page["panels"]}
     assert list(panels) == ["health", "coverage", "top_score", "latency_s"]  # nothing failed
     health = panels["health"]
     assert health["now"].value == "20%"
@@ -64,7 +70,7 @@ def test_each_measure_has_a_panel_with_a_point_and_a_row_a_run(page):
 
 
 def test_points_stand_as_high_as_their_values(page):
-    spots = page.panels[0]["drawn"]["spots"]
+    spots = page["panels"][0]["drawn"]["spots"]
     by_value = {spot["title"].rpartition(": ")[2]: spot["y"] for spot in spots}
     assert by_value["100%"] < by_value["90%"] < by_value["20%"]
     xs = [spot["x"] for spot in spots]
@@ -72,9 +78,9 @@ def test_points_stand_as_high_as_their_values(page):
 
 
 def test_an_event_is_marked_where_it_opened(page):
-    panel = page.panels[0]
+    panel = page["panels"][0]
     ((x, _, number),) = panel["marks"]
-    assert number == page.events[0]["number"]
+    assert number == page["events"][0]["number"]
     assert x == panel["drawn"]["spots"][20]["x"]
 
 
@@ -82,28 +88,28 @@ def test_a_reading_that_is_better_than_usual_is_not_marked_as_bad(tmp_path):
     best = tuple(result(f"c{n}", score=0.9) for n in range(10))
     steady = [finished(n) for n in range(12)]
     page = page_of(tmp_path / "canary.sqlite", *steady, finished(12, results=best))
-    (panel,) = (one for one in page.panels if one["name"] == "top_score")
-    assert any("top score is better" in note for note in page.notes)
+    (panel,) = (one for one in page["panels"] if one["name"] == "top_score")
+    assert any("top score is better" in note for note in page["notes"])
     assert not panel["drawn"]["spots"][-1]["is_out"]
-    assert page.events == ()
+    assert page["events"] == []
 
 
 def test_degraded_canaries_are_sorted_by_their_owner(page):
-    owners = [canary["owner"] for canary in page.degraded]
+    owners = [canary["owner"] for canary in page["degraded"]]
     assert owners == sorted(owners)
-    assert {canary["id"] for canary in page.degraded} <= {f"c{n}" for n in range(8)}
+    assert {canary["id"] for canary in page["degraded"]} <= {f"c{n}" for n in range(8)}
 
 
 def test_a_series_of_one_run_without_any_value_has_a_page(tmp_path):
     page = page_of(tmp_path / "canary.sqlite", finished(0, results=(hung("a"), hung("b"))))
-    assert [panel["name"] for panel in page.panels] == ["errors"]
+    assert [panel["name"] for panel in page["panels"]] == ["errors"]
     html = render_trend_page(page)
     assert "Still learning what is usual: 1 run of 10." in html
     assert "not measured: the health of no canary was measured" in html
     assert "nan" not in html.lower().replace("canar", "")
 
 
-def test_hostile_texts_stay_text(tmp_path):
+def test_hostile_texts_stay_text_on_the_page(tmp_path):
     def run(number, *, healthy):
         bad = result(HOSTILE, healthy, owner=HOSTILE, reason=HOSTILE)
         settings = {**SETTINGS, "app": HOSTILE}
@@ -125,5 +131,47 @@ def test_the_page_loads_nothing_and_runs_nothing(page):
 
 
 def test_times_are_told_in_utc(page):
-    assert page.runs[-1]["at"] == "1 Jan 1970, 00:00 UTC"
-    assert page.runs[0]["at"] == "2 Jan 1970, 00:00 UTC"
+    assert page["runs"][-1]["at"] == "1 Jan 1970, 00:00 UTC"
+    assert page["runs"][0]["at"] == "2 Jan 1970, 00:00 UTC"
+
+
+def documents(path, *runs):
+    with CanaryHistory(path) as history:
+        return [history.enter(run)[0] for run in runs]
+
+
+def test_an_alarm_and_who_owns_what_degraded_are_told(tmp_path):
+    steady = [finished(n) for n in range(12)]
+    last = finished(12, ill=range(8), documents={"d1": "y"})
+    text = parts_markdown(run_parts(documents(tmp_path / "c.sqlite", *steady, last)[-1]))
+    assert "of app.py:chain: ALARM." in text
+    assert text.index("**open: health fell") < text.index("| Healthy canaries | 20%")
+    assert "1 document edited (d1)" in text
+    assert "| c3 | team 1 | degraded | no expected passage; before: the first expected" in text
+
+
+def test_a_table_says_why_something_was_not_measured(tmp_path):
+    (document,) = documents(tmp_path / "c.sqlite", finished(0, results=(hung("a"),)))
+    text = parts_markdown(run_parts(document))
+    assert "| Seconds to an answer | not measured |" in text
+    assert "not measured: the health of no canary was measured" in text
+
+
+def test_hostile_texts_stay_text_in_tables(tmp_path):
+    def run(number, *, healthy):
+        bad = result("a|b <b>@ops", healthy, owner="![x](http://evil)", reason="*now*")
+        return finished(number, results=(bad,))
+
+    runs = documents(tmp_path / "c.sqlite", run(0, healthy=True), run(1, healthy=False))
+    text = parts_markdown(run_parts(runs[-1]))
+    assert "a&#124;b &lt;b&gt;" in text
+    assert "http://" not in text
+    assert "\\*now\\*" in text
+
+
+def test_a_history_is_a_row_a_run(tmp_path):
+    runs = documents(tmp_path / "c.sqlite", finished(0), finished(1, ill=(1,)))
+    document = {"name": "main", "status": "learning", "alarms": [], "runs": runs}
+    text = parts_markdown(history_parts({**document, "waiting": 0, "refused": []}))
+    assert "| 1 | 1970-01-01 00:00 | 100% \\[72, 100\\] | 100% | 0.60 |" in text
+    assert "| 2 | 1970-01-01 01:00 | 90% \\[60, 98\\] | 90% | 0.60 |" in text
