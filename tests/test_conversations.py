@@ -13,13 +13,16 @@ from langchain_core.messages import AIMessage
 from langchain_core.prompts import ChatPromptTemplate, MessagesPlaceholder, PromptTemplate
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import RunnableLambda, RunnablePassthrough
+from typer.testing import CliRunner
 
 import misslink
 from misslink.capture import Watcher
 from misslink.capture.app import history_place
 from misslink.case_fields import conversation_turns
+from misslink.cli.main import app as cli_app
+from misslink.compare.run_metrics import metric_value, select_cases
 from misslink.errors import InputError
-from misslink.io import read_goldset
+from misslink.io import read_complete_run, read_goldset
 from misslink.io.trace_formats import read_recording
 from misslink.judge.backends.decisions import DecisionTask
 from misslink.judge.backends.heuristic.judge import open_heuristic
@@ -123,6 +126,28 @@ def test_turns_are_cases_and_what_the_query_lost_is_found(tmp_path):
     assert first["history"][0] == {"role": "user", "content": TURNS[0]["question"]}
 
 
+def test_runs_with_conversations_are_compared_and_gated(tmp_path):
+    folders = [tmp_path / name for name in ("a", "b")]
+    for folder in folders:
+        evaluate(app(), TURNS[:2], out=folder)
+    cli = CliRunner().invoke
+    compared = cli(cli_app, ["compare", *map(str, folders), "--json"])
+    assert compared.exit_code == 0, compared.output
+    assert "conversations_passed" not in json.loads(compared.stdout)["metrics"]
+    criteria = tmp_path / "ship.yaml"
+    for limit, code in ((0.0, 0), (0.5, 1)):
+        criteria.write_text(
+            f"gates:\n  - name: conversations_passed\n    threshold: {limit}\n    regression_max: 0.5\n"
+        )
+        options = ["--criteria", str(criteria), "--baseline", str(folders[1])]
+        gated = cli(cli_app, ["gate", str(folders[0]), *options])
+        assert gated.exit_code == code, gated.output
+    run = read_complete_run(folders[0])
+    assert metric_value(run, "conversations_passed").estimate.n == 1
+    alone = metric_value(select_cases(run, {"trip/1"}), "conversations_passed").estimate
+    assert (alone.value, alone.reason) == (None, "no case is a turn of a conversation")
+
+
 def test_the_standalone_question_finds_what_no_turn_had():
     turns = [{"question": "Do dogs cost nothing?", "reference": "Yes."}, TURNS[2]]
     link = evaluate(app(), turns).links[1]
@@ -198,6 +223,7 @@ def test_cases_of_a_group_are_a_conversation_where_each_asks_on(cases, turns):
     ("gold", "message"),
     [
         ({"turns": []}, "field 'id': A conversation needs an id"),
+        ({"id": "c", "turns": []}, "field 'turns': This must be a list of one turn or more"),
         ({"id": "c", "turns": 1}, "field 'turns': This must be a list"),
         ({"id": "c", "turns": TURNS, "relevant": ["x"]}, "field 'relevant': A conversation has no"),
         ({"id": "c", "turns": [{"question": "?", "history": []}]}, "turns.1.history"),

@@ -135,6 +135,11 @@ class Case(FrozenModel):
         return self.standalone_question or self.question
 
     @property
+    def asked(self) -> tuple[str, str, tuple[Message, ...]]:
+        """What makes it the same question in two gold sets: its texts and the earlier messages."""
+        return self.question.strip(), self.judged_question.strip(), self.history
+
+    @property
     def expects_answer(self) -> bool | None:
         """Whether the app ought to answer; a case that lists relevant passages can be answered.
 

@@ -15,6 +15,7 @@ from statsmodels.stats.power import TTestPower
 from misslink.compare.compare_runs import compare_runs
 from misslink.errors import InputError
 from misslink.report.comparison import build_comparison_page
+from misslink.types import Message
 from small_runs import broken, named, small_run
 
 A = small_run([1, 0, 0, 0, 0, 0, 0, 1], faithful=[1, 1, 1, 1, 0, None, 1, 0])
@@ -216,6 +217,21 @@ def test_a_metric_asked_for_twice_is_tested_once():
     document = compare_runs(named(A, B), metrics=["recall@1", "retrieval.recall@1"])
     assert list(document["metrics"]) == ["recall@1"]
     assert document["metrics"]["recall@1"]["p_holm"] == document["metrics"]["recall@1"]["p"]
+
+
+def asked_after(run, content="Where?", **update):
+    """The run with another message before its first question."""
+    history = (Message(role="user", content=content), Message(role="assistant", content="Here."))
+    first = run.cases[0].model_copy(update={"history": history, **update})
+    return run.model_copy(update={"cases": (first, *run.cases[1:])})
+
+
+def test_another_history_or_standalone_question_asks_something_else():
+    one, two = small_run([1, 1]), small_run([1, 0])
+    assert compare_runs(named(asked_after(one), asked_after(two)))["paired"] == 2
+    for other in (asked_after(two, "When?"), asked_after(two, standalone_question="Where is c1?")):
+        with pytest.raises(InputError, match=r"1 asking something else \('c1'\)"):
+            compare_runs(named(asked_after(one), other))
 
 
 @pytest.mark.parametrize(

@@ -25,6 +25,7 @@ from misslink.io.label_folder import (
 from misslink.io.labels import read_labels
 from misslink.types import Case, Claim, Passage, Run, Trace, Verdict
 
+HISTORY = [{"role": "user", "content": "When?"}, {"role": "assistant", "content": "At nine."}]
 PLAN = LabelPlan(
     cases=tuple(PlanCase(f"c{n}", n % 2, ("m",)) for n in range(10)),
     strata=(PlanStratum("low", 0, 5, 1.5), PlanStratum("high", 3, 5, 0.5)),
@@ -214,10 +215,12 @@ def test_judge_shown_is_read_from_a_file(tmp_path):
     assert [one.judge_shown for one in read_labels(path).items] == [True, False, False]
 
 
-def run(answer="An answer.", passage="A passage.", claim="A claim.", reference="So."):
+def run(
+    answer="An answer.", passage="A passage.", claim="A claim.", reference="So.", **conversation
+):
     return Run(
         manifest={"misslink": "0", "inputs": {"k": "1"}, "k": 5},
-        cases=(Case(id="c0", question="Q?", references=(reference,)),),
+        cases=(Case(id="c0", question="Q?", references=(reference,), **conversation),),
         traces=(
             Trace(
                 case_id="c0", answer=answer, retrieved=(Passage(id="p", text=passage, rank=1),)
@@ -240,6 +243,7 @@ def run(answer="An answer.", passage="A passage.", claim="A claim.", reference="
         ({"passage": "Another."}, {"faithfulness", "claim"}),
         ({"claim": "Another."}, {"claim"}),
         ({"reference": "Another."}, {"correctness"}),
+        ({"history": HISTORY}, {"faithfulness", "claim", "answer_relevance", "correctness"}),
         ({}, set()),
     ],
 )
@@ -256,6 +260,9 @@ def test_a_label_is_of_what_was_seen_for_its_metric(change, changed):
     }
     assert differ == changed
     assert before.content_hash("c0", "faithfulness", 1) is None
+    asked = [{"history": HISTORY, "standalone_question": text} for text in (None, "One?", "Two?")]
+    hashes = {ShownContent(run(**each)).content_hash("c0", "correctness", None) for each in asked}
+    assert len(hashes) == 3
     assert before.content_hash("unknown", "faithfulness", None) is None
 
 

@@ -96,7 +96,6 @@ def audit(
     from misslink.judge.checks.pairwise import (
         judge_pairs,
         pair_answers,
-        preference_ask,
         require_preference_judge,
         summarize_preferences,
     )
@@ -126,10 +125,10 @@ def audit(
         async with opened as session:
             asks = audit_asks(subjects, metrics, session, repeat=config.repeats, seed=seed)
             preferences = [
-                preference_ask(pair.question, first, second, prompts=prompts)
+                ask
                 for pair in pairs
                 if pair.reason is None and pair.a.strip() != pair.b.strip()
-                for first, second in ((pair.a, pair.b), (pair.b, pair.a))
+                for ask in pair.asks(prompts)
             ]
             judging = await forecast_judging((), (), session, [*asks, *preferences])
             print_json(asdict(judging)) if as_json else print_forecast(judging)

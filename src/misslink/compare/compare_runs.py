@@ -13,6 +13,7 @@ from misslink.compare.missing_values import count_missing_values, one_sided_miss
 from misslink.compare.pairing import CaseSelection, NamedRun, pair_cases
 from misslink.compare.preferences import StoredPreferences, answers_hash
 from misslink.compare.run_metrics import (
+    CONVERSATIONS,
     MetricValue,
     judged_readings,
     manifest_int,
@@ -221,12 +222,13 @@ def is_binary(pairs: Sequence[tuple[float, float]]) -> bool:
 
 
 def _summary_metrics(runs: Sequence[Run]) -> list[str]:
-    """Return the metrics of the three levels that one of the runs has, each once."""
+    """Return the metrics of the three levels that are of cases and in one of the runs, each once."""
     names: list[str] = []
     for level in _LEVELS:
         for run in runs:
             metrics = run.summary.get(level)
-            names += metrics if isinstance(metrics, Mapping) else ()
+            listed = metrics if isinstance(metrics, Mapping) else ()
+            names += (name for name in listed if name != CONVERSATIONS)
     judged = [name for run in runs if run.verdicts for name in judged_readings(run)]
     return list(dict.fromkeys([*names, *(judged if not names else ())]))
 

@@ -94,7 +94,7 @@ def _differences(first: Run, other: Run) -> dict[str, list[str]]:
     return {
         "only_in_a": [name for name in a if name not in b],
         "only_in_b": [name for name in b if name not in a],
-        "asks_something_else": [x.id for x, y in both if x.question.strip() != y.question.strip()],
+        "asks_something_else": [x.id for x, y in both if x.asked != y.asked],
         "relevant": [x.id for x, y in both if _relevant(x) != _relevant(y)],
         "reference": [x.id for x, y in both if _reference(x) != _reference(y)],
     }

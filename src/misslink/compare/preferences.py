@@ -139,8 +139,16 @@ def answers_hash(run: Run) -> str:
     A run that is moved, judged again or calibrated keeps it; one of other answers has another.
     """
     answers = {trace.case_id: trace.answer for trace in run.traces}
-    questions = {case.id: case.question for case in run.cases}
-    return hash_content({name: [questions[name], answers.get(name)] for name in questions})
+    return hash_content(
+        {
+            case.id: [
+                case.judged_question,
+                answers.get(case.id),
+                *(message.model_dump() for message in case.history),
+            ]
+            for case in run.cases
+        }
+    )
 
 
 def _swap_sides(outcome: PairOutcome) -> PairOutcome:

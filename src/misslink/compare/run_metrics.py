@@ -13,7 +13,13 @@ from misslink.failure_modes import OWNERS
 from misslink.io.numbers import as_finite, parse_estimate
 from misslink.linking.association import summarize_association
 from misslink.linking.judge_calibration import Calibration
-from misslink.pipeline.summary import Reading, lower_is_better, mean_reading, metric_readings
+from misslink.pipeline.summary import (
+    Reading,
+    conversation_estimate,
+    lower_is_better,
+    mean_reading,
+    metric_readings,
+)
 from misslink.registry import judged_metrics, rank_metrics
 from misslink.retrieval import (
     format_metric_name,
@@ -26,6 +32,7 @@ from misslink.stats import proportion
 from misslink.stats.intervals import median
 from misslink.types import Estimate, FailureMode, Link, Reason, Run
 
+CONVERSATIONS = "conversations_passed"  # a share of conversations, which has no value per case
 ROUNDING_TOLERANCE = 1e-9  # between two ways to compute one number
 UNKNOWN_OUTCOMES = frozenset({"inconclusive", "unknown"})
 
@@ -83,7 +90,7 @@ def metric_value(run: Run, name: str) -> MetricValue:
         A whole run, or a selection of its cases by `select_cases`.
     name : str
         A rank metric at any cutoff, a judged metric, ``coverage.METRIC``, ``latency``, ``errors``,
-        ``trust.RATE``, or a path into a document of the run, such as ``link.failures.fabricated``.
+        ``conversations_passed``, ``trust.RATE``, or a path into a document of the run, such as ``link.failures.fabricated``.
         A level such as ``retrieval.`` may come first.
 
     Returns
@@ -116,6 +123,12 @@ def metric_value(run: Run, name: str) -> MetricValue:
         return _coverage(run, path, metric_path)
     if level == "link" and axis in LINK_AXES and outcome in LINK_AXES[axis][0]:
         return _outcome_share(run, axis, outcome)
+    if metric == CONVERSATIONS:
+        share = conversation_estimate(run.cases, run.links).get(metric)
+        missing = Estimate.missing("no case is a turn of a conversation")
+        return MetricValue(
+            metric, parse_estimate(share) if share else missing, of_case=None, lower_is_better=False
+        )
     if path == "errors":
         failed = {trace.case_id: float(trace.error is not None) for trace in run.traces}
         return _share(run, "errors", failed, "no case has a trace", low=True)
@@ -126,7 +139,7 @@ def metric_value(run: Run, name: str) -> MetricValue:
 
 def has_direction(run: Run, name: str) -> bool:
     """Whether it is known if a rise of this metric is good or bad."""
-    if name == "errors" or name.partition(".")[0] in _DIRECTED_GROUPS:
+    if name in {"errors", CONVERSATIONS} or name.partition(".")[0] in _DIRECTED_GROUPS:
         return True
     return bool(set(name.split(".")) & _LOWER_IS_BETTER_KEYS) or is_registered_metric(run, name)
 
@@ -179,7 +192,7 @@ def known_metric_names(run: Run) -> list[str]:
         *(f"link.{axis}.{name}" for axis, (group, _) in LINK_AXES.items() for name in group),
         *iter_paths(link_summary(run)),
         *(f"coverage.{name}" for name, (metric, _) in readings.items() if name == metric),
-        *("latency", "errors", *(f"trust.{name}" for name in _TRUST_RATES)),
+        *("latency", "errors", CONVERSATIONS, *(f"trust.{name}" for name in _TRUST_RATES)),
     ]
     documents = {
         name: document

@@ -138,8 +138,13 @@ def _parse_cases(item: SourceItem) -> Iterator[Case]:
     if foreign := sorted(data.keys() - _CONVERSATION_FIELDS):
         problem = "A conversation has no such field. Move it into the turns."
         raise item.error(problem, foreign[0])
-    if not isinstance(turns, list | tuple) or not all(isinstance(turn, Mapping) for turn in turns):
-        raise item.error("This must be a list of turns, each an object with a question.", "turns")
+    if (
+        not isinstance(turns, list | tuple)
+        or not turns
+        or not all(isinstance(turn, Mapping) for turn in turns)
+    ):
+        problem = "This must be a list of one turn or more, each an object with a question."
+        raise item.error(problem, "turns")
     history: list[dict[str, str]] = []
     for number, turn in enumerate(turns, 1):
         place = f"turns.{number}"

@@ -387,6 +387,9 @@ class ShownContent:
         if claim is not None and (metric != _CLAIM_METRIC or claim >= len(claims)):
             return None
         shown: dict[str, object] = {"answer": trace.answer, "question": case.question}
+        if case.history:  # a case without one has the hash that older labels have
+            shown["history"] = [message.model_dump() for message in case.history]
+            shown["standalone_question"] = case.standalone_question
         if claim is not None:
             shown["claim"] = claims[claim].text
         if metric == _REFERENCE_METRIC:

@@ -548,6 +548,8 @@ def _comparison(task: DecisionTask, inputs: Mapping[str, Any]) -> dict[str, Any]
 
 
 def _preference(task: DecisionTask, inputs: Mapping[str, Any]) -> dict[str, Any]:
+    for number, message in enumerate(inputs.get("history") or (), 1):
+        task.show(f"history_{number}_{message['role']}", message["content"])
     for label in ("question", "first", "second"):
         task.show(label, inputs[label])
     ask = "Which answer, first or second, would satisfy the asker more? Longer is not better."

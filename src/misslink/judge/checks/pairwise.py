@@ -6,10 +6,12 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
+from misslink.case_fields import Message
 from misslink.errors import InputError
 from misslink.judge.backends.heuristic.judge import HeuristicJudge
 from misslink.judge.judge_case import ask_safely
@@ -40,6 +42,12 @@ class AnswerPair:
     a: str
     b: str
     reason: str | None = None
+    history: tuple[Message, ...] = ()
+
+    def asks(self, prompts: Prompts = BUILT_IN) -> tuple[Ask, Ask]:
+        """Ask which is better, with A first and with B first."""
+        ask = partial(preference_ask, self.question, history=self.history, prompts=prompts)
+        return ask(self.a, self.b), ask(self.b, self.a)
 
 
 @dataclass(frozen=True)
@@ -67,9 +75,17 @@ class PairOutcome:
     reason: str | None = None
 
 
-def preference_ask(question: str, first: str, second: str, *, prompts: Prompts = BUILT_IN) -> Ask:
-    """Ask which of two answers would satisfy the asker more."""
-    inputs = {"question": question, "first": first, "second": second}
+def preference_ask(
+    question: str,
+    first: str,
+    second: str,
+    *,
+    history: Sequence[Message] = (),
+    prompts: Prompts = BUILT_IN,
+) -> Ask:
+    """Ask which of two answers would satisfy the asker more, after the earlier messages."""
+    messages = tuple(message.model_dump() for message in history)
+    inputs = {"question": question, "first": first, "second": second, "history": messages}
 
     def alone() -> Ask:
         return Ask.rendered(prompts.load("preference_alone"), inputs, Preference, structured=False)
@@ -98,7 +114,7 @@ def pair_answers(a: Run, b: Run, *, names: tuple[str, str] = ("A", "B")) -> list
         other = other_cases.get(case.id)
         if other is None:
             continue
-        if other.question.strip() != case.question.strip():
+        if other.asked != case.asked:
             raise InputError(
                 f"the case '{case.id}' asks something else in {names[0]} than in {names[1]}; "
                 "compare runs over the same gold set"
@@ -112,7 +128,8 @@ def pair_answers(a: Run, b: Run, *, names: tuple[str, str] = ("A", "B")) -> list
                 error = trace.error if trace and trace.answer is None else None
                 missing.append(f"{name} has no answer" + (f" ({error})" if error else ""))
         reason = ", ".join(missing) or None
-        pairs.append(AnswerPair(case.id, case.question, texts[0], texts[1], reason))
+        question, history = case.judged_question, case.history
+        pairs.append(AnswerPair(case.id, question, texts[0], texts[1], reason, history))
     if not pairs:
         raise InputError(
             f"{names[0]} and {names[1]} share no case; compare runs over the same gold set"
@@ -185,11 +202,7 @@ async def _judge_pair(pair: AnswerPair, judge: Judge, prompts: Prompts) -> PairO
         return PairOutcome(pair.case_id, None, reason=pair.reason)
     if pair.a.strip() == pair.b.strip():
         return PairOutcome(pair.case_id, "tie", reason="the answers are identical")
-    asks = (
-        preference_ask(pair.question, pair.a, pair.b, prompts=prompts),
-        preference_ask(pair.question, pair.b, pair.a, prompts=prompts),
-    )
-    replies = await asyncio.gather(*(ask_safely(judge, ask) for ask in asks))
+    replies = await asyncio.gather(*(ask_safely(judge, ask) for ask in pair.asks(prompts)))
     orders = _pair_winner(replies[0], _AB), _pair_winner(replies[1], _BA)
     if None in orders:
         missing = [reply.problem for reply in replies if _pair_winner(reply, _AB) is None]
