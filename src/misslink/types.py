@@ -179,7 +179,6 @@ class Passage(FrozenModel):
 
 
 VECTOR_QUERY = "(a vector)"  # of a search by a vector, where it is recorded that it was one
-UNKNOWN_QUERIES = frozenset({"", VECTOR_QUERY})
 
 
 class RetrieverCall(FrozenModel):

@@ -39,7 +39,7 @@ from misslink.stats.classification import CaseScore
 from misslink.text.bm25 import Bm25Index
 from misslink.text.near_duplicates import passage_stems
 from misslink.text.normalization import fold, stems
-from misslink.types import UNKNOWN_QUERIES, Case, Passage, RetrievalMiss, Trace, Verdict
+from misslink.types import VECTOR_QUERY, Case, Passage, RetrievalMiss, Trace, Verdict
 
 if TYPE_CHECKING:
     import numpy as np
@@ -121,7 +121,7 @@ class MissMeasurements:
         k = len(trace.context(k)) or k
         queries = [call.query for call in trace.calls if not call.nested] or [case.question]
         whole = case.standalone_question
-        if not case.history or not UNKNOWN_QUERIES.isdisjoint(queries):
+        if not case.history or not {"", VECTOR_QUERY}.isdisjoint(queries):
             return None
         if any(fold(query) == fold(whole or "") for query in queries):
             return None
