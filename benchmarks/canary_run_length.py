@@ -240,7 +240,7 @@ def paired_false_alarms(name: str, n: int, histories: int = PAIRED_HISTORIES) ->
     """In how many histories of EVERY runs the paired test has an alarm."""
     rng = np.random.default_rng([SEED, n, len(name)])
     return sum(
-        bool(find_paired_alarms(healthy_runs(NOISE[name], n, EVERY, rng), (), 5))
+        bool(find_paired_alarms(healthy_runs(NOISE[name], n, EVERY, rng), ()))
         for _ in range(histories)
     )
 
@@ -254,7 +254,7 @@ def paired_detections(name: str, n: int, earlier: int, share: float) -> int:
         lost = rng.choice(n, round(share * n), replace=False)
         healthy = {**last.healthy, **{str(canary): False for canary in lost}}
         series = [*before, dataclasses.replace(last, healthy=healthy)]
-        seen += any(alarm.run == last.run for alarm in find_paired_alarms(series, (), 5))
+        seen += any(alarm.run == last.run for alarm in find_paired_alarms(series, ()))
     return seen
 
 

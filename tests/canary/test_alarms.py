@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from misslink.canary.alarms import CanaryMeasure, RunReading, detect_alarms, group_alarms
-from misslink.errors import InputError
 
 HEALTH = (CanaryMeasure("health", least=0.5),)
 ANY_HEALTH = (CanaryMeasure("health"),)
@@ -118,7 +117,7 @@ def test_an_alarm_is_held_until_it_was_quiet_for_long_enough_and_recovers_once()
     runs = history(*usual(), 0.2, *usual(30, seed=7))
     states = []
     for end in range(21, len(runs) + 1):
-        said = detect_alarms(runs[:end], HEALTH, calm=5)
+        said = detect_alarms(runs[:end], HEALTH)
         states.append(said.alarms[0].state if said.alarms else said.status)
     first_calm = states.index("held")
     assert states[:first_calm] == ["open"] * first_calm
@@ -158,14 +157,6 @@ def test_an_app_that_is_broken_from_the_beginning_is_not_the_norm():
     assert mended.status == "alarm"
 
 
-def test_an_accepted_change_begins_a_new_phase():
-    runs = history(*usual(), *[0.7, 0.73, 0.7, 0.67] * 10)
-    assert detect_alarms(runs, HEALTH).status == "alarm"
-    anew = detect_alarms(runs, HEALTH, since=21)
-    assert anew.status == "ok"
-    assert anew.charts["health"].centre == pytest.approx(0.7)
-
-
 def test_seconds_are_compared_by_their_ratio_and_shown_in_seconds():
     rng = random.Random(9)
     latency = CanaryMeasure("latency_s", better="low", unit="s")
@@ -180,24 +171,6 @@ def test_seconds_are_compared_by_their_ratio_and_shown_in_seconds():
     assert drawn.jump_low < 2.0 < drawn.jump_high < 9.0
     faster = [*runs[:-1], dataclasses.replace(runs[-1], values={"latency_s": 0.1})]
     assert detect_alarms(faster, (latency,)).status == "ok"
-
-
-@pytest.mark.parametrize(
-    ("options", "told"),
-    [
-        ({"learn": 9}, "--learn is 9; it must be at least 10"),
-        ({"calm": 0}, "calm is 0; it must be at least 1"),
-    ],
-)
-def test_an_option_out_of_its_range_is_refused(options, told):
-    with pytest.raises(InputError, match=told):
-        detect_alarms([], **options)
-
-
-def test_runs_out_of_order_are_refused():
-    runs = history(0.9, 0.9)
-    with pytest.raises(InputError, match="run 1 follows run 2"):
-        detect_alarms(runs[::-1])
 
 
 def test_runs_too_far_off_to_learn_from_are_noted():
@@ -371,11 +344,11 @@ def test_a_paired_alarm_lasts_until_the_canaries_are_back():
     lost, calm = range(16), 5
     runs = [(), lost, lost, *[()] * calm]
     states = [
-        [alarm.state for alarm in detect_alarms(pairs(*runs[:end]), calm=calm).alarms]
+        [alarm.state for alarm in detect_alarms(pairs(*runs[:end])).alarms]
         for end in range(2, len(runs) + 1)
     ]
     assert states == [["open"], ["open"], *[["held"]] * 4, ["recovered"]]
-    found = detect_alarms(pairs(*runs, lost), calm=calm)
+    found = detect_alarms(pairs(*runs, lost))
     assert [(alarm.run, alarm.ended) for alarm in found.episodes] == [(2, 8), (9, None)]
 
 

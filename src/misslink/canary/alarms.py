@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-import itertools
 import math
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
-from misslink.errors import InputError
 from misslink.render.format import format_points_interval, pluralize
 from misslink.stats.control_charts import (
     ChartName,
@@ -174,6 +172,9 @@ class CanaryMeasure:
         return _RESOLUTION * statistics.median(seen) or _RESOLUTION
 
 
+AlarmState = Literal["open", "held", "recovered"]
+
+
 @dataclass(frozen=True)
 class CanaryAlarm:
     """A measure that got worse, from the run that showed it to its recovery.
@@ -216,7 +217,7 @@ class CanaryAlarm:
     expected: float
     shift: Estimate
     is_new: bool
-    state: Literal["open", "held", "recovered"]
+    state: AlarmState
     suspects: tuple[str, ...]
     change: str = ""
     ended: int | None = None
@@ -239,35 +240,65 @@ DEFAULT_MEASURES = (
 
 
 _MAX_LOOK_BACK = 200  # readings that are searched for the beginning of a change
+_CALM_RUNS = 5  # readings in a row that must be in control until an alarm has recovered
 _HALF = 0.5
 
 
-@dataclass
-class _AlarmStretch:
-    """Places in the series: where an alarm opened, signalled last, is seen last; its quiet runs."""
-
-    first: int
-    chart: ChartName
-    signalled: int
-    seen: int
-    quiet: int = 0
-    is_over: bool = False
-
-
 def find_alarms(
-    series: Sequence[RunReading], drawn: ControlChart, measure: CanaryMeasure, calm: int
+    series: Sequence[RunReading], drawn: ControlChart, measure: CanaryMeasure
 ) -> list[CanaryAlarm]:
     """Return the alarms of a measure, in the order in which they opened.
 
-    One opens when a chart signals for the worse, and lasts until `calm` readings in a row did not;
+    One opens when a chart signals for the worse, and lasts until some readings in a row did not;
     whatever signals in between belongs to it. A run that did not measure it changes nothing.
     """
     alarms = []
     free = drawn.end  # where a change may have begun: not in what was learnt or in another alarm
-    for stretch in _find_stretches(drawn, measure, calm):
-        alarms.append(_build_alarm(series, drawn, measure, stretch, free))
-        free = stretch.seen + 1
+    for state, opening, signalled, seen in _find_stretches(drawn, measure):
+        since = _find_change_point(drawn, measure, opening, free)
+        point, last = drawn.points[opening], drawn.points[seen].value
+        assert last is not None  # noqa: S101 (a stretch is seen where something was measured)
+        alarm = CanaryAlarm(
+            measure=measure.name,
+            chart=(point.below if measure.better == "high" else point.above)[0],
+            since=series[since].run,
+            run=series[opening].run,
+            value=measure.chart_to_value(last),
+            expected=measure.chart_to_value(drawn.centre),
+            shift=_estimate_shift(drawn, measure, since, signalled),
+            is_new=opening == len(series) - 1,
+            state=state,
+            suspects=tuple(  # from a run earlier on, for when it began is an estimate
+                dict.fromkeys(
+                    suspect
+                    for run in series[max(free, since - 1) : opening + 1]
+                    for suspect in run.suspects
+                )
+            ),
+            ended=series[seen].run if state == "recovered" else None,
+        )
+        alarms.append(dataclasses.replace(alarm, change=_describe_change(alarm, measure)))
+        free = seen + 1
     return alarms
+
+
+def _find_stretches(
+    drawn: ControlChart, measure: CanaryMeasure
+) -> Iterator[tuple[AlarmState, int, int, int]]:
+    """The state of each alarm, and where it opened, signalled last, and is seen last."""
+    opening = None
+    signalled = seen = quiet = 0
+    for place, point in enumerate(drawn.points):
+        is_bad = bool(point.below if measure.better == "high" else point.above)
+        if point.value is None or (opening is None and not is_bad):
+            continue
+        opening, seen = place if opening is None else opening, place
+        signalled, quiet = (place, 0) if is_bad else (signalled, quiet + 1)
+        if quiet >= _CALM_RUNS:
+            yield "recovered", opening, signalled, seen
+            opening = None
+    if opening is not None:
+        yield "held" if quiet else "open", opening, signalled, seen
 
 
 _PAIRED_LEVEL = 0.0005  # of the paired test: in 370 runs without a change it errs in at most 17%
@@ -275,7 +306,7 @@ _PAIRED_RUNS = 20  # earlier runs that it compares with
 
 
 def find_paired_alarms(
-    series: Sequence[RunReading], health: Sequence[CanaryAlarm], calm: int
+    series: Sequence[RunReading], health: Sequence[CanaryAlarm]
 ) -> list[CanaryAlarm]:
     """Return alarms of canaries that fail now and did not before, by an exact paired test.
 
@@ -300,7 +331,7 @@ def find_paired_alarms(
         is_signal = more_failures_p(counts, [not healthy for healthy in now]) < _PAIRED_LEVEL
         if alarms and alarms[-1].ended is None:
             quiet = [] if is_signal else [*quiet, reading]
-            is_over = len(quiet) >= calm
+            is_over = len(quiet) >= _CALM_RUNS
             alarms[-1] = dataclasses.replace(
                 alarms[-1],
                 value=sum(now) / len(now) if now else alarms[-1].value,
@@ -370,92 +401,43 @@ def chart_notes(
     if baseline.left_out:
         runs = ", ".join(str(series[place].run) for place in baseline.left_out)
         notes.append(f"{measure.called} was too far off to learn from in run {runs}")
-    if not series or drawn.points[-1].value is None or len(series) <= drawn.end:
-        return notes
     last = drawn.points[-1]
-    return notes + _last_reading_note(series[-1], last, drawn, baseline, measure, step)
+    if last.value is None or len(series) <= drawn.end:
+        return notes
+    seen, learnt = measure.format_distinct(
+        measure.chart_to_value(last.value), measure.chart_to_value(drawn.centre)
+    )
+    now, usual = f"{seen} in run {series[-1].run}", f"{learnt} is usual"
+    is_high = measure.better == "high"
+    worse, better = (last.below, last.above) if is_high else (last.above, last.below)
+    moved = (drawn.centre - last.value if is_high else last.value - drawn.centre) / step
+    if better:
+        note = f"{measure.called} is better than usual: {now}, {usual}"
+        notes.append(f"{note}; with --accept-change, a return to the old level is an alarm")
+    elif baseline.is_floor and not worse and moved >= _HALF:
+        by = f" by {pluralize(round(moved), 'question')}" if measure.unit == "share" else ""
+        change = f"{measure.called} moved{by}"
+        notes.append(
+            f"{change} and never did in the runs learned from: {now}, {usual}; it becomes an alarm if it stays"
+        )
+    return notes
 
 
 def unlog_chart(drawn: ControlChart, measure: CanaryMeasure) -> ControlChart:
     """Return a chart in the unit of its measure; `sd` stays that of logarithms for seconds."""
     if not measure.is_ratio:
         return drawn
-    in_unit = measure.chart_to_value
 
-    def back(value: float | None) -> float | None:
-        return None if value is None else in_unit(value)
+    def in_unit(drawing: ControlChart | ChartPoint, *names: str) -> dict[str, Any]:
+        values = ((name, getattr(drawing, name)) for name in names)
+        return {name: None if v is None else measure.chart_to_value(v) for name, v in values}
 
     points = tuple(
-        dataclasses.replace(
-            point,
-            value=back(point.value),
-            ewma=back(point.ewma),
-            low=back(point.low),
-            high=back(point.high),
-        )
+        dataclasses.replace(point, **in_unit(point, "value", "ewma", "low", "high"))
         for point in drawn.points
     )
-    return dataclasses.replace(
-        drawn,
-        centre=in_unit(drawn.centre),
-        jump_low=in_unit(drawn.jump_low),
-        jump_high=in_unit(drawn.jump_high),
-        points=points,
-    )
-
-
-def _find_stretches(
-    drawn: ControlChart, measure: CanaryMeasure, calm: int
-) -> Iterator[_AlarmStretch]:
-    current: _AlarmStretch | None = None
-    for place, point in enumerate(drawn.points):
-        if point.value is None:
-            continue
-        bad = point.below if measure.better == "high" else point.above
-        if current is None:
-            if bad:
-                current = _AlarmStretch(first=place, chart=bad[0], signalled=place, seen=place)
-            continue
-        current.seen = place
-        if bad:
-            current.signalled, current.quiet = place, 0
-            continue
-        current.quiet += 1
-        if current.quiet >= calm:
-            current.is_over = True
-            yield current
-            current = None
-    if current is not None:
-        yield current
-
-
-def _build_alarm(
-    series: Sequence[RunReading],
-    drawn: ControlChart,
-    measure: CanaryMeasure,
-    stretch: _AlarmStretch,
-    free: int,
-) -> CanaryAlarm:
-    since = _find_change_point(drawn, measure, stretch.first, free)
-    value = drawn.points[stretch.seen].value
-    assert value is not None  # noqa: S101 (a stretch is seen where something was measured)
-    state: Literal["open", "held", "recovered"] = "held" if stretch.quiet else "open"
-    if stretch.is_over:
-        state = "recovered"
-    alarm = CanaryAlarm(
-        measure=measure.name,
-        chart=stretch.chart,
-        since=series[since].run,
-        run=series[stretch.first].run,
-        value=measure.chart_to_value(value),
-        expected=measure.chart_to_value(drawn.centre),
-        shift=_estimate_shift(drawn, measure, since, stretch.signalled),
-        is_new=stretch.first == len(series) - 1,
-        state=state,
-        suspects=_list_suspects(series, since, stretch.first, free),
-        ended=series[stretch.seen].run if stretch.is_over else None,
-    )
-    return dataclasses.replace(alarm, change=_describe_change(alarm, measure))
+    limits = in_unit(drawn, "centre", "jump_low", "jump_high")
+    return dataclasses.replace(drawn, **limits, points=points)
 
 
 def _find_change_point(drawn: ControlChart, measure: CanaryMeasure, opening: int, free: int) -> int:
@@ -495,16 +477,6 @@ def _estimate_shift(
     return Estimate(value=value, low=low, high=high, n=n, method="t against the learnt runs")
 
 
-def _list_suspects(
-    series: Sequence[RunReading], since: int, opening: int, free: int
-) -> tuple[str, ...]:
-    """What changed from one run before the change seems to have begun: that is an estimate."""
-    suspects = (
-        suspect for run in series[max(free, since - 1) : opening + 1] for suspect in run.suspects
-    )
-    return tuple(dict.fromkeys(suspects))
-
-
 def _describe_change(alarm: CanaryAlarm, measure: CanaryMeasure) -> str:
     moved = "fell" if measure.better == "high" else "rose"
     when = f"from run {alarm.since}" if alarm.since != alarm.run else f"in run {alarm.run}"
@@ -517,39 +489,6 @@ def _describe_change(alarm: CanaryAlarm, measure: CanaryMeasure) -> str:
     if alarm.ended is not None:
         return f"{text}: {usual} is usual, {size}; recovered in run {alarm.ended}"
     return f"{text}: {now} now, {usual} is usual; {size}"
-
-
-def _last_reading_note(
-    reading: RunReading,
-    last: ChartPoint,
-    drawn: ControlChart,
-    baseline: ProcessBaseline,
-    measure: CanaryMeasure,
-    step: float,
-) -> list[str]:
-    worse, better = (
-        (last.below, last.above) if measure.better == "high" else (last.above, last.below)
-    )
-    assert last.value is not None  # noqa: S101 (the caller looked)
-    seen, learnt = measure.format_distinct(
-        measure.chart_to_value(last.value), measure.chart_to_value(drawn.centre)
-    )
-    now, usual = f"{seen} in run {reading.run}", f"{learnt} is usual"
-    if better:
-        note = f"{measure.called} is better than usual: {now}, {usual}"
-        return [f"{note}; with --accept-change, a return to the old level is an alarm"]
-    sign = -1 if measure.better == "high" else 1
-    moved = sign * (last.value - drawn.centre) / step
-    if baseline.is_floor and not worse and moved >= _HALF:
-        by = f" by {pluralize(round(moved), 'question')}" if measure.unit == "share" else ""
-        change = f"{measure.called} moved{by}"
-        return [
-            f"{change} and never did in the runs learned from: {now}, {usual}; it becomes an alarm if it stays"
-        ]
-    return []
-
-
-_MIN_LEARNING_RUNS = 10  # runs to learn from; with fewer, limits are so wide that they see little
 
 
 @dataclass(frozen=True)
@@ -569,8 +508,6 @@ def detect_alarms(
     measures: Sequence[CanaryMeasure] = DEFAULT_MEASURES,
     *,
     learn: int = 20,
-    since: int | None = None,
-    calm: int = 5,
 ) -> AlarmStatus:
     """Put the runs of a history on control charts and say what is wrong after the last.
 
@@ -585,77 +522,51 @@ def detect_alarms(
     measures : sequence of Measure
         What is watched. A measure without any value in the first `learn` readings is not.
     learn : int
-        From how many runs in a row it is learnt what is usual, at least 10.
-    since : int or None
-        The run from which on the history counts: what was before an accepted change is another
-        app. None counts all.
-    calm : int
-        How many readings in a row must be in control until an alarm has recovered, at least 1.
-
-    Raises
-    ------
-    InputError
-        An option is out of its range, or the runs are not in order.
+        From how many runs in a row it is learnt what is usual, at least 10: with fewer, limits
+        are so wide that they see little.
     """
-    _validate_readings(readings, learn, calm)
-    series = [reading for reading in readings if since is None or reading.run >= since]
-    first = series[:learn]
+    first = readings[:learn]
     begun = [m for m in measures if any(m.plotted(reading) is not None for reading in first)]
     charts: dict[str, ControlChart] = {}
     episodes: list[CanaryAlarm] = []
-    reasons: dict[str, list[str]] = {}  # why something is not learnt, and which measures
+    unlearnt: dict[str, list[str]] = {}  # why something is not learnt, and which measures
     notes: list[str] = []
     for measure in begun:
-        values = [measure.plotted(reading) for reading in series]
+        values = [measure.plotted(reading) for reading in readings]
         step = measure.step(first)
         usable = [measure.learnable(value) for value in values]
         baseline = learn_baseline(usable, learn, step, tail=measure.tail)
         if isinstance(baseline, str):
             clause = f"{baseline}{_learning_advice(values, measure)}"
-            reasons.setdefault(clause, []).append(measure.called)
+            unlearnt.setdefault(clause, []).append(measure.called)
             continue
         limits = chart_limits(baseline.n, measures=len(begun))
         drawn = control_chart(values, baseline, limits)
-        alarms = find_alarms(series, drawn, measure, calm)
         charts[measure.name] = unlog_chart(drawn, measure)
-        episodes += alarms
-        notes += chart_notes(series, drawn, baseline, measure, step)
+        episodes += find_alarms(readings, drawn, measure)
+        notes += chart_notes(readings, drawn, baseline, measure, step)
     health = [alarm for alarm in episodes if alarm.measure == DEFAULT_MEASURES[0].name]
-    episodes += find_paired_alarms(series, health, calm)
-    why = [f"{_list_measures(named, begun)}: {clause}" for clause, named in reasons.items()]
-    if not begun:
-        why = ["nothing was measured yet"]
-    return _build_status(series, begun, charts, episodes, why, notes)
-
-
-def _build_status(
-    series: Sequence[RunReading],
-    begun: Sequence[CanaryMeasure],
-    charts: Mapping[str, ControlChart],
-    episodes: list[CanaryAlarm],
-    reasons: list[str],
-    notes: list[str],
-) -> AlarmStatus:
+    episodes += find_paired_alarms(readings, health)
     episodes.sort(key=lambda alarm: alarm.run)  # stable: of one run, in the order of the measures
-    last = series[-1].run if series else None
+    last = readings[-1].run if readings else None
+    alarms = [alarm for alarm in episodes if alarm.ended is None or alarm.ended == last]
     status: Literal["learning", "ok", "alarm"] = "learning"
-    if any(alarm.ended is None for alarm in episodes):
+    if any(alarm.ended is None for alarm in alarms):
         status = "alarm"
     elif begun and begun[0].name in charts:  # the first measure is what the others explain
         status = "ok"
+    reasons = [
+        f"{'all measures' if 1 < len(named) == len(begun) else ', '.join(named)}: {clause}"
+        for clause, named in unlearnt.items()
+    ]
     return AlarmStatus(
         status=status,
-        alarms=tuple(a for a in episodes if a.ended is None or a.ended == last),
+        alarms=tuple(alarms),
         charts=charts,
-        reason="; ".join(reasons) or None,
+        reason="; ".join(reasons) or (None if begun else "nothing was measured yet"),
         notes=tuple(notes),
         episodes=tuple(episodes),
     )
-
-
-def _list_measures(named: Sequence[str], begun: Sequence[CanaryMeasure]) -> str:
-    """Names of measures in one list, which is short where it is all of several."""
-    return "all measures" if 1 < len(named) == len(begun) else ", ".join(named)
 
 
 def _learning_advice(values: Sequence[float | None], measure: CanaryMeasure) -> str:
@@ -667,15 +578,3 @@ def _learning_advice(values: Sequence[float | None], measure: CanaryMeasure) -> 
     runs = pluralize(bad, "run is", "runs are")
     limit = measure.written(measure.least)
     return f" ({runs} {side} {limit} and not learned from; fix the app or its canaries)"
-
-
-def _validate_readings(readings: Sequence[RunReading], learn: int, calm: int) -> None:
-    if learn < _MIN_LEARNING_RUNS:
-        raise InputError(f"--learn is {learn}; it must be at least {_MIN_LEARNING_RUNS} runs")
-    if calm < 1:
-        raise InputError(f"calm is {calm}; it must be at least 1 run")
-    for before, after in itertools.pairwise(readings):
-        if after.run <= before.run:
-            raise InputError(
-                f"run {after.run} follows run {before.run}; give the runs in order, each once"
-            )

@@ -11,7 +11,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -183,9 +183,10 @@ def watch(
     arguments = [*context.args, "--name", name, "--history", str(history)]
     seconds = parse_interval(every)
     group: Any = context.parent and context.parent.command
-    series = _RunSeries(
-        arguments, _run_time_limit(group.commands["run"], arguments), as_json=as_json
-    )
+    command = group.commands["run"]  # which checks its options now
+    given = command.make_context("misslink canary run", list(arguments)).params
+    limit_s = float(given["deadline"] + 3 * given["timeout"] + _GRACE_S)
+    series = _RunSeries(arguments, limit_s, as_json=as_json)
     with lock_series(history, name):
         try:
             repeat_runs(
@@ -236,7 +237,8 @@ class _RunSeries:
             self.is_running = True
             raise KeyboardInterrupt
         if self.as_json:
-            _print_json_line(printed or "")
+            with suppress(ValueError):  # of a run that was cut off: no document, or half of one
+                print(json.dumps(json.loads(printed or "")), flush=True)
         if self.code == _BAD_INPUT and self.done == 1:
             raise typer.Exit(_BAD_INPUT)
         if self.code:
@@ -245,33 +247,12 @@ class _RunSeries:
             )
 
 
-def _print_json_line(printed: str) -> None:
-    """One document on one line; of a run that was cut off there may be none, or half of one."""
-    try:
-        document = json.loads(printed)
-    except ValueError:
-        return
-    print(json.dumps(document), flush=True)
-
-
 def _wait_for_exit(process: subprocess.Popen[str]) -> None:
     """Let a run that was interrupted, too, come to its end; end it where it does not."""
     try:
         process.wait(timeout=_EXIT_WAIT_S)
     except subprocess.TimeoutExpired:
         process.kill()
-
-
-def _run_time_limit(run: Any, arguments: list[str]) -> float:
-    """Check the options of the command `run` as it would, and say how long it may take.
-
-    Raises
-    ------
-    click.UsageError
-        One of them is wrong.
-    """
-    given = run.make_context("misslink canary run", list(arguments)).params
-    return float(given["deadline"] + 3 * given["timeout"] + _GRACE_S)
 
 
 def _announce_next(start: float) -> None:

@@ -46,7 +46,7 @@ def run_parts(document: Mapping[str, Any], results: Sequence[CanaryResult] = ())
     status = _STATUS[document["status"]]
     yield "strong", f"Run {document['run']} of '{document['name']}'{app}: {status}."
     yield from _alarms(document)
-    figures = [(label, _figure(document, key)) for key, label in _FIGURES.items()]
+    figures = [(label, _latest_value(key, document).brief) for key, label in _FIGURES.items()]
     figures.append(("Seconds to an answer", format_latency(document)))
     count = f"of {pluralize(document['canaries'], 'canary', 'canaries')}"
     yield "table", TextTable(("", count), figures)
@@ -83,8 +83,11 @@ def history_parts(document: Mapping[str, Any]) -> Iterator[Part]:
         (
             str(run["run"]),
             run["at"][:16].replace("T", " "),
-            _figure(run, "health") if run["health"]["value"] is not None else "none",
-            *(_figure(run, key).partition(" ")[0].rstrip(",") for key in ("coverage", "top_score")),
+            _latest_value("health", run).brief if run["health"]["value"] is not None else "none",
+            *(
+                _latest_value(key, run).brief.partition(" ")[0].rstrip(",")
+                for key in ("coverage", "top_score")
+            ),
             format_latency(run).partition(" (")[0],
             f"{run['errors']:,}",
             _STATUS[run["status"]],
@@ -102,11 +105,6 @@ def history_parts(document: Mapping[str, Any]) -> Iterator[Part]:
 def _alarms(document: Mapping[str, Any]) -> Iterator[Part]:
     for alarm in document["alarms"]:
         yield "strong", f"{alarm['state']}: {alarm['sentence']}"
-
-
-def _figure(document: Mapping[str, Any], key: str) -> str:
-    estimate = Estimate.model_validate(document[key])
-    return (format_decimal_estimate if key == "top_score" else format_estimate)(key, estimate).brief
 
 
 def format_latency(document: Mapping[str, Any]) -> str:
