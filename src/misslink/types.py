@@ -23,7 +23,7 @@ from pydantic import (
 
 from misslink import case_fields
 from misslink.case_fields import Message
-from misslink.failure_modes import FAILURE_MODES
+from misslink.failure_modes import FAILURE_MODES, FAILURES
 from misslink.registry import exporters
 
 RUN_FORMAT = 2  # of run folders; raised when their content changes, and no other format is read
@@ -196,7 +196,6 @@ class Trace(FrozenModel):
 
     Parameters
     ----------
-    case_id : str
     retrieved : sequence of Passage
         Best first, without duplicates. A passage returned by several calls has its best rank.
     prompted : sequence of str or None
@@ -341,7 +340,6 @@ class Verdict(FrozenModel):
 
     Parameters
     ----------
-    case_id, metric : str
     status : {'scored', 'skipped', 'failed'}
         Skipped: there was nothing to judge. Failed: the judge returned nothing usable.
     value : float or None
@@ -416,7 +414,6 @@ class RetrievalMiss(FrozenModel):
     ----------
     passage_id : str
         'evidence-N', with N from 1, if no known passage holds the evidence.
-    grade : int
     true_rank : int or None
         Rank in a deeper search. None: not within ``depth``, or no deeper search.
     bm25_rank : int or None
@@ -437,7 +434,6 @@ class RetrievalMiss(FrozenModel):
         Number of ranks below the cutoff. None without a rank, or if the passage was retrieved.
     score : float or None
         The retriever's score.
-    evidence, text : str or None
     measured : mapping of str to float
         Measurements by name; see `misslink.linking.miss_measurement`.
     above : sequence of CompetingPassage
@@ -482,8 +478,7 @@ class ClaimLink(FrozenModel):
         The sentence of the passage that supports or contradicts the claim.
     probability : float or None
         P(the passage supports the claim), if the judge reports it.
-    by : str
-        Name of the judge.
+    by : str, the name of the judge
     """
 
     index: int
@@ -536,7 +531,6 @@ class Link(FrozenModel):
 
     Parameters
     ----------
-    case_id : str
     retrieval : {'hit', 'partial', 'miss', 'unlabelled', 'not_needed', 'unknown'}
         By labels: all, some or none of the relevant passages reached the prompt.
     sufficient : {'yes', 'partly', 'no', 'unknown'}
@@ -544,9 +538,10 @@ class Link(FrozenModel):
     sufficient_judge : {'yes', 'partly', 'no', 'unknown'}
         The judge's own word.
     answer : {'faithful', 'unfaithful', 'declined', 'unknown'}
-    correct, complete : bool or None
     failure : str or None
         The primary failure mode, 'passed' or 'inconclusive'; None: the answer was not judged.
+    correct, complete, failed : bool or None
+        An answer may have failed although its cause is inconclusive. None: not known.
     also, notes : sequence of str
         Further failure modes; notes on a passed case.
     evidence : sequence of FailureEvidence
@@ -567,6 +562,7 @@ class Link(FrozenModel):
     correct: bool | None = None
     complete: bool | None = None
     failure: FailureMode | None
+    failed: bool | None = None
     also: tuple[FailureMode, ...] = ()
     notes: tuple[FailureMode, ...] = ()
     evidence: tuple[FailureEvidence, ...] = ()
@@ -585,10 +581,12 @@ class Link(FrozenModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _ignore_owner(cls, data: Any) -> Any:
-        """A written link holds its owner, which follows from the failure mode."""
-        if isinstance(data, dict) and "owner" in data:
-            return {key: value for key, value in data.items() if key != "owner"}
+    def _follow_failure(cls, data: Any) -> Any:
+        """A written link holds its owner, which follows from the failure mode; so may `failed`."""
+        if isinstance(data, dict):
+            data = {key: value for key, value in data.items() if key != "owner"}
+            if data.get("failed") is None and data.get("failure") not in (None, "inconclusive"):
+                data["failed"] = data["failure"] in FAILURES
         return data
 
 

@@ -91,7 +91,7 @@ def test_without_labels_the_run_cannot_tell_why():
     links = run_of((15, 30)).links
     unlabelled = tuple(link.model_copy(update={"retrieval": "unlabelled"}) for link in links)
     run = run_of((15, 30))
-    assert find(run.model_copy(update={"links": unlabelled})).why.parameters == {"inferred": 0}
+    assert find(run.model_copy(update={"links": unlabelled})).why.parameters["inferred"] == 0
     failed = [link for link in unlabelled if link.failure != "passed"]
     found = [link.model_copy(update={"basis": "inferred"}) for link in failed]
     found += [link for link in unlabelled if link.failure == "passed"]
@@ -167,3 +167,14 @@ def test_the_sentences_are_those_of_every_output():
         "prompt. 135 of the 150 lacked a relevant passage in the prompt."
     )
     assert run.headline in run._repr_html_()
+
+
+def test_failed_answers_of_unknown_cause_count_as_failures():
+    run = run_of((15, 30))
+    links = tuple(
+        link.model_copy(update={"retrieval": "unlabelled", "failure": "inconclusive"})
+        for link in run.links
+    )
+    findings = find(run.model_copy(update={"links": links}))
+    assert (findings.failed.n, findings.failed.value) == (30, 0.5)
+    assert findings.why.parameters["unknown"] == 30

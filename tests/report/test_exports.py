@@ -30,7 +30,7 @@ from proven_run import proven_run
 
 CASE_KEYS = {
     *("number", "id", "question", "category", "tags", "tier"),
-    *("retrieval", "answer", "correct", "failure", "owner", "also", "reason", "basis"),
+    *("retrieval", "answer", "correct", "failure", "failed", "owner", "also", "reason", "basis"),
     *("answer_text", "error", "latency_s", "metrics", "verdicts", "people", "missed", "claims"),
     "retrieved",
 }

@@ -10,7 +10,7 @@ from importlib.resources import files
 from typing import Any
 
 from misslink.documents import CalibrationDocument, JudgeErrorTest, calibrations_of
-from misslink.failure_modes import FAILURE_MODES, FAILURES
+from misslink.failure_modes import FAILURE_MODES
 from misslink.render.reasons import describe_reason
 from misslink.retrieval import case_exposures, cluster_cases, relevant_ids
 from misslink.stats import proportion
@@ -152,8 +152,8 @@ def association_warnings(blocks: Mapping[str, Mapping[str, Any]]) -> list[dict[s
 
 def _failed(linked: _LinkedCases) -> Estimate:
     """The share of failed cases among those whose outcome is known."""
-    known = [link for link in linked.links if link.failure not in {None, "inconclusive"}]
-    failed = [link.failure in FAILURES for link in known]
+    known = [link for link in linked.links if link.failed is not None]
+    failed = [bool(link.failed) for link in known]
     clusters = [linked.clusters.get(link.case_id, link.case_id) for link in known]
     if len(set(clusters)) == len(clusters):
         return proportion(sum(failed), len(failed))

@@ -22,6 +22,7 @@ from misslink.linking.miss_measurement import MissMeasurements, measure_misses, 
 from misslink.linking.searches import list_searches, locate_losses
 from misslink.render.reasons import describe_loss, describe_reason
 from misslink.text.near_duplicates import passage_stems
+from misslink.text.normalization import sentence_spans
 from misslink.types import (
     Case,
     Claim,
@@ -187,7 +188,7 @@ def attribute_failure(
     known = [item for item in explained if item.failure != "inconclusive"]
     if not known:
         reason = evidence.unknown_reason or evidence.note or describe_evidence(explained[0])
-        return _link(evidence, "inconclusive", reason)
+        return _link(evidence, "inconclusive", reason, failed=True)
     order = list(FAILURE_MODES)
     counts = Counter(item.failure for item in known)
     modes = sorted(counts, key=lambda mode: (-counts[mode], order.index(mode)))
@@ -200,7 +201,7 @@ def _link(
     failure: FailureMode | None,
     reason: str,
     explained: Sequence[FailureEvidence] = (),
-    **more: tuple[FailureMode, ...],
+    **more: Any,
 ) -> Link:
     reasons = {failure: reason} if failure else {}
     for item in explained:
@@ -252,6 +253,8 @@ class FailureRules:
         used = any(other.support == "supported" for other in evidence.claims)
         mode = "fabricated" if used or evidence.sufficient is None else "ignored_context"
         code = "claim_unsupported" if used else "nothing_used"
+        if evidence.sufficient is None:
+            code = "claim_untied"
         return _because(mode, code, index, passage=self._first_relevant)
 
     def _explain_wrong(self, index: int, claim: Claim) -> FailureEvidence:
@@ -259,7 +262,11 @@ class FailureRules:
         cited = claim.evidence[0] if claim.evidence else None
         for item in claim.evidence:
             if item.passage_id in self.evidence.relevant:
+                if self._states_reference(item.passage_id):
+                    return _because("contradicts_context", "states_reference", index, item)
                 return _because("gold_suspect", "reference_contradicts_label", index, item)
+        if self.evidence.retrieval == "unknown" and self.evidence.sufficient is None:
+            return _because("inconclusive", "unknown_sufficiency", index)
         if claim.correct is False and self._rests_on_copy(claim):
             return _because("conflicting_sources", "copy_says_otherwise", index, cited)
         if self.evidence.sufficient is False:
@@ -336,6 +343,15 @@ class FailureRules:
     def _first_relevant(self) -> str | None:
         evidence = self.evidence
         return next((p.id for p in evidence.context if p.id in evidence.relevant), None)
+
+    def _states_reference(self, passage_id: str) -> bool:
+        """Whether a sentence of the passage has every word of a reference: the answer misread it."""
+        texts = (p.text for p in self.evidence.context if p.id == passage_id)
+        sentences = [
+            set(passage_stems(text[a:b])) for text in texts for a, b in sentence_spans(text)
+        ]
+        references = [set(passage_stems(text)) for text in self.evidence.case.references]
+        return any(words and words <= held for words in references for held in sentences)
 
     def _missed_texts_known(self) -> bool:
         """Whether a partial hit's missed passages could be compared with the claims."""

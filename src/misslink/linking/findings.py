@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from misslink.documents import replay_of
-from misslink.failure_modes import FAILURES
 from misslink.render.headline import Findings, describe_findings
 from misslink.retrieval import cluster_cases
 from misslink.stats import proportion
@@ -29,19 +28,19 @@ def describe_run(run: Run) -> str:
 
 def find(run: Run) -> Findings:
     """Compute the findings of a run from its links, verdicts and replay."""
-    decided = [link for link in run.links if link.failure not in (None, "inconclusive")]
-    failed = [link for link in decided if link.failure in FAILURES]
+    decided = [link for link in run.links if link.failed is not None]
+    failed = [link for link in decided if link.failed]
     lacking = [link for link in failed if link.retrieval in ("miss", "partial")]
     unsupported, compared, supported = _count_claims(run, lacking)
     labelled = [link for link in run.links if link.retrieval in LEVELS]
-    modes = {name: [link.failure for link in decided if link.retrieval == name] for name in LEVELS}
+    fails = {name: [link.failed for link in decided if link.retrieval == name] for name in LEVELS}
     return Findings(
         cases=len(run.cases),
         errors=count_errors(run.traces, run.verdicts),
         judged=any(link.failure for link in run.links),
         failed=proportion(len(failed), len(decided)),
         exposure={
-            level: proportion(sum(mode in FAILURES for mode in modes[name]), len(modes[name]))
+            level: proportion(sum(map(bool, fails[name])), len(fails[name]))
             for name, level in LEVELS.items()
         },
         why=_explain(run, decided, len(failed)),
@@ -102,11 +101,13 @@ def _explain(run: Run, decided: Sequence[Link], failed: int) -> Reason | None:
     labelled = [link for link in decided if link.retrieval in LEVELS]
     if not labelled:
         inferred = sum(link.basis == "inferred" for link in decided)
-        return Reason(code="unlabelled", inferred=inferred)
+        unknown = sum(link.failure == "inconclusive" for link in decided)
+        matched = any(link.retrieval == "unlabelled" for link in run.links)
+        return Reason(code="unlabelled", inferred=inferred, unknown=unknown, matched=matched)
     clusters = cluster_cases(run.cases)
     cases = ExposedCases(
         [EXPOSURES.index(LEVELS[link.retrieval]) for link in labelled],
-        [float(link.failure in FAILURES) for link in labelled],
+        [float(bool(link.failed)) for link in labelled],
         [clusters.get(link.case_id, link.case_id) for link in labelled],
     )
     trend = exposure_trend(cases)

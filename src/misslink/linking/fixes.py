@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from misslink.documents import whatif_of
-from misslink.linking.whatif.forecast import EffectModel, ExposureChange, has_failed
+from misslink.linking.whatif.forecast import EffectModel, ExposureChange
 from misslink.types import Estimate, MissStatus, MissType, Reason, RetrievalMiss, Run
 
 RERANK_POOL = 50  # candidates that a reranker gets
@@ -119,7 +119,7 @@ def rank_fixes(run: Run, *, seed: int = 0) -> tuple[Fix, ...]:
             for place, n in counts.items():
                 link = run.links[place]
                 after = "hit" if n >= len(link.missed) else "partial"
-                changes.append(ExposureChange(place, after, better=True, failed=has_failed(link)))
+                changes.append(ExposureChange(place, after, better=True, failed=link.failed))
             avoided = model.avoided(changes, seed)
         else:
             avoided = Estimate.missing(Reason(code="needs_whatif"))

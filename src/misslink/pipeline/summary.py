@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from misslink.case_fields import conversation_turns
-from misslink.failure_modes import FAILURES
 from misslink.judge.judged_metric import JudgedMetric
 from misslink.metrics import GOOD_SHARES
 from misslink.retrieval import mean_scores
@@ -119,16 +118,16 @@ def slice_estimates(
 def conversation_estimate(cases: Sequence[Case], links: Iterable[Link]) -> dict[str, Any]:
     """Return ``conversations_passed``, the share whose turns all pass; nothing without any.
 
-    A conversation without a failure and with an inconclusive or unjudged turn is left out.
+    A conversation without a failure and with an undecided turn is left out.
     """
-    failures = {link.case_id: link.failure for link in links}
-    modes: dict[str, set[str | None]] = {}
+    failed = {link.case_id: link.failed for link in links}
+    turns: dict[str, set[bool | None]] = {}
     for case_id, (conversation, _) in conversation_turns(cases).items():
-        modes.setdefault(conversation, set()).add(failures.get(case_id))
-    passed = sum(of_one == {"passed"} for of_one in modes.values())
-    known = passed + sum(not FAILURES.isdisjoint(of_one) for of_one in modes.values())
+        turns.setdefault(conversation, set()).add(failed.get(case_id))
+    passed = sum(of_one == {False} for of_one in turns.values())
+    known = passed + sum(True in of_one for of_one in turns.values())
     share = proportion(passed, known) if known else Estimate.missing(Reason(code="not_judged"))
-    return {"conversations_passed": share.model_dump()} if modes else {}
+    return {"conversations_passed": share.model_dump()} if turns else {}
 
 
 def verdict_coverage(

@@ -311,18 +311,24 @@ def _not_corrected(metric: str | None) -> str:
     )
 
 
-def _unlabelled(inferred: int) -> str:
-    if inferred:
-        return f"no passages are labelled; a search found a missing passage behind {inferred:,} of them"
-    return "the gold set names no relevant passages, so the run cannot tell why"
+def _unlabelled(inferred: int, unknown: int = 0, *, matched: bool = True) -> str:
+    if not matched:
+        return "no label could be compared with a retrieved passage, so the run cannot tell why"
+    if not inferred and not unknown:
+        return "the gold set names no relevant passages, so the run cannot tell why"
+    found = f"a search found a missing passage behind {inferred:,} of them" if inferred else ""
+    if not unknown:
+        return f"no passages are labelled; {found}"
+    cause = f"the cause of {unknown:,} is not known, as no passages are labelled"
+    return f"{found}; {cause}" if found else cause
 
 
 def _inferred_misses(count: int, right: Mapping[str, float]) -> str:
-    cases = "1 failure rests" if count == 1 else f"{count} failures rest"
+    misses = "1 miss was" if count == 1 else f"{count} misses were"
     return (
-        f"{cases} on passages that a search found, not on labels; of such passages in planted "
-        f"cases, {format_percent(right['oracle'])} were the labelled ones with a judge that knows "
-        f"the truth, and {format_percent(right['heuristic'])} with the heuristic judge"
+        f"{misses} found by a search, not by labels; in planted cases such finds are right in "
+        f"{format_percent(right['heuristic'])} with the heuristic judge and in "
+        f"{format_percent(right['oracle'])} with a judge that knows the truth"
     )
 
 
@@ -604,6 +610,8 @@ SENTENCES: dict[str, str | Callable[..., str]] = {
     "copy_says_otherwise": "a wrong claim rests on '{passage}', a near copy of a relevant passage",
     "irrelevant_passage": "a wrong claim rests on the unlabelled passage '{passage}'",
     "claim_unsupported": "a claim has no support, and the passages hold the answer",
+    "claim_untied": "a claim has no support, in the prompt or in the missed passages",
+    "states_reference": "'{passage}' states what the reference says, and the answer misreads it",
     "nothing_used": "the passages hold the answer, and the answer uses none of them",
     "left_out": "the answer leaves out part of what the passages hold",
     "declined": "the passages hold the answer, and the app declined",

@@ -151,8 +151,7 @@ class _RunIndex:
 
     def passed(self, case_id: str) -> bool | None:
         link = self.links.get(case_id)
-        known = link and link.failure not in (None, "inconclusive")
-        return link.failure == "passed" if link and known else None
+        return None if link is None or link.failed is None else not link.failed
 
     def failure(self, case_id: str) -> str:
         link = self.links.get(case_id)

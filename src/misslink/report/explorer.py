@@ -58,11 +58,7 @@ def count_facets(run: Run) -> dict[str, dict[str, int]]:
     failed = {link.case_id for link in links if link.failure in FAILURES}
     return {
         "state": _sorted_counts(
-            "failed"
-            if link.failure in FAILURES
-            else "inconclusive"
-            if link.failure == "inconclusive"
-            else "passed"
+            {True: "failed", False: "passed", None: "inconclusive"}[link.failed]
             for link in links
             if link.failure
         ),

@@ -144,6 +144,7 @@ def iter_case_records(run: Run) -> Iterator[dict[str, Any]]:
             "answer": link.answer if link else None,
             "correct": link.correct if link else None,
             "failure": link.failure if link else None,
+            "failed": link.failed if link else None,
             "owner": link.owner if link else None,
             "also": list(link.also) if link else [],
             "reason": link.reason if link else None,

@@ -83,7 +83,7 @@ def iter_scores(run: Run) -> Iterator[Score]:
         )
         failure = record["failure"]
         if failure is not None:
-            value = {"passed": 1.0, "inconclusive": None}.get(failure, 0.0)
+            value = None if record["failed"] is None else float(not record["failed"])
             comment = f"{record['reason']} (owner: {record['owner']})"
             yield score("failure", value, failure, comment, judged_by)
         for name, measured in record["metrics"].items():

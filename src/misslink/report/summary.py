@@ -79,6 +79,7 @@ def _mode_parts(run: Run) -> tuple[tuple[str, str, int, str], ...]:
     shown = sorted(failed, key=lambda name: -counts[name])[:_MAX_MODES]
     shown.sort(key=lambda name: OWNERS.index(FAILURE_MODES[name].owner))
     others = sum(counts[name] for name in failed if name not in shown)
+    unexplained = sum(link.failure == "inconclusive" and bool(link.failed) for link in run.links)
     passed = counts.total() - sum(counts[name] for name in (*failed, "inconclusive"))
     parts = [
         *(
@@ -86,8 +87,9 @@ def _mode_parts(run: Run) -> tuple[tuple[str, str, int, str], ...]:
             for name in shown
         ),
         ("Other failures", "", others, "state=failed"),
+        ("Cause not known", "", unexplained, "failure=inconclusive"),
         ("Passed", "", passed, "state=passed"),
-        ("Inconclusive", "", counts["inconclusive"], "state=inconclusive"),
+        ("Inconclusive", "", counts["inconclusive"] - unexplained, "state=inconclusive"),
     ]
     return tuple(part for part in parts if part[2])
 
@@ -209,7 +211,7 @@ def no_steps_reason(run: Run) -> str:
         return "Nothing can be advised: this run has no cases."
     if all(link.failure is None for link in run.links):
         return "Nothing can be advised about answers: no judge was used."
-    if all(link.failure == "inconclusive" for link in run.links):
+    if all(link.failed is None for link in run.links):
         return "Nothing can be advised: all cases are inconclusive."
     return f"Nothing: none of {pluralize(len(run.cases), 'case')} failed."
 

@@ -8,12 +8,11 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from misslink.failure_modes import FAILURES
 from misslink.linking.case_evidence import CaseEvidence
 from misslink.linking.judge_calibration import Calibration
 from misslink.linking.whatif.options import EXPOSURES, OptionResult, RetrievalBaseline
 from misslink.stats.association import risk_difference
-from misslink.types import Case, Estimate, Link, Passage, Reason, Run, Trace, Verdict
+from misslink.types import Case, Estimate, Passage, Reason, Run, Trace, Verdict
 
 _DRAWS = 20_000
 _PRIOR = 0.75  # cases added to each cell, as attributable_fraction of misslink.stats does
@@ -39,13 +38,6 @@ class Transition(NamedTuple):
     failed: bool
     cases: int
     seen: tuple[int, int]
-
-
-def has_failed(link: Link) -> bool | None:
-    """Whether a case failed; None where it was not judged or is inconclusive."""
-    if link.failure in FAILURES:
-        return True
-    return False if link.failure == "passed" else None
 
 
 def avoided_failures(transitions: Iterable[Transition], n: int, method: str, seed: int) -> Estimate:
@@ -88,7 +80,7 @@ class EffectModel:
     def from_run(cls, run: Run) -> EffectModel:
         """The replay where it is large enough, else the association of the run."""
         counts = Counter[tuple[str, bool | None]](
-            (link.retrieval, has_failed(link)) for link in run.links
+            (link.retrieval, link.failed) for link in run.links
         )
         risks = {
             level: (counts[level, True], counts[level, True] + counts[level, False])
@@ -191,7 +183,7 @@ class ForecastCheck:
             for place, (link, exposed) in enumerate(
                 zip(baseline.links, baseline.outcomes(), strict=True)
             )
-            if exposed is not None and (failure := has_failed(link)) is not None
+            if exposed is not None and (failure := link.failed) is not None
         }
         changed = {change.place for change in changes}
         generator = random.Random(seed)  # noqa: S311 (a sample)

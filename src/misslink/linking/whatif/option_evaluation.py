@@ -13,7 +13,6 @@ from misslink.linking.whatif.forecast import (
     EffectModel,
     ExposureChange,
     ForecastCheck,
-    has_failed,
 )
 from misslink.linking.whatif.options import (
     EXPOSURES,
@@ -205,7 +204,7 @@ def _option_document(
         for before, after in zip(baseline.traces, evaluated_option.result.traces, strict=True)
         if after.unmeasured and not unmeasured_reason(before)
     )
-    bad = sum(has_failed(link) is True for link in baseline.links)
+    bad = sum(link.failed is True for link in baseline.links)
     return {
         "name": evaluated_option.option.name,
         "what": evaluated_option.option.description,
@@ -244,7 +243,7 @@ def find_changes(
         retrieved.append(sum((miss.evidence or miss.passage_id) in found for miss in was.missed))
         if was.retrieval != now.retrieval and was.retrieval == link.retrieval:
             better = EXPOSURES.index(now.retrieval) > EXPOSURES.index(was.retrieval)
-            changes.append(ExposureChange(place, now.retrieval, better, has_failed(link)))
+            changes.append(ExposureChange(place, now.retrieval, better, link.failed))
     return tuple(changes), sum(retrieved) if retrieved else None
 
 
