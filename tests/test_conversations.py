@@ -5,19 +5,23 @@ from __future__ import annotations
 import asyncio
 import json
 from operator import itemgetter
+from types import SimpleNamespace
 
 import pytest
 from langchain_core.documents import Document
+from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.language_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage
 from langchain_core.prompts import ChatPromptTemplate, MessagesPlaceholder, PromptTemplate
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import RunnableLambda, RunnablePassthrough
+from langchain_core.vectorstores import InMemoryVectorStore
 from typer.testing import CliRunner
 
 import misslink
 from misslink.capture import Watcher
 from misslink.capture.app import history_place
+from misslink.capture.hooks import inject_passages
 from misslink.case_fields import conversation_turns
 from misslink.cli.main import app as cli_app
 from misslink.compare.run_metrics import metric_value, select_cases
@@ -249,6 +253,28 @@ def test_a_conversation_that_is_wrong_says_where(tmp_path, gold, message):
 
 def takes_history(question, history=()):
     return json.dumps([*history, {"role": "user", "content": question}])
+
+
+@pytest.mark.parametrize("options", [{}, {"timeout": 60.0}])
+def test_of_a_session_only_the_last_call_is_measured_and_injected(monkeypatch, options):
+    store = InMemoryVectorStore(DeterministicFakeEmbedding(size=4))
+    store.add_texts(["Its own."])
+    clock, asked = [0.0], []
+    monkeypatch.setattr(
+        "misslink.capture.watcher.time", SimpleNamespace(perf_counter=lambda: clock[0])
+    )
+
+    def app(question, session_id):
+        clock[0] += 10
+        asked.append((question, store.similarity_search(question, k=1)[0].page_content))
+        return "Nine."
+
+    case = Case(question="And back?", history=HISTORY)
+    with inject_passages([Passage(id="p", text="Injected.", rank=1)]) as injection:
+        trace = asyncio.run(Watcher(app, **options).watch(case))
+    earlier = [(m.content, "Its own.") for m in HISTORY if m.role == "user"]
+    assert asked == [*earlier, ("And back?", "Injected.")]
+    assert (injection.asked, trace.latency_s, len(trace.calls)) == (1, 10.0, 1)
 
 
 def takes_messages(messages):

@@ -4,6 +4,8 @@ import asyncio
 import contextlib
 import os
 import re
+import sys
+import types
 from functools import partial
 
 import pytest
@@ -142,6 +144,79 @@ def test_a_chat_engine_gets_the_history_of_its_case_alone(llama):
     assert traces[1].retrieved[0].id == "times"
 
 
+@pytest.mark.parametrize("options", [{}, {"timeout": 60.0}])
+@pytest.mark.parametrize("kind", ["ContextChatEngine", "CondenseQuestionChatEngine"])
+def test_conversations_of_one_chat_engine_do_not_mix(llama, kind, options):
+    from llama_index.core import chat_engine
+    from llama_index.core.llms import CompletionResponse
+
+    prompts = []
+
+    class Slow(type(llama[1])):
+        async def acomplete(self, prompt, **_):
+            prompts.append(prompt)
+            await asyncio.sleep(0)  # lets the others in
+            return CompletionResponse(text=FERRY)
+
+    engine = query_engine((llama[0], Slow()))
+    parts = {"query_engine": engine} if kind.startswith("Condense") else {"retriever": llama[0]}
+    chat = getattr(chat_engine, kind).from_defaults(llm=Slow(), **parts)
+    secrets = {"when": "SECRET-A", "pets": "SECRET-B"}
+    cases = [
+        Case(
+            id=case.id,
+            question=case.question,
+            history=[
+                {"role": "user", "content": secrets[case.id]},
+                {"role": "assistant", "content": "Yes."},
+            ],
+        )
+        for case in (WHEN, PETS)
+    ]
+    fresh = Case(id="fresh", question="What does a bike cost?")
+    assert [trace.error for trace in watch(chat, *cases, fresh, **options)] == [None] * 3
+    for case in (*cases, fresh):
+        mine = [prompt for prompt in prompts if case.question in prompt]
+        assert any(secrets.get(case.id, "") in prompt for prompt in mine)
+        others = [secret for name, secret in secrets.items() if name != case.id]
+        assert not any(secret in prompt for prompt in mine for secret in others)
+
+
+def test_an_app_of_ones_own_with_names_of_llamaindex_is_called():
+    class Own:
+        def __call__(self, question):
+            return FERRY
+
+        def achat(self, question):
+            raise NotImplementedError
+
+        aquery = aretrieve = add_component = inputs = run = achat
+
+    assert watch(Own())[0].answer == FERRY
+
+
+def test_tokens_that_a_model_reports_as_an_object_are_counted(llama):
+    from llama_index.core.llms import CompletionResponse
+    from llama_index.core.llms.callbacks import llm_completion_callback
+    from pydantic import BaseModel
+
+    class Tokens(BaseModel):
+        prompt_tokens: int = 11
+        completion_tokens: int = 3
+
+    class Raw(BaseModel):
+        usage: Tokens = Tokens()
+
+    class Reporting(type(llama[1])):
+        @llm_completion_callback()
+        def complete(self, prompt, **_):
+            return CompletionResponse(text=FERRY, raw=Raw())
+
+    engine = query_engine((llama[0], Reporting()))
+    usage = watch(lambda question: str(engine.query(question)))[0].usage
+    assert (usage.prompt_tokens, usage.completion_tokens) == (11, 3)
+
+
 def test_no_handler_stays(llama):
     from llama_index.core.instrumentation import get_dispatcher
 
@@ -277,6 +352,30 @@ def test_the_app_s_own_tracing_goes_on(haystack):
 def test_a_pipeline_is_named_as_any_app(haystack, tmp_path):
     (tmp_path / "own.py").write_text("import haystack\npipe = haystack.Pipeline()\n")
     assert type(load_app("own.py:pipe", tmp_path)).__name__ == "Pipeline"
+
+
+def test_another_package_with_a_framework_s_name_is_warned_of(monkeypatch, caplog):
+    for name in [name for name in sys.modules if name.partition(".")[0] == "haystack"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "haystack", types.ModuleType("haystack"))
+    assert [trace.answer for trace in watch(lambda _: FERRY, WHEN, PETS)] == [FERRY, FERRY]
+    assert [record.args[0] for record in caplog.records] == ["haystack"]
+
+
+def test_each_query_of_a_chromadb_call_is_a_search(chroma_client):
+    collection = chroma_client.create_collection("many", embedding_function=None)
+    collection.add(ids=["times", "pets"], documents=[FERRY, DOGS], embeddings=[[1, 0], [0, 1]])
+    asked = {"query_embeddings": [[1.0, 0.1], [0.1, 1.0]], "n_results": 2}
+    try:
+        (searched,) = watch(lambda _: collection.query(**asked) and FERRY)
+        found = collection.query(**asked)
+    finally:
+        chroma_client.delete_collection("many")
+    orders = [("times", "pets"), ("pets", "times")]
+    assert [call.passages for call in searched.calls] == orders
+    (returned,) = watch(lambda _: found)  # found outside of the case
+    for trace in (searched, returned):
+        assert [name for name, _ in retrieved(trace)] == ["times", "pets"]
 
 
 def test_a_chromadb_client_is_seen(chroma_client):

@@ -220,5 +220,8 @@ def test_the_messages_before_the_question_fill_their_place(server, tmp_path):
     }
     asyncio.run(Watcher(load_app(f"{url}/ask")).watch(case))
     assert json.loads(requests[-1][-1]) == {"question": "And back?", "history": history}
+    lines = described(tmp_path, f'url = "{url}/ask"\nparams = {{h = "{{history}}"}}\n')
+    asyncio.run(Watcher(lines).watch(case))
+    assert "h=user%3A+%7Bquestion%7D%0Aassistant%3A+Seven." in str(requests[-1])
     without = described(tmp_path, f'url = "{url}/ask"\nparams = {{q = "{{question}}"}}\n')
     assert not Watcher(without).takes_history

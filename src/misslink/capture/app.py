@@ -9,12 +9,14 @@ import uuid
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
-from itertools import chain, islice, pairwise, zip_longest
+from functools import partial
+from itertools import chain, pairwise, zip_longest
 from numbers import Integral, Real
 from pathlib import Path
 from typing import Any
 
 from misslink.capture.http_app import HttpApp, read_http_app
+from misslink.capture.injection import suspend_injection
 from misslink.case_fields import Message
 from misslink.errors import InputError
 from misslink.io.config_files import read_toml, read_yaml
@@ -83,11 +85,16 @@ def read_app_config(source: str | Path | Mapping[str, Any] | None) -> dict[str, 
 
 def framework_caller(app: Any) -> Callable[..., Any] | None:
     """A function of the question that asks an app of LlamaIndex or Haystack; None for other apps."""
+    frameworks = {base.__module__.partition(".")[0] for base in type(app).__mro__}
+    if "haystack" in frameworks and hasattr(app, "add_component"):
+        return _pipeline_caller(app)
+    if "llama_index" not in frameworks:
+        return None
     if hasattr(app, "achat"):
         from llama_index.core.llms import ChatMessage
 
         async def chat(question: str, history: Sequence[Mapping[str, str]] = ()) -> dict[str, Any]:
-            # A history, even an empty one, replaces what the engine remembers of other cases.
+            app.reset()  # of other cases; an empty history alone does not replace what it remembers
             earlier = [ChatMessage(**message) for message in history]
             return _answer_and_sources(await app.achat(question, chat_history=earlier))
 
@@ -101,8 +108,6 @@ def framework_caller(app: Any) -> Callable[..., Any] | None:
     if hasattr(app, "aretrieve"):
         retrieve: Callable[[str], Any] = app.aretrieve
         return retrieve
-    if all(hasattr(app, name) for name in ("add_component", "inputs", "run")):
-        return _pipeline_caller(app)
     return None
 
 
@@ -197,8 +202,11 @@ def history_place(app: Any, input_key: str | None = None) -> str | None:
 
 def create_caller(
     app: Any, input_key: str | None = None, settings: Mapping[str, Any] | None = None
-) -> Callable[[str, History], Coroutine[Any, Any, Any]]:
+) -> Callable[[str, History, _Run], Coroutine[Any, Any, Any]]:
     """A coroutine function that asks `app` one question, after a history, and returns its output.
+
+    Its third argument runs each call of the app, the earlier ones of a session among them, say with
+    a time limit.
 
     Parameters
     ----------
@@ -226,20 +234,24 @@ def create_caller(
     ask = make(app, input_key, dict(settings or {}))
     replays = history_place(app, input_key) in _SESSIONS
 
-    async def ask_after(question: str, history: History = ()) -> Any:
+    async def ask_after(question: str, history: History, run: _Run) -> Any:
         session = uuid.uuid4().hex
         if not replays:
-            return await ask(question, history, session)
+            return await run(partial(ask, question, history, session))
         recorder = CURRENT_RECORDER.set(None)  # earlier turns are cases of their own
-        for message in history:
-            if message.role == "user":
-                await ask(message.content, (), session)
-        CURRENT_RECORDER.reset(recorder)
-        return await ask(question, (), session)
+        try:
+            with suspend_injection():
+                for message in history:
+                    if message.role == "user":
+                        await run(partial(ask, message.content, (), session))
+        finally:
+            CURRENT_RECORDER.reset(recorder)
+        return await run(partial(ask, question, (), session))
 
     return ask_after
 
 
+_Run = Callable[[Callable[[], Coroutine[Any, Any, Any]]], Coroutine[Any, Any, Any]]
 _Ask = Callable[[str, History, str], Coroutine[Any, Any, Any]]  # question, history, session
 
 
@@ -636,13 +648,14 @@ def _answer_hint(fields: Mapping[str, Any]) -> str:
 def document_list(value: Any, *, strings: bool = False) -> list[Any] | None:
     """The documents in a list of them, of pairs with a score, or in chromadb's result."""
     if isinstance(value, Mapping) and isinstance(ids := value.get("ids"), list):
-        many = any(isinstance(item, list) for item in ids)  # a list for each query
-        columns = [value.get(name) for name in ("ids", "documents", "metadatas", "distances")]
-        flat = [(list(chain(*column)) if many else column) if column else [] for column in columns]
         names = ("id", "text", "metadata", "score")
+        columns = [value.get(name) or [] for name in ("ids", "documents", "metadatas", "distances")]
+        if any(isinstance(item, list) for item in ids):  # a list for each query: by rank
+            columns = [list(chain(*zip_longest(*column))) for column in columns]
         return [
             {name: item for name, item in zip(names, row, strict=True) if item is not None}
-            for row in islice(zip_longest(*flat), len(flat[0]))
+            for row in zip_longest(*columns)
+            if row[0] is not None
         ]
     if not isinstance(value, list | tuple):
         return None

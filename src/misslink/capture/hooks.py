@@ -7,13 +7,14 @@ LlamaIndex reports events and Haystack spans. Nothing beside the framework needs
 from __future__ import annotations
 
 import inspect
+import logging
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
-from functools import partial, wraps
-from itertools import product
+from functools import cache, partial, wraps
+from itertools import product, zip_longest
 from types import FrameType
 from typing import Any, get_args
 
@@ -116,13 +117,27 @@ def is_recording() -> bool:
 
 def _install_recording(undo: Undo) -> None:
     wrap_methods(_subclasses(VectorStore), _STORE_METHODS, _wrap_search, undo)
-    if "chromadb" in sys.modules:
-        from chromadb.api.models.Collection import Collection
-
-        wrap_methods([Collection], ["query"], _wrap_chromadb, undo)
-    for module, watch in (("llama_index.core", _watch_llamaindex), ("haystack", _watch_haystack)):
+    for module, watch in (
+        ("chromadb", _watch_chromadb),
+        ("llama_index.core", _watch_llamaindex),
+        ("haystack", _watch_haystack),
+    ):
         if module in sys.modules and module not in undo:
-            undo[module] = watch()
+            try:
+                undo[module] = watch()
+            except (ImportError, AttributeError) as error:  # another package of this name
+                undo[module] = lambda: None
+                _warn_of_framework(module, str(error))
+
+
+@cache
+def _warn_of_framework(module: str, problem: str) -> None:
+    logging.getLogger("misslink").warning(
+        "searches by %s are not recorded, as it is not the package that misslink knows by this "
+        "name: %s",
+        module,
+        problem,
+    )
 
 
 _RECORDING = SharedHook(_install_recording)
@@ -199,11 +214,23 @@ def _wrap_chromadb(original: Callable[..., Any], _: str) -> Callable[..., Any]:
         recorder, frame = CURRENT_RECORDER.get(), sys._getframe(1)  # noqa: SLF001 - its caller
         # A search of LangChain's store is known already.
         if recorder and not recorder.enclosing(frame) and not is_example_search(frame):
-            texts = keywords.get("query_texts") or ""
-            recorder.record(texts if isinstance(texts, str) else texts[0], dict(result), self.name)
+            texts = keywords.get("query_texts", args[1] if len(args) > 1 else None) or ()
+            texts = [texts] if isinstance(texts, str) else texts
+            for place, found in enumerate(zip_longest(*(result[name] or () for name in columns))):
+                text = texts[place] if place < len(texts) else ""
+                recorder.record(text, dict(zip(columns, found, strict=True)), self.name)
         return result
 
+    columns = ("ids", "documents", "metadatas", "distances")
     return query
+
+
+def _watch_chromadb() -> Callable[[], None]:
+    from chromadb.api.models.Collection import Collection
+
+    undo: Undo = {}
+    wrap_methods([Collection], ["query"], _wrap_chromadb, undo)
+    return undo[Collection, "query"]
 
 
 # --- LlamaIndex and Haystack ----------------------------------------------------------------------

@@ -36,8 +36,8 @@ class HttpApp:
         The address alone: POST ``{"question": ...}``, and the reply is read as a function's is.
     settings : mapping or None
         ``method``, ``headers``, ``params`` and ``body`` of the request, where ``{question}`` stands
-        for the question, and ``{history}`` for the messages before it: alone in a text for a list of
-        ``{"role", "content"}``, in a longer text for lines; ``answer`` and ``passages``: paths into the reply, such as
+        for the question, and ``{history}`` for the messages before it: alone in a text of the body for
+        a list of ``{"role", "content"}``, else for lines; ``answer`` and ``passages``: paths into the reply, such as
         ``choices.0.text``; ``passage``: paths of id, text and score in a passage; ``timeout``: seconds.
     name : str
         For messages.
@@ -90,7 +90,7 @@ class HttpApp:
                     settings.get("method", "POST" if content else "GET"),
                     self._url,
                     headers=settings.get("headers"),
-                    params=_filled(settings["params"], question, history)
+                    params=_filled(settings["params"], question, history, as_text=True)
                     if "params" in settings
                     else None,
                     json=content or None,
@@ -203,18 +203,25 @@ def _with_variables(value: Any, path: Path, field: str, secrets: list[str]) -> A
     return value
 
 
-def _filled(value: Any, question: str, history: Sequence[Mapping[str, str]]) -> Any:
-    """The value with the question and the messages before it in their places."""
-    if value == _HISTORY:
+def _filled(
+    value: Any, question: str, history: Sequence[Mapping[str, str]], *, as_text: bool = False
+) -> Any:
+    """The value with the question and the messages before it in their places.
+
+    `as_text`: the messages are lines also where they stand alone, as in an address.
+    """
+    if value == _HISTORY and not as_text:
         return list(history)
     if isinstance(value, str):
         lines = "\n".join(f"{message['role']}: {message['content']}" for message in history)
         texts = {_QUESTION: question, _HISTORY: lines}
         return _PLACE.sub(lambda place: texts[place[0]], value)
     if isinstance(value, Mapping):
-        return {key: _filled(item, question, history) for key, item in value.items()}
+        return {
+            key: _filled(item, question, history, as_text=as_text) for key, item in value.items()
+        }
     if isinstance(value, Sequence):
-        return [_filled(item, question, history) for item in value]
+        return [_filled(item, question, history, as_text=as_text) for item in value]
     return value
 
 

@@ -337,7 +337,10 @@ class Recorder(BaseCallbackHandler):
 
     def add_model_call(self, prompt: str, output: str, reported: Any) -> None:
         """Keep a model call of another framework; `reported` may hold the tokens' ``usage``."""
-        used = reported.get("usage") if isinstance(reported, Mapping) else None
+        plain = isinstance(reported, Mapping)
+        used: Any = reported.get("usage") if plain else getattr(reported, "usage", None)
+        if hasattr(used, "model_dump"):
+            used = used.model_dump()
         with self._lock:
             self.models.append(ModelCall(prompt, output))
             self.usage = Usage.total((self.usage, _usage(used)))

@@ -5,18 +5,22 @@ from __future__ import annotations
 import asyncio
 import logging
 import sys
+import threading
 import time
 import traceback
-from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Iterable, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
+from weakref import WeakKeyDictionary
 
 from misslink.capture.app import (
     AppOutput,
     check_app,
     create_caller,
+    framework_caller,
     history_place,
     parse_app_output,
 )
@@ -307,8 +311,15 @@ class Watcher:
 
     async def _call_app(self, case: Case, *, again: bool = False) -> _AppOutcome:
         began = time.perf_counter()
+
+        async def run(call: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
+            nonlocal began
+            began = time.perf_counter()  # of a session's calls the last is the case's own
+            return await self._in_time(call)
+
         try:
-            came_back = await self._in_time(partial(self._ask, case.question, case.history))
+            async with _one_conversation(self.app):
+                came_back = await self._ask(case.question, case.history, run)
         except TookTooLongError as error:
             if error.blocked_by_other and not again:
                 return await self._call_app(case, again=True)
@@ -421,6 +432,26 @@ class Watcher:
         return (
             f"{without} of {len(documents)} documents have no metadata '{self.id_key}' (--id-key)"
         )
+
+
+# A chat engine has one memory for all who ask it. Threads' locks: event loops may be several.
+_ENGINE_LOCKS: WeakKeyDictionary[Any, threading.Lock] = WeakKeyDictionary()
+_POLL_S = 0.005
+
+
+@asynccontextmanager
+async def _one_conversation(app: Any) -> AsyncIterator[None]:
+    """Wait until no other case talks to a chat engine; any other app is free at once."""
+    if not hasattr(app, "achat") or framework_caller(app) is None:
+        yield
+        return
+    lock = _ENGINE_LOCKS.setdefault(app, threading.Lock())
+    while not lock.acquire(blocking=False):  # noqa: ASYNC110 - an Event belongs to one loop
+        await asyncio.sleep(_POLL_S)
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 def _in_search_order(
