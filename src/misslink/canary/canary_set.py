@@ -129,7 +129,13 @@ def build_canary_set(items: Iterable[SourceItem], name: str) -> CanarySet:
     cases: list[SourceItem] = []
     own: list[_CanaryFields] = []
     for item in items:
-        fields = _rename_fields(item)
+        if not isinstance(item.data, Mapping):
+            raise item.error("A canary must be an object with fields.")
+        for alias, field in _FIELD_ALIASES.items():
+            if alias in item.data and field in item.data:
+                message = f"'{alias}' and '{field}' mean the same. Remove one of them."
+                raise item.error(message, alias)
+        fields = {_FIELD_ALIASES.get(key, str(key)): value for key, value in item.data.items()}
         own.append(item._replace(data=fields).parse(_CanaryFields))
         fields = {k: v for k, v in fields.items() if k not in _CanaryFields.model_fields}
         cases.append(item._replace(data=fields))
@@ -148,15 +154,6 @@ def build_canary_set(items: Iterable[SourceItem], name: str) -> CanarySet:
                 f"Canary '{canary.id}' expects nothing. Add relevant, evidence or reference.",
             )
     return CanarySet(canaries, gold)
-
-
-def _rename_fields(item: SourceItem) -> dict[str, Any]:
-    if not isinstance(item.data, Mapping):
-        raise item.error("A canary must be an object with fields.")
-    for alias, field in _FIELD_ALIASES.items():
-        if alias in item.data and field in item.data:
-            raise item.error(f"'{alias}' and '{field}' mean the same. Remove one of them.", alias)
-    return {_FIELD_ALIASES.get(key, str(key)): value for key, value in item.data.items()}
 
 
 def _read_yaml(path: Path) -> Iterator[SourceItem]:

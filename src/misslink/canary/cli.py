@@ -229,7 +229,10 @@ class _RunSeries:
                 printed, _ = process.communicate()
                 _print_progress(f"this run did not end in {self.limit_s:g} seconds and was ended")
             except KeyboardInterrupt:
-                _wait_for_exit(process)
+                try:  # it was interrupted, too
+                    process.wait(timeout=_EXIT_WAIT_S)
+                except subprocess.TimeoutExpired:
+                    process.kill()
                 raise
         self.is_running = False
         self.code, self.done = process.returncode, self.done + 1
@@ -245,14 +248,6 @@ class _RunSeries:
             _print_progress(
                 f"this run ended with {self.code} ({_EXIT_TEXTS.get(self.code, 'it broke off')})"
             )
-
-
-def _wait_for_exit(process: subprocess.Popen[str]) -> None:
-    """Let a run that was interrupted, too, come to its end; end it where it does not."""
-    try:
-        process.wait(timeout=_EXIT_WAIT_S)
-    except subprocess.TimeoutExpired:
-        process.kill()
 
 
 def _announce_next(start: float) -> None:

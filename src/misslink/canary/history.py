@@ -262,7 +262,8 @@ class CanaryHistory:
 
     def results(self, run: int) -> tuple[CanaryResult, ...]:
         """What a run saw of each canary, in the canary set's order."""
-        return _load_results(self._file, run)
+        rows = self._read("SELECT content FROM results WHERE run = ? ORDER BY place", run)
+        return tuple(CanaryResult(**json.loads(content)) for (content,) in rows)
 
     def letters(self, name: str) -> dict[int, dict[str, Any]]:
         """Return the unsent webhook news of a series by their ids, the earliest first."""
@@ -439,20 +440,15 @@ def _previous_results(
     file: sqlite3.Connection, name: str, key: str, accepted: int
 ) -> dict[str, list[CanaryResult]]:
     """Each canary's results in the last comparable runs, the latest first."""
-    runs = file.execute(
-        "SELECT id FROM runs WHERE name = ? AND key = ? AND accepted = ? ORDER BY id DESC LIMIT ?",
+    rows = file.execute(
+        "SELECT canary, content FROM results WHERE run IN (SELECT id FROM runs WHERE name = ? AND "
+        "key = ? AND accepted = ? ORDER BY id DESC LIMIT ?) ORDER BY run DESC, place",
         (name, key, accepted, COMPARED_RUNS),
-    ).fetchall()
+    )
     results: dict[str, list[CanaryResult]] = {}
-    for (run,) in runs:
-        for result in _load_results(file, run):
-            results.setdefault(result.canary, []).append(result)
+    for canary, content in rows:
+        results.setdefault(canary, []).append(CanaryResult(**json.loads(content)))
     return results
-
-
-def _load_results(file: sqlite3.Connection, run: int) -> tuple[CanaryResult, ...]:
-    rows = file.execute("SELECT content FROM results WHERE run = ? ORDER BY place", (run,))
-    return tuple(CanaryResult(**json.loads(content)) for (content,) in rows)
 
 
 def _close_alarms(file: sqlite3.Connection, name: str) -> list[dict[str, Any]]:

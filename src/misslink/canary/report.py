@@ -283,6 +283,8 @@ def _panel(
         begin, end = max(chart.begin - off, 0), max(chart.end - off, 1)
         chart = dataclasses.replace(chart, points=chart.points[off:], begin=begin, end=end)
     points = chart.points if chart else [ChartPoint(value) for value in values]
+    steps = max(len(readings) - 1, 1)
+    xs = [round(_LEFT + i * (_RIGHT - _LEFT) / steps, 1) for i in range(len(readings))]
 
     def write(value: float | None) -> str:
         return "" if value is None else _format_measure(measure, value)
@@ -297,8 +299,10 @@ def _panel(
             if chart
             else "Not learned yet."
         ),
-        "drawn": _draw_trend(measure, readings, values, chart, write, bounds),
-        "marks": _event_marks(measure, readings, events),
+        "drawn": _draw_trend(measure, readings, values, chart, write, bounds, xs),
+        "marks": _event_marks(
+            measure, {r.run: x for r, x in zip(readings, xs, strict=True)}, events
+        ),
         "rows": [
             (
                 reading.run,
@@ -319,6 +323,7 @@ def _draw_trend(
     chart: ControlChart | None,
     write: Callable[[float], str],
     bounds: tuple[float | None, float | None],
+    xs: Sequence[float],
 ) -> dict[str, Any]:
     """Return paths and places of a chart, in view box units."""
     points = chart.points if chart else ()
@@ -329,23 +334,21 @@ def _draw_trend(
         share = min(max((value - low) / (high - low), 0.0), 1.0)
         return round(_BOTTOM - (_BOTTOM - _TOP) * share, 1)
 
-    x = _x_scale(len(readings))
-
     def line(name: str) -> list[tuple[float, float]]:
         ends = ((index, getattr(point, name)) for index, point in enumerate(points))
-        return [(x(index), y(value)) for index, value in ends if value is not None]
+        return [(xs[index], y(value)) for index, value in ends if value is not None]
 
     worse = "above" if _BETTER[measure] == "low" else "below"
-    dates = [(x(0), _format_time(readings[0].at), "start")]
+    dates = [(xs[0], _format_time(readings[0].at), "start")]
     if len(readings) > 1:
-        dates.append((x(len(readings) - 1), _format_time(readings[-1].at), "end"))
+        dates.append((xs[-1], _format_time(readings[-1].at), "end"))
     return {
         "frame": (_WIDTH, _HEIGHT, _LEFT, _TOP, _RIGHT, _BOTTOM),
         "xs": dates,
         "ys": [(y(value), write(value)) for value in (low, (low + high) / 2, high)],
         "spots": [
             {
-                "x": x(index),
+                "x": xs[index],
                 "y": y(value),
                 "is_out": bool(points and getattr(points[index], worse)),
                 "title": f"run {reading.run}, {_format_time(reading.at)}: {write(value)}",
@@ -356,12 +359,8 @@ def _draw_trend(
         "average": _svg_path(line("ewma")),
         "band": _svg_path(line("high") + line("low")[::-1]),
         "centre": y(chart.centre) if chart else None,
-        "learnt": (x(chart.begin), x(chart.end - 1)) if chart else None,
+        "learnt": (xs[chart.begin], xs[chart.end - 1]) if chart else None,
     }
-
-
-def _x_scale(runs: int) -> Callable[[int], float]:
-    return lambda index: round(_LEFT + index * (_RIGHT - _LEFT) / max(runs - 1, 1), 1)
 
 
 def _axis_range(
@@ -381,12 +380,10 @@ def _svg_path(points: Sequence[tuple[float, float]]) -> str:
 
 def _event_marks(
     measure: str,
-    readings: Sequence[RunReading],
+    x_by_run: Mapping[int, float],
     events: Sequence[tuple[int, Sequence[CanaryAlarm]]],
 ) -> list[tuple[float, float, int]]:
     """Place and number of each event of a measure; numbers that would overlap alternate in height."""
-    x = _x_scale(len(readings))
-    x_by_run = {reading.run: x(index) for index, reading in enumerate(readings)}
     marks: list[tuple[float, float, int]] = []
     for number, alarms in events:
         for alarm in alarms:
