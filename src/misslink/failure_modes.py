@@ -59,8 +59,7 @@ FAILURE_MODES: dict[str, FailureModeInfo] = {
         "A relevant passage never reached the prompt, and the bad claim, the refusal or the "
         "omission needed it.",
         "See the missed passage's true rank. Just below the cutoff: raise k or rerank. Far below: "
-        "change chunking or embeddings, or add keyword search. Rank not known: give the corpus "
-        "(--corpus FILE).",
+        "change chunking or embeddings, or add keyword search.",
         shape="M0-6L5.5 4.5H-5.5Z",
     ),
     "over_refused": FailureModeInfo(

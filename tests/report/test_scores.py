@@ -162,9 +162,12 @@ def test_a_table_needs_no_ids(tmp_path):
         write_scores(read_complete_run(run), "otel", tmp_path / "x.jsonl")
 
 
-def test_ids_of_another_tool_are_no_runs_of_langsmith(otel_run, tmp_path):
-    with pytest.raises(InputError, match="no run id of LangSmith"):
+@pytest.mark.parametrize("to", ["otel", "phoenix"])
+def test_ids_of_another_tool_are_refused(otel_run, langsmith_run, tmp_path, to):
+    with pytest.raises(InputError, match="which is none of langsmith"):
         write_scores(read_complete_run(otel_run), "langsmith", tmp_path / "x.jsonl")
+    with pytest.raises(InputError, match=f"which is none of {to}"):
+        write_scores(read_complete_run(langsmith_run), to, tmp_path / "x.jsonl")
 
 
 @pytest.fixture
@@ -218,15 +221,16 @@ def server():
     ],
 )
 def test_sent_is_what_the_file_has(
-    langsmith_run, tmp_path, server, monkeypatch, to, path, keys, header
+    langsmith_run, otel_run, tmp_path, server, monkeypatch, to, path, keys, header
 ):
     address, requests, _ = server
+    run = otel_run if to in ("otel", "phoenix") else langsmith_run
     for name, value in keys.items():
         monkeypatch.setenv(name, value)
     out = tmp_path / "scores.jsonl"
     command = [
         "export",
-        str(langsmith_run),
+        str(run),
         "--to",
         to,
         "--out",
@@ -278,10 +282,10 @@ def test_a_refusal_is_an_error_and_the_file_stays(
         (["--to", "otel", "--out", "RUN/cases.jsonl"], "part of a run"),
     ],
 )
-def test_wrong_options_are_one_sentence(langsmith_run, tmp_path, monkeypatch, arguments, message):
+def test_wrong_options_are_one_sentence(otel_run, tmp_path, monkeypatch, arguments, message):
     monkeypatch.delenv("LANGFUSE_PUBLIC_KEY", raising=False)
     out = [] if "--out" in arguments else ["--out", str(tmp_path / "x.jsonl")]
-    arguments = [part.replace("RUN", str(langsmith_run)) for part in arguments]
-    result = CliRunner().invoke(app, ["export", str(langsmith_run), *arguments, *out])
+    arguments = [part.replace("RUN", str(otel_run)) for part in arguments]
+    result = CliRunner().invoke(app, ["export", str(otel_run), *arguments, *out])
     assert isinstance(result.exception, InputError)
     assert message in str(result.exception)

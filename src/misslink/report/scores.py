@@ -12,6 +12,7 @@ import csv
 import datetime as dt
 import itertools
 import json
+import re
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
@@ -26,6 +27,12 @@ from misslink.report.exports import csv_cell, iter_case_records
 from misslink.types import Run
 
 _BATCH = 500  # scores a request
+_HEX = "[0-9a-f]"
+_SPAN_IDS = {  # of OpenTelemetry; LangSmith's are UUIDs
+    "otel": f"{_HEX}{{16}}",
+    "phoenix": f"{_HEX}{{16}}",
+    "langsmith": f"{_HEX}{{8}}(-{_HEX}{{4}}){{3}}-{_HEX}{{12}}",
+}
 _COMMENT_CHARS = 2_000  # servers limit a request to 1 MB
 _TIMEOUT_S = 30.0
 
@@ -138,8 +145,7 @@ def write_scores(run: Run, to: str, path: Path) -> tuple[int, int]:
             f"score belongs to. Evaluate traces exported from {to}, give trace_id and span_id in "
             "the traces, or export a table: misslink report RUN --format csv."
         )
-    if to == "langsmith":
-        _require_uuids(tied)
+    _require_ids(tied, to)
     bodies = (
         target.encode(batch, str(run.manifest.get("created") or ""))
         for batch in _batches(tied, target.batch)
@@ -212,15 +218,14 @@ def _score_id(score: Score) -> str:
     return str(uuid.uuid5(uuid.NAMESPACE_URL, key))
 
 
-def _require_uuids(scores: Sequence[Score]) -> None:
+def _require_ids(scores: Sequence[Score], to: str) -> None:
+    """Raise where a trace was recorded by another kind of tool, whose ids this one refuses."""
     for score in scores:
-        try:
-            uuid.UUID(score.span_id)
-        except ValueError:
+        if not re.fullmatch(_SPAN_IDS.get(to, ".*"), str(score.span_id).lower()):
             raise InputError(
                 f"The trace of the case '{score.case_id}' has the span_id '{score.span_id}', which "
-                "is no run id of LangSmith (a UUID). Export to the tool that the traces come from."
-            ) from None
+                f"is none of {to}. Export to the tool that the traces come from."
+            )
 
 
 def _without_missing(fields: Mapping[str, Any]) -> dict[str, Any]:

@@ -153,7 +153,12 @@ def mode_advice(run: Run, mode: str) -> str:
         return "Add the missing labels to the gold set (`misslink diagnose RUN --holes FILE`)."
     if mode == "distracted" and any(link.missed for link in run.links):
         return "Give better passages: rerank, drop near-duplicates."
-    return FAILURE_MODES[mode].action
+    action = FAILURE_MODES[mode].action
+    missed = [miss for link in run.links if link.failure == mode for miss in link.missed]
+    ranks = (miss.true_rank or miss.bm25_rank for miss in missed)
+    if mode == "retrieval_miss" and missed and not any(ranks):
+        return f"{action} No rank is known: give the corpus (--corpus FILE)."
+    return action
 
 
 @dataclass(frozen=True)
@@ -169,7 +174,7 @@ class FailureModeRow:
 
 
 def failure_mode_rows(run: Run) -> tuple[FailureModeRow, ...]:
-    """Return every failure mode that occurs, the worst first, with its share of linked cases."""
+    """Return every outcome that occurs, failures first, the most frequent first, with its share."""
     from misslink.stats import proportion  # may import scipy
 
     counts = Counter(link.failure for link in run.links if link.failure)
@@ -182,7 +187,9 @@ def failure_mode_rows(run: Run) -> tuple[FailureModeRow, ...]:
             share=format_estimate("share", proportion(counts[key], counts.total())),
             advice=mode_advice(run, key) if mode.failed else "",
         )
-        for key, mode in FAILURE_MODES.items()
+        for key, mode in sorted(
+            FAILURE_MODES.items(), key=lambda item: (not item[1].failed, -counts[item[0]])
+        )
         if counts[key]
     )
 
