@@ -378,6 +378,33 @@ def test_each_query_of_a_chromadb_call_is_a_search(chroma_client):
         assert [name for name, _ in retrieved(trace)] == ["times", "pets"]
 
 
+def test_a_store_imported_at_the_first_question_is_seen():
+    from langchain_core.documents import Document
+    from langchain_core.embeddings import DeterministicFakeEmbedding
+    from langchain_core.vectorstores import InMemoryVectorStore
+
+    stores, asked = [], []
+
+    def app(question):
+        asked.append(question)
+        if not stores:
+
+            class Late(InMemoryVectorStore):
+                def similarity_search(self, query, k=4, **_):
+                    return [Document(page_content=FERRY, id="times")][:k]
+
+            stores.append(Late.from_texts([FERRY], DeterministicFakeEmbedding(size=4)))
+        return stores[0].similarity_search(question, k=1)[0].page_content
+
+    async def run():
+        watcher = Watcher(app)
+        return [await watcher.watch(case) for case in (WHEN, PETS)]
+
+    traces = asyncio.run(run())
+    assert [len(trace.calls) for trace in traces] == [1, 1]
+    assert asked == [WHEN.question, WHEN.question, PETS.question]
+
+
 def test_a_chromadb_client_is_seen(chroma_client):
     collection = chroma_client.create_collection("raw", embedding_function=None)
     collection.add(ids=["times", "pets"], documents=[FERRY, DOGS], embeddings=[[1, 0], [0, 1]])

@@ -65,14 +65,19 @@ class SharedHook:
         with self._lock:
             self._users += 1
         try:
-            with self._lock:
-                self._install(self._undo)
+            self.extend()
             yield
         finally:
             with self._lock:
                 self._users -= 1
                 while self._undo and not self._users:
                     self._undo.popitem()[1]()
+
+    def extend(self) -> int:
+        """Change what was imported since, too; return how many changes there are."""
+        with self._lock:
+            self._install(self._undo)
+            return len(self._undo)
 
     @property
     def is_in_place(self) -> bool:
@@ -108,6 +113,11 @@ def _subclasses(root: type) -> set[type]:
 def record_searches() -> AbstractContextManager[None]:
     """Record searches and model calls of all frameworks imported by now, until the last user is done."""
     return _RECORDING.in_place()
+
+
+def extend_recording() -> int:
+    """While a case runs, record searches of what was imported since; return how much is recorded."""
+    return _RECORDING.extend()
 
 
 def is_recording() -> bool:

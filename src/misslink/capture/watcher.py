@@ -140,7 +140,7 @@ class Watcher:
 
         If the app raises, the trace has ``error`` and the passages retrieved so far.
         """
-        from misslink.capture.hooks import record_searches
+        from misslink.capture.hooks import extend_recording, record_searches
         from misslink.capture.recorder import CURRENT_RECORDER, Recorder, install_hook
 
         install_hook()
@@ -150,8 +150,15 @@ class Watcher:
             CURRENT_RECORDER.set(recorder)  # for this task and whatever it starts
             return await self._call_app(case)
 
+        is_first = not self._calls
         with record_searches():
+            recorded = extend_recording()
             outcome = await asyncio.create_task(run())
+            is_unseen = not recorder.calls and outcome.returned.documents is None
+            if is_first and is_unseen and not outcome.error and extend_recording() > recorded:
+                # The question imported a framework, whose searches were not recorded yet.
+                recorder = Recorder()
+                outcome = await asyncio.create_task(run())
         lists = self._rankings(recorder, outcome.returned)
         passages = [passage for _, ranked in lists for passage in ranked]
         if self.id_key is None and not any(map(has_own_id, passages)):
