@@ -32,7 +32,7 @@ BUDGETS = {
     "gate": 1489,  # 1200
     "goldset": 6428,  # 7300 with the readers of traces, which are io/trace_formats now
     "io": 3835,  # 2600; a key twice is an error; redact_keys and read_toml came down from judge and capture
-    "io/trace_formats": 1231,  # came from goldset
+    "io/trace_formats": 1242,  # came from goldset
     "judge": 1609,  # usage and caps of all stages of a cascade
     "judge/backends": 3239,  # 2200; roles of numbers and names, answers against references; decision models took 675
     "judge/batch": 1005,  # 800

@@ -358,6 +358,13 @@ def test_a_misspelt_field_is_not_left_out(tmp_path, row, name, meant):
     assert f"'{meant}'" in caught.value.problem
 
 
+def test_rows_that_repeat_another_are_warned_of(tmp_path, caplog):
+    other = {**RAGAS, "response": "At nine."}
+    recording = read_recording(write(tmp_path / "traces.jsonl", RAGAS, other, RAGAS))
+    assert len(recording.traces) == 3
+    assert "1 rows repeat another one" in caplog.text
+
+
 def test_fields_of_one_s_own_are_left_out(tmp_path):
     row = {**RAGAS, "reference_id": "r1", "context": "x", "score": 0.5, "answers_seen": 3}
     assert len(read_recording(write(tmp_path / "traces.jsonl", row)).traces) == 1

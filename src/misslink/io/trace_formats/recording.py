@@ -182,6 +182,7 @@ class _Recorder:
         self.places: dict[str, SourceItem] = {}
         self._spans: list[OtelSpan] = []
         self._texts: dict[str, str] = {}
+        self._repeats = 0  # rows that are the same as another one
 
     def add_items(self, items: Iterator[SourceItem]) -> None:
         first = next(items, None)
@@ -292,7 +293,8 @@ class _Recorder:
 
     def _add_pair(self, item: SourceItem, fields: _Fields, trace: _Fields | None) -> None:
         case = item._replace(data=fields).parse(Case, self._texts)
-        if fields.get("id") is None and case.id in self.traces:  # asked several times
+        first = self.traces.get(case.id) if fields.get("id") is None else None
+        if first is not None:  # asked several times
             numbers = (f"{case.id}-{n}" for n in itertools.count(2))
             name = next(name for name in numbers if name not in self.traces)
             case = case.model_copy(update={"id": name})
@@ -306,7 +308,10 @@ class _Recorder:
                     intern_text(passage.text, self._texts)
         except InputError as error:
             raise item.error(error.problem) from None
-        self._add(item, Trace(case_id=case.id, **trace), case)
+        parsed = Trace(case_id=case.id, **trace)
+        if first is not None and parsed.model_copy(update={"case_id": first.case_id}) == first:
+            self._repeats += 1
+        self._add(item, parsed, case)
 
     def _add(self, item: SourceItem, trace: Trace, case: Case | None = None) -> None:
         if trace.case_id in self.traces:
@@ -321,6 +326,13 @@ class _Recorder:
         self.places[trace.case_id] = item._replace(data=None)
 
     def result(self) -> Recording:
+        if self._repeats:
+            _log.warning(
+                "%s: %d rows repeat another one word for word; they count again, which makes "
+                "intervals too narrow. Remove them.",
+                self.name,
+                self._repeats,
+            )
         if self._spans:
             if (orphan := find_orphan(self._spans)) is not None:
                 raise InputError(
