@@ -14,6 +14,7 @@ from misslink.compare.preferences import StoredPreferences, answers_hash
 from misslink.judge.checks.pairwise import PairOutcome, summarize_preferences
 from misslink.report.changed_cases import mark_difference
 from misslink.report.comparison import (
+    _row_verdict,
     build_comparison_page,
     comparison_markdown,
     describe_preferences,
@@ -215,6 +216,21 @@ def test_the_biggest_change_beyond_chance_stands_first():
     assert one.rows[0].name == "recall@1"
     assert one.rows[0].verdict == "better"
     assert one.rows[1].verdict == "not enough data"  # one up, one down
+
+
+@pytest.mark.parametrize(
+    ("p", "p_holm", "verdict"), [(0.01, 0.24, "not significant"), (0.3, 1.0, "not enough data")]
+)
+def test_one_of_many_tests_is_not_for_want_of_data(p, p_holm, verdict):
+    metric = {
+        "winner": None,
+        "p": p,
+        "p_holm": p_holm,
+        "difference": {"value": -0.39},
+        "detectable": 0.1,
+        "left_out": None,
+    }
+    assert _row_verdict(metric) == verdict
 
 
 def test_right_is_always_better():

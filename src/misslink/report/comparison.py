@@ -39,10 +39,10 @@ _REASON_LENGTH = 160  # characters of a reason
 class ComparisonRow:
     """One metric of two runs, over the cases with a value in both; B minus A.
 
-    ``verdict`` is 'better', 'worse', 'not enough data', 'the same', 'the same in the rest' (of
-    cases with a value in both), 'not measured' or 'other judge'. ``better`` and ``worse`` count the
-    cases that flipped, and are None unless all values are yes or no. Texts are "" where there is
-    nothing to say.
+    ``verdict`` is 'better', 'worse', 'not significant' (among all that was tested), 'not enough
+    data', 'the same', 'the same in the rest' (of cases with a value in both), 'not measured' or
+    'other judge'. ``better`` and ``worse`` count the cases that flipped, and are None unless all
+    values are yes or no. Texts are "" where there is nothing to say.
     """
 
     name: str
@@ -386,6 +386,8 @@ def _row_verdict(metric: Mapping[str, Any]) -> str:
         return "not measured"
     if metric["p_holm"] < SIGNIFICANCE_LEVEL:
         return "other judge"
+    if metric["p"] < SIGNIFICANCE_LEVEL:  # alone, and not among all that was tested
+        return "not significant"
     # The differences may cancel out; alike are only runs in which no case differs.
     if metric["difference"]["value"] != 0 or metric["detectable"] is not None:
         return "not enough data"
