@@ -200,10 +200,8 @@ class Trace(FrozenModel):
         Best first, without duplicates. A passage returned by several calls has its best rank.
     prompted : sequence of str or None
         Ids of the retrieved passages in the prompt. None: misslink did not see the prompt.
-    answer : str or None
     latency_s : float or None
         Seconds.
-    usage : Usage or None
     error, traceback : str or None
         The exception that the app raised, with the place in the user's code.
     unmeasured : str or None
@@ -359,7 +357,6 @@ class Verdict(FrozenModel):
         those of the first sample with that label.
     judge : str
         Name of the judge. In a cascade, the member that decided.
-    prompt : PromptRef or None
     usage, raw
         Cost and text of the reply. If one reply serves several metrics, only the first has them,
         so that sums count the reply once. Every failed metric has the text.
@@ -540,15 +537,13 @@ class Link(FrozenModel):
     answer : {'faithful', 'unfaithful', 'declined', 'unknown'}
     failure : str or None
         The primary failure mode, 'passed' or 'inconclusive'; None: the answer was not judged.
-    correct, complete, failed : bool or None
-        An answer may have failed although its cause is inconclusive. None: not known.
+    correct, complete : bool or None
+    unexplained : bool
+        The answer failed, and ``failure`` is 'inconclusive', as the cause is not known.
     also, notes : sequence of str
         Further failure modes; notes on a passed case.
-    evidence : sequence of FailureEvidence
     reason : str
         The evidence of the primary mode in one sentence; ``reasons`` has one for each.
-    missed : sequence of RetrievalMiss
-    claims : sequence of ClaimLink
     searches : sequence of Search
     basis : {'observed', 'inferred', 'replayed'}
         Inferred: found by a search, without labels. Replayed: a replay confirmed it.
@@ -562,7 +557,7 @@ class Link(FrozenModel):
     correct: bool | None = None
     complete: bool | None = None
     failure: FailureMode | None
-    failed: bool | None = None
+    unexplained: bool = False
     also: tuple[FailureMode, ...] = ()
     notes: tuple[FailureMode, ...] = ()
     evidence: tuple[FailureEvidence, ...] = ()
@@ -579,14 +574,20 @@ class Link(FrozenModel):
         """Who can fix it: retriever, index, prompt, generator, gold_set, none; None: not known."""
         return None if self.failure is None else FAILURE_MODES[self.failure].owner
 
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def failed(self) -> bool | None:
+        """Whether the answer failed, also where the cause is not known; None: not decided."""
+        if self.unexplained or self.failure in FAILURES:
+            return True
+        return None if self.failure in (None, "inconclusive") else False
+
     @model_validator(mode="before")
     @classmethod
-    def _follow_failure(cls, data: Any) -> Any:
-        """A written link holds its owner, which follows from the failure mode; so may `failed`."""
+    def _ignore_computed(cls, data: Any) -> Any:
+        """A written link holds its owner and `failed`, which follow from the other fields."""
         if isinstance(data, dict):
-            data = {key: value for key, value in data.items() if key != "owner"}
-            if data.get("failed") is None and data.get("failure") not in (None, "inconclusive"):
-                data["failed"] = data["failure"] in FAILURES
+            return {key: value for key, value in data.items() if key not in ("owner", "failed")}
         return data
 
 

@@ -165,6 +165,24 @@ def test_new_failures_are_those_that_the_baseline_had_not(tmp_path):
     assert (others.passed, others.cases) == (True, ())
 
 
+def test_a_failed_answer_of_unknown_cause_is_a_failure(tmp_path):
+    before, run = gated_run(TEN), gated_run("0011111100")
+    links = tuple(
+        link.model_copy(update={"failure": "inconclusive", "unexplained": True})
+        if link.case_id in ("c0", "c1")
+        else link
+        for link in run.links
+    )
+    run = run.model_copy(update={"links": links})
+    found = one(tmp_path, "new_failures: {at_most: 1}", run, before)
+    assert (found.passed, found.cases) == (False, ("c0", "c1"))
+    failed = sum(bool(link.failed) for link in run.links)
+    passed = metric_value(run, "link.failures.passed").estimate
+    assert (passed.n, passed.value) == (10, 1 - failed / 10)
+    of_mode = one(tmp_path, "metric: link.failures.retrieval_miss, at_most: 0.9", run)
+    assert any(note.startswith("2 failed answers have no known cause") for note in of_mode.notes)
+
+
 def test_a_case_that_asks_something_else_now_is_new_and_is_not_paired(tmp_path):
     run = gated_run("0111111100", questions={0: "Another?"})
     decision = decided(

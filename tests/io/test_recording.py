@@ -362,7 +362,7 @@ def test_rows_that_repeat_another_are_warned_of(tmp_path, caplog):
     other = {**RAGAS, "response": "At nine."}
     recording = read_recording(write(tmp_path / "traces.jsonl", RAGAS, other, RAGAS))
     assert len(recording.traces) == 3
-    assert "1 rows repeat another one" in caplog.text
+    assert "1 row repeats another one" in caplog.text
 
 
 def test_fields_of_one_s_own_are_left_out(tmp_path):

@@ -171,10 +171,12 @@ def test_the_sentences_are_those_of_every_output():
 
 def test_failed_answers_of_unknown_cause_count_as_failures():
     run = run_of((15, 30))
+    unknown = {"retrieval": "unlabelled", "failure": "inconclusive", "unexplained": True}
+    passed = {"retrieval": "unlabelled"}
     links = tuple(
-        link.model_copy(update={"retrieval": "unlabelled", "failure": "inconclusive"})
+        link.model_copy(update=passed if link.failure == "passed" else unknown)
         for link in run.links
     )
     findings = find(run.model_copy(update={"links": links}))
     assert (findings.failed.n, findings.failed.value) == (30, 0.5)
-    assert findings.why.parameters["unknown"] == 30
+    assert findings.why.parameters["unknown"] == 15

@@ -41,7 +41,6 @@ from misslink.compare.run_metrics import (
 )
 from misslink.documents import calibrations_of
 from misslink.errors import InputError, did_you_mean
-from misslink.failure_modes import FAILURES
 from misslink.gate.baseline_diff import (
     BaselineDiff,
     GateBaseline,
@@ -68,7 +67,7 @@ from misslink.io.storage import redact_url
 from misslink.metrics import GOOD_SHARES
 from misslink.render.format import format_values, metric_candidates, metric_cutoff, question_count
 from misslink.render.reasons import count_labels, describe_reason
-from misslink.types import Estimate, Reason, Run
+from misslink.types import Estimate, Link, Reason, Run
 
 _TWO_SIDED = frozenset({"link.answers.declined"})  # good where there is no answer to give
 _MAX_WORST = 20  # cases listed where no change tells which are to blame
@@ -317,6 +316,13 @@ def _gate_notes(diff: BaselineDiff, gate: Gate, value: MetricValue, run: Run) ->
     if failed := sum(v.status == "failed" and v.metric in metrics for v in run.verdicts):
         yield f"{failed:,} of its verdicts failed and are not counted."
     yield from unmeasured_notes(run, value)
+    unexplained = sum(link.unexplained for link in run.links)
+    of_mode = value.name.startswith(("link.failures.", "link.owners."))
+    if unexplained and of_mode and value.name != "link.failures.passed":
+        cases = (
+            "1 failed answer has" if unexplained == 1 else f"{unexplained:,} failed answers have"
+        )
+        yield f"{cases} no known cause, and no part in {value.name}."
     k = metric_cutoff(value.name) if is_rank_metric(value.name) else None
     most = max((len(trace.retrieved) for trace in run.traces), default=0)
     if k is not None and 0 < most < k:
@@ -496,11 +502,12 @@ def _decide_new_failures(diff: BaselineDiff, gate: Gate, spec: NewFailures) -> G
         raise diff.criteria.error(
             gate, "it counts cases, and a summary.json has none; name a run folder as --baseline"
         )
-    axis, failing = "failures", frozenset({spec.failure}) if spec.failure else FAILURES
+    axis, failing = "failures", frozenset({spec.failure or "failed"})
+    outcome_of = LINK_AXES[axis][1] if spec.failure else _pass_or_fail
     if spec.retrieval is not None:
         axis, failing = "retrieval", frozenset({spec.retrieval})
+        outcome_of = LINK_AXES[axis][1]
     selected = {case.id for case in run.cases if matches_filter(case, spec)}
-    outcome_of = LINK_AXES[axis][1]
     now = {link.case_id: outcome_of(link) for link in run.links if link.case_id in selected}
     earlier = {
         link.case_id: outcome_of(link) for link in baseline.links if link.case_id in diff.both
@@ -564,6 +571,10 @@ def _decide_new_failures(diff: BaselineDiff, gate: Gate, spec: NewFailures) -> G
         reason = Reason(code="inconclusive_now", n=len(unknown), axis=axis, reasons=missing)
         return replace(outcome, reasons=(*outcome.reasons, reason))
     return outcome
+
+
+def _pass_or_fail(link: Link) -> str:
+    return {True: "failed", False: "passed", None: "inconclusive"}[link.failed]
 
 
 def _case_notes(diff: BaselineDiff, new: tuple[str, ...], inconclusive: int) -> list[str]:

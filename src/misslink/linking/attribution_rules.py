@@ -188,7 +188,7 @@ def attribute_failure(
     known = [item for item in explained if item.failure != "inconclusive"]
     if not known:
         reason = evidence.unknown_reason or evidence.note or describe_evidence(explained[0])
-        return _link(evidence, "inconclusive", reason, failed=True)
+        return _link(evidence, "inconclusive", reason, unexplained=True)
     order = list(FAILURE_MODES)
     counts = Counter(item.failure for item in known)
     modes = sorted(counts, key=lambda mode: (-counts[mode], order.index(mode)))

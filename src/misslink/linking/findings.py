@@ -101,7 +101,7 @@ def _explain(run: Run, decided: Sequence[Link], failed: int) -> Reason | None:
     labelled = [link for link in decided if link.retrieval in LEVELS]
     if not labelled:
         inferred = sum(link.basis == "inferred" for link in decided)
-        unknown = sum(link.failure == "inconclusive" for link in decided)
+        unknown = sum(link.unexplained for link in decided)
         matched = any(link.retrieval == "unlabelled" for link in run.links)
         return Reason(code="unlabelled", inferred=inferred, unknown=unknown, matched=matched)
     clusters = cluster_cases(run.cases)

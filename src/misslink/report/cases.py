@@ -174,6 +174,7 @@ class CaseEntry:
     id: str
     question: str
     failure: str
+    unexplained: bool
     retrieval: str
     answered: str
     correct: str
@@ -255,7 +256,7 @@ def build_case_entries(run: Run, k: int, most: int | None = None) -> tuple[CaseE
         entry = _case_entry(
             number, case, traces.get(case.id), link, case_verdicts, again, people, k
         )
-        failed = link and link.failure in FAILURES
+        failed = link and link.failed
         entries.append(replace(entry, fix=fixes.get(case.id)) if failed else entry)
     return tuple(entries)
 
@@ -284,6 +285,7 @@ def _case_entry(
         id=case.id,
         question=case.question,
         failure=(link.failure or "inconclusive") if link else "",
+        unexplained=bool(link and link.unexplained),
         retrieval=link.retrieval if link else "",
         answered=link.answer if link else "",
         correct=CORRECT_VALUES[link.correct if link else None],

@@ -18,7 +18,6 @@ from misslink.documents import (
     summary_of,
     whatif_of,
 )
-from misslink.failure_modes import FAILURES
 from misslink.linking.miss_types import MISS_LABELS, miss_type_advice
 from misslink.render.format import (
     FormattedEstimate,
@@ -107,7 +106,7 @@ def miss_type_rows(run: Run) -> tuple[MissTypeRow, ...]:
                 label=MISS_LABELS[miss_type] if miss_type else "not known",
                 count=len(misses),
                 share=format_estimate("share", proportion(len(misses), total)),
-                failed=len({link.case_id for link, _ in misses if link.failure in FAILURES}),
+                failed=len({link.case_id for link, _ in misses if link.failed}),
                 advice=miss_type_advice(miss_type, recorded=bool(run.manifest.get("traces"))),
                 example=miss.reason or "",
                 example_at="" if number is None else case_fragment(number),

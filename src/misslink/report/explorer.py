@@ -55,7 +55,7 @@ def count_facets(run: Run) -> dict[str, dict[str, int]]:
     by_case = {link.case_id: link for link in run.links if link.case_id in case_ids}
     links = by_case.values()
     bad = {(row.case_id, row.metric) for row in run.verdicts if row.label is False}
-    failed = {link.case_id for link in links if link.failure in FAILURES}
+    failed = {link.case_id for link in links if link.failed}
     return {
         "state": _sorted_counts(
             {True: "failed", False: "passed", None: "inconclusive"}[link.failed]
@@ -305,6 +305,7 @@ def _list_row(entry: CaseEntry, metrics: Mapping[str, int]) -> dict[str, Any]:
         id=entry.id,
         question=entry.question,
         failure=entry.failure,
+        unexplained=entry.unexplained,
         retrieval=entry.retrieval,
         answer=entry.answered,
         correct=entry.correct,

@@ -79,7 +79,7 @@ def _mode_parts(run: Run) -> tuple[tuple[str, str, int, str], ...]:
     shown = sorted(failed, key=lambda name: -counts[name])[:_MAX_MODES]
     shown.sort(key=lambda name: OWNERS.index(FAILURE_MODES[name].owner))
     others = sum(counts[name] for name in failed if name not in shown)
-    unexplained = sum(link.failure == "inconclusive" and bool(link.failed) for link in run.links)
+    unexplained = sum(link.unexplained for link in run.links)
     passed = counts.total() - sum(counts[name] for name in (*failed, "inconclusive"))
     parts = [
         *(
@@ -227,7 +227,7 @@ def _fix_steps(run: Run, *, sure: bool) -> Iterator[NextStep]:
     """Fixes of passages that failed cases missed; without a judge, of all that were missed."""
     numbers = number_cases(run.cases)
     judged = any(link.failure for link in run.links)
-    failed = {link.case_id for link in run.links if link.failure in FAILURES or not judged}
+    failed = {link.case_id for link in run.links if link.failed or not judged}
     for fix in rank_fixes(run):
         cases = tuple(sorted(numbers[i] for i in failed.intersection(fix.cases) if i in numbers))
         if not cases or sure == (fix.evidence.code == "not_enough_data"):

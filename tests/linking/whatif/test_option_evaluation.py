@@ -211,7 +211,7 @@ def test_a_replay_is_used_for_the_forecast_and_said():
 
 def test_without_a_judge_there_is_no_forecast_but_the_metrics_stand():
     run = run_of(PLACES)
-    links = [one.model_copy(update={"failure": None, "failed": None}) for one in run.links]
+    links = [one.model_copy(update={"failure": None}) for one in run.links]
     found = option(weighed(run.model_copy(update={"links": tuple(links)})), "bm25")
     assert found["failures_avoided"]["value"] is None
     assert found["failures_avoided"]["reason"]

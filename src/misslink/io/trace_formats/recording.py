@@ -328,10 +328,12 @@ class _Recorder:
     def result(self) -> Recording:
         if self._repeats:
             _log.warning(
-                "%s: %d rows repeat another one word for word; they count again, which makes "
-                "intervals too narrow. Remove them.",
+                "%s: %s word for word and counts again, which makes intervals too narrow. Remove "
+                "the copies.",
                 self.name,
-                self._repeats,
+                "1 row repeats another one"
+                if self._repeats == 1
+                else f"each of {self._repeats:,} rows repeats another one",
             )
         if self._spans:
             if (orphan := find_orphan(self._spans)) is not None:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from misslink.failure_modes import FAILURE_MODES, FAILURES
+from misslink.failure_modes import FAILURE_MODES
 from misslink.linking.case_evidence import CaseEvidence
 from misslink.linking.judge_calibration import Calibration
 from misslink.linking.replay.plan import GOOD, replay_group
@@ -273,7 +273,7 @@ def replay_document(
     good = [record for record in usable if record.group == GOOD]
     missed = Counter(replay_group(link, cases[link.case_id]) or GOOD for link in run.links)
     del missed[GOOD]
-    failed = sum(link.failure in FAILURES for link in run.links)
+    failed = sum(bool(link.failed) for link in run.links)
     causal = causal_fraction(failed, missed, failures, seed=seed)
     if difference is not None:
         causal = Estimate.missing(f"{difference}; evaluate the run again, then replay")

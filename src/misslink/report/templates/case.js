@@ -9,8 +9,8 @@ const caseAddress = (number, claim) =>
   `#${writeView({ ...emptyView(), case: number, claim: claim ?? 0 })}`;
 
 const labelOf = (names, key) => (Object.hasOwn(names, key) ? names[key] : key);
-const failureLabel = (row) => (row.failure ? labelOf(data.failure_modes, row.failure) : "Not judged");
-const chipClass = (row) => (data.failures.includes(row.failure) ? "chip failure" : "chip");
+const failureLabel = (row) => (row.unexplained ? "Cause not known" : row.failure ? labelOf(data.failure_modes, row.failure) : "Not judged");
+const chipClass = (row) => (stateOf(row) === "failed" ? "chip failure" : "chip");
 const folded = (label, ...content) => el("details", {}, el("summary", {}, label), ...content);
 
 const outcomeOf = (row) => {

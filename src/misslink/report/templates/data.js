@@ -67,6 +67,7 @@ const bodyOf = async (number) => {
 };
 
 const stateOf = (row) => {
+  if (row.unexplained) return "failed";
   if (!row.failure || row.failure === "inconclusive") return row.failure ?? "";
   return data.failures.includes(row.failure) ? "failed" : "passed";
 };
