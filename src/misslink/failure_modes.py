@@ -137,9 +137,10 @@ FAILURE_MODES: dict[str, FailureModeInfo] = {
     "inconclusive": FailureModeInfo(
         "unknown",
         "Inconclusive",
-        "A verdict is missing, or too uncertain to say.",
-        "Read the case's reason. Where a verdict failed, judge again with another --cache, because "
-        "unreadable replies are cached too. Or label the case by hand.",
+        "The answer failed and the cause is not known, or a verdict is missing or too uncertain.",
+        "Read the case's reason. Without relevant passages in the gold set, add them or give "
+        "--corpus FILE. Where a verdict failed, judge again with another --cache, because "
+        "unreadable replies are cached too.",
         shape="M-5.5-3L-3-5.5L0-2.5L3-5.5L5.5-3L2.5 0L5.5 3L3 5.5L0 2.5L-3 5.5L-5.5 3L-2.5 0Z",
         failed=False,
     ),

@@ -119,3 +119,4 @@ def test_without_labels_owners_and_missed_passages_are_found():
     assert all(result.link.basis == "inferred" for result in missed)
     named = [{miss.passage_id for miss in result.link.missed} for result in missed]
     assert all(ids & result.relevant for ids, result in zip(named, missed, strict=True))
+    assert any(miss.bm25_rank for result in missed for miss in result.link.missed)

@@ -143,30 +143,42 @@ class MissMeasurements:
         return 1 + int((scores > scores[place]).sum()) if scores[place] > 0 else math.inf
 
     def search(self, queries: Sequence[str], trace: Trace, k: int) -> tuple[RetrievalMiss, ...]:
-        """The passages outside the prompt that BM25 finds first for the queries, classified."""
+        """The passages outside the prompt that BM25 finds first for the queries, classified.
+
+        The first query is the question, which their ranks by BM25 are of.
+        """
         if self.pool is None or not self.pool.passages:
             return ()
         in_context = {passage.id for passage in trace.context(k)}
-        found: dict[str, Passage] = {}
+        found: dict[int, Passage] = {}
         for query in queries:
             scores = self._bm25.scores(stems(query))
             for row in _best(scores, _SEARCHED + len(in_context)):
                 passage = self.pool.passages[row]
                 if passage.id not in in_context:
-                    found.setdefault(passage.id, passage)
+                    found.setdefault(row, passage)
+        asked = self._bm25.scores(stems(queries[0]))
         retrieved = {passage.id: rank for rank, passage in enumerate(trace.retrieved, start=1)}
         ranks = {passage.id: passage.rank for passage in trace.deeper} | retrieved
-        return tuple(
-            classify_miss(
-                MissEvidence(
-                    RetrievalMiss(passage_id=id_, true_rank=ranks.get(id_), text=passage.text),
-                    k=len(in_context) or retrieval_cutoff(trace, k),
-                    retrieved=id_ in retrieved,
-                    prompt_seen=trace.prompted is not None,
-                )
+        misses = []
+        for row, passage in found.items():
+            by_words = 1 + int((asked > asked[row]).sum()) if asked[row] > 0 else None
+            known = {} if by_words is None else {"bm25_rank": by_words, "pool": len(asked)}
+            miss = RetrievalMiss(
+                passage_id=passage.id,
+                true_rank=ranks.get(passage.id),
+                bm25_rank=by_words,
+                text=passage.text,
+                measured=known,
             )
-            for id_, passage in found.items()
-        )
+            evidence = MissEvidence(
+                miss,
+                k=len(in_context) or retrieval_cutoff(trace, k),
+                retrieved=passage.id in retrieved,
+                prompt_seen=trace.prompted is not None,
+            )
+            misses.append(classify_miss(evidence))
+        return tuple(misses)
 
     @cached_property
     def _bm25(self) -> Bm25Index:

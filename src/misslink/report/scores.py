@@ -142,8 +142,8 @@ def write_scores(run: Run, to: str, path: Path) -> tuple[int, int]:
     if not tied:
         raise InputError(
             f"The traces of this run have no {target.needs}, so {to} cannot tell which trace a "
-            f"score belongs to. Evaluate traces exported from {to}, give trace_id and span_id in "
-            "the traces, or export a table: misslink report RUN --format csv."
+            f"score belongs to. Evaluate traces that were recorded with {to}, give trace_id and span_id in "
+            "the traces, or write a table with --to csv."
         )
     _require_ids(tied, to)
     bodies = (

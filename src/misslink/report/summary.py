@@ -155,8 +155,8 @@ def mode_advice(run: Run, mode: str) -> str:
         return "Give better passages: rerank, drop near-duplicates."
     action = FAILURE_MODES[mode].action
     missed = [miss for link in run.links if link.failure == mode for miss in link.missed]
-    ranks = (miss.true_rank or miss.bm25_rank for miss in missed)
-    if mode == "retrieval_miss" and missed and not any(ranks):
+    known = any(miss.true_rank or miss.bm25_rank or miss.text for miss in missed)
+    if mode == "retrieval_miss" and missed and not known:
         return f"{action} No rank is known: give the corpus (--corpus FILE)."
     return action
 
