@@ -83,9 +83,14 @@ def fill_missing_id(data: Any) -> Any:
     question = data.get("question", data.get("query"))
     if not isinstance(question, str):
         return {**data, "id": "none"}  # the question's own error is the one to show
-    text = question if not data.get("history") else f"{question}\n{data['history']}"
+    text = "\n".join([question, *map(_message_line, _as_list(data.get("history") or []))])
     digest = hashlib.sha256(text.encode()).hexdigest()[:12]
     return {**data, "id": f"q-{digest}"}
+
+
+def _message_line(message: Any) -> str:
+    fields = message if isinstance(message, Mapping) else getattr(message, "__dict__", {})
+    return f"{fields.get('role')}: {fields.get('content')}"
 
 
 def read_number_as_id(value: Any) -> Any:

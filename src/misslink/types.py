@@ -584,19 +584,20 @@ class Link(FrozenModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _ignore_computed(cls, data: Any) -> Any:
+    def _check_written(cls, data: Any) -> Any:
         """A written link holds its owner and `failed`, which follow from the other fields."""
-        if isinstance(data, dict):
-            return {key: value for key, value in data.items() if key not in ("owner", "failed")}
-        return data
+        if not isinstance(data, dict):
+            return data
+        if data.get("unexplained") and data.get("failure") != "inconclusive":
+            raise ValueError("'unexplained' belongs to the failure mode 'inconclusive' alone")
+        return {key: value for key, value in data.items() if key not in ("owner", "failed")}
 
 
 class Estimate(FrozenModel):
     """A number fit to be read: its value, a 95% interval, what it rests on and how.
 
-    ``value``, ``low`` and ``high`` are None together, and ``reason`` then says why in a sentence,
-    ``reason_code`` in a code if it has one. An end that is not bounded (a risk ratio over an empty
-    cell) is None with a reason, the value standing.
+    ``value``, ``low`` and ``high`` are None together, and ``reason`` (``reason_code``) says why.
+    An end that is not bounded (a risk ratio over an empty cell) is None with a reason.
     """
 
     value: float | None

@@ -184,6 +184,7 @@ def _one(hostile: Hostile, variant: int) -> tuple[Case, Trace, list[Verdict], Li
         Link,
         case_id=name,
         failure=get_args(nouns.FailureMode)[variant],
+        unexplained=False,  # only an inconclusive case may be
         missed=(hostile.model(RetrievalMiss, passage_id=lost),),
         claims=tuple(
             hostile.model(ClaimLink, index=index, passage_id=lost) for index in range(len(claims))

@@ -164,9 +164,9 @@ def test_a_table_needs_no_ids(tmp_path):
 
 @pytest.mark.parametrize("to", ["otel", "phoenix"])
 def test_ids_of_another_tool_are_refused(otel_run, langsmith_run, tmp_path, to):
-    with pytest.raises(InputError, match="which is none of langsmith"):
+    with pytest.raises(InputError, match="which langsmith does not take"):
         write_scores(read_complete_run(otel_run), "langsmith", tmp_path / "x.jsonl")
-    with pytest.raises(InputError, match=f"which is none of {to}"):
+    with pytest.raises(InputError, match=f"which {to} does not take"):
         write_scores(read_complete_run(langsmith_run), to, tmp_path / "x.jsonl")
 
 

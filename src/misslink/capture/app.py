@@ -366,6 +366,9 @@ def join_pieces(pieces: Iterator[Any]) -> Any:
         content = getattr(piece, "content", piece)  # of a message's chunk
         if isinstance(piece, Mapping):
             is_object = True
+        elif isinstance(piece, list) and (found := document_list(piece)):
+            others += found
+            continue
         elif isinstance(content, str | list) or content is None:
             piece = {"answer": message_text(content)}  # noqa: PLW2901
         else:
@@ -373,9 +376,9 @@ def join_pieces(pieces: Iterator[Any]) -> Any:
             continue
         for key, value in piece.items():
             fields.setdefault(key, []).append(value)
-    if others:  # documents, or nothing that can be joined
-        return others
     joined = {key: _join_values(values) for key, values in fields.items()}
+    if others:  # documents, or nothing that can be joined
+        return {"retrieved": others, **joined} if joined else others
     return joined if is_object else joined.get("answer", "")
 
 

@@ -32,7 +32,6 @@ from misslink.capture.injection import (
 )
 from misslink.capture.recorder import (
     CURRENT_RECORDER,
-    Recorder,
     SearchCall,
     calling_frame,
     is_example_search,
@@ -250,12 +249,12 @@ def _watch_llamaindex() -> Callable[[], None]:
     from llama_index.core.instrumentation import get_dispatcher
     from llama_index.core.instrumentation.event_handlers.base import BaseEventHandler
 
-    searching: dict[str, tuple[Recorder, SearchCall]] = {}  # by span
+    searching: dict[str, SearchCall] = {}  # by span
 
     def handle(event: Any) -> None:
         recorder, kind, span = CURRENT_RECORDER.get(), event.class_name(), event.span_id or ""
         if kind == "RetrievalEndEvent" and span in searching:
-            searching.pop(span)[1].finish(event.nodes)
+            searching.pop(span).finish(event.nodes)
         if recorder is None:
             return
         if kind == "RetrievalStartEvent":
@@ -265,7 +264,7 @@ def _watch_llamaindex() -> Callable[[], None]:
             )
             name = type(frame.f_locals.get("self") if frame else None).__name__
             query = getattr(asked, "query_str", asked)
-            searching[span] = recorder, recorder.begin_search(str(query), name, frame)
+            searching[span] = recorder.begin_search(str(query), name, frame)
         elif kind == "LLMCompletionEndEvent":
             recorder.add_model_call(event.prompt, event.response.text, event.response.raw)
         elif kind == "LLMChatEndEvent" and event.response is not None:

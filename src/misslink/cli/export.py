@@ -28,6 +28,8 @@ def export(
     from misslink.io import read_complete_run
     from misslink.report.scores import send_scores, write_scores
 
+    if send is not None and to == "csv":
+        raise InputError("A table is sent nowhere. Leave --send out, or name a tool with --to.")
     path = out or run / ("scores.csv" if to == "csv" else f"scores.{to}.jsonl")
     if is_part_of_run(path):
         raise InputError("This is a part of a run. Give another file with --out.", path=path)

@@ -282,7 +282,7 @@ def _outcome_share(run: Run, axis: str, outcome: str) -> MetricValue:
         for link in run.links
         if outcome in UNKNOWN_OUTCOMES or outcome_of(link) not in UNKNOWN_OUTCOMES
     }
-    if (axis, outcome) == ("failures", "passed"):  # an answer may have failed for an unknown cause
+    if outcome in ("passed", "none"):  # an answer may have failed for an unknown cause
         known = [link for link in run.links if link.failed is not None]
         values = {link.case_id: float(not link.failed) for link in known}
     missing = f"the {_AXIS_LABELS[axis]} of every case is unknown"

@@ -21,6 +21,7 @@ from misslink.linking.judge_calibration import Calibration
 from misslink.linking.miss_measurement import MissMeasurements, measure_misses, word_questions
 from misslink.linking.searches import list_searches, locate_losses
 from misslink.render.reasons import describe_loss, describe_reason
+from misslink.text.assertion import is_negated
 from misslink.text.near_duplicates import passage_stems
 from misslink.text.normalization import sentence_spans
 from misslink.types import (
@@ -40,6 +41,7 @@ from misslink.types import (
 # A stale copy says the same but for a few words. `is_near_duplicate` would pass over short ones:
 # one changed word of twenty changes three of its shingles.
 _MIN_COPY_JACCARD = 0.6
+_MIN_REFERENCE_WORDS = 2  # one word stands in many a sentence
 _MISS_MODES = ("retrieval_miss", "lost_context", "not_indexed", "dropped_from_prompt")
 
 
@@ -345,13 +347,17 @@ class FailureRules:
         return next((p.id for p in evidence.context if p.id in evidence.relevant), None)
 
     def _states_reference(self, passage_id: str) -> bool:
-        """Whether a sentence of the passage has every word of a reference: the answer misread it."""
+        """Whether a sentence of the passage has every word of a reference, and denies as it does."""
         texts = (p.text for p in self.evidence.context if p.id == passage_id)
-        sentences = [
-            set(passage_stems(text[a:b])) for text in texts for a, b in sentence_spans(text)
-        ]
-        references = [set(passage_stems(text)) for text in self.evidence.case.references]
-        return any(words and words <= held for words in references for held in sentences)
+        sentences = [text[start:end] for text in texts for start, end in sentence_spans(text)]
+        return any(
+            len(words) >= _MIN_REFERENCE_WORDS
+            and words <= set(passage_stems(sentence))
+            and is_negated(sentence) == is_negated(reference)
+            for reference in self.evidence.case.references
+            for words in (set(passage_stems(reference)),)
+            for sentence in sentences
+        )
 
     def _missed_texts_known(self) -> bool:
         """Whether a partial hit's missed passages could be compared with the claims."""

@@ -119,9 +119,9 @@ class MissMeasurements:
         None too where the query of a search is not known.
         """
         k = len(trace.context(k)) or k
-        queries = [call.query for call in trace.calls if not call.nested] or [case.question]
+        queries = [call.query for call in trace.calls if not call.nested]
         whole = case.standalone_question
-        if not case.history or not {"", VECTOR_QUERY}.isdisjoint(queries):
+        if not case.history or not queries or not {"", VECTOR_QUERY}.isdisjoint(queries):
             return None
         if any(fold(query) == fold(whole or "") for query in queries):
             return None

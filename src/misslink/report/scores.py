@@ -10,7 +10,6 @@ from __future__ import annotations
 import base64
 import csv
 import datetime as dt
-import itertools
 import json
 import re
 import uuid
@@ -33,6 +32,7 @@ _SPAN_IDS = {  # of OpenTelemetry; LangSmith's are UUIDs
     "phoenix": f"{_HEX}{{16}}",
     "langsmith": f"{_HEX}{{8}}(-{_HEX}{{4}}){{3}}-{_HEX}{{12}}",
 }
+_TRACE_IDS = {"otel": f"{_HEX}{{32}}"}
 _COMMENT_CHARS = 2_000  # servers limit a request to 1 MB
 _TIMEOUT_S = 30.0
 
@@ -148,7 +148,8 @@ def write_scores(run: Run, to: str, path: Path) -> tuple[int, int]:
     _require_ids(tied, to)
     bodies = (
         target.encode(batch, str(run.manifest.get("created") or ""))
-        for batch in _batches(tied, target.batch)
+        for start in range(0, len(tied), target.batch)
+        for batch in (tied[start : start + target.batch],)
     )
     lines = (json.dumps(body, ensure_ascii=False, allow_nan=False) for body in bodies)
     text = "".join(f"{line}\n" for line in lines).encode("utf-8", "replace").decode()
@@ -196,20 +197,21 @@ def _target(to: str) -> Target:
 
 
 def _refusal(status: int, text: str) -> str | None:
-    """Why a server did not take scores; a 207 lists them by score."""
-    if status == 207:
-        try:
-            errors = json.loads(text).get("errors")
-        except (ValueError, AttributeError):
-            errors = None
-        return f"{len(errors)} scores refused: {errors[0]}"[:300] if errors else None
-    return None if 200 <= status < 300 else f"HTTP {status}: {text[:300]}"
-
-
-def _batches(scores: Sequence[Score], size: int) -> Iterator[Sequence[Score]]:
-    remaining = iter(scores)
-    while batch := list(itertools.islice(remaining, size)):
-        yield batch
+    """Why a server did not take all scores; Langfuse lists them, and OTLP counts them."""
+    if not 200 <= status < 300:
+        return f"HTTP {status}: {text[:300]}"
+    try:
+        reply = json.loads(text)
+    except ValueError:
+        return None  # an empty reply, say
+    if not isinstance(reply, dict):
+        return None
+    if errors := reply.get("errors"):
+        return f"{len(errors)} scores refused: {errors[0]}"[:300]
+    partial_success = reply.get("partialSuccess") or {}
+    if int(partial_success.get("rejectedLogRecords") or 0):
+        return f"scores refused: {partial_success}"[:300]
+    return None
 
 
 def _score_id(score: Score) -> str:
@@ -221,11 +223,13 @@ def _score_id(score: Score) -> str:
 def _require_ids(scores: Sequence[Score], to: str) -> None:
     """Raise where a trace was recorded by another kind of tool, whose ids this one refuses."""
     for score in scores:
-        if not re.fullmatch(_SPAN_IDS.get(to, ".*"), str(score.span_id).lower()):
-            raise InputError(
-                f"The trace of the case '{score.case_id}' has the span_id '{score.span_id}', which "
-                f"is none of {to}. Export to the tool that the traces come from."
-            )
+        ids = {"span_id": (_SPAN_IDS, score.span_id), "trace_id": (_TRACE_IDS, score.trace_id)}
+        for name, (patterns, value) in ids.items():
+            if value is not None and not re.fullmatch(patterns.get(to, ".*"), value.lower()):
+                raise InputError(
+                    f"The trace of the case '{score.case_id}' has the {name} '{value}', which {to} "
+                    "does not take. Export to the tool that recorded the traces."
+                )
 
 
 def _without_missing(fields: Mapping[str, Any]) -> dict[str, Any]:

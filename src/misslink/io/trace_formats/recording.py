@@ -91,11 +91,14 @@ class Recording(NamedTuple):
             No trace belongs to any case.
         """
         ids = {case.id for case in gold.cases}
-        by_question = {fold(case.question): case.id for case in gold.cases}
+        by_question: dict[Any, list[str]] = {}
+        for case in gold.cases:
+            by_question.setdefault(_asked(case), []).append(case.id)
         traces: dict[str, Trace] = {}
         for name, trace in self.traces.items():
-            case = self.cases.get(name)
-            meant = None if name in ids or case is None else by_question.get(fold(case.question))
+            recorded = self.cases.get(name)
+            same = [] if name in ids or recorded is None else by_question.get(_asked(recorded), [])
+            meant = same[0] if len(same) == 1 else None
             if meant is not None and meant not in self.traces and meant not in traces:
                 traces[meant] = trace.model_copy(update={"case_id": meant})
             else:
@@ -118,6 +121,11 @@ class Recording(NamedTuple):
                 "%d cases have no trace and are not measured, such as '%s'", len(absent), absent[0]
             )
         return {case_id: trace for case_id, trace in traces.items() if case_id in ids}
+
+
+def _asked(case: Case) -> tuple[str, ...]:
+    """The question and the messages before it, as they are compared."""
+    return (fold(case.question), *(fold(message.content) for message in case.history))
 
 
 def read_recording(
@@ -182,6 +190,7 @@ class _Recorder:
         self.places: dict[str, SourceItem] = {}
         self._spans: list[OtelSpan] = []
         self._texts: dict[str, str] = {}
+        self._asked: dict[str, list[Trace]] = {}  # without their ids, by that of the first
         self._repeats = 0  # rows that are the same as another one
 
     def add_items(self, items: Iterator[SourceItem]) -> None:
@@ -271,6 +280,7 @@ class _Recorder:
                 "answer": request.answer,
                 "error": request.error,
                 "latency_s": request.latency_s,
+                "calls": request.calls,
                 "trace_id": request.trace_id,
                 "span_id": request.span_id,
                 "unmeasured": unmeasured if request.passages is None else None,
@@ -293,9 +303,9 @@ class _Recorder:
 
     def _add_pair(self, item: SourceItem, fields: _Fields, trace: _Fields | None) -> None:
         case = item._replace(data=fields).parse(Case, self._texts)
-        first = self.traces.get(case.id) if fields.get("id") is None else None
-        if first is not None:  # asked several times
-            numbers = (f"{case.id}-{n}" for n in itertools.count(2))
+        earlier = self._asked.setdefault(case.id, []) if fields.get("id") is None else []
+        if earlier:  # asked several times
+            numbers = (f"{case.id}-{n}" for n in itertools.count(len(earlier) + 1))
             name = next(name for name in numbers if name not in self.traces)
             case = case.model_copy(update={"id": name})
         if trace is None:
@@ -309,8 +319,9 @@ class _Recorder:
         except InputError as error:
             raise item.error(error.problem) from None
         parsed = Trace(case_id=case.id, **trace)
-        if first is not None and parsed.model_copy(update={"case_id": first.case_id}) == first:
-            self._repeats += 1
+        content = parsed.model_copy(update={"case_id": ""})
+        self._repeats += content in earlier
+        earlier.append(content)
         self._add(item, parsed, case)
 
     def _add(self, item: SourceItem, trace: Trace, case: Case | None = None) -> None:

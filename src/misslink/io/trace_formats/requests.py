@@ -14,7 +14,7 @@ from misslink.io.jsonl import SourceItem
 from misslink.io.numbers import parse_number
 from misslink.io.rows import read_rows
 from misslink.text.normalization import content_id, valid_text
-from misslink.types import Passage
+from misslink.types import Passage, RetrieverCall
 
 # Seconds since 1970 stay below the least of these until 5138.
 _UNITS = ((1e17, 1e9), (1e14, 1e6), (1e11, 1e3))
@@ -64,6 +64,7 @@ class LogRequest:
     category: str | None = None
     trace_id: str | None = None
     span_id: str | None = None
+    calls: tuple[RetrieverCall, ...] = ()
     history: Sequence[Mapping[str, str]] = ()
 
 

@@ -86,7 +86,7 @@ def parse_ragas(item: SourceItem) -> tuple[Fields, Fields | None]:
     case = {
         "id": row.get("id"),
         "question": extract_question(asked),
-        "history": extract_history(asked),
+        "history": extract_history(row.get("history")) or extract_history(asked),
         "references": text_list(item, _RAGAS_REFERENCE),
         "evidence": text_list(item, ("reference_contexts",)),
         "relevant": text_list(item, ("reference_context_ids",)),
@@ -125,6 +125,8 @@ def parse_trec_rag(item: SourceItem) -> tuple[Fields, Fields | None]:
     """A run of the TREC RAG track: cited sentences, and the ids of the documents they cite."""
     row = item.data
     sentences = [part.get("text") if isinstance(part, Mapping) else part for part in row["answer"]]
+    if not all(sentence is None or isinstance(sentence, str) for sentence in sentences):
+        raise item.error("This must be a list of sentences with a text.", "answer")
     ids = text_list(item, ("references",))
     question = first_value(row, _TOPIC)
     case = {"id": first_value(row, _TOPIC_ID), "question": extract_question(question)}

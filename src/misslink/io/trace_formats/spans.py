@@ -30,7 +30,7 @@ from misslink.io.trace_formats.requests import (
     first_value,
     parse_time,
 )
-from misslink.types import Passage
+from misslink.types import Passage, RetrieverCall
 
 _BATCH_KEYS = ("resourceSpans", "resource_spans")
 _SCOPE_KEYS = ("scopeSpans", "scope_spans", "instrumentationLibrarySpans")
@@ -315,7 +315,18 @@ def _trace_request(spans: Sequence[OtelSpan]) -> LogRequest | None:
         trace_id=None if root.trace == root.place else root.trace,
         span_id=None if root.id == root.place else root.id,
         history=next(filter(None, map(extract_history, _root_inputs(root))), ()),
+        calls=tuple(_retriever_calls(spans)),
     )
+
+
+def _retriever_calls(spans: Sequence[OtelSpan]) -> Iterator[RetrieverCall]:
+    for span in _without_nested(spans):
+        if span.is_retrieval and span.kind != "RERANKER":
+            query = next(
+                filter(None, (extract_question(span.attributes.get(n)) for n in _QUERY_KEYS)), ""
+            )
+            found = extract_passages(_span_documents(span, "retrieval.documents")) or ()
+            yield RetrieverCall(query=query, passages=tuple(passage.id for passage in found))
 
 
 def _root_inputs(root: OtelSpan) -> Iterator[Any]:
@@ -398,17 +409,21 @@ def _trace_passages(spans: Sequence[OtelSpan]) -> tuple[Passage, ...] | None:
     for prefix in ("reranker.output_documents", "retrieval.documents"):
         documents: list[Any] = []
         for span in outermost:
-            whole = decode_json(first_value(span.attributes, (prefix, f"gen_ai.{prefix}")))
-            documents += _with_ids(
-                span,
-                list(_indexed_objects(span.attributes, f"{prefix}."))
-                or (whole if isinstance(whole, list) else [])
-                or list(_indexed_objects(span.attributes, f"gen_ai.{prefix}.")),
-            )
+            documents += _span_documents(span, prefix)
         if documents:
             return extract_passages(documents)
-    retrievers = [span for span in outermost if span.kind == "RETRIEVER"]
+    retrievers = [span for span in outermost if span.is_retrieval and span.kind != "RERANKER"]
     return () if retrievers and all(map(_lists_none, retrievers)) else None
+
+
+def _span_documents(span: OtelSpan, prefix: str) -> list[Any]:
+    whole = decode_json(first_value(span.attributes, (prefix, f"gen_ai.{prefix}")))
+    documents = (
+        list(_indexed_objects(span.attributes, f"{prefix}."))
+        or (whole if isinstance(whole, list) else [])
+        or list(_indexed_objects(span.attributes, f"gen_ai.{prefix}."))
+    )
+    return _with_ids(span, documents)
 
 
 def _lists_none(span: OtelSpan) -> bool:

@@ -16,6 +16,7 @@ from misslink.io.trace_formats.requests import (
     LogRequest,
     RequestLog,
     extract_answer,
+    extract_history,
     extract_passages,
     extract_question,
     parse_time,
@@ -50,6 +51,8 @@ COLUMN_NAMES: dict[str, tuple[str, ...]] = {
     "category": ("category", "intent", "topic"),
     "id": ("id", "case_id", "request_id", "trace_id"),
     "reference": ("reference", "ground_truth", "expected_answer", "expected_output"),
+    "history": ("history", "chat_history"),
+    "span": ("span_id",),
 }  # fmt: skip
 _NO_ERROR_VALUES = {
     "", "0", "false", "none", "null", "ok", "no", "success", "200", "[]", "{}", "unset",
@@ -182,6 +185,9 @@ def _row_request(
         category=str(category).strip() if isinstance(category, str | int) else None,
         id=None if (name := values.get("id")) is None else str(name),
         reference=extract_answer(values.get("reference")),
+        history=extract_history(values.get("history")),
+        trace_id=str(row["trace_id"]) if "trace_id" in row else None,
+        span_id=None if (span := values.get("span")) is None else str(span),
     )
 
 
