@@ -92,14 +92,14 @@ TRUST_RULES = (
     ),
     TrustRule(
         "over_length",
-        "the judge's AUROC is {value} above that of the answer's length; {limit}",
+        "the judge's AUROC minus that of the answer's length is {value}; {limit}",
         0.05,
         0.0,
         needed=False,
     ),
     TrustRule(
         "over_majority",
-        "F1 of finding bad cases is {value} above that of a constant label; {limit}",
+        "F1 of finding bad cases minus that of a constant label is {value}; {limit}",
         0.2,
         0.0,
         unknown="F1 of finding bad cases is not known: neither annotators nor judge found any",

@@ -215,7 +215,9 @@ def measure_bias(pairs: Sequence[LabelPair], threshold: float) -> dict[str, dict
     for name in _REPORTED_COVARIATES:
         if not any(entry == name or entry.startswith(f"{name}: ") for entry in entries):
             words = name.replace("_", " ")
-            missing = Estimate.missing(f"too few labelled cases have a {words}, or all the same")
+            missing = Estimate.missing(
+                f"{words}: known of too few labelled cases, or the same in all"
+            )
             entries[name] = {
                 **dict.fromkeys(("coefficient", "pull"), missing),
                 **dict.fromkeys(("p", "p_holm", "pull_p", "pull_p_holm", "unit", "finding")),

@@ -330,8 +330,8 @@ _NAMESPACES = (
     "whatif",
     "repeats",
 )
-_LINK_GROUPS = ("failures", "retrieval", "answers", "adjusted", "corrected", "table")
-_OUTCOME_PREFIXES = ("link.failures.", "link.retrieval.", "link.answers.")
+_LINK_GROUPS = ("failures", "owners", "retrieval", "answers", "adjusted", "corrected", "table")
+_OUTCOME_PREFIXES = ("link.failures.", "link.owners.", "link.retrieval.", "link.answers.")
 _SIGNED_METRICS = frozenset({"kappa", "gwet_ac1", "risk_difference"})
 _RATES = frozenset({"risk_given_none", "risk_given_some", "risk_given_all", "failed", "flaky"})
 _COUNT_PREFIXES = (
@@ -352,8 +352,8 @@ def metric_candidates(name: str) -> list[str]:
     'recall@5'
     >>> metric_candidates("link_attributable_fraction")[-1]
     'link.attributable_fraction'
-    >>> metric_candidates("link_failures_retrieval_miss")[-1]
-    'link.failures.retrieval_miss'
+    >>> metric_candidates("link_owners_retriever")[-1]
+    'link.owners.retriever'
     """
     given_name = name.strip()
     cut = _CUTOFF_SUFFIX.sub(lambda at: "@" + at.group(1).replace("_", "."), given_name)
