@@ -9,6 +9,7 @@ import sys
 import sysconfig
 import traceback
 import zlib
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -42,6 +43,14 @@ def resolve_attribute(module: ModuleType, dotted: str, target: str) -> Any:
             raise InputError(f"{target} has no '{name}'; {_alternatives(name, found)}")
         found = getattr(found, name)
     return found
+
+
+def call_factory(factory: Callable[[], Any], spec: str) -> Any:
+    """What a function without parameters returns; its errors are the user's."""
+    try:
+        return factory()
+    except (Exception, SystemExit) as error:
+        raise _import_error(spec, error) from error
 
 
 def error_location(error: BaseException) -> tuple[str, int] | None:

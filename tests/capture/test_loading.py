@@ -18,6 +18,12 @@ def answer(question):
     return {helper}.PREFIX + question
 def build():
     return answer
+def build_for(index, k):
+    return answer
+def build_with_error():
+    return 1 / 0
+def build_nothing():
+    pass
 class App:
     def __call__(self, question):
         return question
@@ -63,6 +69,10 @@ def test_by_absolute_path(folder, tmp_path_factory):
 
 def test_an_attribute_of_an_attribute(folder):
     assert load_app("my_rag:app.inner", folder)("why") == "you asked why"
+
+
+def test_a_function_without_parameters_builds_the_app(folder):
+    assert load_app("my_rag:build", folder)("why") == "you asked why"
 
 
 def test_a_file_named_like_a_library_does_not_take_its_place(folder):
@@ -121,7 +131,9 @@ def test_a_module_that_raises_is_named_with_its_line(folder, body, said, line, s
     [
         ("VALUE", "is an int, not an app"),
         ("App", "is a class, not an app; name an instance of it, say  app = App(...)"),
-        ("build", "say  app = build()"),
+        ("build_for", "say  app = build()"),
+        ("build_nothing", "is a NoneType, not an app"),
+        ("build_with_error", "ZeroDivisionError"),
         ("helper_here", "is a module, not an app"),
     ],
 )

@@ -21,7 +21,7 @@ from misslink.case_fields import Message
 from misslink.errors import InputError
 from misslink.io.config_files import read_toml, read_yaml
 from misslink.text.normalization import valid_text
-from misslink.user_code import import_target, resolve_attribute, with_article
+from misslink.user_code import call_factory, import_target, resolve_attribute, with_article
 
 
 def load_app(spec: str, folder: Path | None = None) -> Any:
@@ -40,7 +40,8 @@ def load_app(spec: str, folder: Path | None = None) -> Any:
     -------
     Any
         A LangChain Runnable (chain, retriever, agent, compiled graph), a query engine, chat engine
-        or retriever of LlamaIndex, a Haystack pipeline, or a callable that takes the question.
+        or retriever of LlamaIndex, a Haystack pipeline, or a callable that takes the question. A
+        function without parameters is called, and the app is what it returns.
 
     Raises
     ------
@@ -59,6 +60,8 @@ def load_app(spec: str, folder: Path | None = None) -> Any:
             "or  path/to/file.py:attribute"
         )
     app = resolve_attribute(import_target(target, home), attribute, target)
+    if inspect.isfunction(app) and not inspect.signature(app).parameters:
+        app = call_factory(app, spec)
     check_app(app, spec)
     return app
 
@@ -162,8 +165,8 @@ def _app_problem(app: Any) -> str | None:
         signature.bind("a question", **earlier)
     except TypeError:
         return (
-            "cannot be called with one question; if it builds the app, call it in your file and "
-            "name the result, say  app = build()"
+            "cannot be called with one question; if it builds the app, give it no parameters, or "
+            "call it in your file and name the result, say  app = build()"
         )
     except ValueError:  # a builtin without a signature: the call itself will tell
         return None
