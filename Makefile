@@ -6,6 +6,9 @@ PIP := $(BIN)/pip --disable-pip-version-check --quiet
 CPU := https://download.pytorch.org/whl/cpu
 export HF_HUB_OFFLINE := 1
 export ANONYMIZED_TELEMETRY := False
+# Tests start many processes; without bytecode each would compile the program anew.
+unexport PYTHONDONTWRITEBYTECODE
+PYTEST := $(BIN)/pytest -n auto --dist worksteal
 
 .PHONY: demo sample quick test test-slow wheel-test gold docs lint clean
 
@@ -21,7 +24,7 @@ test: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/pytest -n auto
+	$(PYTEST)
 
 # The tests of the packages that were changed since the last commit, in a minute or two.
 quick: $(VENV)/.dev
@@ -30,7 +33,7 @@ quick: $(VENV)/.dev
 	$(BIN)/python tests/quick.py
 
 test-slow: $(VENV)/.dev
-	$(BIN)/pytest -m slow -n auto
+	$(PYTEST) -m slow
 
 # The wheel in an empty environment and without its source.
 wheel-test: $(VENV)/.dev

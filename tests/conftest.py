@@ -1,4 +1,4 @@
-"""What tests of several rooms share."""
+"""What tests of several packages share."""
 
 from __future__ import annotations
 
@@ -9,10 +9,14 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from judge_server import JudgeServer
-
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("ANONYMIZED_TELEMETRY", "False")
+# Read when numpy or torch is first imported. Tests run on all cores; threads of their own that wait
+# for each other made some ten times slower.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+from judge_server import JudgeServer
 
 # No test measures time: a machine with other work to do is slow, and nothing is wrong.
 settings.register_profile("untimed", deadline=None)

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from misslink.report.page import write_html
+from proven_run import proven_run
 from watch import listening
 
 CHROMIUM = Path("/usr/bin/chromium")
@@ -24,20 +25,18 @@ FLAGS = [
 ]
 
 
-# The hand-written runs lie with the tests of the report.
-
-
 @pytest.fixture(scope="module")
 def report(tmp_path_factory):
     """The report of a hand-written run that uses every part of the page."""
-    from proven_run import proven_run
-
     return write_html(proven_run(), tmp_path_factory.mktemp("report") / "report.html")
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def browser():
-    """Chromium, headless, once for each test file."""
+    """Chromium, headless, once for all files: this folder has an __init__.py, so it is a package.
+
+    Not for the whole session: while Playwright runs, no other test can call asyncio.run.
+    """
     if not CHROMIUM.exists():
         pytest.skip(f"{CHROMIUM} is not installed")
     playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
