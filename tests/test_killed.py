@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import os
 import random
-import re
 import signal
-import sqlite3
 import subprocess
 import sys
 import threading
@@ -16,47 +13,14 @@ from pathlib import Path
 import pytest
 
 from judge_server import JudgeServer
+from killed_runs import kept, parts, write_inputs
 
-_DATE = re.compile(r"\d{1,2} \w+ \d{4}, \d\d:\d\d UTC")
-_CALLS = re.compile(r"The judge was sent [\d,]+ questions?.*? from the cache")
-# What the last of several starts paid for: without a question in it there are no rows of tokens.
-_COUNTED = re.compile(
-    r"<div><dt[^>]*>(?:Asked of the judge|From the cache, free|Prompt tokens|Written tokens|Cost)"
-    r"</dt><dd[^>]*>(?:[\d,.]+(?: questions?| reply| replies)?|not known: no prices were given"
-    r"|nothing: no question was paid for in this run)</dd></div>\s*"
-)
 CONCURRENCY = 4
 COMMAND = (
     "evaluate", "--goldset", "gold.jsonl", "--traces", "traces.jsonl",
     "--judge", "openai:test-judge", "--cache", "cache.sqlite",
     "--out", "run",
 )  # fmt: skip
-
-
-def write_inputs(folder, count):
-    gold, traces = [], []
-    for n in range(count):
-        passages = [f"By day the sky over town {n} is blue. Clouds are white.", "Grass is green."]
-        gold.append(
-            {
-                "id": f"case-{n}",
-                "question": f"What colour is the sky over town {n}?",
-                "relevant": [f"sky-{n}"],
-                "reference": f"The sky over town {n} is blue.",
-            }
-        )
-        retrieved = [
-            {"id": name, "text": text}
-            for name, text in zip(
-                (f"sky-{n}", "grass"), passages[:: -1 if n % 2 else 1], strict=True
-            )
-        ]
-        answer = f"The sky over town {n} is blue. Grass is red."
-        traces.append({"case_id": f"case-{n}", "retrieved": retrieved, "answer": answer})
-    folder.mkdir()
-    for name, rows in (("gold", gold), ("traces", traces)):
-        lines = (json.dumps(row) + "\n" for row in rows)
-        (folder / f"{name}.jsonl").write_text("".join(lines), encoding="utf-8")
 
 
 def start(folder, server, concurrency=CONCURRENCY):
@@ -75,15 +39,6 @@ def finish(folder, server):
     process = start(folder, server)
     _, told = process.communicate()
     assert process.returncode == 0, told.decode()
-
-
-def kept(folder):
-    """How many replies are on disk."""
-    try:
-        with sqlite3.connect(f"file:{folder / 'cache.sqlite'}?mode=ro", uri=True) as file:
-            return file.execute("SELECT COUNT(*) FROM replies").fetchone()[0]
-    except sqlite3.OperationalError:  # killed before there was a response cache
-        return 0
 
 
 class Killer:
@@ -127,18 +82,6 @@ def killed(server, killer, folder, moments, concurrency=CONCURRENCY):
     return lost
 
 
-def parts(folder):
-    """The run folder, without times and counts of calls."""
-    files = {path.name: path.read_text(encoding="utf-8") for path in folder.iterdir()}
-    manifest, summary = json.loads(files["manifest.json"]), json.loads(files["summary.json"])
-    created = manifest.pop("created")
-    spent = summary.pop("usage")
-    files["manifest.json"], files["summary.json"] = manifest, summary
-    page = _DATE.sub("DATE", files["report.html"].replace(created, "CREATED"))
-    files["report.html"] = _COUNTED.sub("", _CALLS.sub("CALLS", page))
-    return files, spent
-
-
 def compare(tmp_path, moments, count):
     killer = Killer()
     with JudgeServer(killer) as server:
@@ -167,10 +110,11 @@ def test_a_run_killed_twice_ends_as_if_it_had_not_been(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_run_killed_at_fifty_moments_ends_as_if_it_had_not_been(tmp_path):
-    draw = random.Random(50)
+@pytest.mark.parametrize("seed", [50, 51])  # two halves, so that both cores have one
+def test_a_run_killed_at_25_moments_ends_as_if_it_had_not_been(tmp_path, seed):
+    draw = random.Random(seed)
     moments = [
         (draw.randint(1, 9), draw.choice([None, None, draw.uniform(0, 0.05), draw.uniform(0, 2)]))
-        for _ in range(50)
+        for _ in range(25)
     ]
     compare(tmp_path, moments, 250)

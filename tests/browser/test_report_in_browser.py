@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 
 import pytest
-from test_worst_in_browser import large_run
 
 from example_run import example_run
+from large_run import large_run
 from misslink.report.page import write_html
 from proven_run import proven_run
 

@@ -11,12 +11,12 @@ import pytest
 import misslink
 from batch_server import BatchServer
 from judge_faults import error
+from killed_runs import write_inputs
 from misslink.engines.batch import BatchEngine, open_batch
 from misslink.errors import InputError, JudgeUnreachableError
 from misslink.judge.batch.queue import BatchTiming
 from misslink.judge.batch.store import pending_batches
 from misslink.pipeline import forecast_async, run_async
-from test_killed import write_inputs
 
 AT_ONCE = BatchEngine(BatchTiming(linger=0, first=0, longest=0))
 PRICES = {"price_in": 1.0, "price_out": 4.0}

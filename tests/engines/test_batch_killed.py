@@ -12,7 +12,7 @@ import pytest
 
 from batch_server import BatchServer
 from judge_faults import Reset
-from test_killed import kept, parts, write_inputs
+from killed_runs import kept, parts, write_inputs
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="kill -9 is POSIX's")
 
