@@ -137,7 +137,13 @@ def function_app(store: Any, staged: Mapping[str, Staged]) -> Any:
 
 
 def run_round(
-    domain: Domain, number: int, app: str, judge_name: str, *, labels: bool = True
+    domain: Domain,
+    number: int,
+    app: str,
+    judge_name: str,
+    *,
+    labels: bool = True,
+    embedding: str = "app",
 ) -> list[Result]:
     """Evaluate one app in one round, without the passage labels if these are hidden."""
     world, kinds, staged = stage_round(domain, number)
@@ -149,7 +155,7 @@ def run_round(
     known = {one.case.id: one.case for one in staged.values()}
     hidden: dict[str, Any] = {} if labels else {"relevant": {}, "relevant_any": (), "evidence": {}}
     cases = [case.model_copy(update=hidden) for case in known.values()]
-    common: dict[str, Any] = {"judge": judge, "cache": None, "k": CONTEXT}
+    common: dict[str, Any] = {"judge": judge, "cache": None, "k": CONTEXT, "embedding": embedding}
     if app == "traces":
         traces = recorded_traces(staged, corpus)
         passages = corpus_passages(corpus)
@@ -244,7 +250,25 @@ def inferred_misses(results: Sequence[Result]) -> list[bool]:
     ]
 
 
-def page_without_labels(results: Mapping[str, Sequence[Result]]) -> str:
+def found_misses(results: Sequence[Result]) -> list[bool]:
+    """Of each labelled case that the retriever failed, whether a search found a labelled miss."""
+    return [
+        any(miss.passage_id in result.relevant for miss in result.link.missed)
+        for result in results
+        if result.relevant and result.failure == "retrieval_miss"
+    ]
+
+
+def named_owners(results: Sequence[Result]) -> list[bool]:
+    """Of each labelled case whose owner was named, whether it is the planted one."""
+    return [
+        result.owner == result.link.owner
+        for result in results
+        if result.relevant and result.link.failure != "inconclusive"
+    ]
+
+
+def page_without_labels(results: Mapping[tuple[str, str], Sequence[Result]]) -> str:
     """The table of the same cases, evaluated without their passage labels."""
     lines = [
         "",
@@ -255,31 +279,56 @@ def page_without_labels(results: Mapping[str, Sequence[Result]]) -> str:
         "if it is labelled relevant, and a labelled miss is found if it is among them. Only cases whose planted owner is the",
         "retriever count for the latter.",
         "",
-        "| judge | cases | owner right | owner right where one was named | inferred misses right | labelled misses found |",
-        "|---|--:|--:|--:|--:|--:|",
+        "| judge | search | cases | owner right | owner right where one was named | inferred misses right | labelled misses found |",
+        "|---|---|--:|--:|--:|--:|--:|",
     ]
-    for judge, given in results.items():
+    for (judge, search), given in results.items():
         labelled = [result for result in given if result.relevant]
-        named = [result for result in labelled if result.link.failure != "inconclusive"]
-        found = [
-            any(miss.passage_id in result.relevant for miss in result.link.missed)
-            for result in labelled
-            if result.failure == "retrieval_miss"
-        ]
         cells = (
             share([result.owner == result.link.owner for result in labelled]),
-            share([result.owner == result.link.owner for result in named]),
+            share(named_owners(given)),
             share(inferred_misses(given)),
-            share(found),
+            share(found_misses(given)),
         )
-        lines.append(f"| {judge} | {len(labelled)} | {' | '.join(cells)} |")
+        lines.append(f"| {judge} | {search} | {len(labelled)} | {' | '.join(cells)} |")
     wrong = Counter(
         f"{result.kind}: {result.link.failure}"
-        for result in results["oracle"]
+        for result in results["oracle", "BM25"]
         if result.relevant and result.owner != result.link.owner
     )
     rows = [f"| {kind} | {count} |" for kind, count in wrong.most_common()]
     return "\n".join([*lines, "", "| oracle, another owner | cases |", "|---|--:|", *rows]) + "\n"
+
+
+def results_without_labels(rounds: int) -> dict[tuple[str, str], list[Result]]:
+    """The recorded traces, evaluated without labels, by judge and kind of search."""
+    return {
+        (judge, search): [
+            result
+            for domain in (FERRIES, PUMPS)
+            for number in range(rounds)
+            for result in run_round(
+                domain, number, "traces", judge, labels=False, embedding=embedding
+            )
+        ]
+        for judge in JUDGES
+        for embedding, search in (("none", "BM25"), ("minilm", "BM25 and MiniLM"))
+    }
+
+
+def printed_shares(
+    hidden: Mapping[tuple[str, str], Sequence[Result]],
+) -> dict[str, dict[str, float]]:
+    """What is printed beside inferred figures: the shares by judge, of a search by BM25."""
+    kinds = {"precision": inferred_misses, "recall": found_misses, "owner": named_owners}
+    return {
+        judge: {
+            name: round(sum(hits) / len(hits), 3)
+            for name, select in kinds.items()
+            for hits in [select(hidden[judge, "BM25"])]
+        }
+        for judge in ("oracle", "heuristic")
+    }
 
 
 def main() -> int:
@@ -303,22 +352,12 @@ def main() -> int:
     for number in range(given.rounds):
         for judge in ("oracle", "heuristic"):
             results[judge] += run_reference(bench, number, judge)
-    hidden = {
-        judge: [
-            result
-            for domain in (FERRIES, PUMPS)
-            for number in range(given.rounds)
-            for result in run_round(domain, number, "traces", judge, labels=False)
-        ]
-        for judge in JUDGES
-    }
+    hidden = results_without_labels(given.rounds)
     text = page(results, given.rounds) + page_without_labels(hidden)
     print(text)
     if given.write:
         TARGET.write_text(text, encoding="utf-8")
-        right = {judge: inferred_misses(hidden[judge]) for judge in ("oracle", "heuristic")}
-        shares = {judge: round(sum(hits) / len(hits), 3) for judge, hits in right.items()}
-        PRINTED.write_text(f"{json.dumps(shares)}\n", encoding="utf-8")
+        PRINTED.write_text(f"{json.dumps(printed_shares(hidden))}\n", encoding="utf-8")
     if not given.check:
         return 0
     return int(any(not meets_target(judge, results[judge]) for judge in WANTED))

@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import Any
 
 from misslink.embedding import Embedder, open_embedder
-from misslink.linking.whatif.search import DenseSearch, LexicalSearch, fuse_rankings
+from misslink.linking.corpus_search import DenseSearch, LexicalSearch, fuse_rankings
 from misslink.retrieval.evaluate import evaluate_run
 
 TARGET = Path(__file__).with_suffix(".md")

@@ -9,7 +9,10 @@ import pytest
 
 from honest_judge import fenced
 from made_pools import corpus, goldset, grade_all, two_runs
+from misslink import evaluate
+from misslink.goldset.pooling import read_pool
 from misslink.io.goldset import read_goldset
+from town import Hashed
 
 RETRIEVER = """
 from langchain_core.documents import Document
@@ -181,3 +184,44 @@ def test_annotate_opens_a_pool_and_exports_it_but_takes_no_option_of_a_run(missl
     code, out, _ = misslink("annotate", "pool", "--adjudicate")
     assert code == 0
     assert "misslink goldset pool-apply pool --out graded.jsonl" in out
+
+
+CORPUS = [
+    {"id": "times", "text": "The first ferry to Holm leaves at seven from the old harbour."},
+    {"id": "bikes", "text": "A bicycle costs four euros for each crossing."},
+    {"id": "cafe", "text": "The cafe on board sells soup and coffee."},
+]
+TRACES = [
+    {
+        "question": "When does the first ferry leave?",
+        "retrieved": CORPUS[:1],
+        "answer": "At seven.",
+    },
+    {
+        "question": "How much is a bicycle?",
+        "retrieved": CORPUS[2:],
+        "answer": "A bicycle costs ten euros for each crossing.",
+    },
+]
+
+
+def test_a_first_gold_set_comes_from_what_a_search_found(misslink):
+    options = {"traces": TRACES, "corpus": CORPUS, "cache": None}
+    run = evaluate(**options, embedding="none", out="run")
+    assert "searched_by_words" in {note["code"] for note in run.summary["warnings"]}
+    drawn = told(misslink, "goldset", "from-run", "run", "--out", "pool")
+    assert (drawn["items"], drawn["inferred"], drawn["written"]) == (3, 1, True)
+    pool = read_pool(Path("pool"))
+    assert [item.passage_id for item in pool.items] == ["bikes", "cafe", "times"]
+    assert (
+        "3 passages to grade, first 1" in misslink("goldset", "from-run", "run", "--out", "pool")[1]
+    )
+    grade_all(Path("pool"), "ada", lambda _: 1, upto=1)
+    told(misslink, "goldset", "pool-apply", "pool", "--out", "first.jsonl")
+    cases = {case.question: case for case in read_goldset("first.jsonl").cases}
+    assert set(cases["How much is a bicycle?"].relevant) == {"bikes"}
+    assert not cases["When does the first ferry leave?"].relevant
+    by_meaning = evaluate(**options, embedding=Hashed())
+    assert "searched_by_words" not in {note["code"] for note in by_meaning.summary["warnings"]}
+    ((miss,),) = (link.missed for link in by_meaning.links if link.basis == "inferred")
+    assert (miss.passage_id, miss.measured["dense_rank"]) == ("bikes", 1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -312,6 +313,29 @@ def test_nothing_given_nothing_measured():
     assert (found.missed, found.corpus) == ({}, None)
     found = asyncio.run(measure_misses([], [], K, embedder=None, corpus=[]))
     assert found.corpus == 0
+
+
+def test_a_search_without_labels_fuses_words_and_meaning():
+    corpus = [
+        Passage(id="soup", text="The cafe sells soup and coffee.", rank=1),
+        Passage(id="boat", text="Vessels sail at dawn.", rank=2),
+        Passage(id="ferry", text="A ferry is a boat.", rank=3),
+    ]
+    case = Case(id="c", question="When does the ferry leave?")
+    trace = Trace(case_id="c", retrieved=corpus[:1], prompted=["soup"], answer="At noon.")
+    alone = asyncio.run(measure_misses([case], [trace], 1, embedder=None, corpus=corpus))
+    queries = [case.question, "It leaves at noon."]
+    (by_words,) = alone.search(queries, trace, 1)
+    assert (by_words.passage_id, by_words.bm25_rank, by_words.miss_type) == (
+        "ferry",
+        1,
+        "keyword_match",
+    )
+    fused = replace(alone, nearest={case.question: [1, 2, 0]})
+    both = {miss.passage_id: miss for miss in fused.search(queries, trace, 1)}
+    assert list(both) == ["ferry", "boat"]  # both searches find it, one alone
+    assert both["boat"].measured == {"dense_rank": 1, "shared_stems": 0, "pool": 3}
+    assert both["boat"].miss_type == "vocabulary_mismatch"
 
 
 def test_texts_without_a_word_break_nothing():

@@ -11,7 +11,7 @@ from scipy import stats as scipy_stats
 import cranfield
 from misslink.embedding import open_embedder
 from misslink.embedding.providers import MINILM_PACKAGES
-from misslink.linking.whatif.search import LexicalSearch
+from misslink.linking.corpus_search import LexicalSearch
 from misslink.retrieval.evaluate import evaluate_run
 
 pytestmark = pytest.mark.skipif(

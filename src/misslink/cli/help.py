@@ -96,6 +96,7 @@ EXAMPLES = {
     "goldset merge": ("misslink goldset merge old.jsonl new.jsonl --out gold.jsonl",),
     "goldset diff": ("misslink goldset diff old.jsonl new.jsonl --markdown review.md",),
     "goldset from-logs": ("misslink goldset from-logs logs.jsonl -n 100 --out asked.jsonl",),
+    "goldset from-run": ("misslink goldset from-run reports/today --out pool",),
     "goldset import": (
         "misslink goldset import ragas.jsonl --out gold.jsonl --traces-out traces.jsonl",
         "misslink goldset import begin_dev_wow.tsv --format begin --out begin",

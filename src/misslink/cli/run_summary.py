@@ -46,7 +46,9 @@ def print_run_summary(run: Run, report: str, *, verbose: bool = False) -> None:
     steps = list(_step_lines(run, width, verbose=verbose))
     warnings = summary_of(run).warnings
     about_judge = [note["message"] for note in warnings if note["code"] == "judge"]
-    others = [note["message"] for note in warnings if note["code"] != "judge"]
+    others = [
+        note["message"] for note in warnings if note["code"] not in {"judge", "inferred_misses"}
+    ]
     judging = describe_judging(run)
     if not about_judge and judging:
         about_judge = [f"Judge: {run.summary.get('judge')}. {judging[0]}"]
@@ -153,7 +155,7 @@ def _corrected(run: Run) -> Iterator[str]:
 def _print_link(run: Run, most: int | None) -> None:
     """The failure modes, the first `most` of them; all of them with the attributable fraction."""
     from misslink.report.association import correct_association
-    from misslink.report.summary import failure_mode_rows
+    from misslink.report.summary import failure_mode_rows, inferred_note
 
     corrected = correct_association(run)
     if most is None and corrected and corrected.brief:
@@ -162,10 +164,18 @@ def _print_link(run: Run, most: int | None) -> None:
     if not rows:
         return
     shown = sorted(rows, key=lambda row: -row.count)[:most]
-    columns = ("failure", "owner", "cases", "share [95%]")
-    cells = [(r.key, r.owner, f"{r.count:,}", r.share.brief) for r in rows if r in shown]
+    note = inferred_note(run)
+    counts = ("cases", "inferred") if note else ("cases",)  # what no label says stands apart
+    cells = [
+        (r.key, r.owner, *(f"{n:,}" for n in (r.count, r.inferred)[: len(counts)]), r.share.brief)
+        for r in rows
+        if r in shown
+    ]
     print_line("")
-    print_table(TextTable(columns, cells, columns[2:]))
+    numbers = (*counts, "share [95%]")
+    print_table(TextTable(("failure", "owner", *numbers), cells, numbers))
+    if note:
+        _print_wrapped(note)
     if left := len(rows) - len(shown):
         print_line(f"and {left} more; --verbose prints all.")
 

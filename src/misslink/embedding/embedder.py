@@ -239,6 +239,17 @@ class Embedder:
             rows = self._checked(list(vectors.values()), len(vectors))
             self._supplied |= dict(zip(map(valid_text, vectors), rows, strict=True))
 
+    def stored(self, texts: Sequence[str]) -> Vector | None:
+        """Return the vectors of passages, as `documents`, if none needs the model; else None."""
+        import numpy as np
+
+        readable = [valid_text(text) for text in texts]
+        missing = [text for text in dict.fromkeys(readable) if text not in self._supplied]
+        vectors = self._supplied | self._cache.get("document", missing)
+        rows = [vectors[text] for text in readable if text in vectors]
+        sizes = {row.size for row in rows}
+        return np.stack(rows) if len(rows) == len(texts) and len(sizes) == 1 else None
+
     def close(self) -> None:
         """Close the cache's file."""
         self._cache.close()

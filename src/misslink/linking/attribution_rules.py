@@ -82,14 +82,13 @@ async def link_case(
     misses = locate_losses(measured.missed[case.id], trace)
     evidence = CaseEvidence.from_verdicts(case, trace, verdicts, k, calibration, outcome, misses)
     searched = False
-    bad = dict([*evidence.unfaithful, *evidence.bad_claims])
+    bad = _claims_to_explain(evidence)
     omitted = await _omitted_claims(evidence, judge, prompts) if evidence.failed else ()
     unlabelled = evidence.retrieval == "unlabelled"
-    if unlabelled and evidence.failed and evidence.sufficient is not True:
-        texts = [claim.text for claim in (*bad.values(), *omitted)]
-        found = measured.search([case.judged_question, *texts], trace, k)
+    if queries := search_queries(evidence, [claim.text for claim in omitted]):
+        found = measured.search(queries, trace, k)
         evidence = evidence.with_misses(locate_losses(found, trace))
-        searched = measured.corpus is not None and bool(texts)
+        searched = measured.corpus is not None and len(queries) > 1
     claim_count = len(evidence.all_claims)
     numbered = [*sorted(bad.items()), *enumerate(omitted, start=claim_count)]
     ties = await link_claims(
@@ -120,6 +119,22 @@ async def link_case(
             "basis": "inferred" if inferred else "observed",
         }
     )
+
+
+def _claims_to_explain(evidence: CaseEvidence) -> dict[int, Claim]:
+    return dict([*evidence.unfaithful, *evidence.bad_claims])
+
+
+def search_queries(evidence: CaseEvidence, omitted: Sequence[str]) -> list[str]:
+    """What a search of the corpus stands for missing labels with; empty where nothing is searched.
+
+    The question comes first, then the bad claims and the omitted ones.
+    """
+    insufficient = evidence.failed and evidence.sufficient is not True
+    if evidence.retrieval != "unlabelled" or not insufficient:
+        return []
+    texts = [claim.text for claim in _claims_to_explain(evidence).values()]
+    return [evidence.case.judged_question, *texts, *omitted]
 
 
 async def _omitted_claims(

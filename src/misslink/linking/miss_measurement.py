@@ -27,6 +27,7 @@ from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
 from misslink.case_fields import conversation_turns
+from misslink.linking.corpus_search import fuse_rankings, top_places
 from misslink.linking.miss_types import MissEvidence, classify_miss
 from misslink.linking.missed_passages import PassagePool, find_missed_passages
 from misslink.retrieval import (
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
 # 50,000, to be stemmed and perhaps embedded, and a rank among those says no more.
 _MAX_POOL = 10_000
 _SEARCHED = 5  # passages outside the prompt that a search for an unlabelled case looks at
+FUSION_DEPTH = 50  # of each ranking that is fused
 _BLOCK_SIZE = 4_000_000  # cosines held in memory at a time, 16 MB
 # Two computations of the same product differ in the seventh digit; that is no better rank.
 _TOLERANCE = 1e-6
@@ -97,6 +99,8 @@ class MissMeasurements:
         What is searched for the cases without labels.
     prompted_before : mapping of str to mapping of str to int
         By case, the passages in the prompts of earlier turns, each with the last of these turns.
+    nearest : mapping of str to sequence of int
+        By query, the places in the pool of the passages nearest by meaning, nearest first.
     """
 
     missed: Mapping[str, tuple[RetrievalMiss, ...]]
@@ -108,6 +112,7 @@ class MissMeasurements:
     outcomes: Mapping[str, RetrievalOutcome] = field(default_factory=dict)
     pool: PassagePool | None = None
     prompted_before: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    nearest: Mapping[str, Sequence[int]] = field(default_factory=dict)
 
     def find_in_conversation(
         self, case: Case, trace: Trace, passage_id: str, k: int
@@ -143,33 +148,40 @@ class MissMeasurements:
         return 1 + int((scores > scores[place]).sum()) if scores[place] > 0 else math.inf
 
     def search(self, queries: Sequence[str], trace: Trace, k: int) -> tuple[RetrievalMiss, ...]:
-        """The passages outside the prompt that BM25 finds first for the queries, classified.
+        """The passages outside the prompt that a search for the queries finds first, classified.
 
-        The first query is the question, which their ranks by BM25 are of.
+        BM25 and, where `nearest` has the query, meaning, fused. The first query is the question,
+        which the ranks are of.
         """
         if self.pool is None or not self.pool.passages:
             return ()
         in_context = {passage.id for passage in trace.context(k)}
-        found: dict[int, Passage] = {}
-        for query in queries:
-            scores = self._bm25.scores(stems(query))
-            for row in _best(scores, _SEARCHED + len(in_context)):
-                passage = self.pool.passages[row]
-                if passage.id not in in_context:
-                    found.setdefault(row, passage)
-        asked = self._bm25.scores(stems(queries[0]))
+        scores = [self._bm25.scores(stems(query)) for query in queries]
+        found: dict[int, None] = {}
+        for query, row in zip(queries, scores, strict=True):
+            rankings = [top_places(row, FUSION_DEPTH, above=0), self.nearest.get(query, ())]
+            found |= dict.fromkeys(fuse_rankings(rankings, _SEARCHED + len(in_context)))
+        asked, nearest = scores[0], list(self.nearest.get(queries[0], ()))
         retrieved = {passage.id: rank for rank, passage in enumerate(trace.retrieved, start=1)}
         ranks = {passage.id: passage.rank for passage in trace.deeper} | retrieved
         misses = []
-        for row, passage in found.items():
-            by_words = 1 + int((asked > asked[row]).sum()) if asked[row] > 0 else None
-            known = {} if by_words is None else {"bm25_rank": by_words, "pool": len(asked)}
+        for place in found:
+            passage = self.pool.passages[place]
+            if passage.id in in_context:
+                continue
+            by_words = 1 + int((asked > asked[place]).sum()) if asked[place] > 0 else None
+            numbers: dict[str, float | None] = {
+                "bm25_rank": by_words,
+                "dense_rank": nearest.index(place) + 1 if place in nearest else None,
+                "shared_stems": _shared_stems(queries[0], passage.text),
+                "pool": len(asked),
+            }
             miss = RetrievalMiss(
                 passage_id=passage.id,
                 true_rank=ranks.get(passage.id),
                 bm25_rank=by_words,
                 text=passage.text,
-                measured=known,
+                measured={name: n for name, n in numbers.items() if n is not None},
             )
             evidence = MissEvidence(
                 miss,
@@ -184,18 +196,6 @@ class MissMeasurements:
     def _bm25(self) -> Bm25Index:
         passages = self.pool.passages if self.pool else ()
         return Bm25Index(passage_stems(passage.text) for passage in passages)
-
-
-def _best(scores: NDArray[np.float32], count: int) -> list[int]:
-    """The places of the highest scores above 0, highest first; of equal ones the first."""
-    import numpy as np
-
-    candidates = np.flatnonzero(scores > 0)
-    if len(candidates) > count:
-        worst = np.partition(scores[candidates], -count)[-count]
-        candidates = candidates[scores[candidates] >= worst]
-    order = np.argsort(-scores[candidates], kind="stable")[:count]
-    return [int(place) for place in candidates[order]]
 
 
 @dataclass(frozen=True)

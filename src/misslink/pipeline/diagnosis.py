@@ -5,14 +5,15 @@ from __future__ import annotations
 import logging
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from misslink.capture import Watcher
 from misslink.errors import InputError
 from misslink.linking.checklist import build_checklist
+from misslink.linking.corpus_search import DenseSearch
 from misslink.linking.embedding_map import build_embedding_map
-from misslink.linking.miss_measurement import MissMeasurements, measure_misses
+from misslink.linking.miss_measurement import FUSION_DEPTH, MissMeasurements, measure_misses
 from misslink.linking.missing_labels import find_missing_labels, missing_label_document
 from misslink.types import Case, Link, Passage, Run, Trace
 
@@ -59,6 +60,33 @@ class CorpusContext:
                 raise
             _log.warning(_NO_EMBEDDING_WARNING, error)
             return await measure_misses(*pairs, k, embedder=None, corpus=corpus, seed=seed)
+
+    async def rank_by_meaning(
+        self, measured: MissMeasurements, queries: Sequence[str]
+    ) -> MissMeasurements:
+        """Add the passages nearest to queries, if all vectors are stored.
+
+        An embedding that the user named also embeds a corpus that is small enough.
+
+        Raises
+        ------
+        InputError
+            A named embedding failed.
+        """
+        texts = [passage.text for passage in measured.pool.passages] if measured.pool else []
+        if self.embedder is None or not (queries and texts):
+            return measured
+        vectors = self.embedder.stored(texts)
+        if vectors is None and not (self.required and len(texts) <= MAX_LISTED):
+            return measured
+        try:
+            nearest = await DenseSearch(texts, self.embedder, vectors).rank(queries, FUSION_DEPTH)
+        except InputError as error:
+            if self.required:
+                raise
+            _log.warning(_NO_EMBEDDING_WARNING, error)
+            return measured
+        return replace(measured, nearest=dict(zip(queries, nearest, strict=True)))
 
     async def map(
         self, cases: Sequence[Case], traces: Mapping[str, Trace], links: Sequence[Link], seed: int

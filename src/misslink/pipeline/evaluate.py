@@ -314,8 +314,9 @@ async def run_pipeline(config: EvaluationConfig) -> Run:
                 calibrated = calibrate_run(context, traces, verdicts)
                 calibration = calibrated.calibration
                 unlinked = reuse_calibrations(calibrated.run, folder)
-                links = await stages.link_cases(
-                    replace(context, calibration=calibration), traces, verdicts, measured
+                linked_context = replace(context, calibration=calibration)
+                links, search_notes = await stages.link_cases(
+                    linked_context, traces, verdicts, measured, corpus
                 )
                 embedding_map = await corpus.map(worded, traces, links, seed)
             unlinked = measure_error_by_exposure(unlinked, links, seed)
@@ -371,7 +372,11 @@ async def run_pipeline(config: EvaluationConfig) -> Run:
                     },
                     "drift": score_drift(unlinked),
                     "warnings": [
-                        *_warnings(captured.warnings, about["judge_note"], calibrated.notes),
+                        *_warnings(
+                            [*captured.warnings, *search_notes],
+                            about["judge_note"],
+                            calibrated.notes,
+                        ),
                         *association_warnings(association),
                     ],
                     **association,

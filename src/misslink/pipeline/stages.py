@@ -37,11 +37,12 @@ from misslink.judge.judge_case import judge_case
 from misslink.judge.judged_metric import JudgedMetric, Subject
 from misslink.judge.prompts import Prompts
 from misslink.judge.session import JudgeSession, open_judge
-from misslink.linking.attribution_rules import link_case
+from misslink.linking.attribution_rules import link_case, search_queries
+from misslink.linking.case_evidence import CaseEvidence
 from misslink.linking.judge_calibration import Calibration, check_judge, read_calibration_document
 from misslink.linking.miss_measurement import MissMeasurements
 from misslink.pipeline.calibration import labels_hash, load_run_labels
-from misslink.pipeline.diagnosis import MAX_LISTED, open_named_embedder
+from misslink.pipeline.diagnosis import MAX_LISTED, CorpusContext, open_named_embedder
 from misslink.registry import engines, judged_metrics
 from misslink.render.reasons import describe_reason
 from misslink.types import Case, Link, Passage, Reason, Trace, Verdict
@@ -323,13 +324,29 @@ async def link_cases(
     traces: Mapping[str, Trace],
     verdicts: Sequence[Verdict],
     measured: MissMeasurements,
-) -> list[Link]:
-    """Return the link of every case: its failure mode, missed passages and claims."""
+    corpus: CorpusContext,
+) -> tuple[list[Link], list[Reason]]:
+    """Return the link of every case (its failure mode, missed passages and claims), and warnings.
+
+    What the corpus is searched for is embedded for all cases at once.
+    """
     by_case: dict[str, dict[str, Verdict]] = {case.id: {} for case in context.gold.cases}
     for verdict in verdicts:
         by_case[verdict.case_id][verdict.metric] = verdict
+    queries: dict[str, None] = {}
+    for case in context.gold.cases:
+        if measured.outcomes[case.id].retrieval == "unlabelled":
+            given = case, traces[case.id], by_case[case.id], context.k, context.calibration
+            evidence = CaseEvidence.from_verdicts(*given)
+            queries |= dict.fromkeys(search_queries(evidence, evidence.omitted))
+    measured = await corpus.rank_by_meaning(measured, list(queries))
+    warnings = []
+    if queries and measured.corpus and not measured.nearest:
+        warnings = [
+            Reason(code="searched_by_words", queries=len(queries), passages=measured.corpus)
+        ]
 
-    return await map_concurrently(
+    links = await map_concurrently(
         context.gold.cases,
         lambda case: link_case(
             case,
@@ -344,6 +361,7 @@ async def link_cases(
         context.engine.at_once("link", context.config.concurrency),
         partial(context.tick, "link"),
     )
+    return links, warnings
 
 
 async def _watch_app(context: EvaluationContext, watcher: Watcher) -> tuple[dict[str, Trace], bool]:

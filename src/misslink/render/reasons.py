@@ -323,12 +323,26 @@ def _unlabelled(inferred: int, unknown: int = 0, *, matched: bool = True) -> str
     return f"{found}; {cause}" if found else cause
 
 
-def _inferred_misses(count: int, right: Mapping[str, float]) -> str:
-    misses = "1 miss was" if count == 1 else f"{count} misses were"
+def _searched_by_words(queries: int, passages: int) -> str:
     return (
-        f"{misses} found by a search, not by labels; in planted cases such finds are right in "
-        f"{format_percent(right['heuristic'])} with the heuristic judge and in "
-        f"{format_percent(right['oracle'])} with a judge that knows the truth"
+        f"the corpus was searched for {queries:,} questions and claims by BM25 alone, because no "
+        f"vectors of its {passages:,} passages are stored; to search by meaning too, name an "
+        "embedding with --embedding"
+    )
+
+
+def _inferred_misses(count: int, right: Mapping[str, Mapping[str, float]]) -> str:
+    misses = "1 miss was" if count == 1 else f"{count} misses were"
+    heuristic, oracle = (
+        {name: format_percent(share) for name, share in right[judge].items()}
+        for judge in ("heuristic", "oracle")
+    )
+    return (
+        f"{misses} inferred by a search, not by labels; in planted cases {heuristic['precision']} of "
+        f"such finds are right, {heuristic['recall']} of the misses are found and "
+        f"{heuristic['owner']} of the named owners are right with the heuristic judge "
+        f"({oracle['precision']}, {oracle['recall']} and {oracle['owner']} with a judge that knows "
+        "the truth); confirm the finds with `misslink goldset from-run RUN --out pool`"
     )
 
 
@@ -522,6 +536,7 @@ SENTENCES: dict[str, str | Callable[..., str]] = {
     ),
     "not_corrected": _not_corrected,
     "inferred_misses": _inferred_misses,
+    "searched_by_words": _searched_by_words,
     "few_to_compare": "too few labels to compare the judge's errors between misses and hits",
     "no_exposure_in_labels": (
         "for no labelled case is it known how much of what it needs was in the prompt"

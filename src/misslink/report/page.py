@@ -21,6 +21,7 @@ from misslink.report.glossary import ANSWERS, RETRIEVALS, metric_words, term_wor
 from misslink.report.judge_trust import describe_judge, read_judge_trust
 from misslink.report.summary import (
     failure_mode_rows,
+    inferred_note,
     next_steps,
     no_steps_reason,
     read_first_screen,
@@ -143,7 +144,8 @@ def build_page(run: Run, *, cases: int | None = None, table: str = "") -> Report
         warnings=tuple(
             warning["message"]
             for warning in summary_of(run).warnings
-            if warning["code"] not in {"judge", "labels"}  # these are beside the judge
+            if warning["code"]
+            not in {"judge", "labels", "inferred_misses"}  # these stand elsewhere
         ),
         verdict=describe_verdict(findings),
         evidence=describe_evidence(findings),
@@ -151,6 +153,7 @@ def build_page(run: Run, *, cases: int | None = None, table: str = "") -> Report
         steps=next_steps(run),
         no_steps=no_steps_reason(run),
         failures=failure_mode_rows(run),
+        inferred=inferred_note(run),
         cases=build_case_list(run, most=cases, table=table),
         misses=diagnosis.miss_type_rows(run),
         curves=charts.draw_cutoff_curves(run, run_cutoff(run)),

@@ -163,12 +163,16 @@ def mode_advice(run: Run, mode: str) -> str:
 
 @dataclass(frozen=True)
 class FailureModeRow:
-    """A failure mode, how often it was the primary one, and what to do about it."""
+    """A failure mode, how often it was the primary one, and what to do about it.
+
+    ``inferred``: of how many of the cases a search found it, without labels.
+    """
 
     key: str
     mode: FailureModeInfo
     owner: str
     count: int
+    inferred: int
     share: FormattedEstimate
     advice: str
 
@@ -178,12 +182,14 @@ def failure_mode_rows(run: Run) -> tuple[FailureModeRow, ...]:
     from misslink.stats import proportion  # may import scipy
 
     counts = Counter(link.failure for link in run.links if link.failure)
+    inferred = Counter(link.failure for link in run.links if link.basis == "inferred")
     return tuple(
         FailureModeRow(
             key=key,
             mode=mode,
             owner=mode.owner.replace("_", " ") if mode.failed else "",
             count=counts[key],
+            inferred=inferred[key],
             share=format_estimate("share", proportion(counts[key], counts.total())),
             advice=mode_advice(run, key) if mode.failed else "",
         )
@@ -192,6 +198,12 @@ def failure_mode_rows(run: Run) -> tuple[FailureModeRow, ...]:
         )
         if counts[key]
     )
+
+
+def inferred_note(run: Run) -> str:
+    """How often what a search found without labels is right; empty without such failures."""
+    notes = (one["message"] for one in summary_of(run).warnings if one["code"] == "inferred_misses")
+    return next(notes, "")
 
 
 def next_steps(run: Run) -> tuple[NextStep, ...]:

@@ -14,12 +14,14 @@ from langchain_text_splitters import RecursiveCharacterTextSplitter
 
 from misslink.embedding import Embedder
 from misslink.errors import InputError
-from misslink.linking.whatif.search import (
-    Chunking,
+from misslink.linking.corpus_search import (
     DenseSearch,
     LexicalSearch,
-    _top_places,
     fuse_rankings,
+    top_places,
+)
+from misslink.linking.whatif.search import (
+    Chunking,
     open_reranker,
     rebuild_documents,
     rechunk,
@@ -103,7 +105,7 @@ def test_fusion_adds_the_reciprocal_ranks_by_hand():
 def test_the_best_are_those_of_a_stable_sort(scores, depth):
     array = np.array(scores)
     expected = np.argsort(-array, kind="stable")[:depth].tolist() if scores else []
-    assert _top_places(array, depth) == expected
+    assert top_places(array, depth) == expected
 
 
 @pytest.mark.parametrize("search", [LexicalSearch([]), DenseSearch([], Embedder(Hashed()))])

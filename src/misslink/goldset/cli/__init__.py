@@ -11,7 +11,7 @@ from misslink.goldset.cli.create import (
     generate_command,
     import_command,
 )
-from misslink.goldset.cli.pool import pool_apply_command, pool_command
+from misslink.goldset.cli.pool import from_run_command, pool_apply_command, pool_command
 from misslink.goldset.cli.versions import diff_command, merge_command, split_command, stats_command
 
 __all__ = ["app"]
@@ -32,6 +32,7 @@ app.command("split")(split_command)
 app.command("merge")(merge_command)
 app.command("diff")(diff_command)
 app.command("from-logs")(from_logs_command)
+app.command("from-run")(from_run_command)
 app.command("import")(import_command)
 app.command("export")(export_command)
 app.command("pool")(pool_command)

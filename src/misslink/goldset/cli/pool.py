@@ -240,6 +240,38 @@ def _print_pool(document: Mapping[str, Any]) -> None:
         print_line(line)
 
 
+def from_run_command(
+    run: Path = typer.Argument(..., help="Evaluation, also one without labels."),
+    out: Path = option(..., "--out", "Folder of the pool."),
+    as_json: bool = JSON_OPTION,
+) -> None:
+    """Draw a pool to grade from an evaluation, to make a first gold set of it.
+
+    The passages that a search found for failed answers come first, then those in the prompts.
+
+    misslink annotate POOL  opens it; stop at any time.  misslink goldset pool-apply POOL  writes
+    the gold set.
+    """
+    from misslink.compare.run_metrics import manifest_int
+    from misslink.goldset.pooling.pool import pool_from_run, write_pool
+    from misslink.io import read_complete_run
+    from misslink.io.manifest import display_path
+
+    evaluation = read_complete_run(run)
+    pool = pool_from_run(evaluation, manifest_int(evaluation, "k", 5), display_path(run))
+    written = write_pool(pool, out)
+    found = sum(len(link.missed) for link in evaluation.links if link.basis == "inferred")
+    document = {"pool": str(out), "items": len(pool.items), "inferred": found, "written": written}
+    if as_json:
+        print_json(document)
+        return
+    print_line(
+        f"Pool {'drawn' if written else 'unchanged'} in {out}: {len(pool.items)} passages to grade, "
+        f"first {found} that a search found."
+    )
+    print_line(f"Next:  misslink annotate {shlex.quote(str(out))}")
+
+
 def pool_apply_command(
     pool: Path = typer.Argument(..., help="A graded pool."),
     out: Path = OUT_OPTION,

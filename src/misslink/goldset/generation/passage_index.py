@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from misslink.embedding import Embedder, open_embedder
 from misslink.embedding.providers import MINILM_PACKAGES
 from misslink.goldset.generation.corpus import word_trigrams
+from misslink.linking.corpus_search import fuse_rankings
 from misslink.text.bm25 import Bm25Index
 from misslink.text.normalization import stems
 
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 
 _RAREST_STEMS = 12  # of a passage, to find its neighbors by words
 _REPEAT_SHARE = 0.6  # of common word trigrams, from which on two passages say the same
-_RRF_CONSTANT = 60  # of reciprocal rank fusion, as its authors have it
 _SCORE_DECIMALS = 5  # further ones are rounding
 
 
@@ -99,22 +99,15 @@ class PassageIndex:
     def near(
         self, question: str, k: int, without: Collection[int] = (), answer: str = ""
     ) -> list[int]:
-        """Return the indices of the `k` passages nearest to a question, nearest first.
-
-        References
-        ----------
-        Cormack, Clarke and Buettcher (2009), Reciprocal rank fusion outperforms Condorcet.
-        """
+        """Return the indices of the `k` passages nearest to a question, nearest first."""
         words = self._bm25.scores(stems(f"{question} {answer}"))
         orders = [[place for place in _rank_descending(words) if words[place] > 0]]
         if self._vectors is not None and question in self._queries:
             orders.append(_rank_descending(self._vectors @ self._queries[question]))
-        fused: dict[int, float] = {}
-        for order in orders:
-            places = (p for p in order if p not in without and self._texts[p].strip())
-            for rank, place in enumerate(islice(places, 2 * k), start=1):
-                fused[place] = fused.get(place, 0.0) + 1 / (_RRF_CONSTANT + rank)
-        return sorted(fused, key=lambda place: (-fused[place], place))[:k]
+        allowed = (
+            (p for p in order if p not in without and self._texts[p].strip()) for order in orders
+        )
+        return fuse_rankings([list(islice(places, 2 * k)) for places in allowed], k)
 
     def neighbours(self, place: int, k: int, among: Collection[int]) -> list[int]:
         """Return the `k` passages of `among` nearest to passage `place`, without repeated texts."""

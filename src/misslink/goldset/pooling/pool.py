@@ -37,7 +37,7 @@ from misslink.io.goldset import GoldSet, read_goldset
 from misslink.io.jsonl import read_objects, read_text
 from misslink.io.label_folder import LABELS_FOLDER
 from misslink.io.storage import require_local_path
-from misslink.types import Case, Passage
+from misslink.types import Case, Passage, Run
 
 FORMAT_VERSION = 1
 ITEMS_FILE, PLAN_FILE, GOLD_FILE = "pool.jsonl", "pool.json", "gold.jsonl"
@@ -233,6 +233,71 @@ def make_pool(
         goldset=goldset,
         items=tuple(item for case_id in order for item in items[case_id]),
     )
+
+
+def pool_from_run(run: Run, k: int, name: str) -> GradingPool:
+    """Return a pool of the passages that a run shows: first those that a search found.
+
+    Then the passages in the prompts, first of the cases that a search found passages for.
+
+    Parameters
+    ----------
+    run : Run
+    k : int
+        How many retrieved passages count as the prompt where it was not seen.
+    name : str
+        Of the run, for people.
+
+    Raises
+    ------
+    InputError
+        The run has no passage with a text, or every passage has a grade.
+    """
+    found = {link.case_id: link.missed for link in run.links if link.basis == "inferred"}
+    prompts = {trace.case_id: trace.context(k) for trace in run.traces}
+    passages = [passage for prompt in prompts.values() for passage in prompt]
+    passages += [
+        Passage(id=miss.passage_id, text=miss.text or "", rank=1)
+        for misses in found.values()
+        for miss in misses
+    ]
+    corpus = list({passage.id: passage for passage in passages if passage.text.strip()}.values())
+    if not corpus:
+        raise InputError("The run has no passage with a text, so none can be graded.", path=name)
+    known = {passage.id for passage in corpus}
+    rankings = [
+        RetrieverRankings(
+            retriever,
+            name,
+            {
+                case_id: tuple(dict.fromkeys(id_ for id_ in ids if id_ in known))
+                for case_id, ids in of_case.items()
+            },
+        )
+        for retriever, of_case in (
+            ("search", {case: [miss.passage_id for miss in found[case]] for case in found}),
+            ("app", {case: [passage.id for passage in prompts[case]] for case in prompts}),
+        )
+    ]
+    pool = make_pool(
+        GoldSet(run.cases, name, {}),
+        corpus,
+        rankings,
+        PassageRanking([passage.text for passage in corpus], None, ()),
+        depth=max(len(ids) for ranking in rankings for ids in ranking.passages.values()),
+        random=0,
+        stratified=0,
+        inputs={"run": name},
+    )
+    of_search = {(case, miss.passage_id) for case, misses in found.items() for miss in misses}
+    items = sorted(
+        pool.items,
+        key=lambda item: (
+            (item.case_id, item.passage_id) not in of_search,
+            item.case_id not in found,
+        ),
+    )
+    return replace(pool, items=tuple(items))
 
 
 def is_pool(folder: Path) -> bool:

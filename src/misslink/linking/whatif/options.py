@@ -9,13 +9,11 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from misslink.errors import InputError, known_names
+from misslink.linking.corpus_search import DenseSearch, LexicalSearch, fuse_rankings
 from misslink.linking.miss_measurement import word_questions
 from misslink.linking.whatif.search import (
     Chunking,
-    DenseSearch,
-    LexicalSearch,
     Reranker,
-    fuse_rankings,
     rebuild_documents,
     rechunk,
     with_evidence_texts,

@@ -1,31 +1,21 @@
-"""Searches over a corpus in memory, and the corpus cut another way."""
+"""The corpus cut another way, and rerankers."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from textwrap import shorten
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from misslink.errors import InputError, MissingExtraError
 from misslink.io.manifest import display_path
 from misslink.retrieval.matching import can_be_adjacent
-from misslink.text.bm25 import Bm25Index
-from misslink.text.normalization import stems
 from misslink.types import Case, Passage
 from misslink.user_code import import_target, resolve_attribute, with_article
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from misslink.embedding import Embedder
-
 
 _MIN_OVERLAP = 20  # characters that two chunks do not share by chance
 _MAX_TRIMMED = 40  # characters of blank that a splitter may have dropped between two chunks
@@ -169,128 +159,6 @@ def _continuation(whole: Passage, last: Passage, passage: Passage) -> str | None
 def _start_index(passage: Passage) -> int | None:
     value = passage.metadata.get(_START_KEY)
     return value if isinstance(value, int) and not isinstance(value, bool) else None
-
-
-_RRF_CONSTANT = (
-    60  # Cormack et al. (2009) found it best in a pilot study, and little to depend on it
-)
-_BLOCK_SIZE = 4_000_000  # cosines held in memory at a time
-
-
-class LexicalSearch:
-    """BM25 over stems.
-
-    Parameters
-    ----------
-    texts : sequence of str
-        May be empty; then nothing is ever found.
-    """
-
-    def __init__(self, texts: Sequence[str]) -> None:
-        self._texts = texts
-        self._index: Bm25Index | None = None
-
-    async def rank(self, questions: Sequence[str], depth: int) -> list[list[int]]:
-        """Places of the passages that share a stem with a question, best first, at most `depth`."""
-        return await asyncio.to_thread(self._rank, questions, depth)
-
-    def _rank(self, questions: Sequence[str], depth: int) -> list[list[int]]:
-        if self._index is None:
-            self._index = Bm25Index(map(stems, self._texts))
-        scores = (self._index.scores(stems(question)) for question in questions)
-        return [_top_places(row, depth, above=0) for row in scores]
-
-
-class DenseSearch:
-    """Cosines of embeddings; the corpus is embedded once.
-
-    Parameters
-    ----------
-    texts : sequence of str
-    embedder : Embedder
-    """
-
-    def __init__(self, texts: Sequence[str], embedder: Embedder) -> None:
-        self._texts = texts
-        self.embedder = embedder
-        self._vectors: NDArray[np.float32] | None = None
-
-    async def rank(self, questions: Sequence[str], depth: int) -> list[list[int]]:
-        """Places of the nearest passages, best first, at most `depth`."""
-        if not (self._texts and questions):
-            return [[] for _ in questions]
-        vectors = await self.vectors()
-        queries = await self.embedder.queries(questions)
-        rankings = []
-        chunk = max(1, _BLOCK_SIZE // len(self._texts))
-        for start in range(0, len(questions), chunk):
-            rankings += [
-                _top_places(row, depth) for row in queries[start : start + chunk] @ vectors.T
-            ]
-        return rankings
-
-    async def diverse(self, questions: Sequence[str], depth: int, pool: int) -> list[list[int]]:
-        """The nearest `pool` passages in the order of maximal marginal relevance, lambda 0.5.
-
-        References
-        ----------
-        Carbonell and Goldstein (1998), The use of MMR, diversity-based reranking for reordering
-        documents and producing summaries.
-        """
-        from langchain_core.vectorstores.utils import maximal_marginal_relevance
-
-        nearest = await self.rank(questions, max(pool, depth))
-        if not any(nearest):
-            return nearest
-        vectors = await self.vectors()
-        rankings = []
-        for query, places in zip(await self.embedder.queries(questions), nearest, strict=True):
-            rows = list(vectors[places])
-            order = maximal_marginal_relevance(query, rows, 0.5, depth)
-            rankings.append([places[index] for index in order])
-        return rankings
-
-    async def vectors(self) -> NDArray[np.float32]:
-        """The corpus' vectors, shape (passages, dimensions), normalised."""
-        if self._vectors is None:
-            self._vectors = await self.embedder.documents(self._texts)
-        return self._vectors
-
-
-def fuse_rankings(rankings: Sequence[Sequence[int]], depth: int) -> list[int]:
-    """Several rankings made one by reciprocal rank fusion: each place counts 1 / (60 + rank).
-
-    References
-    ----------
-    Cormack, Clarke and Büttcher (2009), Reciprocal rank fusion outperforms Condorcet and
-    individual rank learning methods.
-
-    Examples
-    --------
-    >>> fuse_rankings([[7, 8, 9], [9, 7]], 2)
-    [7, 9]
-    """
-    sums: dict[int, float] = defaultdict(float)
-    for ranking in rankings:
-        for rank, place in enumerate(ranking, start=1):
-            sums[place] += 1 / (_RRF_CONSTANT + rank)
-    return sorted(sums, key=lambda place: (-sums[place], place))[:depth]
-
-
-def _top_places(scores: NDArray[Any], depth: int, above: float | None = None) -> list[int]:
-    """Places of the highest scores, best first; of equal ones the first in the corpus first."""
-    import numpy as np
-
-    count = min(depth, len(scores))
-    if count < 1:
-        return []
-    least = np.partition(scores, len(scores) - count)[len(scores) - count]
-    places = np.flatnonzero(scores >= least)
-    if above is not None:
-        places = places[scores[places] > above]
-    order = np.argsort(-scores[places], kind="stable")
-    best: list[int] = places[order][:count].tolist()
-    return best
 
 
 _EXCERPT = 200  # characters of a library's message that are shown
