@@ -6,8 +6,6 @@ python benchmarks/code_size.py
 from __future__ import annotations
 
 import ast
-import io
-import tokenize
 from collections import Counter
 from functools import cache
 from pathlib import Path
@@ -53,23 +51,21 @@ BUDGETS = {
 
 
 def code_lines(path: Path) -> int:
-    """Count the lines of a file that hold code."""
+    """Count the lines of a file that hold code: no comment, docstring, or closing bracket alone."""
     source = path.read_text(encoding="utf-8")
-    lines, code = source.split("\n"), set[int]()
-    skipped = {
-        tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT,
-        tokenize.ENDMARKER,
-    }  # fmt: skip
-    for token in tokenize.generate_tokens(io.StringIO(source).readline):
-        if token.type not in skipped:
-            code.update(range(token.start[0], token.end[0] + 1))
-    documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    lines = source.split("\n")
+    code = {n for n, line in enumerate(lines, 1) if line.strip() and line.lstrip()[0] != "#"}
+    docstrings = set[int]()
     for node in ast.walk(ast.parse(source)):
-        if isinstance(node, documented) and ast.get_docstring(node) is not None:
-            code -= set(range(node.body[0].lineno, node.body[0].end_lineno + 1))
-    return sum(
-        1 for line in code if lines[line - 1].strip(" ,:") not in {")", "]", "}", "})", "])", "))"}
-    )
+        if isinstance(node, ast.Constant | ast.JoinedStr):  # whatever stands in a long string
+            code.update(range(node.lineno, node.end_lineno + 1))
+        documented = isinstance(
+            node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+        )
+        if documented and ast.get_docstring(node) is not None:
+            docstrings.update(range(node.body[0].lineno, node.body[0].end_lineno + 1))
+    closing = {")", "]", "}", "})", "])", "))"}
+    return sum(lines[line - 1].strip(" ,:") not in closing for line in code - docstrings)
 
 
 @cache

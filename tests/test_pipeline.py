@@ -429,14 +429,18 @@ def test_the_corpus_is_read_before_any_call_and_is_one_of_the_inputs(tmp_path):
 
 @pytest.mark.parametrize("kind", ["thread", "coroutine", "blocked loop"])
 def test_a_hung_app_is_an_error_of_its_case_and_delays_nothing(kind):
+    waited = []
+
     def hang(question):
         if "hang" in question:
             time.sleep(60)
+            waited.append(question)
         return "At noon."
 
     async def wait(question):
         if "hang" in question:
             await asyncio.sleep(60)
+            waited.append(question)
         return "At noon."
 
     async def block(question):
@@ -444,13 +448,12 @@ def test_a_hung_app_is_an_error_of_its_case_and_delays_nothing(kind):
 
     app = {"thread": hang, "coroutine": wait, "blocked loop": block}[kind]
     gold = [{"id": "a", "question": "When?"}, {"id": "b", "question": "hang?"}]
-    began = time.monotonic()
-    run = misslink.evaluate(app, gold, judge="none", app_timeout=0.5)
-    assert time.monotonic() - began < 20
+    run = misslink.evaluate(app, gold, judge="none", app_timeout=1.5)
+    assert waited == []
     traces = by_case(run, "traces")
     assert traces["a"].answer == "At noon."
     blocked = ", and the app's event loop was blocked" if kind == "blocked loop" else ""
-    assert traces["b"].error == f"not done within 0.5 s{blocked} (--app-timeout)"
+    assert traces["b"].error == f"not done within 1.5 s{blocked} (--app-timeout)"
     assert run.summary["errors"] == {"app": 1, "judge": 0, "no_answer": 0}
     assert run.summary["headline"].startswith("Errors: the app failed on 1 of 2 cases.")
 
@@ -464,10 +467,10 @@ def test_a_case_that_blocks_the_event_loop_takes_no_other_case_with_it():
 
     gold = [{"id": "first", "question": "When?"}, {"id": "b", "question": "hang?"}]
     gold += [{"id": f"c{n}", "question": "When?"} for n in range(4)]
-    run = misslink.evaluate(app, gold, judge="none", app_timeout=0.6)
+    run = misslink.evaluate(app, gold, judge="none", app_timeout=3)
     errors = {trace.case_id: trace.error for trace in run.traces if trace.error}
     assert errors == {
-        "b": "not done within 0.6 s, and the app's event loop was blocked (--app-timeout)"
+        "b": "not done within 3 s, and the app's event loop was blocked (--app-timeout)"
     }
 
 

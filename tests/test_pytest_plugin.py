@@ -20,6 +20,8 @@ ROOT = Path(__file__).parents[1]
 # Where the package was installed before it had the plugin, the plugin is named by hand.
 LOADED = any(entry.name == "misslink" for entry in entry_points(group="pytest11"))
 BY_HAND = () if LOADED else ("-p", "misslink.pytest_plugin")
+# Each inner run imports its plugins anew; LangSmith's takes a second.
+ALONE = (*BY_HAND, "-p", "no:xdist", "-p", "no:langsmith_plugin", "-p", "no:hypothesispytest")
 CRITERIA = "gates: [{name: recall_at_1, threshold: 0.5}]"
 
 
@@ -32,7 +34,7 @@ def suite(pytester):
     write(pytester.path / "reports" / "main", gated_run("1111111100"))
     write(pytester.path / "reports" / "today", gated_run("1111111110"))
     write(pytester.path / "reports" / "worse", gated_run("1111000000"))
-    return lambda *options: pytester.runpytest_inprocess(*BY_HAND, "-p", "no:xdist", *options)
+    return lambda *options: pytester.runpytest_inprocess(*ALONE, *options)
 
 
 def test_the_documented_example_gates_on_the_run_of_the_option(suite):
@@ -121,7 +123,7 @@ def test_a_suite_that_does_not_use_it_imports_nothing_heavy(pytester):
         "import sys\n\ndef test_light():\n"
         '    assert not {"numpy", "pandas", "openai", "yaml"} & set(sys.modules)\n'
     )
-    result = pytester.runpytest_subprocess(*BY_HAND, "-p", "no:xdist", "-p", "no:hypothesispytest")
+    result = pytester.runpytest_subprocess(*ALONE)
     result.assert_outcomes(passed=1)
 
 

@@ -125,7 +125,7 @@ def test_what_hangs_and_what_raises_is_not_measured_and_no_zero():
         return [Document(id="sky", page_content="blue")]
 
     try:
-        found = seen(app, asks("sky"), asks("hang"), asks("raise"), timeout_s=1.0)
+        found = seen(app, asks("sky"), asks("hang"), asks("raise"), timeout_s=3)
     finally:
         never.set()
     assert healths(found) == {"sky": True, "hang": None, "raise": None}
@@ -140,7 +140,7 @@ def test_an_app_that_always_hangs_is_bounded_by_the_deadline():
     never = threading.Event()
     items = [asks(f"q{n}") for n in range(50)]
     try:
-        found = seen(lambda _: never.wait(), *items, timeout_s=0.1, deadline_s=0.15, concurrency=2)
+        found = seen(lambda _: never.wait(), *items, timeout_s=0.5, deadline_s=0.75, concurrency=2)
     finally:
         never.set()
     statuses = [one.status for one in found.results]

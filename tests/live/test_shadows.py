@@ -60,7 +60,7 @@ def test_not_more_run_at_once_than_allowed():
 
 
 def test_what_fails_hangs_or_cannot_be_told_holds_nothing_up(caplog):
-    shadows, told = ShadowPool(ShadowOptions(concurrency=1, timeout_s=0.01)), Told(3)
+    shadows, told = ShadowPool(ShadowOptions(concurrency=1, timeout_s=1)), Told(3)
     let_go = threading.Event()
 
     def cannot_be_told(*_):

@@ -153,18 +153,18 @@ def test_waiting_for_a_call_that_was_cut_off_takes_nothing_of_the_time_of_the_ne
     settings = {"temperature": 0.0, "seed": 0, "max_tokens": 8, "context_length": 1024}
     judge, model = LlamaCppJudge(head, settings), Gated()
     judge._model = model
-    throttle = ThrottledJudge(BudgetedJudge(judge), 8, JudgeConfig(timeout=0.4, retries=0))
+    throttle = ThrottledJudge(BudgetedJudge(judge), 8, JudgeConfig(timeout=1, retries=0))
     assert throttle.places.most == 1
 
     async def put():
         first = await throttle.ask(ASK.alone())
-        asyncio.get_running_loop().call_later(0.8, model.gate.set)  # beyond the time of a call
+        asyncio.get_running_loop().call_later(1.5, model.gate.set)  # beyond the time of a call
         second = await throttle.ask(ASK.alone())
         await throttle.close()
         return first, second
 
     first, second = asyncio.run(put())
-    assert first.problem == "no reply came within 0.4 s (tried once)"
+    assert first.problem == "no reply came within 1 s (tried once)"
     assert second.parsed == LabelAlone(supported="yes")
     assert model.begun == 2
 

@@ -273,7 +273,7 @@ def test_identity_holds_what_a_reply_depends_on_and_no_secret():
 
 
 def test_the_first_ask_goes_alone_and_the_others_together(judge_server):
-    together = threading.Barrier(4, timeout=10)
+    together = threading.Barrier(4, timeout=60)
     alone = []
 
     def first(_):
