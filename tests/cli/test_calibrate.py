@@ -111,6 +111,15 @@ def test_a_run_keeps_the_document_and_its_page_shows_it(misslink, harbour):
     assert HOSTILE not in page
 
 
+def test_a_calibration_on_other_labels_is_replaced_with_a_note(misslink, harbour):
+    labels, n = labelled(harbour)
+    given = ("calibrate", harbour, "--labels", labels)
+    assert all("replaces" not in misslink(*given)[1] for _ in range(2))
+    note = f"replaces the run's calibration of faithfulness on {n} labelled cases of "
+    assert note in " ".join(misslink(*given, "--threshold", 0.99)[1].split())
+    assert note in misslink(*given, "--json")[2]
+
+
 def test_the_verdicts_of_a_run_folder_as_a_file_give_the_same_agreement(misslink, harbour):
     labels, _ = labelled(harbour)
     by_run = json.loads(misslink("calibrate", harbour, "--labels", labels, "--json")[1])

@@ -122,6 +122,23 @@ def test_labels_and_ids_of_the_file_are_those_of_the_cases(tmp_path):
     assert (case.id, case.relevant) == ("c1", {"times": 2})
 
 
+def test_blank_contexts_shift_no_id(tmp_path):
+    contexts = {"retrieved_contexts": ["", FERRY, "", DOGS]}
+    ids = {"retrieved_context_ids": ["a", "b", "", "d"]}
+    path = write(
+        tmp_path / "ragas.jsonl",
+        {**RAGAS, **contexts, **ids},
+        {**RAGAS, **contexts, "response": "At eight."},
+    )
+    first, second = read_recording(path).traces.values()
+    assert [(p.id, p.text, p.rank) for p in first.retrieved] == [
+        ("a", "", 1),
+        ("b", FERRY, 2),
+        ("d", DOGS, 3),
+    ]
+    assert [p.text for p in second.retrieved] == [FERRY, DOGS]
+
+
 def test_langsmith_and_langfuse_documents_have_their_ids(tmp_path):
     (trace,) = read_recording(write(tmp_path / "runs.jsonl", *LANGSMITH)).traces.values()
     assert (trace.case_id, [p.id for p in trace.retrieved]) == ("T", ["times", "pets"])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -124,18 +124,19 @@ def calibrate(
         seed=seed,
         audit=whole.audit if whole else None,
     )
-    note = None
+    notes = list[str]()
     if run is not None and whole is not None:
         document["run"] = display_path(run)
+        notes += _replaced_note(whole, document)
         merged = merge_calibration(whole.calibration, document)
         save_to_run(run, whole, "calibration", merged)
-        note = _link_note(whole.model_copy(update={"calibration": merged}), document)
+        notes += _link_note(whole.model_copy(update={"calibration": merged}), document)
     if as_json:
         print_json(document)
-        if note:
+        for note in notes:
             print(f"misslink: {note}", file=sys.stderr)
     else:
-        _print_calibration(document, note)
+        _print_calibration(document, notes)
     if require and _RANK[document["verdict"]] < _RANK[require]:
         raise typer.Exit(1)
 
@@ -160,27 +161,44 @@ def _label_folder(run: Path | None) -> Path:
     return folder
 
 
-def _link_note(run: Run, document: Mapping[str, Any]) -> str | None:
+def _replaced_note(run: Run, document: Mapping[str, Any]) -> Iterator[str]:
+    """A note if the run has a calibration of this metric on other labels or verdicts."""
+    from misslink.documents import calibrations_of
+
+    metric = document["metric"]
+    earlier = calibrations_of(run).get(metric)
+    if earlier and (earlier.labelled, earlier.threshold) != (
+        document["labelled"],
+        document["threshold"],
+    ):
+        yield (
+            f"This replaces the run's calibration of {metric} on "
+            f"{pluralize(earlier.n, 'labelled case')} of {earlier.labels_from or 'other labels'}."
+        )
+
+
+def _link_note(run: Run, document: Mapping[str, Any]) -> Iterator[str]:
     """A note if the run's links were made with another calibration than this one."""
     from misslink.calibration.stored_calibration import LINKING_METRIC, applied_calibration
 
     if document["metric"] != LINKING_METRIC:
-        return None
+        return
     applied = applied_calibration(run)
     if applied is not None and applied.metric == LINKING_METRIC and applied.same:
-        return None
+        return
     fix = (
         f"to apply this one, evaluate again with  --calibration {document['run']}/calibration.json"
         "  (replies come from the cache)"
     )
     if applied is None:
-        return f"The run's failure modes and risks are not corrected by this yet; {fix}."
+        yield f"The run's failure modes and risks are not corrected by this yet; {fix}."
+        return
     source = f" on {applied.labels_from}" if applied.labels_from else ""
     source += f" of {applied.created[:10]}" if applied.created else ""
-    return f"The run's failure modes and risks use an earlier calibration{source}; {fix}."
+    yield f"The run's failure modes and risks use an earlier calibration{source}; {fix}."
 
 
-def _print_calibration(document: Mapping[str, Any], note: str | None) -> None:
+def _print_calibration(document: Mapping[str, Any], notes: Sequence[str]) -> None:
     judge = document["judge"] or "an unnamed judge"
     print_line(f"{judge} on {document['metric']}: {document['verdict']}", "bold")
     print_lines(f"  {reason}" for reason in document["reasons"])
@@ -207,8 +225,7 @@ def _print_calibration(document: Mapping[str, Any], note: str | None) -> None:
     print_lines(_bias_lines(document["bias"]))
     if document.get("run"):
         print_line(f"Saved as {document['run']}/calibration.json.")
-    if note:
-        print_line(note)
+    print_lines(notes)
 
 
 def _agreement_rows(document: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

@@ -36,9 +36,8 @@ def claims_with_references(subject: Subject, reply: Reply) -> tuple[Claim, ...] 
     return subject.claims(reply) or skipped_finding("the answer makes no claim")
 
 
-NumberedClaim = tuple[
-    int, ExaminedReferenceClaim
-]  # a reference's claim, and its place in the reply
+# A reference's claim, and its place in the reply.
+NumberedClaim = tuple[int, ExaminedReferenceClaim]
 
 _SUPPORT: Mapping[str, Support] = {
     "states": "supported",
@@ -50,10 +49,10 @@ _SUPPORT: Mapping[str, Support] = {
 def claims_by_reference(
     subject: Subject, reply: Reply
 ) -> tuple[ExaminationWithReference, Mapping[int, Sequence[NumberedClaim]]] | Finding:
-    """What was said, and the claims of each reference by its number; or the finding without them.
+    """Return the examination, and the claims of each reference by its number; or a finding.
 
-    A reference that the case does not have is left out. The mapping is empty exactly where the
-    answer declines and the judge said nothing of any.
+    A reference that the case does not have is left out. The mapping is empty only where the answer
+    declines and the judge reports no reference claim.
     """
     examination = reply.parsed
     if not isinstance(examination, ExaminationWithReference):
@@ -66,9 +65,8 @@ def claims_by_reference(
             by_number.setdefault(part.reference, []).append((place, part))
     if not by_number and examination.response != "declines":
         return failed_finding("the judge said nothing of any reference claim")
-    return examination, dict(
-        sorted(by_number.items())
-    )  # of equals the first counts, however it was said
+    # In the order of the references: of equally good ones the first counts.
+    return examination, dict(sorted(by_number.items()))
 
 
 def claim_recall(claims: Sequence[NumberedClaim]) -> float:

@@ -133,12 +133,12 @@ def build_page(run: Run, *, cases: int | None = None, table: str = "") -> Report
         Name of the file with all cases beside the page; "" without one.
     """
     findings, manifest = find(run), manifest_of(run)
+    goldset = [("Gold set", PurePath(manifest.goldset).name or _NOT_RECORDED)]
+    if manifest.goldset and manifest.goldset == manifest.traces:  # the title names it already
+        goldset = []
     return ReportPage(
         title=manifest.app or PurePath(manifest.traces).name or "A RAG app",
-        facts=(
-            ("Gold set", PurePath(manifest.goldset).name or _NOT_RECORDED),
-            ("Date", manifest.created.partition("T")[0] or _NOT_RECORDED),
-        ),
+        facts=(*goldset, ("Date", manifest.created.partition("T")[0] or _NOT_RECORDED)),
         judge=describe_judge(run),
         errors=describe_errors(findings),
         warnings=tuple(

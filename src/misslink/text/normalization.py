@@ -45,12 +45,17 @@ _NUMBER_PHRASE = re.compile(
 _WORDS = (*_VALUES, *_ORDINALS, "hundred", "thousand")
 _NUMBER_START = re.compile(rf"(?:{'|'.join(sorted({word[:3] for word in _WORDS}))})(?<!\w...)")
 _NUMBER = re.compile(r"\d+(?:\.\d+|,\d{3}(?!\d))*")
+# "1,5" is 1.5; "1,500" is not, and "[1,5]" names two passages.
+_DECIMAL_COMMA = re.compile(r"(?<![\d.,\[])(\d+),(\d{1,2}|\d{4,})(?![\d,)\]])")
+_AND_A_HALF = re.compile(r"(?<![\d.,])(\d+) and a half\b")
 _ZERO_DECIMALS = re.compile(r"(?<![.\d])(\d+)\.0+(?!\.?\d)")  # "5.0" is 5; "1.0.2" is a version
 
 
 @lru_cache(maxsize=4_096)
 def number_words_to_digits(folded: str) -> str:
-    """`folded`, in lower case, with written-out numbers below a million as digits, and 5.0 as 5."""
+    """`folded`, in lower case, with numbers below a million as digits; 5.0 is 5, and 1,5 is 1.5."""
+    if "," in folded:
+        folded = _DECIMAL_COMMA.sub(r"\1.\2", folded)
     if ".0" in folded:
         folded = _ZERO_DECIMALS.sub(r"\1", folded)
     pieces: list[str] = []
@@ -60,7 +65,8 @@ def number_words_to_digits(folded: str) -> str:
         if start >= end and (phrase := _NUMBER_PHRASE.match(folded, start)):
             pieces += (folded[end:start], _words_to_digits(phrase))
             end = phrase.end()
-    return "".join((*pieces, folded[end:])) if end else folded
+    digits = "".join((*pieces, folded[end:])) if end else folded
+    return _AND_A_HALF.sub(r"\1.5", digits) if " and a half" in digits else digits
 
 
 def extract_numbers(folded: str) -> set[str]:

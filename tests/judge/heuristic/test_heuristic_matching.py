@@ -101,3 +101,38 @@ def test_numbers_in_words_become_digits(words, digits):
 
 def test_the_numbers_of_a_text_have_no_thousands_commas():
     assert extract_numbers("1,200 men and twelve boats at 3.5 knots") == {"1200", "12", "3.5"}
+
+
+@pytest.mark.parametrize(
+    ("passage", "claim"),
+    [
+        ("Light takes 8 min 20 s.", "Light takes 500 seconds."),
+        ("Light takes eight minutes and 20 seconds.", "Light takes 500 s."),
+        ("The trip takes 90 minutes.", "The trip takes one and a half hours."),
+        ("The tunnel is 22 km long.", "The tunnel is 22,000 m long."),
+        ("The fine is $5m.", "The fine is $5,000,000."),
+        ("Die Flasche fasst 1,5 Liter.", "Die Flasche fasst 1500 ml."),
+        ("Der Tunnel ist 1.500 Meter lang.", "Der Tunnel ist 1500 m lang."),
+        ("The walk takes 5 to 10 minutes.", "The walk takes 5 minutes."),
+        ("It opened in the 1980s.", "It opened in the 1980s."),
+    ],
+)
+def test_a_quantity_in_other_units_is_not_new(passage, claim):
+    match = MatchingContext([passage]).match(claim)
+    assert (match.invented, match.conflict, match.features[3]) == ((), None, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("passage", "claim", "invented"),
+    [
+        ("The tunnel is 22 km long.", "The tunnel is 22 miles long.", ("22",)),
+        ("The trip takes 90 minutes.", "The trip takes 90 hours.", ("90",)),
+        ("The fine is 5 million dollars.", "The fine is 5 billion dollars.", ("5",)),
+        ("Die Flasche fasst 1,5 Liter.", "Die Flasche fasst 5 Liter.", ("5",)),
+        ("The ferry leaves at 7:30 am.", "The ferry leaves at 7:30 pm.", ("7.30",)),
+        ("The lake is -5 degrees cold.", "The lake is 5 degrees cold.", ("5",)),
+    ],
+)
+def test_a_number_with_another_unit_is_new(passage, claim, invented):
+    match = MatchingContext([passage]).match(claim)
+    assert (match.invented, match.features[3]) == (invented, 1.0)

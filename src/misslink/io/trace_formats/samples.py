@@ -10,6 +10,7 @@ import ast
 import io
 import tokenize
 from collections.abc import Mapping, Sequence
+from itertools import zip_longest
 from typing import Any
 
 from rapidfuzz.distance import DamerauLevenshtein
@@ -91,10 +92,11 @@ def parse_ragas(item: SourceItem) -> tuple[Fields, Fields | None]:
         "evidence": text_list(item, ("reference_contexts",)),
         "relevant": text_list(item, ("reference_context_ids",)),
     }
-    answer, texts = first_value(row, RAGAS_ANSWER), text_list(item, _RAGAS_CONTEXTS)
+    answer = first_value(row, RAGAS_ANSWER)
+    texts = text_list(item, _RAGAS_CONTEXTS, keep_blank=True)
     if answer is None and isinstance(asked, list):
         answer = last_answer(asked)
-    ids = text_list(item, ("retrieved_context_ids",))
+    ids = text_list(item, ("retrieved_context_ids",), keep_blank=True)
     is_retrieval_known = bool(ids) or first_value(row, _RAGAS_CONTEXTS) is not None
     if answer is None and not is_retrieval_known:
         return case, None
@@ -138,9 +140,9 @@ def trace_fields(
 ) -> Fields:
     """The fields of a trace: each passage once; without texts it is not known what was retrieved."""
     passages: dict[str, Fields] = {}
-    for index, name in enumerate(ids or map(content_id, texts or ())):
-        text = texts[index] if texts else ""
-        passages.setdefault(name, {"id": name, "text": text, "rank": len(passages) + 1})
+    for given, text in zip_longest(ids or (), texts or (), fillvalue=""):
+        if name := given.strip() or (content_id(text) if text.strip() else ""):
+            passages.setdefault(name, {"id": name, "text": text, "rank": len(passages) + 1})
     trace: Fields = {"retrieved": list(passages.values())}
     if isinstance(answer, str):
         trace["answer"] = valid_text(answer)
@@ -149,8 +151,10 @@ def trace_fields(
     return trace
 
 
-def text_list(item: SourceItem, names: Sequence[str]) -> list[str]:
+def text_list(item: SourceItem, names: Sequence[str], *, keep_blank: bool = False) -> list[str]:
     """The texts of the first of these fields that is there; none without one.
+
+    Blank ones are left out, unless their places count.
 
     Raises
     ------
@@ -164,7 +168,7 @@ def text_list(item: SourceItem, names: Sequence[str]) -> list[str]:
     if not isinstance(texts, Sequence) or not all(isinstance(text, str | int) for text in texts):
         field = next(name for name in names if item.data.get(name) is not None)
         raise item.error("This must be a text or a list of texts.", field)
-    return [valid_text(str(text)) for text in texts if str(text).strip()]
+    return [valid_text(str(text)) for text in texts if keep_blank or str(text).strip()]
 
 
 def parse_printed_list(value: Any) -> Any:

@@ -13,6 +13,7 @@ from itertools import pairwise
 from operator import itemgetter
 
 from misslink.judge.backends.heuristic.abstention import SOURCE_WORDS, strip_source_mentions
+from misslink.judge.backends.heuristic.quantities import QuantityIndex
 from misslink.text.assertion import not_asserted
 from misslink.text.normalization import (
     STEM_WORD,
@@ -252,6 +253,10 @@ class MatchingContext:
         return frozenset(number for text in texts for number in extract_numbers(fold(text)))
 
     @cached_property
+    def _quantities(self) -> QuantityIndex:
+        return QuantityIndex(number_words_to_digits(fold(s.text)) for s in self.sentences)
+
+    @cached_property
     def _spellings(self) -> frozenset[str]:
         return frozenset(spelling for s in self.sentences for spelling in _spellings(s.text))
 
@@ -265,11 +270,12 @@ class MatchingContext:
         plain = strip_polarity(strip_source_mentions(claim))
         if not self._quoting and not_asserted(plain) is not None:
             return self._quotations.match(claim)
-        row = tuple(stem for stem in stems(plain) if stem not in SOURCE_STEMS)
+        folded = self._quantities.in_passage_units(number_words_to_digits(fold(plain)))
+        row = tuple(stem for stem in stems(folded) if stem not in SOURCE_STEMS)
         roots = list(map(_root, row))
         weights = {root: self._weight(root) for root in roots}
         best = self._verbatim_sentence(plain) or self._best(weights)
-        claim_numbers = extract_numbers(fold(plain))
+        claim_numbers = extract_numbers(folded)
         new_numbers = claim_numbers - self._numbers if claim_numbers else claim_numbers
         names = [name for name in _FULL_NAME.findall(plain) if stems(name)]
         new_names = {
@@ -282,7 +288,8 @@ class MatchingContext:
         misplaced = self._misplaced_numbers(roots) | self._swapped_numbers(roots)
         if len(row) > LONG_CLAIM:
             misplaced = {number for number in misplaced if not _is_small_count(number)}
-        new_numbers |= misplaced
+        other_units = self._quantities.other_units(folded)
+        new_numbers |= misplaced | other_units
         features = (
             sum(r not in self._places and r not in self._asked_roots for r in roots)
             / (len(row) + SMOOTHING),
@@ -293,7 +300,7 @@ class MatchingContext:
         )
         conflict = None
         if best is not None:
-            conflict = find_conflict(plain, best.text, _coverage(row, best), new_numbers)
+            conflict = find_conflict(folded, best.text, _coverage(row, best), new_numbers)
         denial = next((s for s in self._denied if _coverage(row, s) >= SAME_STATEMENT), None)
         if conflict is None and denial is not None and (best is None or _coverage(row, best) < 1):
             best, conflict = denial, "a denial"
@@ -304,6 +311,7 @@ class MatchingContext:
         new_identifiers = {name for name in identifiers if not self._spells(name)}
         if len(row) > LONG_CLAIM:
             new_numbers = {number for number in new_numbers if not _is_small_count(number)}
+            new_numbers |= other_units
         misplaced_names = self._misplaced_names(names, roots)
         invented = tuple(sorted(new_names | misplaced_names | new_numbers | new_identifiers))
         return ClaimMatch(features, best, not self._stems.isdisjoint(row), conflict, invented)
