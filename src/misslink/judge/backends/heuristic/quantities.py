@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-_SCALES = {  # by kind of quantity, the value of each unit; English and German
+_SCALES: dict[str, dict[str, float]] = {  # by kind of quantity, the value of each unit; English and German
     "time": {
         "ms millisecond milliseconds": 1e-3, "s sec secs second seconds sekunde sekunden": 1,
         "m min mins minute minutes minuten": 60, "h hr hrs hour hours stunde stunden": 3_600,
