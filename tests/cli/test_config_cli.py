@@ -96,7 +96,7 @@ def test_init_writes_what_it_finds(misslink):
     assert (code, err) == (0, "")
     found = {"app": "app.py:chain", "goldset": "goldset.jsonl", "corpus": "corpus.jsonl"}
     assert json.loads(out) == {
-        "found": found, "written": ["misslink.toml"], "next": "misslink evaluate"
+        "found": found, "others": {}, "written": ["misslink.toml"], "next": "misslink evaluate"
     }  # fmt: skip
     assert tomllib.loads(Path("misslink.toml").read_text("utf-8")) == {
         **found,
@@ -155,6 +155,28 @@ def test_init_reads_only_apps_of_the_folder(misslink):
     Path("d.py").write_text("syntax error\n", encoding="utf-8")
     _, out, _ = misslink("init", "--json")
     assert json.loads(out)["found"]["app"] == "c.py:agent"
+
+
+def test_init_names_the_candidates_it_did_not_take(misslink):
+    Path("web.py").write_text("import langgraph\ngraph: object = 1\nretriever = 2\n", "utf-8")
+    Path("sub").mkdir()
+    Path("sub", "qa.py").write_text(
+        "from haystack import x\ndef rag(question): ...\ndef pipeline(): ...\n", "utf-8"
+    )
+    for name in ("gold.jsonl", "more.jsonl"):
+        Path(name).write_text('{"question": "When?"}\n', encoding="utf-8")
+    _, out, _ = misslink("init")
+    assert "app       web.py:graph (found)" in out
+    assert "others: sub/qa.py:rag, web.py:retriever; to use one, edit 'app' in misslink.toml" in out
+    text = Path("misslink.toml").read_text("utf-8")
+    assert tomllib.loads(text)["app"] == "web.py:graph"
+    assert '# app = "web.py:retriever"' in text
+    _, out, _ = misslink("init", "--overwrite", "--json")
+    document = json.loads(out)
+    assert document["found"] == {"app": "web.py:graph", "goldset": "gold.jsonl"}
+    assert document["others"] == {
+        "app": ["sub/qa.py:rag", "web.py:retriever"], "goldset": ["more.jsonl"]
+    }  # fmt: skip
 
 
 def test_init_finds_a_gold_set_and_a_corpus_in_csv(misslink):

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import ast
 import json
-from collections.abc import Iterator
+from collections.abc import Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 
 from misslink.cli.config import CONFIG_FILE, config_file
 from misslink.cli.options import JSON_OPTION, option
-from misslink.cli.output import print_json, strip_control
+from misslink.cli.output import first_few, print_json, strip_control
 from misslink.errors import InputError
 
 _TEMPLATE = (
@@ -24,10 +24,15 @@ _TEMPLATE = (
     {"id": "no-answer", "question": "Who won the 1950 final?", "answerable": False},
 )
 # Module-level names of apps, the most likely first.
-_APP_NAMES = ("rag_chain", "chain", "agent", "graph", "app", "rag", "qa", "pipeline")
+_APP_NAMES = (
+    *("rag_chain", "chain", "agent", "graph", "app", "rag", "qa", "query_engine", "chat_engine"),
+    *("pipeline", "retriever"),
+)
+_FRAMEWORKS = ("langchain", "langgraph", "llama_index", "haystack")
 _QUESTION = {"question", "query"}
 _SKIPPED = {"tests", "build", "dist", "node_modules", "site-packages"}
 _MAX_FILES = 500
+_SHOWN = 5  # candidates in a comment
 
 
 def init(
@@ -36,52 +41,58 @@ def init(
 ) -> None:
     """Write misslink.toml from what this folder holds, and a gold set template.
 
-    It looks for a LangChain app, a gold set, a corpus and ship criteria. No file is imported or
-    run.
+    It looks for an app (LangChain, LlamaIndex, Haystack), a gold set, a corpus and ship criteria. If
+    it finds several, it takes the most likely one and lists the others. No file is imported or run.
     """
     folder = Path()
     if not overwrite and (file := config_file(folder)):
-        raise InputError("it holds settings already; edit it, or add --overwrite", path=file[0])
-    found = dict(_find_settings(folder))
+        raise InputError("The settings exist. Edit them, or add --overwrite.", path=file[0])
+    candidates = _find_candidates(folder)
     written = [CONFIG_FILE]
-    if "goldset" not in found:
+    if not candidates["goldset"]:
         target = folder / "goldset.jsonl"
         if target.exists() and not overwrite:
             raise InputError(
-                "this is not a gold set: its first case needs a 'question' and no 'answer'; fix it, or"
-                " add --overwrite to replace it",
+                "This is not a gold set: its first case needs a 'question' and no 'answer'. Fix it, or"
+                " add --overwrite to replace it.",
                 path=target,
             )
         lines = [json.dumps(case) for case in _TEMPLATE]
         target.write_text("\n".join(lines) + "\n", encoding="utf-8")
-        found["goldset"] = target.name
+        candidates["goldset"].append(target.name)
         written.append(target.name)
-    Path(CONFIG_FILE).write_text(_config_text(found), encoding="utf-8")
+    found = {name: values[0] for name, values in candidates.items() if values}
+    others = {name: values[1:] for name, values in candidates.items() if values[1:]}
+    Path(CONFIG_FILE).write_text(_config_text(candidates), encoding="utf-8")
     next_step = "misslink evaluate" if "app" in found else "misslink evaluate APP"
     if as_json:
-        print_json({"found": found, "written": written, "next": next_step})
+        print_json({"found": found, "others": others, "written": written, "next": next_step})
         return
     for name, value in found.items():
         origin = "template" if value in written else "found"
         print(strip_control(f"{name:9} {value} ({origin})"))
+        if name in others:
+            listed = ", ".join(first_few(others[name], _SHOWN, "and {} more"))
+            print(
+                strip_control(
+                    f"{'':9} others: {listed}; to use one, edit '{name}' in {CONFIG_FILE}"
+                )
+            )
     print(f"Written: {', '.join(written)}. Next:  {next_step}")
 
 
-def _find_settings(folder: Path) -> Iterator[tuple[str, str]]:
-    if app := _find_app(folder):
-        yield "app", app
+def _find_candidates(folder: Path) -> dict[str, list[str]]:
+    """The values that each setting could have, the most likely first."""
     paths = [path for form in ("*.jsonl", "*.csv") for path in sorted(folder.glob(form))]
     columns = {path.name: _column_names(path) for path in paths}
-    for name, keys in columns.items():
-        if keys & _QUESTION and "answer" not in keys:
-            yield "goldset", name
-            break
-    for name, keys in columns.items():
-        if {"id", "text"} <= keys and not keys & _QUESTION:
-            yield "corpus", name
-            break
-    if criteria := sorted([*folder.glob("*criteria*.y*ml")]):
-        yield "criteria", criteria[0].name
+    return {
+        "app": _find_apps(folder),
+        "goldset": [n for n, keys in columns.items() if keys & _QUESTION and "answer" not in keys],
+        "corpus": [
+            n for n, keys in columns.items() if {"id", "text"} <= keys and not keys & _QUESTION
+        ],
+        "criteria": [path.name for path in sorted(folder.glob("*criteria*.y*ml"))],
+    }
 
 
 def _column_names(path: Path) -> set[str]:
@@ -94,8 +105,8 @@ def _column_names(path: Path) -> set[str]:
         return set()
 
 
-def _find_app(folder: Path) -> str | None:
-    """The most likely app of the modules that import LangChain, such as 'app.py:chain'."""
+def _find_apps(folder: Path) -> list[str]:
+    """The apps of the modules that import a framework, such as 'app.py:chain', the most likely first."""
     candidates = []
     paths = (
         path
@@ -107,35 +118,48 @@ def _find_app(folder: Path) -> str | None:
             tree = ast.parse(path.read_bytes())
         except (OSError, SyntaxError, ValueError, RecursionError):
             continue
-        nodes = list(ast.walk(tree))
-        imports = [node.module or "" for node in nodes if isinstance(node, ast.ImportFrom)]
-        imports += [
-            name.name for node in nodes if isinstance(node, ast.Import) for name in node.names
+        imports = [
+            name
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Import | ast.ImportFrom)
+            for name in [getattr(node, "module", None) or "", *(alias.name for alias in node.names)]
         ]
-        if not any(name.startswith(("langchain", "langgraph")) for name in imports):
+        if not any(name.startswith(_FRAMEWORKS) for name in imports):
             continue
-        names = {
-            target.id
+        targets = [
+            target
             for node in tree.body
-            if isinstance(node, ast.Assign)
-            for target in node.targets
-            if isinstance(target, ast.Name)
+            if isinstance(node, ast.Assign | ast.AnnAssign)
+            for target in (node.targets if isinstance(node, ast.Assign) else [node.target])
+        ]
+        names = {target.id for target in targets if isinstance(target, ast.Name)}
+        names |= {
+            node.name
+            for node in tree.body
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.args.args
         }
-        ranks = [rank for rank, name in enumerate(_APP_NAMES) if name in names]
-        candidates += [(rank, len(path.parts), path.as_posix()) for rank in ranks]
-    rank, _, file = min(candidates, default=(0, 0, ""))
-    return f"{file}:{_APP_NAMES[rank]}" if file else None
+        candidates += [
+            (rank, len(path.parts), f"{path.as_posix()}:{name}")
+            for rank, name in enumerate(_APP_NAMES)
+            if name in names
+        ]
+    return [app for _, _, app in sorted(candidates)]
 
 
-def _config_text(found: dict[str, str]) -> str:
+def _config_text(candidates: Mapping[str, Sequence[str]]) -> str:
     """The file, with a comment for each setting; what was not found is commented out."""
 
     def line(name: str, example: str) -> str:
-        return f"{name} = {json.dumps(found[name])}" if name in found else f"# {name} = {example}"
+        if not candidates[name]:
+            return f"# {name} = {example}"
+        others = [f"# {name} = {json.dumps(value)}" for value in candidates[name][1:]]
+        left_out = "# and {} more: misslink init --overwrite --json lists them all"
+        chosen = f"{name} = {json.dumps(candidates[name][0])}"
+        return "\n".join([chosen, *first_few(others, _SHOWN, left_out)])
 
     return f"""\
-# Settings of misslink for this folder. A key is an option without its dashes; options override it.
-# All keys: docs/reference/configuration.md.
+# Settings of misslink for this folder. A key is the name of an option without its dashes, as
+# misslink evaluate --help-all  lists them. Options on the command line override settings.
 
 # The app: path/to/file.py:name or package.module:name.
 {line("app", '"app.py:chain"')}
@@ -155,6 +179,6 @@ judge = "heuristic"
 # price-in = 0.4
 # price-out = 1.6
 
-# Ship criteria of  misslink gate.
+# Ship criteria for  misslink gate.
 {line("criteria", '"ship-criteria.yaml"')}
 """
