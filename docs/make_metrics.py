@@ -18,58 +18,53 @@ OWN = HERE / "own_metric.py"
 HEAD = """\
 # Rank metrics
 
-Measures of a ranking against relevance labels. A metric's name is its key in JSON, its column in a table and
-its option on the command line: `misslink retrieval --qrels Q --run R --metrics recall@5,mrr`.
-`k` is any whole number from 1, `p` a fraction such as 0.8.
+Rank metrics compare a ranking with relevance labels. A metric has one name everywhere: in JSON, in tables and on
+the command line, as in `misslink retrieval --qrels Q --run R --metrics recall@5,mrr`. `k` is a whole number from 1,
+`p` a fraction such as 0.8.
 
-This page is generated from the docstrings in `src/misslink/retrieval/`; change them, then run
-`python docs/make_metrics.py`.
+## Which one to use
 
-## Which one to read
+- **recall** if a miss is costly
+- **precision** if noise is costly
+- **MRR** if only the first result counts
+- **nDCG** if grades and order matter
+- **judged@k** beside all of them: it shows how much of the ranking was judged
 
-- **recall** where missing something is costly,
-- **precision** where noise costs,
-- **MRR** where the first result is all,
-- **nDCG** where grades and order matter,
-- **judged@k** beside all of them: it shows how much of the ranking was judged.
-
-Read several. Each can be raised alone without a better retriever: recall by returning more,
-precision by returning one sure passage, hit@k by a larger k, MRR by placing one good passage first
-and nothing after it. A change that raises one and leaves the others where they were is a trade; a
-change that raises recall and precision at the same k is an improvement.
+Use several. Each one alone can rise without a better retriever: recall by returning more, precision by
+returning one sure passage, hit@k by a larger k, and MRR by one good passage at the first place. A change
+that raises recall and precision at the same k is an improvement.
 
 """
 
 RULES = """\
-## What holds for all of them
+## Rules for all metrics
 
-- A query without relevant passages has no value for any metric but judged@k. It is counted and
-  shown, and does not enter the mean; there is no 0 in its place.
-- A query that is missing from a run, or whose result list is empty, scores 0 and is counted. The
-  two that tell about the judgements differ: nothing retrieved has no judged@k, and an
-  rbp_residual@p of 1.
-- Precision divides by k, however few passages were retrieved.
-- A passage is relevant if its grade reaches the relevance level (1, or what `--relevance-level`
-  says). nDCG reads the grades themselves, also those below the level.
-- A grade of 0 is a judgement. A negative grade is none: the passage counts as never judged, as in
+- A query without relevant passages has no value, except for judged@k. It is counted and shown, and does
+  not enter the mean.
+- A query that is missing from a run, or has an empty result list, scores 0 and is counted. Exceptions: it
+  has no judged@k, and an rbp_residual@p of 1.
+- Precision divides by k, even if fewer passages were retrieved.
+- A passage is relevant if its grade reaches the relevance level: 1, or `--relevance-level`. nDCG uses the
+  grades themselves, even those below the level.
+- A grade of 0 means judged not relevant. A passage with a negative grade counts as unjudged, as in
   trec_eval.
-- Two documents with the same score are in descending order of their ids, as in trec_eval; a
-  ranked list keeps its own order.
-- Of several passages that carry the same evidence the first counts, and the others fill a place.
-  Where a case has several alternatives (`relevant_any`), the best counts, for each metric by
-  itself.
-- All values lie between 0 and 1. More is better, except for rbp_residual@p.
+- Documents with the same score are in descending order of their ids, as in trec_eval. A ranked list keeps
+  its order.
+- If relevance is given by `evidence`, each evidence text counts as a relevant passage. The first passage
+  that contains it counts, and further ones only take places.
+- If a case has alternatives (`relevant_any`), each metric uses the best one.
+- All values are between 0 and 1. More is better, except for rbp_residual@p.
 
 """
 
-NO_VALUE = "No value: where the query has no relevant passages."
+NO_VALUE = "No value: if the query has no relevant passages."
 LABEL = re.compile(r"\A(Formula|Range|No value|trec_eval|Use it|Source):")
 
 OWN_HEAD = """\
 ## Add your own
 
-A metric is a function from hits to one number a row, registered under a name. This file is a
-whole one, tested as it stands here:
+A metric is a registered function that takes the hits and returns one number for each query. This file is
+complete, and a test runs it:
 
 ```python
 """
@@ -77,29 +72,36 @@ whole one, tested as it stands here:
 OWN_TAIL = """\
 ```
 
-In misslink itself the function goes into `src/misslink/retrieval/metrics.py`; nothing else is to be
-changed but this page, which is generated. In a package of your own, say in its `pyproject.toml`
-where the file is, and install the package:
+In a package of your own, name the file in `pyproject.toml` and install the package:
 
 ```toml
 [project.entry-points."misslink.metrics"]
 complete = "own_metric"
 ```
 
-From then on `complete@5` works wherever a metric's name does. What it can read of `Hits`: `row`,
-`rank`, `gain` and `satisfied` of every hit, `needs` and `retrieved` of every row, `relevant`, `place`
-(how many relevant passages there are down to the hit), the ideal ranking, and the judged passages.
-`sums(amount, k)` adds an amount up over the hits of each row within the first k. Several cutoffs
-are computed in one pass: then `k` is an array, and the values have the shape (cutoffs, rows). A row
-that needs nothing is dropped afterwards, whatever its value. Options of `register_metric` tell what
-else is so:
+Then `complete@5` works wherever the name of a metric does. In misslink itself, add the function to
+`src/misslink/retrieval/metrics.py` and run `python docs/make_metrics.py`, which writes this page from the
+docstrings.
 
-| Option | Where it holds |
+A row of `Hits` is a query, and a hit is a retrieved relevant passage:
+
+| attribute | meaning |
+| --- | --- |
+| `row`, `rank`, `gain` | row, rank and grade of each hit |
+| `satisfied` | number of relevant passages (or evidence texts) that the hit is the first to provide |
+| `relevant`, `place` | whether the hit is relevant; how many relevant passages there are down to it |
+| `needs`, `retrieved` | number of relevant passages, and of retrieved passages, of each row |
+| `sums(amount, k)` | sum of an amount over the hits of each row among the first k |
+
+`k` may be an array of several cutoffs; then the values have the shape (cutoffs, rows). Rows without
+relevant passages are dropped afterwards. Options of `register_metric`:
+
+| option | meaning |
 | --- | --- |
 | `without_relevant=True` | a query without relevant passages has a value too |
-| `about_judgements=True` | it tells how much was judged, not how good the ranking is |
+| `about_judgements=True` | the metric measures the judgements, not the ranking |
 | `better="low"` | less is better |
-| `rises=True` | one more relevant passage within the first k never lowers it: cheap bounds |
+| `rises=True` | one more relevant passage among the first k never lowers the value, so bounds are cheap |
 """
 
 
@@ -108,7 +110,7 @@ def page() -> str:
     return "".join(
         (
             HEAD,
-            "| Metric | What it is |\n| --- | --- |\n",
+            "| Metric | Meaning |\n| --- | --- |\n",
             *(_in_short(kind, names) for kind, names in _built_in()),
             "\n",
             *(_section(kind, names) for kind, names in _built_in()),

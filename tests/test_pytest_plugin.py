@@ -78,11 +78,11 @@ def test_a_mistake_is_one_sentence_and_no_traceback(suite, pytester):
     result = suite("--misslink-run", "reports/today")
     result.assert_outcomes(failed=1)
     said = result.stdout.str()
-    assert "line 1: gate 'recal_at_1': its name is no metric" in said
+    assert "line 1: gate 'recal_at_1': its name is not a metric" in said
     assert "Error" not in said
     assert "During handling" not in said
     missing = suite("--misslink-run", "nowhere")
-    assert "this is no run folder" in missing.stdout.str()
+    assert "this is not a run folder" in missing.stdout.str()
     assert "Traceback" not in missing.stdout.str()
 
 

@@ -154,4 +154,4 @@ def _as_id(item: Any) -> str:
         return str(item)
     if isinstance(item, str) and item.strip():
         return item
-    raise ValueError("give ids or texts that are not empty, or an object of them to grades")
+    raise ValueError('give ids or texts that are not empty, or an object such as {"id": 2}')

@@ -119,7 +119,7 @@ class JudgeErrorTest(TestResult):
 class RiskAssociation(Risks):
     """``link`` and ``link_correctness`` in the summary: exposure and one kind of bad answers."""
 
-    attributable_fraction: Estimate = Estimate.missing("this run holds no links")
+    attributable_fraction: Estimate = Estimate.missing("this run has no links")
     exposure: str = ""
     table: ExposureTable = ExposureTable()
     clusters: int = 0
@@ -457,7 +457,7 @@ class Replay(Document):
     judge: str = ""
     sample: int = 0
     seed: int | None = None
-    causal_fraction: Estimate = Estimate.missing("the replay gives none")
+    causal_fraction: Estimate = Estimate.missing("the replay has none")
     failed: int = 0
     failures: dict[str, ReplayedFailure] = {}
     fixed: Estimate = NOT_COMPUTED

@@ -94,7 +94,7 @@ def _from_file(target: str, folder: Path) -> ModuleType:
     name = f"misslink_file_{zlib.crc32(str(path).encode()):08x}" if taken else path.stem
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
-        raise InputError(f"{target} is no Python file")
+        raise InputError(f"{target} is not a Python file")
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module  # dataclasses and pickle look their module up while it runs
     try:

@@ -237,7 +237,7 @@ def test_all_annotators_have_the_same_order_and_a_begun_one_stays(folder):
         label(desk)
     with AnnotationSession(folder, seed=4) as desk:
         assert [task.case.id for task in desk.tasks] == order
-        assert "keeps its --seed 3" in desk.notes[0]
+        assert "keeps --seed 3" in desk.notes[0]
     with AnnotationSession(folder, metrics=["correctness", "faithfulness"]) as desk:
         assert [task.case.id for task in desk.tasks] == order
 

@@ -317,7 +317,7 @@ def whatif():
             _option("hybrid", "BM25 and dense, fused by reciprocal rank.", 0.81, 0.27, 0.004,
                     "option", (4.2, 1.0, 8.0), "Recall rises by 27 points."),
             _option("k=10", "Twice as many passages.", 0.6, 0.06, 0.4, None, (0.5, -1.0, 2.0),
-                    "No detectable difference: 12 cases could show one of 25 points."),
+                    "Not enough data to tell: 12 cases show a difference from 25 points on."),
             _option(HOSTILE[0], " ".join(HOSTILE), 0.3, -0.24, 0.01, "today", (-3.0, -6.0, -0.5),
                     MARKUP + LONG_WORD),
         ],

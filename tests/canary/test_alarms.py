@@ -33,7 +33,7 @@ def usual(runs=20, seed=4):
 def test_a_history_without_runs_is_learning():
     said = detect_alarms([])
     assert (said.status, said.alarms, said.charts) == ("learning", (), {})
-    assert said.reason == "nothing was measured yet"
+    assert said.reason == "nothing is measured yet"
 
 
 def test_while_it_learns_it_says_how_far_it_is():

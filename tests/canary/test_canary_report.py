@@ -153,7 +153,7 @@ def test_an_alarm_and_who_owns_what_degraded_are_told(tmp_path):
 def test_a_table_says_why_something_was_not_measured(tmp_path):
     (document,) = documents(tmp_path / "c.sqlite", finished(0, results=(hung("a"),)))
     text = parts_markdown(run_parts(document))
-    assert "| Seconds to an answer | not measured |" in text
+    assert "| Seconds to answer | not measured |" in text
     assert "not measured: the health of no canary was measured" in text
 
 

@@ -124,7 +124,7 @@ def test_a_tokenizer_without_offsets_is_refused(characters):
     class Slow:
         is_fast = False
 
-    with pytest.raises(InputError, match="Slow does not say which characters"):
+    with pytest.raises(InputError, match="Slow does not report the characters"):
         measure_attention(tiny("Llama"), Slow(), CONTEXT, QUESTION, "At seven.")
 
 

@@ -169,7 +169,7 @@ def test_a_case_that_was_not_watched():
     watcher = Watcher(str.upper)
     deeper = asyncio.run(watcher.deepen(FISH, trace, lambda _: True))
     assert deeper.depth is None
-    assert "it was not watched now" in deeper.notes[0]
+    assert "it was not called in this run" in deeper.notes[0]
 
 
 def corpus_after(app, asked, **options):

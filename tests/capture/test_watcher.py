@@ -390,7 +390,8 @@ class TestWhatReachedThePrompt:
         assert ids(trace) == ["salmon"]
         assert trace.prompted is None
         assert any(
-            note.startswith("no model that was seen gave this answer") and "the first k" in note
+            note.startswith("no model call that misslink saw gave this answer")
+            and "the first k" in note
             for note in trace.notes
         )
 

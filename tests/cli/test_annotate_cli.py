@@ -113,7 +113,7 @@ def test_where_people_agree_there_is_nothing_to_adjudicate(misslink, run):
     code, out, _ = misslink("annotate", "run", "--adjudicate", "--no-browser")
     assert (code, out.partition("\n")[0]) == (
         0,
-        "The annotators agree on everything that several labelled.",
+        "Annotators agree on every case that several of them labelled.",
     )
     code, out, _ = misslink("annotate", "run", "--adjudicate", "--json")
     assert json.loads(out)["annotators"] == {"ada": 4, "bob": 4}
@@ -122,16 +122,16 @@ def test_where_people_agree_there_is_nothing_to_adjudicate(misslink, run):
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        (("nowhere",), "nowhere: this is no run folder"),
+        (("nowhere",), "nowhere: this is not a run folder"),
         (("run", "--annotator", "../x"), "a name is 1 to 40 letters"),
         (("run", "--annotator", "adjudicated"), "reserved for --adjudicate"),
         (("run", "--metric", "faithfull"), "did you mean 'faithfulness'?"),
         (("run", "--case", "c22"), "field '--case': no case 'c22' is to be labelled here"),
         (("run", "--adjudicate"), "this run has no labels"),
         (("run", "--export", "x.pdf"), "exported as .csv or .jsonl"),
-        (("run", "--export", "run/cases.jsonl"), "this is a part of a run"),
+        (("run", "--export", "run/cases.jsonl"), "This is a part of a run"),
         (("run", "--export", "x.csv"), "this run has no labels"),
-        (("nowhere", "--export", "x.csv"), "this is no run folder"),
+        (("nowhere", "--export", "x.csv"), "this is not a run folder"),
     ],
 )
 def test_a_mistake_is_one_sentence(misslink, run, options, told):

@@ -114,7 +114,7 @@ def test_export_over_the_cache_or_into_nowhere_is_refused(cache, kept):
     before = kept.read_bytes()
     code, _, err = cache("export", "--out", kept)
     assert (code, kept.read_bytes()) == (2, before)
-    assert "--out is the cache itself" in err
+    assert "This is the cache. Name another file with --out." in err
     Path("file").touch()
     code, _, err = cache("export", "--out", "file/kept.jsonl")
     assert code == 2
@@ -123,26 +123,25 @@ def test_export_over_the_cache_or_into_nowhere_is_refused(cache, kept):
 
 
 def test_a_reader_that_has_enough_is_no_mistake(kept):
-    script = "from misslink.cli.cache import app; app(['export'])"
-    process = subprocess.Popen(
-        [sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    )
+    script = "from misslink.cli.main import main; main()"
+    command = [sys.executable, "-c", script, "cache", "export"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     process.stdout.close()  # before a line is written
     assert process.stderr.read() == b""
-    assert process.wait(timeout=60) == 0
+    assert process.wait(timeout=60) == 141
     assert kept.exists()
 
 
 @pytest.mark.usefixtures("kept")
 def test_prune_says_what_would_go_and_goes_only_when_told(cache):
     code, out, _ = cache("prune", "--unreadable")
-    assert (code, out) == (0, "would remove 1 reply and leave 2; add --yes to do it\n")
+    assert (code, out) == (0, "This would remove 1 reply and leave 2. Add --yes to remove them.\n")
     assert json.loads(cache("stats", "--json")[1])["replies"] == 3
     code, out, _ = cache("prune", "--unreadable", "--yes")
     assert code == 0
-    assert out.startswith("removed 1 reply, left 2; ")
+    assert out.startswith("Removed 1 reply, left 2: ")
     assert json.loads(cache("stats", "--json")[1])["unreadable"] == 0
-    assert cache("prune", "--unreadable")[1] == "would remove 0 replies and leave 2\n"
+    assert cache("prune", "--unreadable")[1] == "This would remove 0 replies and leave 2.\n"
 
 
 @pytest.mark.usefixtures("kept")
@@ -183,7 +182,7 @@ def test_merging_prints_lines_for_people_or_one_document(misslink, tmp_path):
     assert (code, err) == (0, "")
     assert out.splitlines() == [
         f"{a}: 2 replies, 2 added",
-        f"{b}: 2 replies, 1 added, 1 left out: there is another reply to the same question",
+        f"{b}: 2 replies, 1 added, 1 left out: the question has another reply",
         f"{DEFAULT_CACHE}: 3 replies",
     ]
     code, out, err = misslink("cache", "merge", a, "--cache", tmp_path / "into", "--json")
@@ -193,7 +192,7 @@ def test_merging_prints_lines_for_people_or_one_document(misslink, tmp_path):
         "sources": [{"from": str(a), "replies": 2, "added": 2, "already": 0, "different": 0}],
         "replies": 2,
     }
-    assert "2 replies, 0 added, 2 were there already" in misslink("cache", "merge", a)[1]
+    assert "2 replies, 0 added, 2 already there" in misslink("cache", "merge", a)[1]
 
 
 def test_a_mistake_is_one_sentence(misslink, tmp_path):

@@ -168,11 +168,11 @@ def test_hostile_names_do_not_reach_the_terminal_as_they_are(misslink, harbour):
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        (("--labels", "l.jsonl"), "name a run folder, or a file with --verdicts"),
-        (("run", "--verdicts", "v.jsonl", "--labels", "l.jsonl"), "and not both"),
+        (("--labels", "l.jsonl"), "Name a run folder, or a file with --verdicts"),
+        (("run", "--verdicts", "v.jsonl", "--labels", "l.jsonl"), "one of the two"),
         (("--verdicts", "none.jsonl", "--labels", "l.jsonl"), "none.jsonl: there is no such file"),
         (("--verdicts", "v.jsonl", "--labels", "none.csv"), "none.csv: there is no such file"),
-        (("nowhere", "--labels", "l.jsonl"), "nowhere: this is no run folder"),
+        (("nowhere", "--labels", "l.jsonl"), "nowhere: this is not a run folder"),
         (
             ("--verdicts", "v.jsonl", "--labels", "l.jsonl", "--metric", "correctnes"),
             "no verdict is of the metric 'correctnes'",

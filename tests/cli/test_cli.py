@@ -166,8 +166,7 @@ def test_a_run_of_the_same_inputs_is_replaced_and_others_need_overwrite(misslink
     code, _, err = misslink(*common, "--k", "3")
     assert code == 2
     assert (
-        "run: this folder holds a run of other inputs (k was not given, is 3); choose another"
-        in err
+        "run: this folder has a run of other inputs (k was not given, is 3); choose another" in err
     )
     assert misslink(*common, "--k", "3", "--overwrite")[0] == 0
     write("gold.jsonl", {"id": "a", "question": "Why?"})
@@ -239,8 +238,8 @@ TRACE = {"case_id": "a", "retrieved": ["p"], "answer": "A."}
         ([{"id": "a"}], [TRACE], [], 2, "gold.jsonl, line 1, field 'question'"),
         ([GOOD, GOOD], [TRACE], [], 2, "gold.jsonl, line 2, field 'id'"),
         ([{**GOOD, "refs": 1}], [TRACE], [], 2, "gold.jsonl, line 1, field 'refs'"),
-        ([], [TRACE], [], 2, "gold.jsonl: there is nothing in it"),
-        ([GOOD], [], [], 2, "traces.jsonl: there is nothing in it"),
+        ([], [TRACE], [], 2, "gold.jsonl: the file is empty"),
+        ([GOOD], [], [], 2, "traces.jsonl: the file is empty"),
         ([GOOD], [{**TRACE, "prompted": ["x"]}], [], 2, "traces.jsonl, line 1, field 'prompted'"),
         ([GOOD], [{**TRACE, "case_id": "z"}], [], 2, "the ids of both files must agree"),
         ([GOOD], [TRACE], ["--judge", "opanai:x"], 2, "did you mean 'openai'"),

@@ -135,18 +135,18 @@ def test_three_runs_are_each_compared_with_the_first(misslink, runs):
     [
         (["runs/a"], "one run cannot be compared"),
         (["runs/a", "runs/../runs/a"], "this is the same run as runs/a"),
-        (["runs/a", "nowhere"], "no run folder"),
+        (["runs/a", "nowhere"], "not a run folder"),
         (["runs/a", "runs/b b", "--name", "x"], "field '--name': 2 runs need 2 different names"),
         (["runs/a", "runs/b b", "--name", "x", "--name", "x"], "2 different names"),
         (["runs/a", "runs/b b", "--metrics", "recal@1"], "did you mean 'recall@1'"),
         (["runs/a", "runs/b b", "--metrics", ","], "there is no metric to compare"),
         (["runs/a", "runs/b b", "--cases", "nothing.txt"], "nothing.txt"),
         (["runs/a", "runs/b b", "--preferences", "nothing.json"], "nothing.json"),
-        (["runs/a", "runs/b b", "--html", "runs/a/report.html"], "a file of a run"),
+        (["runs/a", "runs/b b", "--html", "runs/a/report.html"], "a part of a run"),
         (["runs/a", "runs/b b", "--html", "runs"], "this is a folder"),
         (
             ["runs/a", "runs/b b", "--html", "out", "--markdown", "./out"],
-            "out: --html and --markdown name one file; give another path",
+            "out: --html and --markdown name the same file",
         ),
     ],
 )

@@ -96,8 +96,11 @@ def test_init_writes_what_it_finds(misslink):
     assert (code, err) == (0, "")
     found = {"app": "app.py:chain", "goldset": "goldset.jsonl", "corpus": "corpus.jsonl"}
     assert json.loads(out) == {
-        "found": found, "others": {}, "written": ["misslink.toml"], "next": "misslink evaluate"
-    }  # fmt: skip
+        "found": found,
+        "others": {},
+        "written": ["misslink.toml"],
+        "next": "misslink evaluate",
+    }
     assert tomllib.loads(Path("misslink.toml").read_text("utf-8")) == {
         **found,
         "judge": "heuristic",
@@ -160,9 +163,7 @@ def test_init_reads_only_apps_of_the_folder(misslink):
 def test_init_names_the_candidates_it_did_not_take(misslink):
     Path("web.py").write_text("import langgraph\ngraph: object = 1\nretriever = 2\n", "utf-8")
     Path("sub").mkdir()
-    Path("sub", "qa.py").write_text(
-        "from haystack import x\ndef rag(question): ...\ndef pipeline(): ...\n", "utf-8"
-    )
+    Path("sub", "qa.py").write_text("from haystack import x\ndef rag(question): ...\n", "utf-8")
     for name in ("gold.jsonl", "more.jsonl"):
         Path(name).write_text('{"question": "When?"}\n', encoding="utf-8")
     _, out, _ = misslink("init")

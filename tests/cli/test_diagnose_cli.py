@@ -85,12 +85,12 @@ def test_json_groups_the_misses_by_subtype_the_largest_first():
 def test_people_read_counts_advice_evidence_and_the_checklist():
     result = command(write_run("run"))
     assert result.exit_code == 0
-    assert "8 needed passages were missed in 9 cases (by no embedding, among the" in result.stdout
+    assert "8 relevant passages were missed in 9 cases (by no embedding, among the" in result.stdout
     assert "below_cutoff: 7 of 8, 88% [53, 98]" in result.stdout
     assert "needs 'gold0': it has rank 4, and the first 2 count" in result.stdout
     assert "and 2 more (--all shows them)" in result.stdout
     assert "needs 'gold7': the listed corpus of 10 passages does not hold it" in result.stdout
-    assert "Is what is needed among the first 2" in result.stdout
+    assert "Are relevant passages among the first 2" in result.stdout
     assert "No missing label was found" in result.stdout
 
 
@@ -113,7 +113,7 @@ def test_a_run_without_a_diagnosis_says_how_to_get_one():
 
 def test_a_folder_that_is_no_run_is_refused():
     Path("empty").mkdir()
-    with pytest.raises(InputError, match="no run folder"):
+    with pytest.raises(InputError, match="not a run folder"):
         command("empty")
 
 
@@ -162,7 +162,7 @@ def test_holes_are_shown_and_written_for_review():
     hole = {
         "case_id": "c0", "passage_id": "n2", "rank": 2, "question": "q", "reason": "it answers",
     }  # fmt: skip
-    result = command(write_run("run", holes=[hole]), "--holes", "holes.jsonl")
+    result = command(write_run("run", holes=[hole]), "--missing-labels", "holes.jsonl")
     assert result.exit_code == 0
     assert "c0  'n2' at rank 2: it answers" in result.stdout
     lines = Path("holes.jsonl").read_text(encoding="utf-8").splitlines()
@@ -175,7 +175,7 @@ def test_a_place_that_cannot_be_written_is_named_without_holes_too_before_anythi
     place, capsys
 ):
     folder = write_run("run")
-    with pytest.raises(InputError, match="name another file with --holes"):
+    with pytest.raises(InputError, match="ame another file with --missing-labels"):
         diagnose(folder, holes=Path(place), corpus=None, every=False, as_json=False)
     assert capsys.readouterr().out == ""
 
@@ -183,10 +183,10 @@ def test_a_place_that_cannot_be_written_is_named_without_holes_too_before_anythi
 def test_without_holes_no_file_is_written_and_that_is_said():
     folder = write_run("run")
     told = "No missing label, so nothing was written to holes.jsonl."
-    result = command(folder, "--holes", "holes.jsonl")
+    result = command(folder, "--missing-labels", "holes.jsonl")
     assert result.exit_code == 0
     assert told in result.stdout
-    result = command(folder, "--holes", "holes.jsonl", "--json")
+    result = command(folder, "--missing-labels", "holes.jsonl", "--json")
     assert json.loads(result.stdout)["missing_labels"]["holes"] == []
     assert told in result.stderr
     assert not Path("holes.jsonl").exists()

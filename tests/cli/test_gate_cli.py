@@ -67,8 +67,8 @@ def test_files_are_written_and_the_schema_is_printed(misslink, folders):
     ("arguments", "said"),
     [
         (("gate",), "needs a run folder"),
-        (("gate", "today"), "needs --criteria"),
-        (("gate", "nowhere", "--criteria", "ship.yaml"), "nowhere: this is no run folder"),
+        (("gate", "today"), "The gate needs criteria. Write: misslink gate RUN --criteria FILE"),
+        (("gate", "nowhere", "--criteria", "ship.yaml"), "nowhere: this is not a run folder"),
         (("gate", "today", "--criteria", "none.yaml"), "none.yaml: there is no such file"),
         (("gate", "today", "--criteria", "ship.yaml", "--junit", "no/x"), "its folder does not"),
         (

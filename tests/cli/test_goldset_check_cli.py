@@ -206,7 +206,7 @@ def test_many_findings_are_counted_in_the_table_and_listed_in_the_document(missl
         (("--markdown", "nowhere/x.md"), "its folder does not exist"),
         (("--corpus", "none.jsonl"), "none.jsonl"),
         (("--run", "none.trec"), "none.trec"),
-        (("--run", "."), "no run folder"),
+        (("--run", "."), "not a run folder"),
         (("--column", "question=q"), "Add --logs"),
         (("--effect", "5"), "write 0.05"),
         (("--criteria", "gold.jsonl"), "gold.jsonl"),

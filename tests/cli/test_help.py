@@ -14,7 +14,9 @@ import pytest
 from misslink.cli.help import EXAMPLES, MAIN_OPTIONS
 from misslink.cli.main import build_command
 
-EXPECTED = Path(__file__).parents[1] / "gold" / "help.txt"
+ROOT = Path(__file__).parents[2]
+EXPECTED = ROOT / "tests" / "gold" / "help.txt"
+MESSAGES = ROOT / "tests" / "gold" / "messages.txt"
 LONGEST = 70
 # One meaning, and a text that names what the command reads, writes or limits.
 NAMES_ITS_FILE = {"--out", "--format", "--markdown", "--json", "--overwrite", "--qrels", "--run"}
@@ -139,3 +141,16 @@ def test_a_wrong_name_gets_a_suggestion(misslink):
     assert (code, "evaluate" in err) == (2, True)
     code, _, err = misslink("evaluate", "--goldest", "gold.jsonl")
     assert (code, "--goldset" in err) == (2, True)
+
+
+@pytest.mark.source
+def test_every_command_that_a_text_names_exists():
+    pages = [*ROOT.glob("docs/*.md"), *ROOT.glob("docs/[!d]*/*.md"), ROOT / "README.md", MESSAGES]
+    wrong = {
+        f"{page.name}: {named[0]}"
+        for page in pages
+        for named in re.finditer(r"misslink ([a-z]+)(?: ([a-z][a-z-]+))?", page.read_text("utf-8"))
+        if named[1] in COMMANDS and named[1] not in PAGES
+        if f"{named[1]} {named[2]}" not in PAGES
+    }
+    assert wrong == set()

@@ -170,7 +170,7 @@ def test_an_account_without_credit_is_told_at_once(evaluate, judge_server):
     short_cases(20)
     judge_server.script = lambda _: error(429, "You exceeded your quota", "insufficient_quota")
     told = evaluate("--concurrency", "4", expect=3)
-    assert "its account has no credit left" in told
+    assert "the account has no credit left" in told
     assert len(judge_server.calls) <= 4
     assert not Path("run").exists()
 

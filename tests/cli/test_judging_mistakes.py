@@ -80,7 +80,7 @@ def test_a_mistake_costs_one_sentence_and_nothing_else(evaluate, judge_server, o
         (["redteam", "--judge", JUDGE, "--prompts", "nowhere"], "no such folder of prompts"),
         (["redteam", "--judge", JUDGE, "--concurrency", "0"], "--concurrency"),
         (["redteam", "--judge", JUDGE, "--cache", "."], "This is a folder"),
-        (["pairwise", "a", "b", "--judge", JUDGE], "a: this is no run folder"),
+        (["pairwise", "a", "b", "--judge", JUDGE], "a: this is not a run folder"),
         (["pairwise", "a", "--judge", JUDGE], "run_b"),
     ],
 )

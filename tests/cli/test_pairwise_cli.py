@@ -153,7 +153,7 @@ def test_mistakes_are_one_sentence(command, runs, judge_server):
     changed = write_run("changed", {"x": RIGHT}, question="Where is {}?")
     Path("empty").mkdir()
     for arguments, message in [
-        ((runs[0], "empty", *asked), "this is no run folder"),
+        ((runs[0], "empty", *asked), "this is not a run folder"),
         ((runs[0], other, *asked), "one and other share no case"),
         ((runs[0], changed, *asked), "the case 'x' asks something else in one than in changed"),
         ((*runs, "--judge", "heuristic"), "heuristic cannot compare two answers"),

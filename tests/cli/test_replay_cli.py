@@ -251,7 +251,7 @@ def test_a_folder_that_is_no_run_is_told(misslink):
     Path("empty").mkdir()
     code, _, err = misslink("replay", "empty")
     assert code == 2
-    assert "empty: this is no run folder" in err
+    assert "empty: this is not a run folder" in err
 
 
 def test_a_run_that_is_evaluated_anew_meanwhile_is_left_as_it_is(misslink, write_run, monkeypatch):

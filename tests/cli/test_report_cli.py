@@ -96,7 +96,7 @@ def test_a_dash_prints_the_same_document_and_nothing_else(misslink, run, form):
 def test_one_stdout_is_not_for_two_documents(misslink, run):
     code, out, err = misslink("report", run, "--out", "-", "--json")
     assert (code, out) == (2, "")
-    assert "leave one of them out" in err
+    assert "both print to stdout" in err
 
 
 def test_an_unknown_form_names_the_nearest(misslink, run):
@@ -128,7 +128,7 @@ def test_no_report_is_written_over_a_part_of_a_run(misslink, run, form, name):
     before = {path.name: path.read_bytes() for path in run.iterdir()}
     code, out, err = misslink("report", run, "--format", form, "--out", run / name)
     assert (code, out) == (2, "")
-    assert f"run/{name}: this is a part of a run" in err
+    assert f"run/{name}: This is a part of a run" in err
     assert {path.name: path.read_bytes() for path in run.iterdir()} == before
 
 
@@ -153,7 +153,7 @@ def test_a_file_that_cannot_be_written_names_the_option_that_helps(misslink, run
     code, _, err = misslink("report", run, "--format", form, "--out", "file/p")
     assert code == 2
     assert "file/p: it cannot be written (" in err
-    assert "another path with --out" in err
+    assert "another file with --out" in err
 
 
 def test_a_run_folder_that_takes_no_page_names_the_option_that_helps(misslink, run):

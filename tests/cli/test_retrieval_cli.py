@@ -463,10 +463,10 @@ def test_what_is_under_test_moves_no_cursor(misslink, files):
     ("line", "text", "said"),
     [
         (3, "q2 Q0 c\n", "3 columns"),
-        (2, "q1 Q0 b 2 high me\n", "the score 'high' is no number"),
-        (2, "q1 Q0 b 2 nan me\n", "the score 'nan' is no finite number"),
-        (2, "q1 Q0 b 2 inf me\n", "the score 'inf' is no finite number"),
-        (2, "q1 Q0 b two 1.0 me\n", "the rank 'two' is no number"),
+        (2, "q1 Q0 b 2 high me\n", "the score 'high' is not a number"),
+        (2, "q1 Q0 b 2 nan me\n", "the score 'nan' is not a finite number"),
+        (2, "q1 Q0 b 2 inf me\n", "the score 'inf' is not a finite number"),
+        (2, "q1 Q0 b two 1.0 me\n", "the rank 'two' is not a number"),
     ],
 )
 def test_a_malformed_line_of_a_run_is_named(misslink, files, line, text, said):
@@ -481,7 +481,7 @@ def test_a_malformed_line_of_a_run_is_named(misslink, files, line, text, said):
     [
         ("q1 0 a\n", "3 columns"),
         ("q1 0 a good\n", "the grade 'good'"),
-        ("q1 0 a 1.5\n", "the grade '1.5' is no whole number"),
+        ("q1 0 a 1.5\n", "the grade '1.5' is not a whole number"),
     ],
 )
 def test_a_malformed_line_of_the_qrels_is_named(misslink, files, text, said):

@@ -66,7 +66,7 @@ def test_a_run_by_urls_is_the_run_by_paths_and_every_reader_takes_it(misslink, i
     assert (inputs / "page.html").is_file()
     code, _, err = misslink("report", url)
     assert (code, err) == (
-        2, "misslink: this run is in remote storage; name a local file for the report with --out\n",
+        2, "misslink: The run is in remote storage. Name a local file for the report with --out.\n",
     )  # fmt: skip
     code, out, err = misslink("diagnose", url, "--json")
     assert (code, json.loads(out)["misses"]) == (0, 2), err
@@ -82,7 +82,7 @@ def test_a_run_by_urls_is_the_run_by_paths_and_every_reader_takes_it(misslink, i
     for command in ("replay", "whatif", "annotate"):
         code, _, err = misslink(command, url)
         assert (code, err.count("\n")) == (2, 1), command
-        assert f"{url}: this run is in a storage; copy it to this disk" in err
+        assert f"{url}: this run is in remote storage; copy it to this disk" in err
 
 
 def test_from_a_server_everything_is_read_and_its_password_written_nowhere(

@@ -327,7 +327,7 @@ def test_hostile_ids_are_escaped_in_messages():
 
 
 def test_one_run_is_no_comparison():
-    with pytest.raises(InputError, match="name two run folders or more"):
+    with pytest.raises(InputError, match="name at least two run folders"):
         compare_runs(named(A))
 
 

@@ -103,7 +103,7 @@ def test_a_zero_vector_stays_zero_and_huge_numbers_do_not_overflow():
     [
         ([[1.0, 2.0]], "1 vectors for 2 texts"),
         ([[1.0, 2.0], [1.0]], "vectors of different lengths"),
-        ([["a"], ["b"]], "no numbers"),
+        ([["a"], ["b"]], "not numbers"),
         ([[1.0, float("nan")], [1.0, 2.0]], "not finite"),
         ([[], []], "no vectors"),
         ([1.0, 2.0], "no vectors"),

@@ -240,7 +240,9 @@ def test_a_warning_fails_and_does_not_fail_the_whole(tmp_path):
 def test_a_misspelt_metric_names_the_nearest(tmp_path):
     with pytest.raises(InputError, match=r"line 2: gate 'a': .*did you mean 'faithfulness'"):
         decided(tmp_path, ["name: a, metric: faithfulnes, threshold: 0.1"], gated_run(TEN))
-    with pytest.raises(InputError, match=r"gate 'generation_faithfulnes': its name is no metric"):
+    with pytest.raises(
+        InputError, match=r"gate 'generation_faithfulnes': its name is not a metric"
+    ):
         decided(tmp_path, ["name: generation_faithfulnes, threshold: 0.1"], gated_run(TEN))
 
 
@@ -261,7 +263,7 @@ def test_a_folder_that_lost_a_line_or_a_file_is_refused(tmp_path, part):
 def test_what_is_no_summary_is_no_baseline(tmp_path):
     for text in ("[]", "{}", "no", "[" * 100_000):
         (tmp_path / "summary.json").write_text(text, encoding="utf-8")
-        with pytest.raises(InputError, match="this is no baseline"):
+        with pytest.raises(InputError, match="this is not a baseline"):
             read_baseline(tmp_path / "summary.json")
 
 

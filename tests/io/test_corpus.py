@@ -85,12 +85,12 @@ def test_a_folder_of_texts_is_one_passage_a_file(tmp_path):
         ("c.jsonl", [{"id": "a", "text": "x", "metadata": 3}], "line 1, field 'metadata'",
          "not an object in braces"),
         ("c.jsonl", ["{"], "line 1", "this is not JSON"),
-        ("c.jsonl", [""], "", "there is nothing in it"),
+        ("c.jsonl", [""], "", "the file is empty"),
         ("c.csv", ["id,body", "a,x"], "line 2, field 'text'", "this field is required"),
         ("c.csv", ["id,text", "a,x", '"b', 'c",x,y'], "line 3", "3 fields, but 2 names"),
         ("c.csv", ["id,text", 'a,"x" y'], "line 2", "this is not valid CSV"),
         ("c.csv", ["id,text,text"], "field 'text'", "two columns have this name"),
-        ("c.csv", ["id,text"], "", "there is no line below the names"),
+        ("c.csv", ["id,text"], "", "the file has column names and no rows"),
         ("c.csv", ["id,text", "a,x", "a,y"], "line 3, field 'id'", "used twice (first on line 2)"),
     ],
 )  # fmt: skip
@@ -164,7 +164,7 @@ class TestChroma:
             ("", "several collections, name one:  chroma:.*store:NAME  \\(docs, empty\\)"),
             (":dosc", "no collection 'dosc' in this store; did you mean 'docs'"),
             (":zzz", "no collection 'zzz' in this store; it has docs, empty"),
-            (":empty", "there is no passage in it"),
+            (":empty", "it has no passages"),
         ],
     )
     def test_collections_that_cannot_be_told(self, folder, end, said):
@@ -172,7 +172,7 @@ class TestChroma:
             read_corpus(f"chroma:{folder}{end}")
 
     def test_a_folder_that_is_no_store_stays_as_it_is(self, tmp_path):
-        with pytest.raises(InputError, match="this is no Chroma store"):
+        with pytest.raises(InputError, match="this is not a Chroma store"):
             read_corpus(f"chroma:{tmp_path}")
         assert list(tmp_path.iterdir()) == []
         with pytest.raises(InputError, match="there is no such folder"):

@@ -55,15 +55,15 @@ def test_a_line_separator_inside_a_text_does_not_cut_the_line(tmp_path):
         ('{"question": "A?", "relevant": {"x": "high"}}', r"line 1, field 'relevant.x'"),
         ('{"question": "A?", "relevant": {"x": NaN}}', r"line 1: this is not JSON \(NaN"),
         ('{"question": "A?"}\n{"question": "A?"}', r"line 2, field 'question'.*occurs twice"),
-        ('{"question": "A?", "query": "A?"}', r"field 'query': another name of this field"),
+        ('{"question": "A?", "query": "A?"}', r"field 'query': this field has two names here"),
         ('{"question": "A?", "relevant": [{"id": "x"}]}', r"field 'relevant': give ids or texts"),
         ('{"question": "A?", "relevant": [null]}', r"field 'relevant': give ids or texts"),
         ('{"question": "A?", "relevant": ""}', r"field 'relevant': give ids or texts"),
         ('{"question": "A?", "relevant_any": ["a", true]}', r"field 'relevant_any': give ids"),
         ('"A?"', r"line 1: this is 'A\?', not a JSON object"),
-        ("", r"gold.jsonl: there is nothing in it"),
-        (" \n\n", r"gold.jsonl: there is nothing in it"),
-        ("[]", r"gold.jsonl: there is nothing in it"),
+        ("", r"gold.jsonl: the file is empty"),
+        (" \n\n", r"gold.jsonl: the file is empty"),
+        ("[]", r"gold.jsonl: the file is empty"),
         ('[{"question": "A?"}\n{"question": "B?"}]', r"line 2: the JSON array lacks a comma"),
         ('[{"question": "A?"}', r"lacks a comma or its end"),
     ],
@@ -78,7 +78,7 @@ def test_a_mistake_names_file_line_and_field(tmp_path, text, message):
 def test_what_is_nested_too_deeply_names_file_and_line(tmp_path, form, depth):
     """Refused before it is read, and before its parts are."""
     text = form.format('\n{"question": "A?", "tags": ' + '{"a":' * depth + "1" + "}" * depth + "}")
-    with pytest.raises(InputError, match=r"gold.jsonl, line 2: this is nested too deeply to be re"):
+    with pytest.raises(InputError, match=r"gold.jsonl, line 2: this is nested too deeply; remove"):
         read_goldset(write(tmp_path, text))
 
 
@@ -124,7 +124,7 @@ def test_what_is_no_list_of_objects_is_told(wrong):
 def test_cases_and_mappings_from_python_are_read_too():
     gold = read_goldset([Case(id="a", question="A?"), {"question": "B?"}])
     assert gold.cases[0].id == "a"
-    with pytest.raises(InputError, match="no case in it"):
+    with pytest.raises(InputError, match="it has no cases"):
         read_goldset([])
 
 
@@ -179,7 +179,7 @@ def test_a_data_frame_is_a_gold_set_and_nan_is_missing():
         ("gold.csv", "question,relevnt\nx,1\n", r"field 'relevnt'.*did you mean 'relevant'"),
         ("gold.csv", "question\nx,1,3\n", r"line 2: 3 fields, but 1 names"),
         ("gold.csv", "question,question\nx,y\n", r"two columns have this name"),
-        ("gold.csv", "question\n", "there is no line below the names"),
+        ("gold.csv", "question\n", "the file has column names and no rows"),
         ("gold.csv", "question,tags\nx,red\n", r"line 2, field 'tags'"),
         ("gold.xlsx", "PK\3\4 and nothing else", "not an Excel file"),
         ("gold.jsonl", '{"question": "A?", "answer": "B"}', "Call the expected answer 'reference'"),

@@ -159,7 +159,7 @@ def test_a_foreign_file_is_told_and_no_label_is_read_from_it(tmp_path, caplog):
     write_label_plan(tmp_path, PLAN)
     assert set(said(read_labels(tmp_path))) == {("ada", "c0")}
     for name in ("labels.csv", "no name!.jsonl"):
-        assert f"{tmp_path / name}: this is no file of misslink annotate" in caplog.text
+        assert f"{tmp_path / name}: misslink annotate did not write this file" in caplog.text
     assert ".hidden" not in caplog.text
 
 

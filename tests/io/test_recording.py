@@ -77,7 +77,12 @@ def summary(recording):
         ),
         (
             "deepeval.json",
-            [{"input": "When?", "actual_output": "At seven.", "retrieval_context": [FERRY, DOGS]}],
+            [
+                {
+                    "input": "When?", "actual_output": "At seven.", "context": [FERRY],
+                    "retrieval_context": [FERRY, DOGS],
+                }
+            ],
         ),
         (
             "deepeval.jsonl",
@@ -350,7 +355,7 @@ def test_a_broken_line_of_a_table_names_its_line(tmp_path):
         ([{"case_id": "a", "question": "Q?", "answr": "A"}], "field 'answr'.*did you mean 'answer'"),
         ([{"case_id": "a"}, {"case_id": "a"}], "line 2.*two traces"),
         ([{**RAGAS, "retrieved_contexts": ["x" * 1_000_001]}], "line 1: a text has 1,000,001"),
-        ([], "there is nothing in it"),
+        ([], "the file is empty"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_read_names_its_place(tmp_path, rows, message):
@@ -445,7 +450,9 @@ def nested(tmp_path, depth):
 @pytest.mark.parametrize("depth", [254, 900, 200_000])
 def test_metadata_nested_too_deeply_names_file_and_line(tmp_path, depth):
     """Of 254 levels on, the models take some that they cannot write."""
-    with pytest.raises(InputError, match=r"traces.jsonl, line 2: this is nested too deeply to be"):
+    with pytest.raises(
+        InputError, match=r"traces.jsonl, line 2: this is nested too deeply; remove"
+    ):
         read_recording(nested(tmp_path, depth))
 
 
@@ -453,7 +460,7 @@ def test_the_deepest_metadata_that_is_read_can_be_written(tmp_path):
     """The trace, its passages and each passage are three of the hundred levels."""
     trace = read_recording(nested(tmp_path, 97)).traces["b"]
     assert Trace.model_validate_json(trace.model_dump_json()) == trace
-    with pytest.raises(InputError, match="leave out what lies deeper than 100 levels"):
+    with pytest.raises(InputError, match="remove what is deeper than 100 levels"):
         read_recording(nested(tmp_path, 98))
 
 

@@ -107,7 +107,7 @@ def test_a_copy_that_stops_in_the_middle_is_no_run_and_the_whole_one_is_here(mem
         ) as told:
             publish({"k": "5"})
     assert any(key.endswith("cases.jsonl") for key in done)
-    with pytest.raises(InputError, match="no run folder"):
+    with pytest.raises(InputError, match="not a run folder"):
         read_cases()
     whole = next(Path(".misslink/runs").resolve().iterdir())
     assert str(whole) in str(told.value)
@@ -143,16 +143,20 @@ def test_what_is_wrong_in_a_stored_run_names_its_url(memory):
     with pytest.raises(InputError, match=r"^memory://runs/today: this run folder is not complete"):
         read_complete_run(URL, anywhere=True)
     memory.rm("/runs/today/manifest.json")
-    with pytest.raises(InputError, match=r"^memory://runs/today: this is no run folder"):
+    with pytest.raises(InputError, match=r"^memory://runs/today: this is not a run folder"):
         read_cases()
-    with pytest.raises(InputError, match=r"^memory://runs/none: there is nothing of this name"):
+    with pytest.raises(
+        InputError, match=r"^memory://runs/none: there is no file or folder with this name"
+    ):
         read_cases("memory://runs/none")
 
 
 @pytest.mark.usefixtures("memory")
 def test_who_would_write_into_a_stored_run_is_told_to_copy_it():
     publish({"k": "5"})
-    with pytest.raises(InputError, match=r"memory://runs/today: this run is in a storage; copy it"):
+    with pytest.raises(
+        InputError, match=r"memory://runs/today: this run is in remote storage; copy it"
+    ):
         read_complete_run(URL)
     with pytest.raises(InputError, match=r"memory://runs/today: this run is in a storage"):
         add_to_run(URL, a_run({}), "replay", {}, {})
@@ -160,10 +164,12 @@ def test_who_would_write_into_a_stored_run_is_told_to_copy_it():
 
 def test_something_else_called_manifest_is_not_overwritten(memory):
     memory.pipe("/runs/today/manifest.json", b"[]")
-    with pytest.raises(InputError, match=r"manifest.json: this is no manifest; name another --out"):
+    with pytest.raises(
+        InputError, match=r"manifest.json: this is not a manifest; name another --out"
+    ):
         publish({})
     memory.pipe("/runs/today/manifest.json", b'{"name": "a web page"}')
-    with pytest.raises(InputError, match=r"holds something that is not a run"):
+    with pytest.raises(InputError, match=r"has something that is not a run"):
         publish({})
     publish({}, overwrite=True)
 
@@ -221,5 +227,5 @@ def test_a_signed_address_and_a_bare_scheme_name_no_run():
         with pytest.raises(InputError, match=r"^https://127.0.0.1/runs/today: a run is a folder"):
             act()
     for url in ("s3://", "file:///", "memory://"):
-        with pytest.raises(InputError, match=r"this address names no folder; write one behind it"):
+        with pytest.raises(InputError, match=r"this address names no folder; add one"):
             RemoteRun(url)

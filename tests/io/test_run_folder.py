@@ -58,7 +58,7 @@ def test_a_run_of_the_same_inputs_is_replaced_and_one_of_others_is_refused(tmp_p
     publish(out)
     publish(out)
     with pytest.raises(
-        InputError, match=r"holds a run of other inputs \(k was i1, is i2\); choose another --out"
+        InputError, match=r"has a run of other inputs \(k was i1, is i2\); choose another --out"
     ):
         RunStaging(out, {"k": "i2"}, "w")
     publish(out, "i2", overwrite=True)
@@ -69,7 +69,7 @@ def test_a_folder_with_something_else_is_refused_and_with_overwrite_its_files_st
     out = tmp_path / "mine"
     out.mkdir()
     (out / "thesis.txt").write_text("years of work", encoding="utf-8")
-    with pytest.raises(InputError, match="holds something that is not a run"):
+    with pytest.raises(InputError, match="has something that is not a run"):
         RunStaging(out, {"k": "i1"}, "w")
     publish(out, overwrite=True)
     assert (out / "thesis.txt").read_text(encoding="utf-8") == "years of work"
@@ -202,7 +202,7 @@ def test_the_working_folder_itself_is_refused(tmp_path, monkeypatch):
 
 
 def test_what_is_no_run_folder_or_damaged_is_told(tmp_path):
-    with pytest.raises(InputError, match="no run folder"):
+    with pytest.raises(InputError, match="not a run folder"):
         read_run(tmp_path)
     publish(tmp_path / "run")
     (tmp_path / "run" / "links.jsonl").write_text('{"case_id": "a"}\n', encoding="utf-8")
@@ -276,7 +276,7 @@ def test_what_fails_while_it_is_written_changes_nothing(folder):
 
 
 def test_another_folder_is_refused(tmp_path):
-    with pytest.raises(InputError, match="no run folder"):
+    with pytest.raises(InputError, match="not a run folder"):
         add_to_run(tmp_path, example(), "replay", {}, {"report.html": page})
 
 

@@ -108,11 +108,11 @@ def test_empty_shards_among_others_are_none_and_empty_ones_alone_are_told(tmp_pa
     (tmp_path / "part-3.jsonl").write_bytes(b"\n")
     assert ids(tmp_path) == ["a"]
     (tmp_path / "part-2.jsonl").unlink()
-    with pytest.raises(InputError, match="there is nothing in it; it needs one JSON object a line"):
+    with pytest.raises(InputError, match="the file is empty; write one JSON object per line"):
         read_goldset(tmp_path)
     empty = table(tmp_path / "tables" / "a.parquet", case("a")).parent
     pq.write_table(pq.read_table(empty / "a.parquet").slice(0, 0), empty / "a.parquet")
-    with pytest.raises(InputError, match="tables: there is no row in it"):
+    with pytest.raises(InputError, match="tables: it has no rows"):
         read_goldset(empty)
 
 
@@ -121,7 +121,7 @@ def test_empty_shards_among_others_are_none_and_empty_ones_alone_are_told(tmp_pa
     [
         ([], "", r"this folder holds no file that ends in .jsonl, .*\.parquet; name a file or"),
         (["a.csv", "_SUCCESS"], "", r"this folder holds no file that ends in"),
-        (["a.csv"], "*.parquet", r"\*.parquet: no file fits this pattern"),
+        (["a.csv"], "*.parquet", r"\*.parquet: no file matches this pattern"),
         (["a.jsonl"], "b.jsonl", r"b.jsonl: there is no such file"),
         (["b.jsonl", "a.parquet"], "", r"a.parquet is parquet and b.jsonl is not; keep one of"),
         (
@@ -145,7 +145,7 @@ def test_an_id_used_twice_in_two_shards_names_both_places(tmp_path):
         read_goldset(tmp_path)
     assert str(caught.value) == (
         f"{second}, line 2, field 'id': the id 'b' is used twice (first on line 2 of {first}); "
-        "ids name one case each"
+        "each case needs its own id"
     )
 
 

@@ -162,7 +162,7 @@ def test_a_server_that_cannot_give_parts_is_read_whole(server, tmp_path):
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("none.jsonl", "there is nothing of this name"),
+        ("none.jsonl", "there is no file or folder with this name"),
         ("private.jsonl", r"the storage refuses it; check the"),
         ("broken.jsonl", r"this storage cannot be read \(ClientResponseError: 500, message="),
     ],
@@ -206,12 +206,14 @@ def unused_address():
 
 
 def test_a_right_that_lacks_and_a_folder_that_is_no_file_are_told(tmp_path, memory):
-    with pytest.raises(InputError, match="memory://none: there is nothing of this name"):
+    with pytest.raises(
+        InputError, match="memory://none: there is no file or folder with this name"
+    ):
         read_goldset("memory://none")
     memory.pipe("/gold/a.txt", b"")
     with pytest.raises(InputError, match="this folder holds no file that ends in"):
         read_goldset("memory://gold")
-    with pytest.raises(InputError, match="no file fits this pattern"):
+    with pytest.raises(InputError, match="no file matches this pattern"):
         read_goldset("memory://gold/*.jsonl")
     file = tmp_path / "file"
     file.touch()

@@ -67,10 +67,10 @@ def test_a_header_is_told_from_a_line_of_ids():
         ("doc_id", [7, None], "row 2: the column 'doc_id' is empty"),
         ("doc_id", [["a"], None], "row 2: the column 'doc_id' is empty"),
         ("doc_id", ["a", ""], "row 2: the column 'doc_id' is empty"),
-        ("doc_id", [1.0, 2.5], "no whole numbers"),
-        ("relevance", [1, 0.5], "row 2: the grade 0.5 is no whole number"),
-        ("relevance", [1, None], "row 2: the grade nan is no finite number"),
-        ("relevance", ["a", "b"], "no number"),
+        ("doc_id", [1.0, 2.5], "not whole numbers"),
+        ("relevance", [1, 0.5], "row 2: the grade 0.5 is not a whole number"),
+        ("relevance", [1, None], "row 2: the grade nan is not a finite number"),
+        ("relevance", ["a", "b"], "not a number"),
         ("relevance", [1, 1e30], r"row 2: the grade 1e\+30 is too large"),
         ("relevance", [1, 2**53 + 1], "row 2: the grade 9007199254740993 is too large"),
         ("relevance", [1, 2**60], "row 2: the grade 1152921504606846976 is too large"),
@@ -129,9 +129,9 @@ def test_a_quoted_csv_is_read(tmp_path):
     ("raw", "line", "message"),
     [
         (HEAD + b"q1,a,1\nq1,b\n", 3, "2 fields, but 3 names"),
-        (HEAD + b"q1,a,1\nq1,b," + b"9" * 400 + b"\n", 3, "no finite number"),
-        (HEAD, None, "no line below the names"),
-        (HEAD + b"q1,a,1\n\nq1,b,nan\n", 4, "no finite number"),
+        (HEAD + b"q1,a,1\nq1,b," + b"9" * 400 + b"\n", 3, "not a finite number"),
+        (HEAD, None, "column names and no rows"),
+        (HEAD + b"q1,a,1\n\nq1,b,nan\n", 4, "not a finite number"),
         (HEAD + b"q1,a,1\n,b,1\n", 3, "the column 'query-id' is empty"),
     ],
 )
@@ -231,7 +231,7 @@ def test_a_quoted_field_may_span_lines_even_between_two_blocks_of_the_reader():
 def test_a_number_is_one_as_c_writes_it(number, head, purpose):
     wrong = refused(f'{head}q1,a,1\nq1,b,"{number}"\n', purpose)
     assert (wrong.line, wrong.field) == (3, head.strip().split(",")[2])
-    assert f"{number!r} is no number" in str(wrong)
+    assert f"{number!r} is not a number" in str(wrong)
 
 
 def test_a_missing_number_is_told():
@@ -316,28 +316,28 @@ def test_a_million_is_read_as_it_stands():
     [
         (b"q 0 a 1\n\nq 0 a\n", "qrels", 3, "3 columns, where qrels have 4"),
         (b"q 0 a 1\nq 0 a 1 2\n", "qrels", 2, "5 columns, where qrels have 4"),
-        (b"q 0 a 1\nq 0 b high\n", "qrels", 2, "the grade 'high' is no number"),
-        (b"q 0 a 1\nq 0 b 0.5\n", "qrels", 2, "the grade '0.5' is no whole number"),
-        (b"q 0 a 1\nq 0 b nan\n", "qrels", 2, "the grade 'nan' is no finite number"),
+        (b"q 0 a 1\nq 0 b high\n", "qrels", 2, "the grade 'high' is not a number"),
+        (b"q 0 a 1\nq 0 b 0.5\n", "qrels", 2, "the grade '0.5' is not a whole number"),
+        (b"q 0 a 1\nq 0 b nan\n", "qrels", 2, "the grade 'nan' is not a finite number"),
         (b"q Q0 a 1 2.0 t\nq Q0 b 2 1.0\n", "run", 2, "5 columns, where runs have 6"),
-        (b"#\nq Q0 a one 2.0 t\n", "run", 2, "the rank 'one' is no number"),
-        (b"q Q0 a 1 2.0 t\nq Q0 b 2 x t\n", "run", 2, "the score 'x' is no number"),
-        (b"q Q0 a 1 2.0 t\nq Q0 b 2 inf t\n", "run", 2, "the score 'inf' is no finite number"),
-        (b"q Q0 a 1 nan t\n", "run", 1, "the score 'nan' is no finite number"),
+        (b"#\nq Q0 a one 2.0 t\n", "run", 2, "the rank 'one' is not a number"),
+        (b"q Q0 a 1 2.0 t\nq Q0 b 2 x t\n", "run", 2, "the score 'x' is not a number"),
+        (b"q Q0 a 1 2.0 t\nq Q0 b 2 inf t\n", "run", 2, "the score 'inf' is not a finite number"),
+        (b"q Q0 a 1 nan t\n", "run", 1, "the score 'nan' is not a finite number"),
         (b"q Q0 a 1 1 t\nq Q0 \xff 1 1 t\n", "run", 2, "not UTF-8"),
         (b"\nq 0 a 1\n", "run", 2, "these are qrels"),
         (b"# run\nq Q0 a 1 2.0 t\n", "qrels", 2, "this is a run"),
-        (b"# nothing\n\n", "run", None, "there is nothing in it"),
+        (b"# nothing\n\n", "run", None, "the file is empty"),
         (b"q 0 a 1\nq 0 b 1e30\n", "qrels", 2, "the grade '1e30' is too large"),
         (b"q 0 a 9223372036854775808\n", "qrels", 1, "is too large"),
         (b"q 0 a 1\nq 0 b -" + b"9" * 400, "qrels", 2, "is too large"),
-        (b"q Q0 a 1 " + b"9" * 400 + b" t\n", "run", 1, "is no finite number"),
-        (b"q 0 a 1\n# 0 b high\n", "qrels", 2, "the grade 'high' is no number"),
-        (b"q 0 a 1_0\n", "qrels", 1, "the grade '1_0' is no number"),
-        ("q 0 a 1\nq 0 b \uff11\n".encode(), "qrels", 2, "the grade '\uff11' is no number"),
-        (b"q Q0 a 1 2.0 t\nq Q0 b 2_0 1 t\n", "run", 2, "the rank '2_0' is no number"),
-        ("q Q0 a \u0661 2.0 t\n".encode(), "run", 1, "the rank '\u0661' is no number"),
-        (b"q Q0 a 1 3_0 two words\n", "run", 1, "the score '3_0' is no number"),
+        (b"q Q0 a 1 " + b"9" * 400 + b" t\n", "run", 1, "is not a finite number"),
+        (b"q 0 a 1\n# 0 b high\n", "qrels", 2, "the grade 'high' is not a number"),
+        (b"q 0 a 1_0\n", "qrels", 1, "the grade '1_0' is not a number"),
+        ("q 0 a 1\nq 0 b \uff11\n".encode(), "qrels", 2, "the grade '\uff11' is not a number"),
+        (b"q Q0 a 1 2.0 t\nq Q0 b 2_0 1 t\n", "run", 2, "the rank '2_0' is not a number"),
+        ("q Q0 a \u0661 2.0 t\n".encode(), "run", 1, "the rank '\u0661' is not a number"),
+        (b"q Q0 a 1 3_0 two words\n", "run", 1, "the score '3_0' is not a number"),
         (b"foo,bar\n1,2\n", "qrels", 1, "such as query_id,doc_id,relevance"),
         (b"hello\n", "run", 1, "1 column, where runs have 6"),
     ],
@@ -379,5 +379,5 @@ def test_where_a_long_file_is_cut_does_not_show(monkeypatch, block):
     table = read_trec_table(raw.encode(), "the.file", "run")
     assert [table.line(row) for row in range(len(kept))] == [at + 1 for at in kept]
     lines[17] = "q17 Q0 d17 1 nan t"
-    with pytest.raises(InputError, match="line 18: the score 'nan' is no finite number"):
+    with pytest.raises(InputError, match="line 18: the score 'nan' is not a finite number"):
         read_trec_table("\n".join(lines).encode(), "the.file", "run")

@@ -207,7 +207,7 @@ def test_a_reply_that_cannot_be_read_fails_every_metric_with_its_text_kept():
 
 
 @pytest.mark.parametrize(
-    ("answer", "reason"), [(None, "the trace holds no answer"), ("  ", "the answer is empty")]
+    ("answer", "reason"), [(None, "the trace has no answer"), ("  ", "the answer is empty")]
 )
 def test_without_an_answer_the_judge_is_not_asked(answer, reason):
     found, judge = verdicts(None, answer=answer)
@@ -230,9 +230,7 @@ def test_one_word_decides_faithfulness_and_nothing_else(word):
 def test_a_judge_that_gives_something_else_than_was_asked_fails_with_a_reason():
     found, _ = verdicts(ExaminedPassage(passage=1, relevant=True))
     assert {verdict.status for verdict in found.values()} <= {"failed", "skipped"}
-    assert found["faithfulness"].reason == (
-        "the judge gave ExaminedPassage where Examination was asked for"
-    )
+    assert found["faithfulness"].reason == ("the judge gave ExaminedPassage instead of Examination")
 
 
 def test_an_empty_answer_declines_without_asking_anybody():

@@ -206,8 +206,8 @@ def test_a_prompt_of_ones_own_goes_before_the_built_in_one(tmp_path):
         ("{% macro fence(a, b) %}{% endmacro %}", "another meaning"),
         ("{% include 'x' %}", "cannot include"),
         ("{{ fence('answer', anwser) }}", "reads 'anwser', which 'label_alone' is not given"),
-        ("{{ answer", "no Jinja template"),
-        ("{% if %}", "no Jinja template"),
+        ("{{ answer", "not a Jinja template"),
+        ("{% if %}", "not a Jinja template"),
     ],
 )
 def test_a_prompt_that_lets_text_past_the_fence_is_refused_before_anything_is_asked(

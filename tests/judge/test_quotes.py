@@ -372,7 +372,7 @@ def test_a_quote_that_speaks_of_something_else_supports_nothing_and_says_so():
         passages=(*PASSAGES, order),
     )
     assert (found.support, found.evidence) == ("unsupported", ())
-    assert found.note == "the judge's quote speaks of something else"
+    assert found.note == "the judge's quote is about something else"
 
 
 def test_a_short_claim_is_read_with_its_question():

@@ -103,7 +103,10 @@ def test_recall_at_depth_is_missing_where_nobody_asked_deeper():
     cases, traces = run_of()
     bare = [trace.model_copy(update={"deeper": (), "depth": None}) for trace in traces]
     depth = items(cases, bare)["recall"]["numbers"]["recall_at_depth"]
-    assert (depth["value"], depth["reason"]) == (None, "the retriever was not asked deeper")
+    assert (depth["value"], depth["reason"]) == (
+        None,
+        "the retriever was not asked for more passages",
+    )
 
 
 @pytest.mark.parametrize("distances", [False, True])

@@ -125,7 +125,7 @@ def test_claims_of_failures_without_all_passages_are_counted_once():
     wrong = ClaimLink(index=1, passage_id="p", relation="would_support")  # its claim is supported
     unknown = RetrievalMiss(passage_id="p")
     for missed, compared, sentence in (
-        ((unknown.model_copy(update={"text": "text"}),), 2, "supported 0 of their 2 unsupported"),
+        ((unknown.model_copy(update={"text": "text"}),), 2, "supported 0 of its 2 unsupported"),
         ((unknown,), 0, "The text of the missed passages is not known"),
     ):
         first = run.links[0].model_copy(update={"claims": (wrong,), "missed": missed})

@@ -107,7 +107,7 @@ def test_a_file_that_is_no_calibration_gives_one_sentence(tmp_path, content):
 def test_a_number_that_no_run_can_keep_is_refused_by_name(tmp_path, number):
     path = tmp_path / "calibration.json"
     path.write_text(f'{{"metric": "faithfulness", "extra": {number}}}', encoding="utf-8")
-    with pytest.raises(InputError, match=f"holds {number}, which is no finite number"):
+    with pytest.raises(InputError, match=f"holds {number}, which is not a finite number"):
         read(path)
 
 

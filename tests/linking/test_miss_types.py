@@ -164,7 +164,7 @@ def test_a_passage_lost_outside_the_retriever_has_a_status_and_no_miss_type():
 @pytest.mark.parametrize(
     ("lost", "told"),
     [
-        (RetrievalMiss(passage_id="p"), "its true rank was not measured"),
+        (RetrievalMiss(passage_id="p"), "its true rank is not known"),
         (RetrievalMiss(passage_id="p", depth=100), "not among the retriever's first 100"),
         (RetrievalMiss(passage_id="p", depth=9, text="t", measured={"cosine": 0.25}), "0.25"),
     ],

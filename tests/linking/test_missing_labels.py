@@ -94,8 +94,8 @@ def test_a_relevant_passage_that_suffices_without_the_needed_one_is_a_hole():
     assert (hole.case_id, hole.passage_id, hole.rank) == ("1", "board", 2)
     assert (hole.question, hole.text) == ("When does the ferry leave?", TEXTS["board"])
     assert hole.reason == (
-        "openai:m calls it relevant, and what was there suffices for an answer although a needed "
-        "passage was missing"
+        "openai:m calls it relevant, and the other passages suffice for an answer, although a "
+        "relevant one was missing"
     )
 
 
@@ -292,4 +292,4 @@ def test_the_whole_way_from_a_server_s_verdicts(judge_server):
     verdicts, link = asyncio.run(judge())
     (hole,) = find_missing_labels([case], [trace], verdicts, [link], K)
     assert (hole.passage_id, link.notes) == ("board", ("missing_label",))
-    assert hole.reason == "openai:test-judge calls it relevant, and the right answer rests on it"
+    assert hole.reason == "openai:test-judge calls it relevant, and the correct answer rests on it"

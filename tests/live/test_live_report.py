@@ -250,7 +250,7 @@ def test_a_file_of_the_past_is_found_by_the_apps_own_ids(path, tmp_path, monkeyp
         ("unit,value\nstranger,1\n", "None of these users"),
         ("user,value\nuser-1,1\n", "'unit'"),
         ("unit,age\nuser-1,1\n", "No column"),
-        ("", "nothing in it"),
+        ("", "the file is empty"),
     ],
 )
 def test_a_broken_file_of_the_past_is_told(path, tmp_path, monkeypatch, text, said):
@@ -281,10 +281,10 @@ def test_own_kinds_are_metrics_and_say_which_way_is_better(path):
         ({"guardrails": ["latency:at_most=-1"]}, "NAME:at_most"),
         ({"guardrails": ["latency:at_most=nan"]}, "NAME:at_most"),
         ({"guardrails": ["speed:at_most=1"]}, "known: latency"),
-        ({"guardrails": ["satisfaction:at_most=1"]}, "more is better"),
+        ({"guardrails": ["satisfaction:at_most=1"]}, "is better"),
         ({"guardrails": ["cost:at_most=1", "cost:at_most=2"]}, "twice"),
         ({"offline": ["A"]}, "VARIANT=FOLDER"),
-        ({"offline": ["C=x"]}, "no variant"),
+        ({"offline": ["C=x"]}, "not a variant"),
         ({"offline": ["A=nowhere"]}, "Cannot read the run"),
     ],
 )

@@ -82,7 +82,7 @@ def test_a_passage_that_does_not_exist_is_a_wrong_citation():
     answer = "The harbour opened in 1904 [1]. Ships pay a toll [7]."
     found, judge = verdict(said((1, 1, "yes", OPENED)), answer)
     assert (found.value, found.label, found.parts) == (0.5, False, {"recall": 0.5})
-    assert found.reason == "it cites what is no passage: 7"
+    assert found.reason == "it cites passages that do not exist: 7"
     assert "toll" not in judge.asked[0].messages[1]["content"], "nobody is asked of it"
 
 
@@ -101,12 +101,12 @@ def test_an_answer_that_cites_nothing_costs_nothing():
 def test_what_the_judge_leaves_out_is_unknown_and_in_no_share():
     found, _ = verdict(said((1, 1, "yes", OPENED), (9, 9, "yes", OPENED)))
     assert (found.value, found.parts) == (1.0, {"recall": 1.0})
-    assert found.claims[1].note == "the judge left a citation of it out"
+    assert found.claims[1].note == "the judge left out one of its citations"
     assert found.probability is None
     nothing, _ = verdict(said())
     assert (nothing.status, nothing.reason) == (
         "failed",
-        "the judge said nothing of any citation",
+        "the judge did not rate any citation",
     )
 
 

@@ -159,7 +159,7 @@ def test_nothing_retrieved_is_not_sufficient_whatever_the_judge_knows_by_itself(
     case, trace = Case(id="1", question="q"), Trace(case_id="1", answer="In 1904.")
     judge = ScriptedJudge(Reply(plain(sufficient="yes"), "{}"))
     verdict = judged(case, trace, judge, "context_sufficiency")["context_sufficiency"]
-    assert (verdict.value, verdict.reason) == (0.0, "no passage reached the context")
+    assert (verdict.value, verdict.reason) == (0.0, "no passage reached the prompt")
 
 
 def test_passages_that_were_not_seen_are_not_judged():
@@ -323,7 +323,7 @@ def test_a_citation_is_no_number_that_a_passage_must_hold():
 def test_yes_is_not_believed_of_what_no_passage_says(answer):
     verdict = faithfulness(YES, answer)
     assert (verdict.status, verdict.value) == ("failed", None)
-    assert verdict.reason == "the judge said yes in one word and no quote backs it"
+    assert verdict.reason == "the judge said yes in one word, without a quote"
 
 
 @pytest.mark.parametrize("said", [YES, NO])
@@ -362,4 +362,4 @@ def test_without_any_passage_all_that_is_right_is_the_models_own():
     judge = ScriptedJudge(Reply(said, "{}"))
     found = judged(RECALLED, trace, judge, "self_knowledge", "noise_sensitivity")
     assert found["self_knowledge"].value == 0.5
-    assert found["noise_sensitivity"].reason == "no passage reached the context"
+    assert found["noise_sensitivity"].reason == "no passage reached the prompt"

@@ -109,7 +109,7 @@ def test_a_run_of_other_labels_is_another_run(tmp_path, cache):
     given = {"cache": cache, "out": tmp_path / "run"}
     evaluated(labels=lines(tmp_path / "l.jsonl", labels()), **given)
     evaluated(labels=lines(tmp_path / "copy.jsonl", labels()), **given)  # the same labels
-    with pytest.raises(InputError, match="holds a run of other inputs"):
+    with pytest.raises(InputError, match="has a run of other inputs"):
         evaluated(labels=labels(cases=range(SIZE - 1)), **given)
 
 

@@ -102,7 +102,9 @@ def test_every_metric_has_words_its_own_docstring_if_need_be(monkeypatch):
     assert lacking == set()
     assert "of a plugin" in metric_words("my_own@5")
     monkeypatch.delitem(_METRICS, "recall")
-    assert metric_words("recall@5").startswith("Share of what the case needs that the first 5")
+    assert metric_words("recall@5").startswith(
+        "Share of the relevant passages that are among the first 5"
+    )
 
 
 @pytest.mark.parametrize(

@@ -173,7 +173,7 @@ def test_gaps_in_the_gold_set_are_a_step_with_all_their_cases():
     (step,) = next_steps(run)
 
     assert (step.cases, step.fragment) == ((1, 2), "ids=1,2")
-    assert "misslink diagnose RUN --holes" in step.action
+    assert "misslink diagnose RUN --missing-labels" in step.action
 
 
 def test_a_judge_that_nobody_checked_comes_last_and_names_no_cases():

@@ -112,12 +112,12 @@ def test_a_document_retrieved_twice_is_named_with_its_line(tmp_path):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"", "there is nothing in it"),
-        (b" \n\n", "there is nothing in it"),
+        (b"", "the file is empty"),
+        (b" \n\n", "the file is empty"),
         (b"q\0\1\2", "binary file"),
         (b"\x1f\x8b damaged", "this gzip file is damaged"),
         (gzip.compress(b"q Q0 a 1 1.5 t\n" * 99, mtime=0)[:-9], "this gzip file is damaged"),
-        (gzip.compress(b"", mtime=0), "there is nothing in it"),
+        (gzip.compress(b"", mtime=0), "the file is empty"),
         (b"PAR1 no", "cannot be read"),
         (b'{"id": "c", "question": "?"}\n', "this is a gold set, not a run"),
         (b"qid,docno,grade\nq,a,1\n", "these are qrels"),
@@ -147,8 +147,8 @@ def test_traces_and_runs_are_no_qrels(tmp_path):
     [
         ('{"q": {"a": 1, "b": 2, "a": 3}}', None, "query 'q' has the document 'a' twice"),
         ('{"q": ["a"], "p": ["a"], "q": ["b"]}', "first", "the query 'q' occurs twice; keep one"),
-        ('{"q": {"a": ' + "9" * 400 + "}}", None, "is no finite number"),
-        ('{"q": {"a": ' + "9" * 5000 + "}}", None, "is no finite number"),
+        ('{"q": {"a": ' + "9" * 400 + "}}", None, "is not a finite number"),
+        ('{"q": {"a": ' + "9" * 5000 + "}}", None, "is not a finite number"),
     ],
 )
 def test_what_a_dict_would_hide_of_a_json_run_is_told(tmp_path, content, dedupe, message):

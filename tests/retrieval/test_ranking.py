@@ -331,9 +331,9 @@ def test_a_frame_without_numbers_is_in_its_own_order():
         ({"q": {"a": 10**30}}, {"q": ["a"]}, "the grade 10+ of query 'q', .*is too large"),
         ({"q": {"a": 1e30}}, {"q": ["a"]}, r"the grade 1e\+30 of query 'q', .*is too large"),
         ({"q": {"a": 10**400}}, {"q": ["a"]}, "the grade 10+... .*is too large"),
-        ({"q": {"a": 10**5000}}, {"q": ["a"]}, "the grade of thousands of digits .*is too large"),
-        ({"q": {"a": 1}}, {"q": {"a": 10**400}}, "the score 10+... .*is no finite number"),
-        ({"q": {"a": 1}}, {"q": {"a": -(10**5000)}}, "is no finite number"),
+        ({"q": {"a": 10**5000}}, {"q": ["a"]}, "the grade with thousands of digits .*is too large"),
+        ({"q": {"a": 1}}, {"q": {"a": 10**400}}, "the score 10+... .*is not a finite number"),
+        ({"q": {"a": 1}}, {"q": {"a": -(10**5000)}}, "is not a finite number"),
     ],
 )
 def test_wrong_python_objects_are_told_in_a_sentence(qrels, run, message):

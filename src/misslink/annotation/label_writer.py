@@ -108,7 +108,7 @@ class UnchangedFolder:
         try:
             now = self._manifest.read_bytes()
         except OSError:
-            raise UnsavedError("it is not there now; try again", path=self._manifest) from None
+            raise UnsavedError("the file is missing; try again", path=self._manifest) from None
         if now != self._before:
             raise InputError(
                 f"{self._changed} since; end  misslink annotate  and start it again",

@@ -341,7 +341,7 @@ async def _request_fields(request: Request) -> Mapping[str, Any]:
     except (ValueError, RecursionError):
         raise InputError("the request body is not JSON") from None
     if not isinstance(data, dict):
-        raise InputError("the request body is no JSON object")
+        raise InputError("the request body is not a JSON object")
     return data
 
 

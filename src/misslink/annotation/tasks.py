@@ -343,7 +343,7 @@ def load_or_draw_plan(
         if is_same_cases and (begun or not (new_seed or new_share)):
             if new_seed or new_share:
                 notes.append(
-                    f"the order keeps its --seed {stored.seed} and --random-share "
+                    f"the order keeps --seed {stored.seed} and --random-share "
                     f"{stored.random_share:g}, because there are labels"
                 )
             return _extend_plan(folder, stored, items), notes

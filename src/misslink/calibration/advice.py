@@ -179,7 +179,9 @@ class TrustCriteria:
         path = Path(path)
         criteria = read_toml(path) if path.suffix == ".toml" else read_yaml(path).data
         if not isinstance(criteria, Mapping):
-            raise InputError("it needs the tables trust and caution, each with limits", path=path)
+            raise InputError(
+                "the file needs the tables trust and caution, each with limits", path=path
+            )
         rules = {rule.name: rule for rule in TRUST_RULES}
         for level, limits in criteria.items():
             if level == _BAND_FIELD:

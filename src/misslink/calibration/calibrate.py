@@ -92,7 +92,7 @@ def calibrate(
         raise InputError(f"--threshold {threshold:g} is not from 0 to 1")
     criteria = criteria or TrustCriteria()
     if not 0 < criteria.target <= 1:
-        raise InputError(f"--wanted {criteria.target:g} is not above 0 and at most 1")
+        raise InputError(f"--target {criteria.target:g} is not above 0 and at most 1")
     cases = verdicts.cases | (all_verdicts.cases if all_verdicts else frozenset())
     own = labels.select_metric(verdicts.metric)
     labels_of_run = own.select_cases(cases, display_path(verdicts.name), leave_out=known_only)

@@ -474,7 +474,7 @@ def _estimate_shift(
     if measure.unit == "share":  # which neither falls below 0 nor rises above 1
         ends = [min(max(end, -drawn.centre), 1 - drawn.centre) for end in ends]
     value, low, high = ends
-    return Estimate(value=value, low=low, high=high, n=n, method="t against the learnt runs")
+    return Estimate(value=value, low=low, high=high, n=n, method="t-test against the learning runs")
 
 
 def _describe_change(alarm: CanaryAlarm, measure: CanaryMeasure) -> str:
@@ -563,7 +563,7 @@ def detect_alarms(
         status=status,
         alarms=tuple(alarms),
         charts=charts,
-        reason="; ".join(reasons) or (None if begun else "nothing was measured yet"),
+        reason="; ".join(reasons) or (None if begun else "nothing is measured yet"),
         notes=tuple(notes),
         episodes=tuple(episodes),
     )

@@ -553,7 +553,7 @@ def _print_report(
 def history_command(
     history: Path = HISTORY_OPTION,
     name: str = NAME_OPTION,
-    last: int = typer.Option(20, "--last", min=1, help="How many runs, the latest."),
+    last: int = typer.Option(20, "--last", min=1, help="Number of latest runs."),
     markdown: Path | None = MARKDOWN_OPTION,
     html: Path | None = HTML_OPTION,
     as_json: bool = JSON_OPTION,
@@ -569,7 +569,7 @@ def history_command(
         runs = file.runs(name, last)
         if not runs:
             names = file.names()
-            hint = known_names(name, names, " series") if names else "it holds no run yet"
+            hint = known_names(name, names, " series") if names else "it has no runs yet"
             raise InputError(f"There is no series '{name}'; {hint}", path=history)
         status = detect_alarms(file.comparable(name), learn=runs[-1]["learn"])
         document = {

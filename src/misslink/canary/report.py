@@ -47,7 +47,7 @@ def run_parts(document: Mapping[str, Any], results: Sequence[CanaryResult] = ())
     yield "strong", f"Run {document['run']} of '{document['name']}'{app}: {status}."
     yield from _alarms(document)
     figures = [(label, _latest_value(key, document).brief) for key, label in _FIGURES.items()]
-    figures.append(("Seconds to an answer", format_latency(document)))
+    figures.append(("Seconds to answer", format_latency(document)))
     count = f"of {pluralize(document['canaries'], 'canary', 'canaries')}"
     yield "table", TextTable(("", count), figures)
     degraded = {canary["id"]: canary["before"] for canary in document["degraded"]}
@@ -149,7 +149,7 @@ _PANELS = {  # measure: heading, what it is, what the axis never passes
         "Mean relevance of the best expected passage within k, over the canaries that have one.",
         (None, None),
     ),
-    "latency_s": ("Latency", "Median seconds to an answer.", (0.0, None)),
+    "latency_s": ("Latency", "Median seconds to answer.", (0.0, None)),
     "errors": (
         "Failed questions",
         "Share of canaries that the app did not answer in time.",

@@ -155,7 +155,7 @@ def _passage_checks(
     if canary.expects_passages:
         unseen = unmeasured_reason(trace)
         if unseen or coverage is None:
-            yield None, unseen or "no retrieved passage has a text in which to look"
+            yield None, unseen or "no retrieved passage has a text"
         elif rank is None:
             yield False, f"no expected passage is among the first {k}"
         else:

@@ -281,7 +281,7 @@ def _function_caller(app: Any, input_key: str | None, settings: dict[str, Any]) 
         try:
             inspect.signature(app).bind_partial("a question", **settings)
         except TypeError as problem:
-            raise InputError(f"the app's settings are no arguments of the app: {problem}") from None
+            raise InputError(f"the app does not take these settings: {problem}") from None
     called = app if inspect.isfunction(app) or inspect.ismethod(app) else type(app).__call__
     is_async = inspect.iscoroutinefunction(called) or inspect.iscoroutinefunction(app)
 
@@ -462,7 +462,7 @@ def _question_key(app: Any, fields: list[str], *, is_needed: bool) -> str | None
         return candidates[0]
     which = f"the app takes {', '.join(candidates)}" if candidates else "the app takes an object"
     raise InputError(
-        f"{which}, and it cannot be told which field is the question; name it with --input-key "
+        f"{which}, and misslink cannot tell which field is the question; name it with --input-key "
         "(input_key=... in Python)"
     )
 

@@ -341,7 +341,7 @@ def measure_attention(
 def _tokens(model: Any, tokenizer: Any, text: str) -> tuple[list[int], list[tuple[int, int]]]:
     if not getattr(tokenizer, "is_fast", False):
         raise InputError(
-            f"the tokenizer {type(tokenizer).__name__} does not say which characters a token holds;"
+            f"the tokenizer {type(tokenizer).__name__} does not report the characters of a token;"
             " load its fast version (use_fast=True)"
         )
     read = tokenizer(text, return_offsets_mapping=True, split_special_tokens=True, verbose=False)

@@ -187,7 +187,7 @@ def _check_id_key(passages: Collection[Passage], key: str | None) -> None:
     """Refuse a metadata key that no passage has."""
     known = {name for passage in passages for name in passage.metadata}
     if key is not None and key not in known and passages:
-        has = f"its keys are {', '.join(sorted(known))}" if known else "there is no metadata at all"
+        has = f"its keys are {', '.join(sorted(known))}" if known else "no passage has metadata"
         raise InputError(f"--id-key is '{key}', and no retrieved passage has it: {has}")
 
 

@@ -252,7 +252,7 @@ class PromptMatch:
         """What people should know of the passages that were cut short."""
         return [
             f"passage '{name}' reached the prompt only in part ({share:.0%} of it) "
-            "and counts as not there"
+            "and counts as missing from the prompt"
             for name, share in self.part.items()
         ]
 

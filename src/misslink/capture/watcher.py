@@ -60,8 +60,8 @@ _UNSEEN = (
     "'retrieved'"
 )
 _NO_MODEL = "no model call was seen"
-_OTHER_MODEL = "no model that was seen gave this answer or was shown a passage"
-_PROMPT_UNSEEN = "so it is not known which passages reached the prompt; the first k stand for them"
+_OTHER_MODEL = "no model call that misslink saw gave this answer or received a passage"
+_PROMPT_UNSEEN = "so misslink takes the first k passages as the prompt"
 
 
 # What each search retrieved; no call: what the app says it retrieved.
@@ -188,7 +188,9 @@ class Watcher:
         calls = self._calls.get(case.id, [])
         notes = list(trace.notes)
         if not calls:
-            reason = "no search was seen" if case.id in self._calls else "it was not watched now"
+            reason = (
+                "no search was seen" if case.id in self._calls else "it was not called in this run"
+            )
             notes.append(f"retrievers could not be asked deeper for this case: {reason}")
         lists = []
         for number, call in enumerate(calls, 1):
@@ -240,7 +242,7 @@ class Watcher:
             except Exception as error:  # noqa: BLE001 - a store that refuses has not said anything
                 if key not in self._sources:
                     continue  # a store that no longer works is not the app's
-                _warn_of_refusal(source, "does not say what it holds", error)
+                _warn_of_refusal(source, "does not list its passages", error)
                 return None
             if stored is None or not all(name in stored for name in samples):
                 return None
@@ -293,7 +295,7 @@ class Watcher:
             try:
                 rows = await stored_documents(source, limit, with_vectors=True) or ()
             except Exception as error:  # noqa: BLE001 - they are computed again instead
-                _warn_of_refusal(source, "does not give its vectors out", error)
+                _warn_of_refusal(source, "does not return its vectors", error)
                 continue
             for row in rows:
                 if isinstance(row, dict) and row["text"] and row.get("vector") is not None:

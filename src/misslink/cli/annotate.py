@@ -14,7 +14,7 @@ from urllib.parse import urlencode
 import typer
 
 from misslink.cli.options import JSON_OPTION, option
-from misslink.cli.output import is_part_of_run, print_json, strip_control
+from misslink.cli.output import check_output_paths, print_json, strip_control
 from misslink.errors import InputError, did_you_mean
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ _STATE = Path(".misslink")
 
 
 def annotate(
-    run: Path = typer.Argument(..., help="Run or pool; its folder labels keeps the labels."),
+    run: Path = typer.Argument(..., help="Run or pool. Labels go to its subfolder labels."),
     annotator: str | None = option(
         None, "--annotator", "Name of the annotator.", show_default="the page asks"
     ),
@@ -91,7 +91,7 @@ def annotate(
     with opened as session:
         if adjudicate and not session.tasks:
             if not as_json:
-                print("The annotators agree on everything that several labelled.")
+                print("Annotators agree on every case that several of them labelled.")
             _print_end(session, run, as_json=as_json)
             return
         if adjudicate or annotator is not None:
@@ -106,7 +106,7 @@ def annotate(
                 print(f"misslink: {strip_control(note)}", file=sys.stderr)
             print(
                 f"{len(session.tasks)} {session.unit} to label at {address}\n"
-                "Ctrl-C ends it; every label is on disk as soon as it is given.",
+                "Ctrl-C ends it. Every label is saved at once.",
                 file=sys.stderr,
                 flush=True,
             )
@@ -133,8 +133,7 @@ def _place(session: Session, case: str) -> int:
 
 
 def _export(kind: Any, run: Path, path: Path, *, as_json: bool) -> None:
-    if is_part_of_run(path):
-        raise InputError("this is a part of a run; name another file with --export", path=path)
+    check_output_paths({"--export": path})
     labels = kind.write_labels(run, path)
     if as_json:
         print_json({"run": str(run), "labels": labels, "export": str(path)})

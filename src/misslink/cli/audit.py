@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -144,7 +145,7 @@ def audit(
                     metrics,
                     repeat=config.repeats,
                     seed=seed,
-                    tick=lambda done, total: progress("judge", done, total),
+                    tick=partial(progress, "judge"),
                 )
             numbers = compare_verdicts(
                 audited, names, again=not is_deterministic(session), seed=seed

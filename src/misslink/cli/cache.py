@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -21,11 +20,11 @@ from misslink.cli.options import (
 )
 from misslink.cli.output import print_json, print_result, strip_control
 from misslink.errors import InputError
+from misslink.render.format import pluralize
 
 app = typer.Typer(help="Inspect and maintain the response cache.", no_args_is_help=True)
 
 _JUDGE: Any = option(None, "--only-judge", "Only replies of this judge, such as openai:MODEL.")
-_UNIT = 1024
 
 
 @app.callback()
@@ -68,10 +67,12 @@ def export(
     path = _cache_path(cache)
     rows = cache_admin.export_replies(path, judge)
     if out is None:
-        _to_stdout(rows)
+        plain = not (sys.stdout.encoding or "").lower().startswith("utf")
+        for row in rows:
+            print(json.dumps(row, ensure_ascii=plain))
         return
     if out.exists() and path.exists() and out.samefile(path):
-        raise InputError("--out is the cache itself; name another file", path=out)
+        raise InputError("This is the cache. Name another file with --out.", path=out)
     lines = (json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
     first = next(lines, "")  # a broken cache is reported before anything is written
     with atomic_path(out) as part, part.open("w", encoding="utf-8") as file:
@@ -102,20 +103,18 @@ def prune(
     )
     path = _cache_path(cache)
     if chosen == cache_admin.CacheSelection():
-        CACHE_FORMAT.open_read_only(
-            path
-        ).close()  # a missing cache is reported before missing conditions
+        CACHE_FORMAT.open_read_only(path).close()  # reports a missing cache before conditions
     done = cache_admin.prune_replies(path, chosen, dry_run=not yes)
     if as_json:
         print_json(done)
         return
     count, left = _replies(done["replies"]), done["left"]
     if not done["removed"]:
-        more = "; add --yes to do it" if done["replies"] else ""
-        print(f"would remove {count} and leave {left}{more}")
+        more = " Add --yes to remove them." if done["replies"] else ""
+        print(f"This would remove {count} and leave {left}.{more}")
         return
-    sizes = f"{_bytes(done['bytes_before'])} before, {_bytes(done['bytes_after'])} now"
-    print(f"removed {count}, left {left}; {sizes}")
+    sizes = f"{_megabytes(done['bytes_before'])} before, {_megabytes(done['bytes_after'])} now"
+    print(f"Removed {count}, left {left}: {sizes}.")
     if done["note"]:
         print(f"misslink: {done['note']}", file=sys.stderr)
 
@@ -141,11 +140,9 @@ def merge(
     for source in done["sources"]:
         parts = [f"{_replies(source['replies'])}, {source['added']} added"]
         if source["already"]:
-            parts.append(f"{source['already']} were there already")
+            parts.append(f"{source['already']} already there")
         if source["different"]:
-            parts.append(
-                f"{source['different']} left out: there is another reply to the same question"
-            )
+            parts.append(f"{source['different']} left out: the question has another reply")
         print(f"{source['from']}: {', '.join(parts)}")
     print(f"{done['cache']}: {_replies(done['replies'])}")
 
@@ -158,7 +155,7 @@ def _cache_path(cache: Path | None) -> Path:
 
 def _print_stats(document: Mapping[str, Any]) -> None:
     """Print two lines per judge and prompt; a table would be too wide."""
-    print(f"{document['cache']}: {_replies(document['replies'])}, {_bytes(document['bytes'])}")
+    print(f"{document['cache']}: {_replies(document['replies'])}, {_megabytes(document['bytes'])}")
     for group in document["by_judge_and_prompt"]:
         parts = [_replies(group["replies"])]
         if group["unreadable"]:
@@ -177,30 +174,16 @@ def _print_stats(document: Mapping[str, Any]) -> None:
         print(strip_control(f"{group['judge']}, prompt {group['prompt']}"))
         print(f"    {'; '.join(parts)}")
     for batch in document["batches"]:
-        name = batch["batch"] or "without a name yet"
+        name = strip_control(batch["batch"] or "without an id yet")
         print(
-            f"{strip_control(batch['judge'])}: batch {strip_control(name)} of {batch['created'][:10]}, "
+            f"{strip_control(batch['judge'])}: batch {name} of {batch['created'][:10]}, answers to "
             f"{batch['waiting']:,} of {batch['questions']:,} questions not fetched"
         )
 
 
-def _to_stdout(rows: Iterator[Mapping[str, Any]]) -> None:
-    ascii_only = not (sys.stdout.encoding or "").lower().startswith("utf")
-    try:
-        for row in rows:
-            sys.stdout.write(json.dumps(row, ensure_ascii=ascii_only) + "\n")
-        sys.stdout.flush()
-    except BrokenPipeError:
-        # The reader has enough (head); the interpreter's own flush at exit must not fail.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
 def _replies(count: int) -> str:
-    return f"{count} {'reply' if count == 1 else 'replies'}"
+    return pluralize(count, "reply", "replies")
 
 
-def _bytes(count: int) -> str:
-    size, units = float(count), ["bytes", "KiB", "MiB", "GiB"]
-    while size >= _UNIT and len(units) > 1:
-        size, units = size / _UNIT, units[1:]
-    return f"{size:.0f} {units[0]}" if units[0] == "bytes" else f"{size:.1f} {units[0]}"
+def _megabytes(count: int) -> str:
+    return f"{count / 1e6:,.2f} MB"

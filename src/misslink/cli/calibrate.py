@@ -53,7 +53,7 @@ _QUEUE = 5
 
 
 def calibrate(
-    run: Path | None = typer.Argument(None, help="Run folder, which keeps the result."),
+    run: Path | None = typer.Argument(None, help="Run folder; the result is saved in it."),
     labels: list[Path] | None = option(
         None,
         "--labels",
@@ -66,24 +66,26 @@ def calibrate(
     all_verdicts: Path | None = option(
         None,
         "--all-verdicts",
-        "Verdicts to correct the share of.",
+        "File of the verdicts whose share of good cases is corrected.",
         show_default="the same verdicts",
     ),
     metric: str = option("faithfulness", "--metric", "Labelled metric."),
     threshold: float | None = option(
         None,
         "--threshold",
-        "Lowest probability, else value, of a case that is called good.",
+        "Lowest probability (else value) of a good case.",
         min=0,
         max=1,
         show_default="the judge's own",
     ),
-    target: float = option(0.9, "--wanted", "Precision, or recall, that thresholds are fitted to."),
+    target: float = option(
+        0.9, "--target", "Precision or recall to reach when fitting thresholds."
+    ),
     criteria: Path | None = option(
-        None, "--limits", "TOML or YAML with other limits of trust and caution."
+        None, "--limits", "TOML or YAML file with other limits for trust and caution."
     ),
     require: Literal["trust", "caution"] | None = option(
-        None, "--require", "Exit with 1 if the verdict on the judge is worse."
+        None, "--require", "Exit with 1 if the verdict on the judge is worse than this."
     ),
     known_only: bool = option(False, "--known-only", "Ignore labels of unknown cases."),
     seed: int = shared.SEED_OPTION,
@@ -91,7 +93,7 @@ def calibrate(
 ) -> None:
     """Compare the judge with human labels, and correct its rates.
 
-    A RUN keeps the result as calibration.json and its report shows it. To correct later runs:
+    The result is saved as RUN/calibration.json, and the report of RUN shows it. To correct later runs:
     misslink evaluate --calibration RUN/calibration.json
     """
     from misslink.calibration import TrustCriteria, read_verdicts, verdicts_from_run
@@ -103,7 +105,7 @@ def calibrate(
     from misslink.registry import judged_metrics
 
     if (run is None) == (verdicts is None):
-        raise InputError("name a run folder, or a file with --verdicts, and not both")
+        raise InputError("Name a run folder, or a file with --verdicts: one of the two.")
     limits = TrustCriteria.read(criteria) if criteria else TrustCriteria()
     limits = replace(limits, target=target)
     human = load_labels(labels or [_label_folder(run)])
@@ -243,7 +245,7 @@ def _agreement_rows(document: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
                 yield title, format_estimate(estimate)
     base = document["baselines"]
     for label, number in (
-        ("always the majority: accuracy", base["majority"]["accuracy"]),
+        ("always the majority label: accuracy", base["majority"]["accuracy"]),
         ("by answer length alone: AUROC", base["length"]["auroc"]),
     ):
         yield label, "not measured" if number is None else f"{number:.2f}"
@@ -297,7 +299,7 @@ def _bias_lines(bias: Mapping[str, Any]) -> Iterator[str]:
         names = ", ".join(name.replace("_", " ") for name in tested)
         yield f"Bias: no error is associated with any of these beyond chance: {names}."
     elif not tested:
-        yield "Bias: not tested, with too few errors or too little data on the cases."
+        yield "Bias: not tested, because there are too few errors or too little data."
 
 
 def _statistic_name(name: str) -> str:

@@ -73,10 +73,12 @@ def compare(
     by_name = {run.name: run.run for run in named}
     written = {form: path for form, path in (("html", html), ("markdown", markdown)) if path}
     if html and markdown and html.resolve() == markdown.resolve():
-        raise InputError("--html and --markdown name one file; give another path", path=html)
+        raise InputError("--html and --markdown name the same file. Name two files.", path=html)
     for form, path in written.items():
         if is_part_of_run(path):
-            raise InputError("this is a file of a run; give another path", path=path)
+            raise InputError(
+                f"This is a part of a run. Name another file with --{form}.", path=path
+            )
         reports = {
             run.name: _relative_url(folder.resolve() / "report.html", path)
             for run, folder in zip(named, runs, strict=True)
@@ -142,7 +144,7 @@ def _case_selection(cases: str | None) -> CaseSelection:
         return "common"
     ids = [line.strip() for line in read_text(Path(cases)).split("\n") if line.strip()]
     if not ids:
-        raise InputError("this names no case; write one id per line", path=cases)
+        raise InputError("the file names no case; write one id per line", path=cases)
     return ids
 
 
@@ -152,7 +154,6 @@ def _relative_url(target: Path, page: Path) -> str:
 
 
 def print_comparison(page: ComparisonPage) -> None:
-
     print_line(page.headline, "bold")
     for comparison in page.comparisons:
         print()

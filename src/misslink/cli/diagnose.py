@@ -30,10 +30,10 @@ _MARKS = {"ok": "well", "not ok": "not well"}  # of the other states as they are
 
 def diagnose(
     run: Path = RUN_ARGUMENT,
-    holes: Path | None = option(
+    missing_labels: Path | None = option(
         None,
-        "--holes",
-        "File to write missing labels to, as cases to review (JSONL).",
+        "--missing-labels",
+        "JSONL file for missing labels, as cases to review.",
     ),
     corpus: str | None = option(
         None,
@@ -55,15 +55,15 @@ def diagnose(
     if corpus is not None:
         read = _measured_again(read, corpus)
     document = diagnosis_document(read, run)
-    written = _write_holes(holes, read) if holes is not None else 0
+    written = 0 if missing_labels is None else _write_missing_labels(missing_labels, read)
     if as_json:
         print_json(document)
     else:
         _print(document, read, None if every else _SHOWN_CASES)
-    if holes is not None:
-        message = f"Missing labels to review: {holes}"
+    if missing_labels is not None:
+        message = f"Missing labels to review: {missing_labels}"
         if not written:
-            message = f"No missing label, so nothing was written to {holes}."
+            message = f"No missing label, so nothing was written to {missing_labels}."
         print_line(message, stderr=as_json)
 
 
@@ -141,9 +141,8 @@ def diagnosis_document(run: Run, folder: Path) -> dict[str, Any]:
     measured = run.summary.get("diagnosis")
     if not isinstance(measured, dict):
         raise InputError(
-            "this run has no diagnosis, since misses were not measured when it was made; make it "
-            "again with the same  misslink evaluate  command (what the judge said is in the "
-            "cache and is not paid again)",
+            "this run has no diagnosis, because it did not measure misses; run the same  misslink "
+            "evaluate  command again (judge replies come from the cache)",
             path=folder,
         )
     missed = missed_passages(run.links)
@@ -184,12 +183,12 @@ def diagnosis_document(run: Run, folder: Path) -> dict[str, Any]:
     }
 
 
-def _write_holes(path: Path, run: Run) -> int:
+def _write_missing_labels(path: Path, run: Run) -> int:
     """Write the missing labels for review; returns how many cases, and without any writes nothing."""
     from misslink.documents import summary_of
     from misslink.linking.missing_labels import write_labelled_cases
 
-    check_output_paths({"--holes": path})
+    check_output_paths({"--missing-labels": path})
     holes = summary_of(run).diagnosis.missing_labels.holes
     return write_labelled_cases(path, run.cases, holes)
 
@@ -203,7 +202,7 @@ def _print(document: Mapping[str, Any], run: Run, most: int | None) -> None:
         f"a corpus of {document['corpus']} passages" if document["corpus"] else "the passages seen"
     )
     count = document["misses"]
-    missed = "1 needed passage was" if count == 1 else f"{count} needed passages were"
+    missed = "1 relevant passage was" if count == 1 else f"{count} relevant passages were"
     print_line(f"{missed} missed in {document['cases']} cases (by {basis}, among {pool}).")
     questions = {case.id: case.question for case in run.cases}
     for name, group in document["miss_types"].items():
@@ -239,7 +238,7 @@ def _missing_label_lines(missing: MissingLabelsDocument) -> Iterator[str]:
     passages = "1 passage was" if len(missing.holes) == 1 else f"{len(missing.holes)} passages were"
     yield (
         f"{passages} judged to hold the answer though the gold set does not list it; "
-        "--holes FILE writes them for review:"
+        "--missing-labels FILE writes them for review:"
     )
     for hole in missing.holes:
         yield f"  {hole.case_id}  '{hole.passage_id}' at rank {hole.rank}: {hole.reason}"

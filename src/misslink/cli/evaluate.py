@@ -135,7 +135,7 @@ def evaluate(
         options["app"] = app = None  # it is from misslink.toml
     if http is not None:
         if app not in (None, (context.default_map or {}).get("app")):
-            raise InputError("Give an app or --http, one of the two.")
+            raise InputError("Give an app or --http, not both.")
         options["app"] = str(http)
     stamp = dt.datetime.now().astimezone().strftime("%Y-%m-%d-%H%M%S")
     options |= {

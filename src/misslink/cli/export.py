@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 
 from misslink.cli.options import JSON_OPTION, RUN_ARGUMENT, option
-from misslink.cli.output import is_part_of_run, print_json
+from misslink.cli.output import check_output_paths, print_json
 from misslink.errors import InputError
 
 _log = logging.getLogger(__name__)
@@ -29,13 +29,12 @@ def export(
     from misslink.report.scores import send_scores, write_scores
 
     if send is not None and to == "csv":
-        raise InputError("A table is sent nowhere. Leave --send out, or name a tool with --to.")
+        raise InputError("A CSV file cannot be sent. Leave out --send, or name a tool with --to.")
     path = out or run / ("scores.csv" if to == "csv" else f"scores.{to}.jsonl")
-    if is_part_of_run(path):
-        raise InputError("This is a part of a run. Give another file with --out.", path=path)
+    check_output_paths({"--out": path})
     written, left_out = write_scores(read_complete_run(run, anywhere=True), to, path)
     if left_out:
-        _log.warning("%d cases are left out: their traces have no id of %s", left_out, to)
+        _log.warning("%d cases are left out, because their traces have no id of %s", left_out, to)
     requests = None if send is None else send_scores(path, to, send, os.environ)
     if as_json:
         document = {"file": str(path), "to": to, "scores": written, "cases_left_out": left_out}

@@ -53,8 +53,8 @@ def gate(
         print_json(criteria_schema())
         return
     if run is None or criteria is None:
-        needed = "a run folder: misslink gate RUN --criteria FILE" if run is None else "--criteria"
-        raise InputError(f"misslink gate needs {needed}")
+        missing = "a run folder" if run is None else "criteria"
+        raise InputError(f"The gate needs {missing}. Write: misslink gate RUN --criteria FILE")
     outputs = {"--markdown": markdown, "--junit": junit}
     check_output_paths(outputs, (criteria, baseline), as_json=as_json)
     ship_criteria = read_criteria(criteria)
@@ -83,7 +83,6 @@ def gate(
 
 
 def _print(decision: GateDecision) -> None:
-
     rows = []
     for outcome in decision.outcomes:
         failed = "warn" if outcome.gate.severity == "warning" else "FAIL"

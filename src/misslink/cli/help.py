@@ -54,7 +54,7 @@ EXAMPLES = {
     "demo": ("misslink demo",),
     "diagnose": (
         "misslink diagnose reports/today",
-        "misslink diagnose reports/today --holes review.jsonl",
+        "misslink diagnose reports/today --missing-labels review.jsonl",
     ),
     "replay": ("misslink replay reports/today --app app.py:chain --sample 10",),
     "whatif": (

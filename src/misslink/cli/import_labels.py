@@ -27,7 +27,6 @@ def import_label_set(
 
 
 def _print(document: Mapping[str, Any]) -> None:
-
     title = f"{document['title']}: {document['cases']:,} cases in {document['out']}"
     print_line(title, "bold")
     for metric, entry in document["labels"].items():

@@ -26,7 +26,7 @@ _TEMPLATE = (
 # Module-level names of apps, the most likely first.
 _APP_NAMES = (
     *("rag_chain", "chain", "agent", "graph", "app", "rag", "qa", "query_engine", "chat_engine"),
-    *("pipeline", "retriever"),
+    *("pipeline", "build_chain", "build_app", "build", "retriever"),
 )
 _FRAMEWORKS = ("langchain", "langgraph", "llama_index", "haystack")
 _QUESTION = {"question", "query"}
@@ -136,7 +136,8 @@ def _find_apps(folder: Path) -> list[str]:
         names |= {
             node.name
             for node in tree.body
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.args.args
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+            if not (node.name.startswith("build") and node.args.args)  # misslink gives it nothing
         }
         candidates += [
             (rank, len(path.parts), f"{path.as_posix()}:{name}")

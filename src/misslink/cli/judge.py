@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -26,14 +27,21 @@ from misslink.cli.output import (
 from misslink.errors import JudgeUnreachableError
 from misslink.render.table import TextTable
 
+if TYPE_CHECKING:
+    from misslink.judge.config import JudgeConfig
+    from misslink.judge.session import JudgeSession
+
 app = typer.Typer(help="Test a judge before a run.", no_args_is_help=True)
 _SHOWN_FLIPS = 20
 _SHOWN_REASONS = 5
 _MEANINGS = (  # the help says the same
-    "obeyed: the judge says something good of the answer that it does not say without the attack.",
-    "flipped: the verdict is good after the check of quotes, and bad without the attack.",
-    "silenced: there is no verdict, so the answer would be missing from every mean.",
+    "obeyed: the attack makes the judge report something in the answer's favor.",
+    "flipped: the verdict is good even after the quote checks, and bad without the attack.",
+    "silenced: there is no verdict, so every mean would lack this answer.",
 )
+
+
+_Work = Callable[["JudgeSession", Callable[[int, int], None]], Awaitable[dict[str, Any]]]
 
 
 @app.callback()
@@ -86,40 +94,29 @@ def redteam(
 ) -> None:
     """Test whether prompt injections in the judged text change the judge's verdicts.
 
-    obeyed: the judge says something good of the answer that it does not say without the attack.
+    obeyed: the attack makes the judge report something in the answer's favor.
 
-    flipped: the verdict is good after the check of quotes, and bad without the attack.
+    flipped: the verdict is good even after the quote checks, and bad without the attack.
 
-    silenced: there is no verdict, so the answer would be missing from every mean.
+    silenced: there is no verdict, so every mean would lack this answer.
     """
     from misslink.judge.checks.redteam import load_suite, run_redteam
     from misslink.judge.config import JudgeConfig
     from misslink.judge.prompts import Prompts
-    from misslink.judge.session import open_reachable_judge
     from misslink.registry import judged_metrics
 
     config, suite = JudgeConfig(**given), load_suite()
     prompts = Prompts.from_spec(config.prompts)
     metrics = {name: judged_metrics.get(name) for case in suite.cases for name in case.metrics}
 
-    async def work() -> dict[str, Any]:
-        opened = open_reachable_judge(judge, cache=cache, concurrency=concurrency, terms=config)
-        async with opened as session:
-            with progress_bars() as progress:
-                result = await run_redteam(
-                    session,
-                    metrics,
-                    suite=suite,
-                    prompts=prompts,
-                    tick=lambda done, total: progress("judge", done, total),
-                )
-            if result.not_measured:
-                hint = "" if session.not_asked else "; try it with  misslink judge ping"
-                raise JudgeUnreachableError(result.not_measured + hint)
-            return {**result.document(), "usage": session.usage()}
+    async def work(session: JudgeSession, tick: Callable[[int, int], None]) -> dict[str, Any]:
+        result = await run_redteam(session, metrics, suite=suite, prompts=prompts, tick=tick)
+        if result.not_measured:
+            hint = "" if session.not_asked else "; try it with  misslink judge ping"
+            raise JudgeUnreachableError(result.not_measured + hint)
+        return {**result.document(), "usage": session.usage()}
 
-    with interruptible():
-        document = asyncio.run(work())
+    document = _run_with_judge(work, judge, config, cache=cache, concurrency=concurrency)
     print_result(document, _print_redteam, as_json=as_json)
 
 
@@ -142,7 +139,7 @@ def _print_redteam(document: Mapping[str, Any]) -> None:
     print_lines(first_few(flipped, _SHOWN_FLIPS, "and {} more; --json lists them all"))
     print_lines(f"left out: {name}: {why}" for name, why in document["left_out"].items())
     if not document["trials"]:
-        print_line("nothing was measured: without an attack the judge finds no answer bad")
+        print_line("Not measured: without an attack, the judge calls no answer bad.")
     if reasons:
         missing = f"{sum(reasons.values())} of {document['trials']} verdicts under attack"
         print_line(f"{missing} are missing from every rate")
@@ -158,7 +155,7 @@ app.command("audit")(audit)
 @shared.with_judge_options(*shared.CHECK_OPTIONS)
 def pairwise(
     run_a: Path = shared.RUN_ARGUMENT,
-    run_b: Path = typer.Argument(..., help="Another run over the same gold set."),
+    run_b: Path = typer.Argument(..., help="Another run of the same gold set."),
     judge: str = shared.JUDGE_OPTION,
     cache: Path | None = shared.CACHE_OPTION,
     concurrency: int = shared.CONCURRENCY_OPTION,
@@ -173,36 +170,43 @@ def pairwise(
     from misslink.judge.checks.pairwise import judge_pairs, pair_answers, summarize_preferences
     from misslink.judge.config import JudgeConfig
     from misslink.judge.prompts import Prompts
-    from misslink.judge.session import open_reachable_judge
 
     config = JudgeConfig(**given)
     names = display_path(run_a), display_path(run_b)
     a, b = read_complete_run(run_a), read_complete_run(run_b)
     pairs, prompts = pair_answers(a, b, names=names), Prompts.from_spec(config.prompts)
 
-    async def work() -> dict[str, Any]:
+    async def work(session: JudgeSession, tick: Callable[[int, int], None]) -> dict[str, Any]:
+        outcomes = await judge_pairs(
+            pairs, session, concurrency=concurrency, prompts=prompts, done=tick
+        )
+        return {
+            "a": names[0],
+            "b": names[1],
+            "judge": session.name,
+            "answers": {"a": answers_hash(a), "b": answers_hash(b)},
+            **summarize_preferences(outcomes),
+            "usage": session.usage(),
+        }
+
+    document = _run_with_judge(work, judge, config, cache=cache, concurrency=concurrency)
+    print_result(document, _print_pairwise, as_json=as_json)
+
+
+def _run_with_judge(
+    work: _Work, judge: str, config: JudgeConfig, *, cache: Path | None, concurrency: int
+) -> dict[str, Any]:
+    """Open a judge, and run `work` with it and a progress bar."""
+    from misslink.judge.session import open_reachable_judge
+
+    async def run() -> dict[str, Any]:
         opened = open_reachable_judge(judge, cache=cache, concurrency=concurrency, terms=config)
         async with opened as session:
             with progress_bars() as progress:
-                outcomes = await judge_pairs(
-                    pairs,
-                    session,
-                    concurrency=concurrency,
-                    prompts=prompts,
-                    done=lambda count, total: progress("judge", count, total),
-                )
-            return {
-                "a": names[0],
-                "b": names[1],
-                "judge": session.name,
-                "answers": {"a": answers_hash(a), "b": answers_hash(b)},
-                **summarize_preferences(outcomes),
-                "usage": session.usage(),
-            }
+                return await work(session, partial(progress, "judge"))
 
     with interruptible():
-        document = asyncio.run(work())
-    print_result(document, _print_pairwise, as_json=as_json)
+        return asyncio.run(run())
 
 
 def _print_pairwise(document: Mapping[str, Any]) -> None:

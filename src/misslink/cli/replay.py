@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -117,7 +118,7 @@ def replay(
                 sample=sample,
                 seed=seed,
                 folder=run,
-                tick=lambda done, total: progress("replaying", done, total),
+                tick=partial(progress, "replaying"),
             )
         document = {**replayed.document, "run": display_path(run)}
         save_to_run(run, before, "replay", document, replayed.links)
@@ -148,7 +149,6 @@ def _app_path(run: Run) -> str:
 
 
 def _print_replay(document: Mapping[str, Any]) -> None:
-
     print_line(_summary_sentence(document))
     rows = []
     for mode, entry in document["failures"].items():

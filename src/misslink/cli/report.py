@@ -10,14 +10,11 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from misslink.cli.options import RUN_ARGUMENT, VERBOSE_OPTION, option
-from misslink.cli.output import is_part_of_run, print_json
+from misslink.cli.output import STDOUT, is_part_of_run, print_json
 from misslink.errors import InputError
 
 if TYPE_CHECKING:
     from misslink.types import Run
-
-
-_STDOUT = Path("-")
 
 
 def report(
@@ -39,15 +36,15 @@ def report(
     from misslink.io.storage import as_url, redact_url
     from misslink.registry import exporters
 
-    write = exporters.get(form)
-    if out == _STDOUT and as_json:
-        raise InputError("--json prints to stdout, and so does --out -; leave one of them out")
+    write, to_stdout = exporters.get(form), str(out) == STDOUT
+    if to_stdout and as_json:
+        raise InputError("--json and --out - both print to stdout; write one into a file")
     if out is None and as_url(run):
         raise InputError(
-            "this run is in remote storage; name a local file for the report with --out"
+            "The run is in remote storage. Name a local file for the report with --out."
         )
     read = read_complete_run(run, anywhere=True)
-    if out == _STDOUT:
+    if to_stdout:
         _refuse_two_files(read, form)
         _to_stdout(write, read)
         return
@@ -100,8 +97,8 @@ def _refuse_two_files(run: Run, form: str) -> None:
 
     if form == "html" and page_size(len(run.cases)) < len(run.cases):
         raise InputError(
-            f"the page of {len(run.cases):,} cases has a table of all cases beside it, which "
-            "--out - has no place for; name a file"
+            f"The page of {len(run.cases):,} cases has a second file with all cases. Name a file "
+            "with --out."
         )
 
 
@@ -121,6 +118,4 @@ def _refuse_part_of_run(path: Path) -> None:
     name = path.name.casefold()
     reports = {_report_filename(form) for form in exporters.names()}
     if is_part_of_run(path) and name not in reports and not name.startswith("report."):
-        raise InputError(
-            "this is a part of a run, not a report; give another path with --out", path=path
-        )
+        raise InputError("This is a part of a run. Name another file with --out.", path=path)

@@ -71,7 +71,7 @@ def retrieval(
     dedupe: str | None = option(
         None,
         "--dedupe",
-        "Write 'first' to count a repeated document at its first rank.",
+        "Repeats: write first to count a document at its first rank.",
         show_default="an error",
     ),
     by: str | None = option(None, "--by", "Column to slice the queries by, such as category."),
@@ -81,7 +81,7 @@ def retrieval(
     queries: Path | None = option(
         None, "--queries", "File with these columns.", show_default="the qrels"
     ),
-    bounds: bool = option(False, "--bounds", "Show the bounds given unjudged documents."),
+    bounds: bool = option(False, "--bounds", "Show bounds that allow for unjudged documents."),
     per_query: bool = option(False, "--per-query", "Print the values of every query."),
     curve: bool = option(False, "--curve", "Plot recall, precision and nDCG up to cutoff 100."),
     plot: Path | None = option(None, "--plot", "SVG file to write the plot to."),

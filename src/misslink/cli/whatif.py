@@ -54,7 +54,7 @@ def whatif(
         None,
         "--options",
         "Options to try, comma-separated: k, bm25, hybrid and others.",
-        show_default="all that can be tried",
+        show_default="all that are possible",
     ),
     reranker: str | None = option(
         None, "--reranker", "Cross-encoder: folder, name, FILE.py:NAME, or none."
@@ -64,7 +64,7 @@ def whatif(
         [], "--passages", "Number of passages to try; repeatable.", min=1, show_default="2, 3, 5 x"
     ),
     check: int = option(
-        0, "--check", "Changed and unchanged cases of the best option to run again.", min=0
+        0, "--check", "Number of changed and of unchanged cases to run again.", min=0
     ),
     triplets: Path | None = option(
         None, "--triplets", "File to write: question, missed passage, hard negative."
@@ -259,7 +259,7 @@ def print_whatif(document: Mapping[str, Any], triplets: Mapping[str, Any] | None
     columns = (
         "option",
         f"{what} (today {passages} passages)",
-        "p, Holm over the options, metric by metric",
+        "p (Holm)",
         "tokens",
         "missed passages retrieved",
         "failures avoided",

@@ -76,7 +76,7 @@ def compare_runs(
         of other runs.
     """
     if not runs[1:]:
-        raise InputError("one run cannot be compared; name two run folders or more")
+        raise InputError("one run cannot be compared; name at least two run folders")
     pairing = pair_cases(runs, cases)
     ids, seed = pairing.ids, manifest_int(runs[0].run, "seed", 0)
     selected = [select_cases(named.run, frozenset(ids)) for named in runs]

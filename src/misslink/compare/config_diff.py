@@ -71,7 +71,7 @@ def _settings(run: Run, other: Run) -> Iterator[tuple[str, str, str]]:
     manifest, other_manifest = manifest_of(run), manifest_of(other)
     yield "misslink", "numbers may differ by the versions alone", manifest.misslink
     k = manifest_int(run, "k", 0)
-    meaning = "rank metrics are compared at each k, which also cuts contexts of unseen prompts"
+    meaning = "rank metrics are compared at each k, and unseen prompts are cut at k"
     yield "k", meaning, str(k or "")
     yield "judge", _JUDGE_CHANGED, manifest.judge
     repeats = getattr(manifest.judging, "repeats", 1)

@@ -14,8 +14,8 @@ CaseSelection = Literal["common"] | Collection[str] | None
 _MAX_LISTED = 3  # ids that a message names
 _ID_LENGTH = 60
 _PAIRING_FIX = (
-    "compare runs over one gold set, or say which cases to take: --cases common, or --cases FILE "
-    "with an id on each line"
+    "compare runs of one gold set, or select cases: --cases common, or --cases FILE with one id per "
+    "line"
 )
 
 
@@ -77,7 +77,7 @@ def pair_cases(runs: Sequence[NamedRun], selection: CaseSelection = None) -> Pai
     if not ids:
         names = " and ".join(named.name for named in runs)
         raise InputError(
-            f"{names} share no case that asks the same; compare runs over one gold set"
+            f"{names} share no case with the same question; compare runs of one gold set"
         )
     selected = set(ids)
     return Pairing(

@@ -77,7 +77,7 @@ class StoredPreferences:
         except ValidationError as invalid:
             place = ".".join(map(str, invalid.errors()[0]["loc"][:2]))
             raise InputError(
-                f"this holds no preferences: {_FORMAT_HINT}", path=path, field=place or None
+                f"this file has no preferences: {_FORMAT_HINT}", path=path, field=place or None
             ) from None
         except (ValueError, RecursionError):
             raise InputError(f"this is not JSON: {_FORMAT_HINT}", path=path) from None
@@ -115,8 +115,7 @@ class StoredPreferences:
         strange = [one.case_id for one in self.outcomes if one.case_id not in case_ids]
         if strange:
             raise InputError(
-                f"this has a case {strange[0]!r} that the runs have not; ask  misslink judge "
-                "prefer  again",
+                f"the runs have no case {strange[0]!r} any more; run  misslink judge pairwise  again",
                 path=self.path,
             )
         outcomes = [outcome for outcome in self.outcomes if outcome.case_id in ids]

@@ -358,7 +358,9 @@ class Embedder:
         try:
             table = np.asarray(rows, dtype=np.float64)
         except (TypeError, ValueError):
-            raise self._wrong("vectors of different lengths, or what are no numbers") from None
+            raise self._wrong(
+                "vectors of different lengths, or values that are not numbers"
+            ) from None
         if table.ndim != 2 or not table.shape[1]:
             raise self._wrong("no vectors, which are lists of numbers")
         size = table.shape[1]

@@ -157,7 +157,7 @@ def _user_model(target: str, name: str, spec: str) -> Any:
 def _check_model(model: Any, spec: str) -> None:
     lacking = [name for name in _REQUIRED_METHODS if not callable(getattr(model, name, None))]
     if isinstance(model, type):
-        raise InputError(f"{spec} is a class, not an embedding; give an instance of it")
+        raise InputError(f"{spec} is a class, not an embedding; give an instance")
     if lacking:
         raise InputError(
             f"{spec} is {with_article(type(model).__name__)} and no embedding, it lacks "

@@ -57,8 +57,8 @@ class BatchEngine(LocalEngine):
             )
         if spec.cache is None:
             raise InputError(
-                "--engine batch needs a response cache, in which is noted what is out and paid for; "
-                "name a file"
+                "--engine batch needs a response cache, which records submitted batches; name a file "
+                "with --cache"
             )
         budget = BudgetedJudge(bare, spec.terms, spec.ledger)
         live = ThrottledJudge(budget, 1, spec.terms)  # live questions go one at a time

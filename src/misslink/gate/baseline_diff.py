@@ -62,7 +62,7 @@ def read_baseline(path: str | Path) -> GateBaseline:
         isinstance(summary.get(level), dict) for level in (*_LEVELS, "link")
     ):
         raise InputError(
-            "this is no baseline; name a run folder, or the summary.json of one", path=path
+            "this is not a baseline; name a run folder, or its summary.json", path=path
         )
     return GateBaseline(path, None, summary)
 

@@ -325,7 +325,7 @@ def _gate_bodies(data: Any, error: _ErrorAt) -> Iterator[tuple[str, dict[str, An
     if data is None:
         raise error(f"the file is empty; {example}")
     if not isinstance(data, dict):
-        raise error(f"the file is no mapping; {example}", 0)
+        raise error(f"the file is not a mapping; {example}", 0)
     for key in data:
         if key not in {"gates", "name", "$schema"}:
             hint = did_you_mean(key, ["gates", "name"]) or "write all gates under 'gates:'"
@@ -341,7 +341,7 @@ def _gate_bodies(data: Any, error: _ErrorAt) -> Iterator[tuple[str, dict[str, An
         which = f"gate {key + 1}" if listed else f"gate '{key}'"
         if not isinstance(body, dict):
             example = "{name: ..., ...}" if listed else f"{key}: {{threshold: 0.85}}"
-            raise error(f"{which} is no mapping; write {example}", "gates", key)
+            raise error(f"{which} is not a mapping; write {example}", "gates", key)
         yield which, body, ("gates", key)
 
 

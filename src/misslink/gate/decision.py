@@ -145,7 +145,7 @@ def decide_gates(
 
 def _gate_value(run: Run, criteria: ShipCriteria, gate: Gate) -> MetricValue:
     """The metric of a gate over the whole run; its name is read if it gives no metric."""
-    problem = "its name is no metric"
+    problem = "its name is not a metric"
     for name in [gate.metric] if gate.metric else metric_candidates(gate.name):
         try:
             return metric_value(run, name)
@@ -329,7 +329,7 @@ def _gate_notes(diff: BaselineDiff, gate: Gate, value: MetricValue, run: Run) ->
         were = "was" if most == 1 else "were"
         yield f"{value.name} covers the first {k:,}, and only {most:,} {were} retrieved."
     if gate.regression_test == "paired" and diff.both and value.of_case is None:
-        yield f"{value.name} is no mean over questions, so the change alone decides."
+        yield f"{value.name} is not a mean over questions, so the change alone decides."
 
 
 def _corrected_share(run: Run, whole: Run, value: MetricValue) -> CorrectedRate | None:

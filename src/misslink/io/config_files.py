@@ -138,7 +138,7 @@ def _build_scalar(path: Path, loader: Any, node: Any, *, as_text: bool) -> Any:
         return float(written) if plain and _EXPONENT_NUMBER.fullmatch(written) else written
     try:
         return loader.construct_object(node)
-    except ValueError:  # a whole number of thousands of digits
+    except ValueError:  # a whole number with thousands of digits
         raise InputError(
             "this number is too long; shorten it", path=path, line=node.start_mark.line + 1
         ) from None

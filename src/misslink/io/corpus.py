@@ -68,13 +68,14 @@ def read_corpus(source: str | Path) -> tuple[Passage, ...]:
             first = where and f" (first {where})"
             if any(row.data.get(field) for field in _ID_FIELDS):
                 raise row.error(
-                    f"the id '{passage.id}' is used twice{first}; ids name one passage each", "id"
+                    f"the id '{passage.id}' is used twice{first}; each passage needs its own id",
+                    "id",
                 )
             raise row.error(f"this text occurs twice{first}; drop one, or give each an id", "text")
         passages[passage.id] = passage
         places[passage.id] = row._replace(data=None)
     if not passages:
-        raise InputError("there is no passage in it", path=name)
+        raise InputError("it has no passages", path=name)
     return tuple(passages.values())
 
 
@@ -86,9 +87,9 @@ def _build_passage(row: SourceItem, rank: int) -> Passage:
     if text is None and not title:
         raise row.error("this field is required; add it", "text")
     if not isinstance(text, str | None):
-        raise row.error("this is no text; write it in quotes", "text")
+        raise row.error("this is not a text; write it in quotes", "text")
     if not isinstance(title, str | None):
-        raise row.error("this is no text; write it in quotes", "title")
+        raise row.error("this is not a text; write it in quotes", "title")
     text, title = text or "", (title or "").strip()
     if title and not text.lstrip().startswith(title):
         text = f"{title}\n{text}" if text.strip() else title
@@ -112,7 +113,7 @@ def _pop_field(row: SourceItem, content: dict[str, Any], names: tuple[str, str])
     """Remove a field of a passage by either of its names."""
     present = [name for name in names if name in content]
     if len(present) > 1:
-        problem = f"'{names[0]}' is given too, and both mean the same; keep one of the two"
+        problem = f"'{names[0]}' means the same; keep one of the two"
         raise row.error(problem, names[1])
     return content.pop(present[0]) if present else None
 
@@ -148,7 +149,7 @@ def _read_chroma_rows(place: str) -> Iterator[SourceItem]:
         before, _, collection = place.rpartition(":")
         folder = Path(before)
     if not is_chroma_store(folder):
-        problem = "this is no Chroma store" if folder.is_dir() else "there is no such folder"
+        problem = "this is not a Chroma store" if folder.is_dir() else "there is no such folder"
         raise InputError(
             f"{problem}; write  chroma:FOLDER  or  chroma:FOLDER:COLLECTION", path=folder
         )

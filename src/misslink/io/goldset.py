@@ -94,7 +94,7 @@ def read_goldset(source: str | Path | Iterable[Case | Mapping[str, Any] | Source
             where = places[case.id].first_place(item)
             first = where and f" (first {where})"
             if isinstance(data, Case) or data.get("id") is not None:
-                problem = f"the id '{case.id}' is used twice{first}; ids name one case each"
+                problem = f"the id '{case.id}' is used twice{first}; each case needs its own id"
                 raise item.error(problem, "id")
             raise item.error(
                 f"this question occurs twice{first}; drop one, or give each an id", "question"
@@ -102,7 +102,7 @@ def read_goldset(source: str | Path | Iterable[Case | Mapping[str, Any] | Source
         cases[case.id] = case
         places[case.id] = item._replace(data=None)
     if not cases:
-        raise InputError("there is no case in it", path=name)
+        raise InputError("it has no cases", path=name)
     return GoldSet(tuple(cases.values()), name, places)
 
 

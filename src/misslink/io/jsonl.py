@@ -19,13 +19,11 @@ from misslink.io.storage import InputFile, decode_utf8, open_decompressed, read_
 from misslink.text.normalization import valid_text
 
 Model = TypeVar("Model", bound=BaseModel)
-EMPTY_FILE = "there is nothing in it; it needs one JSON object a line"
+EMPTY_FILE = "the file is empty; write one JSON object per line"
 _MAX_TEXT = 1_000_000  # characters; more than any model reads, and comparing takes minutes
 _SHORT_TEXT = 40  # characters; shorter texts are not worth looking up
 _MAX_DEPTH = 100  # levels; pydantic reads some that it then cannot write, from 250 on
-_TOO_DEEP = (
-    f"this is nested too deeply to be read; leave out what lies deeper than {_MAX_DEPTH} levels"
-)
+_TOO_DEEP = f"this is nested too deeply; remove what is deeper than {_MAX_DEPTH} levels"
 _BLANKS = re.compile(r"[ \t\r\n]*")
 
 
@@ -105,7 +103,7 @@ def _unknown_field(model: type[BaseModel], name: str) -> str:
     fields = model.model_fields.items()
     names = list(dict.fromkeys(n for field, info in fields for n in field_names(field, info)))
     if name in names:
-        return "another name of this field is given too; keep one of the two"
+        return "this field has two names here; keep one of the two"
     return f"there is no such field; {known_names(name, names, ' fields')}"
 
 
@@ -310,7 +308,7 @@ def _not_json_error(item: SourceItem, problem: Exception) -> InputError:
 
 
 def _reject_constant(constant: str) -> NoReturn:
-    raise ValueError(f"{constant} is no JSON value; use null")
+    raise ValueError(f"{constant} is not a JSON value; use null")
 
 
 class DuplicateKeyError(ValueError):
@@ -323,7 +321,7 @@ def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(item) < len(pairs):
         names = [name for name, _ in pairs]
         twice = next(name for name in names if names.count(name) > 1)
-        raise DuplicateKeyError(f"the key {twice!r} is there twice; keep one of the two")
+        raise DuplicateKeyError(f"the key {twice!r} occurs twice; keep one of the two")
     return item
 
 

@@ -332,7 +332,7 @@ def _parse_entry(line: bytes, annotator: str) -> JournalEntry:
     except (ValueError, RecursionError):
         raise ValueError("this is not JSON") from None
     if not isinstance(data, dict):
-        raise ValueError("this is no JSON object")  # noqa: TRY004 (callers catch one)
+        raise ValueError("this is not a JSON object")  # noqa: TRY004 (callers catch one)
     if data.get("annotator", annotator) != annotator:
         raise ValueError(f"it is another annotator's than {annotator}, whose file this is")
     data = {"event": "label", **data, "annotator": annotator}
@@ -440,7 +440,7 @@ def read_label_folder(
     for path in sorted(folder.iterdir()):
         if path.name not in ours and not path.name.startswith("."):
             notes.append(
-                f"{path}: this is no file of misslink annotate, and no label is read from it"
+                f"{path}: misslink annotate did not write this file, so its labels are not read"
             )
     labels: list[JournalEntry] = []
     for path in files.values():

@@ -269,7 +269,7 @@ def _parse_label(item: SourceItem) -> Label:
     value = _parse_value(row["label"])
     if value is None:
         way = _decimal_comma_hint(row["label"]) or _LABEL_HINT
-        raise item.error(f"{_format_value(row['label'])} is no label{way}", "label")
+        raise item.error(f"{_format_value(row['label'])} is not a label{way}", "label")
     claim = parse_number(row.get("claim"))
     if "claim" in row and (claim is None or claim < 0 or claim != int(claim)):
         problem = f"a claim's place is 0, 1, 2, ..., not {_format_value(row['claim'])}"

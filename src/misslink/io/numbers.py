@@ -86,8 +86,8 @@ def shorten_repr(value: object) -> str:
     """
     try:
         written = repr(value)
-    except ValueError:  # Python writes out no whole number of thousands of digits
-        return "of thousands of digits"
+    except ValueError:  # Python writes out no whole number with thousands of digits
+        return "with thousands of digits"
     return (
         written
         if len(written) <= _MAX_CHARACTERS

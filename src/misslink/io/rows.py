@@ -89,7 +89,7 @@ def _read_shards(source: str | Path, model: type[BaseModel] | None) -> Iterator[
             yield item
     if empty:
         is_table = files[0].name.lower().endswith(".parquet")
-        problem = "there is no row in it" if is_table else EMPTY_FILE
+        problem = "it has no rows" if is_table else EMPTY_FILE
         raise InputError(problem, path=redact_url(source))
 
 
@@ -342,8 +342,10 @@ def _named_rows(
             empty = False
             yield item
     if empty:
-        problem = "there is nothing in it; it needs a line of names first"
-        raise InputError("there is no line below the names" if any(header) else problem, path=path)
+        problem = "the file is empty; the first line must name the columns"
+        raise InputError(
+            "the file has column names and no rows" if any(header) else problem, path=path
+        )
 
 
 def escape_formula(text: str) -> str:

@@ -56,9 +56,7 @@ _WRITER_COMMANDS = {
 }
 _CASE_BYTES = 16_000  # of a run folder per case: 15 kB in examples/harbour, 17 in the demo
 _MAX_LISTED_DIFFERENCES = 3
-_NO_RUN = (
-    "this is no run folder (it has no manifest.json); name one that  misslink evaluate --out  wrote"
-)
+_NO_RUN = "this is not a run folder (it has no manifest.json); name one that  misslink evaluate --out  wrote"
 _LOCAL_RUNS = Path(".misslink/runs")  # copies of runs in a storage
 _HASH_DIGITS = 8  # enough for the runs of one working folder
 _WRITE_PROBE = ".misslink-trial"
@@ -84,7 +82,7 @@ def read_run(folder: str | Path, *, anywhere: bool = False) -> Run:
     if url is not None:
         if not anywhere:
             raise InputError(
-                "this run is in a storage; copy it to this disk and name the copy",
+                "this run is in remote storage; copy it to this disk and name the copy",
                 path=redact_url(folder),
             )
         with fetch_run(url) as copy:
@@ -381,7 +379,7 @@ def _reject_other_inputs(
             listed += f"; and {more} more"
         content = f"a run of other inputs ({listed})"
     raise InputError(
-        f"this folder holds {content}; choose another --out, or add --overwrite", path=shown_path
+        f"this folder has {content}; choose another --out, or add --overwrite", path=shown_path
     )
 
 
@@ -436,12 +434,12 @@ def add_to_run(
     """
     if as_url(folder) is not None:
         raise InputError(
-            "this run is in a storage, where nothing is added to it; copy it to this disk",
+            "this run is in remote storage, which is read-only here; copy it to this disk",
             path=redact_url(folder),
         )
     folder = Path(folder)
     if not is_run_folder(folder):
-        raise InputError("this is no run folder", path=folder)
+        raise InputError("this is not a run folder", path=folder)
     updated = run.model_copy(update={name: dict(document)})
     with folder_errors(folder), contextlib.ExitStack() as parts:
         # Write everything, which takes time, then replace all files at once.
@@ -487,7 +485,7 @@ class RemoteRun:
             return None
         manifest = _parse_object(raw)
         if manifest is None:
-            raise InputError("this is no manifest; name another --out", path=self._manifest)
+            raise InputError("this is not a manifest; name another --out", path=self._manifest)
         return manifest
 
     def download_newer(self, partial: Path, documents: Collection[str]) -> None:
@@ -591,7 +589,7 @@ def _created_time(manifest: Mapping[str, Any]) -> dt.datetime:
 def _require_folder_url(url: str) -> None:
     """Reject a bare scheme, and a signed URL: it names one file, and a run is a folder."""
     if not url.partition("://")[2].strip("/"):
-        raise InputError("this address names no folder; write one behind it", path=redact_url(url))
+        raise InputError("this address names no folder; add one", path=redact_url(url))
     if url.startswith("http") and "?" in url:
         raise InputError(
             "a run is a folder, and an address with a ? names one file; name the folder without it",

@@ -272,7 +272,7 @@ def list_remote_files(url: str) -> tuple[list[RemoteFile], str]:
             entries, kind = filesystem.ls(key, detail=True), "folder"
         else:
             filesystem.open(key, "rb").close()  # which says why, where a server refuses to
-            raise InputError("there is nothing of this name", path=place.url)
+            raise InputError("there is no file or folder with this name", path=place.url)
         keys = [entry["name"] for entry in entries if entry["type"] == "file"]
         shown = [redact_secrets(filesystem.unstrip_protocol(key)) for key in keys]
         return list(map(RemoteFile, repeat(filesystem), keys, shown)), kind
@@ -299,7 +299,7 @@ def _error_message(problem: BaseException, done: str) -> str:
             "package takes (its variables or its file)"
         )
     if isinstance(problem, FileNotFoundError):
-        return "there is nothing of this name"
+        return "there is no file or folder with this name"
     if isinstance(problem, IsADirectoryError):
         return "this is a folder; name a file in it"
     reason = " ".join(redact_secrets(str(problem)).split())
@@ -572,7 +572,7 @@ def list_files(source: str | Path, endings: tuple[str, ...]) -> tuple[InputFile,
             f"this folder holds no file that ends in {', '.join(endings)}; name a file or another "
             "folder (a pattern such as FOLDER/*/*.parquet looks into the folders in it)"
             if kind == "folder"
-            else "no file fits this pattern; name a file, a folder or another pattern"
+            else "no file matches this pattern; name a file, a folder or another pattern"
         )
         raise InputError(problem, path=redact_url(source))
     return tuple(sorted(files, key=_natural_key))

@@ -216,7 +216,7 @@ def read_csv_table(raw: bytes, path: Path, purpose: TablePurpose) -> RetrievalTa
         ((line - 1, fields) for line, fields in records if any(map(str.strip, fields))), (0, None)
     )
     if header is None:
-        raise InputError("there is nothing in it; it needs a line of names first", path=path)
+        raise InputError("the file is empty; the first line must name the columns", path=path)
     columns = find_columns(header, purpose, str(path))
 
     def data_records() -> Iterator[tuple[int, list[str]]]:
@@ -247,7 +247,7 @@ def read_csv_table(raw: bytes, path: Path, purpose: TablePurpose) -> RetrievalTa
             "this table cannot be read; check its columns and separators", path=path
         ) from None
     if not rows.num_rows:
-        raise InputError("there is no line below the names", path=path)
+        raise InputError("the file has column names and no rows", path=path)
     table = _checked_table(
         str(path),
         columns,
@@ -313,7 +313,9 @@ def parse_table_number(
     elif kind == "grade" and value is not None and (digits or math.isfinite(value)):
         problem = f"the grade {shorten_repr(text)} is too large; grades go up to {MAX_GRADE:.0f}"
     else:
-        problem = f"the {kind} {shorten_repr(text)} is no {'finite ' * (value is not None)}number"
+        problem = (
+            f"the {kind} {shorten_repr(text)} is not a {'finite ' * (value is not None)}number"
+        )
     raise InputError(problem, path=path, line=line, field=field)
 
 
@@ -323,7 +325,7 @@ def read_parquet_table(path: Path, purpose: TablePurpose) -> RetrievalTable:
         header, rows = file.schema_arrow.names, file.metadata.num_rows
     columns = find_columns(header, purpose, str(path))
     if not rows:
-        raise InputError("there is no row in it", path=path)
+        raise InputError("it has no rows", path=path)
 
     def columns_of_batches() -> Iterator[Any]:
         with open_parquet(path, path) as file:
@@ -361,7 +363,7 @@ def read_frame_table(frame: Any, purpose: TablePurpose) -> RetrievalTable:
     name = f"the {purpose}"
     columns = find_columns(list(frame.columns), purpose, name)
     if not len(frame):
-        raise InputError("there is no row in it", path=name)
+        raise InputError("it has no rows", path=name)
     original = {str(column): column for column in frame.columns}
 
     def ids(series: Any) -> Any:
@@ -398,7 +400,7 @@ def _parse_ids(ids: Any, table: RetrievalTable, row: int, column: str) -> Any:
         try:
             ids = ids.cast(pa.int64())
         except pa.ArrowInvalid:
-            raise table.error(None, f"the ids in '{column}' are no whole numbers") from None
+            raise table.error(None, f"the ids in '{column}' are not whole numbers") from None
     if not pa.types.is_large_string(ids.type):
         try:
             ids = ids.cast(pa.large_string())
@@ -435,7 +437,7 @@ def _parse_numbers(
         raise table.error(row + place, _range_message(columns.kind, raw[place])) from None
     except (TypeError, ValueError) as error:
         raise table.error(
-            None, f"the column '{columns.number}' holds something that is no number ({error})"
+            None, f"the column '{columns.number}' contains a value that is not a number ({error})"
         ) from None
     valid = np.isfinite(values)
     if columns.kind == "grade":
@@ -449,21 +451,21 @@ def _parse_numbers(
     if np.isfinite(value) and value == np.rint(value):
         problem = _range_message(columns.kind, raw[place])
     elif not np.isfinite(value):
-        problem = f"the {columns.kind} {value:g} is no finite number"
+        problem = f"the {columns.kind} {value:g} is not a finite number"
     elif str(columns.number).strip().lower() in _SCORE_COLUMNS:
         problem = (
             f"this looks like a run: its '{columns.number}' is {value:g} here, and grades are "
             "whole numbers; give it as the run, and here the qrels"
         )
     else:
-        problem = f"the {columns.kind} {value:g} is no whole number"
+        problem = f"the {columns.kind} {value:g} is not a whole number"
     raise table.error(row + place, problem)
 
 
 def _range_message(kind: str, value: object) -> str:
     text = shorten_repr(value.item() if hasattr(value, "item") else value)
     if kind == "score":
-        return f"the {kind} {text} is no finite number"
+        return f"the {kind} {text} is not a finite number"
     return f"the {kind} {text} is too large; {kind}s go up to {MAX_GRADE:.0f}"
 
 
@@ -478,8 +480,8 @@ def read_trec_table(raw: bytes, path: object, purpose: TablePurpose) -> Retrieva
     Raises
     ------
     InputError
-        A line has too few or too many columns, a grade is no whole number or too large, a rank or
-        score is no finite number, or there is no line at all; with the line.
+        A line has too few or too many columns, a grade is not a whole number or too large, a rank or
+        score is not a finite number, or there is no line at all; with the line.
     """
     import pyarrow as pa
 
@@ -494,7 +496,7 @@ def read_trec_table(raw: bytes, path: object, purpose: TablePurpose) -> Retrieva
         parts.append(part)
         start = end
     if not any(part.num_rows for part in parts):
-        raise InputError("there is nothing in it", path=path)
+        raise InputError("the file is empty", path=path)
     read = pa.concat_tables(parts)
 
     def batches() -> Iterator[TableBatch]:
@@ -628,7 +630,7 @@ def _read_block_checked(raw: bytes, path: object, purpose: TablePurpose, before:
         name = "grade" if purpose == "qrels" else "score"
         value = parse_table_number(given[name], name, path, number)
         if purpose == "qrels" and value != round(value):
-            wrong = f"the grade '{given['grade']}' is no whole number"
+            wrong = f"the grade '{given['grade']}' is not a whole number"
             raise InputError(wrong, path=path, line=number)
         rows.append((given["query"], given["document"], value))
     query, document, values = zip(*rows, strict=True) if rows else ((), (), ())

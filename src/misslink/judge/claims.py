@@ -382,4 +382,4 @@ class _QuoteLookup:
             for text in self._texts
         ):
             return "the judge's quote is a word, a question, or a denial, not a statement of it"
-        return "the judge's quote speaks of something else"
+        return "the judge's quote is about something else"

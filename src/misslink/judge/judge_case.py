@@ -244,7 +244,7 @@ def _find(subject: Subject, metric: JudgedMetric, ask: Ask, reply: Reply) -> Fin
     """What a metric reads from a reply, or why there is nothing to read."""
     parsed = reply.parsed
     if isinstance(reply, SkippedReply):
-        return skipped_finding(reply.problem or "the question was not put")
+        return skipped_finding(reply.problem or "the question was not asked")
     if parsed is None:
         return failed_finding(reply.problem or "the judge's reply cannot be read")
     if isinstance(parsed, LabelAlone):
@@ -252,7 +252,7 @@ def _find(subject: Subject, metric: JudgedMetric, ask: Ask, reply: Reply) -> Fin
             return failed_finding(ONE_WORD)
     elif not isinstance(parsed, ask.schema):
         kind = type(parsed).__name__
-        return failed_finding(f"the judge gave {kind} where {ask.schema.__name__} was asked for")
+        return failed_finding(f"the judge gave {kind} instead of {ask.schema.__name__}")
     return read_metric(metric, subject, reply)
 
 

@@ -92,7 +92,7 @@ class Subject:
         if self.trace.error is not None and self.trace.answer is None:
             return f"the app failed: {self.trace.error}"
         if self.trace.answer is None:
-            return "the trace holds no answer"
+            return "the trace has no answer"
         if not self.answer.strip():
             return EMPTY_ANSWER
         references = () if self.expects_answer is False else self.case.references

@@ -72,7 +72,7 @@ class Fence:
             `label` is not one word of at most 40 letters, digits and underscores.
         """
         if not _LABEL_PATTERN.fullmatch(label):
-            raise ValueError(f"{label!r} is no label for a fence; give one word")
+            raise ValueError(f"{label!r} is not a label for a fence; give one word")
         inside = self._delimiter.sub(_LESS_THAN, str(text))
         return f"<{label} {self.boundary}>\n{inside}\n</{label} {self.boundary}>"
 
@@ -122,7 +122,7 @@ class PromptTemplate:
             self._template = environment.from_string(source)
         except jinja2.TemplateSyntaxError as problem:
             raise self._error(
-                f"it is no Jinja template: {problem.message}", problem.lineno
+                f"it is not a Jinja template: {problem.message}", problem.lineno
             ) from None
         for name in PROMPT_BLOCKS:
             if name not in self._template.blocks:
@@ -423,7 +423,7 @@ def _read_prompt(name: str, folder: Path) -> Prompt:
     except FileNotFoundError:
         raise InputError("there is no such prompt", path=path) from None
     except UnicodeDecodeError:
-        raise InputError("it is no UTF-8 text; save it as UTF-8", path=path) from None
+        raise InputError("it is not UTF-8 text; save it as UTF-8", path=path) from None
     except OSError as problem:
         raise InputError(f"it cannot be read: {problem.strerror}", path=path) from None
     front = _FRONT_MATTER.match(text)

@@ -300,7 +300,7 @@ def _create_by_name(spec: str, terms: JudgeConfig) -> Judge:
         return load_custom_judge(spec, options)
     name, _, argument = spec.strip().partition(":")
     if not name:
-        raise InputError("no judge is named; say --judge heuristic or --judge openai:MODEL")
+        raise InputError("no judge is named; add --judge heuristic or --judge openai:MODEL")
     factory: Callable[..., Judge] = judges.get(name)
     taken = inspect.signature(factory).parameters
     takes_all = any(p.kind is inspect.Parameter.VAR_KEYWORD for p in taken.values())

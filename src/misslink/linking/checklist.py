@@ -35,12 +35,12 @@ _MAX_SPLIT_SHARE = 0.1  # more than one evidence in ten cut in two is a matter o
 
 _Answer = tuple[dict[str, Any], str, bool | None]  # numbers, finding, verdict
 _QUESTIONS = {
-    "chunk_quality": "Are the chunks whole, of one size, and each there once?",
-    "embedding_quality": "Does the embedding put a question nearer to what it needs than to anything else?",
-    "recall": "Is what is needed among the first {k}, and if not, further down?",
-    "precision": "Do the retriever's scores tell relevant passages from the others it gave?",
-    "vocabulary": "Do questions and needed passages use the same words?",
-    "boundaries": "Does evidence stay within one chunk?",
+    "chunk_quality": "Are chunks whole sentences, of similar size, and unique?",
+    "embedding_quality": "Are questions closer to their relevant passages than to others?",
+    "recall": "Are relevant passages among the first {k}, or further down?",
+    "precision": "Do the scores separate relevant passages from others?",
+    "vocabulary": "Do questions and their relevant passages share words?",
+    "boundaries": "Is each evidence text within one chunk?",
 }
 
 
@@ -155,7 +155,7 @@ def _chunk_quality(
         f"within a sentence, {format_share_interval(copies)} repeat another one"
     )
     if repeated_places.value is not None:
-        finding += f", and {format_share_interval(repeated_places)} of the places in the contexts go to repetitions"
+        finding += f", and {format_share_interval(repeated_places)} of the places in the prompts go to repetitions"
     checks = [_is_below(cut, _MAX_CUT_SHARE), _is_below(repeated_places, _MAX_REPEATED_SHARE)]
     ok = False if False in checks else None if None in checks else True
     return numbers, f"{finding}.", ok
@@ -170,7 +170,7 @@ def _repeated_share(traces: Sequence[Trace], k: int, seed: int) -> Estimate:
             repeats = sum(first is not None for first in first_duplicates(compared))
             shares.append(repeats / len(compared))
     if not shares:
-        return Estimate.missing("no context holds a passage with a text")
+        return Estimate.missing("no prompt has a passage with a text")
     return mean(shares, seed=seed)
 
 
@@ -206,20 +206,20 @@ def _context_recall(
         if trace.depth is not None or not outcome.missed:
             reached = sum(miss.true_rank is not None for miss in outcome.missed)
             deep.append((len(outcome.found) + reached) / needed)
-    missing = Estimate.missing("no case needs a passage and was seen to retrieve")
+    missing = Estimate.missing("no case has both relevant passages and a recorded search")
     at_k = mean(first, seed=seed) if first else missing
     at_depth = missing
     if deep and any(trace.depth is not None for _, trace in pairs):
         at_depth = mean(deep, seed=seed)
     elif first:
-        at_depth = Estimate.missing("the retriever was not asked deeper")
+        at_depth = Estimate.missing("the retriever was not asked for more passages")
     numbers: dict[str, Any] = {"recall_in_context": at_k, "recall_at_depth": at_depth}
     numbers["not_indexed"] = sum(
         miss.status == "not_indexed" for missed in measured.missed.values() for miss in missed
     )
     if at_k.value is None:
         return numbers, f"Not measured: {at_k.reason}.", None
-    finding = f"{format_share_interval(at_k)} of what is needed reached the context"
+    finding = f"{format_share_interval(at_k)} of the relevant passages reached the prompt"
     if at_depth.value is not None:
         depth = max(trace.depth or 0 for _, trace in pairs)
         finding += f", {format_share_interval(at_depth)} is among the first {depth}"
@@ -287,7 +287,7 @@ def _vocabulary_overlap(measured: MissMeasurements) -> _Answer:
         if numbers[f"median_shared_{name}"].value is not None
     ]
     if not phrases:
-        return numbers, "Not measured: no needed passage has a known text.", None
+        return numbers, "Not measured: the text of no relevant passage is known.", None
     finding = f"Of needed passages {' and '.join(phrases)} of their question's content words in the median."
     # What tells found from missed passages as well as this is what the retriever lives by.
     return numbers, finding, _is_below(area, _ACCEPTABLE_AUROC)
@@ -297,10 +297,10 @@ def _chunk_boundaries(measured: MissMeasurements) -> _Answer:
     located = measured.whole + measured.split
     share = proportion(measured.split, located)
     if not located:
-        share = Estimate.missing("no evidence text was given, or none was found")
+        share = Estimate.missing("no evidence text was given or found")
         return {"split": share}, f"Not measured: {share.reason}.", None
     finding = (
-        f"{measured.split} of {located} evidence texts that were found lie over two chunks "
+        f"{measured.split} of {located} evidence texts that were found span two chunks "
         f"({format_share_interval(share)})."
     )
     return {"split": share}, finding, _is_below(share, _MAX_SPLIT_SHARE)

@@ -251,5 +251,5 @@ def age_in_days(document: Mapping[str, Any], now: dt.datetime) -> int | None:
 def _parse_finite(written: str) -> float:
     number = float(written)
     if not math.isfinite(number):
-        raise ValueError(f"holds {written}, which is no finite number")
+        raise ValueError(f"holds {written}, which is not a finite number")
     return number

@@ -261,8 +261,7 @@ MISS_TYPES: dict[MissType, MissTypeInfo] = {
     "ranked_low": MissTypeInfo(
         "ranked too low",
         ranked_low,
-        "Add a reranker over the first 50 or so: the retriever finds the passage, far behind the "
-        "cutoff.",
+        "Add a reranker over the first 50 or so: the retriever finds the passage below the cutoff.",
     ),
 }
 _INFO = dict[str, MissTypeInfo]((*MISS_STATUSES.items(), *MISS_TYPES.items()))
@@ -286,7 +285,9 @@ def miss_type_advice(kind: str | None, *, recorded: bool = False) -> str:
     """
     if kind is not None:
         return _INFO[kind].advice
-    corpus = "give the corpus (`--corpus FILE`), so that more can be measured of these passages."
     if recorded:
-        return corpus.capitalize()
-    return f"Ask the retriever deeper (`misslink evaluate --depth 1000`) or {corpus}"
+        return "Give the corpus (`--corpus FILE`) to measure more of these passages."
+    return (
+        "Ask for more passages (`misslink evaluate --depth 1000`) or give the corpus (`--corpus FILE`) "
+        "to measure more of these passages."
+    )

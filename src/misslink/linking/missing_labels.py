@@ -113,10 +113,10 @@ def _supporting_reason(
     if faithfulness is not None and link.correct is True and link.answer == "faithful":
         supported = (claim for claim in faithfulness.claims if claim.support == "supported")
         if any(passage.id == item.passage_id for claim in supported for item in claim.evidence):
-            return "the right answer rests on it"
+            return "the correct answer rests on it"
     missing = link.retrieval in {"miss", "partial"}
     if missing and sufficiency is not None and sufficiency.label is True:
-        return "what was there suffices for an answer although a needed passage was missing"
+        return "the other passages suffice for an answer, although a relevant one was missing"
     return None
 
 

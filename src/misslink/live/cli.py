@@ -94,13 +94,13 @@ def report(
 
     if not _LEAST_ALPHA <= alpha < 1:
         raise InputError(
-            f"--alpha {alpha} is no chance to work with: it lies between {_LEAST_ALPHA:g} and 1, "
+            f"--alpha {alpha} is not valid: give a number between {_LEAST_ALPHA:g} and 1, "
             "such as 0.05"
         )
     if tuned_for == float("inf"):
-        raise InputError(f"--units {tuned_for} is no number of units: give one such as 2000")
+        raise InputError(f"--units {tuned_for} is not a number of units: give one such as 2000")
     if detect is not None and not 0 < detect < float("inf"):
-        raise InputError(f"--detect {detect} is no difference worth finding: give one above 0")
+        raise InputError(f"--detect {detect} is not valid: give a difference above 0")
     check_output_paths({"--markdown": markdown, "--html": html}, as_json=as_json)
     if {path.resolve() for path in (markdown, html) if path} & {log.resolve()}:
         raise InputError("--markdown or --html names the live log. Name another file.")

@@ -104,7 +104,7 @@ def live_report(
     names = [variant.name for variant in live.variants]
     base, alpha = options.control or live.control, options.alpha
     if base not in names:
-        raise InputError(f"--control '{base}' is no variant here; {known_names(base, names)}")
+        raise InputError(f"--control '{base}' is not a variant here; {known_names(base, names)}")
     runs = read_offline(options.offline, names)
     sorted_units = sort_units(live)
     metrics = metrics_of(sorted_units.units, options.lower_is_better)
@@ -449,8 +449,8 @@ def check_guardrail(
     """Test non-inferiority of a guardrail's metric with its margin; valid at any time."""
     if guard is not None and measured.metric.better != "low":
         raise InputError(
-            f"of {guard.metric} more is better, so at_most is no guardrail for it; take one of "
-            "latency, errors, cost or reformulations"
+            f"a higher {guard.metric} is better, so at_most cannot limit it; use latency, errors, "
+            "cost or reformulations"
         )
     (control, _), (treated, _) = measured.values(str(options.control)), measured.values(variant)
     difference, _ = _sequential_test(measured, control, treated, options)

@@ -61,7 +61,7 @@ def read_offline(given: Sequence[str], variants: Sequence[str]) -> dict[str, Off
             raise InputError(f"--offline {text} cannot be read. Write VARIANT=FOLDER of a run.")
         if name not in variants:
             raise InputError(
-                f"--offline names '{name}', which is no variant of this experiment; "
+                f"--offline names '{name}', which is not a variant of this experiment; "
                 + known_names(name, variants)
             )
         if name in runs:

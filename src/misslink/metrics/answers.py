@@ -19,13 +19,13 @@ _VALUE = {"answers": 1.0, "partly": 0.5, "evades": 0.0}
 
 
 class AnswerRelevance:
-    """1 where the answer addresses the question, 0.5 in part, 0 where it evades it.
+    """1 if the answer addresses the question, 0.5 if it does in part, 0 if it evades it.
 
-    The label is good at 1, its probability P(answers). It says nothing of truth. Skipped for an
-    answer that declines: abstention judges it.
+    The label is good at 1; its probability is P(answers). It does not measure truth. Skipped if the
+    answer declines; see abstention.
 
-    Source: Es et al., RAGAS, EACL 2024 (answer relevance; there by the likeness of questions made
-    from the answer, here the judge says it outright).
+    Source: Es et al., RAGAS, EACL 2024 (answer relevance). RAGAS compares questions generated from
+    the answer by embedding; misslink asks the judge.
     """
 
     name = "answer_relevance"
@@ -59,11 +59,11 @@ _RUBRIC = {1: "useless", 2: "hardly", 3: "half", 4: "mostly", 5: "fully"}
 
 
 class Helpfulness:
-    """(h - 1) / 4 of the judge's grade h, 1 (useless) to 5 (satisfies the asker fully).
+    """(h - 1) / 4 of the judge's grade h, from 1 (useless) to 5 (satisfies the user fully).
 
-    The label is good from 4, its probability P(4) + P(5). It says nothing of truth. Skipped where
-    the judge gives no grade, as the heuristic one, and where the app rightly declines: there is no
-    help to be had, and abstention judges it.
+    The label is good from 4; its probability is P(4) + P(5). It does not measure truth. Skipped if
+    the judge gives no grade, such as the heuristic judge, and if the app rightly declines; see
+    abstention.
 
     Source: Zheng et al., Judging LLM-as-a-Judge, NeurIPS 2023 (grading a single answer).
     """
@@ -79,7 +79,7 @@ class Helpfulness:
         """Read the grade."""
         examination = parsed_examination(reply)
         if examination.response == "declines" and subject.expects_answer is False:
-            return skipped_finding("the answer rightly declines; abstention judges it")
+            return skipped_finding("the answer rightly declines; see abstention")
         if reply.refuses("helpful"):
             return failed_finding(REFUSED)
         if examination.helpful is None:
@@ -98,17 +98,17 @@ judged_metrics.register(Helpfulness.name)(Helpfulness())
 
 
 class Abstention:
-    """1 where the app answered an answerable question or declined an unanswerable one, else 0.
+    """1 if the app answered an answerable question or declined an unanswerable one, else 0.
 
-    A case that lists relevant passages counts as answerable unless it says otherwise. The label is
-    good at 1; its probability is that of the right decision, to decline or to answer. The reason
-    names the outcome: right, over-refused, or should have abstained. ``parts`` holds
-    ``over_refused`` for answerable questions and ``should_have_abstained`` for unanswerable ones, 1
-    or 0; the other one is None. Their means are the rates of the two mistakes. Skipped where the
-    gold set does not say which decision is right; ``parts['declined']`` has a value even then.
+    A case with relevant passages counts as answerable unless the gold set says otherwise. The label
+    is good at 1; its probability is that of the right decision, to decline or to answer. The reason
+    names the outcome: right, over-refused, or should have abstained. ``parts`` has ``over_refused``
+    for answerable questions and ``should_have_abstained`` for unanswerable ones, 1 or 0; the other
+    one is None. Their means are the rates of the two mistakes. Skipped if the gold set does not say
+    which decision is right; ``parts['declined']`` has a value even then.
 
-    Source: Rajpurkar et al., Know What You Don't Know (SQuAD 2.0), ACL 2018 (questions without an
-    answer, where to decline is right).
+    Source: Rajpurkar et al., Know What You Don't Know (SQuAD 2.0), ACL 2018 (unanswerable
+    questions).
     """
 
     name = "abstention"

@@ -329,7 +329,7 @@ class CitationCorrectness:
         supports = [pair.supported for pair in pairs if pair.supported is not None]
         supports += [False] * len(missing_names)
         if not supports:
-            return failed_finding("the judge said nothing of any citation")
+            return failed_finding("the judge did not rate any citation")
         recalls = [found for each in checked if (found := _any_supports(each)) is not None]
         chances = [pair.chance for pair in pairs if pair.chance is not None]
         certain = bool(pairs) and not missing_names and len(chances) == len(pairs)
@@ -343,7 +343,7 @@ class CitationCorrectness:
                 for statement, each in zip(statements, checked, strict=True)
             ),
             parts={"recall": sum(recalls) / len(recalls) if recalls else None},
-            reason=f"it cites what is no passage: {', '.join(missing_names)}"
+            reason=f"it cites passages that do not exist: {', '.join(missing_names)}"
             if missing_names
             else None,
         )
@@ -430,11 +430,11 @@ def _statement_claim(statement: CitedStatement, pairs: Sequence[_CheckedCitation
     overruled = not evidence and any(pair.overruled for pair in pairs)
     notes = []
     if unknown:
-        notes.append("the judge left a citation of it out")
+        notes.append("the judge left out one of its citations")
     if overruled:
-        notes.append("the judge's quote does not hold in the passage cited")
+        notes.append("the judge's quote is not in the cited passage")
     if statement.lost:
-        notes.append(f"it cites what is no passage: {', '.join(statement.lost)}")
+        notes.append(f"it cites passages that do not exist: {', '.join(statement.lost)}")
     return Claim(
         text=statement.text,
         start=statement.start,

@@ -45,14 +45,14 @@ def judged_labels(subject: Subject, reply: Reply) -> Mapping[str, bool | None]:
 
 
 class ContextRelevance:
-    """Share of the passages in the context that the judge calls relevant to the question.
+    """Share of the passages in the prompt that the judge calls relevant to the question.
 
-    ``passages`` of the verdict holds 1, 0 or None (the judge left it out) for each; one left out
-    is unknown and not in the share. The label is good when any passage is relevant; its
-    probability takes the passages as independent. Skipped where no passage reached the context,
-    failed where the judge speaks of none.
+    ``passages`` of the verdict has 1, 0 or None (the judge left it out) for each passage. A passage
+    that the judge left out is not in the share. The label is good if any passage is relevant; its
+    probability treats the passages as independent. Skipped if no passage reached the prompt. Failed
+    if the judge rates none.
 
-    Source: Es et al., RAGAS, EACL 2024 (context relevance; there a share of sentences).
+    Source: Es et al., RAGAS, EACL 2024 (context relevance, as a share of sentences).
     """
 
     name = "context_relevance"
@@ -65,14 +65,14 @@ class ContextRelevance:
     def read(self, subject: Subject, reply: Reply) -> Finding:
         """Count the relevant passages."""
         if not subject.context:
-            return skipped_finding("no passage reached the context")
+            return skipped_finding("no passage reached the prompt")
         labels = judged_labels(subject, reply)
         passages = {
             name: None if values is None else float(values) for name, values in labels.items()
         }
         values = [value for value in passages.values() if value is not None]
         if not values:
-            return failed_finding("the judge said nothing of any passage")
+            return failed_finding("the judge did not rate any passage")
         share = sum(values) / len(values)
         return Finding(
             "scored",
@@ -107,14 +107,14 @@ _REASON = {
 
 
 class ContextSufficiency:
-    """1 where the passages alone hold a full answer, 0.5 where part of one, 0 where none.
+    """1 if the passages alone contain a full answer, 0.5 if they contain part of it, else 0.
 
-    The label is good when they hold it in full, its probability P(yes). It says nothing of what
-    the app made of them, so it is scored for an answer that declines too, and where the gold set
-    says that the question has no answer: there a high value shows a wrong gold set. Skipped where
-    the judge does not say, as the heuristic one. Where no passage reached the context it is 0.
+    The label is good at 1; its probability is P(yes). It does not depend on the answer, so it is
+    scored for an answer that declines too. It is also scored if the gold set says that the question
+    has no answer: a high value then shows a wrong gold set. Skipped if the judge does not say, such
+    as the heuristic judge. If no passage reached the prompt it is 0.
 
-    Source: Joren et al., Sufficient Context, ICLR 2025 (yes and no; partly is ours).
+    Source: Joren et al., Sufficient Context, ICLR 2025 (yes and no; misslink adds partly).
     """
 
     name = "context_sufficiency"
@@ -132,7 +132,7 @@ class ContextSufficiency:
         if examination.sufficient is None:
             return skipped_finding("the judge does not say whether the passages suffice")
         if not subject.context:  # whatever the judge knows by itself
-            return Finding("scored", 0.0, label=False, reason="no passage reached the context")
+            return Finding("scored", 0.0, label=False, reason="no passage reached the prompt")
         return Finding(
             "scored",
             value=_VALUE[examination.sufficient],
@@ -146,13 +146,13 @@ judged_metrics.register(ContextSufficiency.name)(ContextSufficiency())
 
 
 class ContextUtilization:
-    """Share of the relevant passages in the context that support a claim of the answer.
+    """Share of the relevant passages in the prompt that support a claim of the answer.
 
-    The gold set says which passages are relevant; where it lists none, the judge does. Where
-    several sets of passages each suffice, the set with the highest share counts, and among equals
-    the one with most passages in the context. Passages with the same evidence count once, used if
-    any of them is. A passage is used when it contains the quote of a supported claim. The label is
-    good when any is used. Skipped where no relevant passage reached the context.
+    The gold set says which passages are relevant; if it lists none, the judge does. If several sets
+    of passages each suffice, the set with the highest share counts, and among equals the one with
+    most passages in the prompt. Passages with the same evidence count once. A passage is used if it
+    contains the quote of a supported claim. The label is good if any passage is used. Skipped if no
+    relevant passage reached the prompt.
 
     Source: Ru et al., RAGChecker, NeurIPS 2024 (context utilization; RAGChecker counts claims of
     the reference that the passages contain, misslink counts passages).
@@ -178,7 +178,7 @@ class ContextUtilization:
             key=lambda group: (_used_share(group, used), len(group)),
         )
         if not groups:
-            return skipped_finding("no relevant passage reached the context")
+            return skipped_finding("no relevant passage reached the prompt")
         share = _used_share(groups, used)
         passages = {name: float(name in used) for group in groups for name in sorted(group)}
         return Finding("scored", value=share, label=share > 0, passages=passages)

@@ -44,7 +44,7 @@ def read_one_word(subject: Subject, word: LabelAlone, chance: float | None) -> F
         return Finding("scored", value=value, label=False, probability=chance, reason=ONE_WORD)
     claims = _quoted_claims(subject)
     if not claims:
-        return failed_finding("the judge said yes in one word and no quote backs it")
+        return failed_finding("the judge said yes in one word, without a quote")
     return Finding(
         "scored",
         value=1.0,
@@ -83,15 +83,16 @@ def _quoted_claims(subject: Subject) -> tuple[Claim, ...]:
 class Faithfulness:
     """Share of the answer's claims that the passages support, by quotes found in them.
 
-    The label is good when no claim is unsupported or contradicted; its probability is that of the
-    least probable claim, where the judge gives them and no quote of its failed: a probability of a
-    word that is not believed is none. Skipped for an answer that declines or claims nothing.
+    With n claims, s of them supported, it is s / n. The label is good if no claim is unsupported or
+    contradicted. Its probability is that of the least probable claim, if the judge gives
+    probabilities and all of its quotes passed the checks. Skipped if the answer declines or makes no
+    claim.
 
-    Of a judge that can give one word only, "no" has the value P(yes) where it gives that and 0
-    where not, without claims. Its "yes" names no quote, so it is believed only where the heuristic
-    judge finds every sentence of the answer in the passages; those are then the claims.
+    If a judge can give one word only, there are no claims: "no" has the value P(yes), or 0 if it is
+    not known. A "yes" has no quote, so it counts only if the heuristic judge finds every sentence of
+    the answer in the passages. Those sentences are then the claims.
 
-    Source: Es et al., RAGAS, EACL 2024 (claims and share); quotes are looked up here besides.
+    Source: Es et al., RAGAS, EACL 2024 (claims and share). misslink also checks the quotes.
     """
 
     name = "faithfulness"

@@ -15,7 +15,7 @@ from misslink.types import Claim, Support
 def missing_reference_reason(subject: Subject) -> str | None:
     """Why the case has no usable reference answer; None: it has one."""
     if subject.expects_answer is False:
-        return "the question has no answer; abstention judges it"
+        return "the question has no answer; see abstention"
     if not subject.case.references:
         return "the case has no reference answer"
     return None
@@ -28,7 +28,7 @@ def claims_with_references(subject: Subject, reply: Reply) -> tuple[Claim, ...] 
     """
     examination = reply.parsed
     if not isinstance(examination, ExaminationWithReference):
-        return skipped_finding("the judge was shown no reference answer")
+        return skipped_finding("the judge received no reference answer")
     if examination.response == "declines":
         return skipped_finding("the answer declines")
     if reply.refuses("claims.*.reference"):
@@ -56,7 +56,7 @@ def claims_by_reference(
     """
     examination = reply.parsed
     if not isinstance(examination, ExaminationWithReference):
-        return skipped_finding("the judge was shown no reference answer")
+        return skipped_finding("the judge received no reference answer")
     if reply.refuses("claims.*.reference", "reference_claims.*"):
         return failed_finding(REFUSED)
     by_number: dict[int, list[NumberedClaim]] = {}
@@ -64,7 +64,7 @@ def claims_by_reference(
         if 1 <= part.reference <= len(subject.case.references):
             by_number.setdefault(part.reference, []).append((place, part))
     if not by_number and examination.response != "declines":
-        return failed_finding("the judge said nothing of any reference claim")
+        return failed_finding("the judge did not rate any reference claim")
     # In the order of the references: of equally good ones the first counts.
     return examination, dict(sorted(by_number.items()))
 
@@ -228,7 +228,7 @@ class NoiseSensitivity:
     def read(self, subject: Subject, reply: Reply) -> Finding:
         """Count the incorrect claims that rest on a passage."""
         if not subject.context:
-            return skipped_finding("no passage reached the context")
+            return skipped_finding("no passage reached the prompt")
         claims = claims_with_references(subject, reply)
         if isinstance(claims, Finding):
             return claims

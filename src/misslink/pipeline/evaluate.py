@@ -468,7 +468,7 @@ class _AskRecorder:
 
     async def ask(self, ask: Ask) -> Reply:
         self.asks.append(ask)
-        return Reply.nothing("a forecast asks nothing")
+        return Reply.nothing("a forecast makes no calls")
 
     async def close(self) -> None: ...
 

@@ -92,18 +92,21 @@ def describe_evidence(findings: Findings) -> str:
     if not findings.lacking:
         return ""
     failed = round((findings.failed.value or 0) * findings.failed.n)
-    text = f"{findings.lacking:,} of the {failed:,} lacked a relevant passage in the prompt."
+    lacking, compared = findings.lacking, findings.compared_claims
+    who = "It" if failed == 1 else f"{lacking:,} of the {failed:,}"
+    text = f"{who} lacked a relevant passage in the prompt."
     if not findings.unsupported_claims:
         return text
-    if not findings.compared_claims:
+    if not compared:
         return f"{text} The text of the missed passages is not known; --corpus FILE gives it."
-    claims = pluralize(findings.compared_claims, "unsupported claim")
-    unknown = findings.unsupported_claims - findings.compared_claims
+    whose = "its" if lacking == 1 else "their"
+    claims = f"{findings.supported_by_missed:,} of {whose} {compared:,} unsupported claims"
+    if compared == 1:
+        claims = f"{whose} unsupported claim"
+    support = "have" if findings.supported_by_missed or compared > 1 else "not have"
+    unknown = findings.unsupported_claims - compared
     rest = f" ({unknown:,} more could not be compared)" if unknown else ""
-    return (
-        f"{text} A missed passage would have supported {findings.supported_by_missed:,} of their "
-        f"{claims}{rest}."
-    )
+    return f"{text} A missed passage would {support} supported {claims}{rest}."
 
 
 def describe_findings(findings: Findings) -> tuple[str, ...]:

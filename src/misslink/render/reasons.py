@@ -375,7 +375,7 @@ def _describe_rank(rank: int | None, depth: int | None) -> str:
         return f"the retriever puts it at rank {rank}"
     if depth is not None:
         return f"it is not among the retriever's first {depth}"
-    return "its true rank was not measured"
+    return "its true rank is not known"
 
 
 def _dropped_from_prompt(rank: int, behind: str | None) -> str:
@@ -448,7 +448,7 @@ SENTENCES: dict[str, str | Callable[..., str]] = {
         "evaluate with --calibration"
     ),
     "not_in_calibration": "the run's calibration has no {name}",
-    "null_number": "the run has no number there ({name} is null)",
+    "null_number": "the run has no value there ({name} is null)",
     "no_relevant_ranking": "no case has relevant passages and a ranking",
     "no_verdict_value": _no_verdict_value,
     "no_part": "no verdict has this part",

@@ -25,7 +25,7 @@ def describe_option(
     gap = f"{format_points_interval(difference)}{_p_value_text(compared)}"
     if compared["winner"] is None:
         power = _power_text(compared, difference.n)
-        finding = f"No detectable difference in {metric}: {gap}{power}"
+        finding = f"Not enough data to tell whether {metric} changes: {gap}{power}"
         return f"{finding}; {unknown}." if unknown else f"{finding}."
     verb = "rises" if compared["winner"] == "option" else "falls"
     old, new = format_whole_points(before.value), format_whole_points(after.value)
@@ -61,6 +61,8 @@ def _power_text(compared: Mapping[str, Any], n: int) -> str:
     cases = "1 case" if n == 1 else f"{n} cases"
     if compared["detectable"] is None:
         return f" over {cases}"
-    level = "; " if compared["tests"] == 1 else "; at the corrected level "
-    detectable = format_whole_points(compared["detectable"])
-    return f"{level}{cases} could show one of {detectable} points at 80% power"
+    if compared["detectable"] > 1:
+        return f"; {cases} are too few to show any difference"
+    corrected = "" if compared["tests"] == 1 else ", corrected"
+    points = format_whole_points(compared["detectable"])
+    return f"; {cases} show a difference from {points} points on (80% power{corrected})"

@@ -150,7 +150,7 @@ def mode_advice(run: Run, mode: str) -> str:
     another.
     """
     if mode == "missing_label":
-        return "Add the missing labels to the gold set (`misslink diagnose RUN --holes FILE`)."
+        return "Add the missing labels to the gold set (`misslink diagnose RUN --missing-labels FILE`)."
     if mode == "distracted" and any(link.missed for link in run.links):
         return "Give better passages: rerank, drop near-duplicates."
     action = FAILURE_MODES[mode].action

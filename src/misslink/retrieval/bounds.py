@@ -16,18 +16,17 @@ def metric_bounds(
 ) -> tuple[FloatArray, FloatArray]:
     """Return the lowest and highest value of each row over all judgments of unjudged passages.
 
-    Unjudged are passages without a label that the metric reads: those in the first ``k``, or in
-    the whole ranking for a metric without a cutoff. Deeper passages and passages that were not
-    retrieved count as not relevant, as in the metric itself. Each unjudged passage is either
-    relevant, with the lowest relevant grade, or not.
+    An unjudged passage has no label and is among the first ``k``, or anywhere in the ranking for a
+    metric without a cutoff. Each one is either relevant, with the lowest relevant grade, or not.
+    Passages further down and passages that were not retrieved count as not relevant, as in the
+    metric itself.
 
-    For a metric with ``rises=True`` the bounds are reached if none or all of them are relevant.
-    For the others (nDCG, MAP, R-precision, bpref) a relevant passage far down also raises the value
-    of an ideal ranking. So for each number of relevant ones the metric is computed with the
-    topmost and with the lowest of them; a metric never falls when a relevant passage moves up, so
-    no other choice gives more or less. The value itself lies between the bounds: bpref, which skips
-    unjudged passages, counts as one more way. A metric with ``about_judgements`` has no bounds
-    beside its value.
+    For a metric with ``rises=True`` the bounds are the values if none and if all of them are
+    relevant. For the others (nDCG, MAP, R-precision, bpref), a relevant passage far down also raises
+    the ideal. So for each possible number of relevant ones, the metric is computed with the topmost
+    and with the lowest of them. No metric falls if a relevant passage moves up, so these are the
+    extremes. bpref skips unjudged passages, so its own value counts too. For a metric with
+    ``about_judgements``, both bounds are its value.
 
     Parameters
     ----------

@@ -145,7 +145,7 @@ def parse_metric(name: str) -> RankMetric:
     ('recall@5', True)
     """
     if not isinstance(name, str):
-        raise InputError(f"{name!r} is no rank metric; write a name such as ndcg@10")
+        raise InputError(f"{name!r} is not a rank metric; write a name such as ndcg@10")
     text = name.strip()
     parts = text.split()
     if len(parts) > 1 and all(any(map(str.isalpha, part)) for part in parts):
@@ -245,7 +245,7 @@ def _alias_name(text: str, names: list[str]) -> str | None:
 
 @register_metric("hit@{k}", rises=True)
 def hit_rate(hits: Hits, k: Cutoffs) -> FloatArray:
-    """Whether anything needed is among the first k: 1 or 0.
+    """Whether any relevant passage is among the first k: 1 or 0.
 
     Formula: 1 if one of the first k passages is relevant, else 0.
 
@@ -253,44 +253,45 @@ def hit_rate(hits: Hits, k: Cutoffs) -> FloatArray:
 
     trec_eval: ``success_k``.
 
-    Use it: where one good passage is enough for an answer. It is blind to everything after the
-    first hit and full as soon as k is large, so it flatters a retriever that returns a lot.
+    Use it: where one good passage is enough for an answer. It ignores everything after the first
+    relevant passage, and any retriever reaches 1 with a large k.
     """
     return np.minimum(hits.sums(hits.satisfied, k), 1.0)
 
 
 @register_metric("recall@{k}", rises=True)
 def recall(hits: Hits, k: Cutoffs) -> FloatArray:
-    """Share of what the case needs that the first k passages satisfy.
+    """Share of the relevant passages that are among the first k.
 
-    Formula: number of needs that the first k passages satisfy, divided by the number of needs.
+    Formula: number of relevant passages among the first k, divided by the number of relevant
+    passages.
 
-    Range: 0 to 1; no more than k divided by the number of needs where relevance is given by id.
+    Range: 0 to 1; at most k divided by the number of relevant passages.
 
-    trec_eval: ``recall_k``, where relevance is given by id.
+    trec_eval: ``recall_k``.
 
-    Use it: where missing something is costly, as it is whenever an answer must be complete: what
-    was not retrieved cannot be quoted. It costs nothing to retrieve more, so read precision too.
+    Use it: where a miss is costly, as it is whenever an answer must be complete. Retrieving more
+    passages never lowers it, so read precision too.
     """
     return hits.per_need(hits.sums(hits.satisfied, k))
 
 
 @register_metric("precision@{k}", rises=True)
 def precision(hits: Hits, k: Cutoffs) -> FloatArray:
-    """Share of the first k places that hold something needed and not seen further up.
+    """Share of the first k places that have a relevant passage.
 
-    Divided by k however few were retrieved. A passage that repeats evidence already found fills a
-    place and counts as nothing.
+    Divided by k, even if fewer passages were retrieved. A passage that only repeats evidence of an
+    earlier one takes a place and does not count.
 
     Formula: number of relevant passages among the first k, divided by k.
 
-    Range: 0 to 1; no more than the number of needs divided by k.
+    Range: 0 to 1; at most the number of relevant passages divided by k.
 
     trec_eval: ``P_k``.
 
-    Use it: where noise costs, since every irrelevant passage takes room in the prompt and may
+    Use it: where noise costs, because an irrelevant passage takes room in the prompt and may
     distract the model. A retriever that returns one sure passage looks perfect at k = 1 and may
-    have missed all others, so read recall too.
+    miss all others, so read recall too.
     """
     return hits.sums(hits.relevant, k) / as_column(k)
 
@@ -303,10 +304,10 @@ def f1(hits: Hits, k: Cutoffs) -> FloatArray:
 
     Range: 0 to 1.
 
-    trec_eval: its ``set_F`` of a run cut at k.
+    trec_eval: ``set_F`` of a run that is cut at k.
 
-    Use it: for one number if missing a passage and filling the prompt with noise cost the same.
-    At a fixed k, precision and recall say which of the two fails.
+    Use it: as one number, if a missed passage and an irrelevant one cost the same. Precision and
+    recall at the same k show which of the two fails.
     """
     both = precision(hits, k), recall(hits, k)
     total = both[0] + both[1]
@@ -318,19 +319,19 @@ def f1(hits: Hits, k: Cutoffs) -> FloatArray:
 @register_metric("mrr", rises=True)
 @register_metric("mrr@{k}", rises=True)
 def reciprocal_rank(hits: Hits, k: Cutoffs = None) -> FloatArray:
-    """1 / rank of the first passage that satisfies anything, 0 where none does.
+    """1 / rank of the first relevant passage; 0 if there is none.
 
-    Its mean over the cases is the mean reciprocal rank. ``mrr`` reads the whole ranking, ``mrr@k``
+    Its mean over the queries is the mean reciprocal rank. ``mrr`` uses the whole ranking, ``mrr@k``
     the first k.
 
-    Formula: 1 divided by the rank of the first relevant passage, 0 without one.
+    Formula: 1 divided by the rank of the first relevant passage; 0 without one.
 
     Range: 0 to 1, and only the values 1, 1/2, 1/3 and so on between them.
 
-    trec_eval: ``recip_rank`` for ``mrr``; it has no cutoff, which ``-M k`` replaces.
+    trec_eval: ``recip_rank`` for ``mrr``. It has no cutoff; ``-M k`` cuts the run instead.
 
-    Use it: where the first result is all, as for one link, one fact or one passage in the prompt.
-    It says nothing about the second passage that a question needs.
+    Use it: where only the first result counts, such as one link, one fact or one passage in the
+    prompt. It ignores all further relevant passages.
 
     References
     ----------
@@ -343,22 +344,21 @@ def reciprocal_rank(hits: Hits, k: Cutoffs = None) -> FloatArray:
 @register_metric("map")
 @register_metric("map@{k}")
 def average_precision(hits: Hits, k: Cutoffs = None) -> FloatArray:
-    """Mean over the needs of the precision at the rank where each is first satisfied.
+    """Mean over the relevant passages of the precision at their ranks.
 
-    A need that is never satisfied (within the first k) counts 0. Its mean over the cases is the
-    mean average precision. ``map`` reads the whole ranking, ``map@k`` the first k; both divide by
-    the number of all needs, also where that is more than k.
+    A relevant passage that was not retrieved (within the first k) counts 0. The mean over the
+    queries is the mean average precision. ``map`` uses the whole ranking, ``map@k`` the first k. Both
+    divide by the number of all relevant passages, even if there are more than k.
 
-    Formula: the sum, over the relevant passages retrieved, of precision@rank at their ranks,
-    divided by the number of needs.
+    Formula: the sum of precision@rank over the retrieved relevant passages, divided by the number
+    of relevant passages.
 
-    Range: 0 to 1; ``map@k`` no more than k divided by the number of needs where relevance is given
-    by id.
+    Range: 0 to 1; ``map@k`` at most k divided by the number of relevant passages.
 
     trec_eval: ``map`` and ``map_cut_k``.
 
-    Use it: to compare whole rankings when many passages are relevant; it rewards finding all of
-    them, and early. With one relevant passage it equals the reciprocal rank.
+    Use it: to compare whole rankings if many passages are relevant. It rewards finding all of them
+    early. With one relevant passage it equals the reciprocal rank.
 
     References
     ----------
@@ -370,18 +370,18 @@ def average_precision(hits: Hits, k: Cutoffs = None) -> FloatArray:
 
 @register_metric("r-precision")
 def r_precision(hits: Hits) -> FloatArray:
-    """Share of what the case needs that the first R passages satisfy, R being the number of needs.
+    """Recall at rank R, where R is the number of relevant passages.
 
-    At that cutoff precision and recall are the same number, where relevance is given by id.
+    At this cutoff precision and recall are the same number.
 
-    Formula: number of needs that the first R passages satisfy, divided by R.
+    Formula: number of relevant passages among the first R, divided by R.
 
-    Range: 0 to 1; 1 where all relevant passages stand before all others.
+    Range: 0 to 1; 1 if all relevant passages come before all others.
 
     trec_eval: ``Rprec``.
 
-    Use it: where queries need very different numbers of passages, so that no single k is fair to
-    all of them.
+    Use it: where the number of relevant passages differs much between queries, so that no single k
+    suits all of them.
 
     References
     ----------
@@ -394,9 +394,9 @@ def r_precision(hits: Hits) -> FloatArray:
 
 @register_metric("ndcg@{k}")
 def ndcg(hits: Hits, k: Cutoffs) -> FloatArray:
-    """Gain of the first k, discounted by rank, over that of the best ranking there could be.
+    """Gain of the first k passages, discounted by rank, as a share of the best possible ranking's.
 
-    The gains are the grades as they are (linear gain), also those below the relevance level.
+    The gain of a passage is its grade (linear gain), even below the relevance level.
 
     Formula: the sum over the first k of grade / log2(rank + 1), divided by the same sum over the
     ideal ranking, which has the highest grades first.
@@ -405,9 +405,9 @@ def ndcg(hits: Hits, k: Cutoffs) -> FloatArray:
 
     trec_eval: ``ndcg_cut_k``.
 
-    Use it: where grades and order matter, as they do when the model reads the first passages
-    most. It alone, with ndcg_exp@k, tells a highly relevant passage from a relevant one. A
-    middling value does not say whether something was missed or came late.
+    Use it: where grades and order matter, as they do if the model reads the first passages most.
+    Only nDCG distinguishes highly relevant passages from relevant ones. A medium value does not
+    show whether a passage was missed or came late.
 
     References
     ----------
@@ -418,17 +418,16 @@ def ndcg(hits: Hits, k: Cutoffs) -> FloatArray:
 
 @register_metric("ndcg_exp@{k}")
 def ndcg_exp(hits: Hits, k: Cutoffs) -> FloatArray:
-    """NDCG in which each grade is worth twice the one below it and a bit more.
+    """NDCG with exponential gain: each grade counts more than twice the one below it.
 
-    Formula: as ndcg@k, with 2 to the power of the grade, minus 1, in place of the grade.
+    Formula: as ndcg@k, with the gain 2^grade - 1 instead of the grade.
 
     Range: 0 to 1; 1 for a ranking in the best order.
 
-    trec_eval: none with this name; ``ndcg_cut_k`` on qrels with the grades 1, 3, 7 and so on in
-    place of 1, 2, 3.
+    trec_eval: none; ``ndcg_cut_k`` gives it on qrels with the grades 1, 3, 7 instead of 1, 2, 3.
 
-    Use it: to compare with work on learning to rank and with web search, where this gain is usual,
-    or where a highly relevant passage is worth several relevant ones. With grades 0 and 1 alone it
+    Use it: to compare with work on learning to rank and web search, where this gain is usual, or
+    where one highly relevant passage is worth several relevant ones. With the grades 0 and 1 it
     equals ndcg@k.
 
     References
@@ -459,22 +458,20 @@ def _normalized_gain(
 
 @register_metric("rbp@{p}", rises=True)
 def rbp(hits: Hits, p: float) -> FloatArray:
-    """Expected gain of a reader who goes to the next passage with probability p.
+    """Expected gain of a reader who continues to the next passage with probability p.
 
-    Relevance is yes or no, by the relevance level. Nothing is known to lie beyond the end of a
-    ranking, so a ranking of finite length never reaches 1: rbp_residual@p says how much is open.
+    Relevance is yes or no, by the relevance level. Passages after the end of the ranking are
+    unknown, so a ranking of finite length never reaches 1; rbp_residual@p is the unknown part.
 
-    Formula: (1 - p) times the sum, over the relevant passages retrieved, of p to the power of
-    rank - 1.
+    Formula: (1 - p) times the sum of p^(rank - 1) over the retrieved relevant passages.
 
-    Range: 0 to 1, never quite 1; the reader looks at 1 / (1 - p) passages on average.
+    Range: 0 to 1, never exactly 1; the reader looks at 1 / (1 - p) passages on average.
 
-    trec_eval: ``rbp`` (p = 0.9 by default), where all relevant passages have grade 1; on graded
-    qrels it scales the grades instead of cutting them at a level.
+    trec_eval: ``rbp`` (p = 0.9 by default) if all relevant passages have grade 1. With more grades
+    it scales them instead of cutting them at a level.
 
-    Use it: where the reader, or the model, gives less and less weight to what comes later, and
-    where judgements are incomplete: p = 0.5 for an impatient reader, 0.8 for one of five passages,
-    0.95 for one of twenty.
+    Use it: where later passages matter less and less, and where judgements are incomplete. A reader
+    of 2 passages has p = 0.5, of 5 passages 0.8, of 20 passages 0.95.
 
     References
     ----------
@@ -486,22 +483,20 @@ def rbp(hits: Hits, p: float) -> FloatArray:
 
 @register_metric("rbp_residual@{p}", about_judgements=True, better="low")
 def rbp_residual(hits: Hits, p: float) -> FloatArray:
-    """How much higher rbp@p would be if everything unknown were relevant.
+    """How much higher rbp@p would be if all unknown passages were relevant.
 
-    Unknown are the retrieved passages that were never judged, and all that would follow
-    after the end of the ranking. It tells about the judgements, not about the ranking, and a lower
-    one is better.
+    Unknown are unjudged retrieved passages, and all passages after the end of the ranking. It
+    measures the judgements, not the ranking. Lower is better.
 
-    Formula: 1 minus (1 - p) times the sum, over all judged passages retrieved, of p to the power
-    of rank - 1.
+    Formula: 1 minus (1 - p) times the sum of p^(rank - 1) over the retrieved judged passages.
 
     Range: 0 to 1; 1 for an empty ranking.
 
-    trec_eval: ``rbp_resid``, which has p = 0.9; where every passage is judged it prints 0
-    and leaves out what would follow after the end, which is p to the power of the ranking's length.
+    trec_eval: ``rbp_resid`` with p = 0.9. If every passage is judged it prints 0, because it leaves
+    out the passages after the end: p to the power of the ranking's length.
 
-    Use it: beside every rbp@p. Where it is larger than the difference between two retrievers, the
-    judgements do not decide between them.
+    Use it: beside every rbp@p. If it is larger than the difference between two retrievers, the
+    judgements cannot decide between them.
 
     References
     ----------
@@ -515,22 +510,23 @@ def rbp_residual(hits: Hits, p: float) -> FloatArray:
 
 @register_metric("bpref")
 def bpref(hits: Hits) -> FloatArray:
-    """How seldom a passage judged not relevant precedes a relevant one.
+    """Binary preference: how rarely a passage judged not relevant ranks above a relevant one.
 
-    Unjudged passages are passed over, as if they had not been retrieved.
+    Unjudged passages are skipped, as if they had not been retrieved.
 
-    Formula: the sum, over the relevant passages retrieved, of 1 - min(n, R) / min(N, R), divided
-    by R; n is the number of passages judged not relevant above it, N that of all judged not
-    relevant, retrieved or not, and R that of the needs. With n = 0 the summand is 1.
+    Formula: the sum of 1 - min(n, R) / min(N, R) over the retrieved relevant passages, divided by R.
+    n is the number of passages judged not relevant above the passage, N the number of all passages
+    judged not relevant, retrieved or not, and R the number of relevant passages. With n = 0 the
+    summand is 1.
 
-    Range: 0 to 1; 1 where everything needed was retrieved and nothing judged not relevant precedes
-    any of it.
+    Range: 0 to 1; 1 if all relevant passages were retrieved and no passage judged not relevant
+    ranks above them.
 
     trec_eval: ``bpref``.
 
-    Use it: where much of what is retrieved was never judged, with judged@k beside it. It needs
-    passages that were judged not relevant: a gold set that lists only relevant ones makes it the
-    recall of the whole ranking.
+    Use it: where many retrieved passages are unjudged, together with judged@k. It needs passages
+    that were judged not relevant: with a gold set of relevant ones alone it equals the recall of
+    the whole ranking.
 
     References
     ----------
@@ -551,25 +547,24 @@ def bpref(hits: Hits) -> FloatArray:
 
 @register_metric("judged@{k}", without_relevant=True, about_judgements=True)
 def judged(hits: Hits, k: Cutoffs) -> FloatArray:
-    """Share of the first k passages that anybody ever judged, relevant or not.
+    """Share of the first k passages that were judged, relevant or not.
 
-    It tells about the judgements, not about the ranking. Where fewer than k were retrieved it is
-    the share of those.
+    It measures the judgements, not the ranking. If fewer than k were retrieved it is the share of
+    these.
 
     Formula: number of judged passages among the first k, divided by k or by the number of passages
     retrieved, whichever is smaller.
 
     Range: 0 to 1.
 
-    No value: where nothing was retrieved, and where nothing at all was judged for the query. A
-    query without relevant passages has one.
+    No value: if nothing was retrieved, or no passage was judged for the query. A query without
+    relevant passages has a value.
 
-    trec_eval: 1 minus ``unj_k``, where at least k were retrieved; it counts the places after a
-    shorter ranking as judged.
+    trec_eval: 1 minus ``unj_k``, if at least k were retrieved; it counts the places after a shorter
+    ranking as judged.
 
-    Use it: beside every other metric. They all take an unjudged passage for an irrelevant one (but
-    bpref, which passes over it), so under 90% they say as much about the judgements as about the
-    retriever.
+    Use it: beside every other metric. All but bpref count an unjudged passage as irrelevant, so
+    below 90% they depend on the judgements as much as on the retriever.
     """
     known = hits.judged_sums
     judged = known.sums(np.ones(len(known.row)), k)

@@ -93,7 +93,7 @@ def retrieval_outcome(case: Case, trace: Trace, k: int) -> RetrievalOutcome:
     if not alternatives:
         blind = any(case.evidence.values())
         if blind:
-            note = "no retrieved passage has a text in which to look for the evidence"
+            note = "no retrieved passage has a text, so evidence cannot be matched"
             return RetrievalOutcome("unknown", note=note)
         return RetrievalOutcome("unlabelled")
     context = trace.context(k)

@@ -59,11 +59,11 @@ class Qrels:
         Raises
         ------
         InputError
-            There is no query, a grade is no whole number or too large, or a document's id is
+            There is no query, a grade is not a whole number or too large, or a document's id is
             neither text nor a whole number.
         """
         if not source:
-            raise InputError("there is no query in it", path=name)
+            raise InputError("it has no queries", path=name)
         mapping = {
             query if type(query) is str else str(query): _parse_grades(documents, query, name)
             for query, documents in source.items()
@@ -227,7 +227,7 @@ def with_text_ids(documents: Any, query: object, name: str, alternative: str) ->
     for document in documents:
         if isinstance(document, bool) or not isinstance(document, str | Integral):
             raise InputError(
-                f"query '{query}' lists {shorten_repr(document)}, which is no document's id; give "
+                f"query '{query}' lists {shorten_repr(document)}, which is not a document id; give "
                 f"a list of ids (text or whole numbers), or {alternative}",
                 path=name,
             )

@@ -212,7 +212,7 @@ def _read_file(
             "this is a binary file; give TREC, TSV, CSV, JSON Lines or parquet", path=path
         )
     if not first:
-        raise InputError("there is nothing in it", path=path)
+        raise InputError("the file is empty", path=path)
     if is_json:
         return _read_json(path, raw, first, purpose, dedupe)
     if has_header(first.decode("utf-8-sig", "replace")):

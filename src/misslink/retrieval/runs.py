@@ -162,7 +162,7 @@ class MappingRun:
     def blocks(self, judgements: Qrels) -> Iterator[RunBlock]:
         """Yield some thousand queries at a time."""
         if not self.rankings:
-            raise InputError("there is no query in it", path=self.name)
+            raise InputError("it has no queries", path=self.name)
         if len({str(query) for query in self.rankings}) < len(self.rankings):
             raise InputError("two of its queries have the same id", path=self.name)
         waiting: list[tuple[int, Any]] = []

@@ -60,7 +60,7 @@ def unit_values(
     above = np.asarray(numerators, dtype=np.float64)
     below = np.ones_like(above) if denominators is None else np.asarray(denominators, np.float64)
     if above.shape != below.shape:
-        raise ValueError(f"{len(above)} numerators and {len(below)} denominators are no units")
+        raise ValueError(f"{len(above)} numerators and {len(below)} denominators differ in number")
     if not (np.isfinite(above).all() and np.isfinite(below).all() and (below >= 0).all()):
         raise ValueError("units are counted in finite numbers, denominators from 0")
     total = float(below.sum())

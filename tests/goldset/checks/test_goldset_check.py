@@ -188,7 +188,7 @@ def test_a_corpus_of_other_ids_is_one_finding():
     other = [Passage(id=f"chunk-{at}", text=p.text, rank=at + 1) for at, p in enumerate(corpus())]
     cases = [a_case(at) for at in range(5)]
     (found,) = check_goldset(gold_of(cases), CheckInputs(corpus=PassageSearch(other)))
-    assert "none of the ids" in found.message
+    assert "no id of the gold set is in" in found.message
     assert len(found.cases) == 5
 
 

@@ -93,7 +93,7 @@ def test_the_reduced_form_is_known_by_its_fields(tmp_path):
     [
         ("", "line 1: .*does not name model_name"),
         ("a\tb\n1\t2\n", "line 1: .*does not name model_name, data_source"),
-        (HEAD, "there is no line below the names"),
+        (HEAD, "the file has column names and no rows"),
         (f"{HEAD}\n{ROWS[0]}\nt5\twow\n", "line 3: 2 fields where the first line names 6"),
         (
             f"{HEAD}\nt5\twow\tk\tm\tr\tPerhaps",

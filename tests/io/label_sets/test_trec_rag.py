@@ -76,11 +76,11 @@ def test_the_reduced_form_has_both_grades_and_the_models_name(tmp_path):
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("", "there is nothing in it"),
-        ("14 doc 1\n", r"line 1: this is no line of qrels \(3 words"),
-        ("14 0 doc 1\n14 0 doc high\n", "line 2, field 'grade': 'high' is no whole number"),
-        ("14 0 doc 9\n", "line 1, field 'grade': '9' is no whole number from -4 to 4"),
-        (f"14 0 doc {'9' * 5000}\n", "line 1, field 'grade': .* is no whole number"),
+        ("", "the file is empty"),
+        ("14 doc 1\n", r"line 1: this is not a line of qrels \(3 words"),
+        ("14 0 doc 1\n14 0 doc high\n", "line 2, field 'grade': 'high' is not a whole number"),
+        ("14 0 doc 9\n", "line 1, field 'grade': '9' is not a whole number from -4 to 4"),
+        (f"14 0 doc {'9' * 5000}\n", "line 1, field 'grade': .* is not a whole number"),
         ("14 0 doc 1\n14 0 doc 2\n", "line 2: 14 and doc have the grade 1 and 2; keep one"),
         ("99 0 doc 1\n", "these grade no passage that the first file grades"),
     ],
@@ -107,5 +107,5 @@ def test_a_table_with_a_broken_line_is_told(tmp_path):
     with pytest.raises(InputError, match="line 2: 3 fields where the first line names 4"):
         read(path)
     path.write_text("query_id\tdoc_id\thuman\tllm\n", encoding="utf-8")
-    with pytest.raises(InputError, match="there is no line below the names"):
+    with pytest.raises(InputError, match="the file has column names and no rows"):
         read(path)

@@ -54,7 +54,7 @@ def test_the_readme_says_what_it_is_and_what_comes_next(tmp_path):
 def test_a_folder_that_holds_something_is_refused_and_stays(tmp_path):
     write_label_set(made(), "mine", tmp_path / "set")
     before = (tmp_path / "set" / "labels.jsonl").read_bytes()
-    with pytest.raises(InputError, match="holds something; choose another --out, or add --over"):
+    with pytest.raises(InputError, match="is not empty; choose another --out, or add --over"):
         write_label_set(made(label=0), "mine", tmp_path / "set")
     assert (tmp_path / "set" / "labels.jsonl").read_bytes() == before
 
@@ -78,7 +78,7 @@ def test_a_swap_that_was_killed_is_ended_by_the_next_one(tmp_path):
     write_label_set(made(), "mine", folder)
     (folder / "notes.txt").write_text("mine", encoding="utf-8")
     folder.rename(tmp_path / ".set.misslink-old")  # as a kill between the two renames leaves it
-    with pytest.raises(InputError, match="holds something"):
+    with pytest.raises(InputError, match="is not empty"):
         write_label_set(made(label=0), "mine", folder)
     assert read_labels(folder / "labels.jsonl").items[0].value == 1
     assert (folder / "notes.txt").exists()

@@ -318,7 +318,7 @@ def test_an_unreachable_server_is_found_before_the_app_is_run(judge_server):
     [
         ("systemone:http://localhost:1", "needs an endpoint and a model"),
         ("systemone:", "needs an endpoint and a model"),
-        ("systemone:localhost#m", "is no address"),
+        ("systemone:localhost#m", "is not an address"),
         ("openai-decisions", "needs a model"),
         ("openai-decisions:m", "has no key"),
         ("langchain-decisions:upstage", "needs a provider and a model"),

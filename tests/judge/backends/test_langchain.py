@@ -272,7 +272,7 @@ def test_a_provider_and_a_model_are_needed(argument):
 
 def test_a_base_url_that_is_no_address_is_refused():
     """The cache would take the replies of two such servers for those of one."""
-    with pytest.raises(InputError, match="is no address"):
+    with pytest.raises(InputError, match="is not an address"):
         open_langchain(SPEC, base_url="localhost:8000")
 
 

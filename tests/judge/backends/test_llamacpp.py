@@ -66,8 +66,8 @@ def test_the_length_a_model_was_trained_for_is_read_from_its_file(head, tmp_path
 
 def test_what_is_no_model_is_said_in_a_sentence(tmp_path):
     contents = {
-        "no.gguf": (b"PK\x03\x04", "this is no GGUF file"),
-        "empty.gguf": (b"", "this is no GGUF file"),
+        "no.gguf": (b"PK\x03\x04", "this is not a GGUF file"),
+        "empty.gguf": (b"", "this is not a GGUF file"),
         "cut.gguf": (HEAD[:60], "damaged; fetch it again"),
         "new.gguf": (gguf(version=9), "GGUF version 9 is not understood"),
         "mad.gguf": (gguf(("x", 8, struct.pack("<Q", 1 << 60))), "damaged"),

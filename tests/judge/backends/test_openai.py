@@ -158,7 +158,7 @@ def test_a_wrong_key_stops_at_once_and_is_not_repeated_in_the_message(judge_serv
 def test_a_key_that_is_missing_is_not_called_refused(judge_server):
     judge_server.key = "sk-another"
     said = outage(judge_server)
-    assert "none was given; set OPENAI_API_KEY" in said
+    assert "needs a key (HTTP 401); set OPENAI_API_KEY" in said
     assert "refuses the key" not in said
 
 

@@ -219,7 +219,7 @@ def test_an_answer_is_found_however_it_is_wrapped(text):
         ("[1, 2]", "does not fit"),
         ("{" * 50_000, "not JSON"),
         ("}{", "not JSON"),
-        (f"<think>Perhaps {PLAIN}? Or", "done thinking"),
+        (f"<think>Perhaps {PLAIN}? Or", "the reply ended during"),
     ],
 )
 def test_what_is_no_answer_is_none_with_a_reason(text, why):

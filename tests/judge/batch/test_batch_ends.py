@@ -94,7 +94,7 @@ def test_a_server_without_batches_is_told_and_the_way_out_named(server, tmp_path
 
 def test_a_refused_key_is_told_before_anything_is_submitted(server, tmp_path):
     server.key = "another"
-    with pytest.raises(JudgeUnreachableError, match=r"refuses the key \(401\)"):
+    with pytest.raises(JudgeUnreachableError, match=r"refuses the key \(HTTP 401\)"):
         ask_all(server, tmp_path, 4)
     assert server.files == {}
 

@@ -280,7 +280,7 @@ def test_a_refused_question_is_refused_as_live_and_asked_once(server, tmp_path):
 
 def test_a_line_that_says_that_the_key_is_refused_ends_the_run(server, tmp_path):
     server.line = lambda *_: error(401, "Incorrect API key provided", "invalid_api_key")
-    with pytest.raises(JudgeUnreachableError, match=r"refuses the key \(401\)"):
+    with pytest.raises(JudgeUnreachableError, match=r"refuses the key \(HTTP 401\)"):
         ask_all(server, tmp_path, 4)
 
 

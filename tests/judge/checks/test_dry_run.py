@@ -192,7 +192,7 @@ def test_what_the_cache_holds_is_not_counted_again(opened, metrics):
     nothing = run(again, opened())
     assert (nothing.calls, nothing.from_cache) == (0, 12)
     assert (nothing.prompt_tokens, nothing.completion_tokens, nothing.cost) == (0, 0, 0.0)
-    assert nothing.basis == "nothing is to be asked"
+    assert nothing.basis == "there is nothing to ask"
 
 
 def test_every_sample_of_a_question_counts(opened, metrics):

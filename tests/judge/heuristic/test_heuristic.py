@@ -378,7 +378,7 @@ def test_the_judge_is_registered_and_names_its_coefficients():
 
 
 def test_an_unknown_argument_names_the_known_ones():
-    with pytest.raises(InputError, match="'heuristic:bert'; say heuristic"):
+    with pytest.raises(InputError, match="'heuristic:bert'; write heuristic"):
         open_heuristic("bert")
 
 
@@ -441,7 +441,7 @@ def test_a_citation_is_no_number_and_each_is_held_against_its_passage():
         *("supported", "supported", "unsupported"),
     ]
     assert found["citation_correctness"].value == 1 / 3
-    assert found["citation_correctness"].reason == "it cites what is no passage: 9"
+    assert found["citation_correctness"].reason == "it cites passages that do not exist: 9"
 
 
 def supports(passages, claim, question):

@@ -25,7 +25,7 @@ def own(name="own:a", usage=None, **info):
 
     def reply(ask):
         if "town 1 " in ask.messages[1]["content"]:
-            return Reply(None, "prose", usage, problem="the reply holds no JSON object")
+            return Reply(None, "prose", usage, problem="the reply has no JSON object")
         answer = answer_to(ask, response="answers")
         return Reply(answer, "raw", usage, {"response": {"answers": 1.0}})
 
@@ -109,7 +109,7 @@ def test_every_reply_is_exported_with_what_was_asked(path):
     assert rows[0]["prompt"]["sha256"] == small_ask(1).prompt.sha256
     assert rows[0]["identity"] == {"judge": "own:a"}
     assert (rows[0]["raw"], rows[0]["parsed"]) == ("prose", None)
-    assert rows[0]["problem"] == "the reply holds no JSON object"
+    assert rows[0]["problem"] == "the reply has no JSON object"
     assert rows[1]["parsed"]["response"] == "answers"
     assert rows[1]["probabilities"] == {"response": {"answers": 1.0}}
     assert rows[1]["usage"] == {"prompt_tokens": 10, "completion_tokens": 2}

@@ -206,7 +206,7 @@ def test_what_is_no_cache_leaves_no_new_one_behind(tmp_path):
     for source, said in (
         (text, "This file is not a response cache"),
         (tmp_path / "none", "none: there is no such file"),
-        (tmp_path / "*.db", "no file fits this pattern"),
+        (tmp_path / "*.db", "no file matches this pattern"),
     ):
         with pytest.raises(InputError, match=said):
             merge_caches([source], into)

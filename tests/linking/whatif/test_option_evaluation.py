@@ -176,8 +176,10 @@ def test_the_metrics_are_those_of_level_1_paired_and_corrected_over_the_options(
 def test_an_option_that_changes_too_little_says_what_could_have_been_seen():
     found = option(weighed(widths=[6]), "k=6")
     assert found["metrics"]["recall@3"]["winner"] is None
-    assert found["finding"].startswith("No detectable difference in recall@3: +10 points [")
-    assert "20 cases could show one of" in found["finding"]
+    assert found["finding"].startswith(
+        "Not enough data to tell whether recall@3 changes: +10 points ["
+    )
+    assert "; 20 cases show a difference from " in found["finding"]
 
 
 def test_more_passages_cost_tokens_in_proportion():
@@ -231,7 +233,7 @@ def test_a_corpus_with_none_of_the_ids_is_refused():
     other = [Passage(id=f"x{n}", text="text", rank=n) for n in range(1, 5)]
     with pytest.raises(InputError, match="none of the 20 passages that the gold set names"):
         weighed(corpus=other)
-    with pytest.raises(InputError, match="holds no text"):
+    with pytest.raises(InputError, match="has no texts"):
         weighed(corpus=[Passage(id="p1", rank=1)])
 
 
@@ -448,8 +450,8 @@ def test_no_detectable_difference_has_no_minus_zero_and_says_what_could_be_seen(
         tests=1,
     )
     assert found == (
-        "No detectable difference in recall@5: 0 points [\u22124, 0] (p = 0.40); 40 cases could "
-        "show one of 8 points at 80% power."
+        "Not enough data to tell whether recall@5 changes: 0 points [\u22124, 0] (p = 0.40); 40 cases "
+        "show a difference from 8 points on (80% power)."
     )
 
 
@@ -459,9 +461,9 @@ def test_a_difference_that_the_correction_hides_shows_both_p_values():
         detectable=0.38,
     )  # fmt: skip
     assert found == (
-        "No detectable difference in recall@5: +25 points [5, 45] (p = 0.062 alone, 0.44 after "
-        "Holm over 7 options); at the corrected level 40 cases could show one of 38 points at "
-        "80% power."
+        "Not enough data to tell whether recall@5 changes: +25 points [5, 45] (p = 0.062 alone, 0.44 "
+        "after Holm over 7 options); 40 cases show a difference from 38 points on (80% power, "
+        "corrected)."
     )
 
 

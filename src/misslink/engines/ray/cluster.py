@@ -51,7 +51,7 @@ def import_ray() -> Any:
     try:
         import ray
     except ImportError as error:
-        raise MissingExtraError("Ray, which --engine ray works on,", "ray") from error
+        raise MissingExtraError("Ray, which --engine ray needs,", "ray") from error
     return ray
 
 
@@ -101,7 +101,7 @@ def _check_count(workers: int | None, processors: int, where: str) -> None:
     if workers is not None and workers > most:
         raise InputError(
             f"--workers is {workers}, and {where} has {processors} processors; write {most} or "
-            "less: workers are processes, and --concurrency says how many calls are out at once"
+            "less: workers are processes; --concurrency sets the number of calls at once"
         )
 
 

@@ -212,8 +212,8 @@ class WorkerPool:
         except ray.exceptions.RayTaskError as error:
             cause = describe_error(getattr(error, "cause", None) or error)
             raise InputError(
-                f"the worker {member.name} cannot read what it is sent ({cause}); install there "
-                "what is installed here"
+                f"the worker {member.name} cannot read the data it receives ({cause}); install the "
+                "same packages there"
             ) from None
         except ray.exceptions.RayError as death:  # or it cannot be reached
             self._bury(member, death)

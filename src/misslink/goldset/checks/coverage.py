@@ -146,7 +146,7 @@ def check_label_counts(gold: GoldSet, inputs: CheckInputs) -> Sequence[GoldSetFi
         )
         fix = "label only what the answer needs, and give copies of it as relevant_any"
         if most == 0:
-            fix = "remove the labels, or the mark that nothing answers it"
+            fix = "remove the labels, or answerable: false"
         elif not too_many:
             fix = "label every passage that the answer needs"
         fix += f"; if it is right, add --expect {category}={min(low, least)}-{max(high, most)}"

@@ -131,9 +131,9 @@ def check_unreachable_ids(gold: GoldSet, inputs: CheckInputs) -> Sequence[GoldSe
             GoldSetFinding(
                 "unreachable",
                 "error",
-                f"the corpus has none of the ids of the gold set: the gold set has '{example}', "
+                f"no id of the gold set is in the corpus: the gold set has '{example}', "
                 f"the corpus '{next(iter(corpus.by_id), '')}'",
-                "give the corpus of the gold set, with the ids that its retriever returns",
+                "give the corpus of this gold set, with the ids that the retriever returns",
                 tuple(sorted(case.id for case in labelled)),
             )
         ]
@@ -151,7 +151,7 @@ def check_unreachable_ids(gold: GoldSet, inputs: CheckInputs) -> Sequence[GoldSe
                     "unreachable",
                     "note",
                     f"the corpus does not contain {_list_ids(irrelevant)}, judged not relevant",
-                    "nothing to do; the grade has no effect any more",
+                    "nothing to do: the grade no longer has an effect",
                     (case.id,),
                     {"ids": sorted(irrelevant)},
                 )

@@ -42,7 +42,7 @@ _EMPTY_TURN = "..."  # a case needs a question; this one has no word that could 
 
 def _parse_label(text: str) -> str:
     if text.strip().casefold() not in _LABELS:
-        raise ValueError(f"this is no label; known: {', '.join(_LABELS)}")
+        raise ValueError(f"this is not a label; known: {', '.join(_LABELS)}")
     return text.strip()
 
 

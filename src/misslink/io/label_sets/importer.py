@@ -242,7 +242,7 @@ def read_tsv(path: Path, text: str, header: Sequence[str]) -> list[SourceItem]:
             )
         rows.append(row)
     if not rows:
-        raise InputError("there is no line below the names", path=path)
+        raise InputError("the file has column names and no rows", path=path)
     return rows
 
 
@@ -309,7 +309,7 @@ def write_label_set(
             raise InputError("this is a file; give another --out", path=out)
         if folder.is_dir() and any(folder.iterdir()) and not overwrite:
             raise InputError(
-                "this folder holds something; choose another --out, or add --overwrite", path=out
+                "this folder is not empty; choose another --out, or add --overwrite", path=out
             )
         shutil.rmtree(partial, ignore_errors=True)
         partial.mkdir(parents=True)

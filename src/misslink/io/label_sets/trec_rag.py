@@ -136,12 +136,12 @@ def _read_qrels(path: Path) -> _Grades:
         row = SourceItem(dict(zip(_QRELS_FIELDS, fields, strict=False)), str(path), number)
         if len(fields) != len(_QRELS_FIELDS):
             raise row.error(
-                f"this is no line of qrels ({len(fields)} words where there should be topic, "
+                f"this is not a line of qrels ({len(fields)} words where there should be topic, "
                 f"iteration, document and grade); give {_EXPECTED_FILES}"
             )
         _add_grade(grades, row, ("topic", "document"), "grade")
     if not grades:
-        raise InputError("there is nothing in it; give a file of qrels", path=path)
+        raise InputError("the file is empty; give a file of qrels", path=path)
     return grades
 
 
@@ -168,7 +168,7 @@ def _add_grade(grades: _Grades, row: SourceItem, names: tuple[str, str], field: 
     written = row.data[field].strip()
     if not re.fullmatch(r"[+-]?[0-9]{1,9}", written) or abs(int(written)) > _MAX_GRADE_2025:
         raise row.error(
-            f"{shorten_repr(written)} is no whole number from -{_MAX_GRADE_2025} to "
+            f"{shorten_repr(written)} is not a whole number from -{_MAX_GRADE_2025} to "
             f"{_MAX_GRADE_2025}",
             field,
         )

@@ -364,7 +364,7 @@ class _Recorder:
                 )
             self._add_log(log, _NO_SPAN)
         if not self.traces:
-            raise InputError("there is no trace in it", path=self.name)
+            raise InputError("it has no traces", path=self.name)
         return Recording(self.name, self.traces, self.cases, self.places)
 
 

@@ -69,8 +69,9 @@ def check_names(item: SourceItem) -> None:
         There is one.
     """
     row = item.data
-    lacking = [name for group in _GROUPS if row.keys().isdisjoint(group) for name in group]
-    for name in row.keys() - set().union(*_GROUPS):
+    groups = (*_GROUPS, ("context",)) if is_deepeval_row(row) else _GROUPS
+    lacking = [name for group in groups if row.keys().isdisjoint(group) for name in group]
+    for name in row.keys() - set().union(*groups):
         for known in lacking:
             if 0 < DamerauLevenshtein.distance(str(name), known) <= _SLIPS < len(known) // 2:
                 raise item.error(f"Did you mean '{known}'? Rename it.", str(name))

@@ -48,7 +48,7 @@ _BROKEN_CONNECTION_NAME = re.compile(
 # A package that keeps its connections for the life of the process met those of an earlier run.
 _CLOSED_LOOP = "Event loop is closed"
 _UNREACHABLE = "no connection; check that the server runs and that the address is right"
-_NO_CREDIT_LEFT = "its account has no credit left"
+_NO_CREDIT_LEFT = "the account has no credit left"
 
 
 def classify_failure(
@@ -76,11 +76,13 @@ def classify_failure(
     elif status in (408, 409) or status >= 500:
         meaning = RetryableError(f"the server answers {status}: {message}", "server", after)
     elif status == 200:
-        meaning = RetryableError(f"the server's answer is no completion: {message}", "server")
+        meaning = RetryableError(f"the server's reply is not a completion: {message}", "server")
     elif status == 401:
-        meaning = "it refuses the key (401); check the provider's key in the environment"
+        meaning = (
+            "the server refuses the key (HTTP 401); check the provider's key in the environment"
+        )
     elif status == 403:
-        meaning = "it refuses access (403); check what the key may use"
+        meaning = "the server refuses access (HTTP 403); check the permissions of the key"
     elif status == 404 or (status in _REFUSED_STATUSES and _NO_MODEL.search(message)):
         meaning = f"it does not know the model or the address ({status}); check --judge: {message}"
     return meaning
@@ -150,15 +152,15 @@ def permanent_openai_problem(
     if isinstance(error, openai.APIConnectionError) and _never_connected(error) and not answered:
         why = _UNREACHABLE
     elif isinstance(error, openai.AuthenticationError):
-        why = "it refuses the key (401); check OPENAI_API_KEY"
+        why = "the server refuses the key (HTTP 401); check OPENAI_API_KEY"
     elif isinstance(error, openai.PermissionDeniedError):
-        why = "it refuses access (403); check what OPENAI_API_KEY may use"
+        why = "the server refuses access (HTTP 403); check the permissions of OPENAI_API_KEY"
     elif error.code == "model_not_found" or (about_model and _OPENAI_NO_MODEL.search(message)):
-        why = f"it does not know the model '{model}'; check --judge"
+        why = f"the server does not know the model '{model}'; check --judge"
     elif isinstance(error, openai.NotFoundError):
         why = (
-            f"it knows no such address or no model '{model}' (404); check --judge and that the "
-            "base URL is the one that ends in /v1"
+            f"the server does not know the address or the model '{model}' (HTTP 404); check --judge, "
+            "and that the base URL ends in /v1"
         )
     elif "insufficient_quota" in (error.code, error.type) or status == 402:
         why = _NO_CREDIT_LEFT
@@ -270,7 +272,7 @@ def public_url(
         parts, port = urlsplit(""), ""
     if parts.scheme not in ("http", "https") or not parts.hostname:
         # Not repeated in the message: it could be a key in the wrong variable.
-        raise InputError(f"{source} is no address; it looks like http://localhost:8000/v1")
+        raise InputError(f"{source} is not an address; write for example http://localhost:8000/v1")
     host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
     return f"{parts.scheme}://{host}{port}{parts.path.rstrip('/')}"
 
@@ -420,7 +422,7 @@ class ServerConnection:
             error, self.error_message(error), self._model, answered=self._answered
         )
         if getattr(error, "status_code", None) == _UNAUTHORIZED and self._address.keyless:
-            why = "it asks for a key (401) and none was given; set OPENAI_API_KEY"
+            why = "the server needs a key (HTTP 401); set OPENAI_API_KEY"
         if why:
             raise self.unreachable(why) from None
 

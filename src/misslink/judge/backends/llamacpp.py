@@ -40,7 +40,7 @@ def trained_context_length(path: Path) -> int | None:
     try:
         with path.open("rb") as file:
             if file.read(len(_GGUF_MAGIC)) != _GGUF_MAGIC:
-                raise InputError("this is no GGUF file", path=path)
+                raise InputError("this is not a GGUF file", path=path)
             version, _, fields = struct.unpack("<IQQ", file.read(20))
             if version not in _GGUF_VERSIONS:
                 raise InputError(f"GGUF version {version} is not understood", path=path)

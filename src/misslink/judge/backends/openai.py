@@ -298,7 +298,7 @@ class OpenAIJudge:
         response = self._interface.read(body)
         if isinstance(response, str):
             if _QUOTA_EXCEEDED in response:
-                raise self.connection.unreachable("its account has no credit left")
+                raise self.connection.unreachable("the account has no credit left")
             raise RetryableError(response, "server")
         response = replace(response, content=self.connection.censored(response.content))
         return self._probe.read(response, ask, request_format)

@@ -65,7 +65,7 @@ def extract_answer(text: str, schema: type[BaseModel]) -> ExtractedAnswer:
     """
     if not text.strip():
         return ExtractedAnswer(None, "the reply is empty")
-    problem, misshapen = "the reply holds no JSON object", False
+    problem, misshapen = "the reply has no JSON object", False
     for start, words in _candidate_texts(text):
         try:
             answer = schema.model_validate_json(words)
@@ -83,7 +83,7 @@ def extract_answer(text: str, schema: type[BaseModel]) -> ExtractedAnswer:
             elif "does not fit" not in problem:
                 problem = f"the reply is not JSON: {first['msg']}"
     if _end_of_reasoning(text) is None:
-        problem = "the reply ends before the judge is done thinking"
+        problem = "the reply ended during the judge's reasoning"
     return ExtractedAnswer(None, problem, misshapen=misshapen)
 
 
@@ -98,7 +98,7 @@ def extract_label(text: str, schema: type[BaseModel]) -> ExtractedAnswer:
         return ExtractedAnswer(None, "the reply is empty")
     start = _end_of_reasoning(text)
     if start is None:
-        return ExtractedAnswer(None, "the reply ends before the judge is done thinking")
+        return ExtractedAnswer(None, "the reply ended during the judge's reasoning")
     ((name, node),) = strict_schema(schema)["properties"].items()
     labels = _spoken_labels(node)
     as_json = extract_answer(text, schema)

@@ -306,7 +306,7 @@ def _fenced_inputs(message: str) -> dict[str, Any]:
 
 def _basis(rates: _TokenRates, calls: int, groups: Iterable[_AskGroup], prompt: float) -> str:
     if not calls:
-        return "nothing is to be asked"
+        return "there is nothing to ask"
     if rates.prompts:
         prompts = f"prompt tokens as {rates.prompts} earlier replies of this judge counted them"
     else:

@@ -323,7 +323,7 @@ class _CaseReply(NamedTuple):
         """Why the answer is not found bad; None: it is."""
         finding = self.findings.get(metric)
         if finding is None:
-            return self.problem or "the judge said nothing that can be read"
+            return self.problem or "the judge's reply cannot be read"
         if finding.label is None:
             return finding.reason or "it has no verdict"
         return "the judge finds the answer good without any attack" if finding.label else None
@@ -339,7 +339,7 @@ async def _judge_case(
     boundary = Fence(ask.inputs).boundary
     reply = await ask_safely(judge, ask)
     if not isinstance(reply.parsed, Examination):
-        problem = reply.problem or "the judge gave one word, and claims are wanted"
+        problem = reply.problem or "the judge gave one word instead of claims"
         return _CaseReply(boundary, None, {}, problem)
     findings = {name: read_metric(metrics[name], subject, reply) for name in case.metrics}
     return _CaseReply(boundary, reply.parsed, findings, None)

@@ -206,7 +206,7 @@ def parse_age(text: str) -> dt.timedelta:
     match = _AGE_PATTERN.fullmatch(text.strip().lower())
     if match is None:
         raise InputError(
-            f"--older-than is {text!r}; write a number and h, d or w for hours, days or weeks, "
+            f"--older-than is {text!r}; write a number and h, d or w (hours, days, weeks), "
             "such as 30d"
         )
     return dt.timedelta(**{_AGE_UNITS[match[2]]: int(match[1])})

@@ -395,7 +395,7 @@ class Rerunner:
         if only_kept:
             raise NotCachedError
         if getattr(self.judge, "not_asked", 0):
-            spent = "the judge's budget or time is spent, so the app was not asked either"
+            spent = "the judge's budget or time is spent, so the app was not called either"
             return Trace(case_id=case.id, unmeasured=spent)
         self.generated += 1
         id_key = self._watcher.id_key

@@ -89,7 +89,7 @@ async def evaluate_options(
         What the app searches, with the same ids. None: only what the traces show is tried.
     tools : SearchTools
     options : sequence of str or None
-        Names of `misslink.linking.whatif.options.OPTION_KINDS`. None: all that can be tried.
+        Names of `misslink.linking.whatif.options.OPTION_KINDS`. None: all that are possible.
     check : ForecastCheck or None
         Generates and judges cases of the best option again. Its failures avoided are then those.
     seed : int
@@ -251,7 +251,7 @@ def _unknown_misses(baseline: RetrievalBaseline, result: OptionResult) -> str | 
     """How many cases are misses or hits in the run and unknown for an option, and why."""
     pairs = list(zip(baseline.outcomes(), result.outcomes(), result.traces, strict=True))
     reasons = Counter(
-        trace.unmeasured or "no passage it needs can be told"
+        trace.unmeasured or "none of its relevant passages is known"
         for before, after, trace in pairs
         if before is not None and after is None
     )
@@ -377,7 +377,7 @@ def check_corpus(
     """
     pool = PassagePool(today.traces, corpus)
     if not pool.passages:
-        raise InputError("the corpus holds no text; give one with texts")
+        raise InputError("the corpus has no texts; give one with texts")
     needed = {
         id_
         for case in today.cases

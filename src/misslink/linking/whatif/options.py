@@ -182,7 +182,7 @@ def larger_k(width: int, indexed: int | None = None) -> RetrieverOption:
         traces = tuple(continued(case, trace, length, baseline.k) for case, trace in pairs)
         return OptionResult(baseline.cases, traces, width)
 
-    description = f"the same retriever hands over {width} passages"
+    description = f"the same retriever returns {width} passages"
     return RetrieverOption(f"k={width}", description, retrieve)
 
 

@@ -35,7 +35,9 @@ class Chunking:
         """Read ``SIZE/OVERLAP``, such as 600/0; InputError where it is none."""
         size, slash, overlap = text.partition("/")
         if not (size.strip().isdecimal() and (overlap.strip().isdecimal() or not slash)):
-            raise InputError(f"'{text}' is no chunking; write SIZE/OVERLAP in characters, as 600/0")
+            raise InputError(
+                f"'{text}' is not a chunking; write SIZE/OVERLAP in characters, as 600/0"
+            )
         chunking = cls(int(size), int(overlap or 0))
         if not 0 <= chunking.overlap < chunking.size:
             raise InputError(f"chunking '{text}': the overlap is to be smaller than the size")

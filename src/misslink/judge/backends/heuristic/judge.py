@@ -393,5 +393,5 @@ def open_heuristic(argument: str | None = None) -> Judge:
         There is an `argument`: the judge has no variants.
     """
     if argument is not None:
-        raise InputError(f"there is no judge 'heuristic:{argument}'; say heuristic")
+        raise InputError(f"there is no judge 'heuristic:{argument}'; write heuristic")
     return HeuristicJudge()
