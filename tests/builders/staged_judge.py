@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import random
 from collections import Counter
 from dataclasses import dataclass, replace
 
 from honest_judge import small_ask
-from misslink.judge.protocol import LabelAlone, Reply
+from misslink.judge.config import JudgeConfig
+from misslink.judge.middleware.throttle import ThrottledJudge
+from misslink.judge.protocol import LabelAlone, Reply, RetryableError
 from misslink.types import Usage
 from virtual_time import now
 
@@ -73,3 +76,33 @@ async def all_of(judge, count):
     """Put `count` asks at once; their outcomes, exceptions included."""
     asks = (judge.ask(numbered(n)) for n in range(count))
     return await asyncio.gather(*asks, return_exceptions=True)
+
+
+def staged(act=lambda _: answer(), concurrency=8, *, latency=1.0, **options):
+    rng = options.pop("rng", random.Random(0))
+    return ThrottledJudge(StagedJudge(act, latency), concurrency, JudgeConfig(**options), rng)
+
+
+def times(throttle):
+    """When each call came, in seconds since the loop began."""
+    return [put.came - 1000 for put in throttle.judge.puts]
+
+
+def slow_down(after=None):
+    return RetryableError("the server answers 429", "rate", after)
+
+
+def reset():
+    return RetryableError("the connection broke before a reply came", "connection")
+
+
+def absent():
+    return RetryableError("the connection is refused now", "absent")
+
+
+def failing():
+    return RetryableError("the server answers 500", "server")
+
+
+def came(outcomes):
+    return [isinstance(outcome, Reply) and outcome.came for outcome in outcomes]

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import threading
 import time
-from contextlib import contextmanager
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -22,11 +22,50 @@ from honest_judge import small_ask
 from judge_faults import after, broken_json, no_schema, status
 from judge_server import JudgeServer
 from misslink.errors import InputError, JudgeUnreachableError
+from misslink.judge.backends.openai import open_openai
+from misslink.judge.config import JudgeConfig
 from misslink.judge.middleware.cache import CachedJudge
+from misslink.judge.middleware.throttle import ThrottledJudge
 from misslink.judge.protocol import LabelAlone, Reply, SkippedAskError
 from misslink.judge.reply_text import DECLINED, WITHHELD
 from misslink.types import Usage
-from through_cache import cache, put_to, replies
+
+
+@asynccontextmanager
+async def cache(server, path, concurrency=8, **options):
+    settings = {"base_url": server.url, **options}
+    judge = CachedJudge(
+        ThrottledJudge(open_openai("test-judge", **settings), concurrency, JudgeConfig(retries=0)),
+        path,
+    )
+    try:
+        yield judge
+    finally:
+        await judge.close()
+
+
+def replies(server, path, numbers, **options):
+    """Ask once each; return the replies and the cache."""
+
+    async def put():
+        async with cache(server, path, **options) as judge:
+            asks = (judge.ask(small_ask(n)) for n in numbers)
+            return await asyncio.gather(*asks), judge
+
+    return asyncio.run(put())
+
+
+def put_to(judge, path, *asks):
+    """Ask a judge through a response cache; return the replies and the usage."""
+
+    async def put():
+        kept = CachedJudge(ThrottledJudge(judge, 4, JudgeConfig(retries=0)), path)
+        try:
+            return [await kept.ask(ask) for ask in asks], kept.usage()
+        finally:
+            await kept.close()
+
+    return asyncio.run(put())
 
 
 def test_a_second_run_asks_nothing_and_gets_the_same(judge_server, tmp_path):

@@ -11,10 +11,10 @@ from dataclasses import replace
 import pytest
 
 from fake_judge import FakeJudge
-from ferry_context import ANSWER, LAST, PASSAGES, QUESTION, claims_of, examination, filler
 from honest_judge import fenced, honest
 from judge_faults import error
 from misslink.judge.backends.openai import open_openai
+from misslink.judge.claims import read_claims
 from misslink.judge.middleware.cache import CachedJudge
 from misslink.judge.middleware.long_context import (
     ContextPart,
@@ -30,8 +30,45 @@ from misslink.judge.middleware.long_context import (
 )
 from misslink.judge.middleware.repair import RepairingJudge
 from misslink.judge.prompts import BUILT_IN
-from misslink.judge.protocol import JudgeInfo, LabelAlone, Reply, SkippedAskError, examine
-from misslink.types import Usage
+from misslink.judge.protocol import (
+    Examination,
+    JudgeInfo,
+    LabelAlone,
+    Reply,
+    SkippedAskError,
+    examine,
+)
+from misslink.types import Passage, Usage
+
+QUESTION = "When does the night ferry to Borkum leave?"
+ANSWER = "The night ferry leaves at eleven. It takes forty cars. It has a casino."
+LAST = "The night ferry leaves at eleven. Dogs are welcome. It takes forty cars."
+
+
+def filler(number, length=12):
+    words = f"Notice {number} of the harbour speaks of gulls, nets and tar at pier {number}."
+    return " ".join([words] * length)
+
+
+PASSAGES = (*(filler(n) for n in range(1, 12)), LAST)
+
+
+def claims_of(reply):
+    passages = [Passage(id=str(n), text=text, rank=n) for n, text in enumerate(PASSAGES, 1)]
+    return [
+        (claim.text, claim.support, tuple(found.passage_id for found in claim.evidence))
+        for claim in read_claims(reply, ANSWER, passages)
+    ]
+
+
+def examination(**more):
+    said = {
+        "claims": [{"claim": "It leaves at eleven.", "support": "unsupported", "quote": None}],
+        "passages": [],
+        "response": "answers",
+    }
+    return Examination.model_validate(said | more)
+
 
 ASK = examine(QUESTION, PASSAGES, ANSWER)
 LENGTH = 2600

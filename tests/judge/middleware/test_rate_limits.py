@@ -16,8 +16,17 @@ from misslink.judge.middleware.rate_limits import ConcurrencyLimit, RateLimit, S
 from misslink.judge.middleware.throttle import ThrottledJudge
 from misslink.judge.protocol import JudgeInfo, Reply, SkippedAskError
 from misslink.types import Usage
-from staged_judge import StagedJudge, all_of, answer, numbered
-from staged_throttle import came, failing, slow_down, staged, times
+from staged_judge import (
+    StagedJudge,
+    all_of,
+    answer,
+    came,
+    failing,
+    numbered,
+    slow_down,
+    staged,
+    times,
+)
 from virtual_time import now, run
 
 

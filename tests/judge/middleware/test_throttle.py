@@ -21,8 +21,19 @@ from misslink.judge.config import JudgeConfig
 from misslink.judge.middleware.budget import BudgetedJudge
 from misslink.judge.middleware.throttle import CircuitBreaker, ThrottledJudge
 from misslink.judge.protocol import JudgeInfo, Reply, RetryableError, SkippedAskError
-from staged_judge import StagedJudge, all_of, answer, numbered
-from staged_throttle import absent, came, failing, reset, slow_down, staged, times
+from staged_judge import (
+    StagedJudge,
+    absent,
+    all_of,
+    answer,
+    came,
+    failing,
+    numbered,
+    reset,
+    slow_down,
+    staged,
+    times,
+)
 from virtual_time import now, run
 
 # How many at once
