@@ -20,7 +20,7 @@ from pathlib import Path
 
 import numpy as np
 
-from misslink.goldset.pooling.rankings import draw_passages
+from misslink.goldset.pooling.pool import draw_passages
 from misslink.goldset.pooling.recall import RankBand, SampledCell, estimate_total, group_into_bands
 from misslink.stats.intervals import wilson_interval
 from misslink.types import Estimate

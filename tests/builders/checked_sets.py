@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from misslink.goldset.checks import PassageSearch
+from misslink.goldset.checks.stale_labels import PassageSearch
 from misslink.io.goldset import GoldSet
 from misslink.io.jsonl import SourceItem
 from misslink.types import Case, Passage

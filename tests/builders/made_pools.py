@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from misslink.goldset.pooling import make_pool, write_pool
 from misslink.goldset.pooling.annotation import PoolAnnotationSession
+from misslink.goldset.pooling.pool import make_pool, write_pool
 from misslink.goldset.pooling.rankings import PassageRanking, RetrieverRankings
 from misslink.io.goldset import read_goldset
 from misslink.types import Passage

@@ -11,7 +11,7 @@ from stdnum.pl import pesel
 from stdnum.se import personnummer
 from stdnum.us import ssn
 
-from misslink.goldset.logs.masking import is_card, is_iban
+from misslink.goldset.masking import is_card, is_iban
 
 AROUND = [
     "please send the invoice to {} today",

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from rapidfuzz import fuzz
 
-from misslink.goldset.dedupe import QuestionIndex, fact_key, sorted_words
+from misslink.goldset.wording import QuestionIndex, fact_key, sorted_words
 from misslink.text.normalization import fold
 
 

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from misslink.errors import InputError
-from misslink.goldset.formats import (
+from misslink.goldset.formats.base import (
     FormatOptions,
     detect_format,
     export_goldset,

@@ -12,8 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from misslink.errors import InputError
-from misslink.goldset.logs import Masker, parse_mask_patterns, read_names
-from misslink.goldset.logs.masking import DETECTORS, unnumber_masks
+from misslink.goldset.masking import (
+    DETECTORS,
+    Masker,
+    parse_mask_patterns,
+    read_names,
+    unnumber_masks,
+)
 from personal_data import HARMLESS, KINDS, planted
 
 # What a text may be made of so that a careless pattern would try every way to cut it.
@@ -145,7 +150,7 @@ def test_nothing_is_found_in_what_was_masked(text):
 
 SLOW = """
 import faulthandler, sys
-from misslink.goldset.logs import Masker
+from misslink.goldset.masking import Masker
 faulthandler.dump_traceback_later(240, exit=True)
 for stuff in {stuff!r}:
     for tail in ("", "!"):

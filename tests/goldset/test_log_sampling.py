@@ -13,13 +13,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from misslink.errors import InputError
-from misslink.goldset.logs import Masker, SampleShares, sample_log
-from misslink.goldset.logs.sampling import (
+from misslink.goldset.log_sampling import (
+    SampleShares,
     failure_signals,
     group_questions,
     representatives,
+    sample_log,
     tf_idf_vectors,
 )
+from misslink.goldset.masking import Masker
 from misslink.io.trace_formats import LogRequest, RequestLog
 from misslink.types import Passage
 

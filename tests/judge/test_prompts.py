@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from misslink.errors import InputError
-from misslink.goldset.generation.candidates import SCHEMAS as GENERATION_SCHEMAS
+from misslink.goldset.generation.questions import SCHEMAS as GENERATION_SCHEMAS
 from misslink.goldset.pooling.grades import PassageGradeReply
 from misslink.judge.checks.pairwise import Preference
 from misslink.judge.middleware.long_context import ExaminationPart

@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from misslink.goldset.generation import GeneratedGoldSet, generate, generate_async
+    from misslink.goldset.generation.pipeline import GeneratedGoldSet, generate, generate_async
 
 __all__ = ["GeneratedGoldSet", "generate", "generate_async"]
 
 
 def __getattr__(name: str) -> Any:
-    """Import a public name when it is first used, so that a room can be entered alone."""
+    """Import a public name when it is first used, so that a subpackage loads alone."""
     if name not in __all__:
         raise AttributeError(f"module 'misslink.goldset' has no attribute '{name}'")
-    from misslink.goldset import generation as generating
+    from misslink.goldset.generation import pipeline
 
-    return getattr(generating, name)
+    return getattr(pipeline, name)

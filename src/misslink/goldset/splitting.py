@@ -180,6 +180,8 @@ def split_goldset(
 
 def _linked_groups(cases: Sequence[Case], by: str) -> tuple[list[list[int]], int]:
     """Indices of the cases that stay together, and the number of cases without a key."""
+    from scipy.cluster.hierarchy import DisjointSet
+
     keys = [tuple(_group_keys(case, by)) for case in cases]
     if by.startswith("tag:") and not any(keys):
         tags = sorted({name for case in cases for name in case.tags})
@@ -191,22 +193,12 @@ def _linked_groups(cases: Sequence[Case], by: str) -> tuple[list[list[int]], int
             own if case.group is None else (*own, ("group", case.group))
             for case, own in zip(cases, keys, strict=True)
         ]
-    parent = list(range(len(cases)))
-
-    def root(index: int) -> int:
-        while parent[index] != index:
-            parent[index] = parent[parent[index]]
-            index = parent[index]
-        return index
-
+    groups = DisjointSet(range(len(cases)))
     first: dict[Hashable, int] = {}
     for index, case_keys in enumerate(keys):
         for key in case_keys:
-            parent[root(index)] = root(first.setdefault(key, index))
-    groups: dict[int, list[int]] = {}
-    for index in range(len(cases)):
-        groups.setdefault(root(index), []).append(index)
-    return list(groups.values()), sum(not case_keys for case_keys in keys)
+            groups.merge(index, first.setdefault(key, index))
+    return sorted(map(sorted, groups.subsets())), sum(not case_keys for case_keys in keys)
 
 
 def _group_keys(case: Case, by: str) -> Iterable[Hashable]:

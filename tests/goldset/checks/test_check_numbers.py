@@ -10,15 +10,10 @@ from scipy.stats import chi2_contingency
 from statsmodels.stats.power import TTestPower, normal_sample_size_one_tail
 
 from checked_sets import a_case, gold_of
-from misslink.goldset.checks import (
-    CheckInputs,
-    GateRequirement,
-    QuestionVectors,
-    check_goldset,
-    gate_power,
-)
+from misslink.goldset.checks import check_goldset
 from misslink.goldset.checks.coverage import permutation_p_value, total_variation
-from misslink.goldset.checks.power import cases_for_drop, cases_for_threshold
+from misslink.goldset.checks.power import cases_for_drop, cases_for_threshold, gate_power
+from misslink.goldset.checks.protocol import CheckInputs, GateRequirement, QuestionVectors
 from misslink.io.trace_formats import LogRequest, RequestLog
 from misslink.retrieval import collect_hits, parse_metric
 from misslink.types import Passage

@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from misslink.goldset.generation.candidates import CandidatePlan
-from misslink.goldset.generation.corpus import read_source_corpus
-from misslink.goldset.generation.passage_index import PassageIndex
+from misslink.goldset.generation.corpus import PassageIndex, read_source_corpus
 from misslink.goldset.generation.settings import GenerationSettings
 from misslink.goldset.splitting import apportion
 from misslink.types import Passage

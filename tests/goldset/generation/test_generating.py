@@ -7,8 +7,9 @@ import pytest
 
 from misslink.errors import InputError, JudgeUnreachableError
 from misslink.goldset import generate
-from misslink.goldset.generation import GenerationSettings, generate_async, preview_async
 from misslink.goldset.generation.candidates import REJECT_REASONS
+from misslink.goldset.generation.pipeline import generate_async, preview_async
+from misslink.goldset.generation.settings import GenerationSettings
 from misslink.io import read_goldset
 from misslink.judge.config import JudgeConfig
 from misslink.types import Passage

@@ -7,7 +7,7 @@ import asyncio
 import numpy as np
 
 from misslink.embedding import Embedder
-from misslink.goldset.generation.passage_index import PassageIndex
+from misslink.goldset.generation.corpus import PassageIndex
 
 TEXTS = [
     "The ferry to Oban leaves the pier at seven.",

@@ -8,13 +8,11 @@ from langchain_core.documents import Document
 from misslink.errors import InputError
 from misslink.goldset.generation.corpus import (
     POOR_PASSAGE_REASONS,
-    find_verbatim,
-    measure_copying,
     poor_passage_reason,
     read_source_corpus,
-    rewordable_stems,
 )
 from misslink.goldset.generation.settings import GenerationSettings
+from misslink.goldset.wording import find_verbatim, measure_copying, rewordable_stems
 from misslink.types import Passage
 from question_writer import TOWNS, passage
 

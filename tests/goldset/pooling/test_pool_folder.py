@@ -9,7 +9,7 @@ import pytest
 
 from made_pools import HOSTILE, goldset, grade_all, pool_of, put_pool
 from misslink.errors import InputError
-from misslink.goldset.pooling import read_pool, write_pool
+from misslink.goldset.pooling.pool import read_pool, write_pool
 
 
 def test_a_pool_is_read_back_as_it_was_drawn(tmp_path):

@@ -14,13 +14,11 @@ from langchain_core.embeddings import DeterministicFakeEmbedding, Embeddings
 from made_pools import corpus, goldset, pool_of, ranked
 from misslink.embedding import open_embedder
 from misslink.errors import AppUnreachableError, InputError
+from misslink.goldset.pooling.pool import band_sizes, draw_passages, question_generator
 from misslink.goldset.pooling.rankings import (
     PassageRanking,
-    band_sizes,
-    draw_passages,
     match_corpus_ids,
     query_retriever,
-    question_generator,
     read_rankings,
     retriever_names,
 )

@@ -18,7 +18,7 @@ import pytest
 from decision_model import decisions, labels_of
 from honest_judge import small_ask
 from misslink.errors import InputError, JudgeUnreachableError
-from misslink.goldset.generation.candidates import AnswerComparison, PassageAnswers, WrittenQuestion
+from misslink.goldset.generation.questions import AnswerComparison, PassageAnswers, WrittenQuestion
 from misslink.goldset.pooling.grades import PassageGradeReply
 from misslink.judge.backends.decision_servers import open_openai_decisions, open_system_one
 from misslink.judge.backends.decisions import (

@@ -10,45 +10,15 @@ from misslink.goldset.checks.coverage import (
     check_label_counts,
     check_leakage,
     check_unjudged,
-    expected_label_counts,
 )
-from misslink.goldset.checks.passage_search import PassageSearch
-from misslink.goldset.checks.power import GatePower, check_power, gate_power
-from misslink.goldset.checks.protocol import (
-    SEVERITIES,
-    CheckInputs,
-    GateRequirement,
-    GoldSetFinding,
-    LabelProposal,
-    QuestionVectors,
-    accepted_proposals,
-    apply_proposals,
-    sort_findings,
-)
+from misslink.goldset.checks.power import check_power
+from misslink.goldset.checks.protocol import SEVERITIES, CheckInputs, GoldSetFinding
 from misslink.goldset.checks.stale_labels import (
     check_changed_passages,
     check_evidence,
     check_unreachable_ids,
 )
 from misslink.io.goldset import GoldSet
-
-__all__ = [
-    "CHECKS",
-    "SEVERITIES",
-    "CheckInputs",
-    "GatePower",
-    "GateRequirement",
-    "GoldSetFinding",
-    "LabelProposal",
-    "PassageSearch",
-    "QuestionVectors",
-    "accepted_proposals",
-    "apply_proposals",
-    "check_goldset",
-    "expected_label_counts",
-    "gate_power",
-]
-
 
 CHECKS: tuple[Callable[[GoldSet, CheckInputs], Sequence[GoldSetFinding]], ...] = (
     check_duplicates,
@@ -83,4 +53,6 @@ def check_goldset(gold: GoldSet, inputs: CheckInputs | None = None) -> tuple[Gol
     [('error', ('a', 'b'))]
     """
     inputs = inputs or CheckInputs()
-    return sort_findings(finding for check in CHECKS for finding in check(gold, inputs))
+    findings = (finding for check in CHECKS for finding in check(gold, inputs))
+    rank = SEVERITIES.index
+    return tuple(sorted(findings, key=lambda f: (rank(f.severity), f.check, f.cases, f.message)))

@@ -16,10 +16,9 @@ from misslink.goldset.checks.protocol import (
     evidence_texts,
     labelled_ids,
 )
-from misslink.goldset.dedupe import fact_key, sorted_words
-from misslink.goldset.generation.corpus import measure_copying
 from misslink.goldset.generation.settings import GenerationSettings
 from misslink.goldset.pooling.rankings import PassageRanking
+from misslink.goldset.wording import fact_key, measure_copying, sorted_words
 from misslink.io.goldset import GoldSet
 from misslink.io.trace_formats.requests import RequestLog
 from misslink.render.format import pluralize
@@ -27,6 +26,7 @@ from misslink.stats import holm, mean, proportion
 from misslink.text.normalization import fold, stems
 from misslink.types import Case
 
+_LIMITS = GenerationSettings()  # from where on the generator rejects duplicates and copies
 _COSINE_DECIMALS = 5  # further ones are rounding
 _END_MARKS = " .,;:!?\u2026\uff1f\u3002"
 
@@ -75,7 +75,7 @@ def _near_duplicates(cases: Sequence[Case], inputs: CheckInputs) -> Iterator[Gol
     comparable: dict[tuple[object, ...], list[Case]] = defaultdict(list)
     for case in cases:
         comparable[(case.history, str(case.asked_at), *fact_key(case.question))].append(case)
-    limits, vectors = inputs.limits, None if inputs.vectors is None else inputs.vectors.vectors
+    vectors = None if inputs.vectors is None else inputs.vectors.vectors
     for group in comparable.values():
         words = [sorted_words(case.question) for case in group]
         table = None
@@ -84,13 +84,13 @@ def _near_duplicates(cases: Sequence[Case], inputs: CheckInputs) -> Iterator[Gol
         for index, case in enumerate(group[1:], start=1):
             share, by, other = 0.0, "", 0
             if match := process.extractOne(
-                words[index], words[:index], scorer=fuzz.ratio, score_cutoff=limits.near_duplicate
+                words[index], words[:index], scorer=fuzz.ratio, score_cutoff=_LIMITS.near_duplicate
             ):
                 share, by, other = match[1] / 100, "by their words", match[2]
             elif table is not None:
                 cosines = np.round(table[:index] @ table[index], _COSINE_DECIMALS)
                 other = int(cosines.argmax())
-                if cosines[other] >= limits.near_meaning:
+                if cosines[other] >= _LIMITS.near_meaning:
                     share, by = min(1.0, float(cosines[other])), "by their meaning"
             if by:
                 yield GoldSetFinding(
@@ -110,13 +110,13 @@ def _near_duplicates(cases: Sequence[Case], inputs: CheckInputs) -> Iterator[Gol
 UNANSWERABLE = "unanswerable"  # the cases that say so, whatever their category
 
 
-def expected_label_counts(limits: GenerationSettings) -> dict[str, tuple[int, int]]:
+def expected_label_counts() -> dict[str, tuple[int, int]]:
     """Return the least and most relevant passages of each category that is generated.
 
-    >>> expected_label_counts(GenerationSettings())["complex_factual"]
+    >>> expected_label_counts()["complex_factual"]
     (2, 3)
     """
-    counts = {name: category.passages for name, category in limits.categories.items()}
+    counts = {name: category.passages for name, category in _LIMITS.categories.items()}
     return {**counts, UNANSWERABLE: (0, 0)}
 
 
@@ -126,7 +126,7 @@ def check_label_counts(gold: GoldSet, inputs: CheckInputs) -> Sequence[GoldSetFi
     Of alternatives the smallest counts. Cases without any label are not checked.
     """
     expected = inputs.expected_counts
-    expected = expected_label_counts(inputs.limits) if expected is None else expected
+    expected = expected_label_counts() if expected is None else expected
     implausible: dict[tuple[str, bool], dict[str, int]] = defaultdict(dict)
     for case in sorted(gold.cases, key=lambda case: case.id):
         category = UNANSWERABLE if case.answerable is False else case.category or ""
@@ -167,11 +167,10 @@ def check_leakage(gold: GoldSet, inputs: CheckInputs) -> Sequence[GoldSetFinding
     corpus the evidence replaces the passages. Each finding contains the share of all questions
     that copy, with its Wilson interval.
     """
-    limits = inputs.limits
     findings: list[GoldSetFinding] = []
     measured = 0
     of_all: dict[str, Any] = {}  # the rate, known once all were measured
-    bounds = {"run": limits.longest_run, "share": limits.shared_words}
+    bounds = {"run": _LIMITS.longest_run, "share": _LIMITS.shared_words}
     for case in gold.cases:
         texts = _relevant_texts(case, inputs)
         if not texts:
@@ -182,11 +181,11 @@ def check_leakage(gold: GoldSet, inputs: CheckInputs) -> Sequence[GoldSetFinding
         shares = [measure_copying(case.question, [text]).share for text in texts]
         share = max((share for share in shares if share is not None), default=None)
         parts = []
-        if copying.run >= limits.longest_run:
+        if copying.run >= _LIMITS.longest_run:
             parts.append(
                 f"copies {copying.run} words in a row from its passage ('{copying.words}')"
             )
-        if share is not None and share >= limits.shared_words:
+        if share is not None and share >= _LIMITS.shared_words:
             parts.append(f"shares {share:.0%} of its words with its passage")
         if not parts:
             continue
@@ -254,7 +253,7 @@ def check_balance(gold: GoldSet, inputs: CheckInputs) -> Sequence[GoldSetFinding
     if inputs.log is None:
         return []
     axes = list(_axis_counts(gold, inputs.log, inputs.vectors))
-    ps = holm([permutation_p_value(axis.gold, axis.log, seed=inputs.seed) for axis in axes])
+    ps = holm([permutation_p_value(axis.gold, axis.log) for axis in axes])
     findings = []
     for axis, p in zip(axes, ps, strict=True):
         distance = total_variation(axis.gold, axis.log)
@@ -413,7 +412,7 @@ def check_unjudged(gold: GoldSet, inputs: CheckInputs) -> Sequence[GoldSetFindin
         graded, top = set(labelled_ids(case)), run.get(case.id, ())[:k]
         if top and graded and not evidence_texts(case):
             shares[case.id] = sum(passage.id in graded for passage in top) / len(top)
-    judged = mean(list(shares.values()), seed=inputs.seed)
+    judged = mean(list(shares.values()))
     if judged.value is None or judged.value >= _MIN_JUDGED_SHARE:
         return findings
     interval = "" if judged.low is None else f" [{judged.low:.0%}, {judged.high:.0%}]"

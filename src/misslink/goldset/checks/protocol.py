@@ -6,8 +6,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
-from misslink.goldset.checks.passage_search import PassageSearch
-from misslink.goldset.generation.settings import GenerationSettings
 from misslink.io.goldset import GoldSet
 from misslink.io.trace_formats.requests import RequestLog
 from misslink.types import Case, Passage
@@ -15,6 +13,8 @@ from misslink.types import Case, Passage
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+    from misslink.goldset.checks.stale_labels import PassageSearch
 
 
 Severity = Literal["error", "warning", "note"]
@@ -82,13 +82,9 @@ class CheckInputs:
         Distance from a threshold to detect, for gates without ``regression_max``.
     vectors : QuestionVectors or None
         Of the questions of the gold set and of the log. None: compare by words.
-    limits : GenerationSettings
-        From where on questions are near-duplicates or copies.
     expected_counts : mapping of str to (int, int), or None
         Least and most relevant passages of each category, 'unanswerable' being one. None: those of
         the generator's categories.
-    seed : int
-        Random seed for permutations.
     """
 
     corpus: PassageSearch | None = None
@@ -101,9 +97,7 @@ class CheckInputs:
     demands: tuple[GateRequirement, ...] = ()
     effect: float = 0.05
     vectors: QuestionVectors | None = None
-    limits: GenerationSettings = field(default_factory=GenerationSettings)
     expected_counts: Mapping[str, tuple[int, int]] | None = None
-    seed: int = 0
 
 
 @dataclass(frozen=True)
@@ -163,12 +157,6 @@ class GoldSetFinding:
     def lines(self, gold: GoldSet) -> tuple[int | None, ...]:
         """Return the lines of its cases in their file; None without a file."""
         return tuple(gold.item(case_id).number for case_id in self.cases)
-
-
-def sort_findings(findings: Iterable[GoldSetFinding]) -> tuple[GoldSetFinding, ...]:
-    """Sort by severity, check and cases, whatever the order of the cases in the gold set."""
-    rank = SEVERITIES.index
-    return tuple(sorted(findings, key=lambda f: (rank(f.severity), f.check, f.cases, f.message)))
 
 
 def labelled_ids(case: Case, *, relevant_only: bool = False) -> list[str]:

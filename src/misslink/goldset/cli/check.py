@@ -14,8 +14,8 @@ import typer
 from misslink.cli.options import JSON_OPTION, OVERWRITE_OPTION, option
 from misslink.cli.output import (
     check_output_paths,
-    print_json,
     print_line,
+    print_result,
     print_table,
     redirect_app_stdout,
 )
@@ -31,13 +31,13 @@ from misslink.io.goldset import GoldSet
 
 if TYPE_CHECKING:
     from misslink.gate.criteria import Gate
-    from misslink.goldset.checks import (
+    from misslink.goldset.checks.protocol import (
         CheckInputs,
         GateRequirement,
         GoldSetFinding,
-        PassageSearch,
         QuestionVectors,
     )
+    from misslink.goldset.checks.stale_labels import PassageSearch
     from misslink.io.trace_formats import RequestLog
     from misslink.types import Passage
 
@@ -97,7 +97,8 @@ def check_command(
 
     The exit code is 1 if there is an error, because numbers from the gold set would be wrong.
     """
-    from misslink.goldset.checks import CheckInputs, check_goldset
+    from misslink.goldset.checks import check_goldset
+    from misslink.goldset.checks.protocol import CheckInputs
     from misslink.io.atomic import atomic_write
     from misslink.io.goldset import read_goldset
     from misslink.io.trace_formats import parse_columns, read_logs
@@ -141,20 +142,16 @@ def check_command(
     document["fix"] = None if fix is None else _write_fixed(gold, findings, fix, fix_above)
     if markdown is not None:
         atomic_write(_findings_as_markdown(document), markdown)
-    if as_json:
-        print_json(document)
-    else:
-        _print_findings(document)
+    print_result(document, _print_findings, as_json=as_json)
     if document["counts"]["error"]:
         raise typer.Exit(1)
 
 
 def _read_expectations(expect: Sequence[str], gold: GoldSet) -> dict[str, tuple[int, int]]:
     """The expected numbers of relevant passages: the generator's, then those of --expect."""
-    from misslink.goldset.checks import expected_label_counts
-    from misslink.goldset.generation.settings import GenerationSettings
+    from misslink.goldset.checks.coverage import expected_label_counts
 
-    expected = expected_label_counts(GenerationSettings())
+    expected = expected_label_counts()
     known = sorted({*expected, *(case.category for case in gold.cases if case.category)})
     for text in expect:
         category, _, span = text.rpartition("=")
@@ -192,7 +189,7 @@ def _read_gates(path: Path, gold: GoldSet) -> tuple[tuple[GateRequirement, ...],
 
 def _gate_requirement(gate: Gate, metric: str, gold: GoldSet) -> GateRequirement:
     from misslink.gate.criteria import matches_filter
-    from misslink.goldset.checks import GateRequirement
+    from misslink.goldset.checks.protocol import GateRequirement
     from misslink.registry import rank_metrics
     from misslink.render.format import base_metric, metric_bounds, metric_candidates
     from misslink.retrieval.matching import case_needs
@@ -217,7 +214,7 @@ def _gate_requirement(gate: Gate, metric: str, gold: GoldSet) -> GateRequirement
 
 
 def _read_passages(source: str | None) -> PassageSearch | None:
-    from misslink.goldset.checks import PassageSearch
+    from misslink.goldset.checks.stale_labels import PassageSearch
     from misslink.io.corpus import read_corpus
 
     return None if source is None else PassageSearch(read_corpus(source))
@@ -251,9 +248,9 @@ def _embed_questions(
     spec: str | None, gold: GoldSet, log: RequestLog | None
 ) -> QuestionVectors | None:
     """Embed the questions; those of a log masked, because embeddings are sent and stored."""
-    from misslink.goldset.checks import QuestionVectors
-    from misslink.goldset.generation.passage_index import open_optional_embedder
-    from misslink.goldset.logs import Masker
+    from misslink.goldset.checks.protocol import QuestionVectors
+    from misslink.goldset.generation.corpus import open_optional_embedder
+    from misslink.goldset.masking import Masker
 
     embedder = open_optional_embedder(spec)
     if embedder is None:
@@ -278,7 +275,7 @@ def _write_fixed(
     gold: GoldSet, findings: Sequence[GoldSetFinding], fix: Path, above: float
 ) -> dict[str, Any]:
     """Write the gold set with its accepted proposals, and the labels that they replace."""
-    from misslink.goldset.checks import accepted_proposals, apply_proposals
+    from misslink.goldset.checks.protocol import accepted_proposals, apply_proposals
     from misslink.goldset.writer import objects_to_jsonl, write_goldset
     from misslink.io.atomic import atomic_write
 
@@ -306,7 +303,8 @@ def _check_document(
     left_out: Mapping[str, str],
 ) -> dict[str, Any]:
     """Return the JSON document, with the most severe findings first."""
-    from misslink.goldset.checks import SEVERITIES, gate_power
+    from misslink.goldset.checks.power import gate_power
+    from misslink.goldset.checks.protocol import SEVERITIES
 
     not_checked = {
         name: f"no {option} was given"

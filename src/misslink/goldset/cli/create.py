@@ -6,6 +6,7 @@ import asyncio
 import sys
 from collections.abc import Mapping
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -32,6 +33,7 @@ from misslink.cli.output import (
     print_forecast,
     print_json,
     print_line,
+    print_result,
     print_table,
     progress_bars,
     redirect_app_stdout,
@@ -98,8 +100,9 @@ def generate_command(
 
     About five asks for each question. The same command continues after an interruption.
     """
-    from misslink.goldset.generation import generate_async, preview_async, read_generation_settings
-    from misslink.goldset.generation.goldset_file import provenance_path
+    from misslink.goldset.generation.pipeline import generate_async, preview_async
+    from misslink.goldset.generation.settings import read_generation_settings
+    from misslink.goldset.writer import provenance_path
     from misslink.judge.config import JudgeConfig
 
     outputs = {"--out": out, "beside --out": provenance_path(out), "--rejects": rejects}
@@ -136,10 +139,7 @@ def generate_command(
             )
         )
     document = generated.document
-    if as_json:
-        print_json(document)
-    else:
-        _print_generated(document, rejects)
+    print_result(document, partial(_print_generated, rejects=rejects), as_json=as_json)
     if document["missing"]:
         missing = ", ".join(f"{count} {name}" for name, count in document["missing"].items())
         reason = document["stopped"] or (
@@ -226,13 +226,8 @@ def from_logs_command(
     --mask-names. Clustering by words needs  pip install 'misslink[goldset]'.
     """
     from misslink.embedding import open_embedder
-    from misslink.goldset.logs import (
-        Masker,
-        SampleShares,
-        parse_mask_patterns,
-        read_names,
-        sample_log,
-    )
+    from misslink.goldset.log_sampling import SampleShares, sample_log
+    from misslink.goldset.masking import Masker, parse_mask_patterns, read_names
     from misslink.goldset.writer import to_jsonl
     from misslink.io.atomic import atomic_write
     from misslink.io.trace_formats import parse_columns, read_logs
@@ -260,10 +255,7 @@ def from_logs_command(
     atomic_write(to_jsonl(sample.cases), out)
     document = {"goldset": str(out), "traces": None if traces is None else str(traces)}
     document |= sample.document
-    if as_json:
-        print_json(document)
-    else:
-        _print_sample(document)
+    print_result(document, _print_sample, as_json=as_json)
 
 
 def _print_sample(document: Mapping[str, Any]) -> None:
@@ -327,8 +319,12 @@ def import_command(
     traces, labels and a README.md that describes the next commands.
     """
     from misslink.errors import InputError, known_names
-    from misslink.goldset.formats import FormatOptions, import_goldset
-    from misslink.goldset.formats.base import formats, refuse_existing_file
+    from misslink.goldset.formats.base import (
+        FormatOptions,
+        formats,
+        import_goldset,
+        refuse_existing_file,
+    )
     from misslink.goldset.formats.huggingface import COLUMNS
     from misslink.goldset.writer import to_jsonl
     from misslink.io.atomic import atomic_write
@@ -399,7 +395,7 @@ def export_command(
 
     Formats: beir, trec, ragas, langsmith, langfuse, huggingface.
     """
-    from misslink.goldset.formats import FormatOptions, export_goldset
+    from misslink.goldset.formats.base import FormatOptions, export_goldset
     from misslink.io import read_goldset
     from misslink.io.storage import redact_url
 

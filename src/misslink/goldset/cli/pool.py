@@ -28,8 +28,8 @@ from misslink.cli.options import (
 from misslink.cli.output import (
     format_estimate,
     interruptible,
-    print_json,
     print_line,
+    print_result,
     print_table,
     progress_bars,
     redirect_app_stdout,
@@ -39,7 +39,7 @@ from misslink.goldset.cli.options import CORPUS_HELP, OUT_OPTION
 from misslink.render.format import pluralize
 
 if TYPE_CHECKING:
-    from misslink.goldset.pooling import GradingPool
+    from misslink.goldset.pooling.pool import GradingPool
     from misslink.goldset.pooling.rankings import RetrieverRankings
     from misslink.judge.config import JudgeConfig
 
@@ -84,8 +84,7 @@ def pool_command(
     """
     from misslink.capture import load_app
     from misslink.embedding import open_embedder
-    from misslink.goldset.pooling import make_pool, write_pool
-    from misslink.goldset.pooling.pool import check_pool_folder
+    from misslink.goldset.pooling.pool import check_pool_folder, make_pool, write_pool
     from misslink.goldset.pooling.rankings import (
         PassageRanking,
         query_retriever,
@@ -150,10 +149,7 @@ def pool_command(
             if prelabel is None
             else asyncio.run(_prelabel(pool, out, prelabel, cache, concurrency, config))
         )
-    if as_json:
-        print_json(document)
-    else:
-        _print_pool(document)
+    print_result(document, _print_pool, as_json=as_json)
 
 
 def _input_names(goldset: Path, corpus: str, rankings: list[RetrieverRankings]) -> dict[str, str]:
@@ -290,8 +286,8 @@ def pool_apply_command(
     Only resolved grades are merged; grade 0 is saved as judged not relevant. Recall is estimated
     from the passages that were drawn outside the pool.
     """
-    from misslink.goldset.pooling import is_pool
     from misslink.goldset.pooling.grades import merge_pool_grades
+    from misslink.goldset.pooling.pool import is_pool
     from misslink.goldset.writer import write_goldset
 
     if is_pool(pool) and pool.resolve() in out.resolve().parents:
@@ -301,10 +297,7 @@ def pool_apply_command(
     )
     write_goldset(cases, out, overwrite=overwrite)
     document = {"pool": str(pool), "goldset": str(out), **document}
-    if as_json:
-        print_json(document)
-    else:
-        _print_grades(document)
+    print_result(document, _print_grades, as_json=as_json)
 
 
 def _print_grades(document: Mapping[str, Any]) -> None:

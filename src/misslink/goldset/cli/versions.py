@@ -11,7 +11,13 @@ from typing import TYPE_CHECKING, Any, Literal
 import typer
 
 from misslink.cli.options import JSON_OPTION, OVERWRITE_OPTION, option
-from misslink.cli.output import check_output_paths, print_json, print_line, print_table
+from misslink.cli.output import (
+    check_output_paths,
+    print_json,
+    print_line,
+    print_result,
+    print_table,
+)
 from misslink.errors import InputError
 from misslink.goldset.cli.options import (
     GOLDSET_ARGUMENT,
@@ -47,10 +53,7 @@ def stats_command(goldset: Path = GOLDSET_ARGUMENT, as_json: bool = JSON_OPTION)
     from misslink.io.storage import redact_url
 
     document = {"goldset": redact_url(goldset), **describe_goldset(read_goldset(goldset).cases)}
-    if as_json:
-        print_json(document)
-    else:
-        _print_stats(document)
+    print_result(document, _print_stats, as_json=as_json)
 
 
 def _print_stats(document: Mapping[str, Any]) -> None:
@@ -132,10 +135,7 @@ def split_command(
         },
         "notes": list(_split_notes(split, len(gold.cases), by)),
     }
-    if as_json:
-        print_json(document)
-    else:
-        _print_split(document)
+    print_result(document, _print_split, as_json=as_json)
 
 
 def _split_notes(split: GoldSetSplit, cases: int, by: str) -> Iterator[str]:

@@ -77,8 +77,6 @@ class ImportedGoldSet:
 class GoldSetFormat(Protocol):
     """A format of gold sets; a class with these methods is registered under its name."""
 
-    title: str
-
     def matches(self, source: Path, row: Mapping[str, Any] | None, /) -> bool:
         """Return whether a folder, or a file by its first row (None: without rows), has it."""
         ...

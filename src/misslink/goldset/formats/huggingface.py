@@ -52,8 +52,6 @@ _SHOWN_COLUMNS = 12
 class HuggingFaceFormat:
     """A dataset with any column names."""
 
-    title = "Hugging Face dataset"
-
     def matches(self, source: Path, _row: Mapping[str, Any] | None) -> bool:
         """Return whether a folder was written by `save_to_disk`, or a file is parquet or Arrow."""
         if source.is_dir():

@@ -52,8 +52,6 @@ _HEADER = {"id", "qid", "query_id", "topic", "number", "query-id", "topic_id"}
 class TrecFormat:
     """Topics and qrels."""
 
-    title = "TREC topics and qrels"
-
     def matches(self, source: Path, row: Mapping[str, Any] | None) -> bool:
         """Return whether a folder contains topics, or a file begins like topics."""
         if source.is_dir():
@@ -162,8 +160,6 @@ def _topic_fields(entry: str) -> dict[str, str]:
 @formats.register("beir")
 class BeirFormat:
     """A folder as BEIR's loader reads it."""
-
-    title = "BEIR folder"
 
     def matches(self, source: Path, _row: Mapping[str, Any] | None) -> bool:
         """Return whether a folder contains queries."""

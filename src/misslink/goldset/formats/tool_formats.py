@@ -60,8 +60,6 @@ _RAGAS_COLUMNS = (
 class RagasFormat:
     """An EvaluationDataset."""
 
-    title = "ragas dataset"
-
     def matches(self, _source: Path, row: Mapping[str, Any] | None) -> bool:
         """Return whether a row has names that only ragas uses."""
         return is_ragas_row(row or {})
@@ -139,8 +137,6 @@ _LANGSMITH_COLUMNS = (
 @formats.register("langsmith")
 class LangSmithFormat:
     """Examples of a dataset."""
-
-    title = "LangSmith dataset"
 
     def matches(self, _source: Path, row: Mapping[str, Any] | None) -> bool:
         """Return whether a row has inputs."""
@@ -221,8 +217,6 @@ _LANGFUSE_COLUMNS = (
 @formats.register("langfuse")
 class LangfuseFormat:
     """Items of a dataset."""
-
-    title = "Langfuse dataset"
 
     def matches(self, _source: Path, row: Mapping[str, Any] | None) -> bool:
         """Return whether a row has an input and other names of Langfuse."""

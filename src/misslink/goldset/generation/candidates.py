@@ -1,27 +1,24 @@
-"""A question on its way into a gold set, and the context it is generated in."""
+"""A question on its way into a gold set: planned, written, and accepted or rejected."""
 
 from __future__ import annotations
 
+import hashlib
 import math
 import random
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal, TypeVar
+from typing import Any
 
-from pydantic import BaseModel
-
-from misslink.goldset.generation.corpus import SourceCorpus
-from misslink.goldset.generation.passage_index import PassageIndex
+from misslink.goldset.generation.corpus import PassageIndex, SourceCorpus
 from misslink.goldset.generation.settings import (
     GenerationSettings,
     QuestionLength,
     QuestionPersona,
 )
 from misslink.goldset.splitting import apportion
-from misslink.judge.judge_case import SkippedReply, ask_safely
-from misslink.judge.prompts import Prompts
-from misslink.judge.protocol import Ask, Judge
+from misslink.text.normalization import fold
+from misslink.types import Case
 
 _NEIGHBOURS = 6  # from which a further passage is drawn
 _NEGATIVE_PASSAGES = 3  # for a question that nothing answers
@@ -214,118 +211,85 @@ def _weighted_choice(
     return rng.choices(list(options), weights=[options[name].share for name in options])[0]
 
 
-class _ReplySchema(BaseModel, frozen=True):
-    prompt: ClassVar[str]
+_FULL, _PART = 2, 1  # grades
 
 
-class PassageQuote(BaseModel, frozen=True):
-    """Words of a passage, which is numbered from 1."""
-
-    passage: int
-    quote: str
+_SHORT_WORDS, _MEDIUM_WORDS = 8, 16
 
 
-class WrittenQuestion(_ReplySchema):
-    """A question with its answer and evidence."""
-
-    prompt: ClassVar[str] = "goldset_write"
-    question: str | None
-    reference: str | None
-    quotes: tuple[PassageQuote, ...]
+_ID_DIGITS = 12
 
 
-class NegativeQuestion(_ReplySchema):
-    """A question that no passage answers."""
+def to_case(draft: QuestionDraft, corpus: SourceCorpus, seed: int) -> Case:
+    """Return an accepted question as a case.
 
-    prompt: ClassVar[str] = "goldset_write_negative"
-    question: str | None
-
-
-class RewrittenQuestion(_ReplySchema):
-    """A question in other words."""
-
-    prompt: ClassVar[str] = "goldset_rewrite"
-    question: str | None
-
-
-class EvidenceAnswer(_ReplySchema):
-    """The answer from the evidence alone."""
-
-    prompt: ClassVar[str] = "goldset_answer"
-    answer: str | None
-
-
-class RecalledAnswer(_ReplySchema):
-    """The answer from general knowledge."""
-
-    prompt: ClassVar[str] = "goldset_recall"
-    answer: str | None
-
-
-class AnswerAgreement(BaseModel, frozen=True):
-    """Whether an answer, numbered from 1, agrees with the reference."""
-
-    answer: int
-    agrees: Literal["yes", "no"]
-
-
-class AnswerComparison(_ReplySchema):
-    """Answers compared with the reference."""
-
-    prompt: ClassVar[str] = "goldset_compare"
-    answers: tuple[AnswerAgreement, ...]
-
-
-class PassageAnswer(BaseModel, frozen=True):
-    """Whether a passage, numbered from 1, answers, and with which words."""
-
-    passage: int
-    quote: str | None
-    answers: Literal["yes", "partly", "no"]
-
-
-class PassageAnswers(_ReplySchema):
-    """Which passages answer a question."""
-
-    prompt: ClassVar[str] = "goldset_elsewhere"
-    passages: tuple[PassageAnswer, ...]
-
-
-SCHEMAS: dict[str, type[_ReplySchema]] = {
-    schema.prompt: schema
-    for schema in (
-        WrittenQuestion, NegativeQuestion, RewrittenQuestion, EvidenceAnswer, RecalledAnswer,
-        AnswerComparison, PassageAnswers,
+    The id is a hash of the question. A passage that answers alone has grade 2; of several that
+    answer together, and of others that state a part, each has grade 1.
+    """
+    relevant: dict[str, int] = {}
+    evidence: dict[str, int] = {}
+    grade = _FULL if len(draft.evidence) == 1 else _PART
+    graded = [(place, grade, quotes) for place, quotes in draft.evidence.items()]
+    graded += [(place, grade, (quote,)) for place, (grade, quote) in draft.others.items()]
+    for place, grade, quotes in graded:
+        relevant[corpus.passages[place].id] = grade
+        evidence |= {quote: max(grade, evidence.get(quote, 0)) for quote in quotes}
+    slot, words = draft.slot, len(draft.question.split())
+    length = "short" if words <= _SHORT_WORDS else "medium" if words <= _MEDIUM_WORDS else "long"
+    return Case(
+        id=f"gen-{hashlib.sha256(fold(draft.question).encode()).hexdigest()[:_ID_DIGITS]}",
+        question=draft.question,
+        relevant=relevant,
+        evidence=evidence,
+        references=(draft.reference,) if draft.reference else (),
+        answerable=draft.reference is not None,
+        category=slot.category,
+        tags={
+            "persona": slot.persona,
+            "length": length,
+            "source": corpus.documents[slot.passages[0]],
+            "seed": str(seed),
+            "passages": str(len(draft.evidence)),
+            "rewritten": "yes" if draft.rewritten else "no",
+        },
     )
-}  # fmt: skip
-_Parsed = TypeVar("_Parsed", bound=_ReplySchema)
 
 
-@dataclass(frozen=True)
-class GenerationContext:
-    """The judge, the corpus with its index, the settings and the prompts."""
+def rejection_record(
+    slot: CandidateSlot, rejected: CandidateRejectedError, corpus: SourceCorpus
+) -> dict[str, Any]:
+    """Return a rejected candidate as a JSON object."""
+    return {
+        "reason": rejected.reason,
+        "sentence": str(rejected),
+        "question": rejected.question,
+        "category": slot.category,
+        "number": slot.number,
+        "persona": slot.persona,
+        "length": slot.length,
+        "passages": [corpus.passages[place].id for place in slot.passages],
+        **rejected.more,
+    }
 
-    judge: Judge
-    corpus: SourceCorpus
-    index: PassageIndex
-    settings: GenerationSettings
-    prompts: Prompts
 
-    async def ask(self, schema: type[_Parsed], **inputs: Any) -> _Parsed:
-        """Ask the judge for a reply; an unreadable or missing one ends the candidate."""
-        ask = Ask.rendered(self.prompts.load(schema.prompt), inputs, schema)
-        reply = await ask_safely(self.judge, ask)
-        if isinstance(reply.parsed, schema):
-            return reply.parsed
-        problem = " ".join((reply.problem or "the reply does not match the schema").split())
-        if isinstance(reply, SkippedReply):
-            raise CandidateSkippedError(problem)
-        raise CandidateRejectedError("no_reply", problem[:300], inputs.get("question"))
-
-    def texts(self, places: Iterable[int]) -> list[str]:
-        """Return the texts of passages by their indices."""
-        return [self.corpus.passages[place].text for place in places]
-
-    def passage_id(self, place: int) -> str:
-        """Return the id of a passage by its index."""
-        return self.corpus.passages[place].id
+def rejection_table(rejected: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return counts by reason, the most frequent first, with an example each."""
+    by_reason = {
+        reason: [record for record in rejected if record["reason"] == reason]
+        for reason in REJECT_REASONS
+    }
+    reasons = sorted(filter(by_reason.get, by_reason), key=lambda reason: -len(by_reason[reason]))
+    table = []
+    for reason in reasons:
+        records = by_reason[reason]
+        example = next((record for record in records if record["question"]), records[-1])
+        table.append(
+            {
+                "reason": reason,
+                "count": len(records),
+                "meaning": REJECT_REASONS[reason],
+                "question": example["question"],
+                "sentence": example["sentence"],
+            }
+        )
+    return {"rejected": {row["reason"]: row["count"] for row in table}, "reject_table": table}

@@ -4,118 +4,34 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib.util import find_spec
+from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from misslink.embedding import Embedder, open_embedder
+from misslink.embedding.providers import MINILM_PACKAGES
 from misslink.errors import InputError, MissingExtraError, MisslinkError
 from misslink.goldset.generation.settings import GenerationSettings
+from misslink.goldset.wording import word_trigrams
 from misslink.io.corpus import read_corpus
 from misslink.io.jsonl import SourceItem
 from misslink.io.manifest import display_path, hash_content
+from misslink.linking.corpus_search import fuse_rankings
+from misslink.text.bm25 import Bm25Index
 from misslink.text.fuzzy_matching import UNSPACED
 from misslink.text.normalization import content_id, content_words, fold, stems, valid_text
 from misslink.types import Passage
 from misslink.user_code import error_location, import_target, resolve_attribute
 
-_WORD_PATTERN = re.compile(r"\w+(?:['.]\w+)*")
-_MIN_WORDS = 4  # with fewer rewordable words a share says nothing
-_QUOTE_MARKS = "\"'\u201c\u201d\u201e\u00ab\u00bb"
-_FENCED_BRACKET = "\uff1c"  # replaces "<" before a delimiter in fenced text
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
-
-@dataclass(frozen=True)
-class CopiedWording:
-    """The wording that a question copies.
-
-    Parameters
-    ----------
-    run : int
-        Longest run of words that a passage contains too.
-    words : str
-        That run, folded.
-    share : float or None
-        Share of the rewordable stems that the passages contain, in [0, 1]. None for fewer than 4.
-    """
-
-    run: int
-    words: str
-    share: float | None
-
-
-def measure_copying(question: str, passages: Sequence[str]) -> CopiedWording:
-    """Measure how much of its wording a question copies from passages.
-
-    >>> copying = measure_copying("When does the ferry to Oban leave the pier?",
-    ...                           ["The ferry to Oban leaves at seven from the old pier."])
-    >>> copying.run, copying.words, copying.share
-    (4, 'the ferry to oban', None)
-    """
-    words = _folded_words(question)
-    run, run_words = 0, ""
-    for text in passages:
-        passage = "\x1f".join(["", *_folded_words(text), ""])
-        end = 0
-        for start in range(len(words)):
-            end = max(end, start)
-            while end < len(words) and "\x1f".join(["", *words[start : end + 1], ""]) in passage:
-                end += 1
-            if (length := _run_length(words[start:end])) > run:
-                run, run_words = length, " ".join(words[start:end])
-    own = rewordable_stems(question)
-    shared = own & {stem for text in passages for stem in stems(text)}
-    share = len(shared) / len(own) if len(own) >= _MIN_WORDS and passages else None
-    return CopiedWording(run, run_words, share)
-
-
-def rewordable_stems(question: str) -> set[str]:
-    """Return the stems of a question without names and numbers, which cannot be reworded."""
-    plain = [
-        word
-        for place, word in enumerate(_WORD_PATTERN.findall(question))
-        if not (place and word[0].isupper()) and not any(c.isdigit() or c == "_" for c in word)
-    ]
-    return set(stems(" ".join(plain)))
-
-
-def find_verbatim(quote: str, passage: str) -> tuple[int, int] | None:
-    """Return the span of a quote in a passage, equal except for whitespace.
-
-    Quotation marks around it are ignored. None if it is absent, blank, or divides a word.
-    """
-    bare = quote.strip().strip(_QUOTE_MARKS).strip()
-    for text in dict.fromkeys((quote.strip(), bare)):
-        if not any(map(str.isalnum, text)):
-            continue
-        pieces = [
-            re.escape(piece).replace(_FENCED_BRACKET, f"[<{_FENCED_BRACKET}]")
-            for piece in text.split()
-        ]
-        for match in re.finditer(r"\s+".join(pieces), passage):
-            if not any(_splits_word(passage, place) for place in match.span()):
-                return match.span()
-    return None
-
-
-def _splits_word(text: str, place: int) -> bool:
-    around = text[max(0, place - 1) : place + 1]
-    return 0 < place < len(text) and around.isalnum() and not UNSPACED.search(around)
-
-
-def _folded_words(text: str) -> list[str]:
-    """Folded words; in scripts without spaces every character."""
-    words: list[str] = []
-    for word in _WORD_PATTERN.findall(fold(text)):
-        words.extend(word if UNSPACED.search(word) else [word])
-    return words
-
-
-def _run_length(words: Sequence[str]) -> int:
-    """Number of words; two characters of a script without spaces are one."""
-    single = sum(1 for word in words if len(word) == 1 and UNSPACED.match(word))
-    return len(words) - single + single // 2
+    Scores = NDArray[np.float32]
 
 
 # Why a passage is not used, by code.
@@ -160,14 +76,6 @@ def poor_passage_reason(text: str, *, least_words: int) -> str | None:
     if sum(map(str.isalpha, bare)) < _MAJORITY * len("".join(text.split())):
         return "no_prose"
     return None
-
-
-def word_trigrams(text: str) -> frozenset[str]:
-    """Return the trigrams of the folded words; for a shorter text the text itself."""
-    folded = fold(text)
-    words = list(folded) if UNSPACED.search(folded) else folded.split()
-    trigrams = frozenset(" ".join(words[start : start + 3]) for start in range(len(words) - 2))
-    return trigrams or frozenset([folded])
 
 
 def _is_link_line(line: str) -> bool:
@@ -393,3 +301,129 @@ def _split_text(text: str, limit: int) -> list[str]:
         raise MissingExtraError(package, "langchain") from None
     splitter = RecursiveCharacterTextSplitter(chunk_size=limit, chunk_overlap=0)
     return [part for part in splitter.split_text(text) if part.strip()] or [text]
+
+
+_RAREST_STEMS = 12  # of a passage, to find its neighbors by words
+
+
+_REPEAT_SHARE = 0.6  # of common word trigrams, from which on two passages say the same
+
+
+_SCORE_DECIMALS = 5  # further ones are rounding
+
+
+def open_optional_embedder(spec: Any) -> Embedder | None:
+    """Open an embedder; see `open_embedder`.
+
+    Parameters
+    ----------
+    spec : str, Embeddings or None
+        'none': return None. None: minilm where it is installed, else None.
+
+    Raises
+    ------
+    InputError, MissingExtraError
+        As `open_embedder`.
+    """
+    if spec is None:
+        spec = "minilm" if all(map(find_spec, MINILM_PACKAGES)) else "none"
+    return None if spec == "none" else open_embedder(spec)
+
+
+class PassageIndex:
+    """Finds passages of a corpus.
+
+    Parameters
+    ----------
+    texts : sequence of str
+    embedder : Embedder or None
+    vectors : array of float32, shape (texts, d), rows of length 1, or None
+
+    Attributes
+    ----------
+    embedder : Embedder or None
+    """
+
+    def __init__(
+        self, texts: Sequence[str], embedder: Embedder | None, vectors: Scores | None
+    ) -> None:
+        self._texts = texts
+        self.embedder = embedder
+        self._vectors = vectors
+        self._queries: dict[str, Scores] = {}
+        self._trigrams: dict[int, frozenset[str]] = {}
+        self._bm25 = Bm25Index(map(stems, texts))
+
+    @classmethod
+    async def build(cls, texts: Sequence[str], embedder: Embedder | None) -> PassageIndex:
+        """Embed the texts and index their words.
+
+        Raises
+        ------
+        InputError
+            The embedding model failed.
+        """
+        vectors = None if embedder is None else await embedder.documents(texts)
+        return cls(texts, embedder, vectors)
+
+    async def read(self, questions: Sequence[str]) -> None:
+        """Embed questions in one batch, before they are used in `near` or `cosines`."""
+        new = [question for question in dict.fromkeys(questions) if question not in self._queries]
+        if self.embedder is not None and new:
+            rows = await self.embedder.queries(new)
+            self._queries |= dict(zip(new, rows, strict=True))
+
+    def cosines(self, question: str, others: Sequence[str]) -> Scores | None:
+        """Return the cosines of a question to at least one other; None without an embedder."""
+        if self.embedder is None:
+            return None
+        import numpy as np
+
+        table: Scores = np.stack([self._queries[other] for other in others])
+        return table @ self._queries[question]
+
+    def near(
+        self, question: str, k: int, without: Collection[int] = (), answer: str = ""
+    ) -> list[int]:
+        """Return the indices of the `k` passages nearest to a question, nearest first."""
+        words = self._bm25.scores(stems(f"{question} {answer}"))
+        orders = [[place for place in _rank_descending(words) if words[place] > 0]]
+        if self._vectors is not None and question in self._queries:
+            orders.append(_rank_descending(self._vectors @ self._queries[question]))
+        allowed = (
+            (p for p in order if p not in without and self._texts[p].strip()) for order in orders
+        )
+        return fuse_rankings([list(islice(places, 2 * k)) for places in allowed], k)
+
+    def neighbours(self, place: int, k: int, among: Collection[int]) -> list[int]:
+        """Return the `k` passages of `among` nearest to passage `place`, without repeated texts."""
+        if self._vectors is not None:
+            scores = self._vectors @ self._vectors[place]
+        else:
+            counts = {stem: self._bm25.frequency(stem) for stem in stems(self._texts[place])}
+            shared = [stem for stem, count in counts.items() if count > 1]
+            shared.sort(key=lambda stem: (counts[stem], stem))
+            scores = self._bm25.scores(shared[:_RAREST_STEMS])
+        near: list[int] = []
+        for other in _rank_descending(scores):
+            if len(near) == k or scores[other] <= 0:
+                break
+            if other == place or other not in among:
+                continue
+            if not any(self._is_repeat(other, earlier) for earlier in (place, *near)):
+                near.append(other)
+        return near
+
+    def _is_repeat(self, place: int, other: int) -> bool:
+        for index in (place, other):
+            if index not in self._trigrams:
+                self._trigrams[index] = word_trigrams(self._texts[index])
+        first, second = self._trigrams[place], self._trigrams[other]
+        return len(first & second) >= _REPEAT_SHARE * min(len(first), len(second))
+
+
+def _rank_descending(scores: Scores) -> list[int]:
+    import numpy as np
+
+    order: list[int] = np.argsort(-np.round(scores, _SCORE_DECIMALS), kind="stable").tolist()
+    return order

@@ -15,37 +15,39 @@ from typing import Any
 from pydantic import BaseModel
 
 from misslink.errors import InputError, JudgeUnreachableError
-from misslink.goldset.dedupe import QuestionIndex
 from misslink.goldset.generation.candidates import (
-    SCHEMAS,
-    AnswerComparison,
     CandidatePlan,
     CandidateRejectedError,
     CandidateSkippedError,
     CandidateSlot,
+    QuestionDraft,
+    rejection_record,
+    rejection_table,
+    to_case,
+)
+from misslink.goldset.generation.corpus import (
+    PassageIndex,
+    open_optional_embedder,
+    read_source_corpus,
+)
+from misslink.goldset.generation.questions import (
+    SCHEMAS,
+    AnswerComparison,
     EvidenceAnswer,
     GenerationContext,
     NegativeQuestion,
     PassageAnswers,
     PassageQuote,
-    QuestionDraft,
     RecalledAnswer,
     RewrittenQuestion,
     WrittenQuestion,
+    verify_question,
+    write_question,
 )
-from misslink.goldset.generation.corpus import read_source_corpus
-from misslink.goldset.generation.goldset_file import (
-    refuse_changed_file,
-    rejection_record,
-    rejection_table,
-    to_case,
-    write_generated_goldset,
-)
-from misslink.goldset.generation.passage_index import PassageIndex, open_optional_embedder
-from misslink.goldset.generation.questions import verify_question, write_question
 from misslink.goldset.generation.settings import GenerationSettings, read_generation_settings
 from misslink.goldset.splitting import apportion
-from misslink.goldset.writer import objects_to_jsonl
+from misslink.goldset.wording import QuestionIndex
+from misslink.goldset.writer import objects_to_jsonl, refuse_changed_file, write_generated_goldset
 from misslink.io.atomic import atomic_write
 from misslink.io.manifest import display_path, hash_content
 from misslink.judge.backends.heuristic.judge import HeuristicJudge

@@ -6,26 +6,148 @@ Verified is: its evidence alone answers it, general knowledge does not, and few 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Literal, TypeVar
+
+from pydantic import BaseModel
 
 from misslink.goldset.generation.candidates import (
-    AnswerComparison,
     CandidateRejectedError,
+    CandidateSkippedError,
     CandidateSlot,
-    EvidenceAnswer,
-    GenerationContext,
-    NegativeQuestion,
-    PassageAnswers,
-    PassageQuote,
     QuestionDraft,
-    RecalledAnswer,
-    RewrittenQuestion,
-    WrittenQuestion,
 )
-from misslink.goldset.generation.corpus import CopiedWording, find_verbatim, measure_copying
+from misslink.goldset.generation.corpus import PassageIndex, SourceCorpus
+from misslink.goldset.generation.settings import (
+    GenerationSettings,
+)
+from misslink.goldset.wording import CopiedWording, find_verbatim, measure_copying
+from misslink.judge.judge_case import SkippedReply, ask_safely
+from misslink.judge.prompts import Prompts
+from misslink.judge.protocol import Ask, Judge
 from misslink.judge.quotes import verify_quote
 from misslink.text.normalization import fold, sentence_spans, stems, valid_text
+
+
+class _ReplySchema(BaseModel, frozen=True):
+    prompt: ClassVar[str]
+
+
+class PassageQuote(BaseModel, frozen=True):
+    """Words of a passage, which is numbered from 1."""
+
+    passage: int
+    quote: str
+
+
+class WrittenQuestion(_ReplySchema):
+    """A question with its answer and evidence."""
+
+    prompt: ClassVar[str] = "goldset_write"
+    question: str | None
+    reference: str | None
+    quotes: tuple[PassageQuote, ...]
+
+
+class NegativeQuestion(_ReplySchema):
+    """A question that no passage answers."""
+
+    prompt: ClassVar[str] = "goldset_write_negative"
+    question: str | None
+
+
+class RewrittenQuestion(_ReplySchema):
+    """A question in other words."""
+
+    prompt: ClassVar[str] = "goldset_rewrite"
+    question: str | None
+
+
+class EvidenceAnswer(_ReplySchema):
+    """The answer from the evidence alone."""
+
+    prompt: ClassVar[str] = "goldset_answer"
+    answer: str | None
+
+
+class RecalledAnswer(_ReplySchema):
+    """The answer from general knowledge."""
+
+    prompt: ClassVar[str] = "goldset_recall"
+    answer: str | None
+
+
+class AnswerAgreement(BaseModel, frozen=True):
+    """Whether an answer, numbered from 1, agrees with the reference."""
+
+    answer: int
+    agrees: Literal["yes", "no"]
+
+
+class AnswerComparison(_ReplySchema):
+    """Answers compared with the reference."""
+
+    prompt: ClassVar[str] = "goldset_compare"
+    answers: tuple[AnswerAgreement, ...]
+
+
+class PassageAnswer(BaseModel, frozen=True):
+    """Whether a passage, numbered from 1, answers, and with which words."""
+
+    passage: int
+    quote: str | None
+    answers: Literal["yes", "partly", "no"]
+
+
+class PassageAnswers(_ReplySchema):
+    """Which passages answer a question."""
+
+    prompt: ClassVar[str] = "goldset_elsewhere"
+    passages: tuple[PassageAnswer, ...]
+
+
+SCHEMAS: dict[str, type[_ReplySchema]] = {
+    schema.prompt: schema
+    for schema in (
+        WrittenQuestion, NegativeQuestion, RewrittenQuestion, EvidenceAnswer, RecalledAnswer,
+        AnswerComparison, PassageAnswers,
+    )
+}  # fmt: skip
+
+
+_Parsed = TypeVar("_Parsed", bound=_ReplySchema)
+
+
+@dataclass(frozen=True)
+class GenerationContext:
+    """The judge, the corpus with its index, the settings and the prompts."""
+
+    judge: Judge
+    corpus: SourceCorpus
+    index: PassageIndex
+    settings: GenerationSettings
+    prompts: Prompts
+
+    async def ask(self, schema: type[_Parsed], **inputs: Any) -> _Parsed:
+        """Ask the judge for a reply; an unreadable or missing one ends the candidate."""
+        ask = Ask.rendered(self.prompts.load(schema.prompt), inputs, schema)
+        reply = await ask_safely(self.judge, ask)
+        if isinstance(reply.parsed, schema):
+            return reply.parsed
+        problem = " ".join((reply.problem or "the reply does not match the schema").split())
+        if isinstance(reply, SkippedReply):
+            raise CandidateSkippedError(problem)
+        raise CandidateRejectedError("no_reply", problem[:300], inputs.get("question"))
+
+    def texts(self, places: Iterable[int]) -> list[str]:
+        """Return the texts of passages by their indices."""
+        return [self.corpus.passages[place].text for place in places]
+
+    def passage_id(self, place: int) -> str:
+        """Return the id of a passage by its index."""
+        return self.corpus.passages[place].id
+
 
 _MAX_QUESTION_LENGTH, _MAX_REFERENCE_LENGTH = 400, 2_000  # characters
 _PASSAGE_WORDS = (

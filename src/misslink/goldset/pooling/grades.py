@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
+from pydantic_core import to_jsonable_python
 
 from misslink.errors import InputError
 from misslink.goldset.pooling.pool import (
@@ -341,7 +342,7 @@ def merge_pool_grades(
         "recall": estimate_recall(pool, grades, votes, relevance_level=relevance_level),
         "notes": _merge_notes(pool, accepted),
     }
-    return cases, _to_json_values(document)
+    return cases, to_jsonable_python(document)
 
 
 def _merge_notes(pool: GradingPool, accepted: int) -> list[str]:
@@ -359,12 +360,3 @@ def _merge_notes(pool: GradingPool, accepted: int) -> list[str]:
         "Recall uses {} grades of the judge. The intervals do not include its errors.": accepted,
     }
     return [note.format(count) for note, count in counts.items() if count]
-
-
-def _to_json_values(value: Any) -> Any:
-    """Replace estimates by JSON values."""
-    if isinstance(value, BaseModel):
-        return value.model_dump()
-    if isinstance(value, Mapping):
-        return {str(name): _to_json_values(item) for name, item in value.items()}
-    return [_to_json_values(item) for item in value] if isinstance(value, list | tuple) else value

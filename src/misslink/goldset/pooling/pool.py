@@ -14,23 +14,17 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
+import numpy as np
+from numpy.typing import NDArray
 from pydantic import TypeAdapter, ValidationError
 
 from misslink.errors import InputError
-from misslink.goldset.pooling.rankings import (
-    PassageRanking,
-    PoolStratum,
-    RetrieverRankings,
-    draw_passages,
-    match_corpus_ids,
-    question_generator,
-    shuffled,
-)
+from misslink.goldset.pooling.rankings import PassageRanking, RetrieverRankings, match_corpus_ids
 from misslink.goldset.writer import objects_to_jsonl, to_jsonl
 from misslink.io.atomic import atomic_write
 from misslink.io.goldset import GoldSet, read_goldset
@@ -414,3 +408,151 @@ def _read_plan(path: Path) -> tuple[PoolPlan, Any]:
 
 def _digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+Item = TypeVar("Item")
+
+
+POOLED_STRATUM = "pooled"  # what a retriever returns; all of it is graded
+
+
+KNOWN_STRATUM = "known"  # what has a grade in the gold set; none of it is graded
+
+
+_FIRST_BAND = 10  # minimum size of the nearest band
+
+
+_BAND_FACTOR = 10  # size of each further band, relative to the one before
+
+
+_MAX_BANDS = 4
+
+
+_MIN_PER_BAND = 2  # passages drawn from a band, so that their variance is known
+
+
+@dataclass(frozen=True)
+class PoolStratum:
+    """Passages of one question from which passages to grade were drawn.
+
+    Parameters
+    ----------
+    name : str
+        'known', 'pooled', or the ranks of a band outside the pool: '11 to 110'.
+    size, drawn : int
+        Number of passages, and how many of them are graded.
+    """
+
+    name: str
+    size: int
+    drawn: int
+
+    @property
+    def weight(self) -> float | None:
+        """One over the probability of being drawn; None if nothing was drawn."""
+        return self.size / self.drawn if self.drawn else None
+
+
+def band_sizes(outside: int, stratified: int, depth: int) -> list[int]:
+    """Return the sizes of the bands of rank, the nearest first.
+
+    Parameters
+    ----------
+    outside : int
+        Number of passages that no retriever returns.
+    stratified : int
+        How many are drawn from the bands, at least two from each.
+    depth : int
+        Depth of the pool; the nearest band has as many passages, at least 10.
+
+    Examples
+    --------
+    >>> band_sizes(5000, 10, 10), band_sizes(5000, 4, 10), band_sizes(7, 10, 10)
+    ([10, 100, 1000, 3890], [10, 4990], [7])
+    """
+    sizes: list[int] = []
+    rest, width = outside, max(depth, _FIRST_BAND)
+    bands = max(1, min(_MAX_BANDS, stratified // _MIN_PER_BAND))
+    while rest:
+        size = rest if len(sizes) == bands - 1 else min(width, rest)
+        sizes.append(size)
+        rest -= size
+        width *= _BAND_FACTOR
+    return sizes
+
+
+def draw_passages(
+    order: Sequence[int] | NDArray[np.int64],
+    pooled: Collection[int],
+    known: Collection[int],
+    *,
+    depth: int,
+    random: int,
+    stratified: int,
+    generator: np.random.Generator,
+) -> tuple[tuple[PoolStratum, ...], list[tuple[int, int]]]:
+    """Draw the passages of one question that are graded.
+
+    Parameters
+    ----------
+    order : sequence or array of int
+        Indices of all passages of the corpus, nearest to the question first.
+    pooled : collection of int
+        Indices of what the retrievers return.
+    known : collection of int
+        Indices of what has a grade.
+    depth : int
+        Depth of the pool.
+    random, stratified : int
+        How many others are drawn, from all of them and from their bands.
+    generator : numpy Generator
+
+    Returns
+    -------
+    strata : tuple of PoolStratum
+        Known and pooled first, then the bands. Their sizes add up to the corpus.
+    drawn : list of (int, int)
+        Indices of passages in the corpus and of their strata, in random order.
+    """
+    graded = [place for place in dict.fromkeys(pooled) if place not in known]
+    ranked = np.asarray(order, dtype=np.int64)
+    outside = ranked[~np.isin(ranked, [*pooled, *known])]
+    sizes = band_sizes(len(outside), stratified, depth)
+    is_drawn = np.zeros(len(outside), dtype=bool)
+    is_drawn[generator.permutation(len(outside))[:random]] = True
+    strata = [
+        PoolStratum(KNOWN_STRATUM, len(set(known)), 0),
+        PoolStratum(POOLED_STRATUM, len(graded), len(graded)),
+    ]
+    places = [(place, 1) for place in graded]
+    start = 0
+    for size, more in zip(sizes, _draws_per_band(stratified, sizes), strict=True):
+        band, first = outside[start : start + size], is_drawn[start : start + size]
+        chosen = [*band[first].tolist(), *generator.permutation(band[~first])[:more].tolist()]
+        places += [(place, len(strata)) for place in chosen]
+        strata.append(PoolStratum(f"{start + 1} to {start + size}", size, len(chosen)))
+        start += size
+    return tuple(strata), shuffled(places, generator)
+
+
+def shuffled(items: Sequence[Item], generator: np.random.Generator) -> list[Item]:
+    """Return items in random order."""
+    return [items[int(index)] for index in generator.permutation(len(items))]
+
+
+def question_generator(seed: int, name: str) -> np.random.Generator:
+    """Return the generator of one question, so that other questions do not change its draw."""
+    digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).digest()
+    return np.random.default_rng([seed, int.from_bytes(digest[:8], "big")])
+
+
+def _draws_per_band(count: int, sizes: Sequence[int]) -> list[int]:
+    """Equally many draws from each band; what a small band lacks goes to the others."""
+    draws = [0] * len(sizes)
+    rest = min(count, sum(sizes))
+    while rest:
+        for band, size in enumerate(sizes):
+            if rest and draws[band] < size:
+                draws[band] += 1
+                rest -= 1
+    return draws

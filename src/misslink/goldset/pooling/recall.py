@@ -11,7 +11,6 @@ import numpy as np
 
 from misslink.goldset.pooling.pool import GradingPool, PoolItem
 from misslink.stats import mean
-from misslink.stats.intervals import critical_value
 from misslink.types import Estimate
 
 TOTAL_METHOD = "horvitz-thompson, mover of clopper-pearson"
@@ -28,7 +27,7 @@ class SampledCell(NamedTuple):
 RankBand = Sequence[SampledCell]  # the strata of all questions at the same rank
 
 
-def _band_total(band: RankBand, level: float) -> tuple[float, float, float]:
+def _band_total(band: RankBand) -> tuple[float, float, float]:
     """The Horvitz-Thompson total of a band, each relevant passage with its weight; its interval.
 
     Clopper and Pearson's interval of the share at Kish's effective sample size, with a finite
@@ -42,9 +41,8 @@ def _band_total(band: RankBand, level: float) -> tuple[float, float, float]:
     effective = passages**2 / float((size**2 / labelled).sum())  # Kish's effective sample size
     share = min(expected / passages, 1.0)
     hits, rest = share * effective, max((1 - share) * effective, 0.0)
-    tail = (1 - level) / 2
-    low = float(beta.ppf(tail, hits, rest + 1)) if hits > 0 else 0.0
-    high = float(beta.isf(tail, hits + 1, rest)) if rest > 0 else 1.0
+    low = float(beta.ppf(0.025, hits, rest + 1)) if hits > 0 else 0.0
+    high = float(beta.isf(0.025, hits + 1, rest)) if rest > 0 else 1.0
     unknown = math.sqrt(1 - float(labelled.sum()) / passages)
     return (
         expected,
@@ -79,7 +77,7 @@ def project_draws(bands: Sequence[RankBand], times: int) -> list[RankBand]:
     return more
 
 
-def estimate_total(bands: Sequence[RankBand], *, level: float = 0.95) -> Estimate:
+def estimate_total(bands: Sequence[RankBand]) -> Estimate:
     """Estimate how many relevant passages there are in partly labelled bands (Horvitz-Thompson).
 
     References
@@ -95,8 +93,7 @@ def estimate_total(bands: Sequence[RankBand], *, level: float = 0.95) -> Estimat
     >>> total.value, round(total.low, 1), round(total.high)
     (10.0, 1.0, 319)
     """
-    critical_value(level)  # refuses a level that is none
-    totals = [_band_total(band, level) for band in bands]
+    totals = [_band_total(band) for band in bands]
     cells = [cell for band in bands for cell in band]
     value = sum(expected for expected, _, _ in totals)
     # Method of variance estimates recovery: a sample without relevant passages has variance 0, so

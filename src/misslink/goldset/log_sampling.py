@@ -18,7 +18,7 @@ from typing import Any, Literal
 
 from misslink.embedding import Embedder
 from misslink.errors import InputError, MissingExtraError
-from misslink.goldset.logs.masking import Masker, unnumber_masks
+from misslink.goldset.masking import Masker, unnumber_masks
 from misslink.goldset.splitting import apportion
 from misslink.io.numbers import parse_number
 from misslink.io.trace_formats.requests import LogRequest, RequestLog
