@@ -201,19 +201,6 @@ def test_a_strange_redirect_is_told(place):
     assert not delivery.ok
 
 
-@pytest.mark.parametrize(
-    ("url", "options", "told"),
-    [
-        ("ftp://host/x", {}, "does not begin with http"),
-        ("http://127.0.0.1/", {"secret": ""}, "secret is empty"),
-    ],
-)
-def test_what_cannot_be_sent_is_told_and_nothing_raised(url, options, told):
-    delivery, _ = sent(url, **options)
-    assert (delivery.ok, delivery.attempts) == (False, 0)
-    assert told in delivery.error
-
-
 @pytest.fixture
 def history(tmp_path):
     """A history in which an alarm opened and waits to be told."""

@@ -207,7 +207,7 @@ def test_yaml_canaries_are_read_and_a_repeated_id_told_with_both_lines(misslink)
         (("--webhook", "example.org"), "--webhook must begin with http://"),
         (("--webhook", "http://127.0.0.1:9", "--webhook-secret-env", "NOT_SET"), "NOT_SET"),
         (("--html", "nowhere/t.html"), "its folder does not exist"),
-        (("--markdown", "canaries.jsonl"), "names the canary set or the history"),
+        (("--markdown", "canaries.jsonl"), "This is an input"),
         (("--markdown", "-", "--json"), "both print to stdout"),
         (("--corpus", "none.jsonl"), "there is no such file"),
         (("--judge", "nobody"), "nobody"),

@@ -22,6 +22,7 @@ from misslink.goldset.log_sampling import (
     tf_idf_vectors,
 )
 from misslink.goldset.masking import Masker
+from misslink.goldset.splitting import apportion
 from misslink.io.trace_formats import LogRequest, RequestLog
 from misslink.types import Passage
 
@@ -76,7 +77,7 @@ def test_two_slips_do_not_part_a_question_however_many_share_its_other_words():
 
 def test_a_tail_that_is_drawn_says_so(monkeypatch):
     assert not any("drawn from" in note for note in picked(shop()).document["notes"])
-    monkeypatch.setattr("misslink.goldset.logs.sampling.MAX_CLUSTERED", 30)
+    monkeypatch.setattr("misslink.goldset.log_sampling.MAX_CLUSTERED", 30)
     found = picked(shop())
     others = found.document["different"] - found.document["chosen"]["head"]
     told = f"The tail clusters 30 questions, drawn from {others}."
@@ -238,7 +239,7 @@ def test_counts_add_up(n, head, tail):
     shares = SampleShares(
         head / total, tail / total, 1 - head / total - tail / total if head + tail < total else 0.0
     )
-    counts = shares.counts(n)
+    counts = apportion(n, vars(shares)).values()
     assert sum(counts) == n
     for count, share in zip(counts, (shares.head, shares.tail, shares.failures), strict=True):
         assert abs(count - share * n) < 1 + 1e-6

@@ -10,7 +10,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -29,23 +29,21 @@ from misslink.cli.options import (
     with_judge_options,
 )
 from misslink.cli.output import (
-    STDOUT,
     check_output_paths,
     interruptible,
-    print_json,
-    print_parts,
+    print_report,
     progress_bars,
     redirect_app_stdout,
     strip_control,
 )
 from misslink.errors import InputError, MisslinkError, known_names
+from misslink.io.atomic import atomic_write, lock_file
 
 if TYPE_CHECKING:
     from misslink.canary.history import CanaryHistory
     from misslink.canary.results import CanaryObservation, FinishedRun
     from misslink.canary.runner import CanaryRequest
     from misslink.canary.webhook import WebhookTarget
-    from misslink.render.table import Part
 
 NAME_OPTION: Any = typer.Option("main", "--name", help="Name of the series of runs.")
 HISTORY_OPTION: Any = typer.Option(
@@ -120,34 +118,28 @@ def repeat_runs(
         passed = math.floor(max(0.0, clock() - began) / every_s) + 1
         next_start = began + passed * every_s
         announce(next_start)
-        while (
-            wait_s := next_start - clock()
-        ) > 0:  # a machine that slept wakes late, a clock is set
+        # A machine that slept wakes late, and a clock may be set.
+        while (wait_s := next_start - clock()) > 0:
             sleep(min(wait_s, every_s))
 
 
 @contextmanager
 def lock_series(history: Path, name: str) -> Iterator[None]:
     """Lock a series until this process ends; raise InputError if another process watches it."""
-    import filelock
-
     digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:8]
     path = history.with_name(f"{history.name}.{digest}.watch")
+    problem = f"Another process already watches '{name}'. Stop it, or use another --name."
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        lock = filelock.FileLock(path, timeout=0)
-        lock.acquire()
-    except filelock.Timeout:
+        lock = lock_file(path, problem, shown_path=history)
+    except OSError as error:
         raise InputError(
-            f"Another process already watches '{name}'. Stop it, or use another --name.",
-            path=history,
+            f"Cannot write the file: {error.strerror}. Choose another --history.", path=path
         ) from None
-    except OSError as problem:
-        raise InputError(
-            f"Cannot write the file: {problem.strerror}. Choose another --history.", path=path
-        ) from None
-    with lock:
+    try:
         yield
+    finally:
+        lock.release()
 
 
 _COMMAND = (sys.executable, "-c", "from misslink.cli.main import main; main()")
@@ -359,8 +351,8 @@ def run(
             raise InputError(f"{option} is {value:g}; it must be more than 0 seconds")
     if not name.strip():
         raise InputError("--name is empty. Name the series.")
-    inputs = {"the canary set": canaries, "the history": history}
-    _check_outputs(markdown, html, inputs, as_json=as_json)
+    outputs = {"--markdown": markdown, "--html": html}
+    check_output_paths(outputs, [canaries, history], as_json=as_json)
     terms = JudgeConfig(**given, deadline=deadline)
     hook = webhook_from_options(webhook, webhook_secret_env)
     canary_set = read_canaries(canaries)
@@ -422,7 +414,7 @@ def run(
     )
     try:
         document = _record_and_notify(finished, history, hook, html)
-        _print_report(
+        print_report(
             list(run_parts(document, finished.results)),
             {**document, "results": [asdict(result) for result in finished.results]},
             markdown=markdown,
@@ -440,15 +432,6 @@ def run(
         os._exit(exit_code)
     if exit_code:
         raise typer.Exit(exit_code)
-
-
-def _check_outputs(
-    markdown: Path | None, html: Path | None, inputs: Mapping[str, Path], *, as_json: bool
-) -> None:
-    check_output_paths({"--markdown": markdown, "--html": html}, as_json=as_json)
-    outputs = {path.resolve() for path in (markdown, html) if path is not None}
-    if outputs & {path.resolve() for path in inputs.values()}:
-        raise InputError(f"--markdown or --html names {' or '.join(inputs)}. Name another file.")
 
 
 async def _observe(
@@ -525,28 +508,10 @@ def _write_trend_page(history: CanaryHistory, name: str, path: Path) -> None:
     """Write the trend page of a series."""
     from misslink.canary.alarms import detect_alarms
     from misslink.canary.report import build_trend_page, render_trend_page
-    from misslink.io.atomic import atomic_write
 
     runs, readings = history.runs(name), history.comparable(name)
     status = detect_alarms(readings, learn=runs[-1]["learn"])
     atomic_write(render_trend_page(build_trend_page(name, runs, readings, status)), path)
-
-
-def _print_report(
-    parts: Sequence[Part], document: Mapping[str, Any], *, markdown: Path | None, as_json: bool
-) -> None:
-    """Write the markdown file if one is named, and print JSON, markdown or tables."""
-    from misslink.io.atomic import atomic_write
-    from misslink.render.table import parts_markdown
-
-    to_stdout = str(markdown) == STDOUT
-    if markdown is not None:
-        text = parts_markdown(parts)
-        print(text, end="") if to_stdout else atomic_write(text, markdown)
-    if as_json:
-        print_json(document)
-    elif not to_stdout:
-        print_parts(parts)
 
 
 @app.command("history")
@@ -564,7 +529,7 @@ def history_command(
     from misslink.canary.report import history_parts
     from misslink.io.manifest import display_path
 
-    _check_outputs(markdown, html, {"the history": history}, as_json=as_json)
+    check_output_paths({"--markdown": markdown, "--html": html}, [history], as_json=as_json)
     with CanaryHistory(history, must_exist=True) as file:
         runs = file.runs(name, last)
         if not runs:
@@ -584,7 +549,7 @@ def history_command(
         }
         if html is not None:
             _write_trend_page(file, name, html)
-    _print_report(list(history_parts(document)), document, markdown=markdown, as_json=as_json)
+    print_report(list(history_parts(document)), document, markdown=markdown, as_json=as_json)
 
 
 app.command(

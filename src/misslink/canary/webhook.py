@@ -95,7 +95,7 @@ class Delivery:
     status : int or None
         The status of the last try; None if there was no answer.
     attempts : int
-        How often it was sent; 0 if the address is unusable.
+        How often it was sent.
     error : str or None
         Why it failed, one sentence that shows nothing of the address but its host.
     """
@@ -169,7 +169,7 @@ def deliver(
     Parameters
     ----------
     url : str
-        http or https.
+        http or https; see `url_origin`.
     document : mapping
         What is sent, as JSON.
     secret : str or None
@@ -188,18 +188,21 @@ def deliver(
     Delivery
         If it is not `ok`, keep the document and send it again with the next run.
     """
-    origin = url_origin(url)
-    if origin is None:
-        return _not_sent("the webhook's address does not begin with http:// or https://")
-    if secret == "":  # the user means to sign
-        return _not_sent("the webhook's secret is empty; set it, or leave it out")
     text = json.dumps(document, sort_keys=True, allow_nan=False, separators=(",", ":"))
     body, clock = text.encode(), clock or DeliveryClock()
     rng = rng or random.Random()  # noqa: S311 (jitter is no secret)
+    headers = {
+        "Content-Type": "application/json",
+        "User-Agent": "misslink",
+        "Misslink-Delivery": hashlib.sha256(body).hexdigest()[:32],
+    }
     deadline = clock.now() + total_s
     for attempt in range(1, max(1, tries) + 1):
         status, retry_after = None, None
-        headers = _headers(body, secret, str(int(clock.wall())))
+        if secret is not None:
+            timestamp = str(int(clock.wall()))
+            signature = sign(secret, timestamp, body)
+            headers |= {"Misslink-Timestamp": timestamp, "Misslink-Signature": signature}
         try:
             status, answered, redirect = http_post(
                 url, body, headers, timeout_s=min(deadline - clock.now(), timeout_s)
@@ -223,24 +226,8 @@ def deliver(
             why += f", and it is not tried again within {total_s:g} s"
             break
         clock.sleep(wait_s)
-    why = f"the webhook at {origin} did not take it: {why}"
+    why = f"the webhook at {url_origin(url)} did not take it: {why}"
     return Delivery(ok=False, status=status, attempts=attempt, error=why)
-
-
-def _not_sent(why: str) -> Delivery:
-    return Delivery(ok=False, status=None, attempts=0, error=why)
-
-
-def _headers(body: bytes, secret: str | None, timestamp: str) -> dict[str, str]:
-    headers = {
-        "Content-Type": "application/json",
-        "User-Agent": "misslink",
-        "Misslink-Delivery": hashlib.sha256(body).hexdigest()[:32],
-    }
-    if secret is None:
-        return headers
-    signature = sign(secret, timestamp, body)
-    return {**headers, "Misslink-Timestamp": timestamp, "Misslink-Signature": signature}
 
 
 @dataclass(frozen=True)

@@ -123,14 +123,23 @@ def print_table(table: TextTable, *, spaced: bool = False) -> bool:
     return True
 
 
-def print_parts(parts: Iterable[Part]) -> None:
-    """Print the parts of a report; headings are left to the titles of tables."""
-    from misslink.render.table import TextTable
+def print_report(
+    parts: Sequence[Part], document: Mapping[str, Any], *, markdown: Path | None, as_json: bool
+) -> None:
+    """Print a report as JSON or text; with a path also write it as markdown, ``-`` prints that."""
+    from misslink.io.atomic import atomic_write
+    from misslink.render.table import TextTable, parts_markdown
 
-    for kind, part in parts:
+    to_stdout = str(markdown) == STDOUT
+    if markdown is not None:
+        text = parts_markdown(parts)
+        print(text, end="") if to_stdout else atomic_write(text, markdown)
+    if as_json:
+        print_json(document)
+    for kind, part in () if as_json or to_stdout else parts:
         if isinstance(part, TextTable):
             print_table(part)
-        elif kind not in ("title", "heading"):
+        elif kind not in ("title", "heading"):  # headings are left to the titles of tables
             text = f"note: {part}" if kind == "note" else part
             print_line(text, "bold" if kind == "strong" else None)
 

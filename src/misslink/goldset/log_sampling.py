@@ -286,15 +286,6 @@ class SampleShares:
                 f"{sum(shares):g}. Use three numbers from 0 to 1 that add up to 1."
             )
 
-    def counts(self, n: int) -> tuple[int, int, int]:
-        """Return how many of n questions each share gets, by largest remainder.
-
-        >>> SampleShares(0.4, 0.4, 0.2).counts(7)
-        (3, 3, 1)
-        """
-        counts = apportion(n, vars(self))
-        return counts["head"], counts["tail"], counts["failures"]
-
 
 @dataclass(frozen=True)
 class SampledQuestion:
@@ -368,7 +359,7 @@ async def sample_groups(
         Returns unit vectors of questions. Default: TF-IDF of their words.
     seed : int
     """
-    head, _, failed = shares.counts(n)
+    counts = apportion(n, vars(shares))
     rest = dict(enumerate(groups))
     sample: list[SampledQuestion] = []
 
@@ -378,8 +369,8 @@ async def sample_groups(
         )
 
     frequent = [index for index, group in rest.items() if len(group.members) >= _MIN_REPEATS]
-    take(frequent[:head], "head")
-    take(_most_failing(rest, failures, failed), "failure")
+    take(frequent[: counts["head"]], "head")
+    take(_most_failing(rest, failures, counts["failures"]), "failure")
     tail = min(n - len(sample), len(rest)) if shares.tail else 0
     if tail:
         take(await _cluster_centers(rest, tail, vectors, seed), "tail")

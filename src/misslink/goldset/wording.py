@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 from misslink.text.fuzzy_matching import UNSPACED, invariant_tokens
 from misslink.text.normalization import fold, stems
 
 _WORDS = re.compile(r"\w+(?:['.-]\w+)*")
+_COSINE_DECIMALS = 5  # further ones are rounding
 CosineFunction = Callable[[str, Sequence[str]], Any]
 
 
@@ -32,6 +33,14 @@ def fact_key(question: str) -> tuple[object, ...]:
 def sorted_words(question: str) -> str:
     """Return the folded words, sorted; rapidfuzz's ratio of two is their token sort ratio."""
     return " ".join(sorted(fold(question).split()))
+
+
+class QuestionTwin(NamedTuple):
+    """A question that asks the same, how similar it is in [0, 1], and by what."""
+
+    question: str
+    similarity: float
+    by: Literal["words", "meaning"]
 
 
 class QuestionIndex:
@@ -61,23 +70,26 @@ class QuestionIndex:
         questions.append(question)
         words.append(sorted_words(question))
 
-    def twin(self, question: str) -> str | None:
-        """Return the added question that asks the same, if there is one."""
+    def twin(self, question: str) -> QuestionTwin | None:
+        """Return the most similar of the added questions that ask the same, if there is one."""
         from rapidfuzz import fuzz, process
 
-        if (same := self._exact.get(fold(question))) is not None:
-            return same
+        if (equal := self._exact.get(fold(question))) is not None:
+            return QuestionTwin(equal, 1.0, "words")
         questions, words = self._near.get(fact_key(question), ([], []))
         match = process.extractOne(
             sorted_words(question), words, scorer=fuzz.ratio, score_cutoff=self._min_ratio
         )
         if match is not None:
-            return questions[match[2]]
+            return QuestionTwin(questions[match[2]], match[1] / 100, "words")
         scores = self._cosines(question, questions) if self._cosines and questions else None
         if scores is None:
             return None
-        best = int(scores.argmax())
-        return questions[best] if scores[best] >= self._min_cosine else None
+        best = int(scores.round(_COSINE_DECIMALS).argmax())
+        similarity = min(1.0, float(scores[best].round(_COSINE_DECIMALS)))
+        if similarity < self._min_cosine:
+            return None
+        return QuestionTwin(questions[best], similarity, "meaning")
 
 
 _WORD_PATTERN = re.compile(r"\w+(?:['.]\w+)*")

@@ -23,23 +23,14 @@ __all__ = [
     "read_live",
 ]
 
-
-_HOME = {
-    "Experiment": "assignment",
-    "Interleaved": "interleaving",
-    "LiveLog": "log_store",
-    "Ramp": "assignment",
-    "RequestOptions": "requests",
-    "Router": "router",
-    "ShadowOptions": "router",
-    "read_live": "log",
-}
+_MODULES = ("assignment", "log", "log_store", "requests", "router", "interleaving")
 
 
 def __getattr__(name: str) -> Any:
     """Import a public name when it is first used: canaries need no router, and no LangChain."""
-    if name not in _HOME:
+    if name not in __all__:
         raise AttributeError(f"module 'misslink.live' has no attribute '{name}'")
     import importlib
 
-    return getattr(importlib.import_module(f"misslink.live.{_HOME[name]}"), name)
+    modules = (importlib.import_module(f"misslink.live.{module}") for module in _MODULES)
+    return next(getattr(module, name) for module in modules if hasattr(module, name))

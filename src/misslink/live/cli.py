@@ -7,7 +7,7 @@ from pathlib import Path
 import typer
 
 from misslink.cli.options import JSON_OPTION
-from misslink.cli.output import STDOUT, check_output_paths, print_json, print_parts
+from misslink.cli.output import check_output_paths, print_report
 from misslink.errors import InputError
 
 _LEAST_ALPHA = 1e-9  # from here on levels are near enough to 1 to be rounded to it
@@ -90,7 +90,6 @@ def report(
     from misslink.io.manifest import display_path
     from misslink.live.experiment_report import ReportOptions, live_report
     from misslink.live.page import build_live_page, render_live_page
-    from misslink.render.table import parts_markdown
 
     if not _LEAST_ALPHA <= alpha < 1:
         raise InputError(
@@ -101,9 +100,7 @@ def report(
         raise InputError(f"--units {tuned_for} is not a number of units: give one such as 2000")
     if detect is not None and not 0 < detect < float("inf"):
         raise InputError(f"--detect {detect} is not valid: give a difference above 0")
-    check_output_paths({"--markdown": markdown, "--html": html}, as_json=as_json)
-    if {path.resolve() for path in (markdown, html) if path} & {log.resolve()}:
-        raise InputError("--markdown or --html names the live log. Name another file.")
+    check_output_paths({"--markdown": markdown, "--html": html}, [log], as_json=as_json)
     options = ReportOptions(
         control=control,
         primary=primary,
@@ -120,11 +117,4 @@ def report(
     page = build_live_page(document)
     if html is not None:
         atomic_write(render_live_page(page), html)
-    to_stdout = str(markdown) == STDOUT
-    if markdown is not None:
-        text = parts_markdown(page.parts())
-        print(text, end="") if to_stdout else atomic_write(text, markdown)
-    if as_json:
-        print_json(document)
-    elif not to_stdout:
-        print_parts(page.parts())
+    print_report(list(page.parts()), document, markdown=markdown, as_json=as_json)

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from misslink.goldset.checks.protocol import (
     CheckInputs,
@@ -18,7 +20,7 @@ from misslink.goldset.checks.protocol import (
 )
 from misslink.goldset.generation.settings import GenerationSettings
 from misslink.goldset.pooling.rankings import PassageRanking
-from misslink.goldset.wording import fact_key, measure_copying, sorted_words
+from misslink.goldset.wording import QuestionIndex, measure_copying
 from misslink.io.goldset import GoldSet
 from misslink.io.trace_formats.requests import RequestLog
 from misslink.render.format import pluralize
@@ -27,7 +29,6 @@ from misslink.text.normalization import fold, stems
 from misslink.types import Case
 
 _LIMITS = GenerationSettings()  # from where on the generator rejects duplicates and copies
-_COSINE_DECIMALS = 5  # further ones are rounding
 _END_MARKS = " .,;:!?\u2026\uff1f\u3002"
 
 
@@ -70,41 +71,33 @@ def check_duplicates(gold: GoldSet, inputs: CheckInputs) -> Sequence[GoldSetFind
 
 def _near_duplicates(cases: Sequence[Case], inputs: CheckInputs) -> Iterator[GoldSetFinding]:
     """Each case that is a near-duplicate of an earlier one, with the nearest of those."""
-    from rapidfuzz import fuzz, process
+    vectors = {} if inputs.vectors is None else inputs.vectors.vectors
 
-    comparable: dict[tuple[object, ...], list[Case]] = defaultdict(list)
+    def cosines(question: str, others: Sequence[str]) -> NDArray[np.float32]:
+        return np.stack([vectors[other] for other in others]) @ vectors[question]
+
+    limits = _LIMITS.near_duplicate, _LIMITS.near_meaning
+    new_index = partial(QuestionIndex, *limits, cosines if vectors else None)
+    indexes: dict[tuple[object, ...], QuestionIndex] = defaultdict(new_index)
+    ids: dict[tuple[object, ...], str] = {}
     for case in cases:
-        comparable[(case.history, str(case.asked_at), *fact_key(case.question))].append(case)
-    vectors = None if inputs.vectors is None else inputs.vectors.vectors
-    for group in comparable.values():
-        words = [sorted_words(case.question) for case in group]
-        table = None
-        if vectors is not None:
-            table = np.stack([vectors[case.question] for case in group])
-        for index, case in enumerate(group[1:], start=1):
-            share, by, other = 0.0, "", 0
-            if match := process.extractOne(
-                words[index], words[:index], scorer=fuzz.ratio, score_cutoff=_LIMITS.near_duplicate
-            ):
-                share, by, other = match[1] / 100, "by their words", match[2]
-            elif table is not None:
-                cosines = np.round(table[:index] @ table[index], _COSINE_DECIMALS)
-                other = int(cosines.argmax())
-                if cosines[other] >= _LIMITS.near_meaning:
-                    share, by = min(1.0, float(cosines[other])), "by their meaning"
-            if by:
-                yield GoldSetFinding(
-                    "duplicates",
-                    "warning",
-                    f"two questions are {share:.0%} similar {by}",
-                    "reword one, or keep one if both ask the same",
-                    (group[other].id, case.id),
-                    {
-                        "alike": share,
-                        "by": by,
-                        "questions": [group[other].question, case.question],
-                    },
-                )
+        occasion = case.history, str(case.asked_at)
+        twin = indexes[occasion].twin(case.question)
+        indexes[occasion].add(case.question)
+        ids[*occasion, case.question] = case.id
+        if twin is not None:
+            yield GoldSetFinding(
+                "duplicates",
+                "warning",
+                f"two questions are {twin.similarity:.0%} similar by their {twin.by}",
+                "reword one, or keep one if both ask the same",
+                (ids[*occasion, twin.question], case.id),
+                {
+                    "alike": twin.similarity,
+                    "by": f"by their {twin.by}",
+                    "questions": [twin.question, case.question],
+                },
+            )
 
 
 UNANSWERABLE = "unanswerable"  # the cases that say so, whatever their category

@@ -494,7 +494,7 @@ async def run_rounds(
             else:
                 more = {"reference": draft.reference} if draft.reference else {}
                 repeated = CandidateRejectedError(
-                    "near_duplicate", f"it asks the same as '{twin}'", draft.question, more
+                    "near_duplicate", f"it asks the same as '{twin.question}'", draft.question, more
                 )
                 outcome.rejected.append(rejection_record(draft.slot, repeated, context.corpus))
         progress(len(outcome.accepted), n)
