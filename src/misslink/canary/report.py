@@ -241,7 +241,7 @@ def _event(
 ) -> dict[str, Any]:
     """One change for the worse: its measures, its time, its suspects, and the canaries that broke."""
     times = {reading.run: _format_time(reading.at) for reading in readings}
-    began, opened = min(a.since for a in alarms), min(a.run for a in alarms)
+    began, first_run = min(a.since for a in alarms), min(a.run for a in alarms)
     ends = [alarm.ended for alarm in alarms]
     until = None if None in ends else max(end for end in ends if end is not None)
     when = f"Since run {began}, {times.get(began, 'at an unknown time')}"
@@ -252,7 +252,7 @@ def _event(
         if began <= run["run"] <= max(a.run for a in alarms):
             for canary in run["degraded"]:
                 broken.setdefault(canary["id"], canary)
-    is_known = any(run["run"] == opened for run in runs)
+    is_known = any(run["run"] == first_run for run in runs)
     return {
         "number": number,
         "heading": _measure_names(alarms).capitalize(),

@@ -191,13 +191,13 @@ def failure_signals(requests: Sequence[LogRequest]) -> list[tuple[str, ...]]:
     repeated = _repeated_questions(requests)
     signals = []
     for index, request in enumerate(requests):
-        holds = (
+        present = (
             _is_good(request.feedback, scale) is False,
             request.error is not None,
             bool(request.answer and declines(request.answer)),
             index in repeated,
         )
-        signals.append(tuple(itertools.compress(FAILURE_SIGNALS, holds)))
+        signals.append(tuple(itertools.compress(FAILURE_SIGNALS, present)))
     return signals
 
 
@@ -360,21 +360,21 @@ async def sample_groups(
     seed : int
     """
     counts = apportion(n, vars(shares))
-    rest = dict(enumerate(groups))
+    remaining = dict(enumerate(groups))
     sample: list[SampledQuestion] = []
 
     def take(indices: Sequence[int], reason: SampleReason) -> None:
         sample.extend(
-            _sampled_question(rest.pop(index), reason, requests, failures) for index in indices
+            _sampled_question(remaining.pop(index), reason, requests, failures) for index in indices
         )
 
-    frequent = [index for index, group in rest.items() if len(group.members) >= _MIN_REPEATS]
+    frequent = [index for index, group in remaining.items() if len(group.members) >= _MIN_REPEATS]
     take(frequent[: counts["head"]], "head")
-    take(_most_failing(rest, failures, counts["failures"]), "failure")
-    tail = min(n - len(sample), len(rest)) if shares.tail else 0
+    take(_most_failing(remaining, failures, counts["failures"]), "failure")
+    tail = min(n - len(sample), len(remaining)) if shares.tail else 0
     if tail:
-        take(await _cluster_centers(rest, tail, vectors, seed), "tail")
-    take(list(rest)[: n - len(sample)], "head")
+        take(await _cluster_centers(remaining, tail, vectors, seed), "tail")
+    take(list(remaining)[: n - len(sample)], "head")
     return sample
 
 

@@ -178,17 +178,17 @@ def split_goldset(
     return GoldSetSplit(split, len(groups), max(map(len, groups)), without, by_evidence)
 
 
-def _linked_groups(cases: Sequence[Case], by: str) -> tuple[list[list[int]], int]:
+def _linked_groups(cases: Sequence[Case], grouping: str) -> tuple[list[list[int]], int]:
     """Indices of the cases that stay together, and the number of cases without a key."""
     from scipy.cluster.hierarchy import DisjointSet
 
-    keys = [tuple(_group_keys(case, by)) for case in cases]
-    if by.startswith("tag:") and not any(keys):
+    keys = [tuple(_group_keys(case, grouping)) for case in cases]
+    if grouping.startswith("tag:") and not any(keys):
         tags = sorted({name for case in cases for name in case.tags})
-        tag = by.removeprefix("tag:")
+        tag = grouping.removeprefix("tag:")
         hint = known_names(tag, tags) if tags else "no case has tags"
         raise InputError(f"No case has the tag '{tag}'; {hint}")
-    if by != "none":
+    if grouping != "none":
         keys = [
             own if case.group is None else (*own, ("group", case.group))
             for case, own in zip(cases, keys, strict=True)
@@ -201,18 +201,20 @@ def _linked_groups(cases: Sequence[Case], by: str) -> tuple[list[list[int]], int
     return sorted(map(sorted, groups.subsets())), sum(not case_keys for case_keys in keys)
 
 
-def _group_keys(case: Case, by: str) -> Iterable[Hashable]:
+def _group_keys(case: Case, grouping: str) -> Iterable[Hashable]:
     """Keys that a case shares with those of its group."""
-    if by == "none":
+    if grouping == "none":
         return ()
-    if by == "category":
+    if grouping == "category":
         return (case.category,)
-    if by.startswith("tag:"):
-        value = case.tags.get(by.removeprefix("tag:"))
+    if grouping.startswith("tag:"):
+        value = case.tags.get(grouping.removeprefix("tag:"))
         return () if value is None else (value,)
-    if by == "source":
+    if grouping == "source":
         return _case_sources(case)
-    raise InputError(f"--group-by: unknown grouping '{by}'; {known_names(by, GROUPINGS)}")
+    raise InputError(
+        f"--group-by: unknown grouping '{grouping}'; {known_names(grouping, GROUPINGS)}"
+    )
 
 
 def _case_sources(case: Case) -> Iterable[tuple[str, str]]:

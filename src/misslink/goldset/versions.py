@@ -174,15 +174,15 @@ def merge_goldsets(
                 continue
             settled[case.id] = None
             only_grades = set(changed) <= _GRADED
-            kept = {"first": first, "last": case}.get(prefer or "")
+            resolved = {"first": first, "last": case}.get(prefer or "")
             if prefer == "grades-max" and only_grades:
-                kept = first.model_copy(
+                resolved = first.model_copy(
                     update={
                         "relevant": _highest_grades(first.relevant, case.relevant),
                         "evidence": _highest_grades(first.evidence, case.evidence),
                     }
                 )
-            if kept is None:
+            if resolved is None:
                 hint = "Choose with --prefer first, last, grades-max, or correct one."
                 if prefer:
                     hint = (
@@ -194,7 +194,7 @@ def merge_goldsets(
                 place = source.item(case.id).place
                 problem = f"The case '{case.id}' differs from {place}. {hint}"
                 raise gold.error(case.id, changed[0], problem)
-            merged[case.id] = kept, gold
+            merged[case.id] = resolved, gold
     cases = tuple(case for case, _ in merged.values())
     questions: dict[str, list[str]] = {}
     for case in cases:
@@ -205,5 +205,5 @@ def merge_goldsets(
     return cases, document
 
 
-def _highest_grades(one: dict[str, int], other: dict[str, int]) -> dict[str, int]:
-    return {unit: max(one.get(unit, 0), other.get(unit, 0)) for unit in {**one, **other}}
+def _highest_grades(first: dict[str, int], other: dict[str, int]) -> dict[str, int]:
+    return {unit: max(first.get(unit, 0), other.get(unit, 0)) for unit in {**first, **other}}

@@ -79,15 +79,15 @@ def refuse_changed_file(gold: Path) -> None:
     """Raise InputError for a file that was not generated, or was changed since."""
     if not gold.exists():
         return
-    about, known = provenance_path(gold), set()
+    about, hashes = provenance_path(gold), set()
     if about.is_file() and gold.is_file():
         try:
             stored = json.loads(read_text(about))
         except (ValueError, RecursionError):
             stored = None
         if isinstance(stored, dict):
-            known = {stored.get("sha256"), stored.get("before")}
-    if not known or _hash_file(gold) not in known:
+            hashes = {stored.get("sha256"), stored.get("before")}
+    if not hashes or _hash_file(gold) not in hashes:
         raise InputError(
             "The file was not generated, or was changed since. Name another file with --out, or "
             "add --overwrite.",
@@ -120,8 +120,8 @@ def write_generated_goldset(
             "reference": next(iter(case.references), None),
         }
         filled = {name: value for name, value in fields.items() if value}
-        rest = {"answerable": case.answerable, "category": case.category, "tags": dict(case.tags)}
-        lines.append(filled | rest)
+        more = {"answerable": case.answerable, "category": case.category, "tags": dict(case.tags)}
+        lines.append(filled | more)
     text = objects_to_jsonl(lines)
     content = {
         "misslink": __version__,

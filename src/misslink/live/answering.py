@@ -37,7 +37,7 @@ def copy_containers(app_input: Any) -> Any:
     return app_input
 
 
-_MOST_HELD = 100  # chunks that say nothing, until they go out all the same
+_MAX_BUFFERED = 100  # chunks that say nothing, until they go out all the same
 
 
 class NoAnswerError(Exception):
@@ -57,7 +57,7 @@ class StreamHead:
         if self.is_over:
             return [chunk]
         self._held.append(chunk)
-        if self._whole or (len(self._held) < _MOST_HELD and _says_nothing(chunk)):
+        if self._whole or (len(self._held) < _MAX_BUFFERED and _says_nothing(chunk)):
             return []
         self.is_over = True
         return self._held
@@ -194,10 +194,10 @@ class VariantCaller:
                 own = copy_containers(app_input)
                 async with aclosing(self._astream(variant, request, own, keywords)) as stream:
                     async for chunk in stream:
-                        for held_chunk in head.take(chunk):
-                            yield held_chunk
-                for held_chunk in head.remaining_chunks(self.must_be_answer):
-                    yield held_chunk
+                        for buffered in head.take(chunk):
+                            yield buffered
+                for buffered in head.remaining_chunks(self.must_be_answer):
+                    yield buffered
                 return
         async with aclosing(self._astream(self._control, request, app_input, keywords)) as stream:
             async for chunk in stream:

@@ -109,9 +109,11 @@ def live_report(
     sorted_units = sort_units(live)
     metrics = metrics_of(sorted_units.units, options.lower_is_better)
     if options.primary is not None:
-        known = [metric.name for metric in metrics]
-        if options.primary not in known:
-            hint = known_names(options.primary, known) if known else "there is no feedback yet"
+        measured = [metric.name for metric in metrics]
+        if options.primary not in measured:
+            hint = (
+                known_names(options.primary, measured) if measured else "there is no feedback yet"
+            )
             raise InputError(
                 f"--primary '{options.primary}' is not measured in this experiment; {hint}"
             )
@@ -208,25 +210,25 @@ def _comparisons(
     if control not in seen:
         return []
     rows = []
-    others = [each.name for each in live.variants if each.name in seen - {control}]
+    treatments = [variant.name for variant in live.variants if variant.name in seen - {control}]
     is_weighted = split_changed(live, units)
-    for name in others:
+    for name in treatments:
         weights = overlap_weights(live, units, control, name) if is_weighted else None
         measured = [measure(metric, units, weights, past) for metric in metrics]
-        tests = len(metrics) * len(others)
+        tests = len(metrics) * len(treatments)
         watched = [(measure(metric, units, weights), guard) for metric, guard in guards]
         rows.append(
             {
                 "variant": name,
                 "weighted": is_weighted,
                 "metrics": {
-                    each.metric.name: compare_variants(each, name, options, tests=tests)
-                    for each in measured
+                    result.metric.name: compare_variants(result, name, options, tests=tests)
+                    for result in measured
                 },
                 "guardrails": [
-                    check_guardrail(each, name, options, guard)
-                    for each, guard in watched
-                    if guard is not None or len(each.at)
+                    check_guardrail(result, name, options, guard)
+                    for result, guard in watched
+                    if guard is not None or len(result.at)
                 ],
                 "over_time": difference_over_time(measured[0], name, options) if measured else [],
             }
@@ -288,10 +290,10 @@ def _notes(
     for comparison in comparisons:
         primary = next(iter(comparison["metrics"]), None)
         notes += [
-            f"Offline {each['offline']} and live {primary} of {comparison['variant']} point different "
-            "ways, which chance may explain."
-            for each in comparison["disagreements"]
-            if not each["is_clear"] and each["live"] == primary
+            f"Offline {disagreement['offline']} and live {primary} of {comparison['variant']} point "
+            "different ways, which chance may explain."
+            for disagreement in comparison["disagreements"]
+            if not disagreement["is_clear"] and disagreement["live"] == primary
         ]
     return notes
 
@@ -300,7 +302,7 @@ def split_changed(live: LiveData, units: Sequence[Unit]) -> bool:
     """Whether requests that count came under different planned splits, as a ramp's do."""
     split = _splits(live)
     planned = [split(request) for unit in units for request in unit.requests]
-    return any(each != planned[0] for each in planned)
+    return any(planned_split != planned[0] for planned_split in planned)
 
 
 def overlap_weights(

@@ -112,8 +112,8 @@ def preferences(live: LiveData, kinds: Sequence[str] = _CREDITS) -> list[Prefere
 
 def interleaving_results(live: LiveData, *, alpha: float = 0.05) -> dict[str, Any] | None:
     """Return which interleaved retriever users preferred, or None without interleaved requests."""
-    shown = sum(exposure.mode == "interleaved" for exposure in live.exposures)
-    if not shown:
+    interleaved = sum(exposure.mode == "interleaved" for exposure in live.exposures)
+    if not interleaved:
         return None
     outcomes = preferences(live)
     names = [variant.name for variant in live.variants][:2]
@@ -123,8 +123,8 @@ def interleaving_results(live: LiveData, *, alpha: float = 0.05) -> dict[str, An
     queries = _count_preferences([[outcome] for outcome in outcomes], names, alpha)
     return {
         "variants": names,
-        "shown": shown,
-        "left_out": shown - len(outcomes),
+        "shown": interleaved,
+        "left_out": interleaved - len(outcomes),
         "without_credit": queries["without_credit"],
         "queries": queries,
         "units": _count_preferences(list(by_unit.values()), names, alpha),

@@ -432,8 +432,8 @@ def measure(
                 weight = weights.get(latest if about is None else about, 0.0)
             rows.append((place, at, above * weight, below * weight))
         if past is not None:
-            known = past.get(unit.id, {})
-            before.append(known.get(metric.name, known.get(_DEFAULT_COLUMN)))
+            covariates = past.get(unit.id, {})
+            before.append(covariates.get(metric.name, covariates.get(_DEFAULT_COLUMN)))
         else:
             events = list(_events(metric, unit.before_requests, unit.before_feedback))
             count = math.fsum(event[2] for event in events)
@@ -457,7 +457,11 @@ def _events(
 ) -> Iterator[Event]:
     name = metric.name
     if metric in GUARDS:
-        given = {each.exposure: each.value for each in feedback if each.kind == name}
+        given = {
+            feedback_item.exposure: feedback_item.value
+            for feedback_item in feedback
+            if feedback_item.kind == name
+        }
         for request in requests:
             if request.outcome == "left":  # nobody knows what became of it
                 continue

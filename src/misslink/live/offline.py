@@ -157,16 +157,16 @@ def _excludes_none(interval: Mapping[str, Any]) -> bool:
     return low is not None and high is not None and (low > 0 or high < 0)
 
 
-def _difference(one: Estimate, other: Estimate) -> Estimate:
-    count, method = one.n + other.n, "square and add"
-    if one.value is None or other.value is None:
-        reason = one.reason or other.reason or "one run has no value"
+def _difference(first: Estimate, other: Estimate) -> Estimate:
+    count, method = first.n + other.n, "square and add"
+    if first.value is None or other.value is None:
+        reason = first.reason or other.reason or "one run has no value"
         return Estimate.missing(reason, n=count, method=method)
-    if one.low is None or one.high is None or other.low is None or other.high is None:
+    if first.low is None or first.high is None or other.low is None or other.high is None:
         why = "one run has no interval"
-        return without_interval(other.value - one.value, why, n=count, method=method)
+        return without_interval(other.value - first.value, why, n=count, method=method)
     value, low, high = square_and_add(
-        (other.value, other.low, other.high), (-one.value, -one.high, -one.low)
+        (other.value, other.low, other.high), (-first.value, -first.high, -first.low)
     )
     return Estimate(value=value, low=low, high=high, n=count, method=method)
 

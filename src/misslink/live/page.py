@@ -40,16 +40,18 @@ def disagreement_sentences(document: Mapping[str, Any]) -> list[str]:
     for comparison in document["comparisons"]:
         order = list(comparison["metrics"])
         chosen: dict[str, Mapping[str, Any]] = {}
-        for one in sorted(comparison["disagreements"], key=lambda one: order.index(one["live"])):
-            if one["is_clear"]:
-                chosen.setdefault(one["offline"], one)
-        for one in chosen.values():
-            offline = describe_difference(one["offline_difference"], "share")
-            live = describe_difference(one["live_difference"], one["unit"])
+        for disagreement in sorted(
+            comparison["disagreements"], key=lambda disagreement: order.index(disagreement["live"])
+        ):
+            if disagreement["is_clear"]:
+                chosen.setdefault(disagreement["offline"], disagreement)
+        for disagreement in chosen.values():
+            offline = describe_difference(disagreement["offline_difference"], "share")
+            live = describe_difference(disagreement["live_difference"], disagreement["unit"])
             sentences.append(
-                f"Offline and live disagree: offline {one['offline_winner']} has the better "
-                f"{one['offline']}, live {one['live_winner']} the better {one['live']} "
-                f"({one['variant']} minus {document['control']}: {offline} and {live})."
+                f"Offline and live disagree: offline {disagreement['offline_winner']} has the better "
+                f"{disagreement['offline']}, live {disagreement['live_winner']} the better {disagreement['live']} "
+                f"({disagreement['variant']} minus {document['control']}: {offline} and {live})."
             )
     return sentences
 

@@ -53,17 +53,17 @@ def format_amount(value: float, unit: str) -> str:
     return text.replace("-", "\u2212")
 
 
-def describe_difference(found: Mapping[str, Any], unit: str) -> str:
+def describe_difference(difference: Mapping[str, Any], unit: str) -> str:
     """A difference with its interval, such as "+8 points [3, 13]"."""
-    if found["value"] is None:
-        return f"not measured: {found['reason']}"
-    bare = format_amount(found["value"], unit)
+    if difference["value"] is None:
+        return f"not measured: {difference['reason']}"
+    bare = format_amount(difference["value"], unit)
     is_none = not bare.strip("0.\u2212")
-    plus = "+" if found["value"] > 0 and not is_none else ""
+    plus = "+" if difference["value"] > 0 and not is_none else ""
     text = f"{plus}{bare}{UNIT_SIGNS.get(unit, '')}"
-    if found["low"] is None or found["high"] is None:
-        return f"{text} (no interval: {found['reason']})"
-    return f"{text} [{format_amount(found['low'], unit)}, {format_amount(found['high'], unit)}]"
+    if difference["low"] is None or difference["high"] is None:
+        return f"{text} (no interval: {difference['reason']})"
+    return f"{text} [{format_amount(difference['low'], unit)}, {format_amount(difference['high'], unit)}]"
 
 
 def verdict(
@@ -101,38 +101,46 @@ def verdict(
         detail = f"The sample ratio is broken: {ratio_words}. Find the reason before you read on."
         return _verdict("stop", None, "Stop.", detail)
     if not comparisons:
-        nothing = "Nothing to compare: only one variant has been seen."
+        nothing = "Nothing to compare: only comparison variant has been seen."
         return _verdict("none", None, other_evidence or nothing)
-    decided = [_variant_verdict(one, control, primary) for one in comparisons]
-    shipped = [one for one in decided if one["decision"] == "ship"]
-    if shipped:  # the one with the greatest difference
+    decided = [_variant_verdict(comparison, control, primary) for comparison in comparisons]
+    shipped = [comparison for comparison in decided if comparison["decision"] == "ship"]
+    if shipped:  # the comparison with the greatest difference
         gains = {
-            one["variant"]: abs(one["metrics"][primary]["always_valid"]["difference"]["value"])
-            for one in comparisons
-            if one["metrics"].get(primary, {}).get("winner") == "variant"
+            comparison["variant"]: abs(
+                comparison["metrics"][primary]["always_valid"]["difference"]["value"]
+            )
+            for comparison in comparisons
+            if comparison["metrics"].get(primary, {}).get("winner") == "variant"
         }
-        return max(shipped, key=lambda one: gains[one["variant"]])
-    # While one variant is open, it may still be better than control.
-    return next((one for one in decided if one["decision"] == "go_on"), decided[0])
+        return max(shipped, key=lambda comparison: gains[comparison["variant"]])
+    # While comparison variant is open, it may still be better than control.
+    return next(
+        (comparison for comparison in decided if comparison["decision"] == "go_on"), decided[0]
+    )
 
 
-def _variant_verdict(one: Mapping[str, Any], control: str, primary: str | None) -> dict[str, Any]:
-    variant, keep, no_winner = one["variant"], f"Keep {control}.", "No winner yet."
-    broken = next((guard for guard in one["guardrails"] if guard["status"] == "broken"), None)
+def _variant_verdict(
+    comparison: Mapping[str, Any], control: str, primary: str | None
+) -> dict[str, Any]:
+    variant, keep, no_winner = comparison["variant"], f"Keep {control}.", "No winner yet."
+    broken = next(
+        (guard for guard in comparison["guardrails"] if guard["status"] == "broken"), None
+    )
     if broken:
         words = describe_difference(broken["difference"], broken["unit"])
         detail = f"With {variant}, {broken['metric']} is worse than allowed: {words}."
         return _verdict("keep", control, keep, detail)
-    if primary is None or primary not in one["metrics"]:
+    if primary is None or primary not in comparison["metrics"]:
         detail = f"There is no feedback to compare {variant} with {control}."
         return _verdict("go_on", variant, no_winner, detail)
-    result = one["metrics"][primary]
+    result = comparison["metrics"][primary]
     words = f"{primary} {describe_difference(result['always_valid']['difference'], result['unit'])}"
     tested = f"{words}, {format_p_value(result['p_holm'])} at any time, after Holm"
     if result["winner"] == "control":
         return _verdict("keep", control, keep, f"{variant} is worse: {tested}.")
     if result["winner"] == "variant":
-        still = [guard["metric"] for guard in one["guardrails"] if guard["status"] == "open"]
+        still = [guard["metric"] for guard in comparison["guardrails"] if guard["status"] == "open"]
         if still:
             headline = f"{variant} is better, but do not ship it yet."
             detail = f"Guardrails are still open: {', '.join(still)}. {tested}."
@@ -181,8 +189,8 @@ def _verdict(decision: str, variant: str | None, headline: str, detail: str = ""
 def describe_sample_ratio(ratio: SampleRatioTest, strata: Sequence[AllocationStratum]) -> str:
     """How units came, against how they were planned to."""
     observed: Counter[str] = Counter()
-    for one in strata:
-        observed.update(one.observed)
+    for stratum in strata:
+        observed.update(stratum.observed)
     if not observed:
         return "no user has been assigned yet"
     counts = ", ".join(
@@ -190,7 +198,7 @@ def describe_sample_ratio(ratio: SampleRatioTest, strata: Sequence[AllocationStr
         for name, expected in ratio.expected.items()
     )
     if ratio.p is None:
-        return f"{counts}; only one variant was open, so there is no ratio to test"
+        return f"{counts}; only stratum variant was open, so there is no ratio to test"
     return f"{counts}; {format_p_value(ratio.p)}"
 
 
@@ -203,21 +211,21 @@ def describe_other_evidence(
     if not shadows:
         return None
     words = []
-    for one in shadows:
-        errors = describe_difference(one["errors"]["difference"], "share")
-        latency = describe_difference(one["latency_s"]["difference"], "seconds")
-        words.append(f"{one['variant']} in the shadow: errors {errors}, latency {latency}")
+    for shadow in shadows:
+        errors = describe_difference(shadow["errors"]["difference"], "share")
+        latency = describe_difference(shadow["latency_s"]["difference"], "seconds")
+        words.append(f"{shadow['variant']} in the shadow: errors {errors}, latency {latency}")
     return "; ".join(words) + ". Users do not see a shadow's answers, so there are no user metrics."
 
 
 def _preferred(lists: Mapping[str, Any], alpha: float) -> str:
-    found = lists["units"]
+    units = lists["units"]
     first, second = lists["variants"]
-    wins = f"{first} {found['wins'][first]:,}, {second} {found['wins'][second]:,} units"
-    if found["p"] is None:
+    wins = f"{first} {units['wins'][first]:,}, {second} {units['wins'][second]:,} units"
+    if units["p"] is None:
         return "Users have not preferred either interleaved retriever yet."
-    tested = f"always-valid {format_p_value(found['p_sequential'])}"
-    if found["p_sequential"] > alpha:
+    tested = f"always-valid {format_p_value(units['p_sequential'])}"
+    if units["p_sequential"] > alpha:
         return f"Users have preferred neither retriever beyond chance: {wins}, {tested}."
-    better = max(lists["variants"], key=lambda name: found["wins"][name])
+    better = max(lists["variants"], key=lambda name: units["wins"][name])
     return f"Users preferred {better}: {wins}, {tested}."

@@ -42,8 +42,8 @@ def check_duplicates(gold: GoldSet, inputs: CheckInputs) -> Sequence[GoldSetFind
     """
     groups: dict[tuple[object, ...], list[Case]] = defaultdict(list)
     for case in sorted(gold.cases, key=lambda case: case.id):
-        asked = case.history, fold(case.question).strip(_END_MARKS), str(case.asked_at)
-        groups[asked].append(case)
+        occasion = case.history, fold(case.question).strip(_END_MARKS), str(case.asked_at)
+        groups[occasion].append(case)
     findings = []
     for group in groups.values():
         if len(group) == 1:
@@ -73,8 +73,8 @@ def _near_duplicates(cases: Sequence[Case], inputs: CheckInputs) -> Iterator[Gol
     """Each case that is a near-duplicate of an earlier one, with the nearest of those."""
     vectors = {} if inputs.vectors is None else inputs.vectors.vectors
 
-    def cosines(question: str, others: Sequence[str]) -> NDArray[np.float32]:
-        return np.stack([vectors[other] for other in others]) @ vectors[question]
+    def cosines(question: str, earlier: Sequence[str]) -> NDArray[np.float32]:
+        return np.stack([vectors[other] for other in earlier]) @ vectors[question]
 
     limits = _LIMITS.near_duplicate, _LIMITS.near_meaning
     new_index = partial(QuestionIndex, *limits, cosines if vectors else None)
@@ -357,7 +357,7 @@ def _balance_finding(axis: AxisCounts, distance: float, p: float) -> GoldSetFind
         for value in axis.gold.keys() | axis.log.keys()
     ]
     rows.sort(key=lambda r: (-abs(r["gold"]["value"] - r["log"]["value"]), r["value"]))
-    shown = "; ".join(
+    listed = "; ".join(
         f"'{row['value']}' {row['gold']['value']:.0%} here, {row['log']['value']:.0%} in the log"
         for row in rows[:_SHOWN_VALUES]
     )
@@ -366,7 +366,7 @@ def _balance_finding(axis: AxisCounts, distance: float, p: float) -> GoldSetFind
         "balance",
         "warning",
         f"{axis.axis} differs from the log: {distance:.0%} of the cases would have to be in another "
-        f"group (p = {p:.2g}, if requests are independent): {shown}; grouped by {axis.method}",
+        f"group (p = {p:.2g}, if requests are independent): {listed}; grouped by {axis.method}",
         f"add cases of {', '.join(map(repr, rare[:_SHOWN_VALUES]))}, or report slices separately",
         (),
         {

@@ -114,24 +114,24 @@ class PassageSearch:
                     best = NearestText(passage, stretch, score, same_facts)
         return best
 
-    def _stretches(self, wanted: str, index: int) -> list[str]:
+    def _stretches(self, target: str, index: int) -> list[str]:
         """The best window of a passage, with its ends at the best words; and whole sentences."""
         from rapidfuzz import fuzz
 
         text, folded = self.passages[index].text, self._folded[index]
-        window = fuzz.partial_ratio_alignment(wanted, folded)
+        window = fuzz.partial_ratio_alignment(target, folded)
         if window is None or window.dest_end <= window.dest_start:
             return []
         low, high = window.dest_start, window.dest_end
-        if len(wanted) > len(folded):  # then rapidfuzz aligns the text along the wanted one
+        if len(target) > len(folded):  # then rapidfuzz aligns the passage along the target
             low, high = 0, len(folded)
-        # A window has the length of the wanted text, and so cuts off inserted words.
+        # A window has the length of the target text, and so cuts off inserted words.
         words = [word.span() for word in _WORD.finditer(folded)]
-        reach = len(wanted) // 2
+        reach = len(target) // 2
         ends = [end for _, end in words if low < end and abs(end - high) <= reach]
-        high = max(ends, key=lambda end: fuzz.ratio(wanted, folded[low:end]), default=high)
+        high = max(ends, key=lambda end: fuzz.ratio(target, folded[low:end]), default=high)
         starts = [start for start, _ in words if start < high and abs(start - low) <= reach]
-        low = max(starts, key=lambda start: fuzz.ratio(wanted, folded[start:high]), default=low)
+        low = max(starts, key=lambda start: fuzz.ratio(target, folded[start:high]), default=low)
         _, offsets = fold_with_offsets(text)
         start, end = offsets[low], offsets[high - 1] + 1
         spans = [span for span in sentence_spans(text) if span[0] < end and start < span[1]]
@@ -413,8 +413,8 @@ def check_changed_passages(gold: GoldSet, inputs: CheckInputs) -> Sequence[GoldS
 
 
 def _list_ids(ids: Sequence[str]) -> str:
-    shown = ", ".join(f"'{name}'" for name in ids[:_SHOWN_IDS])
-    return shown + (f" and {len(ids) - _SHOWN_IDS} more" if len(ids) > _SHOWN_IDS else "")
+    listed = ", ".join(f"'{name}'" for name in ids[:_SHOWN_IDS])
+    return listed + (f" and {len(ids) - _SHOWN_IDS} more" if len(ids) > _SHOWN_IDS else "")
 
 
 def _quoted(text: str) -> str:

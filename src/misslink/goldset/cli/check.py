@@ -152,15 +152,15 @@ def _read_expectations(expect: Sequence[str], gold: GoldSet) -> dict[str, tuple[
     from misslink.goldset.checks.coverage import expected_label_counts
 
     expected = expected_label_counts()
-    known = sorted({*expected, *(case.category for case in gold.cases if case.category)})
+    categories = sorted({*expected, *(case.category for case in gold.cases if case.category)})
     for text in expect:
         category, _, span = text.rpartition("=")
         ends = span.split("-")
         if not all(end.isdecimal() for end in ends) or not 1 <= len(ends) <= 2 or not category:
             message = f"--expect {text} is not a category and a range. Write simple_factual=1-2."
             raise InputError(message)
-        if category not in known:
-            raise InputError(f"--expect {text}: {known_names(category, known, ' category')}")
+        if category not in categories:
+            raise InputError(f"--expect {text}: {known_names(category, categories, ' category')}")
         least, most = int(ends[0]), int(ends[-1])
         if least > most:
             raise InputError(f"--expect {text}: {least} is more than {most}. Swap the two.")
@@ -386,13 +386,13 @@ def _findings_summary(document: Mapping[str, Any]) -> str:
 
 
 def _case_list(finding: Mapping[str, Any]) -> str:
-    shown = []
+    names = []
     for case_id, line in zip(finding["cases"][:_SHOWN_IDS], finding["lines"], strict=False):
         cut = f"{case_id[: _MAX_ID_LENGTH - 3]}..."
         name = case_id if len(case_id) <= _MAX_ID_LENGTH else cut
-        shown.append(name if line is None else f"{name} (line {line})")
+        names.append(name if line is None else f"{name} (line {line})")
     more = len(finding["cases"]) - _SHOWN_IDS
-    return ", ".join(shown) + (f" and {more:,} more" if more > 0 else "")
+    return ", ".join(names) + (f" and {more:,} more" if more > 0 else "")
 
 
 def _as_sentence(text: str) -> str:

@@ -336,9 +336,9 @@ def import_command(
         labels = ImportOptions(split=split, task=task, implicit_true=implicit_true)
         import_label_set(name, sources, out, labels, overwrite=overwrite, as_json=as_json)
         return
-    known = [*formats.names(), *importers.names()]
-    if name not in {"auto", *known}:
-        raise InputError(f"unknown format '{name}'; {known_names(name, known)}")
+    names = [*formats.names(), *importers.names()]
+    if name not in {"auto", *names}:
+        raise InputError(f"unknown format '{name}'; {known_names(name, names)}")
     if len(sources) > 1:
         raise InputError("Several files are for a label set. Name its --format, or give one file.")
     (source,) = sources
@@ -403,13 +403,13 @@ def export_command(
     corpus_path = Path(corpus) if corpus else None
     inputs = tuple(path for path in (goldset, corpus_path) if path is not None)
     options = FormatOptions(corpus=corpus_path, split=split, overwrite=overwrite, inputs=inputs)
-    lost = export_goldset(gold, name, out, options)
+    unsupported = export_goldset(gold, name, out, options)
     if as_json:
         document = {"goldset": redact_url(goldset), "format": name, "out": str(out)}
-        print_json({**document, "cases": len(gold.cases), "lost": lost})
+        print_json({**document, "cases": len(gold.cases), "lost": unsupported})
     else:
         print_lines(f"{len(gold.cases):,} cases in {out} ({name})", ())
-    _warn_dropped("Not supported by this format", lost)
+    _warn_dropped("Not supported by this format", unsupported)
 
 
 def _warn_dropped(problem: str, counts: Mapping[str, int]) -> None:

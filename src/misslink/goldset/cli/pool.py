@@ -156,9 +156,9 @@ def _input_names(goldset: Path, corpus: str, rankings: list[RetrieverRankings]) 
     from misslink.io.manifest import display_path
 
     kind, _, folder = corpus.partition(":")
-    shown = f"{kind}:{display_path(folder)}" if folder and kind == "chroma" else None
+    source = f"{kind}:{display_path(folder)}" if folder and kind == "chroma" else None
     runs = {f"retriever {run.name}": display_path(run.source) for run in rankings}
-    return {"goldset": display_path(goldset), "corpus": shown or display_path(corpus), **runs}
+    return {"goldset": display_path(goldset), "corpus": source or display_path(corpus), **runs}
 
 
 async def _prelabel(
@@ -210,7 +210,9 @@ def _pool_document(pool: GradingPool, out: Path) -> dict[str, Any]:
         "seed": pool.seed,
         "bands_by": pool.bands_by,
         "retrievers": {name: len(ranked) for name, ranked in pool.rankings.items()},
-        "strata": {case: [asdict(one) for one in strata] for case, strata in pool.strata.items()},
+        "strata": {
+            case: [asdict(stratum) for stratum in strata] for case, strata in pool.strata.items()
+        },
     }
 
 

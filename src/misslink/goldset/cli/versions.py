@@ -74,8 +74,8 @@ def _print_stats(document: Mapping[str, Any]) -> None:
         if set(counts) == {""}:
             continue
         for index, (value, count) in enumerate(list(counts.items())[:_MAX_VALUES]):
-            shown = "" if index else name
-            rows.append((shown, value or "(none)", f"{count:,}", f"{count / total:.0%}"))
+            heading = "" if index else name
+            rows.append((heading, value or "(none)", f"{count:,}", f"{count / total:.0%}"))
         if len(counts) > _MAX_VALUES:
             rows.append(("", f"and {len(counts) - _MAX_VALUES} more", "", ""))
     print_table(TextTable(("", "value", "cases", "share"), rows, ("cases", "share")))
@@ -138,13 +138,13 @@ def split_command(
     print_result(document, _print_split, as_json=as_json)
 
 
-def _split_notes(split: GoldSetSplit, cases: int, by: str) -> Iterator[str]:
+def _split_notes(split: GoldSetSplit, cases: int, grouping: str) -> Iterator[str]:
     if any(abs(len(p.cases) / cases - p.wanted) > _SHARE_TOLERANCE for p in split.parts):
         yield (
             f"The shares differ from --parts, because groups stay whole: the largest of "
             f"{split.groups} has {split.largest} of {cases} cases."
         )
-    if split.without_source and by == "source":
+    if split.without_source and grouping == "source":
         yield (
             f"{split.without_source} cases name no passage, evidence or source, so they are split "
             "independently."
@@ -279,8 +279,8 @@ def _diff_summary(document: Mapping[str, Any]) -> str:
 def _differing_parts(old: Any, new: Any) -> tuple[str, str]:
     """Two values without equal entries of mappings, or a long equal beginning of texts."""
     if isinstance(old, dict) and isinstance(new, dict):
-        same = {name for name in old.keys() & new.keys() if old[name] == new[name]}
-        old, new = ({n: v for n, v in value.items() if n not in same} for value in (old, new))
+        equal = {name for name in old.keys() & new.keys() if old[name] == new[name]}
+        old, new = ({n: v for n, v in value.items() if n not in equal} for value in (old, new))
     texts = [
         "(nothing)" if value in (None, {}, []) else json.dumps(value, ensure_ascii=False)
         for value in (old, new)

@@ -145,8 +145,8 @@ class CaseCollector:
 
 def metadata_of(case: Case, supported: Collection[str]) -> dict[str, Any]:
     """Return metadata with the fields of a case that the format itself does not support."""
-    rest = case.model_dump(mode="json", exclude_defaults=True, exclude=set(supported))
-    return {METADATA_KEY: rest} if rest else {}
+    fields = case.model_dump(mode="json", exclude_defaults=True, exclude=set(supported))
+    return {METADATA_KEY: fields} if fields else {}
 
 
 def fields_from_metadata(metadata: Any) -> dict[str, Any]:
@@ -240,7 +240,9 @@ def write_files(folder: Path, files: Mapping[str, str], options: FormatOptions) 
         atomic_write(text, folder / name)
 
 
-def read_rows_with(path: Path, needed: Sequence[str], known: Sequence[str]) -> Iterator[SourceItem]:
+def read_rows_with(
+    path: Path, needed: Sequence[str], columns_of_format: Sequence[str]
+) -> Iterator[SourceItem]:
     """Yield the rows of a file.
 
     Parameters
@@ -248,7 +250,7 @@ def read_rows_with(path: Path, needed: Sequence[str], known: Sequence[str]) -> I
     path : Path
     needed : sequence of str
         At least one row must have one of these columns.
-    known : sequence of str
+    columns_of_format : sequence of str
         Column names of the format.
 
     Raises
@@ -261,7 +263,9 @@ def read_rows_with(path: Path, needed: Sequence[str], known: Sequence[str]) -> I
         seen |= dict.fromkeys(item.data)
         yield item
     if not set(needed) & set(seen):
-        hints = [f"'{name}': {hint}" for name in seen if (hint := did_you_mean(name, known))]
+        hints = [
+            f"'{name}': {hint}" for name in seen if (hint := did_you_mean(name, columns_of_format))
+        ]
         columns = f"it has {', '.join(list(seen)[:_SHOWN_COLUMNS]) or 'none'}"
         hint = "; ".join(hints[:3]) or columns
         raise InputError(f"There is no column '{needed[0]}' ({hint}).", path=path)
@@ -336,9 +340,9 @@ def detect_format(source: Path) -> str:
     for name in formats.names():
         if formats.get(name)().matches(source, row):
             return name
-    shown = f" (fields: {', '.join(list(row)[:_SHOWN_COLUMNS])})" if row else ""
+    listed = f" (fields: {', '.join(list(row)[:_SHOWN_COLUMNS])})" if row else ""
     raise InputError(
-        f"The format is not recognized{shown}. Name it with --format: "
+        f"The format is not recognized{listed}. Name it with --format: "
         f"{', '.join(formats.names())}.",
         path=source,
     )

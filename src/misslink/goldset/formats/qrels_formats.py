@@ -198,10 +198,10 @@ class BeirFormat:
         corpus = _jsonl_file(source, "corpus")
         if corpus is None:
             return imported
-        known = {str(row.data.get("_id", row.data.get("id"))) for row in read_objects(corpus)}
-        absent = [p for case in imported.cases for p in case.relevant if p not in known]
+        corpus_ids = {str(row.data.get("_id", row.data.get("id"))) for row in read_objects(corpus)}
+        absent = [p for case in imported.cases for p in case.relevant if p not in corpus_ids]
         absent = list(dict.fromkeys(absent))
-        note = f"The corpus is {corpus} ({len(known):,} passages)."
+        note = f"The corpus is {corpus} ({len(corpus_ids):,} passages)."
         if absent:
             note += f" {len(absent):,} judged passages are not in it, such as '{absent[0]}'."
         return replace(imported, notes=(*imported.notes, note))

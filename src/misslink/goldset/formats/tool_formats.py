@@ -102,14 +102,14 @@ class RagasFormat:
 
 
 def _read_items(
-    source: Path, pages: Sequence[str], needed: Sequence[str], known: Sequence[str], what: str
+    source: Path, pages: Sequence[str], needed: Sequence[str], columns: Sequence[str], kind: str
 ) -> Iterator[tuple[SourceItem, Mapping[str, Any]]]:
     """The rows of a file with their items; a row may be a page, which lists several."""
-    for row in read_rows_with(source, (*needed, *pages), known):
+    for row in read_rows_with(source, (*needed, *pages), columns):
         page = next((row.data[key] for key in pages if key in row.data), None)
         for item in page if isinstance(page, list) else [row.data]:
             if not isinstance(item, Mapping):
-                raise row.error(f"An {what} must be an object.")
+                raise row.error(f"An {kind} must be an object.")
             yield row, item
 
 

@@ -373,13 +373,13 @@ class PassageIndex:
             rows = await self.embedder.queries(new)
             self._queries |= dict(zip(new, rows, strict=True))
 
-    def cosines(self, question: str, others: Sequence[str]) -> Scores | None:
+    def cosines(self, question: str, questions: Sequence[str]) -> Scores | None:
         """Return the cosines of a question to at least one other; None without an embedder."""
         if self.embedder is None:
             return None
         import numpy as np
 
-        table: Scores = np.stack([self._queries[other] for other in others])
+        table: Scores = np.stack([self._queries[other] for other in questions])
         return table @ self._queries[question]
 
     def near(

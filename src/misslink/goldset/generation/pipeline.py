@@ -246,8 +246,8 @@ async def generate_async(
     gold = None if out is None else Path(out)
     if gold is not None and not overwrite:
         refuse_changed_file(gold)
-    opening = _open_generation(corpus, judge, n, settings, embedding, cache, concurrency, terms)
-    async with opening as (session, context):
+    generation = _open_generation(corpus, judge, n, settings, embedding, cache, concurrency, terms)
+    async with generation as (session, context):
         await session.check_reachable()
         outcome = await run_rounds(context, n=n, seed=seed, progress=progress)
         usage = session.usage()
@@ -324,8 +324,8 @@ async def preview_async(
         As `generate_async`.
     """
     free = embedding if embedding in (None, "minilm") else "none"
-    opening = _open_generation(corpus, judge, n, settings, free, cache, concurrency, terms)
-    async with opening as (session, context):
+    generation = _open_generation(corpus, judge, n, settings, free, cache, concurrency, terms)
+    async with generation as (session, context):
         stand_in = StandInJudge(session)
         await run_rounds(replace(context, judge=stand_in), n=n, seed=seed)
         return await stand_in.forecast(session)

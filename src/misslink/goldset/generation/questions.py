@@ -372,27 +372,27 @@ async def _add_other_passages(context: GenerationContext, draft: QuestionDraft) 
 
     Asked about are those nearest to question and answer, then those nearest to the evidence.
     """
-    count, known, index = context.settings.others, draft.evidence, context.index
+    count, labelled, index = context.settings.others, draft.evidence, context.index
     if not count:
         return draft
-    places = index.near(draft.question, count, known, answer=draft.reference or "")
+    places = index.near(draft.question, count, labelled, answer=draft.reference or "")
     everything = range(len(context.corpus.passages))
-    places += index.neighbours(next(iter(known)), count + len(known), everything)
-    places = [place for place in dict.fromkeys(places) if place not in known][:count]
+    places += index.neighbours(next(iter(labelled)), count + len(labelled), everything)
+    places = [place for place in dict.fromkeys(places) if place not in labelled][:count]
     if not places:
         return draft
-    others: dict[int, tuple[int, str]] = {}
+    answers_elsewhere: dict[int, tuple[int, str]] = {}
     for place, fully, quote in await _answering_passages(context, draft, places):
         text = context.corpus.passages[place].text
         span = find_verbatim(quote, text)
         if span and verify_quote(quote, text, draft.reference or "", draft.question) is not None:
-            others.setdefault(place, (_FULL if fully else _PART, text[slice(*span)]))
+            answers_elsewhere.setdefault(place, (_FULL if fully else _PART, text[slice(*span)]))
     # Copies of one passage are several places, but one answer.
-    if len({fold(words) for _, words in others.values()}) > context.settings.most_others:
-        names = ", ".join(map(context.passage_id, others))
-        sentence = f"{len(others)} other passages answer it too: {names}"
+    if len({fold(words) for _, words in answers_elsewhere.values()}) > context.settings.most_others:
+        names = ", ".join(map(context.passage_id, answers_elsewhere))
+        sentence = f"{len(answers_elsewhere)} other passages answer it too: {names}"
         raise _rejection(draft, "answered_elsewhere", sentence)
-    return replace(draft, others=others)
+    return replace(draft, others=answers_elsewhere)
 
 
 async def _answering_passages(

@@ -262,7 +262,7 @@ class PoolAnnotationSession:
     def _disputed_grades(self) -> dict[str, tuple[dict[str, Any], ...]]:
         """The grades of each disputed item, by letters in place of names."""
         grades = read_grades(self.path, read_pool(self.path))
-        annotators = {name: of for name, of in grades.items() if name != ADJUDICATED}
+        annotators = {name: several for name, several in grades.items() if name != ADJUDICATED}
         labels = {
             name: current_labels(read_journal(path).entries)
             for name, path in journal_files(self.folder).items()

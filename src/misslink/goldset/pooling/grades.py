@@ -347,7 +347,7 @@ def merge_pool_grades(
 
 def _merge_notes(pool: GradingPool, accepted: int) -> list[str]:
     cases = pool.goldset.cases
-    known = pool.gold_grades
+    gold_grades = pool.gold_grades
     counts = {
         "{} cases have evidence texts, which take precedence over ids. Their grades are saved, and "
         "apply once the evidence is removed.": sum(any(case.evidence.values()) for case in cases),
@@ -356,7 +356,7 @@ def _merge_notes(pool: GradingPool, accepted: int) -> list[str]:
             any(case.relevant_any) for case in cases
         ),
         "{} graded ids of the gold set are not in the corpus. Recall counts the relevant ones as "
-        "missed.": sum(len(known[case.id]) - pool.strata[case.id][0].size for case in cases),
+        "missed.": sum(len(gold_grades[case.id]) - pool.strata[case.id][0].size for case in cases),
         "Recall uses {} grades of the judge. The intervals do not include its errors.": accepted,
     }
     return [note.format(count) for note, count in counts.items() if count]

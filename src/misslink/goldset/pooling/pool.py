@@ -189,12 +189,12 @@ def make_pool(
     strata: dict[str, tuple[PoolStratum, ...]] = {}
     items: dict[str, list[PoolItem]] = {}
     for case in goldset.cases:
-        known = () if rejudge else labelled_grades(case)
+        labelled = () if rejudge else labelled_grades(case)
         retrieved = [name for rankings in top.values() for name in rankings.get(case.id, ())]
         strata[case.id], drawn = draw_passages(
             ranking.order(case.question),
             [index[name] for name in dict.fromkeys(retrieved)],
-            {index[name] for name in known if name in index},
+            {index[name] for name in labelled if name in index},
             depth=depth,
             random=random,
             stratified=stratified,
@@ -203,9 +203,9 @@ def make_pool(
         items[case.id] = []
         for place, stratum in drawn:
             passage, weight = corpus[place], strata[case.id][stratum].weight or 1.0
-            shown = json.dumps([case.id, case.question, passage.id, passage.text])
+            content = json.dumps([case.id, case.question, passage.id, passage.text])
             row = case.id, case.question, passage.id, passage.text, stratum, weight
-            items[case.id].append(PoolItem(_digest(shown)[:_ID_DIGITS], *row))
+            items[case.id].append(PoolItem(_digest(content)[:_ID_DIGITS], *row))
     order = shuffled(list(items), question_generator(seed, _ORDER_SEED))
     if not any(items.values()):
         raise InputError(
@@ -355,13 +355,13 @@ def check_pool_folder(folder: Path) -> None:
         problem = "Cannot write the folder" if nearest.is_dir() else f"{nearest} is a file"
         raise InputError(f"{problem}. Name another folder with --out.", path=folder)
     # An interrupted draw is written again.
-    others = [
+    other_files = [
         path.name
         for path in (folder.iterdir() if folder.exists() else ())
         if path.name not in {ITEMS_FILE, GOLD_FILE} and not path.name.startswith(".")
     ]
-    if others:
-        message = f"The folder contains other files ({min(others)}). Name another with --out."
+    if other_files:
+        message = f"The folder contains other files ({min(other_files)}). Name another with --out."
         raise InputError(message, path=folder)
 
 
@@ -471,12 +471,12 @@ def band_sizes(outside: int, stratified: int, depth: int) -> list[int]:
     ([10, 100, 1000, 3890], [10, 4990], [7])
     """
     sizes: list[int] = []
-    rest, width = outside, max(depth, _FIRST_BAND)
+    remaining, width = outside, max(depth, _FIRST_BAND)
     bands = max(1, min(_MAX_BANDS, stratified // _MIN_PER_BAND))
-    while rest:
-        size = rest if len(sizes) == bands - 1 else min(width, rest)
+    while remaining:
+        size = remaining if len(sizes) == bands - 1 else min(width, remaining)
         sizes.append(size)
-        rest -= size
+        remaining -= size
         width *= _BAND_FACTOR
     return sizes
 
@@ -549,10 +549,10 @@ def question_generator(seed: int, name: str) -> np.random.Generator:
 def _draws_per_band(count: int, sizes: Sequence[int]) -> list[int]:
     """Equally many draws from each band; what a small band lacks goes to the others."""
     draws = [0] * len(sizes)
-    rest = min(count, sum(sizes))
-    while rest:
+    remaining = min(count, sum(sizes))
+    while remaining:
         for band, size in enumerate(sizes):
-            if rest and draws[band] < size:
+            if remaining and draws[band] < size:
                 draws[band] += 1
-                rest -= 1
+                remaining -= 1
     return draws

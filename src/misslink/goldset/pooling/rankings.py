@@ -205,10 +205,10 @@ def match_corpus_ids(rankings: RetrieverRankings, corpus: Mapping[str, str]) -> 
     }
     missing = sorted(set(unknown) - set(matched))
     if missing:
-        shown = ", ".join(f"'{name}'" for name in missing[:_SHOWN_IDS])
+        listed = ", ".join(f"'{name}'" for name in missing[:_SHOWN_IDS])
         more = f" and {len(missing) - _SHOWN_IDS} more" if len(missing) > _SHOWN_IDS else ""
         raise InputError(
-            f"The run ranks passages that the corpus does not contain ({shown}{more}). Give the "
+            f"The run ranks passages that the corpus does not contain ({listed}{more}). Give the "
             "corpus it searched with --corpus, or the id key of a live retriever with --id-key.",
             path=rankings.source,
         )

@@ -40,9 +40,9 @@ def _band_total(band: RankBand) -> tuple[float, float, float]:
     expected = float((relevant * size / labelled).sum())
     effective = passages**2 / float((size**2 / labelled).sum())  # Kish's effective sample size
     share = min(expected / passages, 1.0)
-    hits, rest = share * effective, max((1 - share) * effective, 0.0)
-    low = float(beta.ppf(0.025, hits, rest + 1)) if hits > 0 else 0.0
-    high = float(beta.isf(0.025, hits + 1, rest)) if rest > 0 else 1.0
+    hits, misses = share * effective, max((1 - share) * effective, 0.0)
+    low = float(beta.ppf(0.025, hits, misses + 1)) if hits > 0 else 0.0
+    high = float(beta.isf(0.025, hits + 1, misses)) if misses > 0 else 1.0
     unknown = math.sqrt(1 - float(labelled.sum()) / passages)
     return (
         expected,
@@ -158,7 +158,7 @@ def estimate_recall(
         items[item.case_id].append(item)
     left_out: dict[str, str] = {}
     cells: list[tuple[int, SampledCell]] = []
-    found: dict[str, set[str]] = {}  # all relevant passages found
+    relevant: dict[str, set[str]] = {}  # all known relevant passages
     inside: dict[str, set[str]] = {}  # those in the pool or in the gold set
     open_: dict[str, dict[str, float]] = {}  # disputed ones in the pool, and how likely relevant
     for case_id, several in items.items():
@@ -169,13 +169,13 @@ def estimate_recall(
         pooled = [item for item in several if item.stratum == _POOLED_INDEX]
         judged = {i.passage_id: grades[i.item] for i in pooled if i.item in grades}
         open_[case_id] = {i.passage_id: disputed[i.item] for i in pooled if i.item in disputed}
-        known = {
+        labelled = {
             name
             for name, grade in (pool.gold_grades[case_id] | judged).items()
             if grade >= relevance_level
         }
-        inside[case_id] = known
-        found[case_id] = known | {n for n, grade in drawn.items() if grade >= relevance_level}
+        inside[case_id] = labelled
+        relevant[case_id] = labelled | {n for n, grade in drawn.items() if grade >= relevance_level}
         for index, stratum in enumerate(pool.strata[case_id]):
             if index > _POOLED_INDEX and stratum.drawn:  # skipped items count as not drawn
                 drawn_shares = [
@@ -183,20 +183,20 @@ def estimate_recall(
                 ]
                 cell = SampledCell(stratum.size, len(drawn_shares), sum(drawn_shares))
                 cells.append((index, cell))
-    outside = _relevant_outside(pool, list(found), cells)
+    outside = _relevant_outside(pool, list(relevant), cells)
     return {
-        "questions": len(found),
+        "questions": len(relevant),
         "left_out": left_out,
-        "disputed": sum(item.item in disputed for case in found for item in items[case]),
+        "disputed": sum(item.item in disputed for case in relevant for item in items[case]),
         "relevance_level": relevance_level,
-        "relevant": sum(map(len, found.values())),
+        "relevant": sum(map(len, relevant.values())),
         "outside": outside,
         "sample": _sample_summary(cells, outside),
         "retrievers": {
             name: {
                 f"recall@{k}": {
                     "estimated": _recall_estimate(rankings, inside, open_, outside, k),
-                    "of_judged": _recall_of_judged(rankings, found, k),
+                    "of_judged": _recall_of_judged(rankings, relevant, k),
                 }
                 for k in recall_cutoffs(pool.depth)
             }
@@ -260,15 +260,17 @@ def _recall_estimate(
     outside: Estimate,
     k: int,
 ) -> Estimate:
-    known = sum(map(len, inside.values()))
-    n = known + outside.n
+    labelled = sum(map(len, inside.values()))
+    n = labelled + outside.n
     if outside.value is None or outside.low is None or outside.high is None:
         return Estimate.missing(outside.reason or _NOT_SAMPLED, n=n, method=TOTAL_METHOD)
     top = {case: set(rankings.get(case, ())[:k]) for case in inside}
     hits = sum(len(names & top[case]) for case, names in inside.items())
-    shares = [(name in top[case], s) for case, of in disputed.items() for name, s in of.items()]
+    shares = [
+        (name in top[case], s) for case, by_name in disputed.items() for name, s in by_name.items()
+    ]
     ranked = sum(is_ranked for is_ranked, _ in shares)
-    total = known + sum(share for _, share in shares) + outside.value
+    total = labelled + sum(share for _, share in shares) + outside.value
     if total <= 0:
         return Estimate.missing("nothing relevant was found", n=n, method=TOTAL_METHOD)
     value = (hits + sum(share for is_ranked, share in shares if is_ranked)) / total
@@ -276,18 +278,18 @@ def _recall_estimate(
     return Estimate(
         value=value,
         # Where nothing is known to be relevant, the ends have no denominator.
-        low=hits / (known + len(shares) - ranked + outside.high or total),
-        high=(hits + ranked) / (known + ranked + outside.low or total),
+        low=hits / (labelled + len(shares) - ranked + outside.high or total),
+        high=(hits + ranked) / (labelled + ranked + outside.low or total),
         n=n + len(shares),
         method=TOTAL_METHOD,
         reason=f"{unranked} questions without a ranking count as 0" if unranked else None,
     )
 
 
-def _recall_of_judged(rankings: Rankings, found: Mapping[str, set[str]], k: int) -> Estimate:
+def _recall_of_judged(rankings: Rankings, relevant: Mapping[str, set[str]], k: int) -> Estimate:
     shares = [
         len(names & set(rankings.get(case_id, ())[:k])) / len(names)
-        for case_id, names in found.items()
+        for case_id, names in relevant.items()
         if names
     ]
     if not shares:
