@@ -101,7 +101,7 @@ def verdict(
         detail = f"The sample ratio is broken: {ratio_words}. Find the reason before you read on."
         return _verdict("stop", None, "Stop.", detail)
     if not comparisons:
-        nothing = "Nothing to compare: only comparison variant has been seen."
+        nothing = "Nothing to compare: only one variant has been seen."
         return _verdict("none", None, other_evidence or nothing)
     decided = [_variant_verdict(comparison, control, primary) for comparison in comparisons]
     shipped = [comparison for comparison in decided if comparison["decision"] == "ship"]
@@ -198,7 +198,7 @@ def describe_sample_ratio(ratio: SampleRatioTest, strata: Sequence[AllocationStr
         for name, expected in ratio.expected.items()
     )
     if ratio.p is None:
-        return f"{counts}; only stratum variant was open, so there is no ratio to test"
+        return f"{counts}; only one variant was open, so there is no ratio to test"
     return f"{counts}; {format_p_value(ratio.p)}"
 
 
