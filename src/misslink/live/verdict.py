@@ -105,7 +105,7 @@ def verdict(
         return _verdict("none", None, other_evidence or nothing)
     decided = [_variant_verdict(comparison, control, primary) for comparison in comparisons]
     shipped = [comparison for comparison in decided if comparison["decision"] == "ship"]
-    if shipped:  # the comparison with the greatest difference
+    if shipped:  # the one with the greatest difference
         gains = {
             comparison["variant"]: abs(
                 comparison["metrics"][primary]["always_valid"]["difference"]["value"]
@@ -114,7 +114,7 @@ def verdict(
             if comparison["metrics"].get(primary, {}).get("winner") == "variant"
         }
         return max(shipped, key=lambda comparison: gains[comparison["variant"]])
-    # While comparison variant is open, it may still be better than control.
+    # While one variant is open, it may still be better than control.
     return next(
         (comparison for comparison in decided if comparison["decision"] == "go_on"), decided[0]
     )

@@ -260,14 +260,16 @@ def from_run_command(
     written = write_pool(pool, out)
     found = sum(len(link.missed) for link in evaluation.links if link.basis == "inferred")
     document = {"pool": str(out), "items": len(pool.items), "inferred": found, "written": written}
-    if as_json:
-        print_json(document)
-        return
+    print_result(document, _print_first_pool, as_json=as_json)
+
+
+def _print_first_pool(document: Mapping[str, Any]) -> None:
+    state = "drawn" if document["written"] else "unchanged"
     print_line(
-        f"Pool {'drawn' if written else 'unchanged'} in {out}: {len(pool.items)} passages to grade, "
-        f"first {found} that a search found."
+        f"Pool {state} in {document['pool']}: {document['items']} passages to grade, first "
+        f"{document['inferred']} that a search found."
     )
-    print_line(f"Next:  misslink annotate {shlex.quote(str(out))}")
+    print_line(f"Next:  misslink annotate {shlex.quote(document['pool'])}")
 
 
 def pool_apply_command(
