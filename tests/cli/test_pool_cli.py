@@ -10,7 +10,7 @@ import pytest
 from honest_judge import fenced
 from made_pools import corpus, goldset, grade_all, two_runs
 from misslink import evaluate
-from misslink.goldset.pooling import read_pool
+from misslink.goldset.pooling.pool import read_pool
 from misslink.io.goldset import read_goldset
 from town import Hashed
 
