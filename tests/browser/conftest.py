@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from annotation_desk import Served, small_run, write_run
 from misslink.report.page import write_html
 from proven_run import proven_run
 from watch import listening
@@ -72,3 +73,39 @@ def at(browser, report):
     for page in pages:
         assert page.said == []
         page.close()
+
+
+@pytest.fixture(scope="session")
+def axe():
+    library = pytest.importorskip(
+        "axe_playwright_python.sync_playwright", reason="axe-playwright-python is not installed"
+    )
+    return library.Axe()
+
+
+@pytest.fixture
+def run(tmp_path):
+    """A small run to be labelled."""
+    return write_run(tmp_path / "run", small_run())
+
+
+@pytest.fixture
+def served(run):
+    """The server on which it is labelled."""
+    server = Served(run)
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def noisy_page(browser):
+    made = listening(browser.new_page(reduced_motion="reduce"))
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def page(noisy_page):
+    """A page on which nothing may go wrong unnoticed."""
+    yield noisy_page
+    assert noisy_page.said == []

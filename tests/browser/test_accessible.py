@@ -11,14 +11,6 @@ VIEWS = ("summary", "cases", "retrieval", "trust", "numbers")
 _OTHER_PAGES = ((1200, "dark"), (390, "light"), (390, "dark"))  # axe takes seconds for each
 
 
-@pytest.fixture(scope="module")
-def axe():
-    library = pytest.importorskip(
-        "axe_playwright_python.sync_playwright", reason="axe-playwright-python is not installed"
-    )
-    return library.Axe()
-
-
 def _whole(page, report):
     """Open a case and all that is folded, so that nothing escapes the look."""
     page.goto(report.as_uri() + "#" + places.case_fragment(1))

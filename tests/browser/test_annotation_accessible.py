@@ -7,26 +7,11 @@ from importlib import resources
 
 import pytest
 
-from annotation_desk import Served, open_case, small_run, write_run
+from annotation_desk import open_case
 from watch import listening
 
 SEVERE = {"moderate", "serious", "critical"}
 SCHEMES, WIDTHS = ["light", "dark"], [1200, 390]
-
-
-@pytest.fixture(scope="module")
-def axe():
-    library = pytest.importorskip(
-        "axe_playwright_python.sync_playwright", reason="axe-playwright-python is not installed"
-    )
-    return library.Axe()
-
-
-@pytest.fixture
-def served(tmp_path):
-    server = Served(write_run(tmp_path / "run", small_run()))
-    yield server
-    server.stop()
 
 
 @pytest.fixture
@@ -37,7 +22,6 @@ def page(browser, request):
             viewport={"width": width, "height": 844}, color_scheme=scheme, reduced_motion="reduce"
         )
     )
-    made.set_default_timeout(5_000)
     yield made
     made.close()
 

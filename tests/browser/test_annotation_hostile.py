@@ -46,7 +46,6 @@ class Tour:
         self.comment = f"{kind[0]} [comment]"
         self.run, self.metrics = write_run(folder, run), metrics
         self.page = listening(browser.new_page(reduced_motion="reduce"))
-        self.page.set_default_timeout(5_000)
         self.shapes, self.wrong, self.texts, self.dialogs, self.pwned = set(), set(), [], [], None
         self.page.on(
             "dialog", lambda dialog: (self.dialogs.append(dialog.message), dialog.dismiss())

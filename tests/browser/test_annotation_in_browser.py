@@ -2,46 +2,18 @@
 
 from __future__ import annotations
 
-import pytest
-
 from annotation_desk import (
     FIRST,
     SECOND,
-    Served,
     lines_of,
     open_case,
     said_of,
     saved,
-    small_run,
     states,
-    write_run,
 )
 from misslink.io.labels import read_labels
-from watch import listening
 
 CLAIM, ANSWER = ("with-exit", "faithfulness", 0), ("with-exit", "faithfulness", None)
-
-
-@pytest.fixture
-def run(tmp_path):
-    return write_run(tmp_path / "run", small_run())
-
-
-@pytest.fixture
-def served(run):
-    server = Served(run)
-    yield server
-    server.stop()
-
-
-@pytest.fixture
-def page(browser):
-    """A page on which nothing may go wrong unnoticed."""
-    made = listening(browser.new_page(reduced_motion="reduce"))
-    made.set_default_timeout(5_000)
-    yield made
-    made.close()
-    assert made.said == []
 
 
 def test_a_whole_run_is_labelled_by_the_keyboard_alone(page, served, run):

@@ -2,45 +2,18 @@
 
 from __future__ import annotations
 
-import pytest
-
 from annotation_desk import (
     Served,
     lines_of,
     open_case,
     said_of,
     saved,
-    small_run,
     states,
-    write_run,
 )
 from misslink.annotation.session import AnnotationSession
 from misslink.io.labels import read_labels
-from watch import listening
 
 ANSWER = ("with-exit", "faithfulness", None)
-
-
-@pytest.fixture
-def run(tmp_path):
-    return write_run(tmp_path / "run", small_run())
-
-
-@pytest.fixture
-def served(run):
-    server = Served(run)
-    yield server
-    server.stop()
-
-
-@pytest.fixture
-def page(browser):
-    """A page on which nothing may go wrong unnoticed."""
-    made = listening(browser.new_page(reduced_motion="reduce"))
-    made.set_default_timeout(5_000)
-    yield made
-    made.close()
-    assert made.said == []
 
 
 def test_the_judge_is_hidden_until_asked_for_and_that_is_recorded(page, served, run):

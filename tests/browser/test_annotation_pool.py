@@ -8,7 +8,6 @@ from labelled_runs import TOKEN, served
 from made_pools import HOSTILE, grade_all, put_pool, truth
 from misslink.goldset.pooling.annotation import PoolAnnotationSession
 from misslink.goldset.pooling.grades import read_grades
-from watch import listening
 
 
 @pytest.fixture
@@ -19,16 +18,6 @@ def folder(tmp_path):
 @pytest.fixture
 def pool(folder):
     return put_pool(folder, random=1000)
-
-
-@pytest.fixture
-def page(browser):
-    """A page on which nothing may go wrong unnoticed."""
-    made = listening(browser.new_page(reduced_motion="reduce"))
-    made.set_default_timeout(5_000)
-    yield made
-    made.close()
-    assert made.said == []
 
 
 def saved(page, text):

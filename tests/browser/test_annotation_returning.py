@@ -12,23 +12,9 @@ LOOKED_FOR = 3_100  # milliseconds after which the page has looked for the serve
 
 
 @pytest.fixture
-def run(tmp_path):
-    return write_run(tmp_path / "run", small_run())
-
-
-@pytest.fixture
-def served(run):
-    server = Served(run)
-    yield server
-    server.stop()
-
-
-@pytest.fixture
-def page(browser):
-    made = listening(browser.new_page(reduced_motion="reduce"))
-    made.set_default_timeout(5_000)
-    yield made
-    made.close()
+def page(noisy_page):
+    """The page may say on its console that the server is away."""
+    return noisy_page
 
 
 def green(page):
@@ -49,7 +35,6 @@ def green(page):
 def test_a_page_that_is_come_back_to_shows_what_another_page_labelled(browser, page, served):
     open_case(page, served, "with-exit")
     other = listening(browser.new_page())
-    other.set_default_timeout(5_000)
     open_case(other, served, "with-exit")
     other.keyboard.press("2")
     saved(other, "Saved")

@@ -5,27 +5,12 @@ from __future__ import annotations
 import pytest
 
 from annotation_desk import Served, open_case, said_of, small_run, write_run
-from watch import listening
 
 
 @pytest.fixture
-def run(tmp_path):
-    return write_run(tmp_path / "run", small_run())
-
-
-@pytest.fixture
-def served(run):
-    server = Served(run)
-    yield server
-    server.stop()
-
-
-@pytest.fixture
-def page(browser):
-    made = listening(browser.new_page(reduced_motion="reduce"))
-    made.set_default_timeout(5_000)
-    yield made
-    made.close()
+def page(noisy_page):
+    """The page may say on its console that the server is away."""
+    return noisy_page
 
 
 def test_labels_made_while_the_server_is_away_are_kept_and_saved_on_a_click(page, served, run):

@@ -32,7 +32,7 @@ def numbers(page):
 
 def until(page, true, arg=None):
     """Wait for a condition; the page's policy forbids Playwright's own waiting by a script."""
-    for _ in range(200):
+    for _ in range(1200):  # 30 s
         if page.evaluate(f"(arg) => Boolean({true})", arg):
             return
         page.wait_for_timeout(25)

@@ -66,7 +66,6 @@ class Watch:
 
     def __init__(self, browser, report, cases):
         self.page = listening(browser.new_page(reduced_motion="reduce"))
-        self.page.set_default_timeout(10_000)
         self.dialogs, self.lost, self.texts, self.shapes, self.wrong = [], [], [], set(), set()
         self.seen = {"pwned": None, "heading": False, "shown": ""}
         self.page.on(
