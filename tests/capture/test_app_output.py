@@ -10,7 +10,7 @@ from langchain_core.documents import Document
 from langchain_core.messages import AIMessage, HumanMessage
 from pydantic import BaseModel
 
-from misslink.capture.app import parse_app_output
+from misslink.capture.app import join_pieces, parse_app_output
 from misslink.capture.passages import passages_from
 
 
@@ -174,3 +174,11 @@ def test_anything_else_is_said_to_be_no_answer(value, said):
 
 def test_a_factory_in_the_place_of_an_app_is_told():
     assert "call its parameter `retriever`" in parse_app_output(lambda question: question).problem
+
+
+def test_a_stream_of_documents_and_text_has_both():
+    times = Document("The ferry leaves at seven.", id="times")
+    pieces = [[times], AIMessage("At "), "seven."]
+    assert join_pieces(iter(pieces)) == {"retrieved": [times], "answer": "At seven."}
+    assert join_pieces(iter([[times]])) == [times]
+    assert join_pieces(iter(["At ", "seven."])) == "At seven."

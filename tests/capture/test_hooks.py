@@ -11,7 +11,7 @@ from functools import partial
 import pytest
 
 from misslink.capture import Watcher, load_app
-from misslink.capture.hooks import SharedHook, wrap_methods
+from misslink.capture.hooks import SharedHook, _warn_of_framework, wrap_methods
 from misslink.types import Case
 
 os.environ.setdefault("HAYSTACK_TELEMETRY_ENABLED", "False")
@@ -213,8 +213,13 @@ def test_tokens_that_a_model_reports_as_an_object_are_counted(llama):
             return CompletionResponse(text=FERRY, raw=Raw())
 
     engine = query_engine((llama[0], Reporting()))
-    usage = watch(lambda question: str(engine.query(question)))[0].usage
-    assert (usage.prompt_tokens, usage.completion_tokens) == (11, 3)
+
+    async def ask(question):  # each of its calls is inside of another one of the same model
+        return str(await engine.aquery(question))
+
+    for app in (lambda question: str(engine.query(question)), ask):
+        usage = watch(app)[0].usage
+        assert (usage.prompt_tokens, usage.completion_tokens) == (11, 3)
 
 
 def test_no_handler_stays(llama):
@@ -419,6 +424,42 @@ def test_a_chromadb_client_is_seen(chroma_client):
         chroma_client.delete_collection("raw")
     assert retrieved(first) == retrieved(second) == [("times", FERRY)]
     assert [call.retriever for call in first.calls] == ["raw"]
+
+
+def test_an_asynchronous_chromadb_collection_is_seen(chroma_client):
+    from chromadb.api.models.AsyncCollection import AsyncCollection
+
+    collection = chroma_client.create_collection("later", embedding_function=None)
+    collection.add(ids=["times", "pets"], documents=[FERRY, DOGS], embeddings=[[1, 0], [0, 1]])
+
+    class Server:  # a client of a server, over the one in this process
+        async def _query(self, **asked):
+            return chroma_client._server._query(**asked)
+
+    distant = AsyncCollection(Server(), collection._model, None, None)
+
+    async def app(_):
+        found = await distant.query(query_embeddings=[[1.0, 0.1]], n_results=1)
+        return found["documents"][0][0]
+
+    try:
+        (trace,) = watch(app)
+    finally:
+        chroma_client.delete_collection("later")
+    assert retrieved(trace) == [("times", FERRY)]
+    assert [call.retriever for call in trace.calls] == ["later"]
+    assert vars(AsyncCollection)["query"].__module__.startswith("chromadb")
+
+
+def test_a_collection_that_another_package_has_wrapped_ends_no_evaluation(monkeypatch, caplog):
+    from chromadb.api.models.AsyncCollection import AsyncCollection
+    from chromadb.api.models.Collection import Collection
+
+    for owner in (Collection, AsyncCollection):
+        monkeypatch.setattr(owner, "query", partial(vars(owner)["query"]))
+    _warn_of_framework.cache_clear()
+    assert watch(lambda _: FERRY)[0].answer == FERRY
+    assert "another package has replaced Collection.query" in caplog.text
 
 
 def test_chromadb_inside_a_langchain_store_is_one_search(store):

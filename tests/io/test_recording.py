@@ -26,6 +26,7 @@ from misslink.types import Trace
 FERRY = "The ferry leaves at seven."
 DOGS = "Dogs travel free."
 RAGAS = {"user_input": "When?", "retrieved_contexts": [FERRY, DOGS], "response": "At seven."}
+TREC_RAG = {"topic_id": "1", "topic": "When?", "references": ["times"], "run_id": "r"}
 RUN = {"id": "1", "trace_id": "T", "run_type": "chain", "inputs": {"question": "When?"}}
 SEARCH = {"id": "2", "trace_id": "T", "run_type": "retriever", "inputs": {"query": "When?"}}
 DOCUMENTS = [
@@ -167,6 +168,35 @@ def test_a_gold_set_is_matched_by_id_or_by_question():
     assert list(recording.match(gold)) == ["c1", "c2"]
 
 
+def test_a_question_with_another_history_is_another_case():
+    said = [{"role": "user", "content": "The ferry?"}, {"role": "assistant", "content": "Yes."}]
+    gold = read_goldset(
+        [{"id": "alone", "question": "When?"}, {"id": "turn", "question": "when?", "history": said}]
+    )
+    rows = [{**RAGAS, "history": said}, RAGAS]
+    assert list(read_recording(rows).match(gold)) == ["turn", "alone"]
+    twice = read_goldset([{"id": name, "question": "When?"} for name in "ab"])
+    with pytest.raises(InputError, match="no trace belongs to a case"):  # of two, neither is meant
+        read_recording([RAGAS]).match(twice)
+
+
+@pytest.mark.parametrize("name", ["history", "chat_history"])
+def test_rows_of_a_table_have_a_history_and_ids(tmp_path, name):
+    said = [{"role": "user", "content": "The ferry?"}, {"role": "assistant", "content": "Yes."}]
+    row = {
+        "query": "When?",
+        "reply": "At seven.",
+        "contexts": [FERRY],
+        "trace_id": "T",
+        "span_id": "S",
+    }
+    recording = read_recording(write(tmp_path / "log.jsonl", {**row, name: said}))
+    ((case_id, trace),) = recording.traces.items()
+    history = recording.cases[case_id].history
+    assert [message.content for message in history] == ["The ferry?", "Yes."]
+    assert (trace.trace_id, trace.span_id) == ("T", "S")
+
+
 def test_evaluate_needs_no_gold_set():
     run = misslink.evaluate(traces=pd.DataFrame([RAGAS]), cache=None, embedding="none")
     assert [case.question for case in run.cases] == ["When?"]
@@ -260,7 +290,23 @@ def test_gen_ai_spans_of_the_sdk(spans):
             model.set_attribute("gen_ai.operation.name", "chat")
             model.set_attribute("gen_ai.input.messages", json.dumps(asked))
             model.set_attribute("gen_ai.output.messages", json.dumps(said))
-    assert summary(read_recording(save())) == [("When?", "At seven.", [FERRY])]
+    recording = read_recording(save())
+    assert summary(recording) == [("When?", "At seven.", [FERRY])]
+    ((call,),) = (trace.calls for trace in recording.traces.values())
+    assert (call.query, call.passages) == ("When?", ("times",))
+
+
+def test_a_gen_ai_search_that_found_nothing_is_measured(spans):
+    tracer, save = spans
+    with tracer.start_as_current_span("app") as root:
+        root.set_attribute("input.value", "When?")
+        root.set_attribute("output.value", "I do not know.")
+        with tracer.start_as_current_span("retrieval") as search:
+            search.set_attribute("gen_ai.operation.name", "retrieval")
+            search.set_attribute("gen_ai.retrieval.documents", "[]")
+            search.set_attribute("output.value", "[]")
+    (trace,) = read_recording(save()).traces.values()
+    assert (trace.retrieved, trace.unmeasured) == ((), None)
 
 
 def test_spans_without_retrieval_and_orphans_are_one_sentence(spans):
@@ -354,6 +400,7 @@ def test_a_broken_line_of_a_table_names_its_line(tmp_path):
         ([{"case_id": "a", "answer": "A", "reference": "B"}], "line 1, field 'question'"),
         ([{"case_id": "a", "question": "Q?", "answr": "A"}], "field 'answr'.*did you mean 'answer'"),
         ([{"case_id": "a"}, {"case_id": "a"}], "line 2.*two traces"),
+        ([{**TREC_RAG, "answer": [{"text": 1}]}], "line 1, field 'answer': This must be a list of sen"),
         ([{**RAGAS, "retrieved_contexts": ["x" * 1_000_001]}], "line 1: a text has 1,000,001"),
         ([], "the file is empty"),
     ],
@@ -382,9 +429,9 @@ def test_a_misspelt_field_is_not_left_out(tmp_path, row, name, meant):
 
 def test_rows_that_repeat_another_are_warned_of(tmp_path, caplog):
     other = {**RAGAS, "response": "At nine."}
-    recording = read_recording(write(tmp_path / "traces.jsonl", RAGAS, other, RAGAS))
-    assert len(recording.traces) == 3
-    assert "1 row repeats another one" in caplog.text
+    recording = read_recording(write(tmp_path / "traces.jsonl", RAGAS, other, RAGAS, other))
+    assert len(recording.traces) == 4
+    assert "each of 2 rows repeats another one" in caplog.text
 
 
 def test_fields_of_one_s_own_are_left_out(tmp_path):

@@ -421,3 +421,18 @@ def test_a_passage_that_a_search_ties_to_a_claim_is_among_the_missed(prompted, f
     assert (link.failure, link.basis) == (failure, "inferred")
     assert [miss.passage_id for miss in link.missed] == ["gold"]
     assert link.evidence[0].passage_id == "gold"
+
+
+@pytest.mark.parametrize(
+    ("reference", "failure"),
+    [
+        ("Leaves at seven in the morning.", "contradicts_context"),
+        ("Seven.", "gold_suspect"),  # one word stands in many a sentence
+        ("The ferry never leaves at seven in the morning.", "gold_suspect"),
+        ("At nine in the evening.", "gold_suspect"),
+    ],
+)
+def test_a_passage_that_states_the_reference_clears_the_gold_set(reference, failure):
+    gold = {"relevant": ("gold",), "references": (reference,)}
+    world = World(retrieved=("gold", "other"), rests_on="gold", claim_correct=False, gold=gold)
+    assert world.link().failure == failure

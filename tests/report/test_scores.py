@@ -248,6 +248,24 @@ def test_sent_is_what_the_file_has(
     assert sent[header[0]] == header[1]
 
 
+def test_what_an_otlp_server_rejects_is_an_error(otel_run, tmp_path, server):
+    address, _, answers = server
+    answers.append((200, '{"partialSuccess": {"rejectedLogRecords": "2", "errorMessage": "old"}}'))
+    command = [
+        "export",
+        str(otel_run),
+        "--to",
+        "otel",
+        "--out",
+        str(tmp_path / "x"),
+        "--send",
+        address,
+    ]
+    result = CliRunner().invoke(app, command)
+    assert isinstance(result.exception, InputError)
+    assert "rejectedLogRecords" in str(result.exception)
+
+
 @pytest.mark.parametrize(
     ("answer", "message"),
     [
@@ -277,6 +295,7 @@ def test_a_refusal_is_an_error_and_the_file_stays(
     ("arguments", "message"),
     [
         (["--to", "langfuze"], "did you mean 'langfuse'"),
+        (["--to", "csv", "--send", "http://127.0.0.1:9"], "A table is sent nowhere"),
         (["--to", "langfuse", "--send", "http://127.0.0.1:9"], "Set LANGFUSE_PUBLIC_KEY"),
         (["--to", "otel", "--send", "http://127.0.0.1:9"], "did not take line 1"),
         (["--to", "otel", "--out", "RUN/cases.jsonl"], "part of a run"),

@@ -216,30 +216,54 @@ def _wrap_search(original: Callable[..., Any], name: str) -> Callable[..., Any]:
     return search_store
 
 
+_CHROMADB_COLUMNS = ("ids", "documents", "metadatas", "distances")
+
+
 def _wrap_chromadb(original: Callable[..., Any], _: str) -> Callable[..., Any]:
+    def record(
+        self: Any, args: tuple[Any, ...], keywords: dict[str, Any], result: Any, frame: FrameType
+    ) -> None:
+        recorder = CURRENT_RECORDER.get()
+        # A search of LangChain's store is known already.
+        if recorder is None or recorder.enclosing(frame) or is_example_search(frame):
+            return
+        texts = keywords.get("query_texts", args[1] if len(args) > 1 else None) or ()
+        texts = [texts] if isinstance(texts, str) else texts
+        columns = (result[name] or () for name in _CHROMADB_COLUMNS)
+        for place, found in enumerate(zip_longest(*columns)):
+            text = texts[place] if place < len(texts) else ""
+            recorder.record(text, dict(zip(_CHROMADB_COLUMNS, found, strict=True)), self.name)
+
     @wraps(original)
     def query(self: Any, *args: Any, **keywords: Any) -> Any:
         result = original(self, *args, **keywords)
-        recorder, frame = CURRENT_RECORDER.get(), sys._getframe(1)  # noqa: SLF001 - its caller
-        # A search of LangChain's store is known already.
-        if recorder and not recorder.enclosing(frame) and not is_example_search(frame):
-            texts = keywords.get("query_texts", args[1] if len(args) > 1 else None) or ()
-            texts = [texts] if isinstance(texts, str) else texts
-            for place, found in enumerate(zip_longest(*(result[name] or () for name in columns))):
-                text = texts[place] if place < len(texts) else ""
-                recorder.record(text, dict(zip(columns, found, strict=True)), self.name)
+        record(self, args, keywords, result, sys._getframe(1))  # noqa: SLF001 - its caller
         return result
 
-    columns = ("ids", "documents", "metadatas", "distances")
-    return query
+    @wraps(original)
+    async def aquery(self: Any, *args: Any, **keywords: Any) -> Any:
+        frame = sys._getframe(1)  # noqa: SLF001 - its caller
+        result = await original(self, *args, **keywords)
+        record(self, args, keywords, result, frame)
+        return result
+
+    return aquery if inspect.iscoroutinefunction(original) else query
 
 
 def _watch_chromadb() -> Callable[[], None]:
+    from chromadb.api.models.AsyncCollection import AsyncCollection
     from chromadb.api.models.Collection import Collection
 
     undo: Undo = {}
-    wrap_methods([Collection], ["query"], _wrap_chromadb, undo)
-    return undo[Collection, "query"]
+    wrap_methods([Collection, AsyncCollection], ["query"], _wrap_chromadb, undo)
+    if not undo:
+        raise AttributeError("another package has replaced Collection.query")
+
+    def remove() -> None:
+        for restore in undo.values():
+            restore()
+
+    return remove
 
 
 # --- LlamaIndex and Haystack ----------------------------------------------------------------------

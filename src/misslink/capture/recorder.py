@@ -20,7 +20,7 @@ from misslink.capture.app import document_list
 from misslink.capture.injection import query_and_name
 from misslink.capture.passages import passages_from
 from misslink.errors import InputError
-from misslink.io.trace_formats.requests import decode_json, first_value
+from misslink.io.trace_formats.requests import tool_documents
 from misslink.types import Usage
 
 _NO_TEXT = ("image", "audio", "video", "file")
@@ -161,6 +161,7 @@ class Recorder(BaseCallbackHandler):
         self.inner: list[Any] = []  # documents of store searches inside of a call
         self.models: list[ModelCall] = []
         self.usage: Usage | None = None
+        self._reported: list[Any] = []  # what the tokens of other frameworks' model calls came from
         self._searching: dict[UUID, SearchCall] = {}
         self._asking: dict[UUID, ModelCall] = {}
         self._tools: dict[UUID, str] = {}
@@ -247,7 +248,7 @@ class Recorder(BaseCallbackHandler):
     def on_tool_end(self, output: Any, *, run_id: UUID, **_: Any) -> None:
         """Record documents that a tool returns and that no recorded search found."""
         query = self._tools.pop(run_id, "")
-        documents = _tool_documents(getattr(output, "artifact", None)) or _tool_documents(
+        documents = tool_documents(getattr(output, "artifact", None)) or tool_documents(
             getattr(output, "content", output)
         )
         known = [document for call in self.calls for document in call.documents]
@@ -336,46 +337,24 @@ class Recorder(BaseCallbackHandler):
             self.usage = Usage.total((self.usage, reported_usage(response)))
 
     def add_model_call(self, prompt: str, output: str, reported: Any) -> None:
-        """Keep a model call of another framework; `reported` may hold the tokens' ``usage``."""
+        """Keep a model call of another framework; `reported` may hold the tokens' ``usage``.
+
+        A call inside of another (a chat by a completion) reports the same object.
+        """
         plain = isinstance(reported, Mapping)
         used: Any = reported.get("usage") if plain else getattr(reported, "usage", None)
         if hasattr(used, "model_dump"):
             used = used.model_dump()
         with self._lock:
             self.models.append(ModelCall(prompt, output))
-            self.usage = Usage.total((self.usage, _usage(used)))
+            if not any(reported is earlier for earlier in self._reported):
+                self._reported.append(reported)
+                self.usage = Usage.total((self.usage, _usage(used)))
 
     def on_llm_error(self, error: BaseException, *, run_id: UUID, **_: Any) -> None:
         """Forget a model call that failed."""
         del error
         self._asking.pop(run_id, None)
-
-
-_RESULT_KEYS = ("structured_content", "result", "results", "documents", "passages")
-_TEXT_KEYS = ("content", "snippet", "text", "page_content", "body")
-_NAME_KEYS = ("id", "url", "link", "href")
-
-
-def _tool_documents(value: Any) -> list[Any]:
-    """The documents in what a tool returned: objects with a text and an id or address.
-
-    Web searches and MCP servers return them as lists, as JSON, or as blocks of text with JSON.
-    """
-    if isinstance(value, str):
-        value = decode_json(value)
-    if isinstance(value, Mapping):
-        return _tool_documents(first_value(value, _RESULT_KEYS))
-    documents: list[Any] = []
-    for item in value if isinstance(value, list) else ():
-        if isinstance(getattr(item, "page_content", None), str):
-            documents.append(item)
-        elif isinstance(item, Mapping) and item.get("type") == "text":
-            documents += _tool_documents(item.get("text"))
-        elif isinstance(item, Mapping):
-            text, name = first_value(item, _TEXT_KEYS), first_value(item, _NAME_KEYS)
-            if isinstance(text, str) and isinstance(name, str | int):
-                documents.append({"id": str(name), "text": text, "score": item.get("score")})
-    return documents
 
 
 @cache

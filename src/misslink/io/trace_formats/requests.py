@@ -230,6 +230,35 @@ def extract_passages(value: Any) -> tuple[Passage, ...] | None:
     return tuple(passages.values())
 
 
+_RESULT_KEYS = (
+    "structured_content", "result", "results", "documents", "passages", "output", "content",
+)  # fmt: skip
+_TOOL_TEXT_KEYS = ("content", "snippet", "text", "page_content", "body")
+_TOOL_ID_KEYS = ("id", "url", "link", "href")
+
+
+def tool_documents(value: Any) -> list[Any]:
+    """Return the documents in what a tool returned: objects with a text and an id or address.
+
+    Web searches and MCP servers return them as lists, as JSON, or as blocks of text with JSON.
+    """
+    if isinstance(value, str):
+        value = decode_json(value)
+    if isinstance(value, Mapping):
+        return tool_documents(first_value(value, _RESULT_KEYS))
+    documents: list[Any] = []
+    for item in value if isinstance(value, list) else ():
+        if isinstance(getattr(item, "page_content", None), str):
+            documents.append(item)
+        elif isinstance(item, Mapping) and item.get("type") == "text":
+            documents += tool_documents(item.get("text"))
+        elif isinstance(item, Mapping):
+            text, name = first_value(item, _TOOL_TEXT_KEYS), first_value(item, _TOOL_ID_KEYS)
+            if isinstance(text, str) and isinstance(name, str | int):
+                documents.append({"id": str(name), "text": text, "score": item.get("score")})
+    return documents
+
+
 def _to_passage(item: Any, rank: int) -> Passage | None:
     if isinstance(item, str):
         text = valid_text(item)

@@ -88,7 +88,7 @@ def parse_ragas(item: SourceItem) -> tuple[Fields, Fields | None]:
     case = {
         "id": row.get("id"),
         "question": extract_question(asked),
-        "history": extract_history(row.get("history")) or extract_history(asked),
+        "history": extract_history({"history": row.get("history")}) or extract_history(asked),
         "references": text_list(item, _RAGAS_REFERENCE),
         "evidence": text_list(item, ("reference_contexts",)),
         "relevant": text_list(item, ("reference_context_ids",)),

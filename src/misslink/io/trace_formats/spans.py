@@ -15,7 +15,7 @@ from __future__ import annotations
 import datetime as dt
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from misslink.io.jsonl import SourceItem
@@ -29,6 +29,7 @@ from misslink.io.trace_formats.requests import (
     extract_question,
     first_value,
     parse_time,
+    tool_documents,
 )
 from misslink.types import Passage, RetrieverCall
 
@@ -42,7 +43,11 @@ _OPERATION_KEY = "gen_ai.operation.name"
 _SESSION_KEYS = ("session.id", "gen_ai.conversation.id", "conversation.id", "langfuse.session.id")
 _INPUT_KEYS = ("gen_ai.input.messages", "gen_ai.prompt", "llm.input_messages")
 _OUTPUT_KEYS = ("gen_ai.output.messages", "gen_ai.completion", "llm.output_messages")
-_QUERY_KEYS = ("input.value", "gen_ai.retrieval.query.text", "reranker.query")
+_QUERY_KEYS = (
+    "input.value", "gen_ai.retrieval.query.text", "gen_ai.tool.call.arguments", "reranker.query",
+)  # fmt: skip
+_TOOL_NAME_KEYS = ("tool.name", "gen_ai.tool.name")
+_TOOL_OUTPUT_KEYS = ("output.value", "gen_ai.tool.call.result")
 _EVENT_KEYS = ("content", "gen_ai.event.content", "message.content")
 _FEEDBACK_NAME = re.compile(
     r"(?:^|[._ ])(?:user[._ ]?)?(?:feedback|thumbs)(?:$|[._ ])", re.IGNORECASE
@@ -271,11 +276,21 @@ def requests_from_spans(spans: Iterable[OtelSpan]) -> RequestLog:
     """
     requests = [
         _trace_request(sorted(trace, key=lambda span: span.start or _LATEST_TIME))
-        for trace in _by_trace(spans)
+        for trace in _by_trace(map(_tool_as_search, spans))
     ]
     known = tuple(request for request in requests if request is not None)
     missing = len(requests) - len(known)
     return RequestLog(known, {}, {"traces without a question": missing} if missing else {})
+
+
+def _tool_as_search(span: OtelSpan) -> OtelSpan:
+    """A tool that returned documents is a search."""
+    is_tool = span.kind == "TOOL" or span.attributes.get(_OPERATION_KEY) == "execute_tool"
+    output = first_value(span.attributes, _TOOL_OUTPUT_KEYS) if is_tool else None
+    if not (documents := tool_documents(output)):
+        return span
+    found = {KIND_KEY: "RETRIEVER", "retrieval.documents": documents}
+    return replace(span, attributes={**span.attributes, **found})
 
 
 def find_orphan(spans: Iterable[OtelSpan]) -> OtelSpan | None:
@@ -326,7 +341,9 @@ def _retriever_calls(spans: Sequence[OtelSpan]) -> Iterator[RetrieverCall]:
                 filter(None, (extract_question(span.attributes.get(n)) for n in _QUERY_KEYS)), ""
             )
             found = extract_passages(_span_documents(span, "retrieval.documents")) or ()
-            yield RetrieverCall(query=query, passages=tuple(passage.id for passage in found))
+            tool = str(first_value(span.attributes, _TOOL_NAME_KEYS) or "")
+            ids = tuple(passage.id for passage in found)
+            yield RetrieverCall(query=query, passages=ids, tool=tool)
 
 
 def _root_inputs(root: OtelSpan) -> Iterator[Any]:

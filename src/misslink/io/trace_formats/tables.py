@@ -185,7 +185,7 @@ def _row_request(
         category=str(category).strip() if isinstance(category, str | int) else None,
         id=None if (name := values.get("id")) is None else str(name),
         reference=extract_answer(values.get("reference")),
-        history=extract_history(values.get("history")),
+        history=extract_history({"history": values.get("history")}),
         trace_id=str(row["trace_id"]) if "trace_id" in row else None,
         span_id=None if (span := values.get("span")) is None else str(span),
     )
