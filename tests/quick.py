@@ -59,6 +59,7 @@ if __name__ == "__main__":
     sys.stderr.write("Running " + " ".join(Path(place).name for place in places) + "\n")
     sys.exit(
         subprocess.run(
-            [sys.executable, "-m", "pytest", "-n", "auto", *places], check=False
+            [sys.executable, "-m", "pytest", "-n", "auto", "--dist", "worksteal", *places],
+            check=False,
         ).returncode
     )
