@@ -14,7 +14,7 @@ import pytest
 
 from honest_judge import honest, small_ask
 from judge_server import MODEL
-from misslink.judge.checks.pairwise import AnswerPair, Preference, judge_pairs, preference_ask
+from misslink.judge.checks.pairwise import AnswerPair, Preference, judge_pairs
 from misslink.judge.config import JudgeConfig
 from misslink.judge.middleware.long_context import ExaminationPart, examine_part
 from misslink.judge.prompts import BUILT_IN, Prompts
@@ -79,7 +79,8 @@ GOOD, BAD = "Newts live in ponds.", "I cannot answer that."
 def test_it_prefers_an_answer_to_a_refusal_and_to_what_is_beside_the_question(
     first, second, better, language
 ):
-    ask = preference_ask("Where do newts live?", first, second, prompts=Prompts.from_spec(language))
+    pair = AnswerPair("1", "Where do newts live?", first, second)
+    ask, _ = pair.asks(Prompts.from_spec(language))
     assert Preference.model_validate(honest(request_for(ask))).better == better
     in_prompt = {"messages": request_for(ask)["messages"]}
     assert honest(in_prompt) == {"better": better}

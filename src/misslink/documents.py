@@ -24,6 +24,7 @@ from misslink.errors import InputError
 from misslink.types import Estimate, Run, Share
 
 NOT_COMPUTED = Estimate.missing("this run did not compute it")
+DEFAULT_K = 5  # passages, where neither a prompt nor the manifest tells how many the app reads
 
 
 class Document(BaseModel):

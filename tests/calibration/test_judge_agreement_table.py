@@ -1,13 +1,17 @@
-"""benchmarks/judge_agreement.py: what it holds against people, and what it writes where."""
+"""benchmarks/judge_agreement.py: what it compares with people, and what it writes where."""
 
 from __future__ import annotations
 
 import argparse
+import asyncio
 
 import pytest
 
+from fake_judge import FakeJudge
 from misslink.errors import InputError
 from misslink.io.label_sets import ImportedLabelSet, write_label_set
+from misslink.judge.prompts import Prompts
+from misslink.judge.protocol import Reply, examine
 from misslink.types import Case, Estimate, Passage, Trace
 
 judge_agreement = pytest.importorskip("judge_agreement")
@@ -22,10 +26,10 @@ SAID = {  # what was answered, and whether people found it in the passage
 }
 
 
-def asked(tmp_path, *judges):
-    return argparse.Namespace(
-        judge=list(judges), cache=tmp_path / "cache.sqlite", concurrency=2, base_url=None
-    )
+def asked(tmp_path, *judges, **options):
+    unset = ("base_url", "max_tokens", "deadline", "price_in", "price_out", "cases")
+    given = {**dict.fromkeys(unset), "prompts": "v3", "concurrency": 2, **options}
+    return argparse.Namespace(judge=list(judges), cache=tmp_path / "cache.sqlite", **given)
 
 
 @pytest.fixture
@@ -63,7 +67,8 @@ def rows(folder, tmp_path):
 
 
 def test_a_judge_stands_beside_baselines_and_people(rows):
-    assert list(rows) == ["heuristic", "always the majority", "length alone", "people"]
+    baselines = ["always the majority", "length alone", "people"]
+    assert list(rows) == ["heuristic", "a model, v2 or v3", *baselines]
 
 
 def test_a_tie_of_people_is_left_out_of_what_judges_are_held_against(rows):
@@ -88,6 +93,50 @@ def test_the_table_has_a_row_for_each_judge(rows):
     table = judge_agreement.table(rows.values(), {"f1": "F1", "kappa": "kappa"})
     assert "| hives | unfaithful | heuristic | 4 | 3 | 0.80 [" in table
     assert "| length alone | 4 | 3 | no cut | no cut |" in table
+    assert "| hives | unfaithful | a model, v2 or v3 |  |  | not measured here |  |" in table
+
+
+def test_every_version_of_the_prompts_is_asked_and_without_references_where_there_are_any(
+    folder, tmp_path, judge_server
+):
+    (data,) = judge_agreement.read([folder])
+    given = asked(
+        tmp_path, "openai:test-judge", base_url=judge_server.url, prompts="v2,v3", cases=3
+    )
+    names = [variant.name for variant, _ in judge_agreement.variants(data, given)]
+    assert names == ["openai:test-judge, v2", "openai:test-judge, v3"]
+    with_reference = judge_agreement.replace(
+        data, cases=[case.model_copy(update={"references": ("One.",)}) for case in data.cases]
+    )
+    *_, (without, chosen) = judge_agreement.variants(with_reference, given)
+    assert without.name == "openai:test-judge, v3, no references"
+    assert [case.references for case in chosen.cases] == [()] * 3
+    for variant, chosen in judge_agreement.variants(data, given):
+        line = asyncio.run(judge_agreement.forecast(chosen, variant, given))
+        assert "3 calls, 0 from the cache" in line
+        assert "cost unknown without prices" in line
+    assert not judge_server.calls
+    rows = judge_agreement.measure([data], given)
+    assert [row.judge for row in rows[:2]] == names
+    assert rows[1].n == 3  # no tie of people among them
+
+
+def test_the_earlier_prompt_is_asked_by_its_own_schema_and_read_as_todays():
+    """Its verdict came before the quote, and its claim was the answer's words."""
+    seen = []
+
+    def answer(ask):
+        seen.append(ask.json_schema["properties"]["claims"]["items"]["properties"])
+        claim = {"text": "It is.", "support": "supported", "quote": "It is."}
+        fields = {"claims": [claim], "passages": [], "response": "answers"}
+        return Reply(ask.schema.model_validate(fields), "{}")
+
+    prompts = Prompts.from_spec(judge_agreement.EARLIER)
+    ask = examine("Is it?", ("It is.",), "It is.", prompts=prompts)
+    judge = judge_agreement.EarlierExamination(FakeJudge(answer))
+    (claim,) = asyncio.run(judge.ask(ask)).parsed.claims
+    assert list(seen[0]) == ["text", "support", "quote"]
+    assert (claim.span, claim.claim, claim.quote) == ("It is.",) * 3
 
 
 def test_a_number_that_is_not_there_is_left_blank():

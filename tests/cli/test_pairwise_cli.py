@@ -136,7 +136,7 @@ def test_a_prompt_of_ones_own_is_asked_in_place_of_the_built_in_one(command, run
     judge_server.script = knows_the_hour
     own = (prompts_folder() / "preference.jinja").read_text(encoding="utf-8")
     Path("mine").mkdir()
-    changed = own.replace("You compare two answers", "You are strict and compare two answers")
+    changed = own.replace("You are an evaluator", "You are strict: an evaluator")
     Path("mine/preference.jinja").write_text(changed, encoding="utf-8")
     code, _, _ = command(
         *runs, "--judge", "openai:test-judge", "--base-url", judge_server.url, "--prompts", "mine"

@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 
 
 _DEFAULT_METRICS = ("faithfulness", "answer_relevance", "correctness")
-_CUTOFF = 5  # what `misslink evaluate` takes, for a run whose manifest does not say
 _CHANGE_NAMES = {
     "padding": "padding",
     "passage_order": "reversed",
@@ -83,7 +82,7 @@ def audit(
     import asyncio
     import datetime as dt
 
-    from misslink.documents import manifest_of
+    from misslink.documents import DEFAULT_K, manifest_of
     from misslink.io import read_complete_run
     from misslink.io.manifest import display_path, flatten_inputs
     from misslink.judge.checks.audit import (
@@ -106,7 +105,7 @@ def audit(
 
     whole = read_complete_run(run)
     config = config_as_in_run(whole, judge, **given)
-    prompts, k = Prompts.from_spec(config.prompts), manifest_of(whole).k or _CUTOFF
+    prompts, k = Prompts.from_spec(config.prompts), manifest_of(whole).k or DEFAULT_K
     names, drawn = _draw_sample(whole, run, list(dict.fromkeys(metric or ())), sample, seed)
     metrics = [judged_metrics.get(name) for name in names]
     traces = {trace.case_id: trace for trace in whole.traces}

@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from misslink.calibration.stored_calibration import corrected_shares, own_calibrations
+from misslink.documents import DEFAULT_K
 from misslink.engines.local import reduced_gc
 from misslink.engines.protocol import Engine
 from misslink.errors import InputError
@@ -37,7 +38,7 @@ from misslink.pipeline.calibration import (
     score_drift,
 )
 from misslink.pipeline.diagnosis import CorpusContext, diagnosis_document, open_corpus_context
-from misslink.pipeline.stages import DEFAULT_K, EvaluationContext, Progress
+from misslink.pipeline.stages import EvaluationContext, Progress
 from misslink.pipeline.summary import (
     conversation_estimate,
     judge_repeatability,

@@ -24,6 +24,7 @@ from misslink.capture import Watcher, check_gold_ids, labelled_ids, load_app, ma
 from misslink.capture.app import read_app_config
 from misslink.capture.passages import passages_from
 from misslink.case_fields import tag_turns
+from misslink.documents import DEFAULT_K
 from misslink.embedding import Embedder
 from misslink.engines.local import map_concurrently
 from misslink.engines.protocol import AppSpec, Engine, capture_case
@@ -53,7 +54,6 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 _HASH_DIGITS = 16
 
-DEFAULT_K = 5  # where no prompt was seen
 
 Progress = Callable[[str, int, int], None]  # stage, done, total
 

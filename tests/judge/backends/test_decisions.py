@@ -29,7 +29,7 @@ from misslink.judge.backends.decisions import (
     RefusedRequestError,
 )
 from misslink.judge.checks.dry_run import forecast_judging
-from misslink.judge.checks.pairwise import preference_ask
+from misslink.judge.checks.pairwise import AnswerPair
 from misslink.judge.checks.ping import ping_judge
 from misslink.judge.checks.redteam import AttackSuite, load_suite, run_redteam
 from misslink.judge.config import JudgeConfig
@@ -419,7 +419,7 @@ ASKS = {
     "part": examine_part(
         "Why?", "It is.", ("It is.",), TEXTS["passages"], history=HISTORY, prompts=BUILT_IN
     ),
-    "preference": preference_ask("Why?", "Because.", "I do not know."),
+    "preference": AnswerPair("1", "Why?", "Because.", "I do not know.").asks()[0],
     "citations": rendered(
         "citations",
         {

@@ -548,11 +548,15 @@ def _comparison(task: DecisionTask, inputs: Mapping[str, Any]) -> dict[str, Any]
 
 
 def _preference(task: DecisionTask, inputs: Mapping[str, Any]) -> dict[str, Any]:
-    for number, message in enumerate(inputs.get("history") or (), 1):
-        task.show(f"history_{number}_{message['role']}", message["content"])
-    for label in ("question", "first", "second"):
+    _show_case(task, inputs)
+    for label in ("first", "second"):
         task.show(label, inputs[label])
-    ask = "Which answer, first or second, would satisfy the asker more? Longer is not better."
+    for number, text in enumerate(inputs["references"], 1):
+        task.show(f"reference_{number}", text)
+    ask = (
+        "Which answer, first or second, would satisfy the asker more? It is right if a reference or a"
+        " passage states it. Longer is not better."
+    )
     return {"better": Question(ask, dict.fromkeys(("first", "second", "tie")))}
 
 

@@ -6,19 +6,19 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
 from misslink.case_fields import Message
+from misslink.documents import DEFAULT_K, manifest_of
 from misslink.errors import InputError
 from misslink.judge.backends.heuristic.judge import HeuristicJudge
 from misslink.judge.judge_case import ask_safely
 from misslink.judge.prompts import BUILT_IN, Prompts
 from misslink.judge.protocol import Ask, Judge, Reply, unwrap_judge
 from misslink.stats import proportion
-from misslink.types import Estimate, Run
+from misslink.types import Estimate, Run, Trace
 
 PairWinner = Literal["a", "b", "tie"]
 _AB: dict[str, PairWinner] = {"first": "a", "second": "b", "tie": "tie"}
@@ -35,7 +35,11 @@ class Preference(BaseModel):
 
 @dataclass(frozen=True)
 class AnswerPair:
-    """One case's two answers; `reason` says why they cannot be compared, where they cannot."""
+    """One case's two answers, and what the judge is shown to tell which is better.
+
+    `passages` are those that either answer was written from. `reason` says why the answers cannot be
+    compared, where they cannot.
+    """
 
     case_id: str
     question: str
@@ -43,11 +47,28 @@ class AnswerPair:
     b: str
     reason: str | None = None
     history: tuple[Message, ...] = ()
+    passages: tuple[str, ...] = ()
+    references: tuple[str, ...] = ()
 
     def asks(self, prompts: Prompts = BUILT_IN) -> tuple[Ask, Ask]:
         """Ask which is better, with A first and with B first."""
-        ask = partial(preference_ask, self.question, history=self.history, prompts=prompts)
-        return ask(self.a, self.b), ask(self.b, self.a)
+        return self._ask(self.a, self.b, prompts), self._ask(self.b, self.a, prompts)
+
+    def _ask(self, first: str, second: str, prompts: Prompts) -> Ask:
+        inputs = {
+            "question": self.question,
+            "passages": self.passages,
+            "first": first,
+            "second": second,
+            "references": self.references,
+            "history": tuple(message.model_dump() for message in self.history),
+        }
+
+        def alone() -> Ask:
+            prompt = prompts.load("preference_alone")
+            return Ask.rendered(prompt, inputs, Preference, structured=False)
+
+        return Ask.rendered(prompts.load("preference"), inputs, Preference, alone=alone)
 
 
 @dataclass(frozen=True)
@@ -75,26 +96,10 @@ class PairOutcome:
     reason: str | None = None
 
 
-def preference_ask(
-    question: str,
-    first: str,
-    second: str,
-    *,
-    history: Sequence[Message] = (),
-    prompts: Prompts = BUILT_IN,
-) -> Ask:
-    """Ask which of two answers would satisfy the asker more, after the earlier messages."""
-    messages = tuple(message.model_dump() for message in history)
-    inputs = {"question": question, "first": first, "second": second, "history": messages}
-
-    def alone() -> Ask:
-        return Ask.rendered(prompts.load("preference_alone"), inputs, Preference, structured=False)
-
-    return Ask.rendered(prompts.load("preference"), inputs, Preference, alone=alone)
-
-
 def pair_answers(a: Run, b: Run, *, names: tuple[str, str] = ("A", "B")) -> list[AnswerPair]:
     """Return the answers of two runs to the cases that both have, in the order of `a`.
+
+    A pair has the references of `a`.
 
     Parameters
     ----------
@@ -108,7 +113,10 @@ def pair_answers(a: Run, b: Run, *, names: tuple[str, str] = ("A", "B")) -> list
         They share no case, or a case asks different things.
     """
     other_cases = {case.id: case for case in b.cases}
-    answers = [{trace.case_id: trace for trace in run.traces} for run in (a, b)]
+    answers = [
+        (name, manifest_of(run).k or DEFAULT_K, {trace.case_id: trace for trace in run.traces})
+        for name, run in zip(names, (a, b), strict=True)
+    ]
     pairs = []
     for case in a.cases:
         other = other_cases.get(case.id)
@@ -120,16 +128,26 @@ def pair_answers(a: Run, b: Run, *, names: tuple[str, str] = ("A", "B")) -> list
                 "compare runs over the same gold set"
             )
         texts, missing = [], []
-        for name, traces in zip(names, answers, strict=True):
-            trace = traces.get(case.id)
-            text = (trace.answer if trace else None) or ""
-            texts.append(text)
-            if not text.strip():
-                error = trace.error if trace and trace.answer is None else None
+        passages: dict[str, None] = {}
+        for name, k, traces in answers:
+            trace = traces.get(case.id, Trace(case_id=case.id))
+            texts.append(trace.answer or "")
+            passages |= dict.fromkeys(passage.text for passage in trace.context(k))
+            if not texts[-1].strip():
+                error = trace.error if trace.answer is None else None
                 missing.append(f"{name} has no answer" + (f" ({error})" if error else ""))
-        reason = ", ".join(missing) or None
-        question, history = case.judged_question, case.history
-        pairs.append(AnswerPair(case.id, question, texts[0], texts[1], reason, history))
+        pairs.append(
+            AnswerPair(
+                case.id,
+                case.judged_question,
+                a=texts[0],
+                b=texts[1],
+                reason=", ".join(missing) or None,
+                history=case.history,
+                passages=tuple(passages),
+                references=case.references,
+            )
+        )
     if not pairs:
         raise InputError(
             f"{names[0]} and {names[1]} share no case; compare runs over the same gold set"

@@ -15,6 +15,7 @@ from pydantic import ValidationError
 from misslink.capture import Watcher, load_app
 from misslink.capture.app import read_app_config
 from misslink.capture.injection import InjectedSearch
+from misslink.documents import DEFAULT_K
 from misslink.errors import InputError
 from misslink.io.atomic import lock_open_file
 from misslink.io.manifest import flatten_inputs, hash_app_code, hash_content
@@ -66,7 +67,6 @@ def judging_difference(run: Run, judge: Judge, prompts: Prompts, repeats: int = 
     return None
 
 
-DEFAULT_CUTOFF = 5  # what `misslink evaluate` takes, for a run whose manifest does not say
 NO_RETRIEVER = (
     "the app called no retriever that misslink could replace; to replay an app that searches in "
     "its own threads or with another client, pass a function that builds it:  def build(retriever)"
@@ -114,7 +114,7 @@ class RerunSettings:
         k, id_key, input_key, app_config = map(run.manifest.get, names)
         return replace(
             self,
-            k=self.k or (k if isinstance(k, int) else DEFAULT_CUTOFF),
+            k=self.k or (k if isinstance(k, int) else DEFAULT_K),
             id_key=self.id_key or (None if id_key is None else str(id_key)),
             input_key=self.input_key or (None if input_key is None else str(input_key)),
             app_config=self.app_config or app_config,
@@ -285,7 +285,7 @@ class Rerunner:
         from misslink.capture.hooks import build_app
 
         self.judge = judge
-        self.k = settings.k or DEFAULT_CUTOFF
+        self.k = settings.k or DEFAULT_K
         self.calibration = calibration
         self.generated = 0
         self.reused = 0

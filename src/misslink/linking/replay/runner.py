@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from misslink.documents import DEFAULT_K
 from misslink.errors import AppUnreachableError, InputError
 from misslink.io.manifest import display_path
 from misslink.judge.judged_metric import Subject
@@ -24,7 +25,6 @@ from misslink.linking.replay.plan import (
     replay_group,
 )
 from misslink.linking.replay.rerun import (
-    DEFAULT_CUTOFF,
     DEFAULT_SETTINGS,
     NO_RETRIEVER,
     NotCachedError,
@@ -175,7 +175,7 @@ def forecast_subjects(
     The run's answer stands for those that the arms will give.
     """
     settings = settings.for_run(run)
-    k = settings.k or DEFAULT_CUTOFF
+    k = settings.k or DEFAULT_K
     drawn, _, _ = draw_cases(run, k, sample, seed)
     subjects = []
     for plan in drawn:
