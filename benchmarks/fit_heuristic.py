@@ -33,9 +33,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
-from misslink.judge.backends.heuristic.abstention import claim_spans, declines
 from misslink.judge.backends.heuristic.judge import LogisticFit
 from misslink.judge.backends.heuristic.matching import FEATURES, ClaimMatch, MatchingContext
+from misslink.text.abstention import claim_spans, declines
 
 TARGET = (
     Path(__file__).parents[1]

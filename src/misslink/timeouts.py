@@ -1,4 +1,4 @@
-"""Run calls that may hang with a time limit, in daemon threads and in event loops."""
+"""Run many calls at once, and calls that may hang with a time limit, in threads and event loops."""
 
 from __future__ import annotations
 
@@ -9,10 +9,18 @@ import queue
 import threading
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Coroutine,
+    Iterable,
+    Iterator,
+    Sized,
+)
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextvars import Context, ContextVar, copy_context
-from typing import Any, NoReturn, TypeVar
+from typing import Any, NoReturn, TypeVar, cast
 from weakref import WeakSet
 
 from misslink.errors import InputError
@@ -25,6 +33,7 @@ _POLL_S = 0.5  # how often a stream whose reader does not read looks whether it 
 _MOMENT_S = 0.2  # an event loop that does not take a turn in this time is held up
 _RESPONSIVE_S = 2.0  # an event loop that does not take a turn in this time is blocked
 
+ItemT = TypeVar("ItemT")
 ResultT = TypeVar("ResultT")
 _WorkQueue = queue.SimpleQueue[Callable[[], None]]
 _CURRENT_POOL: ContextVar[DaemonPool | None] = ContextVar("misslink_own_threads", default=None)
@@ -494,3 +503,61 @@ async def _result_or_error(begin: Callable[[], Awaitable[Any]]) -> tuple[Any, Ba
         raise
     except BaseException as error:  # noqa: BLE001 - raised again where it is waited for
         return None, error
+
+
+async def map_concurrently(
+    items: Iterable[ItemT],
+    work: Callable[[ItemT], Awaitable[ResultT]],
+    concurrency: int,
+    done: Callable[[int, int], object],
+    *,
+    total: int | None = None,
+) -> list[ResultT]:
+    """Work on all items and return the results in the items' order.
+
+    So many workers take one item after the other: beside the results, what is held in memory does
+    not grow with the number of items, which may be made one by one.
+
+    Parameters
+    ----------
+    items : iterable
+        No item: no result.
+    work : async callable
+        Called once with each item. The first exception ends the rest and is raised.
+    concurrency : int
+        How many are under way at once, at least 1.
+    done : callable
+        Called with how many are done, and how many there are.
+    total : int or None
+        How many items there are; needed where `items` has no length.
+
+    Raises
+    ------
+    TypeError
+        `items` has no length, and `total` is not given.
+    """
+    if total is None:
+        if not isinstance(items, Sized):
+            raise TypeError("items without a length need a total")
+        total = len(items)
+    waiting = iter(items)
+    results: list[ResultT | None] = []
+    finished = 0
+
+    async def worker() -> None:
+        nonlocal finished
+        for item in waiting:
+            place = len(results)
+            results.append(None)
+            results[place] = await work(item)
+            finished += 1
+            done(finished, total)
+
+    workers = [asyncio.create_task(worker()) for _ in range(min(concurrency, max(total, 1)))]
+    try:
+        await asyncio.gather(*workers)
+    finally:
+        for task in workers:
+            task.cancel()
+        await asyncio.gather(*workers, return_exceptions=True)
+    return cast("list[ResultT]", results)

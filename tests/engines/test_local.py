@@ -8,7 +8,8 @@ import weakref
 
 import pytest
 
-from misslink.engines.local import map_concurrently, reduced_gc
+from misslink.engines.local import reduced_gc
+from misslink.timeouts import map_concurrently
 
 
 def test_results_come_in_the_order_of_the_items_whoever_is_done_first():

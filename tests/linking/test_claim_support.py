@@ -13,7 +13,6 @@ import pytest
 from judge_faults import error
 from misslink.errors import JudgeUnreachableError
 from misslink.judge.backends.heuristic import claim_relations
-from misslink.judge.backends.heuristic.abstention import claim_spans, declines
 from misslink.judge.backends.heuristic.matching import MatchingContext
 from misslink.judge.config import JudgeConfig
 from misslink.judge.middleware.long_context import estimate_ask_tokens
@@ -29,6 +28,7 @@ from misslink.linking.claim_support import (
     render_claim_needs,
     shared_stem_share,
 )
+from misslink.text.abstention import claim_spans, declines
 from misslink.types import Claim, RetrievalMiss
 from scripted_judge import ScriptedJudge
 

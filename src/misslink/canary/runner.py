@@ -15,14 +15,13 @@ from misslink.canary.results import (
 )
 from misslink.capture import Watcher
 from misslink.embedding.embedder import redact_secrets
-from misslink.engines.local import map_concurrently
 from misslink.errors import InputError, JudgeUnreachableError
 from misslink.judge.judge_case import judge_case
 from misslink.judge.judged_metric import Subject
 from misslink.judge.prompts import BUILT_IN, Prompts
 from misslink.registry import judged_metrics
 from misslink.retrieval import case_needs, match_needs, score_cases, unmeasured_reason
-from misslink.timeouts import BackgroundLoop, TookTooLongError
+from misslink.timeouts import BackgroundLoop, TookTooLongError, map_concurrently
 from misslink.types import Passage, Trace, Verdict
 
 if TYPE_CHECKING:

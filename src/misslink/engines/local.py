@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import gc
 import threading
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sized
-from typing import TypeVar, cast
+from collections.abc import Awaitable, Callable, Iterator
 
 from misslink.capture import Watcher
 from misslink.engines.protocol import AppSpec, Stage, capture_case
@@ -39,10 +37,6 @@ def reduced_gc() -> Iterator[None]:
             before = _gc_before.pop()
             if not _gc_before:  # the last of evaluations that overlap
                 gc.set_threshold(*before)
-
-
-Item = TypeVar("Item")
-Result = TypeVar("Result")
 
 
 @engines.register("local")
@@ -84,61 +78,3 @@ class LocalEngine:
 
     async def close(self) -> None:
         """Nothing is held."""
-
-
-async def map_concurrently(
-    items: Iterable[Item],
-    work: Callable[[Item], Awaitable[Result]],
-    concurrency: int,
-    done: Callable[[int, int], None],
-    *,
-    total: int | None = None,
-) -> list[Result]:
-    """Work on all items and return the results in the items' order.
-
-    So many workers take one item after the other: beside the results, what is held in memory does
-    not grow with the number of items, which may be made one by one.
-
-    Parameters
-    ----------
-    items : iterable
-        No item: no result.
-    work : async callable
-        Called once with each item. The first exception ends the rest and is raised.
-    concurrency : int
-        How many are under way at once, at least 1.
-    done : callable
-        Called with how many are done, and how many there are.
-    total : int or None
-        How many items there are; needed where `items` has no length.
-
-    Raises
-    ------
-    TypeError
-        `items` has no length, and `total` is not given.
-    """
-    if total is None:
-        if not isinstance(items, Sized):
-            raise TypeError("items without a length need a total")
-        total = len(items)
-    waiting = iter(items)
-    results: list[Result | None] = []
-    finished = 0
-
-    async def worker() -> None:
-        nonlocal finished
-        for item in waiting:
-            place = len(results)
-            results.append(None)
-            results[place] = await work(item)
-            finished += 1
-            done(finished, total)
-
-    workers = [asyncio.create_task(worker()) for _ in range(min(concurrency, max(total, 1)))]
-    try:
-        await asyncio.gather(*workers)
-    finally:
-        for task in workers:
-            task.cancel()
-        await asyncio.gather(*workers, return_exceptions=True)
-    return cast("list[Result]", results)

@@ -22,7 +22,7 @@ from misslink.goldset.masking import Masker, unnumber_masks
 from misslink.goldset.splitting import apportion
 from misslink.io.numbers import parse_number
 from misslink.io.trace_formats.requests import LogRequest, RequestLog
-from misslink.judge.backends.heuristic.abstention import declines
+from misslink.text.abstention import declines
 from misslink.text.fuzzy_matching import invariant_tokens
 from misslink.text.normalization import fold, stems
 from misslink.types import Case, Passage, Trace

@@ -9,10 +9,9 @@ from typing import Any, NamedTuple
 
 from pydantic import TypeAdapter
 
-from misslink.judge.backends.heuristic.abstention import claim_spans
-from misslink.judge.backends.heuristic.matching import SOURCE_STEMS
 from misslink.judge.protocol import Examination, ExaminedClaim, Reply
 from misslink.judge.quotes import find_quote, is_other_language, verify_quote
+from misslink.text.abstention import claim_spans, content_stems
 from misslink.text.assertion import is_negated, loses_denial
 from misslink.text.fuzzy_matching import FuzzyMatch, fuzzy_match
 from misslink.text.normalization import (
@@ -21,7 +20,6 @@ from misslink.text.normalization import (
     fold,
     has_content,
     sentence_spans,
-    stems,
 )
 from misslink.types import Claim, Passage
 
@@ -230,8 +228,9 @@ def _shares_most(claim: frozenset[str], sentence: frozenset[str]) -> bool:
 
 @lru_cache(maxsize=4_096)
 def _roots(text: str) -> frozenset[str]:
-    words = set(stems(text)) - SOURCE_STEMS
-    return frozenset(word[:_ROOT_LETTERS] if word.isalpha() else word for word in words)
+    return frozenset(
+        stem[:_ROOT_LETTERS] if stem.isalpha() else stem for stem in content_stems(text)
+    )
 
 
 # All claims of a reply are checked in one go: the same checks in two thirds of the time.

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from itertools import islice
 
-from misslink.judge.backends.heuristic.matching import SOURCE_STEMS, find_conflict
+from misslink.judge.backends.heuristic.matching import find_conflict
+from misslink.text.abstention import content_stems
 from misslink.text.assertion import enclosing_sentences, is_negated, loses_denial, not_asserted
 from misslink.text.fuzzy_matching import UNSPACED, WORD, FuzzyMatch, fuzzy_match, invariant_tokens
 from misslink.text.normalization import fold, has_content, sentence_spans, stems
@@ -67,7 +68,7 @@ def verify_quote(
         first = first or match
     if first is None:
         return None
-    words = _content_stems(passage[first.start : first.end])
+    words = content_stems(passage[first.start : first.end])
     if words and words <= _JUDGING_STEMS:  # an order, whatever the language of the claim
         return None
     claim_text = claim if len(_short_words(claim)) >= MIN_LANGUAGE_WORDS else claim_and_question
@@ -103,9 +104,9 @@ def asserts(match: FuzzyMatch, passage: str, claim: str) -> bool:
     if kinds and kinds <= _UNASSERTED and not_asserted(claim) is None:
         return False
     sentence = passage[left:right]
-    topic = _content_stems(claim)
+    topic = content_stems(claim)
     condition = None if _CONDITIONAL.search(fold(claim)) else _CONDITION.match(fold(sentence))
-    if condition and topic.isdisjoint(_content_stems(condition[1])):
+    if condition and topic.isdisjoint(content_stems(condition[1])):
         return False
     if is_negated(claim):
         return True
@@ -127,7 +128,7 @@ def _numbers(text: str) -> frozenset[str]:
 def _coverage(topic: frozenset[str], text: str) -> float:
     """Share of the words of a claim, numbers aside, that a text holds."""
     plain = {word for word in topic if not word[0].isdigit()}
-    return len(plain & _content_stems(text)) / len(plain) if plain else 0.0
+    return len(plain & content_stems(text)) / len(plain) if plain else 0.0
 
 
 def find_quote(quote: str, text: str, claim: str = "") -> FuzzyMatch | None:
@@ -147,18 +148,18 @@ def shares_topic(match: FuzzyMatch, passage: str, claim: str, question: str = ""
     """
     if _shares_word(claim, passage[match.start : match.end]):
         return True
-    topic = _content_stems(claim)
+    topic = content_stems(claim)
     if len(topic) <= SHORT_CLAIM:
-        topic = topic | _content_stems(question)
+        topic = topic | content_stems(question)
     topic = topic - _JUDGING_STEMS or topic
-    if not topic or not topic.isdisjoint(_content_stems(passage[match.start : match.end])):
+    if not topic or not topic.isdisjoint(content_stems(passage[match.start : match.end])):
         return True
     around = (
         passage[start:end]
         for start, end in _sentence_spans(passage)
         if start < match.end and match.start < end
     )
-    return any(not topic.isdisjoint(_content_stems(sentence)) for sentence in around)
+    return any(not topic.isdisjoint(content_stems(sentence)) for sentence in around)
 
 
 def is_other_language(answer: str, passages: Sequence[str]) -> bool:
@@ -185,12 +186,7 @@ def _strip_marks(quote: str) -> str:
 
 @lru_cache(maxsize=16_384)  # the words of a large corpus, looked at one by one
 def _is_content_piece(piece: str) -> bool:
-    return bool(_content_stems(piece) - _JUDGING_STEMS)
-
-
-@lru_cache(maxsize=16_384)
-def _content_stems(text: str) -> frozenset[str]:
-    return frozenset(stems(text)) - SOURCE_STEMS
+    return bool(content_stems(piece) - _JUDGING_STEMS)
 
 
 @lru_cache(maxsize=512)

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from misslink.judge.backends.heuristic.abstention import declines
 from misslink.linking.judge_calibration import Calibration
 from misslink.retrieval import RetrievalOutcome, relevant_ids, retrieval_outcome
+from misslink.text.abstention import declines
 from misslink.text.near_duplicates import is_near_duplicate
 from misslink.text.normalization import sentence_spans
 from misslink.types import Case, Claim, Passage, RetrievalMiss, Trace, Verdict

@@ -10,7 +10,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict
 
 from misslink.judge.backends.heuristic import HeuristicJudge, claim_relations
-from misslink.judge.backends.heuristic.matching import SOURCE_STEMS, MatchingContext
+from misslink.judge.backends.heuristic.matching import MatchingContext
 from misslink.judge.judge_case import ask_safely
 from misslink.judge.middleware.long_context import (
     PassagePiece,
@@ -21,9 +21,10 @@ from misslink.judge.prompts import BUILT_IN, Prompts
 from misslink.judge.protocol import Ask, Judge, Reply, judge_info, unwrap_judge
 from misslink.judge.quotes import MIN_LANGUAGE_WORDS, SHORT_CLAIM, verify_quote
 from misslink.judge.reply_text import is_length_error
+from misslink.text.abstention import SOURCE_STEMS, content_stems
 from misslink.text.fuzzy_matching import UNSPACED
 from misslink.text.near_duplicates import passage_stems
-from misslink.text.normalization import fold, stems
+from misslink.text.normalization import fold
 from misslink.types import Claim, ClaimLink, RetrievalMiss
 
 Relation = Literal["would_support", "would_contradict", "unrelated"]
@@ -106,14 +107,14 @@ def _related_share(claim: str, passage: str, question: str) -> float | None:
     share = shared_stem_share(claim, passage)
     if share >= MIN_SHARED_STEMS:
         return share
-    short = len(_content_stems(claim)) <= SHORT_CLAIM
-    by_question = short and not _passage_content_stems(passage).isdisjoint(_content_stems(question))
+    short = len(content_stems(claim)) <= SHORT_CLAIM
+    by_question = short and not _passage_content_stems(passage).isdisjoint(content_stems(question))
     return share if by_question or (not share and _differ_in_language(claim, passage)) else None
 
 
 def shared_stem_share(claim: str, passage: str) -> float:
     """Share of the claim's different content stems that a passage holds; 0 where it has none."""
-    claim_stems = _content_stems(claim)
+    claim_stems = content_stems(claim)
     return (
         len(claim_stems & _passage_content_stems(passage)) / len(claim_stems)
         if claim_stems
@@ -137,13 +138,8 @@ def _short_words(text: str) -> frozenset[str]:
 
 
 @lru_cache(maxsize=4096)
-def _content_stems(text: str) -> frozenset[str]:
-    return frozenset(stems(text)) - SOURCE_STEMS
-
-
-@lru_cache(maxsize=4096)
 def _passage_content_stems(passage: str) -> frozenset[str]:
-    """As `_content_stems`, of a passage, whose stems are cached."""
+    """As `content_stems`, of a passage, whose stems are cached."""
     return frozenset(passage_stems(passage)) - SOURCE_STEMS
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Literal
 
-from misslink.judge.backends.heuristic.abstention import claim_spans, declines
 from misslink.judge.backends.heuristic.judge import match_claims, match_support
 from misslink.judge.backends.heuristic.matching import MatchingContext
 from misslink.judge.judged_metric import (
@@ -17,6 +16,7 @@ from misslink.judge.judged_metric import (
 )
 from misslink.judge.protocol import Ask, LabelAlone, Reply
 from misslink.registry import judged_metrics
+from misslink.text.abstention import claim_spans, declines
 from misslink.types import Claim, Evidence
 
 

@@ -14,7 +14,6 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from misslink.calibration.stored_calibration import corrected_shares, own_calibrations
-from misslink.documents import DEFAULT_K
 from misslink.engines.local import reduced_gc
 from misslink.engines.protocol import Engine
 from misslink.errors import InputError
@@ -115,7 +114,7 @@ class EvaluationConfig:
             )
         if self.labels is not None and (self.judge is None or self.judge == "none"):
             raise InputError("labels calibrate a judge, and there is none. Name one with --judge")
-        counts = (DEFAULT_K if self.k is None else self.k, self.depth, self.concurrency)
+        counts = (1 if self.k is None else self.k, self.depth, self.concurrency)
         if any(not isinstance(count, int) or count < 1 for count in counts):
             raise InputError("k, depth and concurrency must be whole numbers of 1 or more")
         if self.app_timeout is not None and not self.app_timeout > 0:

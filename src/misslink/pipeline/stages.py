@@ -26,7 +26,6 @@ from misslink.capture.passages import passages_from
 from misslink.case_fields import tag_turns
 from misslink.documents import DEFAULT_K
 from misslink.embedding import Embedder
-from misslink.engines.local import map_concurrently
 from misslink.engines.protocol import AppSpec, Engine, capture_case
 from misslink.errors import AppUnreachableError, JudgeUnreachableError
 from misslink.io import GoldSet, RunStaging, read_goldset
@@ -46,6 +45,7 @@ from misslink.pipeline.calibration import labels_hash, load_run_labels
 from misslink.pipeline.diagnosis import MAX_LISTED, CorpusContext, open_named_embedder
 from misslink.registry import engines, judged_metrics
 from misslink.render.reasons import describe_reason
+from misslink.timeouts import map_concurrently
 from misslink.types import Case, Link, Passage, Reason, Trace, Verdict
 
 if TYPE_CHECKING:

@@ -129,6 +129,27 @@ def test_a_declining_answer_has_no_claims(judge_server):
     assert found["completeness"].value == 0
 
 
+@pytest.mark.parametrize(
+    ("answer", "claims"),
+    [
+        (
+            "The old pier opened in 1890, but the new lighthouse burnt down twice.",
+            ["The old pier opened in 1890", "the new lighthouse burnt down twice."],
+        ),
+        (
+            "Der alte Hafen hat drei Kr\u00e4ne, und die neue Werft baut zwei Schiffe.",
+            ["Der alte Hafen hat drei Kr\u00e4ne", "die neue Werft baut zwei Schiffe."],
+        ),
+        ("The pier sells red bikes, blue boats, and green cars.", None),
+        ("The old pier opened in 1890; good.", None),
+    ],
+)
+def test_a_clause_with_a_fact_of_its_own_is_a_claim(judge_server, answer, claims):
+    trace = SUBJECT.trace.model_copy(update={"answer": answer})
+    found = verdicts(opened(judge_server), Subject(SUBJECT.case, trace, 2))["faithfulness"]
+    assert [claim.text for claim in found.claims] == (claims or [answer])
+
+
 def test_untrusted_texts_are_in_the_state_alone(judge_server):
     asking(opened(judge_server), *(small_ask(n) for n in range(2)))
     for call in judge_server.calls:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -14,13 +14,13 @@ from typing import Any, NamedTuple, Protocol
 from pydantic import ValidationError
 
 from misslink.errors import JudgeUnreachableError
-from misslink.judge.backends.heuristic.abstention import claim_spans, declines
 from misslink.judge.backends.heuristic.judge import rules_version
 from misslink.judge.backends.request_format import REFUSAL_MESSAGE
 from misslink.judge.backends.response_parsing import EXCERPT_LENGTH
 from misslink.judge.prompts import FENCE_LABELS, Fence
 from misslink.judge.protocol import Ask, JudgeInfo, Probabilities, Reply, total_usage
 from misslink.judge.reply_text import DECLINED
+from misslink.text.abstention import claim_spans, declines
 from misslink.text.normalization import content_words, sentence_spans
 from misslink.types import Usage
 
@@ -30,6 +30,12 @@ _MIN_PROBABILITY = {
     "declines": 0.5,
 }  # labels that must also be at least this likely to be chosen
 _REQUIRED = object()
+# Before a clause that has a subject of its own; a list of things is one claim.
+_CLAUSE_END = re.compile(
+    r";\s+|,\s+(?:but|while|whereas|aber|w\u00e4hrend)\s+"
+    r"|,\s+(?:and|und)\s+(?=(?:it|they|he|she|the|this|these|es|er|sie|der|die|das)\b)"
+)
+_CLAUSE_WORDS = 3  # content words of a clause that states something
 _SENTENCE_MARK = re.compile(r"\[(?=s\d+\])")
 _STATED_LIMIT = re.compile(
     r"(?P<number>\d+)[^\d.]{0,20}\b(?P<noun>question|choice|option|criteri)"
@@ -290,6 +296,11 @@ class DecisionTask:
         """Add a text to the state."""
         self._texts.append((label, text))
 
+    def show_each(self, label: str, texts: Iterable[str]) -> None:
+        """Add texts to the state, numbered from 1."""
+        for number, text in enumerate(texts, 1):
+            self.show(f"{label}_{number}", text)
+
     def show_sentences(self, label: str, text: str) -> None:
         """Add a text to the state, with a number before each sentence."""
         lines = []
@@ -420,10 +431,9 @@ def _examination(task: DecisionTask, inputs: Mapping[str, Any]) -> dict[str, Any
     answer, references = inputs["answer"], inputs.get("references") or ()
     history = inputs.get("history") or ()
     _show_case(task, inputs)
-    claims = [] if declines(answer) else [answer[start:end] for start, end in claim_spans(answer)]
+    claims = [] if declines(answer) else list(_claims(answer))
     task.show("answer", answer)
-    for number, text in enumerate(claims, 1):
-        task.show(f"claim_{number}", text)
+    task.show_each("claim", claims)
     draft: dict[str, Any] = {
         "claims": [
             {"span": text, "claim": text, **_support(task, n, text, history)}
@@ -451,6 +461,14 @@ def _examination(task: DecisionTask, inputs: Mapping[str, Any]) -> dict[str, Any
     if references:
         _add_references(task, draft, references)
     return draft
+
+
+def _claims(answer: str) -> Iterator[str]:
+    """The sentences of an answer, or their clauses where each states something of its own."""
+    for start, end in claim_spans(answer):
+        clauses = _CLAUSE_END.split(answer[start:end])
+        whole = any(len(content_words(clause)) < _CLAUSE_WORDS for clause in clauses)
+        yield from [answer[start:end]] if whole else clauses
 
 
 def _add_references(task: DecisionTask, draft: dict[str, Any], references: Sequence[str]) -> None:
@@ -493,8 +511,7 @@ def _show_case(task: DecisionTask, inputs: Mapping[str, Any]) -> None:
 
 def _examination_part(task: DecisionTask, inputs: Mapping[str, Any]) -> dict[str, Any]:
     _show_case(task, inputs)
-    for number, text in enumerate(inputs["claims"], 1):
-        task.show(f"claim_{number}", text)
+    task.show_each("claim", inputs["claims"])
     return {
         "claims": [
             {"claim": n, **_support(task, n, text, inputs["history"])}
@@ -539,20 +556,21 @@ def _grade(task: DecisionTask, inputs: Mapping[str, Any]) -> dict[str, Any]:
 def _comparison(task: DecisionTask, inputs: Mapping[str, Any]) -> dict[str, Any]:
     task.show("question", inputs["question"])
     task.show("reference", inputs["reference"])
-    answers = []
-    for number, text in enumerate(inputs["answers"], 1):
-        task.show(f"answer_{number}", text)
-        ask = f"Does answer_{number} mean the same as the reference, even if worded differently?"
-        answers.append({"answer": number, "agrees": Question(ask, values=_YES_NO_WORDS)})
-    return {"answers": answers}
+    task.show_each("answer", inputs["answers"])
+    ask = "Does answer_{} mean the same as the reference, even if worded differently?"
+    return {
+        "answers": [
+            {"answer": number, "agrees": Question(ask.format(number), values=_YES_NO_WORDS)}
+            for number in range(1, len(inputs["answers"]) + 1)
+        ]
+    }
 
 
 def _preference(task: DecisionTask, inputs: Mapping[str, Any]) -> dict[str, Any]:
     _show_case(task, inputs)
     for label in ("first", "second"):
         task.show(label, inputs[label])
-    for number, text in enumerate(inputs["references"], 1):
-        task.show(f"reference_{number}", text)
+    task.show_each("reference", inputs["references"])
     ask = (
         "Which answer, first or second, would satisfy the asker more? It is right if a reference or a"
         " passage states it. Longer is not better."
@@ -589,8 +607,7 @@ def _claim_needs(task: DecisionTask, inputs: Mapping[str, Any]) -> dict[str, Any
 
 def _passage_answers(task: DecisionTask, inputs: Mapping[str, Any]) -> dict[str, Any]:
     _show_case(task, inputs)
-    for number, text in enumerate(inputs["references"], 1):
-        task.show(f"reference_{number}", text)
+    task.show_each("reference", inputs["references"])
     grades = {"yes": "All of it.", "partly": "Part of it.", "no": "None of it."}
     return {
         "passages": [

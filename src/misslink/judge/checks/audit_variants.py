@@ -11,11 +11,12 @@ from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
 from misslink.judge.backends.heuristic import HeuristicJudge
-from misslink.judge.backends.heuristic.abstention import claim_spans, states_absence
 from misslink.judge.judge_case import judge_case
 from misslink.judge.judged_metric import JudgedMetric, Subject
 from misslink.judge.protocol import Ask, Judge, unwrap_judge
+from misslink.text.abstention import claim_spans, states_absence
 from misslink.text.normalization import content_words, fold, sentence_spans
+from misslink.timeouts import map_concurrently
 from misslink.types import Case, Passage, Run, Verdict
 
 CHANGES = ("padding", "passage_order", "passage_shuffle", "again")
@@ -248,22 +249,12 @@ async def audit_cases(
         The judge cannot be reached; earlier replies are in the cache.
     """
     again = None if is_deterministic(judge) else repeat
-    done = 0
-
-    async def audit(subject: Subject) -> AuditedCase:
-        nonlocal done
-        case = await _audit_case(judge, subject, metrics, again, seed)
-        done += 1
-        tick(done, len(subjects))
-        return case
-
-    tasks = [asyncio.create_task(audit(subject)) for subject in subjects]
-    try:
-        return await asyncio.gather(*tasks)
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+    return await map_concurrently(
+        subjects,
+        lambda subject: _audit_case(judge, subject, metrics, again, seed),
+        len(subjects),
+        tick,
+    )
 
 
 def audit_asks(

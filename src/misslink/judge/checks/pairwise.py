@@ -18,6 +18,7 @@ from misslink.judge.judge_case import ask_safely
 from misslink.judge.prompts import BUILT_IN, Prompts
 from misslink.judge.protocol import Ask, Judge, Reply, unwrap_judge
 from misslink.stats import proportion
+from misslink.timeouts import map_concurrently
 from misslink.types import Estimate, Run, Trace
 
 PairWinner = Literal["a", "b", "tie"]
@@ -186,24 +187,9 @@ async def judge_pairs(
     require_preference_judge(judge)
     if concurrency < 1:
         raise InputError(f"--concurrency is {concurrency}; it must be at least 1")
-    gate = asyncio.Semaphore(concurrency)
-    count = 0
-
-    async def judge_pair(pair: AnswerPair) -> PairOutcome:
-        nonlocal count
-        async with gate:
-            outcome = await _judge_pair(pair, judge, prompts)
-        count += 1
-        done(count, len(pairs))
-        return outcome
-
-    tasks = [asyncio.create_task(judge_pair(pair)) for pair in pairs]
-    try:
-        return await asyncio.gather(*tasks)
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+    return await map_concurrently(
+        pairs, lambda pair: _judge_pair(pair, judge, prompts), concurrency, done
+    )
 
 
 def require_preference_judge(judge: Judge) -> None:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
-import itertools
 import logging
 import random
 from collections.abc import Callable, Sequence
@@ -42,6 +40,7 @@ from misslink.linking.replay.results import (
     replay_outcome,
 )
 from misslink.render.reasons import describe_reason
+from misslink.timeouts import map_concurrently
 from misslink.types import Link, Reason, Run
 
 _log = logging.getLogger(__name__)
@@ -303,22 +302,13 @@ async def _replay_all(
         if len(records) == min(_MAX_TRIES, len(drawn)):
             cases = "the only case" if len(records) == 1 else f"the first {len(records)} cases"
             raise InputError(f"in {cases} of the replay {NO_RETRIEVER}, named with --app")
-    gate = asyncio.Semaphore(concurrency)
-    done = itertools.count(len(records) + 1)
-
-    async def run_plan(plan: ReplayPlan) -> ReplayRecord:
-        async with gate:
-            record = await _replay_case(plan, again)
-        tick(next(done), len(drawn))
-        return record
-
-    tasks = [asyncio.create_task(run_plan(plan)) for plan in drawn[len(records) :]]
-    try:
-        records += await asyncio.gather(*tasks)
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+    first = len(records)
+    records += await map_concurrently(
+        drawn[first:],
+        lambda plan: _replay_case(plan, again),
+        concurrency,
+        lambda done, _: tick(first + done, len(drawn)),
+    )
     failures = [
         record.skipped for record in records if (record.skipped or "").startswith(APP_FAILED)
     ]

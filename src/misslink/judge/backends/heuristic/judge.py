@@ -13,12 +13,7 @@ from importlib.resources import files
 from typing import Any, Literal
 
 from misslink.errors import InputError
-from misslink.judge.backends.heuristic.abstention import claim_spans, declines, states_absence
-from misslink.judge.backends.heuristic.matching import (
-    SOURCE_STEMS,
-    ClaimMatch,
-    MatchingContext,
-)
+from misslink.judge.backends.heuristic.matching import ClaimMatch, MatchingContext
 from misslink.judge.backends.heuristic.reference import compare, leading_agreement
 from misslink.judge.protocol import (
     Ask,
@@ -33,6 +28,7 @@ from misslink.judge.protocol import (
     Reply,
 )
 from misslink.registry import judges
+from misslink.text.abstention import claim_spans, content_stems, declines, states_absence
 from misslink.text.normalization import sentence_spans, stems
 from misslink.types import Support
 
@@ -156,7 +152,7 @@ def classify_response(
 
 
 def _relevance_probability(question: str, words: Sequence[str]) -> float:
-    question_words = set(stems(question)) - SOURCE_STEMS
+    question_words = content_stems(question)
     if not words:
         share = 0.0
     elif not question_words:

@@ -12,8 +12,8 @@ from functools import cached_property, lru_cache
 from itertools import pairwise
 from operator import itemgetter
 
-from misslink.judge.backends.heuristic.abstention import SOURCE_WORDS, strip_source_mentions
 from misslink.judge.backends.heuristic.quantities import QuantityIndex
+from misslink.text.abstention import SOURCE_STEMS, strip_source_mentions
 from misslink.text.assertion import not_asserted
 from misslink.text.normalization import (
     STEM_WORD,
@@ -469,6 +469,3 @@ def _spellings(text: str) -> set[str]:
     """The words of `text` with their underscores, whole and between their points."""
     words = {word.strip(".") for word in _SPELLING.findall(fold(text.replace("\\_", "_")))}
     return words.union(*(word.split(".") for word in words if "." in word))
-
-
-SOURCE_STEMS = frozenset(stems(" ".join(SOURCE_WORDS)))

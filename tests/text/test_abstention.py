@@ -2,7 +2,7 @@
 
 import pytest
 
-from misslink.judge.backends.heuristic.abstention import (
+from misslink.text.abstention import (
     claim_spans,
     declines,
     states_absence,

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
-from misslink.text.normalization import content_words, fold, sentence_spans
+from misslink.text.normalization import content_words, fold, sentence_spans, stems
 
 # Words an answer says of its sources and of itself, no content of its own.
-SOURCE_WORDS = frozenset(
+_SOURCE_WORDS = frozenset(
     (
         *("passage", "passages", "context", "text", "document", "documents", "information"),
         *("answer", "question", "provided", "provide", "provides", "given", "based", "according"),
@@ -16,8 +17,9 @@ SOURCE_WORDS = frozenset(
         *("various", "additionally", "therefore", "however", "overall", "note"),
     )
 )
+SOURCE_STEMS = frozenset(stems(" ".join(_SOURCE_WORDS)))
 _SUFFICIENT = frozenset(("necessary", "sufficient", "enough", "sure", "happy", "help", "able"))
-_SELF_REFERENCE_WORDS = SOURCE_WORDS | _SUFFICIENT
+_SELF_REFERENCE_WORDS = _SOURCE_WORDS | _SUFFICIENT
 _SOURCE = re.compile(
     r"\(?\b(?:(?:based on|according to|from|as (?:per|stated in|mentioned in)|given)\s+)?"
     r"(?:the\s+)?(?:given\s+|provided\s+|above\s+)?"
@@ -98,6 +100,12 @@ _POLITE = re.compile(
     r"|\bi(?:'d| would) need (?:more|further|additional)\b"
     r"|^(?:yes|yeah|no|correct|true|false)\W*$"
 )
+
+
+@lru_cache(maxsize=16_384)
+def content_stems(text: str) -> frozenset[str]:
+    """Return the stems of the words of `text` that say something of the world, not of its sources."""
+    return frozenset(stems(text)) - SOURCE_STEMS
 
 
 def declines(answer: str) -> bool:
