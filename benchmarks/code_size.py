@@ -17,7 +17,7 @@ SELF_CONTAINED = {"goldset", "canary", "live"}  # the rest is the core
 # A change that needs more raises the number in the same commit and says why. A second number is
 # what the design wants: such a package still has to shrink, so its budget only goes down.
 BUDGETS = {
-    "": 1718,  # 1200 and documents.py, timeouts.py, which came from other packages
+    "": 1754,  # 1200 and documents.py, timeouts.py, which came from other packages; map_concurrently from engines
     "annotation": 1128,  # 1150; a token against other users, the time of a case
     "calibration": 1780,  # 1650; the judge's error by exposure took 70
     "canary": 2254,  # 2300
@@ -25,7 +25,7 @@ BUDGETS = {
     "cli": 3712,  # 3200; misslink.toml and init took 220, annotate --case and its token 13
     "compare": 922,  # 750; who passes more, with names
     "embedding": 456,  # 420
-    "engines": 923,  # 700
+    "engines": 888,  # 700
     "examples": 68,  # the app that the README and the tutorial run
     "gate": 1497,  # 1200
     "goldset": 6485,  # 7300 with the readers of traces, which are io/trace_formats now
@@ -46,7 +46,7 @@ BUDGETS = {
     "report": 4234,  # 3400
     "retrieval": 2116,  # 2000; the mean of rank scores came from pipeline and linking
     "stats": 2721,  # 2400; risks by exposure, in clusters and by labels took 130
-    "text": 723,  # declining answers and what they claim came from judge/backends
+    "text": 728,  # declining answers and what they claim came from judge/backends
 }
 
 
