@@ -14,13 +14,13 @@ import pytest
 
 from honest_judge import small_ask
 from judge_faults import after, status
-from misslink.engines.local import map_concurrently
 from misslink.errors import InputError, JudgeUnreachableError
 from misslink.judge.backends.openai import open_openai
 from misslink.judge.config import JudgeConfig
 from misslink.judge.middleware.budget import BudgetedJudge
 from misslink.judge.middleware.throttle import CircuitBreaker, ThrottledJudge
 from misslink.judge.protocol import JudgeInfo, Reply, RetryableError, SkippedAskError
+from misslink.timeouts import map_concurrently
 from staged_judge import (
     StagedJudge,
     absent,
