@@ -11,7 +11,8 @@ The peers want an environment of their own:
 
 (ragas 0.4.3 imports what langchain-community has dropped since.)
 
-With --write the tables go to benchmarks/judge_throughput.md.
+With --write the tables go to benchmarks/judge_throughput.md; with --only ours the rows of the other
+tools stay there, with the day they were measured on.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ PEERS = {
     "phoenix": "arize-phoenix-evals",
 }
 SYLLABLES = ["ba", "de", "fi", "go", "lu", "ma", "ne", "pi", "ro", "su", "ta", "ve", "wi", "zo"]
-NAMES = {"bare": "openai client alone"}
+NAMES = {"bare": "openai client alone", "decisions": "misslink, decision model"}
 QUIET = {  # nothing phones home, and nothing asks to be talked to
     "DEEPEVAL_TELEMETRY_OPT_OUT": "YES",
     "DEEPEVAL_NO_INSPECT_PROMPT": "1",
@@ -124,10 +125,19 @@ def main() -> None:
                 cases = _cases(folder / "peers.jsonl", options.peer_cases)
                 for tool in PEERS:
                     rows += _measure(options.peers_python, tool, url, cases, 32)
-    text = _text(rows, options)
+    text = _text(rows, options) + (_earlier_peers() if options.only == "ours" else "")
     sys.stdout.write(text)
     if options.write:
         TARGET.write_text(text, encoding="utf-8")
+
+
+def _earlier_peers() -> str:
+    """The other tools' rows of the page as it is, under the line that says when they were measured."""
+    page = TARGET.read_text(encoding="utf-8").splitlines()
+    made = next(line for line in page if line.startswith("Made by") and "ragas" in line)
+    rows = [line for line in page if line.startswith(tuple(f"| {tool} |" for tool in PEERS))]
+    head = [f"| {' | '.join(HEAD)} |", f"| --- |{' --: |' * (len(HEAD) - 1)}"]
+    return "\n" + "\n".join(["## Other tools\n", f"{made}\n", *head, *rows]) + "\n"
 
 
 def _ours(url: str, folder: Path, options: argparse.Namespace) -> list[Row]:
@@ -137,8 +147,10 @@ def _ours(url: str, folder: Path, options: argparse.Namespace) -> list[Row]:
     for tool, file, concurrency in (
         ("bare", cases, 32),
         ("misslink", cases, 32),
+        ("decisions", cases, 32),
         ("bare", cases, 128),
         ("misslink", cases, 128),
+        ("decisions", cases, 128),
         ("misslink", many, 128),
         ("misslink", many, 128),  # again: now the cache is full
     ):
@@ -180,7 +192,7 @@ def _measure(python: str, tool: str, url: str, cases: Path, concurrency: int) ->
             **os.environ,
             **QUIET,
             "OPENAI_BASE_URL": f"{url}/v1",
-            "BENCHMARK_CACHE": str(cases.with_name(f"{cases.stem}-{concurrency}.sqlite")),
+            "BENCHMARK_CACHE": str(cases.with_name(f"{cases.stem}-{tool}-{concurrency}.sqlite")),
         },
         cwd=cases.parent,  # some leave files where they run
         capture_output=True,

@@ -1,4 +1,4 @@
-"""A chat server on loopback with a constant latency, for measuring clients.
+"""A chat and decision server on loopback with a constant latency, for measuring clients.
 
     python benchmarks/loopback_judge.py [--latency 0.2] [--port 0]    # prints its address
 
@@ -165,6 +165,33 @@ def chat(body: Body) -> tuple[Body, int]:
     return completion, characters
 
 
+def decisions(body: Body) -> tuple[Body, int]:
+    """Return the answers to typed questions, the first option likeliest, and the characters asked."""
+    answers = []
+    for question in body["questions"]:
+        options = question.get("choices") or question.get("levels") or []
+        name = "level" if question["type"] == "score" else "value"
+        shares = [0.9, *[0.1 / max(1, len(options) - 1)] * (len(options) - 1)]
+        answers.append(
+            {
+                "type": question["type"],
+                "probability": 0.1 if "cannot answer" in question["instructions"] else 0.9,
+                "probabilities": [
+                    {name: option.get("value"), "label": option.get("label"), "probability": share}
+                    for option, share in zip(options, shares, strict=False)
+                ],
+            }
+        )
+    characters = len(body["input"]) + len(json.dumps(body["questions"], separators=(",", ":")))
+    usage = {"input_tokens": characters // 4, "output_tokens": 0, "total_tokens": characters // 4}
+    return {
+        "id": "decision-1",
+        "object": "decision",
+        "answers": answers,
+        "usage": usage,
+    }, characters
+
+
 def embeddings(body: Body) -> Body:
     """Return the same vector for every text."""
     texts = body["input"] if isinstance(body["input"], list) else [body["input"]]
@@ -241,7 +268,7 @@ class Connection(asyncio.Protocol):
             answer = embeddings(body)
         else:
             stats.chat += 1
-            answer, characters = chat(body)
+            answer, characters = (decisions if path.endswith("/decisions") else chat)(body)
             stats.prompt_characters += characters
         asyncio.get_running_loop().call_later(self.latency, self._finish, answer)
 

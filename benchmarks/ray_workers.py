@@ -35,11 +35,11 @@ from typing import Any
 import psutil
 
 import loopback_judge
-from misslink.engines.local import map_concurrently
 from misslink.engines.ray.engine import open_ray
 from misslink.judge.config import JudgeConfig
 from misslink.judge.protocol import examine
 from misslink.judge.session import JudgeSession, open_judge
+from misslink.timeouts import map_concurrently
 
 TARGET = Path(__file__).with_suffix(".md")
 FIGURES = Path(__file__).with_suffix(".json")

@@ -64,19 +64,25 @@ def bare(url: str, concurrency: int) -> Judging:
     return judge
 
 
-def misslink(url: str, concurrency: int) -> Judging:
+def decisions(url: str, concurrency: int) -> Judging:
+    """Misslink with a decision model in place of a chat model."""
+    return misslink(url, concurrency, "openai-decisions")
+
+
+def misslink(url: str, concurrency: int, kind: str = "openai") -> Judging:
     """Every default metric of misslink, with its cache on disk, throttle and budget."""
-    from misslink.engines.local import map_concurrently, reduced_gc
+    from misslink.engines.local import reduced_gc
     from misslink.judge.config import JudgeConfig
     from misslink.judge.judge_case import judge_case
     from misslink.judge.judged_metric import Subject
     from misslink.judge.session import open_judge
     from misslink.registry import judged_metrics
+    from misslink.timeouts import map_concurrently
     from misslink.types import Case, Trace
 
     metrics = [judged_metrics.get(name) for name in judged_metrics.names()]
     judge = open_judge(
-        f"openai:{MODEL}",
+        f"{kind}:{MODEL}",
         cache=Path(os.environ["BENCHMARK_CACHE"]),
         concurrency=concurrency,
         terms=JudgeConfig(base_url=url),
@@ -260,7 +266,9 @@ def phoenix(url: str, concurrency: int) -> Judging:
     return judge
 
 
-TOOLS = {tool.__name__: tool for tool in (bare, misslink, ragas, deepeval, openevals, phoenix)}
+TOOLS = {
+    tool.__name__: tool for tool in (bare, misslink, decisions, ragas, deepeval, openevals, phoenix)
+}
 started: dict[str, float] = {}
 
 
