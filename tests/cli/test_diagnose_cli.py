@@ -176,7 +176,7 @@ def test_a_place_that_cannot_be_written_is_named_without_holes_too_before_anythi
 ):
     folder = write_run("run")
     with pytest.raises(InputError, match="ame another file with --missing-labels"):
-        diagnose(folder, holes=Path(place), corpus=None, every=False, as_json=False)
+        diagnose(folder, missing_labels=Path(place), corpus=None, every=False, as_json=False)
     assert capsys.readouterr().out == ""
 
 
