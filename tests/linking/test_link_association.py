@@ -417,5 +417,5 @@ def test_failures_by_passages_that_a_search_found_say_how_often_these_are_right(
     notes = summarize_association(made.run())["link"]["warnings"]
     (note,) = [note["message"] for note in notes if note["code"] == "inferred_misses"]
     assert note.startswith("2 misses were inferred by a search")
-    assert "of the misses are found" in note
+    assert "of all misses are detected" in note
     assert "not by labels" in note

@@ -339,10 +339,10 @@ def _inferred_misses(count: int, right: Mapping[str, Mapping[str, float]]) -> st
     )
     return (
         f"{misses} inferred by a search, not by labels; in planted cases {heuristic['precision']} of "
-        f"such finds are right, {heuristic['recall']} of the misses are found and "
+        f"such misses are right, {heuristic['recall']} of all misses are detected, and "
         f"{heuristic['owner']} of the named owners are right with the heuristic judge "
         f"({oracle['precision']}, {oracle['recall']} and {oracle['owner']} with a judge that knows "
-        "the truth); confirm the finds with `misslink goldset from-run RUN --out pool`"
+        "the truth); confirm them with `misslink goldset from-run RUN --out pool`"
     )
 
 
