@@ -13,6 +13,7 @@ from misslink.live.page import (
     build_live_page,
     disagreement_sentences,
     live_chart,
+    page_parts,
     render_live_page,
 )
 from misslink.render.table import parts_markdown
@@ -32,7 +33,7 @@ def test_the_page_says_what_to_do_and_holds_the_tables_numbers(document):
     assert document["verdict"]["headline"] == "Ship B."
     assert document["verdict"]["headline"] in html
     assert document["verdict"]["detail"].replace("<", "&lt;") in html
-    for row in page.comparisons[0].metrics.rows:
+    for row in page["comparisons"][0]["metrics"].rows:
         for text in row:
             assert text.replace("<", "&lt;") in html
     assert "<script" not in html
@@ -50,7 +51,7 @@ def test_hostile_names_stay_texts(tmp_path):
     found = report(rows(tmp_path / "l.sqlite", entry, exposures, feedback))
     page = build_live_page(found)
     assert "<script" not in render_live_page(page)
-    text = parts_markdown(page.parts())
+    text = parts_markdown(page_parts(page))
     assert "<script" not in text
     heads = [line for line in text.splitlines() if line.startswith("|")]
     assert len({line.count("|") for line in heads if "own" in line}) == 1
@@ -61,7 +62,7 @@ def test_a_log_of_nothing_still_has_a_page(tmp_path):
     found = report(rows(tmp_path / "l.sqlite", entry, [], [("q", None, "up", 1, None, 1.0)]))
     page = build_live_page(found)
     assert "Nothing to compare" in render_live_page(page)
-    assert "Nothing to compare" in parts_markdown(page.parts())
+    assert "Nothing to compare" in parts_markdown(page_parts(page))
 
 
 def test_only_what_is_beyond_chance_is_called_a_disagreement(document):

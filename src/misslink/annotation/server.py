@@ -11,10 +11,10 @@ import socket
 from collections.abc import Callable, Mapping
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import TYPE_CHECKING, Any
 
 from misslink.annotation.label_writer import UnsavedError
-from misslink.annotation.session import NothingToUndoError
+from misslink.annotation.session import LabelSession, NothingToUndoError
 from misslink.errors import InputError, MissingExtraError
 
 if TYPE_CHECKING:
@@ -133,44 +133,6 @@ async def _read_body(receive: Receive) -> tuple[bytes, bool]:
             return body, True
 
 
-class Session(Protocol):
-    """What the page needs: a session that labels a run, or one that grades a pool."""
-
-    labels: Any  # label to its name, such as 1 to "good"
-    unit: str  # what is labelled, in the plural
-    next_command: str  # what uses the labels of a {folder}
-    tasks: Any
-    metrics: Any
-    notes: Any
-    folder: Path
-    adjudicate: bool
-    open: Any  # opens the state of an annotator by name
-    counts: Any  # the number of labels of each annotator
-
-    def __enter__(self) -> Self: ...
-    def __exit__(self, *_: object) -> None: ...
-    def session(self, annotator: str) -> Mapping[str, Any]:
-        """What to label, and the progress of an annotator."""
-
-    def item(self, annotator: str, at: int) -> Mapping[str, Any]:
-        """One case as the annotator may see it."""
-
-    def label(
-        self, annotator: str, at: int, metric: str, claim: int | None, label: int | None,
-        comment: str,
-    ) -> Mapping[str, Any]:  # fmt: skip
-        """Save a label."""
-
-    def undo(self, annotator: str) -> Mapping[str, Any]:
-        """Undo the annotator's last label."""
-
-    def reveal(self, annotator: str, at: int) -> Mapping[str, Any]:
-        """Show the judge's opinion before the case is labelled."""
-
-    def export(self, form: str) -> str:
-        """All labels as csv or jsonl."""
-
-
 _PAGE_TYPES = {".css": "text/css", ".js": "text/javascript"}
 _MIME = {"csv": "text/csv", "jsonl": "application/jsonl"}
 _DEFAULT_PORT = 8765
@@ -226,7 +188,7 @@ def write_private(path: Path, text: str) -> bool:
     return True
 
 
-def build_server(session: Session, port: int, token: str) -> uvicorn.Server:
+def build_server(session: LabelSession, port: int, token: str) -> uvicorn.Server:
     """Return the HTTP server of a session, to run on a socket of 127.0.0.1 with this port."""
     try:
         import uvicorn
@@ -246,7 +208,7 @@ def build_server(session: Session, port: int, token: str) -> uvicorn.Server:
     return uvicorn.Server(config)
 
 
-def build_app(session: Session, port: int, token: str) -> RequestGuard:
+def build_app(session: LabelSession, port: int, token: str) -> RequestGuard:
     """Return the ASGI app of a session; requests to another port or without token are refused."""
     try:
         from starlette.applications import Starlette
@@ -315,7 +277,7 @@ def _endpoint(answer: Callable[[Mapping[str, Any]], Any]) -> Callable[[Request],
     return endpoint
 
 
-def _download(session: Session, fields: Mapping[str, Any]) -> Response:
+def _download(session: LabelSession, fields: Mapping[str, Any]) -> Response:
     from starlette.responses import Response
 
     form = fields.get("format", "jsonl")
@@ -345,7 +307,7 @@ async def _request_fields(request: Request) -> Mapping[str, Any]:
     return data
 
 
-def _save_label(session: Session, fields: Mapping[str, Any]) -> Mapping[str, Any]:
+def _save_label(session: LabelSession, fields: Mapping[str, Any]) -> Mapping[str, Any]:
     label, claim = fields.get("label"), fields.get("claim")
     if "label" not in fields or not (
         label is None or (_is_whole_number(label) and label in session.labels)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import statistics
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
@@ -176,29 +177,74 @@ class NothingToUndoError(InputError):
     """There is no label to undo."""
 
 
-class AnnotatorStates:
-    """The states of all annotators of a session; each label file is open here only.
+class LabelSession(ABC):
+    """A labelling session, for any number of annotators; each label file is open here only.
 
     Parameters
     ----------
+    path : Path
+        The run, or the pool.
     folder : Path
         Folder of the labels.
     tasks : sequence of LabelTask
     hash_of : callable
         The hash of what an item shows now; None for an unknown item.
+    unchanged : UnchangedFolder
+        Checked before a label is saved.
     adjudicate : bool
         Whether disagreements are settled, under one name for everybody.
     """
 
+    labels: Mapping[int, str]  # label to its name, such as 1 to "good"
+    unit: str  # what is labelled, in the plural
+    next_command: str  # what uses the labels of a {folder}
+    metrics: Sequence[str]
+
     def __init__(
-        self, folder: Path, tasks: Sequence[LabelTask], hash_of: ItemHash, *, adjudicate: bool
+        self,
+        path: Path,
+        folder: Path,
+        tasks: Sequence[LabelTask],
+        hash_of: ItemHash,
+        unchanged: UnchangedFolder,
+        *,
+        adjudicate: bool,
     ) -> None:
-        self.adjudicate = adjudicate
-        self._folder, self._tasks, self._hash = folder, tasks, hash_of
+        self.path, self.folder, self.tasks, self.adjudicate = path, folder, tasks, adjudicate
+        self.notes: list[str] = []
+        self._hash, self._unchanged = hash_of, unchanged
         self._at = {task.case.id: index for index, task in enumerate(tasks)}
         self._open: dict[str, AnnotatorState] = {}
 
-    def close(self) -> None:
+    @abstractmethod
+    def label(
+        self, annotator: str, at: int, metric: str, claim: int | None, label: int | None,
+        comment: str,
+    ) -> dict[str, Any]:  # fmt: skip
+        """Save one label, and return the item with the annotator's progress."""
+
+    @abstractmethod
+    def reveal(self, annotator: str, at: int) -> dict[str, Any]:
+        """Show the judge's opinion before the case is labelled, and record that it was shown."""
+
+    @abstractmethod
+    def export(self, form: str) -> str:
+        """All labels as csv or jsonl."""
+
+    @abstractmethod
+    def _item(self, state: AnnotatorState, at: int) -> dict[str, Any]:
+        """What an annotator sees of one task."""
+
+    @staticmethod
+    @abstractmethod
+    def entry_document(entry: JournalEntry) -> dict[str, Any]:
+        """A label for the page."""
+
+    def __enter__(self) -> Self:
+        """Return the session."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
         """Close all label files."""
         for state in self._open.values():
             state.writer.close()
@@ -214,55 +260,52 @@ class AnnotatorStates:
         name = ADJUDICATED if self.adjudicate else validate_annotator(annotator)
         if name not in self._open:
             self._open[name] = AnnotatorState(
-                LabelWriter(self._folder, name), self._tasks, self._hash
+                LabelWriter(self.folder, name), self.tasks, self._hash
             )
         return self._open[name]
 
     def task(self, index: int) -> LabelTask:
         """Return the task at an index from 0; raise InputError if there is none."""
-        if not 0 <= index < len(self._tasks):
-            raise InputError(
-                f"there is no case at {index}; there are {len(self._tasks)}, from 0 on"
-            )
-        return self._tasks[index]
+        if not 0 <= index < len(self.tasks):
+            raise InputError(f"there is no case at {index}; there are {len(self.tasks)}, from 0 on")
+        return self.tasks[index]
 
-    def session(self, annotator: str, notes: Sequence[str]) -> dict[str, Any]:
+    def session(self, annotator: str) -> dict[str, Any]:
         """Names and progress; no progress without a name."""
         state = self.open(annotator) if annotator or self.adjudicate else None
-        names = [name for name, path in journal_files(self._folder).items() if path.stat().st_size]
+        names = [name for name, path in journal_files(self.folder).items() if path.stat().st_size]
         return {
             "annotator": state.writer.annotator if state else "",
             "mode": "adjudicate" if self.adjudicate else "label",
             "annotators": [name for name in names if name != ADJUDICATED],
-            "total": len(self._tasks),
+            "total": len(self.tasks),
             "done": state.done if state else 0,
             "seconds_per_case": state.seconds_per_case if state else None,
-            "open": state.open if state else 0 if self._tasks else None,
-            "notes": [*notes, *(state.writer.notes if state else ())],
+            "open": state.open if state else 0 if self.tasks else None,
+            "notes": [*self.notes, *(state.writer.notes if state else ())],
         }
 
     def progress(self, state: AnnotatorState) -> dict[str, Any]:
         """The number of finished cases of an annotator, of all cases, and the time of a case."""
         done, seconds = state.done, state.seconds_per_case
-        return {"done": done, "total": len(self._tasks), "seconds_per_case": seconds}
+        return {"done": done, "total": len(self.tasks), "seconds_per_case": seconds}
 
-    def undo(
-        self,
-        annotator: str,
-        check: Callable[[], None],
-        document_of: Callable[[JournalEntry], dict[str, Any]],
-    ) -> dict[str, Any]:
-        """Undo an annotator's last label, and return its index and content.
+    def item(self, annotator: str, at: int) -> dict[str, Any]:
+        """One case; with the judge's opinion once it cannot influence the label."""
+        return self._item(self.open(annotator), at)
+
+    def undo(self, annotator: str) -> dict[str, Any]:
+        """Undo an annotator's last label, also one of an earlier session; return its index too.
 
         Raises
         ------
         NothingToUndoError
             There is none.
         InputError
-            What `check` raises: the folder holds another run now.
+            The folder holds another run or pool now.
         """
         state = self.open(annotator)
-        check()
+        self._unchanged.check()
         last = state.last()
         if last is None:
             raise NothingToUndoError("you have no label to undo")
@@ -272,13 +315,13 @@ class AnnotatorStates:
                 "undone", *(last.case_id, last.metric, annotator, last.claim), at=utc_now()
             )
         )
-        undone = {"case_id": last.case_id, **document_of(last)}
+        undone = {"case_id": last.case_id, **self.entry_document(last)}
         return {"at": self._at[last.case_id], "undone": undone} | self.progress(state)
 
     def counts(self) -> dict[str, int]:
         """The number of labels of each annotator."""
         counts = {}
-        for name, path in journal_files(self._folder).items():
+        for name, path in journal_files(self.folder).items():
             labels = current_labels(read_journal(path).entries).values()
             counts[name] = sum(entry.label is not None for entry in labels)
         return {name: n for name, n in counts.items() if n}
@@ -290,7 +333,7 @@ def utc_now() -> str:
 
 
 @annotation_sessions.register("run")
-class AnnotationSession:
+class AnnotationSession(LabelSession):
     """A labelling session of one run, for any number of annotators.
 
     Parameters
@@ -310,7 +353,7 @@ class AnnotationSession:
         It is no run, has nothing to label, or has damaged labels.
     """
 
-    labels: Mapping[int, str] = MappingProxyType({1: "good", 0: "bad"})
+    labels = MappingProxyType({1: "good", 0: "bad"})
     unit = "cases"
     has_plan = True
     next_command = "misslink calibrate {folder}"
@@ -324,26 +367,19 @@ class AnnotationSession:
         random_share: float | None = None,
         adjudicate: bool = False,
     ) -> None:
-        self.path = run
-        self.folder = run / LABELS_FOLDER
         self._run = read_complete_run(run)
-        self._same = UnchangedFolder(run)
+        folder, unchanged, notes = run / LABELS_FOLDER, UnchangedFolder(run), list[str]()
         self._seen = ShownContent(self._run)
-        self.adjudicate = adjudicate
-        self.notes: list[str] = []
         if adjudicate:
-            self.tasks, self.metrics = disputed_tasks(self.folder, self._run, metrics)
+            tasks, self.metrics = disputed_tasks(folder, self._run, metrics)
         else:
             self.metrics = metrics_to_label(self._run, metrics, str(run))
-            plan, self.notes = load_or_draw_plan(
-                self.folder, self._run, self.metrics, seed, random_share
-            )
-            self.tasks = tasks_in_plan_order(self._run, plan, self.metrics)
+            plan, notes = load_or_draw_plan(folder, self._run, self.metrics, seed, random_share)
+            tasks = tasks_in_plan_order(self._run, plan, self.metrics)
         self._verdicts = {(v.case_id, v.metric): v for v in self._run.verdicts}
-        self._hash = cache(lambda item: self._seen.content_hash(*item))
-        self._states = AnnotatorStates(self.folder, self.tasks, self._hash, adjudicate=adjudicate)
-        self.open = self._states.open
-        self.counts = self._states.counts
+        content_hash = cache(lambda item: self._seen.content_hash(*item))
+        super().__init__(run, folder, tasks, content_hash, unchanged, adjudicate=adjudicate)
+        self.notes = notes
 
     @staticmethod
     def matches(folder: Path) -> bool:
@@ -356,13 +392,7 @@ class AnnotationSession:
         read_run(folder)  # reports a folder that is no run
         return export_labels(folder, path)
 
-    def __enter__(self) -> Self:
-        """Return the session."""
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Close all label files."""
-        self._states.close()
+    entry_document = staticmethod(label_document)
 
     def session(self, annotator: str) -> dict[str, Any]:
         """What to label, and the progress of an annotator; none without a name."""
@@ -371,12 +401,8 @@ class AnnotationSession:
             "metrics": [
                 vars(question_for(metric, place)) for place, metric in enumerate(self.metrics)
             ],
-            **self._states.session(annotator, self.notes),
+            **super().session(annotator),
         }
-
-    def item(self, annotator: str, at: int) -> dict[str, Any]:
-        """One case; with the judge's opinion once it cannot influence the label."""
-        return self._item(self.open(annotator), at)
 
     def label(
         self,
@@ -409,10 +435,10 @@ class AnnotationSession:
         UnsavedError
             The label could not be written to disk.
         """
-        state, task = self.open(annotator), self._states.task(at)
+        state, task = self.open(annotator), self.task(at)
         item = self._checked(task, metric, claim)
         comment = validate_comment(comment)
-        self._same.check()
+        self._unchanged.check()
         labels = state.labels(task.case.id)
         entry = JournalEntry(
             "label",
@@ -429,22 +455,12 @@ class AnnotationSession:
         if before is None or (before.label, before.comment) != (entry.label, entry.comment):
             is_complete = is_finished(task, {**labels, item: entry})
             state.save(entry, *(self._looks(state, task, "shown") if is_complete else ()))
-        return self._item(state, at) | self._states.progress(state)
-
-    def undo(self, annotator: str) -> dict[str, Any]:
-        """Undo the annotator's last label, also one of an earlier session.
-
-        Raises
-        ------
-        NothingToUndoError
-            There is none.
-        """
-        return self._states.undo(annotator, self._same.check, label_document)
+        return self._item(state, at) | self.progress(state)
 
     def reveal(self, annotator: str, at: int) -> dict[str, Any]:
         """Show the judge's opinion before the case is labelled, and record that it was shown."""
-        state, task = self.open(annotator), self._states.task(at)
-        self._same.check()
+        state, task = self.open(annotator), self.task(at)
+        self._unchanged.check()
         if not is_finished(task, state.labels(task.case.id)) and (
             looks := self._looks(state, task, "revealed")
         ):
@@ -456,7 +472,7 @@ class AnnotationSession:
         return labels_text(self.folder, form, self._seen)
 
     def _item(self, state: AnnotatorState, at: int, *, visible: bool = False) -> dict[str, Any]:
-        task = self._states.task(at)
+        task = self.task(at)
         labels, revealed = state.labels(task.case.id), state.revealed(task.case.id)
         opinions = {
             metric: judge_opinion(self._verdicts[task.case.id, metric])

@@ -187,8 +187,6 @@ class CanaryHistory:
     ----------
     path : Path
         Made where there is none, unless it must exist.
-    wait_s : float or None
-        Seconds to wait for another program that holds it. None: 10.
     must_exist : bool
 
     Raises
@@ -197,11 +195,9 @@ class CanaryHistory:
         As `misslink.io.sqlite.SqliteFormat.open`.
     """
 
-    def __init__(
-        self, path: Path, *, wait_s: float | None = None, must_exist: bool = False
-    ) -> None:
+    def __init__(self, path: Path, *, must_exist: bool = False) -> None:
         self.path = path
-        self._file = HISTORY_FORMAT.open(path, wait_s=wait_s, must_exist=must_exist)
+        self._file = HISTORY_FORMAT.open(path, must_exist=must_exist)
         self._file.execute("PRAGMA foreign_keys = ON")
 
     def __enter__(self) -> Self:

@@ -105,7 +105,7 @@ class RunFigures:
         }
 
 
-def run_figures(results: Sequence[CanaryResult], *, seed: int = 0) -> RunFigures:
+def run_figures(results: Sequence[CanaryResult]) -> RunFigures:
     """Summarize a run's results; health is the share of healthy canaries among those measured."""
     # An app that hangs or fails counts in ``answered``, not as 0 in health.
     import numpy as np
@@ -127,9 +127,9 @@ def run_figures(results: Sequence[CanaryResult], *, seed: int = 0) -> RunFigures
             if measured
             else Estimate.missing(why_no_health)
         ),
-        coverage=mean(coverage, seed=seed) if coverage else Estimate.missing(none),
+        coverage=mean(coverage) if coverage else Estimate.missing(none),
         top_score=(
-            mean(scores, seed=seed, bounds=None)
+            mean(scores, bounds=None)
             if scores
             else Estimate.missing("no expected passage with a relevance was within k")
         ),

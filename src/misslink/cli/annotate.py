@@ -18,7 +18,7 @@ from misslink.cli.output import check_output_paths, print_json, strip_control
 from misslink.errors import InputError, did_you_mean
 
 if TYPE_CHECKING:
-    from misslink.annotation.server import Session
+    from misslink.annotation.session import LabelSession
 
 _STATE = Path(".misslink")
 
@@ -87,7 +87,7 @@ def annotate(
         _export(kind, run, export, as_json=as_json)
         return
     token = user_token(_STATE / "annotate-token")
-    opened: Session = kind(run, adjudicate=adjudicate, **(plan if kind.has_plan else {}))
+    opened: LabelSession = kind(run, adjudicate=adjudicate, **(plan if kind.has_plan else {}))
     with opened as session:
         if adjudicate and not session.tasks:
             if not as_json:
@@ -123,7 +123,7 @@ def annotate(
         _print_end(session, run, as_json=as_json)
 
 
-def _place(session: Session, case: str) -> int:
+def _place(session: LabelSession, case: str) -> int:
     """The number of a case in the order of labelling, from 1."""
     names = [task.case.id for task in session.tasks]
     if case not in names:
@@ -141,7 +141,7 @@ def _export(kind: Any, run: Path, path: Path, *, as_json: bool) -> None:
         print(strip_control(f"Labels of {run} written to {path}: {labels}."))
 
 
-def _print_end(session: Session, run: Path, *, as_json: bool) -> None:
+def _print_end(session: LabelSession, run: Path, *, as_json: bool) -> None:
     """Print the number of labels of each annotator, and the next command."""
     counts = dict(sorted(session.counts().items()))
     total = sum(counts.values())

@@ -89,7 +89,7 @@ def report(
     from misslink.io.atomic import atomic_write
     from misslink.io.manifest import display_path
     from misslink.live.experiment_report import ReportOptions, live_report
-    from misslink.live.page import build_live_page, render_live_page
+    from misslink.live.page import build_live_page, page_parts, render_live_page
 
     if not _LEAST_ALPHA <= alpha < 1:
         raise InputError(
@@ -117,4 +117,4 @@ def report(
     page = build_live_page(document)
     if html is not None:
         atomic_write(render_live_page(page), html)
-    print_report(list(page.parts()), document, markdown=markdown, as_json=as_json)
+    print_report(list(page_parts(page)), document, markdown=markdown, as_json=as_json)

@@ -29,7 +29,7 @@ from misslink.stats.intervals import proportion
 from misslink.timeouts import HangsError, TimeoutRunner
 from misslink.types import Estimate
 
-_CREDITS = ("click", "use")
+_CREDITS = ("click", "use")  # kinds of feedback that give credit to their passage
 
 
 def team_draft(
@@ -73,14 +73,12 @@ class Preference:
     credit: Mapping[str, int]
 
 
-def preferences(live: LiveData, kinds: Sequence[str] = _CREDITS) -> list[Preference]:
+def preferences(live: LiveData) -> list[Preference]:
     """Return the outcome of every interleaved query of an experiment.
 
     Parameters
     ----------
     live : Live
-    kinds : sequence of str
-        The kinds of feedback that give credit to their passage, where their value is not 0.
 
     Returns
     -------
@@ -90,7 +88,7 @@ def preferences(live: LiveData, kinds: Sequence[str] = _CREDITS) -> list[Prefere
     """
     credited: dict[str, set[str]] = {}
     for feedback in live.feedback:
-        if feedback.exposure and feedback.passage and feedback.kind in kinds and feedback.value:
+        if feedback.exposure and feedback.passage and feedback.kind in _CREDITS and feedback.value:
             credited.setdefault(feedback.exposure, set()).add(feedback.passage)
     names = [variant.name for variant in live.variants]
     outcomes = []

@@ -166,9 +166,7 @@ def _steps_back(live: LiveData) -> int:
 _DEFAULT_COLUMN = "value"  # the column that serves every metric without one of its own
 
 
-def read_past(
-    path: Path, live: LiveData, metrics: Sequence[str], salt: str | None = None
-) -> dict[str, dict[str, float]]:
+def read_past(path: Path, live: LiveData, metrics: Sequence[str]) -> dict[str, dict[str, float]]:
     """Read covariates of units from before an experiment.
 
     Parameters
@@ -180,8 +178,6 @@ def read_past(
         The experiment, whose hash of units is looked up.
     metrics : sequence of str
         Of the report; other columns are passed over.
-    salt : str or None
-        As `misslink.live.assignment.unit_hash` takes it.
 
     Returns
     -------
@@ -195,7 +191,7 @@ def read_past(
         unit twice, or none of the experiment's, or the log was written with another salt.
     """
     rows = list(read_rows(path, str(path)))
-    check = keyed_hash("check", "", live.experiment, salt)[:8]
+    check = keyed_hash("check", "", live.experiment)[:8]
     if all(plan.salt_check != check for plan in live.plans):
         raise InputError(
             "The users of this file cannot be matched with the log, which has another salt. "
@@ -207,7 +203,7 @@ def read_past(
         unit = row.data.get("unit")
         if unit is None or isinstance(unit, bool | list | dict):
             raise row.error("The line has no user or session id. Add it as 'unit'.", "unit")
-        key = unit_hash(str(unit), live.experiment, salt)
+        key = unit_hash(str(unit), live.experiment)
         if key in past:
             raise row.error(f"The unit '{unit}' occurs twice. Keep one line for each.")
         past[key] = {}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -246,62 +245,36 @@ def live_chart(rows: Sequence[Mapping[str, Any]], unit: str) -> dict[str, Any] |
     }
 
 
-@dataclass(frozen=True)
-class VariantSection:
-    """The comparison of one variant with control, as JSON values and as tables."""
-
-    comparison: Mapping[str, Any]
-    metrics: TextTable | None
-    cuped: tuple[str, ...]
-    guards: TextTable | None
-    chart: dict[str, Any] | None
-    table: TextTable | None
-
-
-@dataclass(frozen=True)
-class LivePage:
-    """What people read of a live experiment; the texts are not escaped."""
-
-    document: Mapping[str, Any]
-    facts: tuple[tuple[str, str], ...]
-    disagreements: tuple[str, ...]
-    variants: TextTable
-    comparisons: tuple[VariantSection, ...]
-    lists: TextTable | None
-    shadows: tuple[TextTable, ...]
-    beside: TextTable | None
-
-    def parts(self) -> Iterator[Part]:
-        """Yield the page in its order, for outputs that are only text and tables."""
-        document, verdict = self.document, self.document["verdict"]
-        yield "title", f"Live: {document['experiment']}"
-        for sentence in (*self.disagreements, verdict["headline"]):
-            yield "strong", sentence
-        if verdict["detail"]:
-            yield "text", verdict["detail"]
-        yield "table", self.variants
-        yield "text", f"Sample ratio: {document['sample_ratio']['sentence']}."
-        for section in self.comparisons:
-            variant, control = section.comparison["variant"], document["control"]
-            yield "heading", f"{variant} against {control}"
-            if section.metrics:
-                yield "table", section.metrics
-                minus = f"Differences are {variant} minus {control}."
-                yield "text", f"{minus} {_INTERVALS}"
-            for sentence in section.cuped:
-                yield "text", sentence
-            if section.guards:
-                yield "table", section.guards
-        for table in (self.lists, *self.shadows, self.beside):
-            if table is not None:
-                yield "heading", table.title
-                yield "table", table
-        for note in document["notes"]:
-            yield "note", note
+def page_parts(page: Mapping[str, Any]) -> Iterator[Part]:
+    """Yield a page of `build_live_page` in its order, for outputs that are only text and tables."""
+    document, verdict = page["document"], page["document"]["verdict"]
+    yield "title", f"Live: {document['experiment']}"
+    for sentence in (*page["disagreements"], verdict["headline"]):
+        yield "strong", sentence
+    if verdict["detail"]:
+        yield "text", verdict["detail"]
+    yield "table", page["variants"]
+    yield "text", f"Sample ratio: {document['sample_ratio']['sentence']}."
+    for section in page["comparisons"]:
+        variant, control = section["comparison"]["variant"], document["control"]
+        yield "heading", f"{variant} against {control}"
+        if section["metrics"]:
+            yield "table", section["metrics"]
+            yield "text", f"Differences are {variant} minus {control}. {_INTERVALS}"
+        for sentence in section["cuped"]:
+            yield "text", sentence
+        if section["guards"]:
+            yield "table", section["guards"]
+    for table in (page["lists"], *page["shadows"], page["offline"]):
+        if table is not None:
+            yield "heading", table.title
+            yield "table", table
+    for note in document["notes"]:
+        yield "note", note
 
 
-def build_live_page(document: Mapping[str, Any]) -> LivePage:
-    """Turn what ``misslink live report --json`` prints into what people read."""
+def build_live_page(document: Mapping[str, Any]) -> dict[str, Any]:
+    """Turn what ``misslink live report --json`` prints into what people read, not escaped."""
     facts = {
         "Control": document["control"],
         "Decided by": document["primary"] or "no feedback yet",
@@ -310,21 +283,21 @@ def build_live_page(document: Mapping[str, Any]) -> LivePage:
         if end is not None:
             moment = dt.datetime.fromisoformat(end)
             facts[name] = f"{moment.day} {moment:%b %Y, %H:%M} UTC"
-    return LivePage(
-        document=document,
-        facts=tuple(facts.items()),
-        disagreements=tuple(disagreement_sentences(document)),
-        variants=_variants(document),
-        comparisons=tuple(
+    return {
+        "document": document,
+        "facts": list(facts.items()),
+        "disagreements": disagreement_sentences(document),
+        "variants": _variants(document),
+        "comparisons": [
             _variant_section(comparison, document) for comparison in document["comparisons"]
-        ),
-        lists=_interleaved(document["interleaving"]),
-        shadows=tuple(map(_shadow, document["shadows"])),
-        beside=_offline(document),
-    )
+        ],
+        "lists": _interleaved(document["interleaving"]),
+        "shadows": list(map(_shadow, document["shadows"])),
+        "offline": _offline(document),
+    }
 
 
-def render_live_page(page: LivePage) -> str:
+def render_live_page(page: Mapping[str, Any]) -> str:
     """Turn the page into HTML: everything escaped, no script at all."""
     from misslink.render.html import read_assets, render_template
 
@@ -332,7 +305,8 @@ def render_live_page(page: LivePage) -> str:
     return render_template(_TEMPLATES / "live.jinja", page, style=style)
 
 
-def _variant_section(comparison: Mapping[str, Any], document: Mapping[str, Any]) -> VariantSection:
+def _variant_section(comparison: Mapping[str, Any], document: Mapping[str, Any]) -> dict[str, Any]:
+    """The comparison of one variant with control, as JSON values and as tables."""
     primary = document["primary"] or ""
     unit = comparison["metrics"][primary]["unit"] if primary in comparison["metrics"] else "number"
     steps = [row for row in comparison["over_time"] if row["difference"]["low"] is not None]
@@ -344,11 +318,11 @@ def _variant_section(comparison: Mapping[str, Any], document: Mapping[str, Any])
         ],
         title=f"{primary} over time",
     )
-    return VariantSection(
-        comparison=comparison,
-        metrics=_metrics(comparison, document["control"]),
-        cuped=tuple(_cuped_sentences(comparison)),
-        guards=_guardrails(comparison),
-        chart=live_chart(comparison["over_time"], unit),
-        table=over_time if steps else None,
-    )
+    return {
+        "comparison": comparison,
+        "metrics": _metrics(comparison, document["control"]),
+        "cuped": list(_cuped_sentences(comparison)),
+        "guards": _guardrails(comparison),
+        "chart": live_chart(comparison["over_time"], unit),
+        "table": over_time if steps else None,
+    }

@@ -264,9 +264,7 @@ def total_variation(first: Mapping[str, int], second: Mapping[str, int]) -> floa
     return sum(abs(first.get(v, 0) / n - second.get(v, 0) / m) for v in values) / 2
 
 
-def permutation_p_value(
-    first: Mapping[str, int], second: Mapping[str, int], *, seed: int = 0
-) -> float | None:
+def permutation_p_value(first: Mapping[str, int], second: Mapping[str, int]) -> float | None:
     """Return the p-value of Pearson's chi-square over random permutations of two counts.
 
     None if one count is empty, or all have one value.
@@ -281,7 +279,7 @@ def permutation_p_value(
     table = np.array([[counts.get(value, 0) for value in values] for counts in (first, second)])
     if len(values) < _MIN_VALUES or not table.any(axis=1).all():
         return None
-    method = MonteCarloMethod(n_resamples=_PERMUTATIONS, rng=np.random.default_rng(seed))
+    method = MonteCarloMethod(n_resamples=_PERMUTATIONS, rng=np.random.default_rng(0))
     return float(chi2_contingency(table, correction=False, method=method).pvalue)
 
 

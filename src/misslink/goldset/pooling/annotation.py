@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Self
+from typing import Any
 
 from misslink.annotation.label_writer import (
     UnchangedFolder,
@@ -13,13 +13,14 @@ from misslink.annotation.label_writer import (
     serialize_rows,
     validate_comment,
 )
-from misslink.annotation.session import AnnotatorState, AnnotatorStates, utc_now
+from misslink.annotation.session import AnnotatorState, LabelSession, utc_now
 from misslink.annotation.tasks import LabelTask, letters_by_name
 from misslink.errors import InputError
 from misslink.goldset.pooling.grades import GRADE_NAMES, read_grades, resolve_grades
 from misslink.goldset.pooling.pool import (
     PLAN_FILE,
     RELEVANCE_METRIC,
+    GradingPool,
     PoolItem,
     is_pool,
     labels_folder,
@@ -37,6 +38,7 @@ from misslink.io.labels import ADJUDICATED
 from misslink.registry import annotation_sessions
 from misslink.types import Case, Trace
 
+_KEY = (RELEVANCE_METRIC, None)
 _FORMULA_COLUMNS = ("case_id", "passage_id", "comment")
 _QUESTION = "Is this passage relevant to the question?"
 _GRADE_MEANINGS = (  # by grade, as in the prompt goldset_relevance
@@ -83,7 +85,7 @@ def _grade_rows(folder: Path, items: Mapping[str, PoolItem]) -> list[dict[str, A
 
 
 @annotation_sessions.register("pool")
-class PoolAnnotationSession:
+class PoolAnnotationSession(LabelSession):
     """Grading of one pool by any number of annotators; see `AnnotationSession`.
 
     Annotators see a question and a passage's text: no id, rank, retriever, stratum, weight or
@@ -108,23 +110,14 @@ class PoolAnnotationSession:
     next_command = "misslink goldset pool-apply {folder} --out graded.jsonl"
     matches = staticmethod(is_pool)
     write_labels = staticmethod(export_grades)
-    labels: Mapping[int, str] = MappingProxyType(dict(enumerate(GRADE_NAMES)))
+    labels = MappingProxyType(dict(enumerate(GRADE_NAMES)))
 
     def __init__(self, folder: Path, *, adjudicate: bool = False) -> None:
-        self.path = folder
-        self.folder = labels_folder(folder)
-        self.adjudicate = adjudicate
-        self.notes: list[str] = []
         pool = read_pool(folder)
-        self._unchanged = UnchangedFolder(folder, file=PLAN_FILE, changed="the pool was redrawn")
+        unchanged = UnchangedFolder(folder, file=PLAN_FILE, changed="the pool was redrawn")
         self._items = {item.item: item for item in pool.items}
-        disputed: dict[str, tuple[dict[str, Any], ...]] = {}
-        if adjudicate:
-            if not journal_files(self.folder):
-                message = "No annotator has labelled this pool. Run  misslink annotate  first."
-                raise InputError(message, path=folder)
-            disputed = self._disputed_grades()
-        self.tasks = [
+        disputed = _disputed_grades(folder, pool) if adjudicate else {}
+        tasks = [
             LabelTask(
                 Case(id=item.item, question=item.question),
                 Trace(case_id=item.item, retrieved=()),
@@ -135,17 +128,13 @@ class PoolAnnotationSession:
             for item in pool.items
             if not adjudicate or item.item in disputed
         ]
-        self._states = AnnotatorStates(self.folder, self.tasks, self._hash, adjudicate=adjudicate)
-        self.open = self._states.open
-        self.counts = self._states.counts
 
-    def __enter__(self) -> Self:
-        """Return the session."""
-        return self
+        def hash_of(key: ItemKey) -> str | None:
+            """An item's id is a hash of what it shows."""
+            return key[0] if key[0] in self._items else None
 
-    def __exit__(self, *_: object) -> None:
-        """Release all files."""
-        self._states.close()
+        labels = labels_folder(folder)
+        super().__init__(folder, labels, tasks, hash_of, unchanged, adjudicate=adjudicate)
 
     def session(self, annotator: str) -> dict[str, Any]:
         """Return the question, its grades, and the annotator's progress if named."""
@@ -158,12 +147,8 @@ class PoolAnnotationSession:
             "run": str(self.path),
             "kind": "pool",
             "metrics": [metric],
-            **self._states.session(annotator, self.notes),
+            **super().session(annotator),
         }
-
-    def item(self, annotator: str, at: int) -> dict[str, Any]:
-        """Return one question and passage, with this annotator's grade."""
-        return self._item(self.open(annotator), at)
 
     def label(
         self,
@@ -196,7 +181,7 @@ class PoolAnnotationSession:
         UnsavedError
             The grade could not be saved.
         """
-        state, task = self.open(annotator), self._states.task(at)
+        state, task = self.open(annotator), self.task(at)
         if metric != RELEVANCE_METRIC:
             raise InputError(f"Unknown metric '{metric}'. Passages have only {RELEVANCE_METRIC}.")
         if claim is not None:
@@ -217,17 +202,7 @@ class PoolAnnotationSession:
                 grade=label,
             )
             state.save(entry)
-        return self._item(state, at) | self._states.progress(state)
-
-    def undo(self, annotator: str) -> dict[str, Any]:
-        """Remove this annotator's last grade, also one of an earlier session.
-
-        Raises
-        ------
-        NothingToUndoError
-            There is none.
-        """
-        return self._states.undo(annotator, self._unchanged.check, _entry_fields)
+        return self._item(state, at) | self.progress(state)
 
     def reveal(self, annotator: str, at: int) -> dict[str, Any]:  # noqa: ARG002 (protocol)
         """Raise InputError: annotators of a pool never see a judge's grade."""
@@ -238,7 +213,7 @@ class PoolAnnotationSession:
         return serialize_rows(_grade_rows(self.folder, self._items), form, _FORMULA_COLUMNS)
 
     def _item(self, state: AnnotatorState, at: int) -> dict[str, Any]:
-        task = self._states.task(at)
+        task = self.task(at)
         return {
             "at": at,
             "case_id": task.case.id,
@@ -249,43 +224,43 @@ class PoolAnnotationSession:
             "claims": [],
             "metrics": [RELEVANCE_METRIC],
             "asked": [{"metric": RELEVANCE_METRIC, "claim": None}],
-            "labels": [_entry_fields(entry) for entry in state.labels(task.case.id).values()],
+            "labels": [self.entry_document(entry) for entry in state.labels(task.case.id).values()],
             "judged": None,
             "judge_shown": False,
             "said": list(task.other_labels) if self.adjudicate else None,
         }
 
-    def _hash(self, key: ItemKey) -> str | None:
-        """An item's id is a hash of what it shows."""
-        return key[0] if key[0] in self._items else None
-
-    def _disputed_grades(self) -> dict[str, tuple[dict[str, Any], ...]]:
-        """The grades of each disputed item, by letters in place of names."""
-        grades = read_grades(self.path, read_pool(self.path))
-        annotators = {name: several for name, several in grades.items() if name != ADJUDICATED}
-        labels = {
-            name: current_labels(read_journal(path).entries)
-            for name, path in journal_files(self.folder).items()
+    @staticmethod
+    def entry_document(entry: JournalEntry) -> dict[str, Any]:
+        """A grade for the page."""
+        return {
+            "metric": RELEVANCE_METRIC,
+            "claim": None,
+            "label": entry.grade,
+            "comment": entry.comment,
         }
-        disputed = {}
-        _, queue = resolve_grades(annotators)
-        for row in queue:
-            letters = letters_by_name(row["item"], row["grades"])
-            entries = (
-                {"who": letters[name], **_entry_fields(labels[name][row["item"], *_KEY])}
-                for name in row["grades"]
-            )
-            disputed[row["item"]] = tuple(sorted(entries, key=lambda entry: str(entry["who"])))
-        return disputed
 
 
-_KEY = (RELEVANCE_METRIC, None)
-
-
-def _entry_fields(entry: JournalEntry) -> dict[str, Any]:
-    return {
-        "metric": RELEVANCE_METRIC,
-        "claim": None,
-        "label": entry.grade,
-        "comment": entry.comment,
+def _disputed_grades(folder: Path, pool: GradingPool) -> dict[str, tuple[dict[str, Any], ...]]:
+    """The grades of each disputed item, by letters in place of names."""
+    labels = {
+        name: current_labels(read_journal(path).entries)
+        for name, path in journal_files(labels_folder(folder)).items()
     }
+    if not labels:
+        message = "No annotator has labelled this pool. Run  misslink annotate  first."
+        raise InputError(message, path=folder)
+    grades = read_grades(folder, pool)
+    disputed = {}
+    _, queue = resolve_grades({name: grades[name] for name in grades if name != ADJUDICATED})
+    for row in queue:
+        letters = letters_by_name(row["item"], row["grades"])
+        entries = (
+            {
+                "who": letters[name],
+                **PoolAnnotationSession.entry_document(labels[name][row["item"], *_KEY]),
+            }
+            for name in row["grades"]
+        )
+        disputed[row["item"]] = tuple(sorted(entries, key=lambda entry: str(entry["who"])))
+    return disputed
