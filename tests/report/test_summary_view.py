@@ -176,6 +176,14 @@ def test_gaps_in_the_gold_set_are_a_step_with_all_their_cases():
     assert "misslink diagnose RUN --missing-labels" in step.action
 
 
+def test_failures_that_nothing_explains_ask_for_the_corpus():
+    link = _link("1", "inconclusive", "unlabelled").model_copy(update={"unexplained": True})
+    (step,) = next_steps(_run([link]))
+    assert "--corpus" in step.action
+    assert (step.cases, step.fragment) == ((1,), "ids=1")
+    assert next_steps(_run([link], summary={"diagnosis": {"corpus": 9}})) == ()
+
+
 def test_a_judge_that_nobody_checked_comes_last_and_names_no_cases():
     said = (verdict("1", "faithfulness", 1.0),)
     *_, last = steps = next_steps(_run(_links(fabricated=1, passed=2), verdicts=said))

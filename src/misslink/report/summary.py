@@ -221,7 +221,7 @@ def next_steps(run: Run) -> tuple[NextStep, ...]:
                 break
             chosen.append(best)
             done.update(best.cases)
-    return (*chosen, *_label_steps(run))[:_MAX_STEPS]
+    return (*chosen, *_corpus_steps(run), *_label_steps(run))[:_MAX_STEPS]
 
 
 def no_steps_reason(run: Run) -> str:
@@ -276,6 +276,20 @@ def _mode_steps(run: Run) -> Iterator[NextStep]:
                 fragment = view_fragment(ids=cases)
             why = f"{mode.label}: {len(cases):,} of {pluralize(len(run.cases), 'case')}."
             yield NextStep(mode_advice(run, name), why, cases, fragment)
+
+
+def _corpus_steps(run: Run) -> Iterator[NextStep]:
+    """The corpus, where nothing else stands for missing labels."""
+    numbers = number_cases(run.cases)
+    unexplained = (one for one in run.links if one.unexplained and one.retrieval == "unlabelled")
+    cases = tuple(sorted(numbers[link.case_id] for link in unexplained))
+    if cases and run.summary.get("diagnosis", {}).get("corpus") is None:
+        yield NextStep(
+            "Give the corpus (`--corpus FILE`), in which a search finds what retrieval missed.",
+            f"Nothing tells who can fix {pluralize(len(cases), 'failure')}: no passages are labelled.",
+            cases,
+            view_fragment(ids=cases),
+        )
 
 
 def _label_steps(run: Run) -> Iterator[NextStep]:
