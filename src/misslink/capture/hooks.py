@@ -127,7 +127,7 @@ def is_recording() -> bool:
 def _install_recording(undo: Undo) -> None:
     wrap_methods(_subclasses(VectorStore), _STORE_METHODS, _wrap_search, undo)
     for module, watch in (
-        ("chromadb", _watch_chromadb),
+        ("chromadb", partial(_watch_chromadb, undo)),
         ("llama_index.core", _watch_llamaindex),
         ("haystack", _watch_haystack),
     ):
@@ -250,20 +250,14 @@ def _wrap_chromadb(original: Callable[..., Any], _: str) -> Callable[..., Any]:
     return aquery if inspect.iscoroutinefunction(original) else query
 
 
-def _watch_chromadb() -> Callable[[], None]:
+def _watch_chromadb(undo: Undo) -> Callable[[], None]:
     from chromadb.api.models.AsyncCollection import AsyncCollection
     from chromadb.api.models.Collection import Collection
 
-    undo: Undo = {}
     wrap_methods([Collection, AsyncCollection], ["query"], _wrap_chromadb, undo)
-    if not undo:
+    if (Collection, "query") not in undo:
         raise AttributeError("another package has replaced Collection.query")
-
-    def remove() -> None:
-        for restore in undo.values():
-            restore()
-
-    return remove
+    return lambda: None  # each method has its own entry in `undo`
 
 
 # --- LlamaIndex and Haystack ----------------------------------------------------------------------

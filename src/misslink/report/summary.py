@@ -283,7 +283,7 @@ def _corpus_steps(run: Run) -> Iterator[NextStep]:
     numbers = number_cases(run.cases)
     unexplained = (one for one in run.links if one.unexplained and one.retrieval == "unlabelled")
     cases = tuple(sorted(numbers[link.case_id] for link in unexplained))
-    if cases and run.summary.get("diagnosis", {}).get("corpus") is None:
+    if cases and not summary_of(run).diagnosis.corpus:
         yield NextStep(
             "Give the corpus (`--corpus FILE`), in which a search finds what retrieval missed.",
             f"Nothing tells who can fix {pluralize(len(cases), 'failure')}: no passages are labelled.",

@@ -46,8 +46,6 @@ _OUTPUT_KEYS = ("gen_ai.output.messages", "gen_ai.completion", "llm.output_messa
 _QUERY_KEYS = (
     "input.value", "gen_ai.retrieval.query.text", "gen_ai.tool.call.arguments", "reranker.query",
 )  # fmt: skip
-_TOOL_NAME_KEYS = ("tool.name", "gen_ai.tool.name")
-_TOOL_OUTPUT_KEYS = ("output.value", "gen_ai.tool.call.result")
 _EVENT_KEYS = ("content", "gen_ai.event.content", "message.content")
 _FEEDBACK_NAME = re.compile(
     r"(?:^|[._ ])(?:user[._ ]?)?(?:feedback|thumbs)(?:$|[._ ])", re.IGNORECASE
@@ -286,8 +284,8 @@ def requests_from_spans(spans: Iterable[OtelSpan]) -> RequestLog:
 def _tool_as_search(span: OtelSpan) -> OtelSpan:
     """A tool that returned documents is a search."""
     is_tool = span.kind == "TOOL" or span.attributes.get(_OPERATION_KEY) == "execute_tool"
-    output = first_value(span.attributes, _TOOL_OUTPUT_KEYS) if is_tool else None
-    if not (documents := tool_documents(output)):
+    output = first_value(span.attributes, ("output.value", "gen_ai.tool.call.result"))
+    if not is_tool or not (documents := tool_documents(output)):
         return span
     found = {KIND_KEY: "RETRIEVER", "retrieval.documents": documents}
     return replace(span, attributes={**span.attributes, **found})
@@ -337,11 +335,10 @@ def _trace_request(spans: Sequence[OtelSpan]) -> LogRequest | None:
 def _retriever_calls(spans: Sequence[OtelSpan]) -> Iterator[RetrieverCall]:
     for span in _without_nested(spans):
         if span.is_retrieval and span.kind != "RERANKER":
-            query = next(
-                filter(None, (extract_question(span.attributes.get(n)) for n in _QUERY_KEYS)), ""
-            )
+            asked = (extract_question(span.attributes.get(name)) for name in _QUERY_KEYS)
+            query = next(filter(None, asked), "")
             found = extract_passages(_span_documents(span, "retrieval.documents")) or ()
-            tool = str(first_value(span.attributes, _TOOL_NAME_KEYS) or "")
+            tool = str(first_value(span.attributes, ("tool.name", "gen_ai.tool.name")) or "")
             ids = tuple(passage.id for passage in found)
             yield RetrieverCall(query=query, passages=ids, tool=tool)
 
