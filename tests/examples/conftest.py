@@ -21,6 +21,12 @@ def app():
 
 
 @pytest.fixture(scope="session")
+def cache_folder(tmp_path_factory):
+    """Where the vectors of the reference are kept: they take a minute, and two examples use them."""
+    return tmp_path_factory.mktemp("python_reference")
+
+
+@pytest.fixture(scope="session")
 def local_models(app):
     return sys.modules[app.MiniLM.__module__]
 

