@@ -18,6 +18,7 @@ import random
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -178,6 +179,7 @@ class SimulatedApp:
         )  # fmt: skip
 
 
+@cache  # the same in every round
 def _passage(name: str, rank: int) -> Passage:
     words = random.Random(name).choices(_WORDS, k=8)  # noqa: S311 (no secret)
     return Passage(id=name, text=f"{name}: {' '.join(words)}.", rank=rank)

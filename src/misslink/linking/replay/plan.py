@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -166,11 +167,11 @@ def _placebos(
     for passage in injected:
         length = len(passage.text)
         candidates: list[Passage] = []
-        for other in sorted(
-            known_passages.values(), key=lambda known: (abs(len(known.text) - length), known.id)
-        ):
-            if len(candidates) == _PLACEBO_CANDIDATES:
-                break
+        # A run may know very many, and the first few of them are enough.
+        nearest = [(abs(len(known.text) - length), known.id) for known in known_passages.values()]
+        heapq.heapify(nearest)
+        while nearest and len(candidates) < _PLACEBO_CANDIDATES:
+            other = known_passages[heapq.heappop(nearest)[1]]
             if other.id in used or relevant_ids(case, [other]):
                 continue
             if not any(is_near_duplicate(other.text, text) for text in texts):
