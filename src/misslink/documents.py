@@ -207,6 +207,15 @@ class Repeatability(Document):
     run: dict[str, dict[str, JsonValue]] = {}
 
 
+class CascadeStage(Document):
+    """A judge of a cascade but the last: what it decided, and whether the judges after it agree."""
+
+    sure: int = 0
+    agreement: Estimate = NOT_COMPUTED
+    calls: int = 0
+    cost: float | None = None
+
+
 class Cascade(Document):
     """Which judge of a cascade answered what."""
 
@@ -218,6 +227,7 @@ class Cascade(Document):
     audited: int = 0
     agreed: int = 0
     agreement: Estimate = NOT_COMPUTED
+    stages: dict[str, CascadeStage] = {}
 
 
 class JudgeUsage(Document):

@@ -142,7 +142,7 @@ def test_reachable_says_that_nobody_is_there():
 
 def test_reachable_says_that_the_key_is_wrong(judge_server):
     judge_server.key = KEY
-    with pytest.raises(JudgeUnreachableError, match=r"\(401\)"):
+    with pytest.raises(JudgeUnreachableError, match=r"\(HTTP 401\)"):
         with_judge(judge_server, JudgeSession.check_reachable, api_key="sk-wrong")
     with_judge(judge_server, JudgeSession.check_reachable, api_key=KEY)
 

@@ -84,6 +84,16 @@ def test_a_cascade_tells_the_share_it_saw_and_the_agreement():
     assert "same label in 50% [20, 80], n = 8" in agreement
     _, empty = describe_judging(run(cascade={"share_dear": HALF}))
     assert "nothing was audited" in empty
+    stages = {
+        "heuristic": {"sure": 4},
+        "systemone:x#m": {"sure": 1, "agreement": HALF, "calls": 6, "cost": 0.02},
+    }
+    *_, first, second = describe_judging(run(cascade={"share_dear": HALF, "stages": stages}))
+    assert first == "heuristic decided 4 questions (0 calls)."
+    assert second == (
+        "systemone:x#m decided 1 question (6 calls, cost 0.02); the judges after it gave the same"
+        " label in 50% [20, 80], n = 8."
+    )
 
 
 def test_repeats_tell_how_often_a_verdict_flips():

@@ -9,6 +9,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from pydantic_core import to_jsonable_python
+
 from misslink.errors import InputError, JudgeUnreachableError
 from misslink.io.manifest import display_path
 from misslink.judge.backends.custom import check_judge, is_custom_judge, load_custom_judge
@@ -25,7 +27,6 @@ from misslink.judge.middleware.throttle import ThrottledJudge
 from misslink.judge.prompts import Prompts
 from misslink.judge.protocol import Ask, Judge, Reply, SkippedAskError, judge_info
 from misslink.registry import judges
-from misslink.types import Estimate
 
 
 @dataclass(frozen=True)
@@ -112,15 +113,22 @@ class JudgeSession:
     def cascade(self) -> dict[str, Any]:
         """Return which judge of a cascade answered what; empty for any other judge.
 
-        ``stages`` has the usage of its earlier judges, each for itself.
+        ``stages`` has, by earlier judge, how many questions it was ``sure`` of, its ``agreement``
+        with the judges after it, and its usage and cost where its replies cost something.
         """
         if not isinstance(self.judge, CascadeJudge):
             return {}
-        summary = {
-            name: value.model_dump() if isinstance(value, Estimate) else value
-            for name, value in self.judge.summary().items()
-        }
-        return {**summary, "stages": {name: cache.usage() for name, cache in self._stages.items()}}
+        summary = self.judge.summary()
+        stages: dict[str, dict[str, Any]] = {}
+        layer: Judge = self.judge
+        while isinstance(layer, CascadeJudge):
+            of_stage = layer.summary()
+            stages[layer.cheap.name] = {name: of_stage[name] for name in ("sure", "agreement")}
+            layer = layer.judge
+        for name, cache in self._stages.items():
+            used = cache.usage()
+            stages[name] |= {**used, "cost": self._cost(cache.judge, used)}
+        return to_jsonable_python({**summary, "stages": stages})
 
     async def check_reachable(self) -> None:
         """Check before an app is run whether the judge can be reached; asks no question.

@@ -120,6 +120,16 @@ def _cascade_notes(cascade: Cascade) -> Iterator[str]:
         )
     else:
         yield "The random sample of what the cheap judge decided is empty: nothing was audited."
+    for name, stage in cascade.stages.items() if len(cascade.stages) > 1 else ():
+        same = format_estimate("agreement", stage.agreement)
+        agreed = (
+            f"; the judges after it gave the same label in {same.text}" if same.measured else ""
+        )
+        cost = "" if stage.cost is None else f", cost {stage.cost:.4g}"
+        yield (
+            f"{shorten(name, _NAME_LENGTH)} decided {pluralize(stage.sure, 'question')}"
+            f" ({pluralize(stage.calls, 'call')}{cost}){agreed}."
+        )
 
 
 def repeat_rows(run: Run) -> tuple[RepeatRow, ...]:

@@ -343,7 +343,7 @@ def test_an_unreachable_server_is_found_before_the_app_is_run(judge_server):
         ("openai-decisions", "needs a model"),
         ("openai-decisions:m", "has no key"),
         ("langchain-decisions:upstage", "needs a provider and a model"),
-        ("systemone:localhost:1/x#m", "the URL of --judge systemone:URL#MODEL is no address"),
+        ("systemone:localhost:1/x#m", "the URL of --judge systemone:URL#MODEL is not an address"),
         ("langchain-decisions:openai:m", "use --judge openai-decisions:m"),
     ],
 )
@@ -563,7 +563,9 @@ def test_three_judges_make_a_cascade(judge_server, tmp_path):
     assert [one.judge.partition(":")[0], two.judge] == ["systemone", "openai:test-judge"]
     summary = judge.cascade()
     assert sum(summary["seen_by"].values()) == 2
-    ((_, stage),) = summary["stages"].items()
+    heuristic, stage = summary["stages"].values()
+    assert heuristic["sure"] == 0
+    assert (stage["sure"], stage["agreement"]["value"], stage["cost"]) == (1, None, None)
     last, usage = judge.cache.usage(), judge.usage()
     assert (stage["calls"], last["calls"], usage["calls"]) == (2, 1, 3)
     assert usage["prompt_tokens"] == stage["prompt_tokens"] + last["prompt_tokens"]
