@@ -31,7 +31,7 @@ BUDGETS = {
     "goldset": 6485,  # 7300 with the readers of traces, which are io/trace_formats now
     "io": 3836,  # 2600; a key twice is an error; redact_keys and read_toml came down from judge and capture
     "io/trace_formats": 1309,  # came from goldset
-    "judge": 1613,  # usage and caps of all stages of a cascade
+    "judge": 1614,  # usage and caps of all stages of a cascade
     "judge/backends": 3347,  # 2200; roles of numbers and names, answers against references; decision models took 675
     "judge/batch": 1005,  # 800
     "judge/checks": 1209,  # 1100; attacks that hold the wrong fact

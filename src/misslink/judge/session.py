@@ -128,7 +128,8 @@ class JudgeSession:
         for name, cache in self._stages.items():
             used = cache.usage()
             stages[name] |= {**used, "cost": self._cost(cache.judge, used)}
-        return to_jsonable_python({**summary, "stages": stages})
+        document: dict[str, Any] = to_jsonable_python({**summary, "stages": stages})
+        return document
 
     async def check_reachable(self) -> None:
         """Check before an app is run whether the judge can be reached; asks no question.

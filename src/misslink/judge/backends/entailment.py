@@ -82,14 +82,13 @@ class EntailmentJudge:
                 "supported": chance,
                 "unsupported": 1 - chance,
             }
+            decided: dict[str, Any] = {}
             if chance >= self.threshold:
                 quote = await self._best_sentence(passages[row.index(chance)], claim.claim)
-                found = {"support": "supported", "quote": quote}
+                decided = {"support": "supported", "quote": quote}
             elif claim.support == "supported":
-                found = {"support": "unsupported", "quote": None}
-            else:
-                found = {}
-            claims.append(claim.model_copy(update=found))
+                decided = {"support": "unsupported", "quote": None}
+            claims.append(claim.model_copy(update=decided))
         parsed = examination.model_copy(update={"claims": tuple(claims)})
         return replace(reply, parsed=parsed, probabilities=probabilities)
 
