@@ -207,27 +207,15 @@ class Repeatability(Document):
     run: dict[str, dict[str, JsonValue]] = {}
 
 
-class CascadeStage(Document):
-    """A judge of a cascade but the last: what it decided, and whether the judges after it agree."""
+class Cascade(Document):
+    """Which judge of a cascade answered what; a stage is a judge with all that come after it."""
 
+    share_dear: Estimate = NOT_COMPUTED
     sure: int = 0
     agreement: Estimate = NOT_COMPUTED
     calls: int = 0
     cost: float | None = None
-
-
-class Cascade(Document):
-    """Which judge of a cascade answered what."""
-
-    asked: int = 0
-    seen_by: dict[str, int] = {}
-    share_dear: Estimate = NOT_COMPUTED
-    sure: int = 0
-    drawn: int = 0
-    audited: int = 0
-    agreed: int = 0
-    agreement: Estimate = NOT_COMPUTED
-    stages: dict[str, CascadeStage] = {}
+    stages: dict[str, Cascade] = {}
 
 
 class JudgeUsage(Document):
