@@ -79,7 +79,7 @@ def test_a_folder_of_texts_is_one_passage_a_file(tmp_path):
         ("c.jsonl", [{"text": "x"}, {"text": "x"}], "line 2, field 'text'",
          "this text occurs twice (first on line 1)"),
         ("c.jsonl", [{"id": "a"}], "line 1, field 'text'", "this field is required"),
-        ("c.jsonl", [{"id": "a", "text": 5}], "line 1, field 'text'", "no text"),
+        ("c.jsonl", [{"id": "a", "text": 5}], "line 1, field 'text'", "not a text"),
         ("c.jsonl", [{"id": True, "text": "x"}], "line 1, field 'id'", "a text or a whole number"),
         ("c.jsonl", [{"id": "a", "_id": "b", "text": "x"}], "line 1, field '_id'", "keep one"),
         ("c.jsonl", [{"id": "a", "text": "x", "metadata": 3}], "line 1, field 'metadata'",

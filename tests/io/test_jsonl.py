@@ -112,5 +112,5 @@ def test_sharing_texts_changes_none_of_them():
 def test_a_key_that_is_there_twice_is_an_error_with_its_line(tmp_path, text):
     path = tmp_path / "items.jsonl"
     path.write_text(text, encoding="utf-8")
-    with pytest.raises(InputError, match=r"items\.jsonl, line 1: the key '(id|a)' is there twice"):
+    with pytest.raises(InputError, match=r"items\.jsonl, line 1: the key '(id|a)' occurs twice"):
         list(read_objects(path))

@@ -131,7 +131,7 @@ def test_a_cut_last_line_is_left_out_and_told_as_often_as_it_is_read(tmp_path, c
 @pytest.mark.parametrize(
     ("wrong", "told"),
     [
-        ([1], "no JSON object"),
+        ([1], "not a JSON object"),
         ({"case_id": "a", "metric": "m"}, "has no label"),
         (line(label=2), "its label"),
         (line(label="yes"), "its label"),

@@ -158,7 +158,7 @@ def test_who_would_write_into_a_stored_run_is_told_to_copy_it():
         InputError, match=r"memory://runs/today: this run is in remote storage; copy it"
     ):
         read_complete_run(URL)
-    with pytest.raises(InputError, match=r"memory://runs/today: this run is in a storage"):
+    with pytest.raises(InputError, match=r"memory://runs/today: this run is in remote storage"):
         add_to_run(URL, a_run({}), "replay", {}, {})
 
 

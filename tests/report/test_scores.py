@@ -295,7 +295,7 @@ def test_a_refusal_is_an_error_and_the_file_stays(
     ("arguments", "message"),
     [
         (["--to", "langfuze"], "did you mean 'langfuse'"),
-        (["--to", "csv", "--send", "http://127.0.0.1:9"], "A table is sent nowhere"),
+        (["--to", "csv", "--send", "http://127.0.0.1:9"], "A CSV file cannot be sent"),
         (["--to", "langfuse", "--send", "http://127.0.0.1:9"], "Set LANGFUSE_PUBLIC_KEY"),
         (["--to", "otel", "--send", "http://127.0.0.1:9"], "did not take line 1"),
         (["--to", "otel", "--out", "RUN/cases.jsonl"], "part of a run"),

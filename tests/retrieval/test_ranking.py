@@ -308,8 +308,8 @@ def test_a_frame_without_numbers_is_in_its_own_order():
 @pytest.mark.parametrize(
     ("qrels", "run", "message"),
     [
-        ({}, {"q": ["a"]}, "no query"),
-        ({"q": {"a": 1}}, {}, "no query"),
+        ({}, {"q": ["a"]}, "no queries"),
+        ({"q": {"a": 1}}, {}, "no queries"),
         ({"q": {"a": 0.5}}, {"q": ["a"]}, "whole number"),
         ({"q": {"a": "1"}}, {"q": ["a"]}, "whole number"),
         ({"q": {"a": None}}, {"q": ["a"]}, "whole number"),

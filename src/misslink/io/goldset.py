@@ -176,10 +176,10 @@ def _parse_case(item: SourceItem) -> Case:
         names = set(item.data) if isinstance(item.data, Mapping) else set()
         tools = [tool for name, tool in _TOOL_FIELDS.items() if name in names]
         if tools:
+            convert = f" To convert it, run:  misslink goldset import {item.file} --out gold.jsonl"
             raise item.error(
-                f"This is a data set of {tools[0]}, not a gold set. Evaluate the answers in it with "
-                f" --traces {item.file} , or convert it:  misslink goldset import {item.file} --out "
-                "gold.jsonl"
+                f"This is a data set of {tools[0]}, not a gold set. To evaluate its answers, add "
+                f" --traces {item.file}{'' if tools[0] == 'deepeval' else f' .{convert}'}"
             ) from None
         if error.field in _REFERENCE_NAMES:
             problem = "A gold set has no such field. Call the expected answer 'reference'."

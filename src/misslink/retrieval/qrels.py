@@ -240,7 +240,7 @@ def with_text_ids(documents: Any, query: object, name: str, alternative: str) ->
 
 
 def _grade_error(mapping: Mapping[str, Mapping[str, Any]], name: str) -> InputError:
-    not_whole = "no whole number; a run is given as the run"
+    not_whole = "not a whole number; give a run as the run"
 
     def problem(grade: Any) -> str | None:
         if grade != round(grade):  # by itself, not as a float: it may have hundreds of digits

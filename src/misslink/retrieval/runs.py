@@ -324,7 +324,7 @@ def _score_array(scores: Iterable[Any], count: int) -> NDArray[np.float64]:
 
 
 def _score_error(rankings: Iterable[tuple[str, Mapping[str, Any]]], name: str) -> InputError:
-    unreadable = "no finite number"
+    unreadable = "not a finite number"
 
     def problem(score: Any) -> str | None:
         return None if np.isfinite(float(score)) else unreadable

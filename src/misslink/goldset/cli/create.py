@@ -12,7 +12,6 @@ from typing import Any, Literal
 
 import typer
 
-from misslink.cli.import_labels import import_label_set
 from misslink.cli.options import (
     CACHE_OPTION,
     CAP_OPTIONS,
@@ -45,6 +44,7 @@ from misslink.goldset.cli.options import (
     print_lines,
     refuse_existing,
 )
+from misslink.render.format import pluralize
 
 _REASON_NAMES = {"head": "most frequent", "failure": "failed", "tail": "one of each cluster"}
 
@@ -328,13 +328,16 @@ def import_command(
     from misslink.goldset.formats.huggingface import COLUMNS
     from misslink.goldset.writer import to_jsonl
     from misslink.io.atomic import atomic_write
-    from misslink.io.label_sets import ImportOptions
+    from misslink.io.label_sets import ImportOptions, write_label_set
     from misslink.io.trace_formats import parse_columns
     from misslink.registry import importers
 
     if name in importers.names():
         labels = ImportOptions(split=split, task=task, implicit_true=implicit_true)
-        import_label_set(name, sources, out, labels, overwrite=overwrite, as_json=as_json)
+        label_set = write_label_set(
+            importers.get(name)(sources, labels), name, out, overwrite=overwrite
+        )
+        print_result(label_set, _print_label_set, as_json=as_json)
         return
     names = [*formats.names(), *importers.names()]
     if name not in {"auto", *names}:
@@ -376,7 +379,7 @@ def import_command(
             where = traces or "not written: name a file with --traces-out"
             lines.append(f"  {len(imported.traces):,} traces of an app ({where}).")
         lines += (f"  {note}" for note in imported.notes)
-        print_lines(f"{len(imported.cases):,} cases in {out} ({name})", lines)
+        print_lines(f"{pluralize(len(imported.cases), 'case')} in {out} ({name})", lines)
     _warn_dropped("Not imported", imported.left_out)
 
 
@@ -408,7 +411,7 @@ def export_command(
         document = {"goldset": redact_url(goldset), "format": name, "out": str(out)}
         print_json({**document, "cases": len(gold.cases), "lost": unsupported})
     else:
-        print_lines(f"{len(gold.cases):,} cases in {out} ({name})", ())
+        print_lines(f"{pluralize(len(gold.cases), 'case')} in {out} ({name})", ())
     _warn_dropped("Not supported by this format", unsupported)
 
 
@@ -417,3 +420,16 @@ def _warn_dropped(problem: str, counts: Mapping[str, int]) -> None:
     if counts:
         listed = ", ".join(f"{name} ({count:,})" for name, count in counts.items())
         print_line(f"misslink: {problem}: {listed}.", stderr=True)
+
+
+def _print_label_set(document: Mapping[str, Any]) -> None:
+    title = f"{document['title']}: {document['cases']:,} cases in {document['out']}"
+    print_line(title, "bold")
+    for metric, entry in document["labels"].items():
+        by = "" if entry["annotators"] == 1 else f", by {entry['annotators']} annotators"
+        print_line(f"  {metric}: {entry['n']:,} labels{by}, {entry['good']:,} of them good")
+    for reason, count in document["left_out"].items():
+        print_line(f"  Left out: {count:,} ({reason}).")
+    lines = [*document["notes"], "Next:", *document["next"]]
+    for line in lines:
+        print_line(line if line == "Next:" else f"  {line}")
