@@ -205,3 +205,21 @@ def test_one_id_that_happens_to_match_hides_no_others():
     run = evaluated(None, gold, traces=traces)
     assert codes(run) == ["few_labels_match"]
     assert "only 1 of 12" in run.summary["warnings"][0]["message"].lower()
+
+
+def test_passages_of_which_only_ids_are_recorded_get_their_texts_from_the_corpus():
+    """Without texts the answer is not called unfaithful: there is nothing to compare it with."""
+    gold = [{"id": "c1", "question": "When does it leave?", "relevant": ["times"]}]
+    answer = "It leaves at seven."
+    traces = [{"case_id": "c1", "retrieved": ["times", "pets"], "answer": answer}]
+    corpus = [{"id": "times", "text": answer}, {"id": "pets", "text": "Dogs may come."}]
+    given = {"traces": traces, "gold": gold, "judge": "heuristic"}
+    run = evaluated(**given)
+    assert recall(run)["value"] == 1
+    assert run.summary["generation"]["faithfulness"]["value"] is None
+    reasons = {verdict.metric: verdict.reason for verdict in run.verdicts}
+    assert reasons["faithfulness"].startswith("its passages have no text")
+    assert run.links[0].failure != "ignored_context"
+    filled = evaluated(**given, corpus=corpus)
+    assert [passage.text for passage in filled.traces[0].retrieved] == [answer, "Dogs may come."]
+    assert filled.summary["generation"]["faithfulness"]["value"] == 1

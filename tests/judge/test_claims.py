@@ -159,3 +159,15 @@ def test_a_reply_that_covers_the_answer_is_not_asked_for_again():
     reply = asyncio.run(RepairingJudge(judge).ask(ask))
     assert reply.problem is None
     assert len(reply.parsed.claims) == 3
+
+
+def test_a_claim_in_few_other_words_is_not_taken_for_another_language():
+    answer = (
+        "The ferry leaves at 7:30. Dogs are allowed on the lower deck. A ticket costs 9 crowns."
+    )
+    coverage = cover_answer((answer,), answer, "", ("The moon is made of cheese.",))
+    assert (coverage.refused, len(coverage.uncovered)) == (1, 3)
+    german = "Die F\u00e4hre f\u00e4hrt um 7:30 Uhr. Hunde sind auf dem Unterdeck erlaubt. Ein Ticket kostet 9 Kronen."
+    other = "Der Mond ist nur aus einem K\u00e4se und Milch."
+    assert cover_answer((german,), german, "", (other,)).refused == 1
+    assert cover_answer((answer,), answer, "", (german,)).refused == 0

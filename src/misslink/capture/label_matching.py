@@ -157,7 +157,7 @@ def match_labels(
         case.id for case in gold.cases if not case.evidence and (case.relevant or case.relevant_any)
     }
     traces = {
-        case_id: _rename(trace, names, unmatched if case_id in by_id else None)
+        case_id: _rename(trace, names, indexed, unmatched if case_id in by_id else None)
         for case_id, trace in traces.items()
     }
     named = {names.get(passage.id, passage.id): passage for passage in corpus or ()}
@@ -209,15 +209,27 @@ def _respelled(
     return names
 
 
-def _rename(trace: Trace, names: Mapping[str, str], unmatched: Reason | None) -> Trace:
-    """Give passages their new ids, unless another passage of the trace has it."""
+def _rename(
+    trace: Trace,
+    names: Mapping[str, str],
+    indexed: Mapping[str, Passage],
+    unmatched: Reason | None,
+) -> Trace:
+    """Give passages their new ids, unless another of the trace has it, and texts that they lack."""
     new = {passage.id: passage.id for passage in (*trace.retrieved, *trace.deeper)}
     for name in [name for name in new if name in names]:
         if names[name] not in new.values():
             new[name] = names[name]
 
     def passages(ranked: Iterable[Passage]) -> tuple[Passage, ...]:
-        return tuple(passage.model_copy(update={"id": new[passage.id]}) for passage in ranked)
+        return tuple(
+            passage.model_copy(update={"id": new[passage.id], "text": text(passage)})
+            for passage in ranked
+        )
+
+    def text(passage: Passage) -> str:
+        known = passage if passage.text.strip() else indexed.get(passage.id, passage)
+        return known.text
 
     def ids(named: Iterable[str]) -> tuple[str, ...]:
         return tuple(new.get(name, name) for name in named)
@@ -231,5 +243,7 @@ def _rename(trace: Trace, names: Mapping[str, str], unmatched: Reason | None) ->
         "deeper_calls": {new.get(name, name): n for name, n in trace.deeper_calls.items()},
         "calls": tuple(calls),
     }
-    is_same = all(name == own for own, name in new.items())
+    is_same = all(name == own for own, name in new.items()) and all(
+        passage.text.strip() for passage in (*trace.retrieved, *trace.deeper)
+    )
     return trace.model_copy(update={**({} if is_same else changes), "unmatched": unmatched})

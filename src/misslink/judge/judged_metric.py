@@ -60,6 +60,8 @@ class Subject:
         """The shared question, or why nothing can be said of passages that were not seen."""
         if self.trace.unmeasured and self.trace.answer is not None:
             return f"its passages are not known: {self.trace.unmeasured}"
+        if self.context and not any(passage.text.strip() for passage in self.context):
+            return "its passages have no text; record the texts, or give the corpus (--corpus)"
         return self.examination
 
     def claims(self, reply: Reply) -> tuple[Claim, ...]:

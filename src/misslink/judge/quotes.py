@@ -11,7 +11,7 @@ from misslink.judge.backends.heuristic.matching import find_conflict
 from misslink.text.abstention import content_stems
 from misslink.text.assertion import enclosing_sentences, is_negated, loses_denial, not_asserted
 from misslink.text.fuzzy_matching import UNSPACED, WORD, FuzzyMatch, fuzzy_match, invariant_tokens
-from misslink.text.normalization import fold, has_content, sentence_spans, stems
+from misslink.text.normalization import STOPWORDS, fold, has_content, sentence_spans, stems
 
 SHORT_CLAIM = 3  # content words: a claim this short ("At seven.") is read with its question
 SAME_LANGUAGE = 0.3  # share of an answer's short words that its passages hold, at least,
@@ -41,6 +41,41 @@ _IF = r"\b(?:if|wenn|falls(?=.*\b(?:das|dem|den|der|ein|eine|es|ist|nicht|sie|un
 _CONDITIONAL = re.compile(_IF, re.DOTALL)
 _CONDITION = re.compile(rf"\W*{_IF}[^,]+,(.*)", re.DOTALL)
 _THOUSANDS = re.compile(r"(?<=\d) (?=\d{3}(?!\d))")
+_GERMAN_WORDS = (
+    *(
+        "der",
+        "die",
+        "das",
+        "den",
+        "dem",
+        "des",
+        "ein",
+        "eine",
+        "und",
+        "oder",
+        "ist",
+        "sind",
+        "wird",
+    ),
+    *(
+        "auf",
+        "aus",
+        "bei",
+        "mit",
+        "nach",
+        "von",
+        "vom",
+        "zu",
+        "zum",
+        "zur",
+        "im",
+        "um",
+        "fur",
+        "wie",
+    ),
+    *("als", "wenn", "dass", "es", "er", "sie", "ich", "wir", "ihr", "nur", "auch", "noch", "kein"),
+)
+_LANGUAGES = STOPWORDS.difference(("am", "an", "in", "so", "was")), frozenset(_GERMAN_WORDS)
 _SHORT_WORD = re.compile(r"(?<!\w)[^\W\d_]{1,4}(?!\w)")
 
 
@@ -168,6 +203,10 @@ def is_other_language(answer: str, passages: Sequence[str]) -> bool:
     passage_words = frozenset[str]().union(*map(_short_words, passages))
     if min(len(answer_words), len(passage_words)) < MIN_LANGUAGE_WORDS:
         return False
+    for language in _LANGUAGES:  # short texts of one language may share few words
+        shares = (len(words & language) / len(words) for words in (answer_words, passage_words))
+        if min(shares) >= SAME_LANGUAGE:
+            return False
     return len(answer_words & passage_words) / len(answer_words) < SAME_LANGUAGE
 
 
