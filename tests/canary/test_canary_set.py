@@ -38,8 +38,8 @@ def test_two_canaries_with_one_id_are_refused_with_both_lines(tmp_path):
     ("item", "said"),
     [
         ({"id": "a", "question": "Who?"}, "expects nothing"),
-        ({**PLAIN, "min_relevance": "high"}, "field 'min_relevance': Input should be a"),
-        ({**PLAIN, "min_relevance": True}, "field 'min_relevance': Input should be a"),
+        ({**PLAIN, "min_relevance": "high"}, "field 'min_relevance': this must be a"),
+        ({**PLAIN, "min_relevance": True}, "field 'min_relevance': this must be a"),
         ({**PLAIN, "owner": ""}, "field 'owner'"),
         ({**PLAIN, "onwer": "me"}, "field 'onwer': there is no such field"),
         ({"id": "a", "relevant": ["p1"]}, "field 'question'"),

@@ -111,6 +111,7 @@ def test_documents_without_ids_match_by_the_text_of_the_corpus():
     run = evaluated(traces=traces)
     assert recall(run)["value"] is None
     assert codes(run) == ["ids_unmatched"]
+    assert run.headline.startswith("Retrieval was not measured: no retrieved passage")
     with pytest.raises(InputError, match=r"corpus holds neither passage 'salmon'"):
         evaluated(traces=traces, corpus=[Passage(id="x", text="Another text.", rank=1)])
 
@@ -223,3 +224,9 @@ def test_passages_of_which_only_ids_are_recorded_get_their_texts_from_the_corpus
     filled = evaluated(**given, corpus=corpus)
     assert [passage.text for passage in filled.traces[0].retrieved] == [answer, "Dogs may come."]
     assert filled.summary["generation"]["faithfulness"]["value"] == 1
+
+
+def test_a_corpus_given_in_python_has_one_text_for_each_id():
+    corpus = [{"id": "salmon", "text": "Salmon."}, {"id": "salmon", "text": "Another fish."}]
+    with pytest.raises(InputError, match="two passages have the id 'salmon'"):
+        evaluated(lambda question: question, corpus=corpus)

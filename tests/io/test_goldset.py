@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import numpy as np
 import pandas as pd
@@ -192,3 +193,33 @@ def test_a_table_or_file_of_another_tool_says_what_to_do(tmp_path, name, content
     (tmp_path / name).write_text(content)
     with pytest.raises(InputError, match=message):
         read_goldset(tmp_path / name)
+
+
+def test_a_frame_splits_ids_as_a_file_does_and_has_no_column_twice():
+    rows = {"id": ["c1", "c2"], "question": ["A?", "B?"], "relevant": ["d1;d2", '["d3"]']}
+    cases = read_goldset(pd.DataFrame(rows)).cases
+    assert [list(case.relevant) for case in cases] == [["d1", "d2"], ["d3"]]
+    twice = pd.DataFrame([["c1", "A?", "B?"]], columns=["id", "question", "question"])
+    with pytest.raises(InputError, match="two columns 'question'; keep one"):
+        read_goldset(twice)
+
+
+def test_one_text_of_several_ids_is_an_error_outside_of_tables():
+    with pytest.raises(InputError, match=r'2 ids\. Write a list: \["d1", "d2"\]'):
+        read_goldset([{"id": "c1", "question": "A?", "relevant": "d1, d2"}])
+    (case,) = read_goldset([{"id": "c1", "question": "A?", "relevant": "Smith, J.pdf"}]).cases
+    assert list(case.relevant) == ["Smith, J.pdf"]
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"Question": "A?"}, "field 'Question': there is no such field; did you mean 'question'"),
+        ({"question": "A?", "answerable": "nein"}, "this must be true or false"),
+        ({"question": "A?", "relevant": {"d": -1}}, "this must be 0 or more"),
+        ({"question": ["A?"]}, "this must be a text"),
+    ],
+)
+def test_a_wrong_field_is_explained_in_plain_words(fields, message):
+    with pytest.raises(InputError, match=re.escape(message)):
+        read_goldset([fields])

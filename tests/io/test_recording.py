@@ -21,6 +21,7 @@ import misslink
 from misslink.errors import InputError
 from misslink.io import read_goldset
 from misslink.io.trace_formats import read_recording
+from misslink.io.trace_formats.samples import NOT_RECORDED
 from misslink.types import Trace
 
 FERRY = "The ferry leaves at seven."
@@ -530,3 +531,10 @@ def test_a_data_frame_of_traces(tmp_path):
 def test_a_passage_id_of_another_kind_is_told(wrong):
     with pytest.raises(InputError, match=r"field 'retrieved\.0\.id'"):
         read_recording([{"case_id": "c", "retrieved": [{"id": wrong, "text": "x"}]}])
+
+
+def test_a_trace_that_does_not_say_what_was_retrieved_is_unmeasured():
+    asked = {"case_id": "c1", "question": "When?", "answer": "At seven."}
+    (unknown,) = read_recording([asked]).traces.values()
+    (none,) = read_recording([{**asked, "retrieved": []}]).traces.values()
+    assert (unknown.unmeasured, none.unmeasured) == (NOT_RECORDED, None)

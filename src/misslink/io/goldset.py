@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import Any
 
 from misslink.errors import InputError, did_you_mean
 from misslink.io.jsonl import SourceItem
-from misslink.io.rows import open_items
+from misslink.io.rows import open_items, split_ids
 from misslink.types import Case, Trace
 
 
@@ -170,6 +171,10 @@ def _parse_cases(item: SourceItem) -> Iterator[Case]:
 
 def _parse_case(item: SourceItem) -> Case:
     """Build a case; an error names the field that was meant, or the tool that wrote the file."""
+    ids = item.data.get("relevant") if isinstance(item.data, Mapping) else None
+    if isinstance(ids, str) and len(parts := split_ids(ids)) > 1:
+        problem = f"This one text seems to hold {len(parts)} ids. Write a list: {json.dumps(parts)}"
+        raise item.error(problem, "relevant")
     try:
         return item.parse(Case)
     except InputError as error:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, NoReturn, TypeVar
 from pydantic import AliasChoices, BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 
-from misslink.errors import InputError, known_names
+from misslink.errors import InputError, did_you_mean, known_names
 from misslink.io.storage import InputFile, decode_utf8, open_decompressed, read_bytes
 from misslink.text.normalization import valid_text
 
@@ -83,20 +83,44 @@ class SourceItem(NamedTuple):
         except InputError as too_long:
             raise self.error(too_long.problem) from None
         except ValidationError as invalid:
-            error = invalid.errors()[0]
+            errors = invalid.errors()
+            fields = {str(error["loc"][0]): error for error in errors if len(error["loc"]) == 1}
+            lacking = [name for name, error in fields.items() if error["type"] == "missing"]
+            misspelt = (
+                error
+                for name, error in fields.items()
+                if error["type"] == "extra_forbidden" and did_you_mean(name.lower(), lacking)
+            )
+            error = next(misspelt, errors[0])
             spot = [str(part) for part in error["loc"] if part != "[key]"]
             if error["type"] == "extra_forbidden" and len(spot) == 1:
                 problem = _unknown_field(model, spot[0])
             elif error["type"] == "missing":
                 problem = "this field is required; add it"
             else:  # a model's name says nothing to users
-                problem = (
-                    error["msg"].removeprefix("Value error, ").partition(" or instance of ")[0]
-                )
+                problem = error["msg"].removeprefix("Value error, ")
+                if error["type"] in _PROBLEMS:
+                    problem = _PROBLEMS[error["type"]].format(**error.get("ctx", {}))
                 found = error["input"]
                 if error["type"] != "value_error" or not isinstance(found, dict | list | tuple):
                     problem += f" (found {describe_json(found)})"
             raise self.error(problem, ".".join(spot) or None) from None
+
+
+_PROBLEMS = {  # by pydantic's type of error
+    **dict.fromkeys(("bool_parsing", "bool_type"), "this must be true or false"),
+    **dict.fromkeys(("int_parsing", "int_type", "int_from_float"), "this must be a whole number"),
+    **dict.fromkeys(("float_parsing", "float_type", "finite_number"), "this must be a number"),
+    **dict.fromkeys(("list_type", "tuple_type"), "this must be a list"),
+    **dict.fromkeys(("dict_type", "mapping_type", "model_type"), "this must be an object"),
+    "model_attributes_type": "this must be an object",
+    "string_type": "this must be a text",
+    "string_too_short": "this must not be empty",
+    "greater_than_equal": "this must be {ge:g} or more",
+    "greater_than": "this must be more than {gt:g}",
+    "less_than_equal": "this must be {le:g} or less",
+    "literal_error": "this must be {expected}",
+}
 
 
 def _unknown_field(model: type[BaseModel], name: str) -> str:

@@ -10,6 +10,7 @@ import math
 import re
 import unicodedata
 import uuid
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
@@ -76,8 +77,9 @@ def open_items(
     """
     if isinstance(source, str | Path):
         return redact_url(source), _read_shards(source, model)
-    items = _as_list(source, name)
-    return name, iter([x if isinstance(x, SourceItem) else SourceItem(x, name) for x in items])
+    rows = _as_list(source, name)
+    items = [row if isinstance(row, SourceItem) else SourceItem(row, name) for row in rows]
+    return name, _parse_cells(items, model) if hasattr(source, "columns") else iter(items)
 
 
 def _read_shards(source: str | Path, model: type[BaseModel] | None) -> Iterator[SourceItem]:
@@ -130,15 +132,25 @@ def read_file_items(file: InputFile, model: type[BaseModel] | None = None) -> It
         else:
             yield from iter_objects(content, file)
             return
-        nested = _nested_fields(model or Trace)
-        for item in items:
-            data = item.data
-            for field in nested & data.keys():
-                if isinstance(data[field], str):
-                    data[field] = parse_nested_json(data[field], item, field)
-                    if not is_parquet and field in _ID_LISTS and isinstance(data[field], str):
-                        data[field] = _split_ids(data[field])
-            yield item
+        yield from _parse_cells(items, model, are_typed=is_parquet)
+
+
+def _parse_cells(
+    items: Iterable[SourceItem], model: type[BaseModel] | None, *, are_typed: bool = False
+) -> Iterator[SourceItem]:
+    """Rows whose texts are what they say where the model has a list or an object.
+
+    A column that could hold lists is not `are_typed` if its texts may be several ids.
+    """
+    nested = _nested_fields(model or Trace)
+    for item in items:
+        data = item.data
+        for field in nested & data.keys():
+            if isinstance(data[field], str):
+                data[field] = parse_nested_json(data[field], item, field)
+                if not are_typed and field in _ID_LISTS and isinstance(data[field], str):
+                    data[field] = split_ids(data[field])
+        yield item
 
 
 def _is_csv(start: bytes, name: str, model: type[BaseModel] | None) -> bool:
@@ -167,7 +179,7 @@ def _nested_fields(model: type[BaseModel]) -> frozenset[str]:
     return frozenset(names)
 
 
-def _split_ids(cell: str) -> list[str]:
+def split_ids(cell: str) -> list[str]:
     """The ids in a cell: between ``;``, ``|`` or lines, else commas that are not part of a name."""
     parts = [part.strip() for part in re.split(r"[;|\n]", cell)]
     if len(parts) == 1:
@@ -219,6 +231,8 @@ def _as_list(source: Any, name: str) -> list[Any]:
     if to_rows is None and hasattr(source, "columns"):
         to_rows = partial(getattr(source, "to_dict"), "records")  # noqa: B009 - pandas
     if callable(to_rows):
+        if twice := [column for column, n in Counter(source.columns).items() if n > 1]:
+            raise InputError(f"{name} has two columns '{twice[0]}'; keep one")
         return [_json_value(row) for row in to_rows()]
     if isinstance(source, Mapping) or not isinstance(source, Iterable):
         raise InputError(

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from misslink.documents import replay_of
 from misslink.render.headline import Findings, describe_findings
-from misslink.retrieval import cluster_cases
+from misslink.retrieval import cluster_cases, unmeasured_reason
 from misslink.stats import proportion
 from misslink.stats.exposure import EXPOSURES, ExposedCases, exposure_risks, exposure_trend
 from misslink.types import Link, Reason, Run, Trace, Verdict
@@ -33,6 +33,8 @@ def find(run: Run) -> Findings:
     lacking = [link for link in failed if link.retrieval in ("miss", "partial")]
     unsupported, compared, supported = _count_claims(run, lacking)
     labelled = [link for link in run.links if link.retrieval in LEVELS]
+    with_labels = {c.id for c in run.cases if c.relevant or c.relevant_any or c.evidence}
+    unmeasured = (unmeasured_reason(t) for t in run.traces if t.case_id in with_labels)
     fails = {name: [link.failed for link in decided if link.retrieval == name] for name in LEVELS}
     return Findings(
         cases=len(run.cases),
@@ -50,6 +52,7 @@ def find(run: Run) -> Findings:
         supported_by_missed=supported,
         labelled=len(labelled),
         incomplete=sum(link.retrieval != "hit" for link in labelled),
+        unmeasured=None if labelled else next(filter(None, unmeasured), None),
     )
 
 

@@ -22,12 +22,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from misslink.capture import Watcher, check_gold_ids, labelled_ids, load_app, match_labels
 from misslink.capture.app import read_app_config
-from misslink.capture.passages import passages_from
+from misslink.capture.passages import passage_from
 from misslink.case_fields import tag_turns
 from misslink.documents import DEFAULT_K
 from misslink.embedding import Embedder
 from misslink.engines.protocol import AppSpec, Engine, capture_case
-from misslink.errors import AppUnreachableError, JudgeUnreachableError
+from misslink.errors import AppUnreachableError, InputError, JudgeUnreachableError
 from misslink.io import GoldSet, RunStaging, read_goldset
 from misslink.io.corpus import read_corpus
 from misslink.io.labels import Labels
@@ -102,6 +102,20 @@ class CaptureResult(NamedTuple):
     warnings: list[Reason]
 
 
+def _read_config_corpus(config: EvaluationConfig) -> tuple[Passage, ...] | None:
+    if config.corpus is None or isinstance(config.corpus, str | Path):
+        return None if config.corpus is None else read_corpus(config.corpus)
+    by_id: dict[str, Passage] = {}
+    for one in config.corpus:
+        passage = one
+        if not isinstance(passage, Passage):
+            passage = passage_from(one, rank=len(by_id) + 1, id_key=config.id_key)
+        if by_id.setdefault(passage.id, passage).text != passage.text:
+            problem = f"two passages have the id '{passage.id}'; ids name one passage each"
+            raise InputError(problem, path="the corpus")
+    return tuple(by_id.values())
+
+
 @asynccontextmanager
 async def open_context(config: EvaluationConfig) -> AsyncIterator[EvaluationContext]:
     """Read, load and open everything that `config` names, and close it at the end.
@@ -120,13 +134,7 @@ async def open_context(config: EvaluationConfig) -> AsyncIterator[EvaluationCont
         recorded = recording.match(gold)
         gold = gold.add_histories(recorded)
     gold = replace(gold, cases=tag_turns(gold.cases))
-    corpus: Sequence[Passage] | None = None
-    if isinstance(config.corpus, str | Path):
-        corpus = read_corpus(config.corpus)
-    elif config.corpus is not None:
-        corpus = [one for one in config.corpus if isinstance(one, Passage)]
-        if len(corpus) < len(config.corpus):
-            corpus = passages_from(config.corpus, id_key=config.id_key)
+    corpus = _read_config_corpus(config)
     metrics = tuple(
         sorted(map(judged_metrics.get, judged_metrics.names()), key=lambda metric: metric.level)
     )

@@ -36,6 +36,8 @@ class Findings:
         that a missed passage would have supported.
     labelled, incomplete : int
         Cases with relevant passages, and those of them without all in the prompt.
+    unmeasured : str or None
+        Why no case is compared with its relevant passages. None: some are, or none has any.
     """
 
     cases: int
@@ -50,6 +52,7 @@ class Findings:
     supported_by_missed: int
     labelled: int
     incomplete: int
+    unmeasured: str | None = None
 
 
 def describe_errors(findings: Findings) -> str:
@@ -66,6 +69,8 @@ def describe_errors(findings: Findings) -> str:
 def describe_verdict(findings: Findings) -> str:
     """Return how many answers fail and why, as far as the run can tell."""
     if not findings.judged:
+        if findings.unmeasured:
+            return f"Retrieval was not measured: {findings.unmeasured}."
         if not findings.labelled:
             return "No judge was used, and the gold set names no relevant passages."
         return (
@@ -88,7 +93,9 @@ def describe_verdict(findings: Findings) -> str:
 def describe_evidence(findings: Findings) -> str:
     """Return how many failures lacked a relevant passage, and what these passages support."""
     if not findings.judged:
-        return "No judge was used." if findings.labelled else ""
+        return "No judge was used." if findings.labelled or findings.unmeasured else ""
+    if findings.unmeasured:
+        return f"Retrieval was not measured: {findings.unmeasured}."
     if not findings.lacking:
         return ""
     failed = round((findings.failed.value or 0) * findings.failed.n)

@@ -240,6 +240,8 @@ class _Recorder:
             named = data.pop("id", data.get("case_id"))
             case = item._replace(data={**fields, "id": named}).parse(Case, self._texts)
             data.setdefault("case_id", case.id)
+        if data.keys().isdisjoint(("retrieved", "error")):
+            data.setdefault("unmeasured", samples.NOT_RECORDED)
         trace = _parse_trace(item._replace(data=data), self.dedupe, self._texts)
         self._add(item, trace, case)
 
