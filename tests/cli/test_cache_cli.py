@@ -128,7 +128,7 @@ def test_a_reader_that_has_enough_is_no_mistake(kept):
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     process.stdout.close()  # before a line is written
     assert process.stderr.read() == b""
-    assert process.wait(timeout=60) == 141
+    assert process.wait(timeout=300) == 141
     assert kept.exists()
 
 

@@ -269,7 +269,7 @@ def test_an_app_that_hangs_in_a_pool_of_its_own_does_not_keep_the_program():
         ],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         check=False,
     )
     assert ended.returncode == 3, ended.stderr
@@ -288,7 +288,7 @@ def test_watch_runs_again_prints_a_line_each_and_ends_with_an_interrupt():
     ) as process:
         documents = [json.loads(process.stdout.readline()) for _ in range(2)]
         os.killpg(process.pid, signal.SIGINT)
-        _, err = process.communicate(timeout=60)
+        _, err = process.communicate(timeout=300)
     assert [one["run"] for one in documents] == [1, 2]
     assert process.returncode in {0, 130}
     assert "the next run begins at" in err

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")  # this folder has an __init__.py: after it Ray's processes end
 def two_nodes():
     """A cluster of two nodes with two processors each; this process is connected to it."""
     pytest.importorskip("ray")

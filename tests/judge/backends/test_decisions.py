@@ -8,6 +8,7 @@ import re
 import socket
 import subprocess
 import sys
+import threading
 import urllib.error
 import urllib.request
 from dataclasses import replace
@@ -414,12 +415,12 @@ def sparrow():
     process = subprocess.Popen(command, stderr=subprocess.PIPE)
     process.stderr.readline()  # it says when it listens
     try:
-        for _ in range(200):
+        for _ in range(1200):  # a minute
             try:
                 urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=5).close()
                 break
             except urllib.error.URLError:
-                continue
+                threading.Event().wait(0.05)
         yield f"systemone:http://127.0.0.1:{port}/v1/systemone#sparrow"
     finally:
         process.kill()

@@ -151,7 +151,7 @@ def on_a_medium(tmp_path):
         script = " && ".join(line for line in lines if line)
         arguments = [str(folder), sys.executable, OPEN, name]
         command = [unshare, "-Urm", "sh", "-c", script, "sh", *arguments]
-        return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+        return subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
 
     mount = ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", folder]
     probe = [unshare, "-Urm", *mount]

@@ -426,7 +426,7 @@ def test_a_call_nobody_waits_for_any_more_is_kept(judge_server, tmp_path):
 def test_processes_that_share_a_new_cache_ask_each_question_once(judge_server, tmp_path):
     judge_server.script = lambda _: time.sleep(0.02)
     both = [process(judge_server, tmp_path / "l", 30) for _ in range(2)]
-    said = [running.communicate(timeout=60) for running in both]
+    said = [running.communicate(timeout=300) for running in both]
     assert [running.returncode for running in both] == [0, 0], said
     assert all(out.startswith("30 ") for out, _ in said)
     assert len(judge_server.calls) == 30

@@ -1,0 +1,1 @@
+"""A package, so that one Ray cluster serves all its files, and ends with them."""
