@@ -99,7 +99,7 @@ def measure_search(passage_count: int, *, vectors: bool) -> tuple[int, float]:
         cases = [Case(id="c", question="w1")]
         measured = await measure_misses(cases, [trace], 5, embedder=None, corpus=corpus)
         context = CorpusContext(embedder if vectors else None, tuple(corpus))
-        measured = await context.rank_by_meaning(measured, [*questions, *claims])
+        measured = await context.prepare_search(measured, [*questions, *claims])
         if bool(measured.nearest) != vectors:
             raise AssertionError("the vectors were not used")
         for number, question in enumerate(questions):

@@ -6,11 +6,15 @@ import asyncio
 from dataclasses import dataclass, field
 
 import pytest
+from langchain_core.documents import Document
+from langchain_core.vectorstores import InMemoryVectorStore
 
+import misslink
 from misslink.judge import Reply
 from misslink.linking.attribution_rules import link_case
 from misslink.linking.miss_measurement import measure_misses
 from misslink.types import Case, Claim, Evidence, Passage, Trace, Verdict
+from town import Hashed
 
 TEXTS = {
     "gold": "The ferry to Holm leaves at seven in the morning.",
@@ -436,3 +440,30 @@ def test_a_passage_that_states_the_reference_clears_the_gold_set(reference, fail
     gold = {"relevant": ("gold",), "references": (reference,)}
     world = World(retrieved=("gold", "other"), rests_on="gold", claim_correct=False, gold=gold)
     assert world.link().failure == failure
+
+
+def test_a_passage_that_a_search_finds_has_its_rank_in_the_app_s_own_retriever():
+    texts = {
+        "cafe": "What does the cafe on board sell?",
+        "bikes": "A bicycle costs four euros for each crossing.",
+        "holm": "Holm is an island.",
+    }
+    documents = [Document(text, id=name) for name, text in texts.items()]
+    retriever = InMemoryVectorStore.from_documents(documents, Hashed()).as_retriever(
+        search_kwargs={"k": 1}
+    )
+
+    def app(question):
+        assert retriever.invoke(question)
+        return "A bicycle costs ten euros for each crossing."
+
+    run = misslink.evaluate(
+        app,
+        [{"question": "What does a bicycle cost on board?"}],
+        corpus=[{"id": name, "text": text} for name, text in texts.items()],
+        cache=None,
+        embedding="none",
+    )
+    ((miss,),) = (link.missed for link in run.links)
+    assert (miss.passage_id, miss.true_rank, miss.depth) == ("bikes", 2, 100)
+    assert (miss.lost_at, miss.miss_type) == ("ranked_low", "keyword_match")

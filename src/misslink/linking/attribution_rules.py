@@ -86,6 +86,8 @@ async def link_case(
     omitted = await _omitted_claims(evidence, judge, prompts) if evidence.failed else ()
     unlabelled = evidence.retrieval == "unlabelled"
     if queries := search_queries(evidence, [claim.text for claim in omitted]):
+        if measured.deepen:  # for the true ranks of what is found
+            trace = await measured.deepen(case, trace, lambda _: True)
         found = measured.search(queries, trace, k)
         evidence = evidence.with_misses(locate_losses(found, trace))
         searched = measured.corpus is not None and len(queries) > 1

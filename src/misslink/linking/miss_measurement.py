@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
@@ -58,6 +58,9 @@ _BLOCK_SIZE = 4_000_000  # cosines held in memory at a time, 16 MB
 # Two computations of the same product differ in the seventh digit; that is no better rank.
 _TOLERANCE = 1e-6
 _RANDOM_PASSAGES = 5  # random passages that a known pair is compared with
+
+
+DeepSearch = Callable[[Case, Trace, Callable[[Passage], bool]], Awaitable[Trace]]
 
 
 @dataclass(frozen=True)
@@ -101,6 +104,8 @@ class MissMeasurements:
         By case, the passages in the prompts of earlier turns, each with the last of these turns.
     nearest : mapping of str to sequence of int
         By query, the places in the pool of the passages nearest by meaning, nearest first.
+    deepen : callable or None
+        Asks the app's retrievers deeper for the passages of a case that fit. None: of traces.
     """
 
     missed: Mapping[str, tuple[RetrievalMiss, ...]]
@@ -113,6 +118,7 @@ class MissMeasurements:
     pool: PassagePool | None = None
     prompted_before: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     nearest: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    deepen: DeepSearch | None = None
 
     def find_in_conversation(
         self, case: Case, trace: Trace, passage_id: str, k: int
@@ -180,6 +186,7 @@ class MissMeasurements:
                 passage_id=passage.id,
                 true_rank=ranks.get(passage.id),
                 bm25_rank=by_words,
+                depth=trace.depth,
                 text=passage.text,
                 measured={name: n for name, n in numbers.items() if n is not None},
             )

@@ -41,6 +41,7 @@ class CorpusContext:
     embedder: Embedder | None = None
     passages: tuple[Passage, ...] | None = None
     required: bool = False
+    watcher: Watcher | None = None
 
     async def measure(
         self, cases: Sequence[Case], traces: Mapping[str, Trace], k: int, seed: int
@@ -61,10 +62,10 @@ class CorpusContext:
             _log.warning(_NO_EMBEDDING_WARNING, error)
             return await measure_misses(*pairs, k, embedder=None, corpus=corpus, seed=seed)
 
-    async def rank_by_meaning(
+    async def prepare_search(
         self, measured: MissMeasurements, queries: Sequence[str]
     ) -> MissMeasurements:
-        """Add the passages nearest to queries, if all vectors are stored.
+        """Add the app's own deeper ranks, and the passages nearest to queries if all are embedded.
 
         An embedding that the user named also embeds a corpus that is small enough.
 
@@ -73,6 +74,8 @@ class CorpusContext:
         InputError
             A named embedding failed.
         """
+        if self.watcher is not None:
+            measured = replace(measured, deepen=self.watcher.deepen)
         texts = [passage.text for passage in measured.pool.passages] if measured.pool else []
         if self.embedder is None or not (queries and texts):
             return measured
@@ -117,7 +120,8 @@ async def open_corpus_context(
     if named is None and captured.watcher and context.config.embedding == "app":
         own = await _open_app_embedder(captured.watcher)
     try:
-        yield CorpusContext(named or own, captured.corpus, required=named is not None)
+        required = named is not None
+        yield CorpusContext(named or own, captured.corpus, required, captured.watcher)
     finally:
         if own is not None:
             own.close()

@@ -347,7 +347,7 @@ async def link_cases(
             given = case, traces[case.id], by_case[case.id], context.k, context.calibration
             evidence = CaseEvidence.from_verdicts(*given)
             queries |= dict.fromkeys(search_queries(evidence, evidence.omitted))
-    measured = await corpus.rank_by_meaning(measured, list(queries))
+    measured = await corpus.prepare_search(measured, list(queries))
     warnings = []
     if queries and measured.corpus and not measured.nearest:
         warnings = [
