@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from example_run import HOSTILE, example_run
 from misslink.report.judge_notes import describe_judging, read_audit, repeat_rows
 from misslink.report.page import build_page, render_page
-from misslink.types import Claim, Run, Usage, Verdict
+from misslink.types import Case, Claim, Passage, Run, Trace, Usage, Verdict
 from people_documents import audit
 from proven_run import proven_run
 
@@ -26,6 +28,13 @@ def run(*, judge="openai:m", claims=(), **summary):
         links=(),
         summary=summary,
     )
+
+
+def _ferry(judge):
+    passage = Passage(id="p", text="The ferry leaves at seven. It takes an hour.", rank=1)
+    cases = (Case(id="1", question="When does the ferry leave?"),)
+    traces = (Trace(case_id="1", retrieved=(passage,), answer="It leaves at seven."),)
+    return run(judge=judge).model_copy(update={"cases": cases, "traces": traces})
 
 
 def test_a_run_without_a_judge_has_nothing_to_tell():
@@ -94,6 +103,18 @@ def test_a_cascade_tells_the_share_it_saw_and_the_agreement():
         "systemone:x#m decided 1 question (6 calls, cost 0.02); the judges after it gave the same"
         " label in 50% [20, 80], n = 8."
     )
+
+
+def test_the_heuristic_judge_names_what_it_misses_and_the_cost_of_a_model():
+    missed, cost = describe_judging(_ferry("heuristic"))
+    assert "5 of 20 with a contradiction" in missed
+    assert "use a language model or a decision model" in missed
+    assert re.search(
+        r"takes 1 call: about \d{3,4} prompt tokens .* or \d{3,4} of a decision model"
+        r" \(\d\.\d+(?:e-\d+)? USD at 0\.10 USD per million\)",
+        cost.replace(",", ""),
+    )
+    assert not any("contradiction" in note for note in describe_judging(_ferry("openai:m")))
 
 
 def test_repeats_tell_how_often_a_verdict_flips():

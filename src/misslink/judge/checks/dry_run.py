@@ -10,14 +10,18 @@ from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from misslink.documents import DEFAULT_K, manifest_of
+from misslink.judge.backends.decisions import LIMITS, DecisionTask
 from misslink.judge.backends.heuristic import HeuristicJudge, open_heuristic
 from misslink.judge.batch.judge import BatchSavings
 from misslink.judge.judged_metric import JudgedMetric, Subject
 from misslink.judge.protocol import Ask, examine, judge_info, layers, unwrap_judge
 from misslink.judge.session import JudgeSession
+from misslink.types import Run
 
 CHARACTERS_PER_TOKEN = 4  # about right for English in every language model
 _SAMPLE_SIZE = 100  # asks whose replies are simulated
+_ESTIMATE_SIZE = 50  # cases that the tokens of a run are estimated from
 _MAX_EARLIER = 200  # cached replies to learn from
 _OUTLIER_RATIO = 4.0  # a token count this many times off the median is a server's mistake
 _FENCED = re.compile(r"<(\w+) ([0-9a-f]{10})>\n(.*?)\n</\1 \2>", re.DOTALL)
@@ -172,6 +176,24 @@ async def forecast_judging(
         savings = batch.forecast(calls, submitted, round(size), cost)
     basis = _basis(rates, calls, groups.values(), prompt)
     return JudgingForecast(calls, from_cache, *tokens, cost, basis, savings)
+
+
+def estimate_run_tokens(run: Run) -> tuple[int, int, int]:
+    """Estimate what it takes to judge a run with a model, from at most 50 of its cases.
+
+    Returns
+    -------
+    calls, prompt_tokens, decision_tokens : int
+        Cases that can be judged, and the tokens that a language model or a decision model reads.
+    """
+    traces, k = {trace.case_id: trace for trace in run.traces}, manifest_of(run).k or DEFAULT_K
+    subjects = (Subject(case, traces[case.id], k) for case in run.cases if case.id in traces)
+    asks = [ask for subject in subjects if isinstance(ask := subject.examination, Ask)]
+    sample = asks[:: max(1, len(asks) // _ESTIMATE_SIZE)]
+    scale = len(asks) / max(1, len(sample)) / CHARACTERS_PER_TOKEN
+    chat = sum(ask.characters for ask in sample)
+    decisions = sum(DecisionTask(ask, LIMITS["choices"]).characters for ask in sample)
+    return len(asks), round(scale * chat), round(scale * decisions)
 
 
 async def _planned_asks(
