@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from goldset_cases import cases
 from misslink.errors import InputError
-from misslink.goldset.splitting import parse_parts, split_goldset
+from misslink.goldset.versions import parse_parts, split_goldset
 from misslink.types import Case
 
 PARTS = {"dev": 0.7, "test": 0.3}

@@ -22,7 +22,7 @@ from misslink.goldset.log_sampling import (
     tf_idf_vectors,
 )
 from misslink.goldset.masking import Masker
-from misslink.goldset.splitting import apportion
+from misslink.goldset.versions import apportion
 from misslink.io.trace_formats import LogRequest, RequestLog
 from misslink.types import Passage
 

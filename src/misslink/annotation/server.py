@@ -292,7 +292,7 @@ def _error_response(status: int, reason: str) -> Response:
 
 
 async def _request_fields(request: Request) -> Mapping[str, Any]:
-    """The posted JSON object, or the query parameters, of which the index is a number."""
+    """The posted JSON object, or the query parameters with the index as a number."""
     if request.method != "POST":
         fields: dict[str, Any] = dict(request.query_params)
         if re.fullmatch("[0-9]{1,9}", fields.get("at", "")):

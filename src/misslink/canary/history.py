@@ -24,7 +24,7 @@ from misslink.canary.results import (
     run_figures,
 )
 from misslink.io.sqlite import SqliteFormat, transaction
-from misslink.render.format import pluralize
+from misslink.render.format import list_first, pluralize
 
 _MAX_LISTED = 5  # failing canaries in a note
 _SCHEMA = (
@@ -118,11 +118,10 @@ def run_document(
     ]
     notes = [*finished.notes, *watched.notes]
     if failing and "health" not in watched.charts:  # the charts learn that these fail
-        names = ", ".join(str(canary["id"]) for canary in failing[:_MAX_LISTED])
-        more = f" and {len(failing) - _MAX_LISTED} more" if len(failing) > _MAX_LISTED else ""
+        names = list_first([str(canary["id"]) for canary in failing], _MAX_LISTED)
         count = pluralize(len(failing), "canary fails", "canaries fail")
         fix = "fix the app or these canaries, or failing becomes normal"
-        notes.append(f"{count} before the normal state is learned: {names}{more}; {fix}")
+        notes.append(f"{count} before the normal state is learned: {names}; {fix}")
     estimates = ("health", "coverage", "top_score", "answered")
     return {
         "name": finished.name,

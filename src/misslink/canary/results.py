@@ -15,6 +15,7 @@ from typing import Any, Literal
 from pydantic import TypeAdapter
 
 from misslink.io.atomic import atomic_write
+from misslink.render.format import list_first
 from misslink.types import Estimate, Passage
 
 CanaryStatus = Literal["answered", "failed", "hung", "not_asked"]
@@ -241,10 +242,9 @@ def compare_fingerprints(before: Fingerprint, after: Fingerprint) -> dict[str, A
     parts = []
     for verb, names in ids.items():
         if names:
-            listed = ", ".join(_short_text(name) for name in names[:_MAX_IDS])
-            more = f" and {len(names) - _MAX_IDS} more" if len(names) > _MAX_IDS else ""
+            listed = list_first(names, _MAX_IDS, _short_text)
             noun = "document" if len(names) == 1 else "documents"
-            parts.append(f"{len(names)} {noun} {verb} ({listed}{more})")
+            parts.append(f"{len(names)} {noun} {verb} ({listed})")
     embedding = None
     if before.embedding and after.embedding and before.embedding != after.embedding:
         embedding = {"before": before.embedding, "after": after.embedding}

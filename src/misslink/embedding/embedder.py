@@ -120,10 +120,10 @@ def _describe(model: Any, depth: int) -> dict[str, Any]:
 
 def _attributes(model: Any) -> dict[str, Any]:
     """What the class and the object say, the object last; no property is run for it."""
-    found: dict[str, Any] = {}
+    state: dict[str, Any] = {}
     for kind in reversed(type(model).__mro__):
-        found |= {name: value for name, value in vars(kind).items() if not name.startswith("__")}
-    return found | dict(getattr(model, "__dict__", None) or {})
+        state |= {name: value for name, value in vars(kind).items() if not name.startswith("__")}
+    return state | dict(getattr(model, "__dict__", None) or {})
 
 
 def _plain_value(value: Any, depth: int) -> Any:

@@ -76,12 +76,12 @@ def load_minilm(what: str) -> Any:
     except ImportError as missing:
         raise minilm_missing_error(what) from missing
     logging: Any = told  # it has no types
-    shown = logging.is_progress_bar_enabled()
+    was_enabled = logging.is_progress_bar_enabled()
     logging.disable_progress_bar()  # 0.1 s of loading needs none
     try:
         return SentenceTransformer(str(get_model_path()), device="cpu", local_files_only=True)
     finally:
-        if shown:
+        if was_enabled:
             logging.enable_progress_bar()
 
 
@@ -146,9 +146,9 @@ def _user_model(target: str, name: str, spec: str) -> Any:
         except InputError:
             raise
         except Exception as error:
-            said = redact_secrets(f"{type(error).__name__}: {error}")[:_MESSAGE_LENGTH]
+            message = redact_secrets(f"{type(error).__name__}: {error}")[:_MESSAGE_LENGTH]
             raise InputError(
-                f"{spec} made no embedding: {said}; it is called without arguments"
+                f"{spec} made no embedding: {message}; it is called without arguments"
             ) from error
     _check_model(thing, spec)
     return thing
@@ -171,10 +171,10 @@ def _langchain_model(provider: str, name: str, spec: str) -> Any:
     except ImportError:
         raise MissingExtraError("langchain", "langchain") from None
     provider = provider.lower().replace("-", "_")
-    known = sorted(getattr(base, "_BUILTIN_PROVIDERS", ()))  # not every version lists them
-    if known and provider not in known:
-        told = known_names(provider, ["minilm", *known])
-        raise InputError(f"langchain knows no embeddings of the provider '{provider}'; {told}")
+    providers = sorted(getattr(base, "_BUILTIN_PROVIDERS", ()))  # not every version lists them
+    if providers and provider not in providers:
+        hint = known_names(provider, ["minilm", *providers])
+        raise InputError(f"langchain knows no embeddings of the provider '{provider}'; {hint}")
     options: dict[str, Any] = {}
     if provider == "openai" and os.environ.get("OPENAI_BASE_URL"):
         # Other servers do not know OpenAI's tokens, and counting them would fetch a file.

@@ -19,7 +19,7 @@ from typing import Any, Literal
 from misslink.embedding import Embedder
 from misslink.errors import InputError, MissingExtraError
 from misslink.goldset.masking import Masker, unnumber_masks
-from misslink.goldset.splitting import apportion
+from misslink.goldset.versions import apportion
 from misslink.io.numbers import parse_number
 from misslink.io.trace_formats.requests import LogRequest, RequestLog
 from misslink.text.abstention import declines

@@ -302,7 +302,7 @@ def split_changed(live: LiveData, units: Sequence[Unit]) -> bool:
     """Whether requests that count came under different planned splits, as a ramp's do."""
     split = _splits(live)
     planned = [split(request) for unit in units for request in unit.requests]
-    return any(planned_split != planned[0] for planned_split in planned)
+    return any(shares != planned[0] for shares in planned)
 
 
 def overlap_weights(

@@ -395,7 +395,7 @@ class Router(Runnable[Any, Any]):
     def _ask_shadow(
         self, variant: str, request: Request, app_input: Any, keywords: dict[str, Any]
     ) -> None:
-        """Have a shadow asked; nobody waits for it."""
+        """Call a shadow in the background."""
         app = self.variants[variant]
         shadow_request = Request(
             uuid.uuid4().hex,

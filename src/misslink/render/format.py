@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from misslink.types import Estimate
@@ -236,6 +236,16 @@ def format_decimal(value: float, digits: int = 2) -> str:
 def pluralize(count: int, singular: str, plural: str | None = None) -> str:
     """Write a count with its noun: "1 case", "12 cases"."""
     return f"{count:,} {singular if count == 1 else plural or singular + 's'}"
+
+
+def list_first(items: Sequence[str], most: int, write: Callable[[str], str] = str) -> str:
+    """Write the first items, and how many more there are.
+
+    >>> list_first(["a", "b", "c"], 2, "'{}'".format)
+    "'a', 'b' and 1 more"
+    """
+    more = len(items) - most
+    return ", ".join(map(write, items[:most])) + (f" and {more:,} more" if more > 0 else "")
 
 
 def format_number(value: float) -> str:

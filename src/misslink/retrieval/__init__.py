@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-from misslink.retrieval.bounds import metric_bounds
-from misslink.retrieval.evaluate import RankScores, evaluate_run, mean_scores, score_cases
+from misslink.retrieval.evaluate import (
+    RankScores,
+    evaluate_run,
+    mean_scores,
+    metric_bounds,
+    score_cases,
+)
 from misslink.retrieval.hits import Hits, collect_hits
 from misslink.retrieval.matching import (
     Need,

@@ -53,8 +53,8 @@ def case_exposures(
     """Return what decides how much of its needs each case had in the prompt, and how much it was.
 
     By labels, or by the judge's sufficiency where fewer than 10 cases have all by labels; None
-    where the judge gives none; `by` may say which. Cases that need nothing, or of which nothing is
-    known, are left out.
+    where the judge gives none; `by` may say which. Cases that need nothing, and cases about
+    which nothing is known, are left out.
     """
     needing = [link for link in links if link.retrieval != "not_needed"]
     levels = {link.case_id: _BY_LABELS.get(link.retrieval) for link in needing}

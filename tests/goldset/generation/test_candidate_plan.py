@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from misslink.goldset.generation.candidates import CandidatePlan
 from misslink.goldset.generation.corpus import PassageIndex, read_source_corpus
 from misslink.goldset.generation.settings import GenerationSettings
-from misslink.goldset.splitting import apportion
+from misslink.goldset.versions import apportion
 from misslink.types import Passage
 from question_writer import islands
 

@@ -6,7 +6,7 @@ import re
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Literal
 
 from misslink.goldset.checks.protocol import (
@@ -18,6 +18,7 @@ from misslink.goldset.checks.protocol import (
     labelled_ids,
 )
 from misslink.io.goldset import GoldSet
+from misslink.render.format import list_first
 from misslink.retrieval.matching import Need, find_split, satisfies
 from misslink.text.fuzzy_matching import UNSPACED, invariant_tokens
 from misslink.text.normalization import fold, fold_with_offsets, sentence_spans
@@ -206,6 +207,7 @@ _MIN_ID_SIMILARITY = 60  # of an id that may have been meant, in per cent
 _MAX_TYPOS = 100  # if more cases lack an id, none of them is a typo
 _MAX_CANDIDATE_IDS = 20
 _NUMBER = re.compile(r"\d+")
+_list_ids = partial(list_first, most=_SHOWN_IDS, write="'{}'".format)
 _OTHER_FACTS = "its numbers, signs or negations differ"
 
 
@@ -410,11 +412,6 @@ def check_changed_passages(gold: GoldSet, inputs: CheckInputs) -> Sequence[GoldS
                 )
             )
     return findings
-
-
-def _list_ids(ids: Sequence[str]) -> str:
-    listed = ", ".join(f"'{name}'" for name in ids[:_SHOWN_IDS])
-    return listed + (f" and {len(ids) - _SHOWN_IDS} more" if len(ids) > _SHOWN_IDS else "")
 
 
 def _quoted(text: str) -> str:

@@ -28,7 +28,7 @@ from misslink.goldset.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from misslink.goldset.splitting import GoldSetSplit
+    from misslink.goldset.versions import GoldSetSplit
 
 
 _MAX_VALUES = 12  # listed values of a tag
@@ -104,7 +104,7 @@ def split_command(
     Cases with the same passages, documents or evidence stay together, and so do turns of a
     conversation. Categories are distributed as evenly as that allows.
     """
-    from misslink.goldset.splitting import parse_parts, split_goldset
+    from misslink.goldset.versions import parse_parts, split_goldset
     from misslink.goldset.writer import refuse_existing, to_jsonl, write_goldset
     from misslink.io.goldset import read_goldset
 
@@ -194,6 +194,7 @@ def merge_command(
     from misslink.goldset.writer import write_goldset
     from misslink.io.goldset import read_goldset
     from misslink.io.storage import redact_url
+    from misslink.render.format import list_first
 
     if len(goldsets) < _MIN_GOLDSETS:
         raise InputError("Merging needs at least two gold sets. Name another one.")
@@ -208,8 +209,7 @@ def merge_command(
     if merged["repeated"]:
         lines.append(f"{merged['repeated']:,} cases are equal in more than one set.")
     if settled := merged["settled"]:
-        more = len(settled) - _SHOWN_QUESTIONS
-        listed = ", ".join(settled[:_SHOWN_QUESTIONS]) + (f" and {more:,} more" * (more > 0))
+        listed = list_first(settled, _SHOWN_QUESTIONS)
         lines.append(f"Resolved by --prefer {prefer}: {listed}.")
     lines += (
         f"The same question has several ids: {', '.join(ids)}."

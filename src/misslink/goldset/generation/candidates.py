@@ -16,7 +16,7 @@ from misslink.goldset.generation.settings import (
     QuestionLength,
     QuestionPersona,
 )
-from misslink.goldset.splitting import apportion
+from misslink.goldset.versions import apportion
 from misslink.text.normalization import fold
 from misslink.types import Case
 
@@ -211,7 +211,7 @@ def _weighted_choice(
     return rng.choices(list(options), weights=[options[name].share for name in options])[0]
 
 
-_FULL, _PART = 2, 1  # grades
+FULL_GRADE, PART_GRADE = 2, 1  # states all of the answer, states a part
 
 
 _SHORT_WORDS, _MEDIUM_WORDS = 8, 16
@@ -228,7 +228,7 @@ def to_case(draft: QuestionDraft, corpus: SourceCorpus, seed: int) -> Case:
     """
     relevant: dict[str, int] = {}
     evidence: dict[str, int] = {}
-    grade = _FULL if len(draft.evidence) == 1 else _PART
+    grade = FULL_GRADE if len(draft.evidence) == 1 else PART_GRADE
     graded = [(place, grade, quotes) for place, quotes in draft.evidence.items()]
     graded += [(place, grade, (quote,)) for place, (grade, quote) in draft.others.items()]
     for place, grade, quotes in graded:

@@ -45,7 +45,7 @@ from misslink.goldset.generation.questions import (
     write_question,
 )
 from misslink.goldset.generation.settings import GenerationSettings, read_generation_settings
-from misslink.goldset.splitting import apportion
+from misslink.goldset.versions import apportion
 from misslink.goldset.wording import QuestionIndex
 from misslink.goldset.writer import objects_to_jsonl, refuse_changed_file, write_generated_goldset
 from misslink.io.atomic import atomic_write

@@ -13,6 +13,8 @@ from typing import Any, ClassVar, Literal, TypeVar
 from pydantic import BaseModel
 
 from misslink.goldset.generation.candidates import (
+    FULL_GRADE,
+    PART_GRADE,
     CandidateRejectedError,
     CandidateSkippedError,
     CandidateSlot,
@@ -180,7 +182,6 @@ _INSTRUCTION = re.compile(
 )
 _MIN_OBEYED_SHARE = 0.6  # of a question's or answer's stems that such a sentence contains
 _SHOWN_CHARACTERS = 200
-_FULL, _PART = 2, 1  # grades: states all of the answer, states a part
 
 
 async def write_question(context: GenerationContext, slot: CandidateSlot) -> QuestionDraft:
@@ -386,7 +387,9 @@ async def _add_other_passages(context: GenerationContext, draft: QuestionDraft) 
         text = context.corpus.passages[place].text
         span = find_verbatim(quote, text)
         if span and verify_quote(quote, text, draft.reference or "", draft.question) is not None:
-            answers_elsewhere.setdefault(place, (_FULL if fully else _PART, text[slice(*span)]))
+            answers_elsewhere.setdefault(
+                place, (FULL_GRADE if fully else PART_GRADE, text[slice(*span)])
+            )
     # Copies of one passage are several places, but one answer.
     if len({fold(words) for _, words in answers_elsewhere.values()}) > context.settings.most_others:
         names = ", ".join(map(context.passage_id, answers_elsewhere))

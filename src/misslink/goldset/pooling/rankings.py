@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from misslink.errors import AppUnreachableError, InputError
+from misslink.render.format import list_first
 from misslink.retrieval.arrays import as_single_precision
 from misslink.retrieval.readers import open_run
 from misslink.retrieval.runs import MappingRun
@@ -205,10 +206,9 @@ def match_corpus_ids(rankings: RetrieverRankings, corpus: Mapping[str, str]) -> 
     }
     missing = sorted(set(unknown) - set(matched))
     if missing:
-        listed = ", ".join(f"'{name}'" for name in missing[:_SHOWN_IDS])
-        more = f" and {len(missing) - _SHOWN_IDS} more" if len(missing) > _SHOWN_IDS else ""
+        listed = list_first(missing, _SHOWN_IDS, "'{}'".format)
         raise InputError(
-            f"The run ranks passages that the corpus does not contain ({listed}{more}). Give the "
+            f"The run ranks passages that the corpus does not contain ({listed}). Give the "
             "corpus it searched with --corpus, or the id key of a live retriever with --id-key.",
             path=rankings.source,
         )
