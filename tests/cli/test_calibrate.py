@@ -120,6 +120,15 @@ def test_a_calibration_on_other_labels_is_replaced_with_a_note(misslink, harbour
     assert note in misslink(*given, "--json")[2]
 
 
+def test_a_run_folder_that_was_cut_short_is_refused(misslink, harbour):
+    labels, _ = labelled(harbour)
+    path = harbour / "verdicts.jsonl"
+    path.write_text("".join(path.read_text("utf-8").splitlines(keepends=True)[:-2]), "utf-8")
+    code, _, err = misslink("calibrate", harbour, "--labels", labels)
+    assert code == 2
+    assert "this run folder is not complete (verdicts.jsonl has" in err
+
+
 def test_the_verdicts_of_a_run_folder_as_a_file_give_the_same_agreement(misslink, harbour):
     labels, _ = labelled(harbour)
     by_run = json.loads(misslink("calibrate", harbour, "--labels", labels, "--json")[1])

@@ -100,7 +100,7 @@ def calibrate(
     from misslink.calibration import calibrate as calibrate_verdicts
     from misslink.calibration.inter_annotator import load_labels
     from misslink.calibration.stored_calibration import merge_calibration
-    from misslink.io import read_run
+    from misslink.io import read_complete_run
     from misslink.io.manifest import display_path
     from misslink.registry import judged_metrics
 
@@ -109,7 +109,7 @@ def calibrate(
     limits = TrustCriteria.read(criteria) if criteria else TrustCriteria()
     limits = replace(limits, target=target)
     human = load_labels(labels or [_label_folder(run)])
-    whole = None if run is None else read_run(run)
+    whole = None if run is None else read_complete_run(run)
     judged = (
         read_verdicts(verdicts, metric)
         if whole is None

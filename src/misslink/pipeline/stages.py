@@ -380,10 +380,13 @@ async def _watch_app(context: EvaluationContext, watcher: Watcher) -> tuple[dict
     config, gold = context.config, context.gold
     staging = context.staging if config.spec else None
     saved = staging.traces if staging else {}
-    if saved:
-        _log.warning(
-            "%d traces of the unfinished run are used again; --overwrite starts over", len(saved)
+    if saved and staging:
+        fix = (
+            f"remove {staging.folder} to start over"
+            if config.overwrite
+            else "--overwrite starts over"
         )
+        _log.warning("%d traces of the unfinished run are used again; %s", len(saved), fix)
     verified: bool | None = None
 
     async def capture(case: Case, observe: Callable[[Case], Awaitable[Trace]]) -> Trace:
