@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -120,11 +121,12 @@ def test_a_calibration_on_other_labels_is_replaced_with_a_note(misslink, harbour
     assert note in misslink(*given, "--json")[2]
 
 
-def test_a_run_folder_that_was_cut_short_is_refused(misslink, harbour):
+def test_a_run_folder_that_was_cut_short_is_refused(misslink, harbour, tmp_path):
     labels, _ = labelled(harbour)
-    path = harbour / "verdicts.jsonl"
+    run = Path(shutil.copytree(harbour, tmp_path / "cut"))
+    path = run / "verdicts.jsonl"
     path.write_text("".join(path.read_text("utf-8").splitlines(keepends=True)[:-2]), "utf-8")
-    code, _, err = misslink("calibrate", harbour, "--labels", labels)
+    code, _, err = misslink("calibrate", run, "--labels", labels)
     assert code == 2
     assert "this run folder is not complete (verdicts.jsonl has" in err
 
