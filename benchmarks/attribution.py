@@ -153,6 +153,11 @@ def run_round(
         rates = {} if judge_name == "oracle" else {"sensitivity": 0.8, "specificity": 0.9}
         judge = OracleJudge(world, staged, **rates)
     known = {one.case.id: one.case for one in staged.values()}
+    needed = {
+        one.case.id: {*one.case.relevant, *(str(document.id) for document in one.far)}
+        for one in staged.values()
+        if one.case.relevant
+    }
     hidden: dict[str, Any] = {} if labels else {"relevant": {}, "relevant_any": (), "evidence": {}}
     cases = [case.model_copy(update=hidden) for case in known.values()]
     common: dict[str, Any] = {"judge": judge, "cache": None, "k": CONTEXT, "embedding": embedding}
@@ -175,7 +180,7 @@ def run_round(
             kind.owner,
             kind.note,
             link,
-            frozenset(known[link.case_id].relevant),
+            frozenset(needed.get(link.case_id, ())),
         )
         for link in run.links
         for kind in [kinds[link.case_id]]
@@ -241,7 +246,7 @@ def page(results: Mapping[str, Sequence[Result]], rounds: int) -> str:
 
 
 def inferred_misses(results: Sequence[Result]) -> list[bool]:
-    """Of each missed passage that a search found for a labelled case, whether it is labelled."""
+    """Of each missed passage that a search found for a labelled case, whether the case needs it."""
     return [
         miss.passage_id in result.relevant
         for result in results
@@ -276,10 +281,10 @@ def page_without_labels(results: Mapping[tuple[str, str], Sequence[Result]]) -> 
         "",
         "The same cases with their labels hidden, the corpus given. Kinds whose case has no labels anyway are left out.",
         "An inferred miss is a passage that a search for the claim or the question found outside the prompt; it is right",
-        "if it is labelled relevant, and a labelled miss is found if it is among them. Only cases whose planted owner is the",
+        "if the case needs it, and a planted miss is found if it is among them. Only cases whose planted owner is the",
         "retriever count for the latter.",
         "",
-        "| judge | search | cases | owner right | owner right where one was named | inferred misses right | labelled misses found |",
+        "| judge | search | cases | owner right | owner right where one was named | inferred misses right | planted misses found |",
         "|---|---|--:|--:|--:|--:|--:|",
     ]
     for (judge, search), given in results.items():

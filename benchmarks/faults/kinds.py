@@ -193,9 +193,11 @@ def _unanswerable(s: Scene, **more: object) -> Staged:
     return replace(staged, unindexed=frozenset({str(s.document(s.facts[0]).id)}))
 
 
-def _stale(s: Scene, there: Sequence[Document], far: Sequence[Document] = ()) -> Staged:
+def _stale(
+    s: Scene, there: Sequence[Document], far: Sequence[Document] = (), **more: object
+) -> Staged:
     copy = s.document(s.wrong(0), "-old")
-    staged = s.staged(1, [copy, *there], claims=[s.wrong(0)])
+    staged = s.staged(1, [copy, *there], claims=[s.wrong(0)], **more)  # type: ignore[arg-type]
     return replace(staged, far=tuple(far), added=(copy,))
 
 
@@ -251,6 +253,12 @@ KINDS = (
         "partial_omits_the_missed", "retrieval_miss", "retriever",
         lambda s: _partial(s, claims=s.facts[:1]),
     ),
+    Kind(
+        "partial_unlisted", "retrieval_miss", "retriever",
+        lambda s: _partial(
+            s, claims=[s.facts[0], s.wrong(1)], gold=[s.document(s.facts[0])]
+        ),
+    ),
     Kind("partial_declines", "retrieval_miss", "retriever", lambda s: _declined(_partial(s))),
     Kind(
         "partial_contradicts_the_present", "contradicts_context", "generator",
@@ -290,6 +298,12 @@ KINDS = (
         lambda s: _hit(s, claims=s.facts[:1], reference=[s.wrong(0)]),
     ),
     Kind(
+        "unlabelled_wrong_reference", "gold_suspect", "gold_set",
+        lambda s: _unlabelled(
+            s, [s.document(s.facts[0])], claims=s.facts[:1], reference=[s.wrong(0)]
+        ),
+    ),
+    Kind(
         "wrong_unanswerable", "gold_suspect", "gold_set",
         lambda s: s.staged(
             1, [s.document(s.facts[0])], gold=[], reference=[], answerable=False,
@@ -303,6 +317,10 @@ KINDS = (
     Kind(
         "stale_copy_instead", "conflicting_sources", "index",
         lambda s: _stale(s, [], [s.document(s.facts[0])]),
+    ),
+    Kind(
+        "stale_copy_unlabelled", "conflicting_sources", "index",
+        lambda s: _stale(s, [s.document(s.facts[0])], gold=[], answerable=True),
     ),
     Kind(
         "unanswerable_invents", "should_have_abstained", "generator",

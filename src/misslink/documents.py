@@ -1,6 +1,5 @@
 """The JSON documents inside a run as typed models, and how they are read.
 
-A run keeps each document as it was written; `summary_of`, `replay_of` and the others parse it once.
 What a partial run lacks has a default, and other keys stay readable as attributes.
 """
 
@@ -11,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any, TypeVar
 
 from pydantic import (
+    AliasPath,
     BaseModel,
     ConfigDict,
     Field,
@@ -403,6 +403,7 @@ class CalibrationDocument(Document):
     corrected: CorrectedPrevalence = CorrectedPrevalence()
     labels_needed: LabelsNeeded = LabelsNeeded()
     bias: dict[str, Bias] = {}
+    scores: dict[float, NonNegativeInt] = Field({}, validation_alias=AliasPath("scores", "counts"))
     left_out: dict[str, int] = {}
     checks: tuple[TrustCheck, ...] = ()
     verdict: str = ""
@@ -412,9 +413,8 @@ class CalibrationDocument(Document):
 
     def by_metric(self) -> dict[str, CalibrationDocument]:
         """Return every metric's own calibration, this one first."""
-        return ({self.metric: self} if self.metric else {}) | {
-            metric: other for metric, other in self.others.items() if metric != self.metric
-        }
+        own = {self.metric: self} if self.metric else {}
+        return own | self.others | own
 
 
 class ReplayedFailure(Document):

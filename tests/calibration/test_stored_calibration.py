@@ -6,6 +6,7 @@ import json
 
 import numpy as np
 import pytest
+from pydantic import ValidationError
 from scipy import stats
 
 from judged_runs import held as run_calibration
@@ -20,6 +21,7 @@ from misslink.calibration.stored_calibration import (
     stored_calibrations,
 )
 from misslink.calibration.verdicts import hash_verdicts
+from misslink.documents import CalibrationDocument
 from misslink.errors import InputError
 from misslink.linking.judge_calibration import Calibration
 from misslink.stats.classification import ConfusionMatrix
@@ -187,7 +189,8 @@ def test_a_calibration_that_names_no_verdicts_may_be_of_this_run_or_not(run, doc
 
 
 def calibrated(scores):
-    return {"metric": "faithfulness", "scores": score_distribution(scores)}
+    document = {"metric": "faithfulness", "scores": score_distribution(scores)}
+    return CalibrationDocument.model_validate(document)
 
 
 def drawn(a, b, n, seed=0):
@@ -234,13 +237,24 @@ def test_few_scores_on_either_side_say_nothing(sizes):
     assert detect_drift(calibrated([0.9] * 30), [0.1] * 30) is not None
 
 
+@pytest.mark.parametrize("scores", [None, {}, []])
+def test_a_calibration_that_does_not_say_how_they_were_tells_nothing(scores):
+    document = CalibrationDocument(metric="faithfulness", scores=scores)
+    assert detect_drift(document, [0.1] * 90) is None
+
+
 @pytest.mark.parametrize(
     "scores",
-    [None, [], {"counts": None}, {"counts": {"high": 90}}, {"counts": {"0.9": "many"}},
-     {"counts": {"nan": 90}}, {"counts": {"0.9": -90}}],
-)  # fmt: skip
-def test_a_calibration_that_does_not_say_how_they_were_tells_nothing(scores):
-    assert detect_drift({"metric": "faithfulness", "scores": scores}, [0.1] * 90) is None
+    [
+        {"counts": None},
+        {"counts": {"high": 90}},
+        {"counts": {"0.9": "many"}},
+        {"counts": {"nan": 90}},
+    ],
+)
+def test_score_counts_that_somebody_edited_are_an_error(scores):
+    with pytest.raises(ValidationError):
+        CalibrationDocument(metric="faithfulness", scores=scores)
 
 
 def test_a_calibration_counts_the_scores_of_all_verdicts_labelled_or_not():

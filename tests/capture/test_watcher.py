@@ -172,10 +172,12 @@ class TestKindsOfApp:
             """Look things up."""
             return CORPUS["trout"], documents("trout")
 
-        trace = watch(agents.create_agent(tool_caller(("look_up", "cold streams")), [look_up]))
+        twice = tool_caller(("look_up", "cold streams"), ("look_up", "fish"))
+        trace = watch(agents.create_agent(twice, [look_up]))
         assert (ids(trace), trace.prompted) == (["trout"], ("trout",))
-        assert [(call.query, call.retriever) for call in trace.calls] == [
-            ("cold streams", "look_up")
+        assert [(call.query, call.retriever, call.passages) for call in trace.calls] == [
+            ("cold streams", "look_up", ("trout",)),
+            ("fish", "look_up", ("trout",)),  # a search, although it found nothing new
         ]
 
     def test_agent_that_remembers_starts_each_case_anew(self):

@@ -12,7 +12,7 @@ from typing import Any
 from pydantic_core import to_jsonable_python
 
 from misslink.calibration.verdicts import hash_verdicts
-from misslink.documents import CalibrationDocument, calibrations_of
+from misslink.documents import CalibrationDocument, calibrations_of, parse_document
 from misslink.io.numbers import as_finite, parse_estimate
 from misslink.metrics import GOOD_SHARES
 from misslink.stats import proportion
@@ -152,8 +152,8 @@ def own_calibrations(run: Run) -> frozenset[str]:
     """Return the metrics whose stored calibration is of this run's own verdicts."""
     return frozenset(
         metric
-        for metric, document in stored_calibrations(run).items()
-        if document.get("verdicts_sha256") == hash_verdicts(run, metric)
+        for metric, document in calibrations_of(run).items()
+        if document.verdicts_sha256 == hash_verdicts(run, metric)
     )
 
 
@@ -206,15 +206,15 @@ def applied_calibration(run: Run) -> AppliedCalibration | None:
     if not isinstance(used, Mapping):
         return None
     metric = str(used.get("metric") or "")
-    source = run.manifest.get("calibrated_by")
-    source = source if isinstance(source, Mapping) else {}
+    origin = run.manifest.get("calibrated_by") or {}
+    source = parse_document(CalibrationDocument, origin, "manifest.json")
     rates = {name: rate for name in RATE_NAMES if (rate := read_estimate(used.get(name)))}
     return AppliedCalibration(
         metric=metric,
         threshold=as_finite(used.get("threshold")),
         rates=rates,
-        labels_from=str(source.get("labels_from") or ""),
-        created=str(source.get("created") or ""),
+        labels_from=source.labels_from,
+        created=source.created,
         same=_linking_inputs(used) == _linking_inputs(stored_calibrations(run).get(metric, {})),
     )
 
@@ -349,13 +349,12 @@ def score_distribution(scores: Iterable[float]) -> dict[str, Any]:
     }
 
 
-def detect_drift(document: Mapping[str, Any], scores: Iterable[float]) -> ScoreDrift | None:
+def detect_drift(document: CalibrationDocument, scores: Iterable[float]) -> ScoreDrift | None:
     """Compare scores with those that a judge was calibrated on.
 
     Parameters
     ----------
-    document : mapping
-        The calibration.
+    document : CalibrationDocument
     scores : iterable of float
         Of another run, in [0, 1].
 
@@ -370,7 +369,7 @@ def detect_drift(document: Mapping[str, Any], scores: Iterable[float]) -> ScoreD
     Smirnov (1948), Table for estimating the goodness of fit of empirical distributions. With ties,
     as of rounded scores, the p-value is too large and never too small.
     """
-    before = _score_counts(document.get("scores"))
+    before = Counter(document.scores)
     now = Counter(round(score, _DIGITS) for score in scores)
     sizes = before.total(), now.total()
     if min(sizes) < _MIN_SCORES:
@@ -385,20 +384,4 @@ def detect_drift(document: Mapping[str, Any], scores: Iterable[float]) -> ScoreD
     if distance < _MIN_DISTANCE or p >= _ALPHA:
         return None
     means = [sum(score * n for score, n in c.items()) / c.total() for c in (before, now)]
-    metric = str(document.get("metric") or "")
-    return ScoreDrift(metric, distance, p, (sizes[0], means[0]), (sizes[1], means[1]))
-
-
-def _score_counts(scores: object) -> Counter[float]:
-    """How often each score occurred; empty if a document has no valid counts."""
-    counts = scores.get("counts") if isinstance(scores, Mapping) else None
-    parsed: Counter[float] = Counter()
-    for text, count in counts.items() if isinstance(counts, Mapping) else ():
-        try:
-            score = as_finite(float(text))
-        except ValueError:
-            return Counter()
-        if score is None or not isinstance(count, int) or isinstance(count, bool) or count < 0:
-            return Counter()
-        parsed[score] += count
-    return parsed
+    return ScoreDrift(document.metric, distance, p, (sizes[0], means[0]), (sizes[1], means[1]))

@@ -164,7 +164,7 @@ class Recorder(BaseCallbackHandler):
         self._reported: list[Any] = []  # what the tokens of other frameworks' model calls came from
         self._searching: dict[UUID, SearchCall] = {}
         self._asking: dict[UUID, ModelCall] = {}
-        self._tools: dict[UUID, str] = {}
+        self._tools: dict[UUID, tuple[str, int, int]] = {}  # query, calls and inner before it
         # Keyed by identity; the documents are kept so that no id is given out twice.
         self._scores: dict[int, tuple[Any, float]] = {}
         self._lock = threading.Lock()
@@ -242,17 +242,18 @@ class Recorder(BaseCallbackHandler):
         """Store the tool's query."""
         inputs = kwargs.get("inputs")
         words = [value for value in inputs.values() if isinstance(value, str)] if inputs else []
-        self._tools[run_id] = words[0] if len(words) == 1 else input_str
+        query = words[0] if len(words) == 1 else input_str
+        self._tools[run_id] = query, len(self.calls), len(self.inner)
         _CURRENT_TOOL.set(str((serialized or {}).get("name") or kwargs.get("name") or "tool"))
 
     def on_tool_end(self, output: Any, *, run_id: UUID, **_: Any) -> None:
-        """Record documents that a tool returns and that no recorded search found."""
-        query = self._tools.pop(run_id, "")
+        """Record documents that a tool returns and that no recorded search inside of it found."""
+        query, calls, inner = self._tools.pop(run_id, ("", 0, 0))
         documents = tool_documents(getattr(output, "artifact", None)) or tool_documents(
             getattr(output, "content", output)
         )
-        known = [document for call in self.calls for document in call.documents]
-        seen = {passage.text for passage in passages_from([*known, *self.inner])}
+        found = [document for call in self.calls[calls:] for document in call.documents]
+        seen = {passage.text for passage in passages_from([*found, *self.inner[inner:]])}
         if documents and seen.isdisjoint(p.text for p in passages_from(documents)):
             self.begin_search(query, _CURRENT_TOOL.get(), None).finish(documents)
         _CURRENT_TOOL.set("")

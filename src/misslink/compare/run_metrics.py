@@ -43,6 +43,7 @@ LINK_AXES: dict[str, tuple[tuple[str, ...], Callable[[Link], str]]] = {
     "retrieval": (get_args(Link.model_fields["retrieval"].annotation), lambda link: link.retrieval),
     "answers": (get_args(Link.model_fields["answer"].annotation), lambda link: link.answer),
 }
+LINK_STATES = {True: "failed", False: "passed", None: "inconclusive"}  # by `Link.failed`
 _GOOD_OUTCOMES = frozenset({"passed", "none", "hit", "not_needed", "faithful"})
 _AXIS_LABELS = {
     "failures": "failure mode",

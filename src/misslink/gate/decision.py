@@ -28,6 +28,7 @@ from misslink.compare.missing_values import (
 )
 from misslink.compare.run_metrics import (
     LINK_AXES,
+    LINK_STATES,
     ROUNDING_TOLERANCE,
     UNKNOWN_OUTCOMES,
     MetricValue,
@@ -67,7 +68,7 @@ from misslink.io.storage import redact_url
 from misslink.metrics import GOOD_SHARES
 from misslink.render.format import format_values, metric_candidates, metric_cutoff, question_count
 from misslink.render.reasons import count_labels, describe_reason
-from misslink.types import Estimate, Link, Reason, Run
+from misslink.types import Estimate, Reason, Run
 
 _TWO_SIDED = frozenset({"link.answers.declined"})  # good where there is no answer to give
 _MAX_WORST = 20  # cases listed where no change tells which are to blame
@@ -503,7 +504,7 @@ def _decide_new_failures(diff: BaselineDiff, gate: Gate, spec: NewFailures) -> G
             gate, "it counts cases, and a summary.json has none; name a run folder as --baseline"
         )
     axis, failing = "failures", frozenset({spec.failure or "failed"})
-    outcome_of = LINK_AXES[axis][1] if spec.failure else _pass_or_fail
+    outcome_of = LINK_AXES[axis][1] if spec.failure else lambda link: LINK_STATES[link.failed]
     if spec.retrieval is not None:
         axis, failing = "retrieval", frozenset({spec.retrieval})
         outcome_of = LINK_AXES[axis][1]
@@ -571,10 +572,6 @@ def _decide_new_failures(diff: BaselineDiff, gate: Gate, spec: NewFailures) -> G
         reason = Reason(code="inconclusive_now", n=len(unknown), axis=axis, reasons=missing)
         return replace(outcome, reasons=(*outcome.reasons, reason))
     return outcome
-
-
-def _pass_or_fail(link: Link) -> str:
-    return {True: "failed", False: "passed", None: "inconclusive"}[link.failed]
 
 
 def _case_notes(diff: BaselineDiff, new: tuple[str, ...], inconclusive: int) -> list[str]:

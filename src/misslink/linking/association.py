@@ -12,7 +12,7 @@ from typing import Any
 from misslink.documents import CalibrationDocument, JudgeErrorTest, calibrations_of
 from misslink.failure_modes import FAILURE_MODES
 from misslink.render.reasons import describe_reason
-from misslink.retrieval import case_exposures, cluster_cases, relevant_ids
+from misslink.retrieval import case_exposures, case_needs, cluster_cases, relevant_ids
 from misslink.stats import proportion
 from misslink.stats.association import (
     PooledAssociation,
@@ -357,7 +357,9 @@ def _difficulties(
         return {}, []
     numbers: dict[str, list[float | None]] = {
         "question_length": [float(len(linked.cases[id_].question)) for id_ in ids],
-        "relevant_passages": [_needed(linked.cases[id_]) for id_ in ids],
+        "relevant_passages": [  # of the shortest alternative
+            float(min(map(len, case_needs(linked.cases[id_], ())), default=0)) for id_ in ids
+        ],
         "irrelevant_score": [
             _irrelevant_score(linked.cases[id_], linked.traces.get(id_)) for id_ in ids
         ],
@@ -380,15 +382,6 @@ def _difficulties(
     cuts = np.quantile(score, np.arange(1, len(names)) / len(names))
     places = np.searchsorted(cuts, score)
     return {id_: names[place] for id_, place in zip(ids, places, strict=True)}, list(columns)
-
-
-def _needed(case: Case) -> float:
-    """How many passages a case needs, by its shortest alternative."""
-    if any(case.evidence.values()):
-        return float(sum(grade > 0 for grade in case.evidence.values()))
-    if case.relevant_any:
-        return float(min(map(len, case.relevant_any)))
-    return float(sum(grade > 0 for grade in case.relevant.values()))
 
 
 def _irrelevant_score(case: Case, trace: Trace | None) -> float | None:

@@ -84,7 +84,6 @@ async def link_case(
     searched = False
     bad = _claims_to_explain(evidence)
     omitted = await _omitted_claims(evidence, judge, prompts) if evidence.failed else ()
-    unlabelled = evidence.retrieval == "unlabelled"
     if queries := search_queries(evidence, [claim.text for claim in omitted]):
         if measured.deepen:  # for the true ranks of what is found
             trace = await measured.deepen(case, trace, lambda _: True)
@@ -109,7 +108,7 @@ async def link_case(
         corpus_searched=searched,
         lost=lost,
     )
-    inferred = unlabelled and link.failure in _MISS_MODES
+    inferred = evidence.is_searched and link.failure in _MISS_MODES
     if inferred:
         named = {item.passage_id for item in link.evidence}
         misses = tuple(miss for miss in evidence.missed if miss.passage_id in named)
@@ -128,12 +127,11 @@ def _claims_to_explain(evidence: CaseEvidence) -> dict[int, Claim]:
 
 
 def search_queries(evidence: CaseEvidence, omitted: Sequence[str]) -> list[str]:
-    """What a search of the corpus stands for missing labels with; empty where nothing is searched.
+    """The queries of the search that stands for missing labels; empty where nothing is searched.
 
     The question comes first, then the bad claims and the omitted ones.
     """
-    insufficient = evidence.failed and evidence.sufficient is not True
-    if evidence.retrieval != "unlabelled" or not insufficient:
+    if not evidence.is_searched:
         return []
     texts = [claim.text for claim in _claims_to_explain(evidence).values()]
     return [evidence.case.judged_question, *texts, *omitted]
@@ -146,8 +144,7 @@ async def _omitted_claims(
     claims = tuple(Claim(text=text, support="unsupported") for text in evidence.omitted)
     if not claims or evidence.sufficient is False:
         return claims
-    searched = evidence.retrieval == "unlabelled" and evidence.sufficient is None
-    if evidence.bad_claims or not (evidence.missed or searched):
+    if evidence.bad_claims or not (evidence.missed or evidence.is_searched):
         return ()  # they explain nothing
     in_prompt = [
         RetrievalMiss(passage_id=passage.id, grade=1, text=passage.text)
@@ -278,15 +275,20 @@ class FailureRules:
 
     def _explain_wrong(self, index: int, claim: Claim) -> FailureEvidence:
         """Why a claim is wrong although a passage in the prompt supports it."""
-        cited = claim.evidence[0] if claim.evidence else None
+        evidence, cited = self.evidence, claim.evidence[0] if claim.evidence else None
+        labelled = evidence.retrieval != "unlabelled"
+        # Without labels a passage that states the reference speaks for it, and against the cited one.
+        doubted = not labelled and any(map(self._states_reference, evidence.relevant))
         for item in claim.evidence:
-            if item.passage_id in self.evidence.relevant:
+            if item.passage_id in evidence.relevant:
                 if self._states_reference(item.passage_id):
                     return _because("contradicts_context", "states_reference", index, item)
-                return _because("gold_suspect", "reference_contradicts_label", index, item)
-        if self.evidence.retrieval == "unknown" and self.evidence.sufficient is None:
+                if not doubted:
+                    code = "reference_contradicts_label" if labelled else "reference_contradicted"
+                    return _because("gold_suspect", code, index, item)
+        if evidence.retrieval == "unknown" and evidence.sufficient is None:
             return _because("inconclusive", "unknown_sufficiency", index)
-        if claim.correct is False and self._rests_on_copy(claim):
+        if self._rests_on_copy(claim):
             return _because("conflicting_sources", "copy_says_otherwise", index, cited)
         if self.evidence.sufficient is False:
             return self._explain_miss(index, self.ties.get(index))
@@ -323,6 +325,9 @@ class FailureRules:
         by_prompt = claim.support != "unsupported" and bool(claim.evidence)
         insufficient = self.evidence.sufficient is False
         tie = self.ties.get(index) if insufficient or not by_prompt else None
+        if tie is not None and by_prompt and self._rests_on_copy(claim, tie.passage_id):
+            cited = claim.evidence[0]
+            return _because("conflicting_sources", "copy_says_otherwise", index, cited)
         if tie is None and insufficient and self.omitted_ties:
             return self._explain_miss(None, self.omitted_ties[0])
         if tie is None and by_prompt:
@@ -332,11 +337,18 @@ class FailureRules:
     def _explain_miss(self, index: int | None, tie: ClaimLink | None) -> FailureEvidence:
         """The mode of the missed passage: not indexed, dropped before the prompt, or missed."""
         evidence, miss = self.evidence, None
-        unlabelled = evidence.retrieval == "unlabelled"
         if tie is not None:
             miss = {miss.passage_id: miss for miss in evidence.missed}.get(tie.passage_id)
-        elif not unlabelled:
-            miss = max(evidence.missed, key=lambda miss: miss.grade, default=None)
+        elif not evidence.is_searched:
+            # A claim that no passage with a text is about needed one without, if any is missed.
+            miss = max(
+                evidence.missed,
+                key=lambda miss: (
+                    index is not None and not (miss.text or miss.evidence),
+                    miss.grade,
+                ),
+                default=None,
+            )
         if miss is None:
             if evidence.retrieval not in {"unlabelled", "unknown"}:
                 return _because("retrieval_miss", "context_insufficient", index)
@@ -347,7 +359,7 @@ class FailureRules:
         mode: FailureMode = "retrieval_miss" if miss.status == "not_retrieved" else miss.status
         code = "passage_missing" if tie is None else "passage_missing_for_claim"
         shown: Mapping[str, Any] = {
-            "reason_code": "found_by_search" if unlabelled else code,
+            "reason_code": "found_by_search" if evidence.is_searched else code,
             "lost_at": miss.lost_at,
             "search": miss.search,
         }
@@ -382,23 +394,30 @@ class FailureRules:
             miss.text or miss.evidence for miss in self.evidence.missed
         )
 
-    def _rests_on_copy(self, claim: Claim) -> bool:
-        """Whether a passage that the claim rests on nearly repeats a relevant passage.
+    def _rests_on_copy(self, claim: Claim, tied: str | None = None) -> bool:
+        """Whether the claim rests on a passage that nearly repeats a relevant one, which lacks it.
 
         Copies share most content words, among them those that the question asks about: a passage of
-        the same form about another subject is no copy.
+        the same form about another subject is no copy. Of what a search returned only the passage
+        that the claim is tied to counts.
         """
         evidence = self.evidence
-        relevant = [p.text for p in evidence.context if p.id in evidence.relevant]
-        if evidence.retrieval != "unlabelled":  # there they are what a search returned
-            relevant += [miss.text for miss in evidence.missed if miss.text]
-        asked = set(passage_stems(evidence.case.judged_question))
         rests_on = {item.passage_id for item in claim.evidence}
+        relevant = [p.text for p in evidence.context if p.id in evidence.relevant - rests_on]
+        relevant += [
+            miss.text
+            for miss in evidence.missed
+            if miss.text and (miss.passage_id == tied or not evidence.is_searched)
+        ]
+        asked, claimed = (
+            set(passage_stems(text)) for text in (evidence.case.judged_question, claim.text)
+        )
         for passage in evidence.context:
             here = set(passage_stems(passage.text)) if passage.id in rests_on else set()
             for there in map(set, map(passage_stems, relevant if here else ())):
                 alike = len(here & there) >= _MIN_COPY_JACCARD * len(here | there)
-                if alike and asked & there <= here:
+                differs = claim.correct is False or bool((claimed & here) - there)
+                if alike and differs and asked & there <= here:
                     return True
         return False
 

@@ -10,7 +10,7 @@ from typing import Literal
 from misslink.linking.judge_calibration import Calibration
 from misslink.retrieval import RetrievalOutcome, relevant_ids, retrieval_outcome
 from misslink.text.abstention import declines
-from misslink.text.near_duplicates import is_near_duplicate
+from misslink.text.near_duplicates import is_near_duplicate, passage_stems
 from misslink.text.normalization import sentence_spans
 from misslink.types import Case, Claim, Passage, RetrievalMiss, Trace, Verdict
 
@@ -37,7 +37,8 @@ class CaseEvidence:
     context : sequence of Passage
         The passages in the prompt.
     relevant : frozenset of str
-        Ids of the passages in the prompt that satisfy a need of any alternative.
+        Ids of the passages in the prompt that satisfy a need of any alternative; of an unlabelled
+        case those that the judge calls relevant.
     answer : {'faithful', 'unfaithful', 'declined', 'unknown'}
         Unknown where no verdict decides it, or the deciding one is uncertain.
     declined : bool or None
@@ -106,22 +107,26 @@ class CaseEvidence:
         context = trace.context(k)
         outcome = outcome or retrieval_outcome(case, trace, k)
         stated = completeness.value if completeness else None
+        judged_relevant = frozenset(
+            id_ for id_, value in (relevance.passages if relevance else {}).items() if value
+        )
+        relevant = frozenset(relevant_ids(case, context))
+        if outcome.retrieval == "unlabelled":
+            relevant = judged_relevant & {passage.id for passage in context}
         evidence = cls(
             case=case,
             trace=trace,
             outcome=outcome,
             missed=outcome.missed,
             context=context,
-            relevant=frozenset(relevant_ids(case, context)),
+            relevant=relevant,
             answer=answer,
             declined=declined,
             correct=correct,
             complete=None if stated is None or declined else stated >= MIN_COMPLETE,
             omitted=_omitted(case, completeness, declined=bool(declined)),
             all_claims=faithfulness.claims if faithfulness and not declined else (),
-            judged_relevant=frozenset(
-                id_ for id_, value in (relevance.passages if relevance else {}).items() if value
-            ),
+            judged_relevant=judged_relevant,
             sufficient_judge=_sufficiency(sufficiency),
             by_heuristic=faithfulness is None
             or any(v.judge.startswith("heuristic") for v in (faithfulness, relevance) if v),
@@ -133,7 +138,12 @@ class CaseEvidence:
     def with_misses(self, missed: Sequence[RetrievalMiss]) -> CaseEvidence:
         """The same case with what is known of its missed passages."""
         texts = [passage.text for passage in self.context]
-        lacking = (m for m in missed if not any(_repeats(m.text or "", text) for text in texts))
+        asked = set(passage_stems(self.case.judged_question))
+        lacking = (
+            miss
+            for miss in missed
+            if not any(_repeats(miss.text or "", text, asked) for text in texts)
+        )
         return replace(self, missed=tuple(lacking))
 
     @property
@@ -163,6 +173,16 @@ class CaseEvidence:
         """`sufficient_value` as a truth value; partly counts as no, None is unknown."""
         value = self.sufficient_value
         return None if value == "unknown" else value == "yes"
+
+    @property
+    def is_searched(self) -> bool:
+        """Whether a search of the corpus tells what is missing, because the labels do not.
+
+        They name no passage, or all that they name is in the prompt and the judge finds it lacking.
+        """
+        if self.retrieval == "unlabelled":
+            return self.failed and self.sufficient is not True
+        return self.retrieval == "hit" and self.failed and self.sufficient_judge in {"partly", "no"}
 
     @property
     def failed(self) -> bool:
@@ -207,9 +227,9 @@ class CaseEvidence:
         )
 
     def _is_wrong(self, claim: Claim) -> bool:
-        """It contradicts the reference, or in an incorrect answer rests on no labelled passage.
+        """It contradicts the reference, or in an incorrect answer rests on no relevant passage.
 
-        What a labelled passage supports and the reference does not mention is no error.
+        What a relevant passage supports and the reference does not mention is no error.
         """
         if claim.correct is not None or self.correct is not False:
             return claim.correct is False
@@ -217,10 +237,12 @@ class CaseEvidence:
         return rests_on.isdisjoint(self.relevant)
 
 
-def _repeats(one: str, other: str) -> bool:
-    """Whether two passages are near-duplicates with the same numbers."""
-    numbers, others = set(_NUMBER.findall(one)), set(_NUMBER.findall(other))
-    return is_near_duplicate(one, other) and numbers == others
+def _repeats(missed: str, other: str, asked: set[str]) -> bool:
+    """Whether a passage nearly repeats a missed one, its numbers and what the question asks about."""
+    if not is_near_duplicate(missed, other):
+        return False
+    same_numbers = set(_NUMBER.findall(missed)) == set(_NUMBER.findall(other))
+    return same_numbers and asked & set(passage_stems(missed)) <= set(passage_stems(other))
 
 
 def _sufficiency(verdict: Verdict | None) -> Sufficiency:

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from misslink.linking.miss_measurement import MissMeasurements
-from misslink.render.format import format_share_interval
+from misslink.render.reasons import describe_reason
 from misslink.retrieval import relevant_ids, retrieval_outcome, unmeasured_reason
 from misslink.stats import mean, proportion
 from misslink.stats.classification import CaseScore, auroc
 from misslink.stats.intervals import median, quartiles
 from misslink.text.near_duplicates import first_duplicates, flag_duplicates
-from misslink.types import Case, Estimate, Passage, Trace
+from misslink.types import Case, Estimate, Passage, Reason, Trace
 
 _MAX_CUT_SHARE = 0.5  # from here on a chunk is more often cut within a sentence than not
 _MAX_REPEATED_SHARE = (
@@ -33,15 +33,7 @@ _ACCEPTABLE_AUROC = 0.7
 _MIN_RECALL = 0.8  # under it more than one needed passage in five is missing from the context
 _MAX_SPLIT_SHARE = 0.1  # more than one evidence in ten cut in two is a matter of the chunk size
 
-_Answer = tuple[dict[str, Any], str, bool | None]  # numbers, finding, verdict
-_QUESTIONS = {
-    "chunk_quality": "Are chunks whole sentences, of similar size, and unique?",
-    "embedding_quality": "Are questions closer to their relevant passages than to others?",
-    "recall": "Are relevant passages among the first {k}, or further down?",
-    "precision": "Do the scores separate relevant passages from others?",
-    "vocabulary": "Do questions and their relevant passages share words?",
-    "boundaries": "Is each evidence text within one chunk?",
-}
+_Answer = tuple[dict[str, Any], Reason, bool | None]  # numbers, finding, verdict
 
 
 def build_checklist(
@@ -87,16 +79,20 @@ def build_checklist(
     return [
         {
             "name": name,
-            "question": _QUESTIONS[name].format(k=k),
+            "question": describe_reason(Reason(code=f"ask_{name}", k=k)),
             "numbers": {
                 key: value.model_dump() if isinstance(value, Estimate) else value
                 for key, value in numbers.items()
             },
-            "finding": finding,
+            "finding": describe_reason(finding),
             "ok": ok,
         }
         for name, (numbers, finding, ok) in answers.items()
     ]
+
+
+def _not_measured(why: str | None) -> Reason:
+    return Reason(code="check_not_measured", why=why)
 
 
 def _is_at_least(estimate: Estimate, least: float) -> bool | None:
@@ -147,18 +143,11 @@ def _chunk_quality(
         "places_lost_to_duplicates": repeated_places,
     }
     if not texts or spread is None:
-        return numbers, "Not measured: no passage with a text was seen.", None
-    which = "corpus has" if corpus is not None else "traces show"
-    finding = (
-        f"The {which} {len(texts)} chunks of {numbers['median_characters'].value:.0f} characters "
-        f"in the median (middle half {spread[0]:.0f} to {spread[1]:.0f}); {format_share_interval(cut)} are cut "
-        f"within a sentence, {format_share_interval(copies)} repeat another one"
-    )
-    if repeated_places.value is not None:
-        finding += f", and {format_share_interval(repeated_places)} of the places in the prompts go to repetitions"
+        return numbers, _not_measured("no passage with a text was seen"), None
+    finding = Reason(code="checked_chunks", listed=corpus is not None, **numbers)
     checks = [_is_below(cut, _MAX_CUT_SHARE), _is_below(repeated_places, _MAX_REPEATED_SHARE)]
     ok = False if False in checks else None if None in checks else True
-    return numbers, f"{finding}.", ok
+    return numbers, finding, ok
 
 
 def _repeated_share(traces: Sequence[Trace], k: int, seed: int) -> Estimate:
@@ -184,11 +173,9 @@ def _embedding_quality(measured: MissMeasurements) -> _Answer:
     }
     if area.value is None:
         why = "no embedding was available" if measured.embedding is None else area.reason
-        return numbers, f"Not measured: {why}.", None
-    finding = (
-        f"A question is nearer to a passage it needs than to a random one in {format_share_interval(area)} of "
-        f"{len(known_pairs)} known and {len(random)} random pairs ({measured.embedding})."
-    )
+        return numbers, _not_measured(why), None
+    pairs = {"known": len(known_pairs), "random": len(random)}
+    finding = Reason(code="checked_embedding", embedding=measured.embedding, **pairs, **numbers)
     return numbers, finding, _is_at_least(area, _OUTSTANDING_AUROC)
 
 
@@ -218,20 +205,18 @@ def _context_recall(
         miss.status == "not_indexed" for missed in measured.missed.values() for miss in missed
     )
     if at_k.value is None:
-        return numbers, f"Not measured: {at_k.reason}.", None
-    finding = f"{format_share_interval(at_k)} of the relevant passages reached the prompt"
-    if at_depth.value is not None:
-        depth = max(trace.depth or 0 for _, trace in pairs)
-        finding += f", {format_share_interval(at_depth)} is among the first {depth}"
-    return numbers, f"{finding}.", _is_at_least(at_k, _MIN_RECALL)
+        return numbers, _not_measured(at_k.reason), None
+    depth = max(trace.depth or 0 for _, trace in pairs)
+    finding = Reason(code="checked_recall", depth=depth, **numbers)
+    return numbers, finding, _is_at_least(at_k, _MIN_RECALL)
 
 
 def _score_separation(pairs: Sequence[tuple[Case, Trace]], measured: MissMeasurements) -> _Answer:
     relevant, irrelevant, rising = _retriever_scores(pairs)
-    source = "the retriever's own scores"
+    by_cosine = False
     if not (relevant and irrelevant) and measured.pairs.relevant:
         relevant, irrelevant = list(measured.pairs.relevant), list(measured.pairs.irrelevant)
-        source, rising = "cosines, since the traces have no scores", True
+        by_cosine = rising = True
     area = auroc(relevant, irrelevant) if rising else auroc(irrelevant, relevant)
     numbers: dict[str, Any] = {
         "auroc": area,
@@ -241,12 +226,9 @@ def _score_separation(pairs: Sequence[tuple[Case, Trace]], measured: MissMeasure
     }
     if area.value is None:
         why = "no retrieved passages, relevant and irrelevant ones, have a score"
-        return numbers, f"Not measured: {why}.", None
-    finding = (
-        f"A relevant passage scores better than an irrelevant one in {format_share_interval(area)} of cases, by "
-        f"{source} ({len(relevant)} relevant, {len(irrelevant)} irrelevant; "
-        f"{'high' if rising else 'low'} is better)."
-    )
+        return numbers, _not_measured(why), None
+    counts = {"relevant": len(relevant), "irrelevant": len(irrelevant)}
+    finding = Reason(code="checked_scores", by_cosine=by_cosine, rising=rising, **counts, **numbers)
     return numbers, finding, _is_at_least(area, _ACCEPTABLE_AUROC)
 
 
@@ -281,14 +263,9 @@ def _vocabulary_overlap(measured: MissMeasurements) -> _Answer:
         "median_shared_missed": median([share for _, share in missed_shares]),
         "auroc": area,
     }
-    phrases = [
-        f"{name} ones share {format_share_interval(numbers[f'median_shared_{name}'])}"
-        for name in ("found", "missed")
-        if numbers[f"median_shared_{name}"].value is not None
-    ]
-    if not phrases:
-        return numbers, "Not measured: the text of no relevant passage is known.", None
-    finding = f"Of needed passages {' and '.join(phrases)} of their question's content words in the median."
+    if not (retrieved_shares or missed_shares):
+        return numbers, _not_measured("the text of no relevant passage is known"), None
+    finding = Reason(code="checked_vocabulary", **numbers)
     # What tells found from missed passages as well as this is what the retriever lives by.
     return numbers, finding, _is_below(area, _ACCEPTABLE_AUROC)
 
@@ -298,9 +275,6 @@ def _chunk_boundaries(measured: MissMeasurements) -> _Answer:
     share = proportion(measured.split, located)
     if not located:
         share = Estimate.missing("no evidence text was given or found")
-        return {"split": share}, f"Not measured: {share.reason}.", None
-    finding = (
-        f"{measured.split} of {located} evidence texts that were found span two chunks "
-        f"({format_share_interval(share)})."
-    )
+        return {"split": share}, _not_measured(share.reason), None
+    finding = Reason(code="checked_boundaries", cut=measured.split, located=located, share=share)
     return {"split": share}, finding, _is_below(share, _MAX_SPLIT_SHARE)

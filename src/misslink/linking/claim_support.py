@@ -109,7 +109,7 @@ def _related_share(claim: str, passage: str, question: str) -> float | None:
         return share
     short = len(content_stems(claim)) <= SHORT_CLAIM
     by_question = short and not _passage_content_stems(passage).isdisjoint(content_stems(question))
-    return share if by_question or (not share and _differ_in_language(claim, passage)) else None
+    return share if by_question or _differ_in_language(claim, passage) else None
 
 
 def shared_stem_share(claim: str, passage: str) -> float:

@@ -12,6 +12,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
+from misslink.documents import CalibrationDocument, parse_document
 from misslink.errors import InputError
 from misslink.types import Estimate, Run
 
@@ -90,8 +91,9 @@ class Calibration(BaseModel):
         InputError
             It is no such document, or a number is out of range.
         """
-        every = {each.get("metric"): each for each in reversed(_documents(document))}
-        document = every.get(_LINKED_METRIC, document)
+        others = document.get("others")
+        if document.get("metric") != _LINKED_METRIC and isinstance(others, Mapping):
+            document = others.get(_LINKED_METRIC, document)
         # Where labelled cases were drawn with unequal chances, the weighted rates count.
         parts = [document.get(name) for name in ("agreement", "weighted")]
         rates = {k: v for part in parts if isinstance(part, Mapping) for k, v in part.items()}
@@ -119,13 +121,6 @@ class Calibration(BaseModel):
         """Whether a probability of the good label is within the uncertain band."""
         low, high = self.uncertain_band or (math.inf, -math.inf)
         return low <= probability <= high
-
-
-def _documents(document: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """The calibrations of all metrics in a document, its own first."""
-    others = document.get("others")
-    every = [document, *(others.values() if isinstance(others, Mapping) else ())]
-    return [each for each in every if isinstance(each, Mapping)]
 
 
 def read_calibration_document(path: str | Path) -> dict[str, Any]:
@@ -182,17 +177,16 @@ def check_judge(
     InputError
         It is of another judge, or one of its prompts has changed since.
     """
-    every = _documents(document)
+    every = parse_document(CalibrationDocument, document, path).by_metric().values()
     again = "calibrate again on a run of it, or leave --calibration out"
     for each in every:
-        calibrated_judge, hashes = each.get("judge"), each.get("prompts")
-        if isinstance(calibrated_judge, str) and calibrated_judge != judge:
+        if each.judge and each.judge != judge:
             raise InputError(
-                f"this calibration is of the judge {calibrated_judge}, and {judge} is asked; {again}",
+                f"this calibration is of the judge {each.judge}, and {judge} is asked; {again}",
                 path=path,
                 field="judge",
             )
-        for name, sha256 in (hashes if isinstance(hashes, Mapping) else {}).items():
+        for name, sha256 in each.prompts.items():
             if prompts.get(name, sha256) != sha256:
                 raise InputError(
                     f"the prompt '{name}' is not the one that this calibration was made with; {again}",
@@ -206,10 +200,10 @@ def check_judge(
 
 
 def _validity_warnings(
-    document: Mapping[str, Any], judge: str, identity: Mapping[str, str], now: dt.datetime
+    document: CalibrationDocument, judge: str, identity: Mapping[str, str], now: dt.datetime
 ) -> Iterator[str]:
     """Why a calibration may no longer be valid."""
-    if document.get("judge") is None:
+    if not document.judge:
         yield f"names no judge; it is taken to be of {judge}"
     for name, before, value in identity_changes(document, identity):
         yield (
@@ -219,30 +213,26 @@ def _validity_warnings(
     days = age_in_days(document, now)
     if days is not None and days >= STALE_AFTER_DAYS:
         yield f"is {days} days old; the judge may have drifted since"
-    if document.get("verdict") == "do not use":
+    if document.verdict == "do not use":
         yield "by it this judge is not to be used"
 
 
 def identity_changes(
-    document: Mapping[str, Any], identity: Mapping[str, Any]
+    document: CalibrationDocument, identity: Mapping[str, Any]
 ) -> Iterator[tuple[str, str, str]]:
     """Yield name, old and new value of every input of the judge that changed since calibration.
 
     `identity` are the inputs of a run, as its manifest lists them.
     """
-    before = document.get("judge_identity")
-    for name, was in before.items() if isinstance(before, Mapping) else ():
+    for name, was in document.judge_identity.items():
         if name in identity and identity[name] != was:
             yield name.removeprefix("judge_identity."), str(was), str(identity[name])
 
 
-def age_in_days(document: Mapping[str, Any], now: dt.datetime) -> int | None:
+def age_in_days(document: CalibrationDocument, now: dt.datetime) -> int | None:
     """How many days before `now`, which has a time zone, a calibration was made; None: unknown."""
-    created = document.get("created")
-    if not isinstance(created, str):
-        return None
     try:
-        made = dt.datetime.fromisoformat(created)
+        made = dt.datetime.fromisoformat(document.created)
     except ValueError:
         return None
     return (now - (made if made.tzinfo else made.replace(tzinfo=dt.UTC))).days

@@ -50,14 +50,19 @@ def _locate_loss(miss: RetrievalMiss, trace: Trace) -> tuple[LossStep | None, in
         number += not call.nested
         if miss.passage_id in call.passages:
             if not call.nested:
-                is_graded = miss.passage_id in trace.graded
-                return "dropped_by_grader" if is_graded else "cut_from_prompt", number
+                return _step_after_search(miss, trace), number
             inner = number
     if inner is not None:
         return "dropped_by_grader", inner
     if any(passage.id == miss.passage_id for passage in trace.retrieved):
-        return "cut_from_prompt", None  # of recorded traces, which list no searches
+        return _step_after_search(miss, trace), None  # of recorded traces, which list no searches
     if miss.true_rank is not None:
         best = trace.deeper_calls.get(miss.passage_id)
         return "ranked_low", best or (number if number == 1 else None)
     return ("not_searched", None) if trace.depth is not None else (None, None)
+
+
+def _step_after_search(miss: RetrievalMiss, trace: Trace) -> LossStep:
+    if miss.passage_id in trace.graded:
+        return "dropped_by_grader"
+    return "ranked_low" if trace.prompted is None else "cut_from_prompt"

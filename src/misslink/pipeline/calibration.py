@@ -172,7 +172,7 @@ def measure_error_by_exposure(run: Run, links: Sequence[Link], seed: int) -> Run
 def score_drift(run: Run) -> dict[str, dict[str, Any]]:
     """Return by metric how the judge's scores moved since its calibration; warn of each."""
     drifts = {}
-    for metric, document in stored_calibrations(run).items():
+    for metric, document in calibrations_of(run).items():
         if (drift := detect_drift(document, verdict_scores(run, metric).values())) is not None:
             _log.warning("%s", drift.sentence)
             drifts[metric] = drift.document()

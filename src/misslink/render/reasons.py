@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from misslink.render.checklist import CHECKLIST_SENTENCES
 from misslink.render.format import (
     format_change,
     format_drop,
@@ -432,6 +433,7 @@ def _miss_unexplained(*, has_text: bool, cosine: float | None, **rank: int | Non
 _RIVALS_SHOWN = 3  # passages above a missed one that are named
 
 SENTENCES: dict[str, str | Callable[..., str]] = {
+    **CHECKLIST_SENTENCES,
     # an estimate
     "no_cases": "there are no cases",
     "no_such_cases": "{metric} has no cases",
@@ -616,11 +618,13 @@ SENTENCES: dict[str, str | Callable[..., str]] = {
     "passage_missing": "passage '{passage}' never reached the prompt{step}",
     "passage_missing_for_claim": "the claim needed passage '{passage}', which never reached the prompt{step}",
     "context_insufficient": "the passages in the prompt do not hold the answer",
-    "found_by_search": "no passage is labelled; a search finds '{passage}', which never reached the prompt",
+    "found_by_search": "a search finds '{passage}', which is not labelled and never reached the prompt",
     "nothing_in_corpus": "no passage is labelled, and a search of the whole index finds none",
     "contradicted_by_prompt": "a claim contradicts passage '{passage}', which was in the prompt",
     "reference_contradicts_label": "the labelled passage '{passage}' supports a claim that the "
     "reference contradicts",
+    "reference_contradicted": "passage '{passage}' supports a claim that the reference contradicts, "
+    "and no passage in the prompt states the reference",
     "answerable_after_all": "the gold set says that there is no answer, and the passages hold one",
     "copy_says_otherwise": "a wrong claim rests on '{passage}', a near copy of a relevant passage",
     "irrelevant_passage": "a wrong claim rests on the unlabelled passage '{passage}'",

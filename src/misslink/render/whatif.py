@@ -15,12 +15,15 @@ def describe_option(
     avoided: Estimate,
     bad: int,
     unknown: str | None,
+    retrieved: int | None,
 ) -> str:
     """Return one sentence on an option: the change of its metric, and what it would avoid."""
     difference, before, after = (
         Estimate.model_validate(compared[name]) for name in ("difference", "a", "b")
     )
-    if difference.value is None or before.value is None or after.value is None:
+    # Of misses that are all unknown none could be retrieved: no change says nothing.
+    blind = unknown and retrieved is None and not difference.value
+    if blind or difference.value is None or before.value is None or after.value is None:
         return f"{metric} was not measured: {unknown or difference.reason or after.reason}."
     gap = f"{format_points_interval(difference)}{_p_value_text(compared)}"
     if compared["winner"] is None:

@@ -14,6 +14,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote, unquote
 
+from misslink.compare.run_metrics import LINK_STATES
 from misslink.documents import manifest_of, summary_of
 from misslink.failure_modes import FAILURE_MODES, FAILURES, OWNERS
 from misslink.linking.miss_types import MISS_LABELS
@@ -57,11 +58,7 @@ def count_facets(run: Run) -> dict[str, dict[str, int]]:
     bad = {(row.case_id, row.metric) for row in run.verdicts if row.label is False}
     failed = {link.case_id for link in links if link.failed}
     return {
-        "state": _sorted_counts(
-            {True: "failed", False: "passed", None: "inconclusive"}[link.failed]
-            for link in links
-            if link.failure
-        ),
+        "state": _sorted_counts(LINK_STATES[link.failed] for link in links if link.failure),
         "owner": _sorted_counts(link.owner for link in links if link.case_id in failed),
         "failure": _sorted_counts(link.failure for link in links),
         "retrieval": _sorted_counts(link.retrieval for link in links),

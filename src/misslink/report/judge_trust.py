@@ -229,22 +229,22 @@ def _age_notes(run: Run, calibration: CalibrationDocument) -> Iterator[str]:
     )
     from misslink.linking.judge_calibration import STALE_AFTER_DAYS, age_in_days, identity_changes
 
-    manifest, document = manifest_of(run), calibration.model_dump(mode="json")
+    manifest = manifest_of(run)
     try:
         made = dt.datetime.fromisoformat(manifest.created)
     except ValueError:
         made = None
-    days = age_in_days(document, made) if made and made.tzinfo else None
+    days = age_in_days(calibration, made) if made and made.tzinfo else None
     if days is not None and days > 0:
         drift = "; the judge may have drifted since" if days >= STALE_AFTER_DAYS else ""
         created = shorten(calibration.created.partition("T")[0], 20)
         yield f"This calibration is of {created}, {pluralize(days, 'day')} before the run{drift}."
-    for name, before, now in identity_changes(document, manifest.inputs):
+    for name, before, now in identity_changes(calibration, manifest.inputs):
         yield (
             f"The judge's {shorten(name, 40)} was {shorten(before, 40)} when it was calibrated and "
             f"is {shorten(now, 40)} in this run; label some new answers."
         )
-    shift = detect_drift(document, verdict_scores(run, calibration.metric).values())
+    shift = detect_drift(calibration, verdict_scores(run, calibration.metric).values())
     if shift is not None:
         yield shift.sentence
 

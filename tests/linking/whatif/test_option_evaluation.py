@@ -116,6 +116,19 @@ def test_misses_that_nobody_asked_deeper_for_are_not_left_out_in_silence():
     assert larger["newly_retrieved"] == 2  # of the cases that are known
 
 
+def test_a_larger_k_over_traces_without_deeper_ranks_is_not_measurable():
+    run = run_of([1, 2, 3, None, None], bad={3})
+    shallow = tuple(
+        trace.model_copy(update={"retrieved": trace.retrieved[:3], "deeper": (), "depth": None})
+        for trace in run.traces
+    )
+    found = weighed(run.model_copy(update={"traces": shallow}), widths=[6], options=["k"])
+    assert found["options"][0]["finding"] == (
+        "recall@3 was not measured: not known for 2 of 5 cases: the retriever was not asked for 6 "
+        "passages."
+    )
+
+
 def test_chunks_too_short_for_what_ids_name_have_no_forecast_either():
     found = weighed(chunking=Chunking(40, 0), options=["chunk"])["options"][0]
     assert found["newly_retrieved"] is None
@@ -410,7 +423,7 @@ def said(
         "detectable": detectable,
         "winner": winner,
     }
-    return describe_option("recall@5", compared, saved, 22, unknown)
+    return describe_option("recall@5", compared, saved, 22, unknown, 0)
 
 
 RISES = (

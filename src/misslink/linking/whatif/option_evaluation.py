@@ -220,6 +220,7 @@ def _option_document(
             evaluated_option.avoided,
             bad,
             evaluated_option.unknown,
+            evaluated_option.retrieved,
         ),
     }
 
