@@ -542,10 +542,13 @@ def test_a_query_of_two_categories_is_refused_with_its_line(misslink, several):
     )
 
 
-@pytest.mark.parametrize("name", ["none.txt", "empty.txt"])
-def test_a_file_that_is_not_there_or_holds_nothing(misslink, files, name):
+@pytest.mark.parametrize(
+    ("name", "problem"),
+    [("none.txt", "there is no such file"), ("empty.txt", "the file is empty")],
+)
+def test_a_file_that_is_not_there_or_holds_nothing(misslink, files, name, problem):
     Path("empty.txt").write_text("\n", encoding="utf-8")
-    assert refused(misslink, *files[:3], name).startswith(f"{name}: there is no")
+    assert refused(misslink, *files[:3], name).startswith(f"{name}: {problem}")
 
 
 @pytest.mark.skipif(not DL19.exists(), reason=f"{DL19} is not there")
