@@ -20,8 +20,8 @@ from misslink.types import Case, Passage, Trace
 
 OPEN = "The lighthouse welcomes visitors all summer. Dogs stay outside."
 DEAR = "A ticket costs 9 euros. Children enter free."
-SAYS = {  # what the model knows of paraphrases, which no shared word tells
-    "It admits guests from June to August.": ("welcomes visitors all summer", 0.9),
+SAYS = {  # what the model knows of paraphrases, which shared words do not tell
+    "It admits visitors in June, July and August.": ("welcomes visitors all summer", 0.9),
     "A ticket costs 7 euros.": ("costs 9 euros", 0.04),
     "The keeper sells lemonade.": ("", 0.1),
 }

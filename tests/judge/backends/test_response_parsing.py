@@ -305,4 +305,4 @@ def test_a_reply_with_a_key_twice_is_no_answer():
     text = '{"supported": "no", "supported": "yes"}'
     extracted = extract_answer(text, LabelAlone)
     assert extracted.answer is None
-    assert "the key 'supported' is there twice" in extracted.problem
+    assert "the key 'supported' occurs twice" in extracted.problem
