@@ -198,8 +198,8 @@ class Trace(FrozenModel):
     ----------
     retrieved : sequence of Passage
         Best first, without duplicates. A passage returned by several calls has its best rank.
-    prompted : sequence of str or None
-        Ids of the retrieved passages in the prompt. None: misslink did not see the prompt.
+    prompted, prompt : sequence of str, str, or None
+        Ids of the retrieved passages in the prompt, and its text. None: misslink did not see it.
     latency_s : float or None
         Seconds.
     error, traceback : str or None
@@ -229,6 +229,7 @@ class Trace(FrozenModel):
     case_id: str
     retrieved: tuple[Passage, ...] = ()
     prompted: tuple[str, ...] | None = None
+    prompt: str | None = None
     answer: str | None = None
     latency_s: float | None = Field(default=None, ge=0)
     usage: Usage | None = None
@@ -250,10 +251,7 @@ class Trace(FrozenModel):
     _number_as_id = field_validator("case_id", mode="before")(case_fields.read_number_as_id)
 
     def context(self, k: int) -> tuple[Passage, ...]:
-        """The passages the answer was written from, best first.
-
-        Those that reached the prompt, however many; where the prompt was not seen, the first `k`.
-        """
+        """The retrieved passages in the prompt; where it was not seen, the first `k`."""
         if self.prompted is None:
             return self.retrieved[:k]
         reached = set(self.prompted)

@@ -515,7 +515,7 @@ def test_an_id_that_is_not_safe_to_paste_gives_no_command(at, browser, tmp_path)
     page = browser.new_page()
     page.goto(f"{write_html(run, tmp_path / 'r.html').as_uri()}#case=1")
 
-    assert "not safe to paste" in page.inner_text(".case-bar")
+    assert "not safe to paste" in page.text_content(".folds")
     assert page.get_by_role("button", name="Copy command").count() == 0
     page.close()
 
@@ -663,9 +663,12 @@ def test_what_the_page_holds_once_is_put_back_into_every_case(opened):
         assert opened.locator("[data-passage] .rank").evaluate_all(texts) == [
             row.rank for row in entry.retrieved
         ]
+        titled = {"missed", "in the prompt", "not in the prompt", "prompt not seen"}
         assert opened.locator("#pane .passage .flag:not(:has-text('score'))").count() == sum(
-            len(row.flags) for row in (*entry.retrieved, *entry.missed)
+            flag not in titled for row in (*entry.retrieved, *entry.missed) for flag in row.flags
         )
+        prompts = opened.locator("details:has(> summary:text-is('The prompt itself')) > pre")
+        assert prompts.evaluate_all(texts) == [entry.prompt] * bool(entry.prompt)
 
 
 def test_rows_are_used_again_while_the_list_scrolls(browser, tmp_path):

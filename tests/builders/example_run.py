@@ -165,6 +165,7 @@ def _miss() -> tuple:
             case_id="with-exit",
             retrieved=passages("pass#0", "try#4", "lambda#0"),
             prompted=("pass#0", "try#4"),
+            prompt=f"Answer from this:\n{TEXTS['pass#0']}\n{TEXTS['try#4']}",
             answer=answer,
             latency_s=2.34,
             depth=100,
@@ -477,8 +478,8 @@ def _manifest() -> dict:
         "traces": None,
         "goldset": "examples/python_reference/goldset.jsonl",
         "judge": JUDGE,
-        "judge_note": "heuristic; of 10 answers it calls unfaithful, 4 to 5 are, and it finds 57% "
-        "of the unfaithful ones (574 RAGTruth QA answers not used for fitting)",
+        "judge_note": "heuristic; of 10 answers it flags, 4 to 5 are unfaithful; it finds 57% "
+        "(574 RAGTruth QA answers not used for fitting)",
         "k": 5,
         "depth": 100,
         "seed": 0,

@@ -190,3 +190,9 @@ def test_summaries_that_went_into_the_last_prompt_count():
 def test_an_answer_that_no_model_gave_word_for_word_counts_every_call():
     assert whole((OAK, "yes"), (PINE, "no"), answer="composed by hand") == ("oak", "pine")
     assert whole((OAK, "yes"), (PINE, "no"), answer=None) == ("oak", "pine")
+
+
+def test_the_prompt_of_the_call_that_made_the_answer_is_recorded():
+    calls = [ModelCall(f"grade: {OAK}", "yes"), ModelCall(f"answer: {OAK}", "It is a tree.")]
+    assert match_prompts(PASSAGES, calls, "It is a tree.").text == f"answer: {OAK}"
+    assert match_prompts(PASSAGES, calls, "Something else.").text is None

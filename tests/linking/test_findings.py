@@ -164,7 +164,7 @@ def test_the_sentences_are_those_of_every_output():
     run = run_of((95, 100), (40, 60), (15, 40), inconclusive=1)
     assert run.headline == (
         "150 of 200 judged answers fail. In most of them, a relevant passage never reached the "
-        "prompt. 135 of the 150 lacked a relevant passage in the prompt."
+        "prompt. 135 of them lacked a relevant passage."
     )
     assert run.headline in run._repr_html_()
 

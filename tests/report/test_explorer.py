@@ -37,7 +37,7 @@ def test_the_list_holds_every_case_worst_first_without_empty_fields():
         "number": 14, "id": "with-exit", "failure": "retrieval_miss", "retrieval": "miss",
         "question": "What does a with statement do when its suite raises?",
         "answer": "unfaithful", "correct": "no", "miss_types": ["ranked_low"], "rank": 17,
-        "claim": "The with statement swallows every exception", "claims": [3, 4],
+        "claim": "The with statement swallows every exception", "claims": [3, 4, 1],
         "category": "procedural", "tags": ["topic:context managers"],
         "values": [0.25 if name == "faithfulness" else {"answer_relevance": 0.8,
                    "correctness": 0.33}.get(name) for name in found["metrics"]],
@@ -58,11 +58,14 @@ def test_bodies_stand_in_the_gold_set_s_order_in_chunks(monkeypatch):
 
 def test_a_passage_s_text_is_held_once_however_many_cases_show_it():
     shared = Passage(id="p", text="one text for all", rank=1)
-    run = _run(*(Trace(case_id=f"c{n}", retrieved=(shared,)) for n in range(50)))
+    prompt = "Use one text for all."
+    run = _run(*(Trace(case_id=f"c{n}", retrieved=(shared,), prompt=prompt) for n in range(50)))
     texts = [block.text for block in build_blocks(build_case_list(run))]
 
     assert "".join(texts).count("one text for all") == 1
-    assert {body["retrieved"][0]["text"] for body in _read(run)["case-bodies-0"]} == {0}
+    bodies = _read(run)["case-bodies-0"]
+    assert {body["retrieved"][0]["text"] for body in bodies} == {0}
+    assert all(body["prompt"] == ["Use ", 0, "."] for body in bodies)
 
 
 def test_marks_count_in_the_units_of_javascript():

@@ -59,7 +59,9 @@ def test_its_keys_are_those_that_are_promised(read):
     assert read["format"] == 1
     assert read["run"] == "reports/today"
     assert all(set(case) == CASE_KEYS for case in read["cases"])
-    assert all({"action", "why", "cases", "fragment"} == set(step) for step in read["next"])
+    assert all(
+        {"action", "why", "cases", "fragment", "brief"} == set(step) for step in read["next"]
+    )
 
 
 def test_summary_and_manifest_are_as_they_were(read):

@@ -39,8 +39,8 @@ def test_the_line_of_the_judge_says_what_it_is_and_whether_it_was_checked(manife
 def test_the_heuristic_judge_without_labels_shows_its_figures_of_public_data():
     manifest = {"judge": "heuristic", "judge_note": fit_note(load_fit())}
     line, basis = build_page(_run(manifest=manifest)).judge
-    assert line.startswith("heuristic. Of 10 answers it calls unfaithful,")
-    assert line.endswith("of the unfaithful ones.")
+    assert line.startswith("heuristic. On public data, of 10 answers it flags,")
+    assert line.endswith("it finds 57%.")
     assert "RAGTruth QA answers not used for fitting" in basis
 
 

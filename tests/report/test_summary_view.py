@@ -11,7 +11,7 @@ from misslink.linking.findings import find
 from misslink.report.links import view_fragment
 from misslink.report.page import build_page, render_page
 from misslink.report.summary import mode_advice, next_steps, no_steps_reason, read_first_screen
-from misslink.types import Case, Link, RetrievalMiss, Run
+from misslink.types import Case, Claim, Link, RetrievalMiss, Run
 from proven_run import proven_run, whatif
 
 
@@ -25,12 +25,11 @@ def first_screen(run):
 
 def test_failures_stand_by_owner_before_what_passed():
     modes = first_screen(example_run()).modes
-    assert modes[0] == ("Retrieval miss", "retriever", 2, "failure=retrieval_miss")
-    owners = [owner for _, owner, _, _ in modes]
-    failed = [owner for owner in owners if owner]
-    assert failed == sorted(failed, key=["retriever", "index", "prompt", "generator"].index)
-    assert owners[: len(failed)] == failed
-    assert sum(count for _, _, count, _ in modes) == len(example_run().links)
+    retrieval_miss = ("retrieval miss", 2, "failure=retrieval_miss")
+    assert modes[0] == ("retriever", "retriever", (retrieval_miss,))
+    assert [owner for owner, _, _ in modes] == ["retriever", "generator", "", ""]
+    assert [tint for _, tint, _ in modes[2:]] == ["passed", "inconclusive"]
+    assert sum(n for _, _, parts in modes for _, n, _ in parts) == len(example_run().links)
     bar = re.findall(r'<rect class="part \w+" x="[\d.]+" width="([\d.]+)"', html(example_run()))
     assert round(sum(map(float, bar))) == 1000
 
@@ -43,7 +42,7 @@ def test_few_cases_are_counts_and_no_percentages():
     rows = html(example_run()).partition('class="exposure"')[2].partition("</table>")[0]
     assert re.findall(r"strong\">(.*?)</td>", rows) == ["2 of 4", "1 of 1", "3 of 5"]
     assert "95%" not in rows
-    assert screen.exposure_title == "Not enough data to tell whether missing passages matter"
+    assert screen.exposure_title == "Too few answers to tell whether relevant passages help"
 
 
 def test_a_bound_says_up_to_and_only_a_whole_gain_is_printed():
@@ -57,7 +56,9 @@ def test_a_bound_says_up_to_and_only_a_whole_gain_is_printed():
 def test_the_example_is_a_claim_that_a_missed_passage_contradicts():
     example = first_screen(example_run()).example
     assert example["claim"] == "The with statement swallows every exception"
-    assert (example["relation"], example["rank"]) == ("contradicts it", "rank 17")
+    assert (example["relation"], example["rank"]) == (
+        "Missed passage contradicts it", "rank 17",
+    )  # fmt: skip
     assert example["fragment"] == "case=14"
 
 
@@ -67,7 +68,35 @@ def test_a_run_of_nothing_and_one_without_a_judge_state_nothing_about_answers():
     links = tuple(link.model_copy(update={"failure": None}) for link in example_run().links)
     unjudged = example_run().model_copy(update={"links": links, "verdicts": ()})
     screen = first_screen(unjudged)
-    assert (screen.modes, screen.exposure, screen.example) == ((), (), None)
+    assert (screen.exposure, screen.example) == ((), None)
+    assert [parts[0][0] for _, _, parts in screen.modes] == [
+        f"with {level} of their relevant passages" for level in ("none", "some", "all")
+    ]
+
+
+def test_every_part_of_the_bar_opens_exactly_its_cases():
+    links = [*_links(gold_suspect=1, retrieval_miss=9, fabricated=7, distracted=5, incomplete=4,
+                     over_refused=2, ignored_context=1, passed=3, missing_label=1, inconclusive=1),
+             _link("99", "inconclusive").model_copy(update={"unexplained": True})]  # fmt: skip
+    modes = {owner or tint: parts for owner, tint, parts in first_screen(_run(links)).modes}
+    assert modes["generator"][-1] == ("others", 7, view_fragment(ids=range(23, 30)))
+    assert modes["gold set"] == (("gold suspect", 1, "failure=gold_suspect"),)
+    assert modes["unexplained"] == (
+        ("cause not known", 1, view_fragment(state="failed", failure="inconclusive")),
+    )
+    assert modes["passed"] == (("passed", 4, "state=passed"),)
+    assert modes["inconclusive"] == (("inconclusive", 1, "state=inconclusive"),)
+
+
+def test_without_a_missed_passage_the_example_is_what_the_prompt_or_the_reference_says():
+    link = _link("1", "fabricated")
+    claims = (Claim(text="It costs 3.", support="unsupported"),)
+    faithful = verdict("1", "faithfulness", 0.0, claims=claims)
+    cases = (Case(id="1", question="What does it cost?", references=("It costs 2.",)),)
+    example = first_screen(_run([link], cases=cases, verdicts=(faithful,))).example
+    assert (example["claim"], example["relation"], example["quote"]) == (
+        "It costs 3.", "The reference answer", "It costs 2.",
+    )  # fmt: skip
 
 
 def _link(case_id, failure="passed", retrieval="hit", miss_type=None, reason="-", **miss):

@@ -241,11 +241,14 @@ class PromptMatch:
         Share in (0, 1) of the word 5-grams found, for passages that were cut short.
     graded : tuple of str
         Passages that only calls other than the answer's were shown.
+    text : str or None
+        The prompt of the call that made the answer.
     """
 
     whole: tuple[str, ...] | None
     part: dict[str, float]
     graded: tuple[str, ...] = ()
+    text: str | None = None
 
     @property
     def notes(self) -> list[str]:
@@ -287,7 +290,9 @@ def match_prompts(
         for passage in passages
         if passage.id not in whole and any(p.share(passage.text) >= FULL_SHARE for p in shown)
     )
-    return PromptMatch(None if unseen else tuple(whole), part, graded)
+    if unseen:
+        return PromptMatch(None, part, graded)
+    return PromptMatch(tuple(whole), part, graded, counted[0].prompt if counted else None)
 
 
 class _Prompt:

@@ -379,10 +379,11 @@ class Watcher:
         outermost = [ranked for call, ranked in lists if call is None or call.outer is None]
         retrieved, notes = merge_rankings(outermost)
         prompted = returned.prompted
+        prompt = None
         graded: tuple[str, ...] = ()
         if prompted is None and recorder.models:
             match = match_prompts(retrieved, recorder.models, returned.answer)
-            prompted, graded = match.whole, match.graded
+            prompted, prompt, graded = match.whole, match.text, match.graded
             notes += match.notes
         unseen = not outermost and bool(recorder.models or returned.answer is not None)
         if prompted is None and returned.answer is not None:
@@ -392,6 +393,7 @@ class Watcher:
             case_id=case.id,
             retrieved=retrieved,
             prompted=prompted,
+            prompt=None if prompt is None else valid_text(prompt),
             answer=returned.answer,
             latency_s=outcome.seconds,
             usage=recorder.usage,

@@ -99,21 +99,18 @@ def describe_evidence(findings: Findings) -> str:
     if not findings.lacking:
         return ""
     failed = round((findings.failed.value or 0) * findings.failed.n)
-    lacking, compared = findings.lacking, findings.compared_claims
-    who = "It" if failed == 1 else f"{lacking:,} of the {failed:,}"
-    text = f"{who} lacked a relevant passage in the prompt."
-    if not findings.unsupported_claims:
-        return text
+    text = f"{'It' if failed == 1 else f'{findings.lacking:,} of them'} lacked a relevant passage"
+    unsupported, compared = findings.unsupported_claims, findings.compared_claims
+    supported = findings.supported_by_missed
+    if not unsupported or (not supported and 0 < compared < unsupported):
+        return f"{text}."
     if not compared:
-        return f"{text} The text of the missed passages is not known; --corpus FILE gives it."
-    whose = "its" if lacking == 1 else "their"
-    claims = f"{findings.supported_by_missed:,} of {whose} {compared:,} unsupported claims"
-    if compared == 1:
-        claims = f"{whose} unsupported claim"
-    support = "have" if findings.supported_by_missed or compared > 1 else "not have"
-    unknown = findings.unsupported_claims - compared
-    rest = f" ({unknown:,} more could not be compared)" if unknown else ""
-    return f"{text} A missed passage would {support} supported {claims}{rest}."
+        return f"{text}. The text of the missed passages is not known; --corpus FILE gives it."
+    # Claims that could not be compared may be supported too.
+    least = "at least " if compared < unsupported else ""
+    whose = "its" if findings.lacking == 1 else "their"
+    claims = f"{least}{supported:,} of {whose} {pluralize(unsupported, 'unsupported claim')}"
+    return f"{text}; missed passages would have supported {claims}."
 
 
 def describe_findings(findings: Findings) -> tuple[str, ...]:

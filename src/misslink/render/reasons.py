@@ -277,7 +277,7 @@ def _ids_unmatched(passage: str, label: str, key: str | None) -> str:
 def _missing_passages(*, most: bool) -> str:
     if most:
         return "in most of them, a relevant passage never reached the prompt"
-    return "they fail more often when a relevant passage is missing from the prompt"
+    return "they fail more often when the prompt lacks a relevant passage"
 
 
 def _replayed(fraction: Estimate) -> str:
@@ -300,7 +300,7 @@ def _differences(crude: Mapping[str, Any], adjusted: Mapping[str, Any]) -> tuple
 
 def _adjusted_change(by: str, **both: Mapping[str, Any]) -> str:
     crude, adjusted = _differences(**both)
-    return f"the risk difference of none and all is {crude}, and adjusted for {by} {adjusted}"
+    return f"from all relevant passages to none, the share changes by {crude}; within {by}, by {adjusted}"
 
 
 def _not_corrected(metric: str | None) -> str:

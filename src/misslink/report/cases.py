@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -28,13 +29,13 @@ MAX_FULL_PAGE = 10_000
 PARTIAL_PAGE_CASES = 5_000  # in the page of a run that has more
 
 FIX_LABELS = {
-    "index_documents": "Index the missing documents",
+    "index_documents": "Index missing documents",
     "keep_in_prompt": "Keep retrieved passages in the prompt",
     "rechunk": "Change the chunking",
     "remove_duplicates": "Remove near-duplicates",
     "hybrid_search": "Add keyword search",
     "larger_k": "Larger k",
-    "expand_queries": "Expand the queries",
+    "expand_queries": "Expand queries",
     "fine_tune_embedding": "Fine-tune the embedding",
     "rerank": "Rerank the first 50",
 }
@@ -44,6 +45,7 @@ ORDER_RULE = (
     "the gold set"
 )
 _MODE_PART = 50  # the part of the room that each failure mode has for itself: with ten failure modes a fifth at most
+_FIXABLE = ("retriever", "index", "prompt")  # owners whose failures a fix of retrieval addresses
 _BASIS = {"replayed": "Confirmed by replay.", "inferred": "Inferred: a search found the passage."}
 _NO_VALUE = 2.0  # above every value in [0, 1]: without a value after all that have one
 
@@ -200,6 +202,7 @@ class CaseEntry:
     claims: tuple[ClaimRow, ...]
     retrieved: tuple[PassageRow, ...]
     missed: tuple[PassageRow, ...]
+    prompt: str
     calls: tuple[tuple[str, str, int, str], ...]
     references: tuple[str, ...]
     history: tuple[tuple[str, str], ...]
@@ -211,9 +214,10 @@ class CaseEntry:
     raws: tuple[tuple[str, str], ...]
 
     @property
-    def unsupported(self) -> tuple[ClaimRow, ...]:
-        """The claims that the prompt does not support."""
-        return tuple(claim for claim in self.claims if claim.support != "supported")
+    def bad_claims(self) -> tuple[ClaimRow, ...]:
+        """The claims that the prompt does not support, else those that the reference contradicts."""
+        unsupported = tuple(claim for claim in self.claims if claim.support != "supported")
+        return unsupported or tuple(claim for claim in self.claims if claim.wrong)
 
 
 def build_case_entries(run: Run, k: int, most: int | None = None) -> tuple[CaseEntry, ...]:
@@ -248,6 +252,11 @@ def build_case_entries(run: Run, k: int, most: int | None = None) -> tuple[CaseE
         fixes = (
             dict.fromkeys(like, (FIX_LABELS[fix.name], len(ids), view_fragment(ids=ids))) | fixes
         )
+    counts = Counter(link.failure for link in run.links)
+    modes = {
+        mode: (FAILURE_MODES[mode].action.rstrip("."), counts[mode], view_fragment(failure=mode))
+        for mode in FAILURES
+    }
     entries = []
     for number in numbers:
         case = run.cases[number - 1]
@@ -256,8 +265,11 @@ def build_case_entries(run: Run, k: int, most: int | None = None) -> tuple[CaseE
         entry = _case_entry(
             number, case, traces.get(case.id), link, case_verdicts, again, people, k
         )
-        failed = link and link.failed
-        entries.append(replace(entry, fix=fixes.get(case.id)) if failed else entry)
+        if link and link.failed and link.failure:
+            owner = FAILURE_MODES[link.failure].owner
+            advice = fixes.get(case.id) if owner in _FIXABLE else None
+            entry = replace(entry, fix=advice or modes.get(link.failure))
+        entries.append(entry)
     return tuple(entries)
 
 
@@ -326,6 +338,7 @@ def _case_entry(
         claims=rows,
         retrieved=tuple(spots.retrieved(passage, relevant) for passage in retrieved),
         missed=spots.missed(),
+        prompt=(trace.prompt or "") if trace else "",
         calls=_searches(case, trace, link) if trace else (),
         references=case.references,
         history=tuple((message.role, message.content) for message in case.history),
@@ -350,10 +363,15 @@ def _summarize_case(link: Link, claims: Sequence[Claim], k: int) -> tuple[str, .
         listed = ", ".join(f"{rank:,}" for rank in ranks)
         where += f" (rank {listed}; the prompt takes {k:,})." if ranks else "."
     bad = {index for index, claim in enumerate(claims) if claim.support != "supported"}
-    text = f"{len(bad):,} of {pluralize(len(claims), 'claim')} unsupported." if claims else ""
+    wrong = sum(claim.correct is False for claim in claims)
+    text = f"{len(bad):,} of {pluralize(len(claims), 'claim')} unsupported." if bad else ""
+    if claims and not bad:
+        text = "The prompt supports every claim."
     for verb in ("support", "contradict"):
         ties = {tie.index for tie in link.claims if tie.relation == f"would_{verb}"} & bad
         text += f" A missed passage would {verb} {len(ties):,} of them." if ties else ""
+    if wrong and not bad:
+        text += f" The reference answer contradicts {wrong:,} of {pluralize(len(claims), 'claim')}."
     return where, text
 
 

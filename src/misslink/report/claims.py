@@ -125,6 +125,7 @@ class ClaimRow:
     probability: str
     located: bool
     correct: str
+    wrong: bool
     note: str
     quotes: tuple[ClaimPointer, ...]
     needed: tuple[ClaimPointer, ...]
@@ -181,6 +182,7 @@ class CaseLocations:
             probability="" if claim.probability is None else format_decimal(claim.probability),
             located=_has_valid_offsets(claim, answer),
             correct=correct[claim.correct],
+            wrong=claim.correct is False,
             note=claim.note or "",
             quotes=(
                 *(self._quote(index, i, claim) for i in range(len(claim.evidence))),

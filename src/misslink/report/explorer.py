@@ -313,12 +313,27 @@ def _list_row(entry: CaseEntry, metrics: Mapping[str, int]) -> dict[str, Any]:
         values=[_round_value(entry.values.get(name)) for name in metrics] if entry.values else None,
         bad=[metrics[name] for name in entry.bad],
         people=entry.people,
-        claims=(len(entry.unsupported), len(entry.claims)) if entry.claims else None,
-        claim=shorten(entry.unsupported[0].text, _EXCERPT) if entry.unsupported else "",
+        claims=_count_claims(entry.claims) if entry.claims else None,
+        claim=shorten(entry.bad_claims[0].text, _EXCERPT) if entry.bad_claims else "",
         rank=entry.best_rank,
         error=entry.failed_to_run,
         latency=_round_value(entry.latency_s),
     )
+
+
+def _count_claims(claims: Sequence[ClaimRow]) -> tuple[int, int, int]:
+    """How many the prompt does not support, of how many, and how many the reference contradicts."""
+    unsupported = sum(claim.support != "supported" for claim in claims)
+    return unsupported, len(claims), sum(claim.wrong for claim in claims)
+
+
+def _prompt_data(entry: CaseEntry, shared: _SharedValues) -> list[str | int]:
+    """The prompt in pieces; the text of a passage is its place among the shared texts."""
+    texts = sorted({row.text for row in entry.retrieved if row.text}, key=len, reverse=True)
+    pieces = (
+        re.split(f"({'|'.join(map(re.escape, texts))})", entry.prompt) if texts else [entry.prompt]
+    )
+    return [shared.texts.get(piece, piece) for piece in pieces if piece]
 
 
 def _case_body(entry: CaseEntry, shared: _SharedValues, *, raws: bool) -> dict[str, Any]:
@@ -338,6 +353,7 @@ def _case_body(entry: CaseEntry, shared: _SharedValues, *, raws: bool) -> dict[s
             _passage_data(row, shared, place) for place, row in enumerate(entry.retrieved, 1)
         ],
         missed=[_passage_data(row, shared) for row in entry.missed],
+        prompt=_prompt_data(entry, shared),
         calls=entry.calls,
         references=entry.references,
         history=entry.history,
@@ -374,6 +390,7 @@ def _claim_item(
         probability=claim.probability,
         unlocated=not claim.located,
         correct=claim.correct,
+        wrong=claim.wrong,
         note=claim.note,
         quotes=shared.part(claim.quotes),
         needed=shared.part(claim.needed),

@@ -128,23 +128,31 @@ _TERMS: dict[str, dict[str, str]] = {
     },
 }
 
-_TERMS["trust"] = {
+_TERMS["disputes"] = {
+    "tied": "As many annotators called it good as bad. It counts as neither until it is settled.",
+}
+_TERMS["agreement"] = {
     "Cohen's kappa, Gwet's AC1": "Agreement of judge and annotators beyond what chance gives: 1 full, "
     "0 none. AC1 stays readable where nearly all cases are good.",
     "AUROC": _TERMS["checks"]["AUROC"],
     "sensitivity, specificity": "Share of the good cases that the judge calls good, and of the bad "
     "ones that it calls bad.",
+}
+_TERMS["reliability"] = {
     "reliability diagram": "Of the cases to which the judge gave about one probability, how many "
     "annotators called good. On the diagonal the probability means what it says.",
-    "Brier score, expected calibration error": "How far probabilities are from what came: 0 is "
+    "Brier score, expected calibration error": "How far probabilities are from the labels: 0 is "
     "best. A coin's Brier score is 0.25.",
+}
+_TERMS["corrected_shares"] = {
     "prediction-powered": "The judge's rate over all cases, moved by what it got wrong on the "
     "labelled ones.",
-    "by annotators": "The share that would come out if annotators labelled every case, with "
-    "an interval that carries how few did. Beside it stands the share by the judge alone.",
+    "by annotators": "The share if annotators labelled every case, with an interval that reflects "
+    "how few they labelled. Beside it is the share by the judge alone.",
+}
+_TERMS["biases"] = {
     "matched pairs": "Two answers to one question with the same label. A judge without a length "
     "bias scores the longer one better in half of them.",
-    "tied": "As many annotators called it good as bad. It counts as neither until it is settled.",
 }
 _TERMS["audits"] = {
     "padding": "Sentences of an answer's own passages are appended to it. They are true, so a "

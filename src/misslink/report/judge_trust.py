@@ -97,7 +97,7 @@ def describe_judge(run: Run) -> tuple[str, str]:
     if is_heuristic and note:
         text, _, basis = note.removeprefix("heuristic; ").partition(" (")
         measured = f"Measured on {basis.removesuffix(')')}."
-        return f"{name}. {text[:1].upper()}{text[1:].rstrip('.')}.", measured if basis else ""
+        return f"{name}. On public data, {text.rstrip('.')}.", measured if basis else ""
     return f"{name}. Not compared with human labels: run `misslink annotate`.", note
 
 

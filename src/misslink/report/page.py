@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path, PurePath
 from types import SimpleNamespace
 
@@ -133,12 +134,15 @@ def build_page(run: Run, *, cases: int | None = None, table: str = "") -> Report
         Name of the file with all cases beside the page; "" without one.
     """
     findings, manifest = find(run), manifest_of(run)
-    goldset = [("Gold set", PurePath(manifest.goldset).name or _NOT_RECORDED)]
-    if manifest.goldset and manifest.goldset == manifest.traces:  # the title names it already
-        goldset = []
+    verdict = describe_verdict(findings)
+    title = manifest.app or PurePath(manifest.traces).name or "A RAG app"
+    goldset = PurePath(manifest.goldset).name or _NOT_RECORDED
     return ReportPage(
-        title=manifest.app or PurePath(manifest.traces).name or "A RAG app",
-        facts=(*goldset, ("Date", manifest.created.partition("T")[0] or _NOT_RECORDED)),
+        title=title,
+        facts=(
+            *((("Gold set", goldset),) if goldset not in (title, "the gold set") else ()),
+            ("Date", manifest.created.partition("T")[0] or _NOT_RECORDED),
+        ),
         judge=describe_judge(run),
         errors=describe_errors(findings),
         warnings=tuple(
@@ -147,7 +151,8 @@ def build_page(run: Run, *, cases: int | None = None, table: str = "") -> Report
             if warning["code"]
             not in {"judge", "labels", "inferred_misses"}  # these stand elsewhere
         ),
-        verdict=describe_verdict(findings),
+        verdict=verdict,
+        verdict_parts=re.split(r"(?<![\d,])([\d,]+ of [\d,]+)", verdict, maxsplit=1),
         evidence=describe_evidence(findings),
         first=read_first_screen(run, findings),
         steps=next_steps(run),

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from misslink.documents import calibrations_of, summary_of
 from misslink.failure_modes import FAILURE_MODES, FAILURES, OWNERS, FailureModeInfo
@@ -16,33 +18,46 @@ from misslink.render.headline import Findings
 from misslink.render.reasons import describe_reason
 from misslink.report.cases import FIX_LABELS, rank_cases
 from misslink.report.links import case_fragment, number_cases, view_fragment
-from misslink.types import ClaimLink, Estimate, Link, RetrievalMiss, Run
+from misslink.types import Case, Claim, ClaimLink, Estimate, Link, RetrievalMiss, Run
 
-_MAX_FIXES = 3
+_MAX_FIXES, _MIN_FIX = 3, 0.1  # of the missed passages; the view of retrieval has all
 _MAX_MODES = 3
-_TEXT_LENGTH = 90
+_TEXT_LENGTH = 60
 _EXPOSURE_TITLES = {
-    "missing_passages": "Fewer answers fail with more relevant passages in the prompt",
-    "generator": "Answers fail as often with every relevant passage in the prompt",
+    "missing_passages": "More relevant passages in the prompt, fewer failures",
+    "generator": "As many failures with every relevant passage in the prompt",
     "few_lacked": "Few failed answers lacked a relevant passage",
 }
 _RELATIONS = {
-    "would_contradict": "contradicts it",
-    "would_support": "would support it",
+    "would_contradict": "Missed passage contradicts it",
+    "would_support": "Missed passage supports it",
 }
+_FRAGMENTS = {
+    "unexplained": view_fragment(state="failed", failure="inconclusive"),
+    "inconclusive": view_fragment(state="inconclusive"),
+}
+_CAUSE_NOT_KNOWN = FailureModeInfo(
+    "unknown",
+    "Cause not known",
+    "The answer failed, and no label or passage tells why.",
+    action="",
+    shape="",
+)
+
+# An owner in words, "" without one; the color's name; label, number of cases and view of each part.
+ModeGroup: TypeAlias = tuple[str, str, tuple[tuple[str, int, str], ...]]
 
 
 @dataclass(frozen=True)
 class FirstScreen:
     """The parts of the first screen; empty or None where nothing was measured.
 
-    ``modes`` are parts of a bar: label, owner, number of cases, and the view of them. ``exposure``
-    has the share of failed answers at each level, with the level and the outcome of retrieval.
-    ``fixes`` have a label and the view of their cases. ``example`` is a claim, and what a missed
-    passage says of it.
+    ``modes`` are the parts of a bar. ``exposure`` has the share of failed answers at each level,
+    with the level and the outcome of retrieval. ``fixes`` have a label and the view of their cases.
+    ``example`` is a claim, and what decides it.
     """
 
-    modes: tuple[tuple[str, str, int, str], ...]
+    modes: tuple[ModeGroup, ...]
     exposure_title: str
     exposure: tuple[tuple[str, str, Estimate], ...]
     fixes: tuple[tuple[str, Fix, str], ...]
@@ -55,9 +70,9 @@ def read_first_screen(run: Run, findings: Findings) -> FirstScreen:
     numbers = number_cases(run.cases)
     exposure = ((level, outcome, findings.exposure[level]) for outcome, level in LEVELS.items())
     return FirstScreen(
-        modes=_mode_parts(run),
+        modes=tuple(_mode_groups(run) if findings.judged else _retrieval_groups(run)),
         exposure_title=_EXPOSURE_TITLES.get(
-            why, "Not enough data to tell whether missing passages matter"
+            why, "Too few answers to tell whether relevant passages help"
         ),
         exposure=tuple(row for row in exposure if findings.judged and row[2].value is not None),
         fixes=tuple(
@@ -66,51 +81,112 @@ def read_first_screen(run: Run, findings: Findings) -> FirstScreen:
                 fix,
                 view_fragment(ids=sorted(numbers[i] for i in fix.cases if i in numbers)),
             )
-            for fix in rank_fixes(run)[:_MAX_FIXES]
+            for fix in sorted(rank_fixes(run)[:_MAX_FIXES], key=lambda fix: -fix.retrieves)
+            if fix.retrieves >= _MIN_FIX * fix.missed
         ),
         example=_find_example(run),
     )
 
 
-def _mode_parts(run: Run) -> tuple[tuple[str, str, int, str], ...]:
-    """The most frequent failure modes by owner, other failures, and what is no failure."""
-    counts = Counter(link.failure for link in run.links if link.failure)
-    failed = [name for name in FAILURE_MODES if counts[name] and name in FAILURES]
-    shown = sorted(failed, key=lambda name: -counts[name])[:_MAX_MODES]
-    shown.sort(key=lambda name: OWNERS.index(FAILURE_MODES[name].owner))
-    others = sum(counts[name] for name in failed if name not in shown)
-    unexplained = sum(link.unexplained for link in run.links)
-    passed = counts.total() - sum(counts[name] for name in (*failed, "inconclusive"))
-    parts = [
-        *(
-            (FAILURE_MODES[name].label, FAILURE_MODES[name].owner, counts[name], f"failure={name}")
-            for name in shown
+def _mode_groups(run: Run) -> Iterator[ModeGroup]:
+    """The failure modes by owner, rare ones of an owner together, then what is no failure."""
+    numbers = number_cases(run.cases)
+    modes: dict[str, list[int]] = {}
+    for link in run.links:
+        if link.case_id in numbers:
+            name = "unexplained" if link.unexplained else link.failure or ""
+            modes.setdefault(name, []).append(numbers[link.case_id])
+    failed = sorted(FAILURES & modes.keys(), key=lambda name: (-len(modes[name]), name))
+    for owner in OWNERS:
+        own = [name for name in failed if FAILURE_MODES[name].owner == owner]
+        rare = [name for name in own if name not in failed[:_MAX_MODES]]
+        single = own if len(rare) == 1 else [name for name in own if name not in rare]
+        parts = [
+            (FAILURE_MODES[name].label.lower(), len(modes[name]), view_fragment(failure=name))
+            for name in single
+        ]
+        if rest := sorted(number for name in own if name not in single for number in modes[name]):
+            fragment = view_fragment(ids=rest) if single else view_fragment(owner=owner)
+            parts.append(("others" if single else "failures", len(rest), fragment))
+        if parts:
+            yield owner.replace("_", " "), owner, tuple(parts)
+    known = {*failed, "unexplained", "inconclusive", ""}
+    passed = sum(len(cases) for name, cases in modes.items() if name not in known)
+    for label, name, count, fragment in (
+        (
+            "cause not known",
+            "unexplained",
+            len(modes.get("unexplained", ())),
+            _FRAGMENTS["unexplained"],
         ),
-        ("Other failures", "", others, "state=failed"),
-        ("Cause not known", "", unexplained, "failure=inconclusive"),
-        ("Passed", "", passed, "state=passed"),
-        ("Inconclusive", "", counts["inconclusive"] - unexplained, "state=inconclusive"),
-    ]
-    return tuple(part for part in parts if part[2])
+        ("passed", "passed", passed, "state=passed"),
+        (
+            "inconclusive",
+            "inconclusive",
+            len(modes.get("inconclusive", ())),
+            _FRAGMENTS["inconclusive"],
+        ),
+    ):
+        if count:
+            yield "", name, ((label, count, fragment),)
+
+
+def _retrieval_groups(run: Run) -> Iterator[ModeGroup]:
+    """Without a judge: how many of their relevant passages the questions got."""
+    counts = Counter[str](link.retrieval for link in run.links)
+    for outcome, level in LEVELS.items():
+        if counts[outcome]:
+            label = f"with {level} of their relevant passages"
+            yield "", outcome, ((label, counts[outcome], view_fragment(retrieval=outcome)),)
 
 
 def _find_example(run: Run) -> Mapping[str, str] | None:
-    """The worst failed case with a claim that a missed passage decides."""
-    links = {link.case_id: link for link in run.links if link.failure in FAILURES and link.claims}
+    """The worst case of the most frequent failure mode in which something decides a claim."""
+    links = {link.case_id: link for link in run.links if link.failure in FAILURES}
+    counts = Counter(link.failure for link in links.values())
     claims = {v.case_id: v.claims for v in run.verdicts if v.metric == "faithfulness"}
-    for number in rank_cases(run):
+    ranked = [number for number in rank_cases(run) if run.cases[number - 1].id in links]
+    for number in sorted(ranked, key=lambda n: -counts[links[run.cases[n - 1].id].failure]):
         case = run.cases[number - 1]
-        tied = _decisive_tie(links[case.id]) if case.id in links else None
-        if tied and tied[0].index < len(claims.get(case.id, ())):
-            tie, miss = tied
+        link, own = links[case.id], claims.get(case.id, ())
+        evidence = next(_decisive_evidence(case, link, own), None)
+        if evidence:
+            claim, relation, quote, ranks = evidence
             return {
-                "claim": shorten(claims[case.id][tie.index].text, _TEXT_LENGTH),
-                "relation": _RELATIONS[tie.relation],
-                "quote": shorten(tie.quote or miss.text or "", _TEXT_LENGTH),
-                "rank": f"rank {miss.true_rank:,}" if miss.true_rank else "",
+                "claim": shorten(claim, _TEXT_LENGTH),
+                "relation": relation,
+                "quote": shorten(quote, _TEXT_LENGTH),
+                "rank": ranks,
                 "fragment": case_fragment(number),
             }
     return None
+
+
+def _decisive_evidence(
+    case: Case, link: Link, claims: Sequence[Claim]
+) -> Iterator[tuple[str, str, str, str]]:
+    """A claim, what decides it, its words and ranks: a missed passage, else prompt or reference."""
+    tied = _decisive_tie(link)
+    if tied and tied[0].index < len(claims):
+        tie, miss = tied
+        ranks = [f"rank {miss.true_rank:,}"] if miss.true_rank else []
+        if miss.bm25_rank and miss.bm25_rank < (miss.true_rank or math.inf):
+            ranks.append(f"keyword rank {miss.bm25_rank:,}")
+        yield (
+            claims[tie.index].text,
+            _RELATIONS[tie.relation],
+            tie.quote or miss.text or "",
+            ", ".join(ranks),
+        )
+    if link.missed:
+        return
+    for claim in claims:
+        if claim.support == "contradicted" and claim.evidence:
+            quote = claim.evidence[0].quote
+            yield claim.text, "Prompt contradicts it", quote, ""
+    for claim in claims:
+        if case.references and (claim.correct is False or claim.support == "unsupported"):
+            yield claim.text, "The reference answer", case.references[0], ""
 
 
 def _decisive_tie(link: Link) -> tuple[ClaimLink, RetrievalMiss] | None:
@@ -134,13 +210,14 @@ class NextStep:
     """One thing to do: plain text, so escape it; commands are in backticks.
 
     ``cases`` are those that it would help, by their place in the gold set from 1, empty where it is
-    about the measurement; ``fragment`` is where the page shows them.
+    about the measurement; ``fragment`` is where the page shows them; ``brief`` is a shorter action.
     """
 
     action: str
     why: str
     cases: tuple[int, ...]
     fragment: str
+    brief: str = ""
 
 
 def mode_advice(run: Run, mode: str) -> str:
@@ -163,7 +240,7 @@ def mode_advice(run: Run, mode: str) -> str:
 
 @dataclass(frozen=True)
 class FailureModeRow:
-    """A failure mode, how often it was the primary one, and what to do about it.
+    """A failure mode, how often it was the primary one, where its cases are, and what to do.
 
     ``inferred``: of how many of the cases a search found it, without labels.
     """
@@ -174,6 +251,7 @@ class FailureModeRow:
     count: int
     inferred: int
     share: FormattedEstimate
+    fragment: str
     advice: str
 
 
@@ -181,8 +259,13 @@ def failure_mode_rows(run: Run) -> tuple[FailureModeRow, ...]:
     """Return every outcome that occurs, failures first, the most frequent first, with its share."""
     from misslink.stats import proportion  # may import scipy
 
-    counts = Counter(link.failure for link in run.links if link.failure)
-    inferred = Counter(link.failure for link in run.links if link.basis == "inferred")
+    counts = Counter(
+        "unexplained" if link.unexplained else link.failure for link in run.links if link.failure
+    )
+    inferred = Counter[str | None](
+        link.failure for link in run.links if link.basis == "inferred" and not link.unexplained
+    )
+    modes = {**FAILURE_MODES, "unexplained": _CAUSE_NOT_KNOWN}
     return tuple(
         FailureModeRow(
             key=key,
@@ -191,10 +274,11 @@ def failure_mode_rows(run: Run) -> tuple[FailureModeRow, ...]:
             count=counts[key],
             inferred=inferred[key],
             share=format_estimate("share", proportion(counts[key], counts.total())),
-            advice=mode_advice(run, key) if mode.failed else "",
+            fragment=_FRAGMENTS.get(key) or view_fragment(failure=key),
+            advice=mode_advice(run, key) if key in FAILURES else "",
         )
         for key, mode in sorted(
-            FAILURE_MODES.items(), key=lambda item: (not item[1].failed, -counts[item[0]])
+            modes.items(), key=lambda item: (not item[1].failed, -counts[item[0]])
         )
         if counts[key]
     )
@@ -253,7 +337,10 @@ def _fix_steps(run: Run, *, sure: bool) -> Iterator[NextStep]:
             f"It would retrieve {'up to ' if fix.basis == 'at_most' else ''}{fix.retrieves:,} of "
             f"{pluralize(fix.missed, 'missed passage')}. Forecast: {forecast}. {reason[:1].upper()}{reason[1:]}"
         )
-        yield NextStep(f"{action.rstrip('.')}.", why.strip(), cases, view_fragment(ids=cases))
+        brief = f"{FIX_LABELS[fix.name]}."
+        yield NextStep(
+            f"{action.rstrip('.')}.", why.strip(), cases, view_fragment(ids=cases), brief
+        )
 
 
 def _mode_steps(run: Run) -> Iterator[NextStep]:

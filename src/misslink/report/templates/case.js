@@ -2,6 +2,7 @@
 
 const SIGNS = { supported: "\u2713", unsupported: "?", contradicted: "\u2717" };
 const LOUD = ["relevant", "highly relevant", "missed"];
+const TITLED = ["missed", "in the prompt", "not in the prompt", "prompt not seen"]; // the title of the list says it
 const PREVIEW = 110; // characters, about one line
 const SEARCHES = ["your search", "keywords", "meaning"];
 
@@ -11,6 +12,7 @@ const caseAddress = (number, claim) =>
 const labelOf = (names, key) => (Object.hasOwn(names, key) ? names[key] : key);
 const failureLabel = (row) => (row.unexplained ? "Cause not known" : row.failure ? labelOf(data.failure_modes, row.failure) : "Not judged");
 const chipClass = (row) => (stateOf(row) === "failed" ? "chip failure" : "chip");
+const capitalized = (text) => text.slice(0, 1).toUpperCase() + text.slice(1) + (/[a-z)]$/.test(text) ? "." : "");
 const folded = (label, ...content) => el("details", {}, el("summary", {}, label), ...content);
 
 const outcomeOf = (row) => {
@@ -136,7 +138,7 @@ const passageOf = (row, passage, missed) => {
   el("summary", {},
     el("span", { class: "rank" }, passage.rank), " ",
     el("code", { class: "id", dir: "auto" }, visible(passage.id)), " ",
-    passage.flags.map((flag) => [el("span", { class: LOUD.includes(flag) ? "flag loud" : "flag" }, flag), " "]),
+    passage.flags.filter((flag) => !TITLED.includes(flag)).map((flag) => [el("span", { class: LOUD.includes(flag) ? "flag loud" : "flag" }, flag), " "]),
     passage.score && el("span", { class: "flag" }, `score ${passage.score}`),
     userText("span", "preview", line.length > PREVIEW ? `${line.slice(0, PREVIEW - 1)}\u2026` : line)),
   passage.text ? userText("div", "passage-text", parts) : el("p", { class: "none" }, "Its text is not known."),
@@ -157,15 +159,16 @@ const passagesOf = (row, body) => {
     !body.retrieved.length && el("p", { class: "none" }, "Nothing was retrieved."),
     outside.length > 0 && folded(`Retrieved, not in the prompt: ${plural(outside.length, "passage")}`,
       outside.map((passage) => passageOf(row, passage, false))),
+    body.prompt && folded("The prompt itself", el("pre", { tabindex: 0, dir: "auto" }, visible(body.prompt))),
     body.calls && folded(`Searches: ${body.calls.length}`, el("ol", {}, body.calls.map(([query, tool, count, result]) =>
       userText("li", "", query, " ", el("span", { class: "small" }, [tool, plural(count, "passage"), result].filter(Boolean).join(", ")))))),
   ];
 };
 
-const verdictOf = (row, body) => el("div", { class: "case-verdict" },
+const verdictOf = (row, body) => el("div", { class: `case-verdict ${stateOf(row)}` },
   userText("p", "", el("b", { class: chipClass(row).includes("failure") && "bad" }, `${failureLabel(row)}.`), " ",
     body.basis && [el("span", { class: "confirmed" }, body.basis), " "],
-    body.summary ? body.summary[0] : body.reason),
+    capitalized(body.summary ? body.summary[0] : body.reason)),
   body.summary && body.summary[1] && el("p", {}, body.summary[1]),
   body.fix && el("p", {}, el("b", { class: "good" }, `Try: ${body.fix[0]}.`), " ",
     el("a", { href: `#${body.fix[2]}` }, `${plural(body.fix[1], "case")} like this`)),
@@ -174,7 +177,7 @@ const verdictOf = (row, body) => el("div", { class: "case-verdict" },
 
 const metaOf = (row) => {
   const parts = [row.category, row.tier && `tier ${row.tier}`, ...(row.tags ?? []), outcomeOf(row),
-    row.latency !== undefined && `${row.latency.toFixed(1)} s`].filter(Boolean);
+    row.latency && `${row.latency < 0.1 ? "under 0.1" : row.latency.toFixed(1)} s`].filter(Boolean);
   return userText("p", "small meta", `Case ${grouped(row.number)} \u00b7 `, userText("code", "", row.id),
     parts.map((part) => [" \u00b7 ", userText("span", "", part)]));
 };
@@ -188,6 +191,7 @@ const dialogueOf = (body) => [
 const drawCase = (row, body) => {
   const bad = body.claims.filter((claim) => claim.support !== "supported").length;
   const references = body.references ?? [];
+  const problem = body.unsafe ? "the case's id has characters that are not safe to paste" : data.command.reason;
   return el("article", { class: "case", "aria-labelledby": "case-title" },
     metaOf(row),
     el("h3", { id: "case-title", dir: "auto" }, visible(row.question)),
@@ -195,19 +199,21 @@ const drawCase = (row, body) => {
     verdictOf(row, body),
     el("div", { class: "columns" },
       el("div", {},
-        el("h4", {}, body.claims.length ? `Answer: ${bad} of ${plural(body.claims.length, "claim")} unsupported` : "Answer"),
+        el("h4", {}, !body.claims.length ? "Answer" : bad ? `Answer: ${bad} of ${plural(body.claims.length, "claim")} unsupported`
+          : `Answer: ${plural(body.claims.length, "claim")}, all supported by the prompt`),
         answerOf(row, body),
-        references.length > 0 && el("h4", {}, "Reference answer"),
-        references.length > 0 && userText("div", "reference", references[0]),
         body.claims.length > 0 && el("div", { class: "finding", id: "finding", "aria-live": "polite" }),
-        claimsOf(row, body)),
+        claimsOf(row, body),
+        references.length > 0 && el("h4", {}, "Reference answer"),
+        references.length > 0 && userText("div", "reference", references[0])),
       el("div", {}, passagesOf(row, body))),
     el("div", { class: "folds" },
       references.length > 1 && folded(plural(references.length - 1, "more reference answer"),
         references.slice(1).map((text) => userText("div", "reference", text))),
       verdictsOf(body),
-      ((body.summary && body.reason) || body.replays || body.notes) && folded("Evidence and notes",
+      ((body.summary && body.reason) || body.replays || body.notes || problem) && folded("Evidence and notes",
         body.summary && body.reason && userText("p", "reason", body.reason),
         (body.replays ?? []).map((text) => userText("p", "", `Replay: ${text}`)),
-        (body.notes ?? []).map((note) => userText("p", "", note)))));
+        (body.notes ?? []).map((note) => userText("p", "", note)),
+        problem && userText("p", "", `No command repeats this case: ${problem}.`))));
 };

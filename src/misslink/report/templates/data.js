@@ -59,8 +59,9 @@ const bodyOf = async (number) => {
   const passages = (rows) => Promise.all((rows ?? []).map(async (one, i) => ({
     ...one, place: i + 1, rank: one.rank ?? String(i + 1), flags: partOf(one.flags), text: await textOf(one.text),
   })));
+  const prompt = await Promise.all((stored.prompt ?? []).map((part) => (Number.isInteger(part) ? textOf(part) : part)));
   return {
-    ...stored, verdicts: (stored.verdicts ?? []).map(partOf), judges: partOf(stored.judges), fix: partOf(stored.fix),
+    ...stored, prompt: prompt.join(""), verdicts: (stored.verdicts ?? []).map(partOf), judges: partOf(stored.judges), fix: partOf(stored.fix),
     claims: (stored.claims ?? []).map(claim),
     retrieved: await passages(stored.retrieved), missed: await passages(stored.missed),
   };

@@ -66,7 +66,8 @@ const explore = () => {
     if (!row) return;
     if (view.claim && !showClaim(pane, body, view.claim)) lack("claim");
     if (!view.claim && !same) {
-      const bad = body.claims.find((claim) => claim.support !== "supported") ?? body.claims[0];
+      const bad = body.claims.find((claim) => claim.support !== "supported")
+        ?? body.claims.find((claim) => claim.wrong) ?? body.claims[0];
       if (bad) showClaim(pane, body, bad.number, false);
     }
     if (!view.claim && view.passage && !showPassage(pane, view.passage)) lack("passage");

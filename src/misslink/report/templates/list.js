@@ -12,6 +12,13 @@ const highlighted = (text, terms) => {
   return [visible(text.slice(0, at)), el("mark", {}, visible(text.slice(at, end))), ...highlighted(text.slice(end), terms)];
 };
 
+// How many claims are unsupported; where none is, how many the reference contradicts.
+const claimsWords = (row) => {
+  const [unsupported, count, wrong] = row.claims ?? [];
+  if (!unsupported && wrong) return `${wrong} of ${count} wrong`;
+  return row.claims ? `${unsupported} of ${count}` : stateOf(row) === "failed" && row.answer === "declined" ? "declined" : "";
+};
+
 // A row that is filled again and again: to make one takes longer than a frame has time for all.
 const makeRow = () => {
   const chip = el("span");
@@ -36,7 +43,9 @@ const makeRow = () => {
       write(question, visible(row.question));
       write(claim, visible(row.claim ?? ""));
     }
-    write(claims, row.claims ? `${row.claims[0]} of ${row.claims[1]}` : "");
+    write(claims, claimsWords(row));
+    claims.dataset.unit = row.claims?.[0] ? " unsupported" : "";
+    claims.classList.toggle("quiet", Boolean(row.claims && !row.claims[0] && !row.claims[2]));
     write(rank, row.rank ? grouped(row.rank) : "");
     write(missed, row.miss_types ? data.miss_types[row.miss_types[0]] : "");
   };

@@ -25,9 +25,8 @@ const actionButton = (label, act, classes = "") => {
 const barOf = (row, body, place, count, turn, close) => {
   const output = el("output", { class: "small" });
   const field = el("input", { class: "copied", readonly: true, "aria-label": "To copy", hidden: true });
-  const { head, out, reason, annotate } = data.command;
+  const { head, out, annotate } = data.command;
   const id = body.shell ?? row.id;
-  const problem = body.unsafe ? "the case's id has characters that are not safe to paste" : reason;
   const copyButton = (label, text) => actionButton(label, () => copy(text, output, field));
   return el("div", { class: "case-bar" },
     actionButton([el("span", { class: "when-wide" }, "Close"), el("span", { class: "when-narrow" }, "\u2039 Back")], close, "shut"),
@@ -35,8 +34,7 @@ const barOf = (row, body, place, count, turn, close) => {
       el("span", {}, `${grouped(place)} of ${grouped(count)}`),
       actionButton(el("span", { "aria-label": "Next case" }, "\u2192"), () => turn(1))],
     copyButton("Copy link", `${pageAddress()}${caseAddress(row.number)}`),
-    head && !body.unsafe ? copyButton("Copy command", `${head} --case=${id} --out ${out}${row.number}`)
-      : el("span", { class: "small" }, `No command repeats this case: ${problem}.`),
+    head && !body.unsafe && copyButton("Copy command", `${head} --case=${id} --out ${out}${row.number}`),
     annotate && !body.unsafe && body.verdicts.length > 0 && copyButton("Do you agree?", `${annotate} --case=${id}`),
     output, field);
 };
@@ -65,6 +63,9 @@ const showClaim = (pane, body, number, scroll = true) => {
   }
   const finding = pane.querySelector("#finding");
   const quoteIn = (kind, place) => pane.querySelector(`[data-${kind}="${place}"] mark.lit`)?.textContent;
+  const claimed = pane.querySelector(`.answer [data-claim="${number}"]`);
+  const block = claimed?.closest("li, .answer > *");
+  if (block) block.matches("li") ? block.append(finding) : block.after(finding); // right below the claim
   finding.replaceChildren(...el("div", {}, findingOf(claim, quoteIn)).childNodes);
   if (scroll) finding.scrollIntoView({ block: "nearest" });
   return true;

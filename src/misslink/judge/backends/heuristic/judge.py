@@ -104,8 +104,8 @@ def fit_note(fit: LogisticFit) -> str:
     low = int(10 * figures["precision"])
     earlier = "" if figures["fit"] == fit.version else ", with an earlier fit"
     return (
-        f"heuristic; of 10 answers it calls unfaithful, {low} to {low + 1} are, and it finds"
-        f" {figures['recall']:.0%} of the unfaithful ones ({figures['answers']} RAGTruth QA answers not"
+        f"heuristic; of 10 answers it flags, {low} to {low + 1} are unfaithful; it finds"
+        f" {figures['recall']:.0%} ({figures['answers']} RAGTruth QA answers not"
         f" used for fitting{earlier})"
     )
 
