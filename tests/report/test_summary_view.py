@@ -7,9 +7,9 @@ import re
 import pytest
 
 from example_run import example_run, verdict
-from misslink.linking.findings import find
+from misslink.linking.findings import describe_run, find
 from misslink.report.links import view_fragment
-from misslink.report.page import build_page, render_page
+from misslink.report.page import build_page, render_markdown, render_page
 from misslink.report.summary import mode_advice, next_steps, no_steps_reason, read_first_screen
 from misslink.types import Case, Claim, Link, RetrievalMiss, Run
 from proven_run import proven_run, whatif
@@ -259,3 +259,12 @@ def test_there_are_at_most_three_and_the_view_of_each_is_its_cases(run):
         assert list(step.cases) == sorted(set(step.cases))
         if step.fragment.startswith("ids="):
             assert step.fragment == view_fragment(ids=step.cases)
+
+
+def test_page_markdown_and_headline_have_the_same_verdict():
+    run = example_run()
+    page = build_page(run)
+    assert "".join(page.verdict_parts) == page.verdict == "7 of 12 judged answers fail."
+    assert f"**{page.verdict}**" in render_markdown(page)
+    assert page.verdict in describe_run(run)  # what terminal and notebook print
+    assert "<b>7 of 12</b> judged answers fail." in html(run)
