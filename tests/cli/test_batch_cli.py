@@ -85,8 +85,8 @@ def test_cache_stats_lists_the_batches_whose_answers_are_not_fetched(misslink):
     day = named.created[:10]
     assert (code, err) == (0, "")
     assert out.splitlines()[1:] == [
-        f"openai:m: batch batch_1[31m of {day}, 2 of 2 questions not fetched",
-        f"openai:m: batch without an id yet of {day}, 1 of 1 questions not fetched",
+        f"openai:m: batch batch_1[31m of {day}, answers to 2 of 2 questions not fetched",
+        f"openai:m: batch without an id yet of {day}, answers to 1 of 1 questions not fetched",
     ]
     listed = json.loads(misslink("cache", "stats", "--json")[1])["batches"]
     assert [(one["waiting"], one["questions"]) for one in listed] == [(2, 2), (1, 1)]
