@@ -30,7 +30,7 @@ def write_inputs(count, passages, answer):
     """A gold set of so many questions, and an app that writes down what it is asked."""
     told, gold = {}, []
     for n in range(count):
-        question = f"What colour is the sky over town {n}?"
+        question = f"Is the sky over town {n} blue by day?"
         retrieved = [{"id": f"p{n}-{i}", "text": text} for i, text in enumerate(passages(n), 1)]
         gold.append({"id": f"case-{n}", "question": question, "relevant": [f"p{n}-1"]})
         told[question] = {"answer": answer(n), "retrieved": retrieved}

@@ -23,7 +23,7 @@ def write_inputs(folder, count):
         gold.append(
             {
                 "id": f"case-{n}",
-                "question": f"What colour is the sky over town {n}?",
+                "question": f"Is the sky over town {n} blue by day?",
                 "relevant": [f"sky-{n}"],
                 "reference": f"The sky over town {n} is blue.",
             }

@@ -72,7 +72,7 @@ def write_towns(folder, count=12):
     rows = [
         {
             "id": f"case-{n}",
-            "question": f"What colour is the sky over town {n}?",
+            "question": f"Is the sky over town {n} blue by day?",
             "relevant": [f"sky-{n}"],
             "reference": f"The sky over town {n} is blue.",
         }

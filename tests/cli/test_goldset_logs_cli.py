@@ -158,7 +158,7 @@ def test_export_tells_what_the_format_does_not_hold(misslink, tmp_path):
     assert (tmp_path / "t" / "qrels.txt").read_text() == "a 0 p 1\n"
     code, out, _ = misslink("goldset", "import", "t", "--out", "back.jsonl")
     assert code == 0
-    assert "1 cases in back.jsonl (trec)" in out
+    assert "1 case in back.jsonl (trec)" in out
 
 
 @pytest.mark.parametrize(

@@ -38,7 +38,9 @@ def cases_of_default_size(count):
     told = [[[sentence() for _ in range(10)] for _ in range(4)] for _ in range(count)]
     write_inputs(
         count,
-        lambda n: [" ".join(passage) for passage in told[n]],
+        lambda n: [
+            f"{' '.join(passage)} By day the sky over town {n} is blue." for passage in told[n]
+        ],
         lambda n: " ".join([*told[n][n % 4][:4], sentence()]),
     )
 

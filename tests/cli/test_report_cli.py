@@ -153,7 +153,7 @@ def test_a_file_that_cannot_be_written_names_the_option_that_helps(misslink, run
     code, _, err = misslink("report", run, "--format", form, "--out", "file/p")
     assert code == 2
     assert "file/p: it cannot be written (" in err
-    assert "another file with --out" in err
+    assert "another path with --out" in err
 
 
 def test_a_run_folder_that_takes_no_page_names_the_option_that_helps(misslink, run):

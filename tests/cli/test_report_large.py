@@ -61,7 +61,7 @@ def test_elsewhere_the_table_is_called_as_the_page(misslink, run):
 def test_stdout_has_no_place_for_two_files(misslink, run):
     code, out, err = misslink("report", run, "--out", "-")
     assert (code, out) == (2, "")
-    assert "the page of 6 cases has a table of all cases beside it" in err
+    assert "The page of 6 cases has a second file with all cases. Name a file with --out." in err
     assert misslink("report", run, "--out", "-", "--format", "markdown")[0] == 0
 
 

@@ -120,7 +120,7 @@ def test_the_table_names_each_option_with_its_finding():
     assert found.exception is None, found.output
     assert "What if: recall@2 today 25%" in found.output
     assert "bm25: " in found.output
-    assert "k=4: Not enough data to tell whether recall@2 changes" in found.output
+    assert "k=4: recall@2 was not measured" in found.output
     assert "association" in found.output
 
 

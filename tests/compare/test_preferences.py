@@ -89,7 +89,7 @@ def test_preferences_of_three_runs_go_to_the_run_they_are_of(tmp_path):
 
 
 def test_a_case_that_the_runs_have_not_is_refused(tmp_path):
-    with pytest.raises(InputError, match="has a case 'ghost'"):
+    with pytest.raises(InputError, match="the runs have no case 'ghost'"):
         compare_runs(named(A, B), preferences=[preferred(tmp_path, ghost=("a", None))])
 
 

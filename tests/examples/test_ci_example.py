@@ -136,6 +136,6 @@ def test_the_comment_names_both_commits(workflow, tmp_path):
     places = {"RUNNER_TEMP": str(tmp_path), "GITHUB_STEP_SUMMARY": str(tmp_path / "page")}
     environment = {**os.environ, **commits, **places}
     subprocess.run(["bash", "-e", "-c", step["run"]], env=environment, check=True)
-    told = "decided\n\nThe run is of aaa1, the baseline of bbb2.\n"
+    told = "decided\n\nRun: aaa1. Baseline: bbb2.\n"
     assert (tmp_path / "gate" / "comment.md").read_text(encoding="utf-8") == told
     assert (tmp_path / "page").read_text(encoding="utf-8") == told

@@ -62,7 +62,7 @@ def wavering(sure):
 
 def test_a_judge_that_wavers_is_asked_three_times_and_said_to_waver(evaluate, judge_server):
     short_cases(4)
-    judge_server.script = wavering(lambda question: question.endswith(("0?", "1?")))
+    judge_server.script = wavering(lambda question: "town 0 " in question or "town 1 " in question)
     summary = evaluate(repeats=3).summary
     assert len(judge_server.calls) == summary["usage"]["calls"] == 12
     *steady, third, fourth = faithfulness()

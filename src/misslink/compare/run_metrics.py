@@ -374,7 +374,7 @@ def find_estimate(document: Mapping[str, Any], path: str, *, n: int) -> Estimate
     >>> find_estimate({"usage": {"calls": 12, "cost": None}}, "usage.calls", n=3).value
     12.0
     >>> find_estimate({"usage": {"calls": 12, "cost": None}}, "usage.cost", n=3).reason
-    'the run has no number there (cost is null)'
+    'the run has no value there (cost is null)'
     """
     for found, key, node, parent in _walk(document):
         if node is None and (found == path or path.startswith(f"{found}.")):

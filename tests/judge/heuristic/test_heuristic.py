@@ -386,7 +386,7 @@ def test_its_note_says_how_good_it_is_on_answers_used_for_no_choice_and_of_which
     fit = load_fit()
     measured = {"fit": fit.version, "answers": 574, "precision": 0.45, "recall": 0.57}
     note = fit_note(replace(fit, figures=measured))
-    assert "4 to 5 are, and it finds 57%" in note
+    assert "4 to 5 are unfaithful; it finds 57%" in note
     assert "574 RAGTruth QA answers not used for fitting)" in note
     assert "earlier fit" in fit_note(replace(fit, figures=measured | {"fit": "other"}))
 
