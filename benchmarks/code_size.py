@@ -36,7 +36,7 @@ BUDGETS = {
     "judge/batch": 1005,  # 800
     "judge/checks": 1211,  # 1100; attacks that hold the wrong fact
     "judge/middleware": 1976,  # 1700; one ledger for the stages of a cascade; sentences without a claim are asked for again
-    "linking": 2774,  # 2000; attribution took 200, exposure levels, clusters and difficulty 100
+    "linking": 2777,  # 2000; attribution took 200, exposure levels, clusters and difficulty 100
     "linking/replay": 833,  # 800; placebos without sorting all passages for each case
     "linking/whatif": 1076,  # 1050
     "live": 3146,  # 3000

@@ -111,6 +111,7 @@ def test_after_a_replay_the_causal_fraction_leads(value, low, high, sentence):
     fraction = Estimate(value=value, low=low, high=high, n=40, method="m").model_dump()
     run = run_of((30, 40), (0, 0), (5, 20), replay={"causal_fraction": fraction})
     assert sentence in describe_verdict(find(run))
+    assert find(run).by_exposure.code == "missing_passages"  # which the chart still says
 
 
 def test_claims_of_failures_without_all_passages_are_counted_once():
@@ -122,6 +123,11 @@ def test_claims_of_failures_without_all_passages_are_counted_once():
     links = (run.links[0].model_copy(update={"claims": ties}), *run.links[1:])
     findings = find(run.model_copy(update={"links": links}))
     assert (findings.unsupported_claims, findings.supported_by_missed) == (2, 1)
+    denied = ClaimLink(index=2, passage_id="p", relation="would_contradict")
+    links = (links[0].model_copy(update={"claims": (*ties, denied)}), *links[1:])
+    findings = find(run.model_copy(update={"links": links}))
+    assert (findings.supported_by_missed, findings.contradicted_by_missed) == (1, 1)
+    assert "supported 1 and corrected 1 of its 2 unsupported claims" in describe_evidence(findings)
     wrong = ClaimLink(index=1, passage_id="p", relation="would_support")  # its claim is supported
     unknown = RetrievalMiss(passage_id="p")
     for missed, compared, sentence in (

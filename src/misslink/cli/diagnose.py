@@ -197,13 +197,13 @@ def _print(document: Mapping[str, Any], run: Run, most: int | None) -> None:
     from misslink.documents import summary_of
     from misslink.report.diagnosis import check_verdict
 
-    basis = document["embedding"] or "no embedding"
+    basis = document["embedding"] or "no embedding known"
     pool = (
         f"a corpus of {document['corpus']} passages" if document["corpus"] else "the passages seen"
     )
     count = document["misses"]
     missed = "1 relevant passage was" if count == 1 else f"{count} relevant passages were"
-    print_line(f"{missed} missed in {document['cases']} cases (by {basis}, among {pool}).")
+    print_line(f"{missed} missed in {document['cases']} cases ({basis}; {pool}).")
     questions = {case.id: case.question for case in run.cases}
     for name, group in document["miss_types"].items():
         print_line("")

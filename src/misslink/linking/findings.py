@@ -31,11 +31,12 @@ def find(run: Run) -> Findings:
     decided = [link for link in run.links if link.failed is not None]
     failed = [link for link in decided if link.failed]
     lacking = [link for link in failed if link.retrieval in ("miss", "partial")]
-    unsupported, compared, supported = _count_claims(run, lacking)
+    unsupported, compared, supported, contradicted = _count_claims(run, lacking)
     labelled = [link for link in run.links if link.retrieval in LEVELS]
     with_labels = {c.id for c in run.cases if c.relevant or c.relevant_any or c.evidence}
     unmeasured = (unmeasured_reason(t) for t in run.traces if t.case_id in with_labels)
     fails = {name: [link.failed for link in decided if link.retrieval == name] for name in LEVELS}
+    by_exposure = _explain_by_exposure(run, decided, len(failed))
     return Findings(
         cases=len(run.cases),
         errors=count_errors(run.traces, run.verdicts),
@@ -45,11 +46,13 @@ def find(run: Run) -> Findings:
             level: proportion(sum(map(bool, fails[name])), len(fails[name]))
             for name, level in LEVELS.items()
         },
-        why=_explain(run, decided, len(failed)),
+        why=by_exposure and (_explain_by_replay(run) or by_exposure),
+        by_exposure=by_exposure,
         lacking=len(lacking),
         unsupported_claims=unsupported,
         compared_claims=compared,
         supported_by_missed=supported,
+        contradicted_by_missed=contradicted,
         labelled=len(labelled),
         incomplete=sum(link.retrieval != "hit" for link in labelled),
         unmeasured=None if labelled else next(filter(None, unmeasured), None),
@@ -70,8 +73,8 @@ def count_errors(traces: Sequence[Trace], verdicts: Sequence[Verdict]) -> dict[s
     return {"app": len(app), "judge": len(judge - app), "no_answer": silent}
 
 
-def _count_claims(run: Run, links: Sequence[Link]) -> tuple[int, int, int]:
-    """Count the unsupported claims of these cases; those compared, and supported by a missed passage."""
+def _count_claims(run: Run, links: Sequence[Link]) -> tuple[int, int, int, int]:
+    """Count the unsupported claims of these cases: all, compared, supported, contradicted by a miss."""
     of_case = {v.case_id: v.claims for v in run.verdicts if v.metric == "faithfulness"}
     unsupported = {
         (link.case_id, index)
@@ -80,27 +83,33 @@ def _count_claims(run: Run, links: Sequence[Link]) -> tuple[int, int, int]:
         if claim.support != "supported"
     }
     # A tie may also be of a claim that the prompt supports and the reference contradicts.
-    supported = {
-        (link.case_id, tie.index)
+    ties = {
+        (link.case_id, tie.index): tie.relation
         for link in links
         for tie in link.claims
-        if tie.relation == "would_support"
+        if tie.relation != "unrelated"
     }
     known = {
         link.case_id for link in links if all(miss.text or miss.evidence for miss in link.missed)
     }
-    compared = {claim for claim in unsupported if claim[0] in known or claim in supported}
-    return len(unsupported), len(compared), len(unsupported & supported)
+    compared = {claim for claim in unsupported if claim[0] in known or claim in ties}
+    relations = [ties[claim] for claim in unsupported & ties.keys()]
+    supported = relations.count("would_support")
+    return len(unsupported), len(compared), supported, len(relations) - supported
 
 
-def _explain(run: Run, decided: Sequence[Link], failed: int) -> Reason | None:
-    """Why answers fail, as far as this run can tell."""
-    if not failed or len(decided) < _FEW_CASES:
-        return None
+def _explain_by_replay(run: Run) -> Reason | None:
     replay = replay_of(run)
     causal = replay.causal_fraction if replay else None
-    if causal is not None and causal.value is not None:
-        return Reason(code="replayed", fraction=causal)
+    if causal is None or causal.value is None:
+        return None
+    return Reason(code="replayed", fraction=causal)
+
+
+def _explain_by_exposure(run: Run, decided: Sequence[Link], failed: int) -> Reason | None:
+    """Why answers fail, as far as the passages that reached the prompts can tell."""
+    if not failed or len(decided) < _FEW_CASES:
+        return None
     labelled = [link for link in decided if link.retrieval in LEVELS]
     if not labelled:
         inferred = sum(link.basis == "inferred" for link in decided)

@@ -28,12 +28,15 @@ class Findings:
     exposure : mapping of str to Estimate
         Share that failed where none, some and all relevant passages reached the prompt.
     why : Reason or None
-        Why answers fail. None: too few cases, or none failed.
+        Why answers fail: what a replay found, else `by_exposure`.
+    by_exposure : Reason or None
+        Why, by the passages that reached the prompts. None: too few cases, or none failed.
     lacking : int
         Failed cases without all relevant passages in the prompt.
-    unsupported_claims, compared_claims, supported_by_missed : int
-        Claims of those cases, those compared with missed passages (their text is known), and those
-        that a missed passage would have supported.
+    unsupported_claims, compared_claims : int
+        Claims of those cases, and those compared with missed passages (their text is known).
+    supported_by_missed, contradicted_by_missed : int
+        Those that a missed passage would have supported, and those that it would have contradicted.
     labelled, incomplete : int
         Cases with relevant passages, and those of them without all in the prompt.
     unmeasured : str or None
@@ -46,10 +49,12 @@ class Findings:
     failed: Estimate
     exposure: Mapping[str, Estimate]
     why: Reason | None
+    by_exposure: Reason | None
     lacking: int
     unsupported_claims: int
     compared_claims: int
     supported_by_missed: int
+    contradicted_by_missed: int
     labelled: int
     incomplete: int
     unmeasured: str | None = None
@@ -101,16 +106,17 @@ def describe_evidence(findings: Findings) -> str:
     failed = round((findings.failed.value or 0) * findings.failed.n)
     text = f"{'It' if failed == 1 else f'{findings.lacking:,} of them'} lacked a relevant passage"
     unsupported, compared = findings.unsupported_claims, findings.compared_claims
-    supported = findings.supported_by_missed
-    if not unsupported or (not supported and 0 < compared < unsupported):
+    supported, contradicted = findings.supported_by_missed, findings.contradicted_by_missed
+    if not unsupported or (not supported + contradicted and 0 < compared < unsupported):
         return f"{text}."
     if not compared:
         return f"{text}. The text of the missed passages is not known; --corpus FILE gives it."
     # Claims that could not be compared may be supported too.
     least = "at least " if compared < unsupported else ""
     whose = "its" if findings.lacking == 1 else "their"
-    claims = f"{least}{supported:,} of {whose} {pluralize(unsupported, 'unsupported claim')}"
-    return f"{text}; missed passages would have supported {claims}."
+    corrected = f" and corrected {contradicted:,}" if contradicted else ""
+    claims = f"of {whose} {pluralize(unsupported, 'unsupported claim')}"
+    return f"{text}; missed passages would have supported {least}{supported:,}{corrected} {claims}."
 
 
 def describe_findings(findings: Findings) -> tuple[str, ...]:

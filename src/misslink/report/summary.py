@@ -66,7 +66,7 @@ class FirstScreen:
 
 def read_first_screen(run: Run, findings: Findings) -> FirstScreen:
     """Collect the first screen of a run."""
-    why = findings.why.code if findings.why else ""
+    why = findings.by_exposure.code if findings.by_exposure else ""
     numbers = number_cases(run.cases)
     exposure = ((level, outcome, findings.exposure[level]) for outcome, level in LEVELS.items())
     return FirstScreen(
