@@ -18,10 +18,19 @@ from misslink.types import Passage
 
 
 def test_health_is_a_share_of_what_was_measured_with_its_interval():
-    found = run_figures([result("a"), result("b", healthy=False), result("c", None), hung("d")])
+    found = run_figures([result("a"), result("b", healthy=False), hung("c"), hung("d")])
     assert (found.health.value, found.health.n, found.health.method) == (0.5, 2, "wilson")
-    assert (found.answered.value, found.answered.n) == (0.75, 4)
-    assert found.values["errors"] == 0.25
+    assert (found.answered.value, found.answered.n) == (0.5, 4)
+    assert found.values["errors"] == 0.5
+
+
+def test_a_failed_check_tells_more_often_than_an_unmeasured_one_so_many_of_these_leave_it_open():
+    known = [result(str(n), healthy=n > 0) for n in range(9)]
+    assert run_figures([*known, result("c", None)]).health.n == 9
+    health = run_figures([*known, result("c", None), result("d", None)]).health
+    assert (health.value, health.reason.split(";")[0]) == (
+        None, "the health of 2 of 11 canaries was not measured",
+    )  # fmt: skip
 
 
 def test_latency_has_linear_quantiles():

@@ -21,6 +21,7 @@ from misslink.types import Estimate, Passage
 CanaryStatus = Literal["answered", "failed", "hung", "not_asked"]
 
 COMPARED_RUNS = 10  # comparable runs that say what is usual for a canary
+_MAX_UNMEASURED = 0.1  # of the answered canaries
 _TAIL_SHARE = 0.95
 
 
@@ -77,7 +78,7 @@ class RunFigures:
     Parameters
     ----------
     health : Estimate
-        Share of the measured canaries that are healthy.
+        Share of the measured canaries that are healthy; missing if over 10% were not measured.
     coverage : Estimate
         Mean share of expected passages within k, over the canaries that expect some.
     top_score : Estimate
@@ -120,12 +121,17 @@ def run_figures(results: Sequence[CanaryResult]) -> RunFigures:
     median, tail = np.quantile(times, [0.5, _TAIL_SHARE]).tolist() if times else (None, None)
     none = "the app answered no question whose passages could be looked for"
     why_no_health = "there is no canary"
+    # One failed check tells, and one unmeasured check does not: among the measured, more fail.
+    unmeasured = [one for one in results if one.answered and one.healthy is None]
     if results:
-        why_no_health = f"the health of no canary was measured; of the first: {results[0].reason}"
+        first = (unmeasured or results)[0].reason
+        why_no_health = f"the health of no canary was measured; of the first: {first}"
+    if measured and unmeasured:
+        why_no_health = f"the health of {len(unmeasured)} of {len(results)} canaries was not measured; of the first: {first}"
     return RunFigures(
         health=(
             proportion(sum(measured), len(measured))
-            if measured
+            if measured and len(unmeasured) <= _MAX_UNMEASURED * len(results)
             else Estimate.missing(why_no_health)
         ),
         coverage=mean(coverage) if coverage else Estimate.missing(none),
