@@ -139,7 +139,7 @@ def test_an_app_that_cannot_be_sent_is_a_sentence_before_anything_is_asked():
 def test_an_app_given_as_an_object_is_sent_where_it_can_be():
     suffix = " is blue."
     evaluate(lambda question: question + suffix, judge="none")
-    assert lines("ray/traces.jsonl")[5]["answer"].endswith("town 5? is blue.")
+    assert lines("ray/traces.jsonl")[5]["answer"].endswith("town 5 blue by day? is blue.")
 
 
 @pytest.mark.slow
