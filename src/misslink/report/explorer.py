@@ -329,11 +329,17 @@ def _count_claims(claims: Sequence[ClaimRow]) -> tuple[int, int, int]:
 
 def _prompt_data(entry: CaseEntry, shared: _SharedValues) -> list[str | int]:
     """The prompt in pieces; the text of a passage is its place among the shared texts."""
-    texts = sorted({row.text for row in entry.retrieved if row.text}, key=len, reverse=True)
-    pieces = (
-        re.split(f"({'|'.join(map(re.escape, texts))})", entry.prompt) if texts else [entry.prompt]
-    )
-    return [shared.texts.get(piece, piece) for piece in pieces if piece]
+    pieces: list[str | int] = [entry.prompt]
+    texts = {row.text for row in entry.retrieved if row.text and row.text in entry.prompt}
+    for text in sorted(texts, key=len, reverse=True):  # a pattern of all takes longer to compile
+        rests = pieces
+        pieces = []
+        for rest in rests:
+            parts = rest.split(text) if isinstance(rest, str) else [rest]
+            for part in parts[:-1]:
+                pieces += [part, shared.texts.get(text, text)]
+            pieces.append(parts[-1])
+    return [piece for piece in pieces if piece != ""]
 
 
 def _case_body(entry: CaseEntry, shared: _SharedValues, *, raws: bool) -> dict[str, Any]:
