@@ -30,7 +30,7 @@ DEFAULT_K = 5  # passages, where neither a prompt nor the manifest tells how man
 class Document(BaseModel):
     """A part of a run's documents; a key that is absent, null or ``{}`` has its default."""
 
-    model_config = ConfigDict(frozen=True, extra="allow", allow_inf_nan=False)
+    model_config = ConfigDict(frozen=True, defer_build=True, extra="allow", allow_inf_nan=False)
 
     @model_validator(mode="before")
     @classmethod
