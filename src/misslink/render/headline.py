@@ -114,9 +114,10 @@ def describe_evidence(findings: Findings) -> str:
     # Claims that could not be compared may be supported too.
     least = "at least " if compared < unsupported else ""
     whose = "its" if findings.lacking == 1 else "their"
-    corrected = f" and corrected {contradicted:,}" if contradicted else ""
-    claims = f"of {whose} {pluralize(unsupported, 'unsupported claim')}"
-    return f"{text}; missed passages would have supported {least}{supported:,}{corrected} {claims}."
+    counts = {"supported": supported, "corrected": contradicted}
+    found = [f"{verb} {least}{n:,}" for verb, n in counts.items() if n] or ["supported 0"]
+    claims = f"{' and '.join(found)} of {whose} {pluralize(unsupported, 'unsupported claim')}"
+    return f"{text}; missed passages would have {claims}."
 
 
 def describe_findings(findings: Findings) -> tuple[str, ...]:
