@@ -399,8 +399,8 @@ def test_a_judge_of_ones_own_is_any_object_that_answers():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({}, "give an app to run or a file of traces"),
-        ({"app": APP, "traces": []}, "one of the two"),
+        ({}, "give an app, such as app.py:chain, or --traces FILE"),
+        ({"app": APP, "traces": []}, "and not both"),
         ({"app": APP}, "give a gold set"),
         ({"app": APP, "goldset": [{"question": "A?"}], "k": 0}, "of 1 or more"),
         ({"app": APP, "goldset": [{"question": "A?"}], "k": 2.5}, "of 1 or more"),

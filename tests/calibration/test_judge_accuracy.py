@@ -82,7 +82,7 @@ def test_the_band_is_where_the_curve_lies_around_one_half():
         (
             ([1] * 45 + [0] * 5 + [1] * 46 + [0] * 4),
             [0.2] * 50 + [0.8] * 50,
-            "the better call is correct in 60%",
+            "one of the two calls is 60% certain",
         ),
     ],
 )
@@ -188,7 +188,7 @@ def test_turning_the_outcome_turns_the_sign():
         ([], [], (), "no case"),
         ([1, 1, 1], [1, 2, 3], (), "the outcome is the same"),
         ([1, 0, 1], [2, 2, 2], (), "the number is the same"),
-        ([1, 0, 1, 0], [1, 2, 3, 4], ([2, 4, 6, 8],), "goes fully with another"),
+        ([1, 0, 1, 0], [1, 2, 3, 4], ([2, 4, 6, 8],), "is determined by another"),
     ],
 )
 def test_what_cannot_be_fitted_is_missing_and_says_why(outcome, number, others, reason):

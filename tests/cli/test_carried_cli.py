@@ -58,7 +58,7 @@ def before(evaluated, misslink):
 
 
 def warnings(caplog):
-    return [one for one in caplog.messages if "are not kept" in one]
+    return [one for one in caplog.messages if "are not reused" in one]
 
 
 def test_the_same_answers_keep_both_and_the_links_that_were_confirmed(before, evaluated, caplog):

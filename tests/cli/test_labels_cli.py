@@ -200,8 +200,8 @@ def test_failed_verdicts_and_impossible_probabilities_are_told_and_left_out(miss
 @pytest.mark.parametrize(
     ("rows", "note"),
     [
-        (FEW, "do not carry a calibration (3 labels do not show"),
-        (ONE_CLASS, "do not carry a calibration"),
+        (FEW, "are not enough for a calibration (3 labels do not show"),
+        (ONE_CLASS, "are not enough for a calibration"),
     ],
 )
 def test_evaluate_goes_on_without_a_calibration_that_labels_do_not_carry(

@@ -13,7 +13,7 @@ from misslink.compare.run_metrics import metric_value
     ("metric", "reason"),
     [
         ("link.failures.retrieval_miss", "its failure mode is inconclusive"),
-        ("link.answers.unfaithful", "its link does not say"),
+        ("link.answers.unfaithful", "it has no such value"),
         ("fully_faithful", "failed: unreadable"),
     ],
 )
@@ -30,4 +30,4 @@ def test_a_case_without_a_link_says_that():
     bare = bare.model_copy(update={"links": bare.links[1:]})
     sides = [(run, metric_value(run, "link.failures.passed")) for run in (whole, bare)]
     found = count_missing_values(*sides, ["c0", "c1"])
-    assert found["reasons"] == [{"run": "b", "reason": "it has no link", "cases": 1}]
+    assert found["reasons"] == [{"run": "b", "reason": "it has no failure mode", "cases": 1}]

@@ -132,7 +132,7 @@ def test_a_number_of_which_nobody_said_what_is_worse_is_refused(tmp_path):
     summary = {**run.summary, "diagnosis": {"n": {"near_duplicates": 3}}}
     run = run.model_copy(update={"summary": summary})
     gate = "metric: diagnosis.n.near_duplicates, regression_max: 2"
-    with pytest.raises(InputError, match="it is not known whether a rise of diagnosis"):
+    with pytest.raises(InputError, match="it is not known whether a higher diagnosis"):
         one(tmp_path, gate, run, gated_run("1111111000"))
 
 

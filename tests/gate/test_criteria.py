@@ -130,7 +130,7 @@ ONE = "gates:\n  - {name: a, metric: recall@5, "
         (ONE + "threshold: 0.5, threshold: 0.6}", r"line 2: 'threshold' is repeated here"),
         (
             ONE + "threshold: 1}\n  - {name: a, threshold: 1}",
-            r"line 3: gate 'a' is a duplicate of that in line 2",
+            r"line 3: gate 'a' repeats the one in line 2",
         ),
         ("gates:\n  - {new_failures: {failure: retrieval_mis}}", r"'retrieval_miss'\?"),
         (

@@ -121,7 +121,7 @@ def test_where_nothing_may_be_written_is_told_before_anything_is_done(memory, mo
         raise PermissionError
 
     monkeypatch.setattr(type(memory), "put_file", refuse)
-    with pytest.raises(InputError, match=r"today/.*may not be written: the storage refuses it"):
+    with pytest.raises(InputError, match=r"today/.*the storage does not allow this to be written"):
         RunStaging(URL, {}, "work")
     assert not Path(".misslink").exists()
 

@@ -163,7 +163,7 @@ def test_a_server_that_cannot_give_parts_is_read_whole(server, tmp_path):
     ("name", "said"),
     [
         ("none.jsonl", "there is no file or folder with this name"),
-        ("private.jsonl", r"the storage refuses it; check the"),
+        ("private.jsonl", r"the storage does not allow this to be read; check the"),
         ("broken.jsonl", r"this storage cannot be read \(ClientResponseError: 500, message="),
     ],
 )
@@ -187,7 +187,7 @@ def test_a_refusal_in_the_middle_of_a_file_is_one_sentence(memory, monkeypatch):
         raise RefusalError(f"https://u:{SECRET}@host/?sig={SECRET}")
 
     monkeypatch.setattr(file.raw, "_raw", type("Raw", (), {"read": refuse, "close": print}))
-    with pytest.raises(InputError, match=r"may not be read: the storage refuses it") as caught:
+    with pytest.raises(InputError, match=r"the storage does not allow this to be read") as caught:
         file.read()
     assert SECRET not in str(caught.value)
 

@@ -241,7 +241,7 @@ def test_what_the_sandbox_forbids_is_one_sentence_with_its_line(tmp_path, user):
     ("head", "message"),
     [
         (HEAD.replace('"label_alone"', '"other"', 1), "it calls itself 'other'"),
-        (HEAD.replace("LabelAlone", "Examination"), "is answered as 'LabelAlone'"),
+        (HEAD.replace("LabelAlone", "Examination"), "but the schema of '"),
         (HEAD.replace("7", '"new"'), "field 'version'"),
     ],
 )

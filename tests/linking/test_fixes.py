@@ -51,6 +51,15 @@ def test_a_run_whose_misses_fail_no_more_than_its_hits_has_not_enough_data():
     assert {fix.evidence.code for fix in rank_fixes(run)} == {"not_enough_data"}
 
 
+@pytest.mark.parametrize(("bound", "first"), [(4, "hybrid_search"), (6, "rerank"), (7, "rerank")])
+def test_an_upper_bound_comes_first_only_if_it_is_at_least_twice_a_measured_gain(bound, first):
+    both = WORDS.model_copy(update={"true_rank": 30})
+    run = run_of(links(3, "miss", 2, both), links(bound - 3, "miss", 1, FAR), links(9, "hit", 5))
+    fixes = {fix.name: fix.retrieves for fix in rank_fixes(run)}
+    assert fixes == {"hybrid_search": 3, "rerank": bound}
+    assert next(iter(fixes)) == first
+
+
 def test_no_fix_is_advised_against_the_runs_own_evidence():
     run = run_of(links(40, "miss", 2, WORDS, BELOW, FAR), links(40, "hit", 35))
     assert rank_fixes(run) == ()

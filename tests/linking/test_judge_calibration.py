@@ -172,7 +172,7 @@ def test_age_drift_and_a_bad_verdict_are_told(caplog):
     assert drift.startswith("c.json: temperature was 0.0 when the judge was calibrated, and is 0.7")
     assert others == [
         "c.json: is 130 days old; the judge may have drifted since",
-        "c.json: by it this judge is not to be used",
+        "c.json: says not to use this judge",
     ]
 
 

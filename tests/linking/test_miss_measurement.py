@@ -186,7 +186,7 @@ def measured(world, asked):
         ("cut", "below_cutoff", "rank 5, and the first 3"),
         ("rank", "ranked_low", "'rank-r0' (rank 1, score 0.05, cosine 0.95)"),
         ("crowd", "duplicate_crowding", "it would have rank 2 instead of 4"),
-        ("domain", "domain_mismatch", "0.05, is below 100% of the run's"),
+        ("domain", "domain_mismatch", "0.05, is lower than in 100% of the run's"),
         ("words", "vocabulary_mismatch", "it has only 17% of the question's content words"),
         ("blind", "keyword_match", "BM25 puts it at rank 1 of"),
         ("none", "not_indexed", "does not hold it"),

@@ -76,7 +76,7 @@ def test_the_same_verdicts_keep_their_calibrations_and_their_audit(place, caplog
     assert (on_disk.calibration, on_disk.audit) == (calibration, audit)
     assert on_disk.summary["corrected"]["fully_faithful"]["own"]
     assert on_disk.manifest["calibration"] is None, "the links are not made with it"
-    assert not [one for one in caplog.messages if "are not kept" in one]
+    assert not [one for one in caplog.messages if "are not reused" in one]
 
 
 def test_other_answers_keep_neither_and_one_warning_says_how_to_make_them_anew(place, caplog):
@@ -86,7 +86,7 @@ def test_other_answers_keep_neither_and_one_warning_says_how_to_make_them_anew(p
     assert (again.calibration, again.audit) == (None, None)
     assert not (place[0] / "calibration.json").exists()
     assert (place[0] / "labels" / "ada.jsonl").exists()
-    said, audited = [one for one in caplog.messages if "are not kept" in one]
+    said, audited = [one for one in caplog.messages if "are not reused" in one]
     run = place[0]
     assert audited.endswith(f"misslink judge audit {run}")
     assert said.endswith(f"misslink calibrate {run} --metric correctness")
@@ -101,7 +101,7 @@ def test_a_calibration_holds_by_metric(place, caplog):
     again = evaluated(*place)
     assert again.calibration == calibration["others"]["correctness"]
     assert again.audit == audit
-    (said,) = [one for one in caplog.messages if "are not kept" in one]
+    (said,) = [one for one in caplog.messages if "are not reused" in one]
     assert said.endswith("--metric faithfulness")
 
 
@@ -119,7 +119,7 @@ def test_what_cannot_be_read_is_told_and_the_run_is_made(place, caplog):
     kept(place[0])
     (place[0] / "verdicts.jsonl").write_text("{", encoding="utf-8")
     assert evaluated(*place).calibration is None
-    assert any("cannot be read, and are not kept" in one for one in caplog.messages)
+    assert any("cannot be read, and are not reused" in one for one in caplog.messages)
 
 
 def test_scores_that_have_moved_since_are_warned_of_and_kept(place, tmp_path, caplog):

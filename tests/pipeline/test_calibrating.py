@@ -116,9 +116,9 @@ def test_a_run_of_other_labels_is_another_run(tmp_path, cache):
 @pytest.mark.parametrize(
     ("said", "note"),
     [
-        (labels(("faithfulness",), range(3)), "do not carry a calibration"),
-        (labels(("faithfulness",), range(0, SIZE, 2)), "do not carry a calibration"),
-        (labels(("correctness",)), "No label is of faithfulness"),
+        (labels(("faithfulness",), range(3)), "are not enough for a calibration"),
+        (labels(("faithfulness",), range(0, SIZE, 2)), "are not enough for a calibration"),
+        (labels(("correctness",)), "There are no labels of faithfulness"),
     ],
     ids=["three labels", "one class", "another metric"],
 )

@@ -60,7 +60,7 @@ def test_the_apps_own_embedding_may_fail_at_any_time_and_the_run_is_not_lost(str
     assert len(run.links) == len(GOLD)
     failed = "without the app's embedding" in caplog.text
     assert failed == (run.summary["diagnosis"]["embedding"] is None)
-    assert ("there is no map" in caplog.text or failed) == (run.map is None)
+    assert ("the report has no map" in caplog.text or failed) == (run.map is None)
 
 
 def test_an_embedding_that_was_named_must_not_fail():

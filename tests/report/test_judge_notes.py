@@ -54,7 +54,7 @@ def test_calls_tokens_and_cost_stand_in_one_sentence():
 
 def test_what_was_not_asked_is_said_with_the_way_on():
     notes = describe_judging(run(usage={"calls": 1, "from_cache": 0, "not_asked": 3}))
-    assert notes[1].startswith("Questions not put: 3, because")
+    assert notes[1].startswith("Questions not asked: 3, because")
     assert "The same command continues" in notes[1]
 
 
@@ -125,7 +125,7 @@ def test_repeats_tell_how_often_a_verdict_flips():
     }
     (note,) = describe_judging(run(repeats=repeats))
     assert note == (
-        "Each question was put 3 times; verdicts that were not unanimous: "
+        "The judge answered each question 3 times; verdicts that were not unanimous: "
         "faithfulness 50% [20, 80], n = 8."
     )
     (row,) = repeat_rows(run(repeats=repeats))
@@ -169,10 +169,10 @@ def test_what_was_found_comes_first_in_the_unit_that_people_read():
     padded, swapped, _, lowered, *_ = rows
     assert padded[-1] == (
         "20% [10, 32] to good; 2% [0, 14] to bad; "
-        "of the answer's own claims 8% [4, 14] are called otherwise"
+        "of the answer's own claims 8% [4, 14] get another verdict"
     )
     assert swapped[-1] == "10 for the one shown first, 2 for the second"
-    assert lowered[-1].endswith("it may rightly turn bad here")
+    assert lowered[-1].endswith("here a good verdict may turn bad and still be right")
 
     html = render_page(build_page(example_run().model_copy(update={"audit": audit()})))
     shown = html.partition("Score moved by</th>")[2].partition("</table>")[0].split("<tr>")[1:]

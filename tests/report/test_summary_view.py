@@ -184,6 +184,17 @@ def test_a_measured_option_goes_before_advice_for_the_same_cases():
     assert "Forecast: 4.2 [1, 8] failures avoided." in step.why
 
 
+def test_a_measured_fix_of_several_cases_comes_before_bounds_and_single_cases():
+    links = [_link(str(n), "retrieval_miss", "miss", "keyword_match", true_rank=20)
+             for n in range(1, 4)]  # fmt: skip
+    links += [_link("4", "retrieval_miss", "miss", "ranked_low", true_rank=12),
+              _link("5", "fabricated"), _link("6", "over_refused"), _link("7")]  # fmt: skip
+    first, *others = next_steps(_run(links))
+    assert first.action.startswith("Search by words and by meaning together")
+    assert first.cases == (1, 2, 3)
+    assert {step.cases for step in others} == {(5,), (6,)}
+
+
 def test_an_option_without_a_detectable_gain_comes_after_all_others():
     document = whatif()
     document["options"] = document["options"][1:]  # one no different, one worse

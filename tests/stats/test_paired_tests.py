@@ -256,7 +256,7 @@ def test_odds_of_nothing_gained_start_at_0():
 def test_without_a_loss_there_are_no_odds_but_a_reason():
     found = mcnemar_test(4, 0)
     assert found.odds.value is None
-    assert found.odds.reason == "no case turned to no, so there are no odds"
+    assert found.odds.reason == "no case changed from yes to no, so there are no odds"
     assert found.p == pytest.approx(0.125)
 
 

@@ -38,7 +38,7 @@ _QUESTION_TEXTS = {
     "completeness": (
         "Does the answer state everything that the reference says?", "complete", "incomplete"
     ),
-    "helpfulness": ("Does the answer help who asked?", "helpful", "unhelpful"),
+    "helpfulness": ("Does the answer help the user?", "helpful", "unhelpful"),
     "abstention": ("Does the answer decline to answer?", "declines", "answers")
 }  # fmt: skip
 
@@ -85,7 +85,7 @@ def metrics_to_label(run: Run, requested: Sequence[str], name: str) -> tuple[str
         raise InputError(f"at most {_MAX_METRICS} metrics fit on the keys; give fewer --metric")
     if not metrics:
         raise InputError(
-            f"its verdicts are of {', '.join(sorted(judged))}; name the metrics to label with --metric",
+            f"the run has verdicts of {', '.join(sorted(judged))}; name the metrics to label with --metric",
             path=name,
         )
     traces = {trace.case_id: trace for trace in run.traces}
@@ -349,7 +349,7 @@ def load_or_draw_plan(
             return _extend_plan(folder, stored, items), notes
         if begun and not is_same_cases:
             notes.append(
-                "the run has other answers than when the order was drawn, so a new order was drawn; "
+                "answers have changed since the order was drawn, so a new order was drawn; "
                 "labels of unchanged answers still count"
             )
         seed = stored.seed if seed is None else seed

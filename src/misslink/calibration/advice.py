@@ -204,7 +204,11 @@ class TrustCriteria:
         for rule in rules.values():
             if rule.caution not in (None, rule.trust) and rule.level(rule.caution) == "trust":
                 limits = f"trust needs {rule.trust:g} and caution {rule.caution:g}"
-                raise InputError(f"{limits}; caution must need less", path=path, field=rule.name)
+                raise InputError(
+                    f"{limits}; the limit of caution must be easier to reach",
+                    path=path,
+                    field=rule.name,
+                )
         band = as_finite(criteria.get(_BAND_FIELD, cls.band))
         if band is None or not 1 / 2 < band < 1:
             raise InputError(
@@ -293,12 +297,12 @@ def _audit_mismatch(audit: Mapping[str, Any], verdicts: MetricVerdicts) -> str |
     prompts = _as_mapping(audit.get("prompts"))
     for name, digest in verdicts.prompts.items():
         if name in prompts and prompts[name] != digest:
-            return f"the prompt '{name}' was another one"
+            return f"the prompt '{name}' was different"
     before, now = dict(verdicts.identity), _as_mapping(audit.get("judge_identity"))
     if before and now:
         for name in sorted({*before, *now}):
             if before.get(name) != now.get(name):
-                return f"{name.removeprefix('judge_identity.')} of the judge was another one"
+                return f"{name.removeprefix('judge_identity.')} of the judge was different"
     return None
 
 

@@ -216,7 +216,7 @@ def measure_bias(pairs: Sequence[LabelPair], threshold: float) -> dict[str, dict
         if not any(entry == name or entry.startswith(f"{name}: ") for entry in entries):
             words = name.replace("_", " ")
             missing = Estimate.missing(
-                f"{words}: known of too few labelled cases, or the same in all"
+                f"{words}: known for too few labelled cases, or equal in all of them"
             )
             entries[name] = {
                 **dict.fromkeys(("coefficient", "pull"), missing),

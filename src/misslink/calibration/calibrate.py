@@ -340,7 +340,7 @@ def _verdict_notes(
     judges = {case.judge for case in verdicts.items.values() if case.judge}
     if not verdicts.judge:
         several = f"{len(judges)} judges" if judges else "no judge"
-        notes.append(f"The verdicts name {several}, so this calibration is of no certain judge.")
+        notes.append(f"The verdicts name {several}, so it is not known which judge was calibrated.")
     scored = sum(case.score is not None for case in verdicts.items.values())
     lacking = scored - sum(case.probability is not None for case in verdicts.items.values())
     if 0 < lacking < scored:

@@ -336,7 +336,7 @@ def uncertain_band(
     low = max((-logit - curve.intercept) / curve.slope, 0.0)
     high = min((logit - curve.intercept) / curve.slope, 1.0)
     if low >= high:
-        return None, f"at every probability the better call is correct in {100 * certainty:.0f}%"
+        return None, f"one of the two calls is {100 * certainty:.0f}% certain at every probability"
     return [low, high], None
 
 

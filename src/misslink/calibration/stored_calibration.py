@@ -249,9 +249,7 @@ def _corrected_share(
         note = f"By the judge's error rates on {counted} of this run's verdicts."
     else:
         whose = "of another run" if document.verdicts_sha256 else "of this run or of another"
-        note = (
-            f"By the judge's error rates on {counted} {whose}; valid if the judge errs alike here."
-        )
+        note = f"By the judge's error rates on {counted} {whose}; valid if the judge has the same error rates here."
     name = GOOD_SHARES.get(metric, metric)
     return CorrectedRate(name, metric, raw, estimate, method, labels, own, note)
 

@@ -119,7 +119,7 @@ def run_figures(results: Sequence[CanaryResult]) -> RunFigures:
     scores = [result.score for result in results if result.score is not None]
     times = [result.latency_s for result in results if result.latency_s is not None]
     median, tail = np.quantile(times, [0.5, _TAIL_SHARE]).tolist() if times else (None, None)
-    none = "the app answered no question whose passages could be looked for"
+    none = "the app answered no canary with expected passages"
     why_no_health = "there is no canary"
     # One failed check tells, and one unmeasured check does not: among the measured, more fail.
     unmeasured = [one for one in results if one.answered and one.healthy is None]

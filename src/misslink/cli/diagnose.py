@@ -195,6 +195,7 @@ def _write_missing_labels(path: Path, run: Run) -> int:
 
 def _print(document: Mapping[str, Any], run: Run, most: int | None) -> None:
     from misslink.documents import summary_of
+    from misslink.render.format import MIN_PERCENT
     from misslink.report.diagnosis import check_verdict
 
     basis = document["embedding"] or "no embedding known"
@@ -207,7 +208,9 @@ def _print(document: Mapping[str, Any], run: Run, most: int | None) -> None:
     questions = {case.id: case.question for case in run.cases}
     for name, group in document["miss_types"].items():
         print_line("")
-        head = f"{name}: {group['count']} of {count}, {format_estimate(group['share'])}"
+        head = f"{name}: {group['count']} of {count}"
+        if count >= MIN_PERCENT:
+            head += f", {format_estimate(group['share'])}"
         print_line(head, "bold")
         print_line(group["recommendation"])
         for case in group["cases"][:most]:

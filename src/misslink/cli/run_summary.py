@@ -154,6 +154,7 @@ def _corrected(run: Run) -> Iterator[str]:
 
 def _print_link(run: Run, most: int | None) -> None:
     """The failure modes, the first `most` of them; all of them with the attributable fraction."""
+    from misslink.render.format import MIN_PERCENT
     from misslink.report.association import correct_association
     from misslink.report.summary import failure_mode_rows, inferred_note
 
@@ -165,14 +166,17 @@ def _print_link(run: Run, most: int | None) -> None:
         return
     shown = sorted(rows, key=lambda row: -row.count)[:most]
     note = inferred_note(run)
-    counts = ("cases", "inferred") if note else ("cases",)  # what no label says stands apart
+    numbers = ("cases", "inferred") if note else ("cases",)  # what no label says stands apart
     cells = [
-        (r.key, r.owner, *(f"{n:,}" for n in (r.count, r.inferred)[: len(counts)]), r.share.brief)
+        (r.key, r.owner, *(f"{n:,}" for n in (r.count, r.inferred)[: len(numbers)]))
         for r in rows
         if r in shown
     ]
+    if len(run.cases) >= MIN_PERCENT:
+        shares = [row.share.brief for row in rows if row in shown]
+        cells = [(*cell, share) for cell, share in zip(cells, shares, strict=True)]
+        numbers = (*numbers, "share [95%]")
     print_line("")
-    numbers = (*counts, "share [95%]")
     print_table(TextTable(("failure", "owner", *numbers), cells, numbers))
     if note:
         _print_wrapped(note)

@@ -11,7 +11,7 @@ from misslink.types import Run
 
 _IDENTITY_PREFIX = "judge_identity."
 _JUDGE_CHANGED = (
-    "levels 2 and 3 and the failure modes show the judges' difference as much as the answers'"
+    "levels 2 and 3 and the failure modes differ by the judge as well as by the answers"
 )
 _JUDGE_SETTING_CHANGED = "levels 2 and 3 and the failure modes may differ by that alone"
 

@@ -93,8 +93,8 @@ def _reason_lookup(run: Run, name: str) -> Callable[[str], str]:
     linked = {link.case_id for link in run.links}
     # On the other axes the failure mode may be known where they are not.
     failures = name.startswith("link.failures.")
-    silent = "its failure mode is inconclusive" if failures else "its link does not say"
-    return lambda case_id: silent if case_id in linked else "it has no link"
+    silent = "its failure mode is inconclusive" if failures else "it has no such value"
+    return lambda case_id: silent if case_id in linked else "it has no failure mode"
 
 
 def _verdict_reason(run: Run, metric: str) -> Callable[[str], str]:

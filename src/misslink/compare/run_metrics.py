@@ -287,7 +287,7 @@ def _outcome_share(run: Run, axis: str, outcome: str) -> MetricValue:
         known = [link for link in run.links if link.failed is not None]
         values = {link.case_id: float(not link.failed) for link in known}
     missing = f"the {_AXIS_LABELS[axis]} of every case is unknown"
-    missing = missing if run.links else "no case has a link"
+    missing = missing if run.links else "no case has a failure mode"
     name = f"link.{axis}.{outcome}"
     return _share(run, name, values, missing, low=outcome not in _GOOD_OUTCOMES)
 

@@ -308,9 +308,7 @@ def read_criteria(path: str | Path) -> ShipCriteria:
         gate = _parse_gate(_named_body(which, body, spot, error), spot, error)
         if gate.name in lines:
             first = lines[gate.name]
-            raise error(
-                f"gate '{gate.name}' is a duplicate of that in line {first}; rename one", *spot
-            )
+            raise error(f"gate '{gate.name}' repeats the one in line {first}; rename one", *spot)
         lines[gate.name] = source.line(spot)
         gates.append(gate)
     name = source.data.get("name")

@@ -174,7 +174,7 @@ def _check_direction(run: Run, criteria: ShipCriteria, gate: Gate, value: Metric
     problem = ""
     if gate.regression_max is not None and not has_direction(run, value.name):
         problem = (
-            f"it is not known whether a rise of {value.name} is for the worse; give a threshold "
+            f"it is not known whether a higher {value.name} is worse; give a threshold "
             "or at_most instead of regression_max"
         )
     elif floor and not ceiling and value.lower_is_better and value.name not in _TWO_SIDED:

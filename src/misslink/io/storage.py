@@ -295,7 +295,7 @@ def _error_message(problem: BaseException, done: str) -> str:
         return _error_message(cause, done)  # a server's refusal, reported as a missing file
     if isinstance(problem, PermissionError) or getattr(problem, "status", None) in _DENIED_STATUSES:
         return (
-            f"this may not be {done}: the storage refuses it; check the credentials that its own "
+            f"the storage does not allow this to be {done}; check the credentials that its own "
             "package takes (its variables or its file)"
         )
     if isinstance(problem, FileNotFoundError):
@@ -430,7 +430,7 @@ class _UnpackedReader(io.RawIOBase):
         if self._count > max(_MAX_BOMB_BYTES, _MAX_RATIO * self._packed.tell()):
             raise InputError(
                 f"this unpacks to more than {_MAX_RATIO} times its size; unpack it yourself, and "
-                "name what was in it",
+                "name the unpacked file",
                 path=self._file,
             )
         return len(chunk)

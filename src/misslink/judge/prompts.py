@@ -403,7 +403,7 @@ def _check_compatible(prompt: Prompt, built_in: Prompt) -> None:
     """Reject a user's prompt whose schema or variables differ from the built-in prompt."""
     if prompt.schema != built_in.schema:
         raise InputError(
-            f"it is '{prompt.schema}', but '{prompt.ref.name}' is answered as '{built_in.schema}'",
+            f"its schema is '{prompt.schema}', but the schema of '{prompt.ref.name}' is '{built_in.schema}'",
             path=prompt.path,
             field="schema",
         )

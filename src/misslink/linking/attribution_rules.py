@@ -187,7 +187,7 @@ def attribute_failure(
         By missed passage, what shows that the conversation names it and the app's query lost it.
     """
     if not evidence.judged:
-        return _link(evidence, None, "no judge looked at the answer")
+        return _link(evidence, None, "no judge evaluated the answer")
     if not evidence.failed:
         if unknown := _unknown_outcome(evidence):
             return _link(evidence, "inconclusive", unknown)

@@ -109,7 +109,7 @@ class DenseSearch:
 
 
 def fuse_rankings(rankings: Sequence[Sequence[int]], depth: int) -> list[int]:
-    """Several rankings made one by reciprocal rank fusion: each place counts 1 / (60 + rank).
+    """Several rankings fused by reciprocal rank: each place counts 1 / (60 + rank).
 
     References
     ----------

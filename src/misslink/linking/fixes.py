@@ -47,6 +47,11 @@ class Fix:
     evidence: Reason
     option: str | None = None
 
+    @property
+    def weight(self) -> float:
+        """How much a passage or case of the fix counts: half if it is an upper bound."""
+        return 0.5 if self.basis == "at_most" else 1.0
+
 
 @dataclass(frozen=True)
 class _FixRule:
@@ -81,8 +86,9 @@ def rank_fixes(run: Run, *, seed: int = 0) -> tuple[Fix, ...]:
     """Return the fixes of missed passages, best first.
 
     A fix whose whole forecast is above 0 comes first, by failures avoided; then the others by the
-    missed passages that they would retrieve, those with too little data last. A fix that the run's own
-    evidence speaks against is left out: its forecast is below 0, or cases fail less after a miss.
+    missed passages that they would retrieve, of which an upper bound counts half. A fix that
+    the run's own evidence speaks against is left out: its forecast is below 0, or cases fail less
+    after a miss.
 
     Parameters
     ----------
@@ -148,5 +154,6 @@ def _evidence(avoided: Estimate, matters: Estimate) -> Reason | None:
 
 
 def _order(fix: Fix) -> tuple[int, float, int]:
-    place = {"fix_gains": 0, "not_enough_data": 2}.get(fix.evidence.code, 1)
-    return place, -(fix.avoided.value or 0.0) if place == 0 else 0.0, -fix.retrieves
+    if fix.evidence.code == "fix_gains":
+        return 0, -(fix.avoided.value or 0.0), -fix.retrieves
+    return 1, -fix.retrieves * fix.weight, -fix.retrieves

@@ -214,7 +214,7 @@ def _validity_warnings(
     if days is not None and days >= STALE_AFTER_DAYS:
         yield f"is {days} days old; the judge may have drifted since"
     if document.verdict == "do not use":
-        yield "by it this judge is not to be used"
+        yield "says not to use this judge"
 
 
 def identity_changes(

@@ -64,7 +64,7 @@ def _previous_run(out: str | Path | None, files: Sequence[str]) -> Run | None:
     try:
         return read_run(out)
     except InputError as problem:
-        _log.warning("results of the earlier run cannot be read, and are not kept: %s", problem)
+        _log.warning("results of the earlier run cannot be read, and are not reused: %s", problem)
         return None
 
 
@@ -90,7 +90,7 @@ def _fingerprint(run: Run) -> str:
 def _warn_stale(commands: Sequence[str]) -> None:
     if commands:
         _log.warning(
-            "this run differs from the earlier one in its folder, whose results are not kept; "
+            "this run differs from the earlier one in its folder, whose results are not reused; "
             "repeat them with  %s",
             "  and  ".join(f"misslink {command}" for command in commands),
         )

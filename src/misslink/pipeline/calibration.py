@@ -123,16 +123,16 @@ def _calibrate_on_labels(
             continue
         document = merge_calibration(document, calibrated)
         if calibrated["verdict"] == "do not use":
-            notes.append(f"By its labels of {metric} this judge is not to be used.")
+            notes.append(f"The labels of {metric} say not to use this judge.")
     if not labels.items:
         notes.append("No case that was evaluated is labelled.")
     if document is None:
         return None, None
     if document["metric"] != LINKING_METRIC:
-        notes.append("No label is of faithfulness, so failure modes are not corrected.")
+        notes.append("There are no labels of faithfulness, so failure modes are not corrected.")
     elif weakness := _weakness_of_labels(document):
         notes.append(
-            f"The labels of faithfulness do not carry a calibration ({weakness}), so failure "
+            f"The labels of faithfulness are not enough for a calibration ({weakness}), so failure "
             "modes are not corrected by it."
         )
         document["notes"] = [*document["notes"], notes[-1]]

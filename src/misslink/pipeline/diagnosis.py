@@ -100,7 +100,7 @@ class CorpusContext:
                 cases, list(traces.values()), links, embedder=self.embedder, seed=seed
             )
         except InputError as error:  # the judge calls are paid for: a picture must not lose them
-            _log.warning("there is no map: %s", error)
+            _log.warning("the report has no map: %s", error)
             return None
 
 

@@ -104,7 +104,7 @@ class EvaluationConfig:
 
     def __post_init__(self) -> None:
         if (self.app is None) == (self.traces is None):
-            raise InputError("give an app to run or a file of traces, one of the two")
+            raise InputError("give an app, such as app.py:chain, or --traces FILE, and not both")
         if self.goldset is None and self.traces is None:
             raise InputError("give a gold set: a file with one JSON object a line")
         if self.labels is not None and self.calibration is not None:

@@ -5,16 +5,24 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from misslink.render.format import format_share_interval
+from misslink.render.format import MIN_PERCENT, format_share_interval, format_whole_points
 from misslink.types import Estimate
+
+
+def _format_share(share: Estimate) -> str:
+    """A percentage with its interval; of few, a count, or n where the share is a mean."""
+    if share.value is None or share.n >= MIN_PERCENT:
+        return format_share_interval(share)
+    if share.method == "wilson":  # a proportion
+        return f"{round(share.value * share.n)} of {share.n}"
+    return f"{format_whole_points(share.value)}% (n = {share.n})"
 
 
 def _chunks(passages: int, *, listed: bool, **numbers: Any) -> str:
     low, high = numbers["lower_quartile_characters"], numbers["upper_quartile_characters"]
     lost = numbers["places_lost_to_duplicates"]
     cut, copies = (
-        format_share_interval(numbers[name])
-        for name in ("cut_within_a_sentence", "near_duplicates")
+        _format_share(numbers[name]) for name in ("cut_within_a_sentence", "near_duplicates")
     )
     text = (
         f"The {'corpus has' if listed else 'traces show'} {passages} chunks of "
@@ -22,23 +30,21 @@ def _chunks(passages: int, *, listed: bool, **numbers: Any) -> str:
         f"to {high:.0f}); {cut} are cut within a sentence, {copies} repeat another one"
     )
     if lost.value is not None:
-        text += (
-            f", and {format_share_interval(lost)} of the places in the prompts go to repetitions"
-        )
+        text += f", and {_format_share(lost)} of the places in the prompts go to repetitions"
     return f"{text}."
 
 
 def _embedding(auroc: Estimate, known: int, random: int, embedding: str, **_: Any) -> str:
     return (
         "A question is nearer to a passage it needs than to a random one in "
-        f"{format_share_interval(auroc)} of {known} known and {random} random pairs ({embedding})."
+        f"{_format_share(auroc)} of {known} known and {random} random pairs ({embedding})."
     )
 
 
 def _recall(recall_in_context: Estimate, recall_at_depth: Estimate, depth: int, **_: Any) -> str:
-    text = f"{format_share_interval(recall_in_context)} of the relevant passages reached the prompt"
+    text = f"{_format_share(recall_in_context)} of the relevant passages reached the prompt"
     if recall_at_depth.value is not None:
-        text += f", {format_share_interval(recall_at_depth)} is among the first {depth}"
+        text += f", {_format_share(recall_at_depth)} is among the first {depth}"
     return f"{text}."
 
 
@@ -50,14 +56,14 @@ def _scores(
     )
     return (
         "A relevant passage scores better than an irrelevant one in "
-        f"{format_share_interval(auroc)} of cases, by {source} ({relevant} relevant, {irrelevant} "
+        f"{_format_share(auroc)} of cases, by {source} ({relevant} relevant, {irrelevant} "
         f"irrelevant; {'high' if rising else 'low'} is better)."
     )
 
 
 def _vocabulary(**numbers: Any) -> str:
     shares = " and ".join(
-        f"{name} ones share {format_share_interval(numbers[f'median_shared_{name}'])}"
+        f"{name} ones share {_format_share(numbers[f'median_shared_{name}'])}"
         for name in ("found", "missed")
         if numbers[f"median_shared_{name}"].value is not None
     )
@@ -65,10 +71,8 @@ def _vocabulary(**numbers: Any) -> str:
 
 
 def _boundaries(cut: int, located: int, share: Estimate) -> str:
-    return (
-        f"{cut} of {located} evidence texts that were found span two chunks "
-        f"({format_share_interval(share)})."
-    )
+    text = f"{cut} of {located} evidence texts that were found span two chunks"
+    return f"{text} ({_format_share(share)})." if located >= MIN_PERCENT else f"{text}."
 
 
 CHECKLIST_SENTENCES: dict[str, str | Callable[..., str]] = {

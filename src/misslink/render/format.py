@@ -10,6 +10,7 @@ from misslink.types import Estimate
 
 _SMALLEST_P = 0.001  # what a permutation test can resolve
 _MINUS_SIGN = "\u2212"
+MIN_PERCENT = 10  # of fewer, counts are written
 
 
 def format_p_value(p: float | None) -> str:

@@ -556,7 +556,7 @@ SENTENCES: dict[str, str | Callable[..., str]] = {
         "no case has a category, and fewer than 30 cases differ in the length of the question, the "
         "number of relevant passages or the score of an irrelevant passage"
     ),
-    "few_strata": "fewer than two groups have both cases with none and cases with all",
+    "few_strata": "fewer than two groups have both cases with no relevant passage in the prompt and cases with all of them",
     "adjusted_change": _adjusted_change,
     "sign_turns": _sign_turns,
     "crude_misleads": _crude_misleads,
@@ -598,9 +598,9 @@ SENTENCES: dict[str, str | Callable[..., str]] = {
         "{by_words:.0f} of {pool:.0f} passages"
     ),
     "domain_mismatch": (
-        "its cosine with the question, {cosine:.2f}, is below {above:.0%} of the run's {pairs} "
-        "other known pairs, though it has {share:.0%} of the question's content words, as many as "
-        "pairs usually share"
+        "its cosine with the question, {cosine:.2f}, is lower than in {above:.0%} of the run's "
+        "{pairs} other known pairs, although it has {share:.0%} of the question's content words, as "
+        "many as usual"
     ),
     "ranked_low": _ranked_low,
     "miss_unexplained": _miss_unexplained,

@@ -328,7 +328,7 @@ def read_whatif(run: Run) -> WhatIfTable | None:
     facts = "No corpus was given, so the options are those that the run's own ranks can tell."
     if whatif.corpus:
         passages = pluralize(whatif.corpus.passages, "passage")
-        facts = f"Searched were the same {passages} with the same questions."
+        facts = f"The same {passages} were searched with the same questions."
     # Without a heading the run's k is not the number of passages in its prompt.
     width = whatif.context_passages
     in_context = width and metric == f"recall@{width}"

@@ -54,7 +54,7 @@ MEASURED = {
 }
 # What the checklist counts; see misslink.linking.checklist.
 CHECKED = {
-    "auroc": "groups told apart (AUROC)",
+    "auroc": "separation of the groups (AUROC)",
     "cut_within_a_sentence": "cut within a sentence",
     "lower_quartile_characters": "a quarter has fewer characters than",
     "median_characters": "characters in the median",
@@ -93,7 +93,7 @@ _TERMS: dict[str, dict[str, str]] = {
         "badly.",
     },
     "corrected": {
-        "corrected": "What the numbers would be with a judge that makes no mistake, by human labels "
+        "corrected": "What the numbers would be with a perfect judge, estimated from human labels "
         "of cases with none, some and all of their relevant passages. The intervals are wider "
         "because the judge's errors are estimates too.",
     },
@@ -106,7 +106,7 @@ _TERMS: dict[str, dict[str, str]] = {
         "BM25": "A search by words: rare words that question and passage share weigh most.",
     },
     "checks": {
-        "AUROC": "How well a score tells two groups apart: 1 always, 0.5 as a coin does.",
+        "AUROC": "How well a score separates two groups: 1 perfectly, 0.5 like a coin.",
     },
     "replay": {
         "causal fraction": "Share of failed answers that the missed passages cause: those that they "
@@ -195,10 +195,10 @@ _METRICS = {
     "citation_correctness": "Share of an answer's citations whose passage says what it is cited "
     "for, averaged over the answers that cite.",
     "citation_recall": "Share of an answer's cited statements that at least one of the "
-    "passages cited for them bears out, averaged.",
+    "passages cited for them supports, averaged.",
     "correctness": "How far answers state what the reference answer states (F1 over claims).",
     "correct": "Share of answers that agree with the reference answer.",
-    "correctness_precision": "Share of an answer's claims that the reference bears out, averaged.",
+    "correctness_precision": "Share of an answer's claims that the reference supports, averaged.",
     "correctness_recall": "Share of the reference's claims that the answer states, averaged.",
     "abstention": "Share of questions rightly answered or rightly declined.",
     "over_refused": "Share of answerable questions that the app declined. Lower is better. The "

@@ -72,10 +72,10 @@ def _judging_notes(run: Run) -> Iterator[str]:
     if rows:
         named = [f"{metric} {rows[metric]}" for metric in _CORE_METRICS if metric in rows]
         which = f"; verdicts that were not unanimous: {'; '.join(named)}" if named else ""
-        yield f"Each question was put {summary.repeats.samples} times{which}."
+        yield f"The judge answered each question {summary.repeats.samples} times{which}."
     abilities = documents.manifest_of(run).judging.abilities
     if abilities.get("structure") in ("plain", "json_object"):
-        yield "The judge's server takes no answer schema; it stood in the prompt and cost tokens."
+        yield "The judge's server supports no answer schema. The schema was in the prompt and cost tokens."
     if abilities.get("gives_logprobs") is False:
         yield "The judge gives no log-probabilities, so its verdicts carry no probability."
 
@@ -122,7 +122,7 @@ def _usage_notes(run: Run, usage: JudgeUsage) -> Iterator[str]:
         )
     if usage.not_asked:
         yield (
-            f"Questions not put: {usage.not_asked:,}, because the budget or the time of the run was used up. "
+            f"Questions not asked: {usage.not_asked:,}, because the budget or the time of the run was used up. "
             "The same command continues the run; missing verdicts are counted as skipped."
         )
 
@@ -225,7 +225,7 @@ def _flip_directions(row: AuditedChange) -> str:
         parts.append(f"{first:,} for the one shown first, {second:,} for the second")
     if row.claims and row.claims.value is not None:
         claims = format_estimate("share", row.claims).brief
-        parts.append(f"of the answer's own claims {claims} are called otherwise")
+        parts.append(f"of the answer's own claims {claims} get another verdict")
     if row.may_lower:
-        parts.append("it may rightly turn bad here")
+        parts.append("here a good verdict may turn bad and still be right")
     return "; ".join(parts)

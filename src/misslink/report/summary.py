@@ -81,7 +81,7 @@ def read_first_screen(run: Run, findings: Findings) -> FirstScreen:
                 fix,
                 view_fragment(ids=sorted(numbers[i] for i in fix.cases if i in numbers)),
             )
-            for fix in sorted(rank_fixes(run)[:_MAX_FIXES], key=lambda fix: -fix.retrieves)
+            for fix in rank_fixes(run)[:_MAX_FIXES]
             if fix.retrieves >= _MIN_FIX * fix.missed
         ),
         example=_find_example(run),
@@ -293,18 +293,20 @@ def inferred_note(run: Run) -> str:
 def next_steps(run: Run) -> tuple[NextStep, ...]:
     """Return up to three steps: each the one that helps most cases that no earlier step helps.
 
-    Fixes of retrieval without enough data come after all others, and labels for the judge last.
+    A case counts half where a fix of retrieval is an upper bound, and half where the run has not
+    enough data to tell what the fix avoids. What-if options without a detectable gain come after all
+    others, and labels for the judge last.
     """
-    sure = [*_fix_steps(run, sure=True), *_mode_steps(run)]
+    waiting = [*_fix_steps(run), *((1.0, step) for step in _mode_steps(run))]
     chosen, done = list[NextStep](), set[int]()
-    for waiting in (sure, [*_fix_steps(run, sure=False)]):
-        while waiting and len(chosen) < _MAX_STEPS:
-            best = max(waiting, key=lambda step: len(set(step.cases) - done))
-            waiting.remove(best)
-            if set(best.cases) <= done:
-                break
-            chosen.append(best)
-            done.update(best.cases)
+    while waiting and len(chosen) < _MAX_STEPS:
+        new = [len(set(step.cases) - done) for _, step in waiting]
+        best = max(range(len(new)), key=lambda n: (new[n] * waiting[n][0], new[n]))
+        if not new[best]:
+            break
+        _, step = waiting.pop(best)
+        chosen.append(step)
+        done.update(step.cases)
     return (*chosen, *_corpus_steps(run), *_label_steps(run))[:_MAX_STEPS]
 
 
@@ -319,17 +321,20 @@ def no_steps_reason(run: Run) -> str:
     return f"Nothing: none of {pluralize(len(run.cases), 'case')} failed."
 
 
-def _fix_steps(run: Run, *, sure: bool) -> Iterator[NextStep]:
-    """Fixes of passages that failed cases missed; without a judge, of all that were missed."""
+def _fix_steps(run: Run) -> Iterator[tuple[float, NextStep]]:
+    """Fixes of passages that failed cases missed, with the weight of a case, 0 without a gain.
+
+    Without a judge, of all that were missed.
+    """
     numbers = number_cases(run.cases)
     judged = any(link.failure for link in run.links)
     failed = {link.case_id for link in run.links if link.failed or not judged}
     for fix in rank_fixes(run):
         cases = tuple(sorted(numbers[i] for i in failed.intersection(fix.cases) if i in numbers))
-        if not cases or sure == (fix.evidence.code == "not_enough_data"):
+        if not cases:
             continue
         action, _, reason = miss_type_advice(fix.kind).partition(": ")
-        forecast = describe_reason(fix.evidence)
+        forecast, sure = describe_reason(fix.evidence), fix.evidence.code != "not_enough_data"
         if fix.avoided.value is not None:
             avoided = format_estimate("failures_avoided", fix.avoided).brief
             forecast = f"{avoided} failures avoided{'' if sure else ': not enough data to tell'}"
@@ -337,10 +342,15 @@ def _fix_steps(run: Run, *, sure: bool) -> Iterator[NextStep]:
             f"It would retrieve {'up to ' if fix.basis == 'at_most' else ''}{fix.retrieves:,} of "
             f"{pluralize(fix.missed, 'missed passage')}. Forecast: {forecast}. {reason[:1].upper()}{reason[1:]}"
         )
-        brief = f"{FIX_LABELS[fix.name]}."
-        yield NextStep(
-            f"{action.rstrip('.')}.", why.strip(), cases, view_fragment(ids=cases), brief
+        step = NextStep(
+            f"{action.rstrip('.')}.",
+            why.strip(),
+            cases,
+            view_fragment(ids=cases),
+            f"{FIX_LABELS[fix.name]}.",
         )
+        unsure = 0.0 if fix.basis == "whatif" else 0.5
+        yield fix.weight * (1.0 if sure else unsure), step
 
 
 def _mode_steps(run: Run) -> Iterator[NextStep]:
@@ -373,7 +383,7 @@ def _corpus_steps(run: Run) -> Iterator[NextStep]:
     if cases and not summary_of(run).diagnosis.corpus:
         yield NextStep(
             "Give the corpus (`--corpus FILE`), in which a search finds what retrieval missed.",
-            f"Nothing tells who can fix {pluralize(len(cases), 'failure')}: no passages are labelled.",
+            f"It is not known who can fix {pluralize(len(cases), 'failure')}: no passages are labelled.",
             cases,
             view_fragment(ids=cases),
         )

@@ -282,7 +282,7 @@ def cohen_kappa(
         return 1 - observed / np.einsum("...i,ij,...j", shares.sum(-1), cost, shares.sum(-2))
 
     if ((counts.sum(axis=0) + counts.sum(axis=1)) > 0).sum() == 1:
-        reason = "both raters use one and the same category throughout: chance agreement is full"
+        reason = "both raters always use the same category, so chance agreement is 1"
         return Estimate.missing(reason, n=int(counts.sum()), method="dirichlet")
     return _posterior_estimate(counts, kappa, seed, level)
 
@@ -461,7 +461,7 @@ def _correlation(
     if n < 4:
         return without_interval(value, f"{n} cases have no interval", n=n, method=method)
     if abs(value) > 1 - 1e-12:
-        reason = "a perfect correlation has no spread to go by"
+        reason = "a perfect correlation has no interval"
         return without_interval(math.copysign(1.0, value), reason, n=n, method=method)
     error = math.sqrt(float(influence @ influence) / n / (n - 3))
     half = student_quantile(level, n - 2) * error / (1 - value**2)

@@ -95,7 +95,7 @@ def unit_mean(
         ends = centre - half, centre + half
         return interval_estimate(centre, *ends, n=count, method="delta", bounds=(least, most))
     if not math.isfinite(most - least):
-        reason = "units are too few or all alike"
+        reason = "there are too few units, or all have the same value"
         return without_interval(centre, reason, n=count, method="delta")
     inside = min(max((centre - least) / (most - least), 0.0), 1.0)
     low, high = (
@@ -139,7 +139,7 @@ def welch_test(
     error = math.sqrt(sum(parts))
     if min(sizes) < 2 or not error:
         single = min(sizes) < 2
-        reason = "one unit does not show how units differ" if single else "all units are alike"
+        reason = "one unit does not show how units differ" if single else "all units are equal"
         return without_interval(difference, reason, n=count, method=method), None
     from scipy.special import stdtr
 
@@ -332,7 +332,7 @@ def sequential_test(
         reason = (
             f"each variant needs {MIN_SEQUENTIAL_UNITS} units first"
             if few
-            else "all units are alike"
+            else "all units are equal"
         )
         return without_interval(value, reason, n=count, method=method), None
     units = balanced_units(len(control), len(variant))

@@ -103,7 +103,7 @@ def firth_regression(
     rows, times = np.unique(np.column_stack([*scaled, y]), axis=0, return_counts=True)
     table = _WeightedRows(np.column_stack([np.ones(len(rows)), rows[:, :-1]]), rows[:, -1], times)
     if np.linalg.matrix_rank(table.x) < table.x.shape[1]:
-        reason = "the number goes fully with another one"
+        reason = "the number is determined by another one"
         return RegressionEffect(Estimate.missing(reason, n=n, method=_METHOD), None)
     value, best = _fit_penalized(table, np.zeros(len(varying_columns) + 1), None)
     drop = float(chdtri(1, 1 - level)) / 2  # of the log-likelihood, at both ends

@@ -550,7 +550,7 @@ def mcnemar_test(gained: int, lost: int, *, level: float = 0.95) -> McNemarTest:
     # Both tails of the binomial are equal, and the middle outcome of an even n is in both.
     p = min(1.0, 2 * float(bdtr(min(gained, lost), n, 0.5))) if n else 1.0
     if not lost:
-        reason = "no case turned to no, so there are no odds" if n else "no case changed"
+        reason = "no case changed from yes to no, so there are no odds" if n else "no case changed"
         return McNemarTest(gained, lost, p, Estimate.missing(reason, n=n, method=method))
     tail = (1 - level) / 2
     low = float(betaincinv(gained, lost + 1, tail)) if gained else 0.0

@@ -68,8 +68,8 @@ def test_what_is_no_model_is_said_in_a_sentence(tmp_path):
     contents = {
         "no.gguf": (b"PK\x03\x04", "this is not a GGUF file"),
         "empty.gguf": (b"", "this is not a GGUF file"),
-        "cut.gguf": (HEAD[:60], "damaged; fetch it again"),
-        "new.gguf": (gguf(version=9), "GGUF version 9 is not understood"),
+        "cut.gguf": (HEAD[:60], "damaged; download it again"),
+        "new.gguf": (gguf(version=9), "GGUF version 9 is not supported"),
         "mad.gguf": (gguf(("x", 8, struct.pack("<Q", 1 << 60))), "damaged"),
         "odd.gguf": (gguf(("x", 77, b"")), "damaged"),
     }

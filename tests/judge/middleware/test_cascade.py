@@ -254,7 +254,7 @@ def test_a_cascade_names_two_judges(argument):
 
 def test_the_first_comma_parts_the_two():
     assert parse_cascade_spec("heuristic, openai:a,b") == ["heuristic", "openai:a,b"]
-    with pytest.raises(InputError, match="cascade of cascades"):
+    with pytest.raises(InputError, match="cannot contain another cascade"):
         parse_cascade_spec("heuristic,cascade:heuristic,openai:m")
 
 

@@ -153,7 +153,7 @@ def test_a_wait_the_server_asks_for_holds_for_everybody():
 def test_a_wait_beyond_two_minutes_is_not_waited_for(seconds):
     throttle = staged(lambda put: slow_down(seconds) if put.number == 0 else answer())
     first, *others = run(all_of(throttle, 5))
-    assert first.problem == ("the server answers 429 (tried once; more than 120 s are not waited)")
+    assert first.problem == ("the server answers 429 (tried once; misslink waits at most 120 s)")
     assert not first.came
     assert all(came(others))
     assert len(throttle.judge.puts) == 5

@@ -185,7 +185,11 @@ def test_the_same_judge_on_the_same_terms_judges_alike():
         (Stub("openai:n"), {}, "was judged by openai:m, the replay by openai:n"),
         (Stub(temperature=0.7), {}, "had temperature 0, the replay's has 0.7"),
         (Stub(seed=3), {}, "had seed not given, the replay's has 3"),
-        (Stub(), {"judging": {"repeats": 3}}, "put each question 3 times, the replay 1 times"),
+        (
+            Stub(),
+            {"judging": {"repeats": 3}},
+            "asked the judge 3 times per question, and the replay 1 times",
+        ),
         (Stub(), {"prompts": [{"name": "examination", "sha256": "0"}]}, "prompt 'examination'"),
         (Stub(), {"prompts": [{"name": "gone", "sha256": "0"}]}, "prompt 'gone'"),
     ],

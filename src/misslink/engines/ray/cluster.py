@@ -133,8 +133,8 @@ def _join_cluster(ray: Any, address: str) -> None:
         else:
             problem = (
                 f"the Ray cluster at {address} does not let this process join "
-                f"({_error_text(error)}); run this on one of its machines, and where it wants a token, "
-                "set RAY_AUTH_MODE=token and RAY_AUTH_TOKEN to what  ray get-auth-token  says there"
+                f"({_error_text(error)}); run this on one of its machines, and if it requires a token, "
+                "set RAY_AUTH_MODE=token and RAY_AUTH_TOKEN to what  ray get-auth-token  prints there"
             )
         raise EngineUnreachableError(problem) from error
     finally:
@@ -155,7 +155,7 @@ def _check_address(address: str) -> str:
     if "://" in target or not (host and colon and port.isdigit() and 0 < int(port) < 2**16):
         raise InputError(
             f"--ray-address is {target}; write auto, or HOST:PORT as  ray start --head  says it "
-            "(ray://, Ray's client, is not spoken: run this on one of the cluster's machines)"
+            "(ray://, Ray's client, is not supported: run this on one of the cluster's machines)"
         )
     try:
         socket.create_connection((host.strip("[]"), int(port)), _CONNECT_TIMEOUT_S).close()

@@ -174,9 +174,9 @@ class RayWorker:
                 judge = create_judge(_load_target(sought), terms)
             if identity_json(judge) != identity:
                 raise InputError(
-                    f"the judge {judge.name} is another one on the cluster's node "
-                    f"{socket.gethostname()} than here, by its address, its file or its settings "
-                    f"({identity_json(judge)}, here {identity}); make them the same"
+                    f"the judge {judge.name} on the cluster's node {socket.gethostname()} has another "
+                    f"address, file or setting than here ({identity_json(judge)}, here {identity}); "
+                    "make them the same"
                 )
             if (prepare := judge_info(judge).prepare) is not None:
                 await prepare()

@@ -43,7 +43,7 @@ def trained_context_length(path: Path) -> int | None:
                 raise InputError("this is not a GGUF file", path=path)
             version, _, fields = struct.unpack("<IQQ", file.read(20))
             if version not in _GGUF_VERSIONS:
-                raise InputError(f"GGUF version {version} is not understood", path=path)
+                raise InputError(f"GGUF version {version} is not supported", path=path)
             for _ in range(fields):
                 name = _read_string(file)
                 value = _read_value(file, _read_number(file, "<I"))
@@ -54,7 +54,7 @@ def trained_context_length(path: Path) -> int | None:
             f"the model cannot be read ({problem.strerror or problem}); check --judge", path=path
         ) from None
     except (struct.error, ValueError, KeyError):
-        raise InputError("this GGUF file is damaged; fetch it again", path=path) from None
+        raise InputError("this GGUF file is damaged; download it again", path=path) from None
     return None
 
 
@@ -78,7 +78,7 @@ def _read_number(file: IO[bytes], form: str) -> Any:
 def _read_string(file: IO[bytes]) -> str:
     length = _read_number(file, "<Q")
     if length > _GGUF_MAX_LENGTH:
-        raise ValueError("a string that long is damage")
+        raise ValueError("a string is too long")
     return file.read(length).decode("utf-8", "replace")
 
 
@@ -88,7 +88,7 @@ def _read_value(file: IO[bytes], kind: int) -> Any:
     if kind == _ARRAY_TYPE:
         inner, length = _read_number(file, "<I"), _read_number(file, "<Q")
         if length > _GGUF_MAX_LENGTH:
-            raise ValueError("a list that long is damage")
+            raise ValueError("a list is too long")
         return [_read_value(file, inner) for _ in range(length)]
     return _read_number(file, _NUMBER_FORMATS[kind])
 

@@ -257,7 +257,7 @@ def parse_cascade_spec(argument: str | None) -> list[str]:
             "a cascade needs a cheap judge and another one: --judge cascade:heuristic,openai:MODEL"
         )
     if "cascade" in {stage.partition(":")[0] for stage in stages}:
-        raise InputError("a cascade of cascades is not understood; name plain judges")
+        raise InputError("a cascade cannot contain another cascade; name plain judges")
     return stages
 
 

@@ -426,4 +426,4 @@ def _failure_message(trouble: RetryableError, tries: int) -> str:
     times = "once" if tries == 1 else f"{tries} times"
     if _worth_waiting(trouble):
         return f"{trouble.problem} (tried {times})"
-    return f"{trouble.problem} (tried {times}; more than {_MAX_RETRY_AFTER_S:g} s are not waited)"
+    return f"{trouble.problem} (tried {times}; misslink waits at most {_MAX_RETRY_AFTER_S:g} s)"

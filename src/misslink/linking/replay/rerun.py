@@ -56,7 +56,7 @@ def judging_difference(run: Run, judge: Judge, prompts: Prompts, repeats: int = 
     judging = run.manifest.get("judging")
     put = judging.get("repeats") if isinstance(judging, Mapping) else None
     if put is not None and put != repeats:
-        return f"the run put each question {put} times, the replay {repeats} times"
+        return f"the run asked the judge {put} times per question, and the replay {repeats} times"
     listed, prompt_names = run.manifest.get("prompts"), prompts.names()
     for ref in listed if isinstance(listed, list) else ():
         if not isinstance(ref, dict):
@@ -235,7 +235,7 @@ class ReplayCache:
 
 def _write_error(path: Path, why: str | None) -> InputError:
     return InputError(
-        f"it cannot be written ({why}); a replay keeps the app's answers in the run "
+        f"it cannot be written ({why}); replay saves the app's answers in the run "
         "folder, so make room there or copy the run elsewhere",
         path=path,
     )

@@ -291,7 +291,7 @@ def _hybrid_options(context: SearchContext) -> list[RetrieverOption] | str:
         both = [await search.rank(questions, deep) for search in (dense, context.lexical)]
         return [fuse_rankings(rankings, depth) for rankings in zip(*both, strict=True)]
 
-    description = f"{dense.embedder.name} and BM25, made one by reciprocal rank fusion"
+    description = f"{dense.embedder.name} and BM25, fused by reciprocal rank"
     return context.search("hybrid", description, rank)
 
 
