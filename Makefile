@@ -39,9 +39,9 @@ test-slow: $(VENV)/.dev
 wheel-test: $(VENV)/.dev
 	.ci/wheel-test $(BIN)/python
 
-# Accept the pages as they are now. Look at them in a browser first.
+# Accept the pages, messages and help texts as they are now. Look at the pages in a browser first.
 gold: $(VENV)/.dev
-	MISSLINK_ACCEPT=1 $(BIN)/pytest tests/report
+	MISSLINK_ACCEPT=1 $(BIN)/pytest tests/report tests/cli/test_help.py tests/cli/test_messages.py
 
 # The documentation site, in build/site.
 docs: $(VENV)/.dev

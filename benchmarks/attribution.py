@@ -177,7 +177,7 @@ def run_round(
         Result(
             kind.name,
             kind.failure,
-            kind.owner,
+            FAILURE_MODES[kind.failure].owner,
             kind.note,
             link,
             frozenset(needed.get(link.case_id, ())),

@@ -14,6 +14,8 @@ TESTS = Path(__file__).parent
 # Packages whose behavior is mostly seen through another one's tests.
 ALSO = {
     "types.py": ["pipeline"],
+    "failure_modes.py": ["linking", "report", "test_readme.py"],
+    "metrics": ["judge"],
     "render": ["report", "cli"],
     "text": ["linking", "judge"],
     "pipeline": ["cli"],
@@ -44,7 +46,7 @@ def tests_of(files):
             elif parts[-1].startswith("test_"):
                 chosen.add(parts[-1])
         elif parts[:2] == ("src", "misslink"):
-            chosen.update([parts[2], *ALSO.get(parts[2], [])])
+            chosen.update([parts[2], "cli/test_messages.py", *ALSO.get(parts[2], [])])
         elif parts[0] == "prompts":
             chosen.add("judge")
         elif file.suffix == ".md":

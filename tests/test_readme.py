@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from misslink.failure_modes import FAILURE_MODES
 from misslink.judge.backends.heuristic import fit_figures
 from misslink.judge.checks.redteam import load_suite
 from misslink.judge.middleware import cascade
@@ -219,6 +220,15 @@ def test_the_figures_of_speed_are_those_that_were_measured():
     for row in shown[1:]:
         if row[0] in {"misslink", "ragas", "deepeval"}:
             assert all(f"{figure}" in readme for figure in row[2:]), "the README has the same"
+
+
+@pytest.mark.source
+def test_the_page_of_failure_modes_has_each_with_its_owner():
+    page = (ROOT / "docs/concepts/failure-modes.md").read_text(encoding="utf-8")
+    rows = dict(re.findall(r"^\| `(\w+)` \| ([a-z ]+) \|", page, re.MULTILINE))
+    assert rows == {
+        name: mode.owner.replace("_", " ") for name, mode in FAILURE_MODES.items() if mode.failed
+    }
 
 
 @pytest.mark.source

@@ -139,11 +139,10 @@ class Scene:
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of failure, the mode and the owner that must be named, and the note of a passed case."""
+    """A kind of failure, the mode that must be named, and the note of a passed case."""
 
     name: str
     failure: str
-    owner: str
     stage: Callable[[Scene], Staged] = field(repr=False)
     note: str | None = None
 
@@ -221,133 +220,133 @@ def _declined(staged: Staged) -> Staged:
 
 
 KINDS = (
-    Kind("right", "passed", "none", lambda s: _hit(s, claims=s.facts[:1])),
-    Kind("right_two_parts", "passed", "none", lambda s: _hit_of_two(s, claims=s.facts[:2])),
-    Kind("declines_rightly", "passed", "none", lambda s: _declined(_unanswerable(s))),
-    Kind("redundant_right", "passed", "none", lambda s: _redundant(s, claims=s.facts[:1])),
-    Kind("miss_invents", "retrieval_miss", "retriever", lambda s: _missed(s, claims=[s.wrong(0)])),
-    Kind("miss_declines", "retrieval_miss", "retriever", lambda s: _declined(_missed(s))),
-    Kind("miss_from_noise", "retrieval_miss", "retriever", lambda s: _missed(s, claims=[_other(s)])),
+    Kind("right", "passed", lambda s: _hit(s, claims=s.facts[:1])),
+    Kind("right_two_parts", "passed", lambda s: _hit_of_two(s, claims=s.facts[:2])),
+    Kind("declines_rightly", "passed", lambda s: _declined(_unanswerable(s))),
+    Kind("redundant_right", "passed", lambda s: _redundant(s, claims=s.facts[:1])),
+    Kind("miss_invents", "retrieval_miss", lambda s: _missed(s, claims=[s.wrong(0)])),
+    Kind("miss_declines", "retrieval_miss", lambda s: _declined(_missed(s))),
+    Kind("miss_from_noise", "retrieval_miss", lambda s: _missed(s, claims=[_other(s)])),
     Kind(
-        "miss_right_unsupported", "retrieval_miss", "retriever",
+        "miss_right_unsupported", "retrieval_miss",
         lambda s: _missed(s, claims=s.facts[:1]),
     ),
     Kind(
-        "miss_right_without_claims", "passed", "none",
+        "miss_right_without_claims", "passed",
         lambda s: replace(_missed(s), words="Yes.", states_reference=True),
         note="answered_from_memory",
     ),
-    Kind("miss_unlisted_copy", "passed", "none", _unlisted, note="missing_label"),
-    Kind("unindexed_invents", "not_indexed", "index", lambda s: _unindexed(s, claims=[s.wrong(0)])),
-    Kind("unindexed_declines", "not_indexed", "index", lambda s: _declined(_unindexed(s))),
+    Kind("miss_unlisted_copy", "passed", _unlisted, note="missing_label"),
+    Kind("unindexed_invents", "not_indexed", lambda s: _unindexed(s, claims=[s.wrong(0)])),
+    Kind("unindexed_declines", "not_indexed", lambda s: _declined(_unindexed(s))),
     Kind(
-        "dropped_invents", "dropped_from_prompt", "prompt",
+        "dropped_invents", "dropped_from_prompt",
         lambda s: _dropped(s, claims=[s.wrong(0)]),
     ),
-    Kind("dropped_declines", "dropped_from_prompt", "prompt", lambda s: _declined(_dropped(s))),
+    Kind("dropped_declines", "dropped_from_prompt", lambda s: _declined(_dropped(s))),
     Kind(
-        "partial_invents_the_missed", "retrieval_miss", "retriever",
+        "partial_invents_the_missed", "retrieval_miss",
         lambda s: _partial(s, claims=[s.facts[0], s.wrong(1)]),
     ),
     Kind(
-        "partial_omits_the_missed", "retrieval_miss", "retriever",
+        "partial_omits_the_missed", "retrieval_miss",
         lambda s: _partial(s, claims=s.facts[:1]),
     ),
     Kind(
-        "partial_unlisted", "retrieval_miss", "retriever",
+        "partial_unlisted", "retrieval_miss",
         lambda s: _partial(
             s, claims=[s.facts[0], s.wrong(1)], gold=[s.document(s.facts[0])]
         ),
     ),
-    Kind("partial_declines", "retrieval_miss", "retriever", lambda s: _declined(_partial(s))),
+    Kind("partial_declines", "retrieval_miss", lambda s: _declined(_partial(s))),
     Kind(
-        "partial_contradicts_the_present", "contradicts_context", "generator",
+        "partial_contradicts_the_present", "contradicts_context",
         lambda s: _partial(s, claims=[s.wrong(0)]),
     ),
     Kind(
-        "redundant_contradicts", "contradicts_context", "generator",
+        "redundant_contradicts", "contradicts_context",
         lambda s: _redundant(s, claims=[s.wrong(0)]),
     ),
-    Kind("redundant_declines", "over_refused", "generator", lambda s: _declined(_redundant(s))),
+    Kind("redundant_declines", "over_refused", lambda s: _declined(_redundant(s))),
     Kind(
-        "hit_contradicts", "contradicts_context", "generator",
+        "hit_contradicts", "contradicts_context",
         lambda s: _hit(s, claims=[s.wrong(0)]),
     ),
     Kind(
-        "hit_contradicts_without_reference", "contradicts_context", "generator",
+        "hit_contradicts_without_reference", "contradicts_context",
         lambda s: _hit(s, claims=[s.wrong(0)], reference=[]),
     ),
-    Kind("hit_invents", "ignored_context", "generator", lambda s: _hit(s, claims=[s.invented()])),
+    Kind("hit_invents", "ignored_context", lambda s: _hit(s, claims=[s.invented()])),
     Kind(
-        "hit_adds_an_invention", "fabricated", "generator",
+        "hit_adds_an_invention", "fabricated",
         lambda s: _hit(s, claims=[s.facts[0], s.invented()]),
     ),
-    Kind("hit_declines", "over_refused", "generator", lambda s: _declined(_hit(s))),
+    Kind("hit_declines", "over_refused", lambda s: _declined(_hit(s))),
     Kind(
-        "hit_blank", "over_refused", "generator",
+        "hit_blank", "over_refused",
         lambda s: replace(_hit(s), words="", response="declines"),
     ),
     Kind(
-        "hit_evades", "ignored_context", "generator",
+        "hit_evades", "ignored_context",
         lambda s: replace(_hit(s), words=EVADES, response="evades"),
     ),
-    Kind("hit_distracted", "distracted", "generator", lambda s: _hit(s, claims=[_other(s)])),
-    Kind("hit_incomplete", "incomplete", "generator", lambda s: _hit_of_two(s, claims=s.facts[:1])),
+    Kind("hit_distracted", "distracted", lambda s: _hit(s, claims=[_other(s)])),
+    Kind("hit_incomplete", "incomplete", lambda s: _hit_of_two(s, claims=s.facts[:1])),
     Kind(
-        "wrong_reference", "gold_suspect", "gold_set",
+        "wrong_reference", "gold_suspect",
         lambda s: _hit(s, claims=s.facts[:1], reference=[s.wrong(0)]),
     ),
     Kind(
-        "unlabelled_wrong_reference", "gold_suspect", "gold_set",
+        "unlabelled_wrong_reference", "gold_suspect",
         lambda s: _unlabelled(
             s, [s.document(s.facts[0])], claims=s.facts[:1], reference=[s.wrong(0)]
         ),
     ),
     Kind(
-        "wrong_unanswerable", "gold_suspect", "gold_set",
+        "wrong_unanswerable", "gold_suspect",
         lambda s: s.staged(
             1, [s.document(s.facts[0])], gold=[], reference=[], answerable=False,
             claims=s.facts[:1],
         ),
     ),
     Kind(
-        "stale_copy_beside", "conflicting_sources", "index",
+        "stale_copy_beside", "conflicting_sources",
         lambda s: _stale(s, [s.document(s.facts[0])]),
     ),
     Kind(
-        "stale_copy_instead", "conflicting_sources", "index",
+        "stale_copy_instead", "conflicting_sources",
         lambda s: _stale(s, [], [s.document(s.facts[0])]),
     ),
     Kind(
-        "stale_copy_unlabelled", "conflicting_sources", "index",
+        "stale_copy_unlabelled", "conflicting_sources",
         lambda s: _stale(s, [s.document(s.facts[0])], gold=[], answerable=True),
     ),
     Kind(
-        "unanswerable_invents", "should_have_abstained", "generator",
+        "unanswerable_invents", "should_have_abstained",
         lambda s: _unanswerable(s, claims=[s.wrong(0)]),
     ),
     Kind(
-        "unanswerable_from_noise", "should_have_abstained", "generator",
+        "unanswerable_from_noise", "should_have_abstained",
         lambda s: _unanswerable(s, claims=[_other(s)]),
     ),
     Kind(
-        "unlabelled_right", "passed", "none",
+        "unlabelled_right", "passed",
         lambda s: _unlabelled(s, [s.document(s.facts[0])], claims=s.facts[:1]),
     ),
     Kind(
-        "unlabelled_contradicts", "contradicts_context", "generator",
+        "unlabelled_contradicts", "contradicts_context",
         lambda s: _unlabelled(s, [s.document(s.facts[0])], claims=[s.wrong(0)]),
     ),
     Kind(
-        "unlabelled_declines", "over_refused", "generator",
+        "unlabelled_declines", "over_refused",
         lambda s: _declined(_unlabelled(s, [s.document(s.facts[0])])),
     ),
     Kind(
-        "unlabelled_miss", "retrieval_miss", "retriever",
+        "unlabelled_miss", "retrieval_miss",
         lambda s: _unlabelled(s, claims=[s.wrong(0)]),
     ),
     Kind(
-        "unlabelled_unindexed", "not_indexed", "index",
+        "unlabelled_unindexed", "not_indexed",
         lambda s: replace(
             _unlabelled(s, claims=[s.wrong(0)]),
             unindexed=frozenset({str(s.document(s.facts[0]).id)}),

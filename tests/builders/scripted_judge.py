@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import get_args
 
 from fake_judge import FakeJudge
 from misslink.judge.judge_case import judge_case
@@ -24,6 +25,17 @@ PASSAGES = tuple(Passage(id=i, text=t, rank=r) for r, (i, t) in enumerate(TEXTS.
 SUPPORTED = ("It opened in 1904.", "supported", "opened in 1904")
 INVENTED = ("It has a casino.", "unsupported", None)
 FALSE_QUOTE = ("It has a zoo.", "supported", "it has a zoo")
+
+# Each field of an examination that a judge may leave out, and its values, the best first.
+OPTIONAL_FIELDS = {
+    name: sorted(
+        get_args(get_args(field.annotation)[0]),
+        key=lambda value: -value if isinstance(value, int) else 0,
+    )
+    for name, field in Examination.model_fields.items()
+    if not field.is_required()
+}
+BEST_FIELDS = {name: values[0] for name, values in OPTIONAL_FIELDS.items()}
 
 
 class ScriptedJudge(FakeJudge):

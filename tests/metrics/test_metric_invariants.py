@@ -13,7 +13,7 @@ from misslink.judge.protocol import LabelAlone, Reply
 from misslink.metrics.citation_correctness import CitationReply, Citations
 from misslink.registry import judged_metrics
 from misslink.types import Case, Passage, Trace
-from scripted_judge import ScriptedJudge, judged, plain, referenced
+from scripted_judge import BEST_FIELDS, OPTIONAL_FIELDS, ScriptedJudge, judged, plain, referenced
 
 FACTS = (
     "The harbour opened in 1904.",
@@ -114,8 +114,10 @@ def drawn(draw):
         answer=answer,
         rest={
             "response": draw(st.sampled_from(["answers", "partly", "evades", "declines"])),
-            "sufficient": draw(st.none() | st.sampled_from(["yes", "partly", "no"])),
-            "helpful": draw(st.none() | st.integers(1, 5)),
+            **{
+                name: draw(st.none() | st.sampled_from(values))
+                for name, values in OPTIONAL_FIELDS.items()
+            },
         },
     )
 
@@ -220,7 +222,7 @@ def test_where_everything_is_there_every_metric_has_a_value():
         stated=((1, FACTS[0], "states", 0.8),),
         case=Case(id="1", question="When?", relevant=["p-0"], references=["In 1904."]),
         answer=f"{FACTS[0]} [p-0]",
-        rest={"response": "answers", "sufficient": "yes", "helpful": 5},
+        rest={"response": "answers", **BEST_FIELDS},
     )
     found = case.verdicts()
     assert {name for name, verdict in found.items() if verdict.status != "scored"} == set()

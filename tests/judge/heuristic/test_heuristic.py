@@ -23,11 +23,12 @@ from misslink.judge.backends.heuristic import (
 )
 from misslink.judge.backends.heuristic.judge import load_fit
 from misslink.judge.backends.heuristic.matching import MatchingContext
+from misslink.judge.judged_metric import Subject
 from misslink.judge.protocol import Examination, ExaminationWithReference, examine
 from misslink.registry import judges
 from misslink.types import Case, Trace
+from scripted_judge import BEST_FIELDS, ScriptedJudge, judged
 from scripted_judge import PASSAGES as HARBOUR
-from scripted_judge import judged
 
 
 def test_a_verbatim_copy_is_supported_and_its_quote_is_the_sentence():
@@ -409,18 +410,19 @@ CASE = Case(
     references=["The harbour opened in 1904."],
 )
 TRACE = Trace(case_id="1", retrieved=HARBOUR, answer="The harbour opened in 1904.")
-UNSAID = {
-    "context_sufficiency": "the judge does not say whether the passages suffice",
-    "helpfulness": "the judge does not say how helpful the answer is",
-    "citation_correctness": "the answer cites no passage",
-}
 
 
 def test_what_it_does_not_say_is_skipped_and_everything_else_has_a_value():
-    found = judged(CASE, TRACE, open_heuristic())
-    skipped = {name: v.reason for name, v in found.items() if v.status == "skipped"}
-    assert skipped == UNSAID
-    assert {v.status for name, v in found.items() if name not in UNSAID} == {"scored"}
+    heuristic = open_heuristic()
+    found = judged(CASE, TRACE, heuristic)
+    skipped = {name for name, verdict in found.items() if verdict.status == "skipped"}
+    assert {verdict.status for name, verdict in found.items() if name not in skipped} == {"scored"}
+    reply = asyncio.run(heuristic.ask(Subject(CASE, TRACE, 5).examination))
+    assert all(getattr(reply.parsed, name) is None for name in BEST_FIELDS)
+    said = replace(reply, parsed=reply.parsed.model_copy(update=BEST_FIELDS))
+    found = judged(CASE, TRACE, ScriptedJudge(said))
+    assert {name for name in skipped if found[name].status == "skipped"} == {"citation_correctness"}
+    assert skipped > {"citation_correctness"}
 
 
 def test_a_summary_says_why_there_is_no_number():
@@ -428,7 +430,7 @@ def test_a_summary_says_why_there_is_no_number():
     number = run.summary["generation"]["context_sufficiency"]
     assert number["value"] is None
     assert number["reason"] == (
-        f"no case has a value (1 of 1 skipped: {UNSAID['context_sufficiency']})"
+        "no case has a value (1 of 1 skipped: the judge does not say whether the passages suffice)"
     )
     assert run.summary["coverage"]["helpfulness"] == {"scored": 0, "skipped": 1, "failed": 0}
 
