@@ -87,7 +87,7 @@ FAILURE_MODES: dict[str, FailureModeInfo] = {
         "generator",
         "Distracted",
         "A wrong claim rests on an irrelevant passage alone.",
-        "Give fewer and better passages: rerank, lower k, drop near-duplicates.",
+        "Ask for quotes, try a stronger model; rerank, lower k, drop near-duplicates.",
         shape="M0-6L6 0L0 6L-6 0Z",
     ),
     "fabricated": FailureModeInfo(

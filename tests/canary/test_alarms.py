@@ -372,6 +372,18 @@ def test_alarms_of_measures_that_fell_together_are_one_event_and_later_ones_anot
     assert group_alarms([]) == []
 
 
+def test_a_second_chart_of_a_measure_is_the_same_event_while_the_first_alarm_lasts():
+    (paired,) = detect_alarms(pairs(*[()] * 25, range(30))).episodes
+    paired = dataclasses.replace(paired, since=17, run=17, ended=25)
+    charted = dataclasses.replace(paired, chart="ewma", run=19, ended=26)
+    again = dataclasses.replace(paired, since=26, run=27, ended=None)
+    # The second began when the first was over, within two runs of the other's opening.
+    soon = dataclasses.replace(paired, since=19, run=20, ended=None)
+    ended = dataclasses.replace(paired, ended=18)
+    assert group_alarms([paired, charted, again]) == [[paired, charted], [again]]
+    assert group_alarms([ended, soon]) == [[ended], [soon]]
+
+
 def test_false_alarms_of_the_paired_test_are_rare(monkeypatch):
     """By the benchmark's own simulation, in few histories."""
     monkeypatch.syspath_prepend(ROOT / "benchmarks")

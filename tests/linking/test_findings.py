@@ -63,7 +63,7 @@ def run_of(*groups, judge="heuristic", inconclusive=0, **parts):
         (((0, 20), (0, 20), (0, 20)), None),
         (((9, 10), (0, 5), (1, 4)), None),
         (((5, 20), (10, 20), (18, 20)), "generator"),
-        (((3, 3), (0, 0), (60, 120)), "few_lacked"),
+        (((3, 3), (0, 0), (60, 120)), "few_associated"),
     ],
 )
 def test_the_exposure_trend_decides_why_answers_fail(groups, code):

@@ -368,7 +368,7 @@ _SAME_EVENT_RUNS = 2  # an estimate of when a change began is off by a run or tw
 
 
 def group_alarms(alarms: Sequence[CanaryAlarm]) -> list[list[CanaryAlarm]]:
-    """Group alarms of different measures that began together: one change, one event.
+    """Group alarms of measures and charts that began together: one change, one event.
 
     In the order in which the events opened.
     """
@@ -376,8 +376,12 @@ def group_alarms(alarms: Sequence[CanaryAlarm]) -> list[list[CanaryAlarm]]:
     for alarm in sorted(alarms, key=lambda alarm: alarm.run):
         event = events[-1] if events else []
         latest = max((other.run for other in event), default=0)
-        is_same = event and alarm.since <= latest + _SAME_EVENT_RUNS
-        if is_same and alarm.measure not in {other.measure for other in event}:
+        # A second chart of a measure tells of the same change while the first alarm lasts.
+        over = any(
+            other.measure == alarm.measure and other.ended is not None and other.ended <= alarm.run
+            for other in event
+        )
+        if event and alarm.since <= latest + _SAME_EVENT_RUNS and not over:
             event.append(alarm)
         else:
             events.append([alarm])

@@ -85,7 +85,9 @@ def history_parts(document: Mapping[str, Any]) -> Iterator[Part]:
             run["at"][:16].replace("T", " "),
             _latest_value("health", run).brief if run["health"]["value"] is not None else "none",
             *(
-                _latest_value(key, run).brief.partition(" ")[0].rstrip(",")
+                "none"
+                if run[key]["value"] is None
+                else _latest_value(key, run).brief.partition(" ")[0].rstrip(",")
                 for key in ("coverage", "top_score")
             ),
             format_latency(run).partition(" (")[0],
@@ -386,11 +388,11 @@ def _event_marks(
     """Place and number of each event of a measure; numbers that would overlap alternate in height."""
     marks: list[tuple[float, float, int]] = []
     for number, alarms in events:
-        for alarm in alarms:
-            if alarm.measure == measure and alarm.run in x_by_run:
-                place = x_by_run[alarm.run]
-                is_near = marks and place - marks[-1][0] < _MARK_GAP and marks[-1][1] == _TOP - 8
-                marks.append((place, _TOP - 20 if is_near else _TOP - 8, number))
+        opened = [a.run for a in alarms if a.measure == measure and a.run in x_by_run]
+        if opened:
+            place = x_by_run[min(opened)]
+            is_near = marks and place - marks[-1][0] < _MARK_GAP and marks[-1][1] == _TOP - 8
+            marks.append((place, _TOP - 20 if is_near else _TOP - 8, number))
     return marks
 
 

@@ -22,7 +22,7 @@ _INTERVAL = re.compile(r"\[[^][]{1,40}\]")
 _UNIT = r"points|times"
 # Blanks inside of "62% [51, 72], n = 87" and "p < 0.001".
 _WITHIN = re.compile(
-    rf"(?<=\d) (?={_UNIT})|(?<=[\d%]) (?=\[)|(?<=points) (?=\[)|(?<=times) (?=\[)"
+    rf"(?<=\d) (?={_UNIT})|(?<=[\d%]) (?=\[)|(?<=points) (?=\[)|(?<=point) (?=\[)|(?<=times) (?=\[)"
     r"|(?<=\b[np]) (?=[=<])|(?<=[=<]) (?=\d)"
 )
 

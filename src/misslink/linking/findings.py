@@ -130,6 +130,6 @@ def _explain_by_exposure(run: Run, decided: Sequence[Link], failed: int) -> Reas
     fraction, gap = risks["attributable_fraction"], risks["risk_difference"]
     all_complete = len(labelled) == cases.table()[2][1]
     if not all_complete and fraction.high is not None and fraction.high < _SMALL_FRACTION:
-        # Without a gap misses do not matter; with one there are few of them.
-        return Reason(code="generator" if (gap.value or 0) <= _SMALL_GAP else "few_lacked")
+        # Without a gap misses do not matter; with one they explain few failures.
+        return Reason(code="generator" if (gap.value or 0) <= _SMALL_GAP else "few_associated")
     return Reason(code="too_few")

@@ -45,11 +45,11 @@ def format_amount(value: float, unit: str) -> str:
     if unit == "share":
         points = 100 * value
         text = f"{points:.1f}".removesuffix(".0") if abs(points) < _WHOLE else f"{points:.0f}"
-        text = "0" if text == "-0" else text
     elif unit in ("rate", "seconds") and abs(value) < 1000:
         text = f"{value:.3f}"
     else:
         text = f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+    text = text if text.strip("-0.") else text.lstrip("-")
     return text.replace("-", "\u2212")
 
 

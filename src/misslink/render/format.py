@@ -75,7 +75,8 @@ def format_points(difference: float) -> str:
     """
     whole = format_whole_points(difference)
     plus = "" if whole == "0" or whole.startswith(_MINUS_SIGN) else "+"
-    return f"{plus}{whole} points"
+    unit = "point" if whole.lstrip("\N{MINUS SIGN}") == "1" else "points"
+    return f"{plus}{whole} {unit}"
 
 
 def format_whole_points(share: float) -> str:

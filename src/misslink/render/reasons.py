@@ -508,7 +508,9 @@ SENTENCES: dict[str, str | Callable[..., str]] = {
     "generator": (
         "they fail as often with every relevant passage in the prompt: look at the generator first"
     ),
-    "few_lacked": "few of them lacked a relevant passage: look at the generator first",
+    "few_associated": (
+        "most of them are not associated with missing passages: look at the generator first"
+    ),
     "unlabelled": _unlabelled,
     "too_few": "not enough data to tell why",
     # an association

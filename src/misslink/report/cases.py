@@ -182,6 +182,7 @@ class CaseEntry:
     correct: str
     miss_types: tuple[str, ...]
     best_rank: int | None
+    keyword_rank: int | None
     category: str
     tier: str
     tags: tuple[str, ...]
@@ -308,6 +309,10 @@ def _case_entry(
             (miss.true_rank for miss in (link.missed if link else ()) if miss.true_rank),
             default=None,
         ),
+        keyword_rank=min(
+            (miss.bm25_rank for miss in (link.missed if link else ()) if miss.bm25_rank),
+            default=None,
+        ),
         category=case.category or "",
         tier=case.tier or "",
         tags=tuple(f"{name}:{tag}" for name, tag in case.tags.items()),
@@ -356,6 +361,8 @@ def _summarize_case(link: Link, claims: Sequence[Claim], k: int) -> tuple[str, .
     missed = {miss.passage_id: miss.true_rank for miss in link.missed}
     ranks = sorted({rank for rank in missed.values() if rank})
     where = FAILURE_MODES[link.failure or "inconclusive"].meaning
+    if any((e.failure, e.reason_code) == (link.failure, "states_reference") for e in link.evidence):
+        where = f"{link.reason[:1].upper()}{link.reason[1:]}."
     if link.failure == "lost_context":
         where = f"{link.reason[:1].upper()}{link.reason[1:]}."
     elif missed:

@@ -286,12 +286,17 @@ def _headline(
 
 def _significant_metrics(names: tuple[str, str], rows: Sequence[ComparisonRow]) -> str:
     """Name the metrics with a winner; "" if there is none."""
-    verdicts = [
-        f"{verdict} than {names[0]} on {_join_names(changed)}"
+    found = [row for row in rows if row.verdict in ("better", "worse")]
+    # Of several the table has the sizes: a headline of ten numbers is not read.
+    texts = {row.name: row.name if found[1:] else f"{row.name} ({row.difference.brief})" for row in found}
+    better, worse = (
+        _join_names(texts[row.name] for row in found if row.verdict == verdict)
         for verdict in ("better", "worse")
-        if (changed := [f"{r.name} ({r.difference.brief})" for r in rows if r.verdict == verdict])
-    ]
-    return f"{names[1]} is {' and '.join(verdicts)}." if verdicts else ""
+    )
+    if better and worse:
+        return f"{names[1]} is better than {names[0]} on {better}, and worse on {worse}."
+    verdict = "better" if better else "worse"
+    return f"{names[1]} is {verdict} than {names[0]} on {better or worse}." if found else ""
 
 
 def _rank_runs(names: Sequence[str], comparisons: Sequence[RunComparison]) -> str:
@@ -301,6 +306,8 @@ def _rank_runs(names: Sequence[str], comparisons: Sequence[RunComparison]) -> st
     shares = [(names[0], comparisons[0].passed["a"]["value"], comparisons[0].passed["n"])]
     shares += [(one.name, one.passed["b"]["value"], one.passed["n"]) for one in comparisons]
     (best, share, n), *others = sorted(shares, key=lambda row: -row[1])
+    if len({(round(value * of), of) for _, value, of in shares}) == 1:
+        return f"All {len(names):,} runs pass equally many: {round(share * n):,} of {pluralize(n, 'answer')}."
     rest = ", ".join(f"{name} {round(value * of):,}" for name, value, of in others)
     return f"{best} passes most: {round(share * n):,} of {pluralize(n, 'answer')}; {rest}."
 

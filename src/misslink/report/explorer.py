@@ -316,6 +316,7 @@ def _list_row(entry: CaseEntry, metrics: Mapping[str, int]) -> dict[str, Any]:
         claims=_count_claims(entry.claims) if entry.claims else None,
         claim=shorten(entry.bad_claims[0].text, _EXCERPT) if entry.bad_claims else "",
         rank=entry.best_rank,
+        keyword_rank=None if entry.best_rank else entry.keyword_rank,
         error=entry.failed_to_run,
         latency=_round_value(entry.latency_s),
     )

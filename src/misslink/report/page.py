@@ -135,12 +135,14 @@ def build_page(run: Run, *, cases: int | None = None, table: str = "") -> Report
     """
     findings, manifest = find(run), manifest_of(run)
     verdict = describe_verdict(findings)
-    title = manifest.app or PurePath(manifest.traces).name or "A RAG app"
-    goldset = PurePath(manifest.goldset).name or _NOT_RECORDED
+    goldset = PurePath(manifest.goldset).name
+    goldset = "" if goldset == "the gold set" else goldset  # cases that were given in Python
+    title = manifest.app or PurePath(manifest.traces).name
+    title = title or (f"Answers to {goldset}" if goldset else "A RAG app")
     return ReportPage(
         title=title,
         facts=(
-            *((("Gold set", goldset),) if goldset not in (title, "the gold set") else ()),
+            *((("Gold set", goldset),) if goldset not in title else ()),
             ("Date", manifest.created.partition("T")[0] or _NOT_RECORDED),
         ),
         judge=describe_judge(run),

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
 from misslink.documents import calibrations_of, summary_of
 from misslink.failure_modes import FAILURE_MODES, FAILURES, OWNERS, FailureModeInfo
-from misslink.linking.findings import LEVELS
+from misslink.linking.findings import LEVELS, find
 from misslink.linking.fixes import Fix, rank_fixes
 from misslink.linking.miss_types import miss_type_advice
 from misslink.render.format import FormattedEstimate, format_estimate, pluralize, shorten
@@ -18,7 +18,7 @@ from misslink.render.headline import Findings
 from misslink.render.reasons import describe_reason
 from misslink.report.cases import FIX_LABELS, rank_cases
 from misslink.report.links import case_fragment, number_cases, view_fragment
-from misslink.types import Case, Claim, ClaimLink, Estimate, Link, RetrievalMiss, Run
+from misslink.types import Case, Claim, ClaimLink, Estimate, Link, Reason, RetrievalMiss, Run
 
 _MAX_FIXES, _MIN_FIX = 3, 0.1  # of the missed passages; the view of retrieval has all
 _MAX_MODES = 3
@@ -26,7 +26,7 @@ _TEXT_LENGTH = 60
 _EXPOSURE_TITLES = {
     "missing_passages": "More relevant passages in the prompt, fewer failures",
     "generator": "As many failures with every relevant passage in the prompt",
-    "few_lacked": "Few failed answers lacked a relevant passage",
+    "few_associated": "Most failures are not associated with missing passages",
 }
 _RELATIONS = {
     "would_contradict": "Missed passage contradicts it",
@@ -229,7 +229,7 @@ def mode_advice(run: Run, mode: str) -> str:
     if mode == "missing_label":
         return "Add the missing labels to the gold set (`misslink diagnose RUN --missing-labels FILE`)."
     if mode == "distracted" and any(link.missed for link in run.links):
-        return "Give better passages: rerank, drop near-duplicates."
+        return "Ask for quotes, try a stronger model; rerank, drop near-duplicates."
     action = FAILURE_MODES[mode].action
     missed = [miss for link in run.links if link.failure == mode for miss in link.missed]
     known = any(miss.true_rank or miss.bm25_rank or miss.text for miss in missed)
@@ -293,21 +293,41 @@ def inferred_note(run: Run) -> str:
 def next_steps(run: Run) -> tuple[NextStep, ...]:
     """Return up to three steps: each the one that helps most cases that no earlier step helps.
 
-    A case counts half where a fix of retrieval is an upper bound, and half where the run has not
-    enough data to tell what the fix avoids. What-if options without a detectable gain come after all
-    others, and labels for the judge last.
+    The first is about what the headline blames, where there is such a step. A case counts half
+    where a fix of retrieval is an upper bound, and half where the run has not enough data to tell
+    what the fix avoids. What-if options without a detectable gain come after all others, and labels
+    for the judge last.
     """
-    waiting = [*_fix_steps(run), *((1.0, step) for step in _mode_steps(run))]
+    blamed = _blamed_owners(find(run).why)
+    fixes = [("retriever", *fix) for fix in _fix_steps(run)]
+    waiting = [*fixes, *((owner, 1.0, step) for owner, step in _mode_steps(run))]
     chosen, done = list[NextStep](), set[int]()
     while waiting and len(chosen) < _MAX_STEPS:
-        new = [len(set(step.cases) - done) for _, step in waiting]
-        best = max(range(len(new)), key=lambda n: (new[n] * waiting[n][0], new[n]))
-        if not new[best]:
+        new = [len(set(step.cases) - done) for *_, step in waiting]
+        ranked = [(new[n] * weight, new[n], n) for n, (_, weight, _) in enumerate(waiting)]
+        if not chosen:
+            ranked = [row for row in ranked if waiting[row[2]][0] in blamed] or ranked
+        *_, most, best = max(ranked, key=lambda row: row[:2])
+        if not most:
             break
-        _, step = waiting.pop(best)
-        chosen.append(step)
-        done.update(step.cases)
+        chosen.append(waiting.pop(best)[2])
+        done.update(chosen[-1].cases)
     return (*chosen, *_corpus_steps(run), *_label_steps(run))[:_MAX_STEPS]
+
+
+def _blamed_owners(why: Reason | None) -> Collection[str]:
+    """Whose failures the headline blames, so that the first step does not contradict it."""
+    code = why.code if why else ""
+    if why and code == "replayed":
+        fraction = why.parameters["fraction"]
+        low, high = (getattr(fraction, end) for end in ("low", "high"))
+        if low is not None and low > 0:
+            code = "missing_passages"
+        elif high is not None and high < 0:
+            code = "generator"
+    if code == "missing_passages":
+        return ("retriever", "index", "prompt")
+    return ("generator",) if code in ("generator", "few_associated") else ()
 
 
 def no_steps_reason(run: Run) -> str:
@@ -353,8 +373,8 @@ def _fix_steps(run: Run) -> Iterator[tuple[float, NextStep]]:
         yield fix.weight * (1.0 if sure else unsure), step
 
 
-def _mode_steps(run: Run) -> Iterator[NextStep]:
-    """Advice by failure mode; that of a miss only where no miss type says more."""
+def _mode_steps(run: Run) -> Iterator[tuple[str, NextStep]]:
+    """Owner and advice by failure mode; that of a miss only where no miss type says more."""
     numbers = number_cases(run.cases)
     explained = any(
         miss.kind for link in run.links if link.failure in FAILURES for miss in link.missed
@@ -372,7 +392,9 @@ def _mode_steps(run: Run) -> Iterator[NextStep]:
             if name == "missing_label":
                 fragment = view_fragment(ids=cases)
             why = f"{mode.label}: {len(cases):,} of {pluralize(len(run.cases), 'case')}."
-            yield NextStep(mode_advice(run, name), why, cases, fragment)
+            action = mode_advice(run, name)
+            brief = f"{action.partition(';')[0].rstrip('.')}."
+            yield mode.owner, NextStep(action, why, cases, fragment, brief)
 
 
 def _corpus_steps(run: Run) -> Iterator[NextStep]:

@@ -46,7 +46,7 @@ const makeRow = () => {
     write(claims, claimsWords(row));
     claims.dataset.unit = row.claims?.[0] ? " unsupported" : "";
     claims.classList.toggle("quiet", Boolean(row.claims && !row.claims[0] && !row.claims[2]));
-    write(rank, row.rank ? grouped(row.rank) : "");
+    write(rank, row.rank ? grouped(row.rank) : row.keyword_rank ? `keywords ${grouped(row.keyword_rank)}` : "");
     write(missed, row.miss_types ? data.miss_types[row.miss_types[0]] : "");
   };
   return { element, fill };
