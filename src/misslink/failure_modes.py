@@ -73,7 +73,7 @@ FAILURE_MODES: dict[str, FailureModeInfo] = {
         "generator",
         "Should have abstained",
         "There was nothing to answer from, and the app answered anyway.",
-        "Tell the prompt to decline when the passages do not hold the answer.",
+        "Tell the prompt to decline when the passages lack the answer.",
         shape="M0 6L5.5-4.5H-5.5Z",
     ),
     "contradicts_context": FailureModeInfo(

@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "misslink"
 EXPECTED = ROOT / "tests" / "gold" / "messages.txt"
 CODE = re.compile(r"\(\?|\\b|^\s*(SELECT|INSERT|CREATE|UPDATE|DELETE|PRAGMA|ALTER)\b|^<|[{}]\s*$")
-# docs/reference/glossary.md and the rules for texts: words that a reader has to guess.
+# src/misslink/report/glossary.md and the rules for texts: words that a reader has to guess.
 BANNED = re.compile(
     r"\b(held against|(is|are|was|were) told|told of|brings?|brought|stands? (in|on|beside|there|where)"
     r"|lies (in|on|beside|there)|goes on|go on|at hand|anew|mends?|mended|nobody|somebody|whoever"

@@ -67,14 +67,22 @@ class LetterCounts:
         return [[x / norm for x in row] for row, norm in zip(counts, norms, strict=True)]
 
 
-def test_the_extractive_reader_quotes_the_nearest_sentence_or_declines(app, shelf):
+def test_the_extractive_reader_quotes_the_nearest_sentences_in_order_or_declines(
+    app, shelf, monkeypatch
+):
+    monkeypatch.setattr(app, "QUOTED", 3)
     embedding = LetterCounts()
-    inputs = {"context": "Zzz is xyz.\nA zebra\nis here. Jazz!", "question": "Is a zebra here?"}
+    inputs = {
+        "context": "Is it a zebra?\n\nxyz. Jazz! A zebra\nis here. Zebra is here.",
+        "question": "Is a zebra here?",
+    }
     for _ in range(2):
-        assert app.most_similar_sentence(embedding, shelf, inputs) == "A zebra is here."
+        assert app.most_similar_sentences(embedding, shelf, inputs) == (
+            "Is it a zebra? A zebra is here. Zebra is here."
+        )
     assert embedding.calls == 1, "a second run loads no model"
     far = {"context": "Zzz. Xxx.", "question": "abc"}
-    assert app.most_similar_sentence(embedding, shelf, far) == "I don't know."
+    assert app.most_similar_sentences(embedding, shelf, far) == "I don't know."
 
 
 def test_importing_the_app_builds_nothing(app, tmp_path, monkeypatch):

@@ -151,6 +151,10 @@ def test_errors_come_first_above_two_percent():
 
     assert describe_errors(find(run(2))) == ""
     assert describe_findings(find(run(3)))[0] == "Errors: the app failed on 3 of 100 cases."
+    silent = run(3).model_copy(update={"traces": (*run(3).traces, *[Trace(case_id="s")] * 2)})
+    assert describe_errors(find(silent)) == (
+        "Errors on 5 of 100 cases: the app failed, the app gave no answer."
+    )
 
 
 def test_a_case_that_app_and_judge_failed_on_is_one_error():

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 
 from example_run import HOSTILE, example_run
 from misslink.judge.backends.heuristic.judge import fit_note, load_fit
 from misslink.pipeline.summary import metric_readings
 from misslink.registry import judged_metrics, rank_metrics
-from misslink.report.glossary import _METRICS, metric_words
+from misslink.report import page as page_module
+from misslink.report.glossary import _METRICS, _term_rows, metric_words, term_words
 from misslink.report.page import build_page
 from misslink.types import Case, Run, Trace
 
@@ -40,7 +44,8 @@ def test_the_heuristic_judge_without_labels_shows_its_figures_of_public_data():
     manifest = {"judge": "heuristic", "judge_note": fit_note(load_fit())}
     line, basis = build_page(_run(manifest=manifest)).judge
     assert line.startswith("heuristic. On public data, of 10 answers it flags,")
-    assert line.endswith("it finds 57%.")
+    assert line.endswith("4 to 5 are unfaithful.")
+    assert basis.startswith("It finds 57%. ")
     assert "RAGTruth QA answers not used for fitting" in basis
 
 
@@ -115,9 +120,9 @@ def test_a_calibrated_judge_is_described_by_people_s_labels(verdict, advice):
     counts = {"true_good": 40, "false_good": 3, "true_bad": 7, "false_bad": 5}
     known = {"verdict": verdict, "reasons": ["Specificity is 70%."], "confusion": counts}
     run = _run(manifest={"judge": "heuristic"}).model_copy(update={"calibration": known})
-    assert build_page(run).judge[0] == (
-        "heuristic. Of 12 answers it calls bad, annotators agree on 7; it finds "
-        f"70% of their bad answers.{advice}"
+    assert build_page(run).judge == (
+        f"heuristic. Of 12 answers it calls bad, annotators agree on 7.{advice}",
+        "It finds 70% of their bad answers. Specificity is 70%.",
     )
 
 
@@ -173,3 +178,17 @@ def test_the_manifest_names_the_only_cases_that_were_asked_where_it_was_told_whi
 
     assert dict(build_page(told).manifest)["Only these cases"] == '["a", "b"]'
     assert "Only these cases" not in dict(build_page(run).manifest)
+
+
+def test_the_glossary_is_sorted_and_every_section_of_the_page_has_its_terms():
+    rows = _term_rows()
+    assert {len(row) for row in rows} == {4}
+    assert all(term and text.endswith(".") for term, text, *_ in rows)
+    names = [row[0].casefold() for row in rows]
+    assert names == sorted(set(names))
+    templates = Path(page_module.__file__).parent / "templates"
+    pages = "".join(path.read_text(encoding="utf-8") for path in templates.glob("*.jinja"))
+    used = set(re.findall(r'(?:terms|defined)\((?:level, |\d, )?"(\w+)"\)', pages))
+    assert len(used) > 8
+    assert {key for row in rows for key in row[3].split(", ") if key} == used
+    assert all(term_words(section) for section in used)

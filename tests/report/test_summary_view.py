@@ -42,7 +42,7 @@ def test_few_cases_are_counts_and_no_percentages():
     rows = html(example_run()).partition('class="exposure"')[2].partition("</table>")[0]
     assert re.findall(r"strong\">(.*?)</td>", rows) == ["2 of 4", "1 of 1", "3 of 5"]
     assert "95%" not in rows
-    assert screen.exposure_title == "Too few answers to tell whether relevant passages help"
+    assert screen.exposure_title == "Too few answers to tell whether passages help"
 
 
 def test_a_bound_says_up_to_and_only_a_whole_gain_is_printed():
@@ -82,7 +82,7 @@ def test_every_part_of_the_bar_opens_exactly_its_cases():
     assert modes["generator"][-1] == ("others", 7, view_fragment(ids=range(23, 30)))
     assert modes["gold set"] == (("gold suspect", 1, "failure=gold_suspect"),)
     assert modes["unexplained"] == (
-        ("cause not known", 1, view_fragment(state="failed", failure="inconclusive")),
+        ("unexplained", 1, view_fragment(state="failed", failure="inconclusive")),
     )
     assert modes["passed"] == (("passed", 4, "state=passed"),)
     assert modes["inconclusive"] == (("inconclusive", 1, "state=inconclusive"),)
@@ -279,3 +279,44 @@ def test_page_markdown_and_headline_have_the_same_verdict():
     assert f"**{page.verdict}**" in render_markdown(page)
     assert page.verdict in describe_run(run)  # what terminal and notebook print
     assert "<b>7 of 12</b> judged answers fail." in html(run)
+
+
+def _exposed(misses, hits):
+    """Failed of all answers that lacked their passage, a reranker's, and of those that had it."""
+    missed = [
+        _link(
+            f"m{n}",
+            "retrieval_miss" if n < misses[0] else "passed",
+            "miss", "ranked_low", true_rank=12,
+        )
+        for n in range(misses[1])
+    ]  # fmt: skip
+    found = [_link(f"h{n}", "fabricated" if n < hits[0] else "passed") for n in range(hits[1])]
+    return _run([*missed, *found])
+
+
+@pytest.mark.parametrize(
+    ("misses", "hits", "why", "first"),
+    [
+        ((12, 12), (30, 60), "missing_passages", "Add a reranker"),
+        ((40, 40), (38, 40), "generator", "Ask for quotes"),
+        ((9, 9), (80, 120), "few_associated", "Ask for quotes"),
+    ],
+)
+def test_the_first_step_never_contradicts_the_headline(misses, hits, why, first):
+    run = _exposed(misses, hits)
+    findings = find(run)
+    assert findings.why.code == why
+    page = build_page(run)
+    assert page.steps[0].action.startswith(first)
+    assert ("generator first" in page.verdict) == (first == "Ask for quotes")
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "first"), [(0.2, 0.5, "Add a reranker"), (-0.5, -0.1, "Ask for quotes")]
+)
+def test_after_a_replay_the_first_step_follows_the_causal_fraction(low, high, first):
+    fraction = {"value": (low + high) / 2, "low": low, "high": high, "n": 40, "method": "m"}
+    misses, hits = ((5, 5), (30, 60)) if low > 0 else ((40, 40), (30, 60))
+    run = _exposed(misses, hits).model_copy(update={"replay": {"causal_fraction": fraction}})
+    assert next_steps(run)[0].action.startswith(first)

@@ -32,7 +32,7 @@ def demo(
     """Evaluate and compare two real apps (Chroma, MiniLM, SmolLM2) without a key.
 
     Both answer from the same passages: SmolLM2-135M in its own words, and an extractive reader that
-    quotes the sentence most similar to the question.
+    quotes the five sentences most similar to the question.
     """
     from misslink.compare.compare_runs import compare_runs
     from misslink.compare.pairing import NamedRun

@@ -75,8 +75,7 @@ def format_points(difference: float) -> str:
     """
     whole = format_whole_points(difference)
     plus = "" if whole == "0" or whole.startswith(_MINUS_SIGN) else "+"
-    unit = "point" if whole.lstrip("\N{MINUS SIGN}") == "1" else "points"
-    return f"{plus}{whole} {unit}"
+    return f"{plus}{whole} point{'' if whole in ('1', f'{_MINUS_SIGN}1') else 's'}"
 
 
 def format_whole_points(share: float) -> str:

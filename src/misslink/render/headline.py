@@ -66,9 +66,12 @@ def describe_errors(findings: Findings) -> str:
     app, judge, silent = (findings.errors.get(name, 0) for name in names)
     if app + judge + silent <= _MAX_ERROR_SHARE * findings.cases:
         return ""
-    parts = [f"the {name} failed on {n:,}" for name, n in (("app", app), ("judge", judge)) if n]
-    parts += [f"the app gave no answer to {silent:,}"] if silent else []
-    return f"Errors: {' and '.join(parts)} of {pluralize(findings.cases, 'case')}."
+    of = f"of {pluralize(findings.cases, 'case')}"
+    counts = {"the app failed": app, "the judge failed": judge, "the app gave no answer": silent}
+    kinds = [kind for kind, count in counts.items() if count]
+    if len(kinds) == 1:
+        return f"Errors: {kinds[0]} {'to' if silent else 'on'} {counts[kinds[0]]:,} {of}."
+    return f"Errors on {app + judge + silent:,} {of}: {', '.join(kinds)}."
 
 
 def describe_verdict(findings: Findings) -> str:

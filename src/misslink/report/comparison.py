@@ -288,7 +288,9 @@ def _significant_metrics(names: tuple[str, str], rows: Sequence[ComparisonRow]) 
     """Name the metrics with a winner; "" if there is none."""
     found = [row for row in rows if row.verdict in ("better", "worse")]
     # Of several the table has the sizes: a headline of ten numbers is not read.
-    texts = {row.name: row.name if found[1:] else f"{row.name} ({row.difference.brief})" for row in found}
+    texts = {
+        row.name: row.name if found[1:] else f"{row.name} ({row.difference.brief})" for row in found
+    }
     better, worse = (
         _join_names(texts[row.name] for row in found if row.verdict == verdict)
         for verdict in ("better", "worse")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
 
 from misslink.registry import judged_metrics, rank_metrics
 
@@ -74,97 +76,7 @@ CHECKED = {
     "split": "evidence texts over two chunks",
     "upper_quartile_characters": "a quarter has more characters than",
 }
-_TERMS: dict[str, dict[str, str]] = {
-    "curve": {
-        "cutoff k": "How many of the first passages count. With a larger k recall rises and "
-        "precision falls.",
-    },
-    "link": {
-        "none, some, all": "How many of a case's relevant passages reached the prompt; where the "
-        "prompt was not seen, the first k.",
-        "attributable fraction": "The share of unfaithful answers that would be gone if cases with "
-        "missing passages did as well as complete ones. Below 0: complete cases do worse.",
-    },
-    "adjusted": {
-        "adjusted": "Pooled over groups by the weights of Mantel and Haenszel: what is left of "
-        "the difference when only cases of the same group are compared.",
-        "Simpson's paradox": "The groups say one thing and all cases together another, because "
-        "the groups differ both in how often they are missed and in how often they are answered "
-        "badly.",
-    },
-    "corrected": {
-        "corrected": "What the numbers would be with a perfect judge, estimated from human labels "
-        "of cases with none, some and all of their relevant passages. The intervals are wider "
-        "because the judge's errors are estimates too.",
-    },
-    "misses": {
-        "true rank": "Rank of a missed passage when the retriever returns more passages, counted "
-        "from 1.",
-        "distance": "How many ranks a missed passage is below the cutoff.",
-        "cosine": "Similarity of two texts by the embedding, 1 for the same direction, near 0 "
-        "for unrelated texts. Compare it only within a run.",
-        "BM25": "A search by words: rare words that question and passage share weigh most.",
-    },
-    "checks": {
-        "AUROC": "How well a score separates two groups: 1 perfectly, 0.5 like a coin.",
-    },
-    "replay": {
-        "causal fraction": "Share of failed answers that the missed passages cause: those that they "
-        "fix, less those that irrelevant passages in their place fix too.",
-        "net effect": "Failed answers fixed by the missed passages, less those fixed by irrelevant "
-        "passages of similar length in the same place (placebo), paired by case.",
-        "confirmed": "Fixed by the missed passages and in no other arm, in a failure mode whose net "
-        "effect is above 0 with its whole interval.",
-        "flaky": "Share of answers that turn out otherwise when the app runs again unchanged.",
-    },
-    "whatif": {
-        "unfaithful answers avoided": "A forecast: cases that an option turns from miss to hit, "
-        "or back, times the risks of each. A count of this run's cases; below 0 means more "
-        "unfaithful answers.",
-        "p (Holm)": "How easily chance alone gives such a difference, corrected for the number "
-        "of options tried. Below 0.05 counts as a difference.",
-        "context tokens": "How long the prompt's passages become, at about four characters a "
-        "token.",
-    },
-}
-
-_TERMS["disputes"] = {
-    "tied": "As many annotators called it good as bad. It counts as neither until it is settled.",
-}
-_TERMS["agreement"] = {
-    "Cohen's kappa, Gwet's AC1": "Agreement of judge and annotators beyond what chance gives: 1 full, "
-    "0 none. AC1 stays readable where nearly all cases are good.",
-    "AUROC": _TERMS["checks"]["AUROC"],
-    "sensitivity, specificity": "Share of the good cases that the judge calls good, and of the bad "
-    "ones that it calls bad.",
-}
-_TERMS["reliability"] = {
-    "reliability diagram": "Of the cases to which the judge gave about one probability, how many "
-    "annotators called good. On the diagonal the probability means what it says.",
-    "Brier score, expected calibration error": "How far probabilities are from the labels: 0 is "
-    "best. A coin's Brier score is 0.25.",
-}
-_TERMS["corrected_shares"] = {
-    "prediction-powered": "The judge's rate over all cases, moved by what it got wrong on the "
-    "labelled ones.",
-    "by annotators": "The share if annotators labelled every case, with an interval that reflects "
-    "how few they labelled. Beside it is the share by the judge alone.",
-}
-_TERMS["biases"] = {
-    "matched pairs": "Two answers to one question with the same label. A judge without a length "
-    "bias scores the longer one better in half of them.",
-}
-_TERMS["audits"] = {
-    "padding": "Sentences of an answer's own passages are appended to it. They are true, so a "
-    "faithful answer stays faithful and an unfaithful one unfaithful: a verdict that turns follows "
-    "the length.",
-    "order of the passages": "The same passages are shown in another order. What they say is the "
-    "same, so a verdict that turns follows the place.",
-    "asked again": "The same question is put once more. A verdict that turns is chance.",
-    "order of the two answers": "The judge compares two answers, and then again with both "
-    "swapped. A preference that does not swap with them follows the position.",
-    "flipped": "Share of verdicts that got the other label by the change alone. 0 is best.",
-}
+_FILE = Path(__file__).with_name("glossary.md")  # a page of the documentation, too
 _METRICS = {
     "hit": "Share of questions for which at least one relevant passage is among the first k.",
     "recall": "Share of a question's relevant passages that are among the first k, averaged.",
@@ -238,6 +150,13 @@ def _docstring_lines(name: str) -> Iterator[str]:
             yield (inspect.getdoc(registry.get(known)) or "").partition("\n")[0]
 
 
+@cache
+def _term_rows() -> tuple[tuple[str, ...], ...]:
+    """The cells of the glossary's table: term, meaning, elsewhere, sections of the report."""
+    lines = _FILE.read_text(encoding="utf-8").partition("|---")[2].splitlines()[1:]
+    return tuple(tuple(cell.strip() for cell in line.split("|")[1:-1]) for line in lines)
+
+
 def term_words(section: str) -> tuple[tuple[str, str], ...]:
     """Return the terms that `section` uses, each with its meaning.
 
@@ -246,4 +165,5 @@ def term_words(section: str) -> tuple[tuple[str, str], ...]:
     >>> [term for term, _ in term_words("checks")]
     ['AUROC']
     """
-    return tuple(_TERMS.get(section, {}).items())
+    rows = _term_rows()
+    return tuple((term, text) for term, text, _, used in rows if section in used.split(", "))

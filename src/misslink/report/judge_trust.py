@@ -73,7 +73,7 @@ def describe_judge(run: Run) -> tuple[str, str]:
     name = "heuristic" if is_heuristic else judge
     if calibration and calibration.verdict:
         table, advice = calibration.confusion, _ADVICE.get(calibration.verdict, "Do not trust it.")
-        right = next(iter(calibration.reasons), "Compared with human labels.")
+        right, more = next(iter(calibration.reasons), "Compared with human labels."), ""
         if table:
             bad = table.true_bad + table.false_good  # by the annotators
             found = f"{table.true_bad:,} of their {pluralize(bad, 'bad answer')}"
@@ -81,9 +81,11 @@ def describe_judge(run: Run) -> tuple[str, str]:
                 found = f"{format_percent(table.true_bad / bad)} of their bad answers"
             right = (
                 f"Of {table.true_bad + table.false_bad:,} answers it calls bad, annotators agree "
-                f"on {table.true_bad:,}; it finds {found}."
+                f"on {table.true_bad:,}."
             )
-        return f"{name}. {right} {advice}".rstrip(), next(iter(calibration.reasons), "")
+            more = f"It finds {found}. "
+        details = f"{more}{next(iter(calibration.reasons), '')}"
+        return f"{name}. {right} {advice}".rstrip(), details
     from misslink.calibration.stored_calibration import applied_calibration  # imports numpy
 
     applied = applied_calibration(run)
@@ -96,8 +98,10 @@ def describe_judge(run: Run) -> tuple[str, str]:
         return f"{name}. By human labels, it calls {right} unfaithful.", note
     if is_heuristic and note:
         text, _, basis = note.removeprefix("heuristic; ").partition(" (")
-        measured = f"Measured on {basis.removesuffix(')')}."
-        return f"{name}. On public data, {text.rstrip('.')}.", measured if basis else ""
+        flags, _, finds = text.rstrip(".").partition("; ")
+        details = f"{finds[:1].upper()}{finds[1:]}. " if finds else ""
+        details += f"Measured on {basis.removesuffix(')')}." if basis else ""
+        return f"{name}. On public data, {flags}.", details.rstrip()
     return f"{name}. Not compared with human labels: run `misslink annotate`.", note
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,11 +23,11 @@ from misslink.types import Case, Claim, ClaimLink, Estimate, Link, Reason, Retri
 
 _MAX_FIXES, _MIN_FIX = 3, 0.1  # of the missed passages; the view of retrieval has all
 _MAX_MODES = 3
-_TEXT_LENGTH = 60
+_TEXT_LENGTH = 44
 _EXPOSURE_TITLES = {
-    "missing_passages": "More relevant passages in the prompt, fewer failures",
-    "generator": "As many failures with every relevant passage in the prompt",
-    "few_associated": "Most failures are not associated with missing passages",
+    "missing_passages": "More relevant passages, fewer failures",
+    "generator": "As many failures with every relevant passage",
+    "few_associated": "Few failures are associated with missing passages",
 }
 _RELATIONS = {
     "would_contradict": "Missed passage contradicts it",
@@ -36,9 +37,9 @@ _FRAGMENTS = {
     "unexplained": view_fragment(state="failed", failure="inconclusive"),
     "inconclusive": view_fragment(state="inconclusive"),
 }
-_CAUSE_NOT_KNOWN = FailureModeInfo(
+_UNEXPLAINED = FailureModeInfo(
     "unknown",
-    "Cause not known",
+    "Unexplained",
     "The answer failed, and no label or passage tells why.",
     action="",
     shape="",
@@ -71,9 +72,7 @@ def read_first_screen(run: Run, findings: Findings) -> FirstScreen:
     exposure = ((level, outcome, findings.exposure[level]) for outcome, level in LEVELS.items())
     return FirstScreen(
         modes=tuple(_mode_groups(run) if findings.judged else _retrieval_groups(run)),
-        exposure_title=_EXPOSURE_TITLES.get(
-            why, "Too few answers to tell whether relevant passages help"
-        ),
+        exposure_title=_EXPOSURE_TITLES.get(why, "Too few answers to tell whether passages help"),
         exposure=tuple(row for row in exposure if findings.judged and row[2].value is not None),
         fixes=tuple(
             (
@@ -99,7 +98,7 @@ def _mode_groups(run: Run) -> Iterator[ModeGroup]:
     failed = sorted(FAILURES & modes.keys(), key=lambda name: (-len(modes[name]), name))
     for owner in OWNERS:
         own = [name for name in failed if FAILURE_MODES[name].owner == owner]
-        rare = [name for name in own if name not in failed[:_MAX_MODES]]
+        rare = [name for name in own if name not in failed[:_MAX_MODES] or len(modes[name]) == 1]
         single = own if len(rare) == 1 else [name for name in own if name not in rare]
         parts = [
             (FAILURE_MODES[name].label.lower(), len(modes[name]), view_fragment(failure=name))
@@ -114,7 +113,7 @@ def _mode_groups(run: Run) -> Iterator[ModeGroup]:
     passed = sum(len(cases) for name, cases in modes.items() if name not in known)
     for label, name, count, fragment in (
         (
-            "cause not known",
+            "unexplained",
             "unexplained",
             len(modes.get("unexplained", ())),
             _FRAGMENTS["unexplained"],
@@ -171,7 +170,7 @@ def _decisive_evidence(
         tie, miss = tied
         ranks = [f"rank {miss.true_rank:,}"] if miss.true_rank else []
         if miss.bm25_rank and miss.bm25_rank < (miss.true_rank or math.inf):
-            ranks.append(f"keyword rank {miss.bm25_rank:,}")
+            ranks.append(f"keywords {miss.bm25_rank:,}")
         yield (
             claims[tie.index].text,
             _RELATIONS[tie.relation],
@@ -265,7 +264,7 @@ def failure_mode_rows(run: Run) -> tuple[FailureModeRow, ...]:
     inferred = Counter[str | None](
         link.failure for link in run.links if link.basis == "inferred" and not link.unexplained
     )
-    modes = {**FAILURE_MODES, "unexplained": _CAUSE_NOT_KNOWN}
+    modes = {**FAILURE_MODES, "unexplained": _UNEXPLAINED}
     return tuple(
         FailureModeRow(
             key=key,
@@ -393,7 +392,7 @@ def _mode_steps(run: Run) -> Iterator[tuple[str, NextStep]]:
                 fragment = view_fragment(ids=cases)
             why = f"{mode.label}: {len(cases):,} of {pluralize(len(run.cases), 'case')}."
             action = mode_advice(run, name)
-            brief = f"{action.partition(';')[0].rstrip('.')}."
+            brief = f"{re.split(r';| [(]', action, maxsplit=1)[0].rstrip('.')}."
             yield mode.owner, NextStep(action, why, cases, fragment, brief)
 
 
