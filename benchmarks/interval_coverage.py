@@ -162,7 +162,7 @@ def fraction() -> None:
         def ends(tables: Ints) -> Ends:
             parts = np.array_split(tables, max(1, len(tables) // 100))
             found = [
-                attributable_fraction_limits(part, generator, level=0.95, draws=draws, prior=prior)
+                attributable_fraction_limits(part, generator, draws=draws, prior=prior)
                 for part in parts
             ]
             low, high = np.concatenate(found).T

@@ -94,7 +94,6 @@ def _fractions(n: int, *, per_stratum: bool) -> Iterable[Row]:
             low, high = pooled_fraction_limits(
                 tables[np.newaxis],
                 generator,
-                level=0.95,
                 draws=DRAWS,
                 prior=0.75 * (len(tables) if per_stratum else 1),
             )[0]

@@ -63,12 +63,7 @@ def assert_gate(request: pytest.FixtureRequest) -> Callable[..., None]:
         held = request.getfixturevalue("misslink_run") if run is None else run
         held, before = (root / x if isinstance(x, str | Path) else x for x in (held, baseline))
         try:
-            check_gate(
-                root / criteria,
-                held,
-                before,
-                allow_missing_baseline=allow_missing_baseline,
-            )
+            check_gate(root / criteria, held, before, allow_missing_baseline=allow_missing_baseline)
         except InputError as problem:
             _fail_test(problem)
 

@@ -9,15 +9,7 @@ import queue
 import threading
 import time
 from collections import deque
-from collections.abc import (
-    AsyncIterator,
-    Awaitable,
-    Callable,
-    Coroutine,
-    Iterable,
-    Iterator,
-    Sized,
-)
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Iterator, Sized
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextvars import Context, ContextVar, copy_context
 from typing import Any, NoReturn, TypeVar, cast

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 from statsmodels.stats.proportion import proportion_confint
 
-from misslink.stats.agreement import cohen_kappa
 from misslink.stats.prevalence import prediction_powered
-from misslink.stats.sample_size import labels_for_kappa, labels_for_share, share_width, width_curve
+from misslink.stats.sample_size import labels_for_share, share_width, width_curve
 
 
 @pytest.mark.parametrize(("share", "width"), [(0.5, 0.1), (0.9, 0.05), (0.02, 0.2), (1.0, 0.1)])
@@ -34,23 +33,6 @@ def test_labels_on_every_case_may_not_be_enough():
     assert labels_for_share(0.5, 0.1, correlation=0.9, judged=500) < 381
 
 
-@pytest.mark.parametrize(("kappa", "share"), [(0.6, 0.5), (0.6, 0.8), (0.2, 0.3)])
-def test_kappa_of_that_many_labels_has_about_that_width(kappa, share):
-    n = labels_for_kappa(kappa, share, 0.2)
-    both, neither = share**2, (1 - share) ** 2
-    apart = (1 - kappa) * share * (1 - share)
-    cells = [
-        both + kappa * share * (1 - share),
-        apart,
-        apart,
-        neither + kappa * share * (1 - share),
-    ]
-    table = np.round(np.array(cells) * n).astype(int).reshape(2, 2).tolist()
-    found = cohen_kappa(table)
-    assert found.value == pytest.approx(kappa, abs=0.01)
-    assert found.high - found.low == pytest.approx(0.2, abs=0.015)
-
-
 def test_the_curve_falls_and_ends_with_the_judged_cases():
     curve = width_curve([25, 100, 400, 1600], 0.3, correlation=0.5, judged=500)
     assert [n for n, _ in curve] == [25, 100, 400]
@@ -67,5 +49,3 @@ def test_numbers_that_are_none_are_refused():
         share_width(10, 0.5, correlation=0.5)
     with pytest.raises(ValueError, match="width is between"):
         labels_for_share(0.5, 0)
-    with pytest.raises(ValueError, match="out of range"):
-        labels_for_kappa(1.0, 0.5, 0.1)

@@ -14,19 +14,8 @@ from pathlib import Path
 from typing import IO, Any, Self
 
 from misslink.errors import InputError, known_names
+from misslink.io import label_folder
 from misslink.io.atomic import atomic_write, lock_open_file
-from misslink.io.label_folder import (
-    LABELS_FOLDER,
-    ItemKey,
-    JournalEntry,
-    ShownContent,
-    current_labels,
-    is_annotator_name,
-    journal_files,
-    normalize_name,
-    read_journal,
-    read_label_folder,
-)
 from misslink.io.labels import ADJUDICATED
 from misslink.io.rows import escape_formula
 from misslink.text.normalization import valid_text
@@ -47,8 +36,8 @@ def validate_annotator(name: str) -> str:
     InputError
         It is invalid, or reserved for adjudication.
     """
-    name = normalize_name(name.strip(" "))
-    if not is_annotator_name(name):
+    name = label_folder.normalize_name(name.strip(" "))
+    if not label_folder.is_annotator_name(name):
         raise InputError(
             "a name is 1 to 40 letters or digits of any script, hyphens, underscores, dots or "
             "single blanks; it begins with a letter, digit or underscore, and ends with no dot"
@@ -69,7 +58,7 @@ def validate_comment(comment: str) -> str:
 
 def _fold_name(name: str) -> str:
     """A name without case and look-alike characters."""
-    return normalize_name(unicodedata.normalize("NFKC", name).casefold())
+    return label_folder.normalize_name(unicodedata.normalize("NFKC", name).casefold())
 
 
 class UnchangedFolder:
@@ -138,7 +127,7 @@ class LabelWriter:
     def __init__(self, folder: Path, annotator: str) -> None:
         self.path = folder / f"{annotator}.jsonl"
         self.annotator = annotator
-        for other in journal_files(folder):
+        for other in label_folder.journal_files(folder):
             if other != annotator and _fold_name(other) == _fold_name(annotator):
                 raise InputError(
                     f"there are labels of '{other}' already; use that name, or another"
@@ -153,7 +142,7 @@ class LabelWriter:
                 "another misslink annotate has this open; continue there, stop it, or use another "
                 "name",
             )
-            journal = read_journal(self.path)
+            journal = label_folder.read_journal(self.path)
             with _unsaved_message(self.path):
                 self.notes = self._repair(journal.whole, cut=journal.cut)
         except BaseException:
@@ -170,11 +159,11 @@ class LabelWriter:
         self.close()
 
     @property
-    def labels(self) -> dict[ItemKey, JournalEntry]:
+    def labels(self) -> dict[label_folder.ItemKey, label_folder.JournalEntry]:
         """The current label of each item, including skipped ones."""
-        return current_labels(self.entries)
+        return label_folder.current_labels(self.entries)
 
-    def save(self, *entries: JournalEntry) -> None:
+    def save(self, *entries: label_folder.JournalEntry) -> None:
         """Write entries to disk, all or none.
 
         Raises
@@ -264,7 +253,7 @@ def export_labels(run: Path, path: Path) -> int:
         There is no label, the ending is unknown, the file cannot be written, or it is in the
         folder of the labels.
     """
-    form, folder = export_format(path), run / LABELS_FOLDER
+    form, folder = export_format(path), run / label_folder.LABELS_FOLDER
     if path.resolve().parent == folder.resolve():
         raise InputError("this is the folder of the labels; name another one", path=path)
     rows = _label_rows(folder, None)
@@ -286,7 +275,7 @@ def export_format(path: Path) -> str:
     return form
 
 
-def labels_text(folder: Path, form: str, seen: ShownContent | None = None) -> str:
+def labels_text(folder: Path, form: str, seen: label_folder.ShownContent | None = None) -> str:
     """Return all labels as text.
 
     Parameters
@@ -337,8 +326,8 @@ def serialize_rows(
     return file.getvalue()
 
 
-def _label_rows(folder: Path, seen: ShownContent | None) -> list[dict[str, Any]]:
-    labels = read_label_folder(folder, seen=seen)[0] if folder.is_dir() else ()
+def _label_rows(folder: Path, seen: label_folder.ShownContent | None) -> list[dict[str, Any]]:
+    labels = label_folder.read_label_folder(folder, seen=seen)[0] if folder.is_dir() else ()
     if not labels:
         raise InputError("this run has no labels; run  misslink annotate", path=folder.parent)
     rows = []

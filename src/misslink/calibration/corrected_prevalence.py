@@ -11,11 +11,7 @@ from typing import Any
 
 from misslink.calibration.inter_annotator import LabelPair, label_weights
 from misslink.calibration.judge_accuracy import judge_confusion, weighted_rates
-from misslink.calibration.stored_calibration import (
-    judge_error_rates,
-    label_count,
-    verdict_scores,
-)
+from misslink.calibration.stored_calibration import judge_error_rates, label_count, verdict_scores
 from misslink.documents import CalibrationDocument, calibrations_of
 from misslink.metrics import GOOD_SHARES
 from misslink.stats import paired_difference, proportion

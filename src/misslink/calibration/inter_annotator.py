@@ -396,9 +396,7 @@ def labels_from_claims(
 
 
 def tied_answers(
-    consensus: AnnotatorConsensus,
-    gold: Mapping[LabelKey, SettledLabel],
-    verdicts: MetricVerdicts,
+    consensus: AnnotatorConsensus, gold: Mapping[LabelKey, SettledLabel], verdicts: MetricVerdicts
 ) -> dict[LabelKey, SettledLabel]:
     """Return tied answers: as a whole, or by a claim that decides.
 

@@ -18,24 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from misslink.cli.options import (
-    CACHE_OPTION,
-    CAP_OPTIONS,
-    ID_KEY_OPTION,
-    INPUT_KEY_OPTION,
-    JSON_OPTION,
-    PRICE_OPTIONS,
-    JudgeOptions,
-    with_judge_options,
-)
-from misslink.cli.output import (
-    check_output_paths,
-    interruptible,
-    print_report,
-    progress_bars,
-    redirect_app_stdout,
-    strip_control,
-)
+from misslink.cli import options, output
 from misslink.errors import InputError, MisslinkError, known_names
 from misslink.io.atomic import atomic_write, lock_file
 
@@ -163,7 +146,7 @@ def watch(
     ),
     name: str = NAME_OPTION,
     history: Path = HISTORY_OPTION,
-    as_json: bool = JSON_OPTION,
+    as_json: bool = options.JSON_OPTION,
 ) -> None:
     """Run canaries at an interval until interrupted: APP and all options of canary run.
 
@@ -250,17 +233,16 @@ def _announce_next(start: float) -> None:
 
 
 def _print_progress(text: str) -> None:
-    print(strip_control(f"misslink: {text}"), file=sys.stderr, flush=True)
+    print(output.strip_control(f"misslink: {text}"), file=sys.stderr, flush=True)
 
 
 app = typer.Typer(
-    help="Watch a live app with canary questions, and raise alarms on change.",
-    no_args_is_help=True,
+    help="Watch a live app with canary questions, and raise alarms on change.", no_args_is_help=True
 )
 
 
 @app.command("run")
-@with_judge_options("base_url", "prompts", *PRICE_OPTIONS, *CAP_OPTIONS)
+@options.with_judge_options("base_url", "prompts", *options.PRICE_OPTIONS, *options.CAP_OPTIONS)
 def run(
     target: str = typer.Argument(
         ...,
@@ -287,9 +269,7 @@ def run(
         show_default="what the app's own store lists",
     ),
     embedding: str = typer.Option(
-        "app",
-        "--embedding",
-        help="Embedding: app, minilm, PROVIDER:MODEL, FILE.py:NAME, none.",
+        "app", "--embedding", help="Embedding: app, minilm, PROVIDER:MODEL, FILE.py:NAME, none."
     ),
     timeout: float = typer.Option(
         30.0, "--app-timeout", help="Seconds the app may take for a case."
@@ -315,12 +295,12 @@ def run(
     ),
     markdown: Path | None = MARKDOWN_OPTION,
     html: Path | None = HTML_OPTION,
-    id_key: str | None = ID_KEY_OPTION,
-    input_key: str | None = INPUT_KEY_OPTION,
-    cache: Path | None = CACHE_OPTION,
+    id_key: str | None = options.ID_KEY_OPTION,
+    input_key: str | None = options.INPUT_KEY_OPTION,
+    cache: Path | None = options.CACHE_OPTION,
     *,
-    given: JudgeOptions,
-    as_json: bool = JSON_OPTION,
+    given: options.JudgeOptions,
+    as_json: bool = options.JSON_OPTION,
 ) -> None:
     """Run every canary once, record the results, and check whether the app got worse.
 
@@ -352,7 +332,7 @@ def run(
     if not name.strip():
         raise InputError("--name is empty. Name the series.")
     outputs = {"--markdown": markdown, "--html": html}
-    check_output_paths(outputs, [canaries, history], as_json=as_json)
+    output.check_output_paths(outputs, [canaries, history], as_json=as_json)
     terms = JudgeConfig(**given, deadline=deadline)
     hook = webhook_from_options(webhook, webhook_secret_env)
     canary_set = read_canaries(canaries)
@@ -361,13 +341,13 @@ def run(
             pass
     except SqliteLockedError:
         print("misslink: another program has locked the history; the run begins", file=sys.stderr)
-    with interruptible("this run was not saved; the same command starts it again"):
+    with output.interruptible("this run was not saved; the same command starts it again"):
         session = open_judge(
             judge, cache=cache or DEFAULT_CACHE, concurrency=concurrency, terms=terms
         )
         if session is None:
             canary_set.refuse_unjudged()
-        with redirect_app_stdout(), progress_bars() as tick:
+        with output.redirect_app_stdout(), output.progress_bars() as tick:
             passages = read_corpus(corpus) if corpus else None
             embedder = open_named_embedder(embedding)
             before = frozenset(sys.modules)
@@ -414,7 +394,7 @@ def run(
     )
     try:
         document = _record_and_notify(finished, history, hook, html)
-        print_report(
+        output.print_report(
             list(run_parts(document, finished.results)),
             {**document, "results": [asdict(result) for result in finished.results]},
             markdown=markdown,
@@ -521,7 +501,7 @@ def history_command(
     last: int = typer.Option(20, "--last", min=1, help="Number of latest runs."),
     markdown: Path | None = MARKDOWN_OPTION,
     html: Path | None = HTML_OPTION,
-    as_json: bool = JSON_OPTION,
+    as_json: bool = options.JSON_OPTION,
 ) -> None:
     """Show the runs of a series with their health and alarms, without calling the app."""
     from misslink.canary.alarms import detect_alarms
@@ -529,7 +509,7 @@ def history_command(
     from misslink.canary.report import history_parts
     from misslink.io.manifest import display_path
 
-    check_output_paths({"--markdown": markdown, "--html": html}, [history], as_json=as_json)
+    output.check_output_paths({"--markdown": markdown, "--html": html}, [history], as_json=as_json)
     with CanaryHistory(history, must_exist=True) as file:
         runs = file.runs(name, last)
         if not runs:
@@ -549,7 +529,7 @@ def history_command(
         }
         if html is not None:
             _write_trend_page(file, name, html)
-    print_report(list(history_parts(document)), document, markdown=markdown, as_json=as_json)
+    output.print_report(list(history_parts(document)), document, markdown=markdown, as_json=as_json)
 
 
 app.command(

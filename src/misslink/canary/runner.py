@@ -227,11 +227,7 @@ async def run_canaries(
 
 
 async def _call_app(
-    request: CanaryRequest,
-    watcher: Watcher,
-    loop: BackgroundLoop,
-    deadline: float,
-    tick: Progress,
+    request: CanaryRequest, watcher: Watcher, loop: BackgroundLoop, deadline: float, tick: Progress
 ) -> dict[str, Trace | CanaryResult]:
     """The trace of each canary that was answered, and the result of each other."""
 

@@ -30,12 +30,7 @@ from misslink.capture.injection import (
     query_and_name,
     suspend_injection,
 )
-from misslink.capture.recorder import (
-    CURRENT_RECORDER,
-    SearchCall,
-    calling_frame,
-    is_example_search,
-)
+from misslink.capture.recorder import CURRENT_RECORDER, SearchCall, calling_frame, is_example_search
 from misslink.errors import InputError
 from misslink.types import Passage
 from misslink.user_code import error_location

@@ -210,10 +210,7 @@ def _respelled(
 
 
 def _rename(
-    trace: Trace,
-    names: Mapping[str, str],
-    indexed: Mapping[str, Passage],
-    unmatched: Reason | None,
+    trace: Trace, names: Mapping[str, str], indexed: Mapping[str, Passage], unmatched: Reason | None
 ) -> Trace:
     """Give passages their new ids, unless another of the trace has it, and texts that they lack."""
     new = {passage.id: passage.id for passage in (*trace.retrieved, *trace.deeper)}

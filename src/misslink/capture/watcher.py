@@ -369,11 +369,7 @@ class Watcher:
         return [(call, adopt_inner_ids(ranked, inner)) for call, ranked in lists]
 
     def _trace(
-        self,
-        case: Case,
-        recorder: Recorder,
-        outcome: _AppOutcome,
-        lists: Rankings,
+        self, case: Case, recorder: Recorder, outcome: _AppOutcome, lists: Rankings
     ) -> Trace:
         returned = outcome.returned
         outermost = [ranked for call, ranked in lists if call is None or call.outer is None]
@@ -465,9 +461,7 @@ async def _one_conversation(app: Any) -> AsyncIterator[None]:
         lock.release()
 
 
-def _in_search_order(
-    lists: Rankings,
-) -> list[tuple[SearchCall, tuple[Passage, ...]]]:
+def _in_search_order(lists: Rankings) -> list[tuple[SearchCall, tuple[Passage, ...]]]:
     """The searches, each followed by those inside of it."""
     calls = [(call, passages) for call, passages in lists if call is not None]
     places = {id(call): place for place, (call, _) in enumerate(calls)}

@@ -9,19 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from misslink.cli import options as shared
+from misslink.cli import output
 from misslink.cli.options import JudgeOptions, option
-from misslink.cli.output import (
-    first_few,
-    format_estimate,
-    interruptible,
-    print_forecast,
-    print_json,
-    print_line,
-    print_lines,
-    print_result,
-    print_table,
-    progress_bars,
-)
 from misslink.cli.rerun_context import config_as_in_run, open_run_judge, save_to_run
 from misslink.errors import InputError, JudgeUnreachableError, MisslinkError, known_names
 from misslink.render.format import pluralize
@@ -131,13 +120,13 @@ def audit(
                 for ask in pair.asks(prompts)
             ]
             judging = await forecast_judging((), (), session, [*asks, *preferences])
-            print_json(asdict(judging)) if as_json else print_forecast(judging)
+            output.print_json(asdict(judging)) if as_json else output.print_forecast(judging)
 
     async def work() -> dict[str, Any]:
         async with opened as session:
             if against is not None:
                 require_preference_judge(session)  # before anything else is asked and paid for
-            with progress_bars() as progress:
+            with output.progress_bars() as progress:
                 audited = await audit_cases(
                     session,
                     subjects,
@@ -178,10 +167,10 @@ def audit(
     if dry_run:
         asyncio.run(forecast())
         return
-    with interruptible():
+    with output.interruptible():
         document = asyncio.run(work())
     save_to_run(run, whole, "audit", document)
-    print_result(document, print_audit, as_json=as_json)
+    output.print_result(document, print_audit, as_json=as_json)
 
 
 def _draw_sample(
@@ -228,7 +217,7 @@ def _nothing_measured_error(
 def print_audit(document: Mapping[str, Any]) -> None:
     """Print an audit, as ``audit.json`` has it: one table per metric, then findings and notes."""
     metrics = document["metrics"]
-    print_line(f"{document['judge']} asked again about {document['cases']} cases", "bold")
+    output.print_line(f"{document['judge']} asked again about {document['cases']} cases", "bold")
     shares = ("flipped", "to_good", "to_bad")
     for metric, changes in metrics.items():
         columns = ("change", "cases", "flipped [95%]", "to good", "to bad", "score moved by")
@@ -241,19 +230,19 @@ def print_audit(document: Mapping[str, Any]) -> None:
             )
             for change, entry in changes.items()
         ]
-        print_table(TextTable(columns, rows, ("cases",), metric))
+        output.print_table(TextTable(columns, rows, ("cases",), metric))
     entries = [entry for changes in metrics.values() for entry in changes.values()]
     preferences = list(document.get("preferences", {}).values())
     for entry in preferences:
         places = entry["places"]
-        print_line(
+        output.print_line(
             "Order of two answers: the better one changes with it in "
             f"{_format_brief(entry['flipped'])} of {entry['n']} pairs; both times the first one "
-            f"shown in {places['first']}, the second in {places['second']}.",
+            f"shown in {places['first']}, the second in {places['second']}."
         )
     findings = [entry["finding"] for entry in (*entries, *preferences) if entry["finding"]]
-    print_lines(findings or ["No verdict changes beyond chance with what must not matter."])
-    print_lines(document["notes"])
+    output.print_lines(findings or ["No verdict changes beyond chance with what must not matter."])
+    output.print_lines(document["notes"])
     reasons: dict[str, int] = {}
     for entry in entries:  # a reason once, however many changes have it
         for reason, count in entry["left_out"].items():
@@ -263,11 +252,11 @@ def print_audit(document: Mapping[str, Any]) -> None:
         for reason, count in sorted(reasons.items(), key=lambda item: -item[1])
     ]
     rest = "And {} other reasons; --json lists them all."
-    print_lines(first_few(left_out, _SHOWN_REASONS, rest))
+    output.print_lines(output.first_few(left_out, _SHOWN_REASONS, rest))
 
 
 def _format_brief(estimate: Mapping[str, Any]) -> str:
-    return "-" if estimate["value"] is None else format_estimate(estimate)
+    return "-" if estimate["value"] is None else output.format_estimate(estimate)
 
 
 def _format_shift(estimate: Mapping[str, Any]) -> str:

@@ -35,10 +35,7 @@ def group() -> None:
 @app.command("stats")
 @with_judge_options(*PRICE_OPTIONS)
 def stats(
-    cache: Path | None = CACHE_OPTION,
-    *,
-    given: JudgeOptions,
-    as_json: bool = JSON_OPTION,
+    cache: Path | None = CACHE_OPTION, *, given: JudgeOptions, as_json: bool = JSON_OPTION
 ) -> None:
     """Count replies, tokens and cost by judge and prompt, and list pending batches."""
     from misslink.judge.batch.store import pending_batches

@@ -8,13 +8,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from misslink.cli.options import JSON_OPTION, option
-from misslink.cli.output import (
-    STDOUT,
-    check_output_paths,
-    print_json,
-    print_line,
-    print_table,
-)
+from misslink.cli.output import STDOUT, check_output_paths, print_json, print_line, print_table
 from misslink.errors import InputError
 from misslink.render.table import TextTable
 

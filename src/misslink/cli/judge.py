@@ -11,19 +11,9 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from misslink.cli import options as shared
+from misslink.cli import output
 from misslink.cli.audit import audit
 from misslink.cli.options import JudgeOptions
-from misslink.cli.output import (
-    first_few,
-    format_estimate,
-    interruptible,
-    print_json,
-    print_line,
-    print_lines,
-    print_result,
-    print_table,
-    progress_bars,
-)
 from misslink.errors import JudgeUnreachableError
 from misslink.render.table import TextTable
 
@@ -52,10 +42,7 @@ def judge_group() -> None:
 @app.command("ping")
 @shared.with_judge_options("base_url", "timeout")
 def ping(
-    judge: str = shared.JUDGE_OPTION,
-    *,
-    given: JudgeOptions,
-    as_json: bool = shared.JSON_OPTION,
+    judge: str = shared.JUDGE_OPTION, *, given: JudgeOptions, as_json: bool = shared.JSON_OPTION
 ) -> None:
     """Ask a judge one short question and show what it supports."""
     from misslink.judge.checks.ping import ping_judge_spec
@@ -63,7 +50,7 @@ def ping(
 
     abilities = asyncio.run(ping_judge_spec(judge, JudgeConfig(**given)))
     if as_json:
-        print_json(abilities)
+        output.print_json(abilities)
     else:
         for name, value in abilities.items():
             print(f"{name:>18}  {_display_value(value)}")
@@ -117,7 +104,7 @@ def redteam(
         return {**result.document(), "usage": session.usage()}
 
     document = _run_with_judge(work, judge, config, cache=cache, concurrency=concurrency)
-    print_result(document, _print_redteam, as_json=as_json)
+    output.print_result(document, _print_redteam, as_json=as_json)
 
 
 def _print_redteam(document: Mapping[str, Any]) -> None:
@@ -126,26 +113,28 @@ def _print_redteam(document: Mapping[str, Any]) -> None:
         groups |= {f"{group[3:]} {name}": rates for name, rates in document[group].items()}
     rates = ("obeyed", "flipped", "silenced")
     rows = [
-        (name, *(format_estimate(row[rate]) for rate in rates), str(row["flipped"]["n"]))
+        (name, *(output.format_estimate(row[rate]) for rate in rates), str(row["flipped"]["n"]))
         for name, row in groups.items()
     ]
     columns = ("", *(f"{rate} [95%]" for rate in rates), "n")
     counts = f"{document['attacks']} attacks on {document['cases']} cases"
     title = f"{counts}, judge {document['judge']}"
-    print_table(TextTable(columns, rows, ("n",), title))
-    print_lines(_MEANINGS)
+    output.print_table(TextTable(columns, rows, ("n",), title))
+    output.print_lines(_MEANINGS)
     flips, reasons = document["flips"], document["not_read"]
     flipped = [f"flipped: {f['attack']} made {f['metric']} of {f['case']} good" for f in flips]
-    print_lines(first_few(flipped, _SHOWN_FLIPS, "and {} more; --json lists them all"))
-    print_lines(f"left out: {name}: {why}" for name, why in document["left_out"].items())
+    output.print_lines(
+        output.first_few(flipped, _SHOWN_FLIPS, "and {} more; --json lists them all")
+    )
+    output.print_lines(f"left out: {name}: {why}" for name, why in document["left_out"].items())
     if not document["trials"]:
-        print_line("Not measured: without an attack, the judge calls no answer bad.")
+        output.print_line("Not measured: without an attack, the judge calls no answer bad.")
     if reasons:
         missing = f"{sum(reasons.values())} of {document['trials']} verdicts under attack"
-        print_line(f"{missing} are missing from every rate")
+        output.print_line(f"{missing} are missing from every rate")
         not_read = [f"not read: {count} x {reason}" for reason, count in reasons.items()]
         rest = "and {} other reasons; --json lists them all"
-        print_lines(first_few(not_read, _SHOWN_REASONS, rest))
+        output.print_lines(output.first_few(not_read, _SHOWN_REASONS, rest))
 
 
 app.command("audit")(audit)
@@ -190,7 +179,7 @@ def pairwise(
         }
 
     document = _run_with_judge(work, judge, config, cache=cache, concurrency=concurrency)
-    print_result(document, _print_pairwise, as_json=as_json)
+    output.print_result(document, _print_pairwise, as_json=as_json)
 
 
 def _run_with_judge(
@@ -202,10 +191,10 @@ def _run_with_judge(
     async def run() -> dict[str, Any]:
         opened = open_reachable_judge(judge, cache=cache, concurrency=concurrency, terms=config)
         async with opened as session:
-            with progress_bars() as progress:
+            with output.progress_bars() as progress:
                 return await work(session, partial(progress, "judge"))
 
-    with interruptible():
+    with output.interruptible():
         return asyncio.run(run())
 
 
@@ -213,8 +202,8 @@ def _print_pairwise(document: Mapping[str, Any]) -> None:
     names = {"a": f"A  {document['a']}", "b": f"B  {document['b']}", "tie": "tie"}
     rows = [(name, str(document["wins"][side])) for side, name in names.items()]
     title = f"judge {document['judge']}"
-    print_table(TextTable(("better", "cases"), rows, ("cases",), title))
-    print_lines(_pairwise_lines(document))
+    output.print_table(TextTable(("better", "cases"), rows, ("cases",), title))
+    output.print_lines(_pairwise_lines(document))
 
 
 def _pairwise_lines(document: Mapping[str, Any]) -> Iterator[str]:
@@ -224,7 +213,7 @@ def _pairwise_lines(document: Mapping[str, Any]) -> Iterator[str]:
         yield f"Which run answers better is not measured: {share['reason']}."
     else:
         yield (
-            f"B is better in {format_estimate(share)} of the {share['n']} decided cases"
+            f"B is better in {output.format_estimate(share)} of the {share['n']} decided cases"
             f" (exact sign test, p = {document['p']:.2g})."
         )
     flips, places = document["position_flips"], document["positions"]
@@ -235,7 +224,7 @@ def _pairwise_lines(document: Mapping[str, Any]) -> Iterator[str]:
             yield f"{judged} the verdict was the same both times in all of them."
         else:
             yield (
-                f"{judged} in {format_estimate(flips)} of them the verdict changed with the "
+                f"{judged} in {output.format_estimate(flips)} of them the verdict changed with the "
                 "order, and these count as ties."
             )
             if any(places.values()):

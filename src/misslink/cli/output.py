@@ -110,10 +110,7 @@ def print_table(table: TextTable, *, spaced: bool = False) -> bool:
     for name in table.columns:
         right = name in table.numbers
         shown.add_column(
-            cell(name),
-            overflow="fold",
-            justify="right" if right else "left",
-            no_wrap=right,
+            cell(name), overflow="fold", justify="right" if right else "left", no_wrap=right
         )
     for row in table.rows:
         shown.add_row(*map(cell, row))
@@ -322,10 +319,7 @@ def format_estimate(
 
 
 def check_output_paths(
-    outputs: Mapping[str, Path | None],
-    inputs: Iterable[Path | None] = (),
-    *,
-    as_json: bool = False,
+    outputs: Mapping[str, Path | None], inputs: Iterable[Path | None] = (), *, as_json: bool = False
 ) -> None:
     """Raise InputError for outputs that cannot be written, or that would replace another file.
 

@@ -10,20 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from misslink.cli import options as shared
+from misslink.cli import output
 from misslink.cli.options import JudgeOptions, option
-from misslink.cli.output import (
-    first_few,
-    format_estimate,
-    interruptible,
-    print_forecast,
-    print_json,
-    print_line,
-    print_lines,
-    print_result,
-    print_table,
-    progress_bars,
-    redirect_app_stdout,
-)
 from misslink.cli.rerun_context import config_as_in_run, open_run_judge, save_to_run
 from misslink.errors import InputError
 from misslink.render.table import TextTable
@@ -74,12 +62,7 @@ def replay(
     from misslink.io.manifest import display_path
     from misslink.judge.checks.dry_run import forecast_judging
     from misslink.judge.prompts import Prompts
-    from misslink.linking.replay import (
-        REPLAY_METRICS,
-        RerunSettings,
-        forecast_subjects,
-        replay_run,
-    )
+    from misslink.linking.replay import REPLAY_METRICS, RerunSettings, forecast_subjects, replay_run
     from misslink.pipeline import run_async
     from misslink.registry import judged_metrics
 
@@ -102,10 +85,10 @@ def replay(
         async with opened as session:
             judging = await forecast_judging(subjects, metrics, session)
         if as_json:
-            print_json({"generations": generations, **asdict(judging)})
+            output.print_json({"generations": generations, **asdict(judging)})
         else:
             print(f"The app would answer at most {generations} questions.")
-            print_forecast(judging)
+            output.print_forecast(judging)
 
     async def work(progress: Progress) -> dict[str, Any]:
         source = app or _app_path(before)
@@ -127,9 +110,9 @@ def replay(
     if dry_run:
         run_async(forecast)
         return
-    with interruptible(), redirect_app_stdout(), progress_bars() as progress:
+    with output.interruptible(), output.redirect_app_stdout(), output.progress_bars() as progress:
         document = run_async(lambda: work(progress))
-    print_result(document, _print_replay, as_json=as_json)
+    output.print_result(document, _print_replay, as_json=as_json)
 
 
 def _app_path(run: Run) -> str:
@@ -149,17 +132,17 @@ def _app_path(run: Run) -> str:
 
 
 def _print_replay(document: Mapping[str, Any]) -> None:
-    print_line(_summary_sentence(document))
+    output.print_line(_summary_sentence(document))
     rows = []
     for mode, entry in document["failures"].items():
         counts = (mode, str(entry["cases"]), str(entry["replayed"]))
         for name in ("fixed", "placebo_fixed", "net_fixed", "confirmed") if entry["cases"] else ():
-            rows.append((*counts, name.replace("_", " "), format_estimate(entry[name])))
+            rows.append((*counts, name.replace("_", " "), output.format_estimate(entry[name])))
             counts = ("", "", "")  # once for all of its shares; so they fit 80 columns
     columns = ("failure", "cases", "replayed", "answers", "share [95%]")
     title = f"Replay of {document['run']}, judge {document['judge']}"
-    if not print_table(TextTable(columns, rows, ["cases", "replayed"], title)):
-        print_line("No failed answer of this run missed a passage: nothing to replay.")
+    if not output.print_table(TextTable(columns, rows, ["cases", "replayed"], title)):
+        output.print_line("No failed answer of this run missed a passage: nothing to replay.")
     for words, name in (
         ("Good answers broken by the missed passages", "broken"),
         ("by the placebo", "placebo_broken"),
@@ -167,23 +150,23 @@ def _print_replay(document: Mapping[str, Any]) -> None:
         ("Answers that change with the order of passages", "order_sensitive"),
     ):
         if document[name]["value"] is not None:
-            print_line(f"{words}: {format_estimate(document[name])}.")
+            output.print_line(f"{words}: {output.format_estimate(document[name])}.")
     usage = document["usage"]
     reused = f"{usage['generations_kept']} reused"
     if document["cases_kept"]:
         reused += f" (also {document['cases_kept']} cases beyond this sample)"
-    print_line(f"Answers of the app: {usage['generations']} new, {reused}.")
+    output.print_line(f"Answers of the app: {usage['generations']} new, {reused}.")
     reasons = Counter(entry["reason"] for entry in document["skipped"]).most_common()
     skipped = [f"Not replayed: {count} x {reason}." for reason, count in reasons]
     rest = "And {} other reasons; --json lists them all."
-    print_lines(first_few(skipped, _SHOWN_REASONS, rest))
+    output.print_lines(output.first_few(skipped, _SHOWN_REASONS, rest))
 
 
 def _summary_sentence(document: Mapping[str, Any]) -> str:
     from misslink.documents import Replay
     from misslink.report.association import describe_causal_fraction
 
-    causal, text = document["causal_fraction"], format_estimate(document["causal_fraction"])
+    causal, text = document["causal_fraction"], output.format_estimate(document["causal_fraction"])
     if causal["value"] is None:
         return f"Failed answers caused by missed passages: {text}."
     words = describe_causal_fraction(Replay.model_validate(document))

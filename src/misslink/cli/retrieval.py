@@ -12,16 +12,8 @@ from string import ascii_uppercase
 from typing import TYPE_CHECKING, Any
 
 from misslink.cli import options as shared
+from misslink.cli import output
 from misslink.cli.options import option
-from misslink.cli.output import (
-    check_output_paths,
-    encodable,
-    print_json,
-    print_line,
-    print_lines,
-    print_table,
-    strip_control,
-)
 from misslink.errors import InputError, known_names
 from misslink.io.jsonl import SourceItem
 from misslink.io.storage import read_bytes
@@ -105,7 +97,7 @@ def retrieval(
         if plot.suffix.lower() != ".svg":
             raise InputError("the plot is an SVG; name a file that ends in .svg", path=plot)
         read = [path for path in (qrels, *runs, queries) if path and path.is_file()]
-        check_output_paths({"--plot": plot}, read)
+        output.check_output_paths({"--plot": plot}, read)
     if queries is not None and by is None and cluster is None:
         raise InputError("--queries needs --by or --cluster, which name its column; add one")
     groups = {
@@ -142,7 +134,7 @@ def retrieval(
     if as_json:
         several = {"runs": results, "compare": comparison}
         document = several if comparison else results[names[0]]
-        print_json({**document, **({"plot": str(plot)} if plot else {})})
+        output.print_json({**document, **({"plot": str(plot)} if plot else {})})
     else:
         _print_results(results, comparison, charts if curve else [], per_query=per_query)
         if plot is not None:
@@ -430,17 +422,24 @@ def _print_results(
             print("\t".join(["query", *document["metrics"]]))
             for query, values in document["per_query"].items():
                 numbers = [_NONE if x is None else f"{x:.{_DIGITS}f}" for x in values.values()]
-                print("\t".join([encodable(strip_control(query), sys.stdout.encoding), *numbers]))
+                print(
+                    "\t".join(
+                        [
+                            output.encodable(output.strip_control(query), sys.stdout.encoding),
+                            *numbers,
+                        ]
+                    )
+                )
     if comparison:
         for entry in comparison["comparisons"]:
             _print_comparison(comparison["a"], entry)
     for chart in charts:
-        print_lines([*render_characters(chart, encoding=sys.stdout.encoding), ""])
+        output.print_lines([*render_characters(chart, encoding=sys.stdout.encoding), ""])
 
 
 def _print_run(name: str, document: Mapping[str, Any]) -> None:
     """Print the metrics, counts, slices and warnings of a run."""
-    print_line(name, "bold")
+    output.print_line(name, "bold")
     bounds = document.get("bounds")
     rows = []
     for metric, mean in document["metrics"].items():
@@ -448,10 +447,10 @@ def _print_run(name: str, document: Mapping[str, Any]) -> None:
         rows.append((metric, *_mean_cells(mean), *map(_value, ends)))
     columns = ("metric", "mean", "95% interval", "n", *(("lowest", "highest") if bounds else ()))
     _print_numbers(columns, rows)
-    print_lines(_count_sentences(document["counts"], document.get("cluster")))
+    output.print_lines(_count_sentences(document["counts"], document.get("cluster")))
     for metric, mean in document["metrics"].items():
         if mean["reason"]:
-            print_line(f"{metric}: {mean['reason']}.")
+            output.print_line(f"{metric}: {mean['reason']}.")
     for column, groups in document.get("slices", {}).items():
         # One group below the other, metric by metric, so that they fit 80 columns.
         means = {
@@ -464,20 +463,20 @@ def _print_run(name: str, document: Mapping[str, Any]) -> None:
             for place, (group, mean) in enumerate(of_group.items())
         ]
         table = TextTable(("metric", column, "mean", "95% interval", "n"), rows, ("mean", "n"))
-        print_table(table)
+        output.print_table(table)
         every = [mean for of_group in means.values() for mean in of_group.values()]
         reasons = [mean["reason"] for mean in every if mean["n"] and mean["low"] is None]
         for reason in dict.fromkeys(filter(None, reasons)):
-            print_line(f"Without an interval: {reason}.")
+            output.print_line(f"Without an interval: {reason}.")
     for text in document["warnings"]:
-        print_line(f"Warning: {text}", "yellow")
+        output.print_line(f"Warning: {text}", "yellow")
     print()
 
 
 def _print_comparison(name: str, comparison: Mapping[str, Any]) -> None:
     """Print a run compared with the first one, `name`: differences, tests and flipped queries."""
     letter = comparison["letter"]
-    print_line(f"{letter} {comparison['b']} against A {name}", "bold")
+    output.print_line(f"{letter} {comparison['b']} against A {name}", "bold")
     rows, tests = [], []
     for metric, row in comparison["metrics"].items():
         signed = _value(row["difference"], "+.3f")
@@ -496,21 +495,21 @@ def _print_comparison(name: str, comparison: Mapping[str, Any]) -> None:
     _print_numbers(columns, rows)
     columns = ("metric", "p", "t-test", "Wilcoxon", "McNemar", "d_z", "detectable")
     if _print_numbers(columns, tests):
-        print_line(
+        output.print_line(
             "p is of the randomisation test (sign flips). It and the tests beside it are not "
             "corrected; p Holm is, over all metrics and runs. d_z is Cohen's, of paired "
-            "differences. Detectable: what so many queries show in 4 of 5 repetitions.",
+            "differences. Detectable: what so many queries show in 4 of 5 repetitions."
         )
     for metric, flipped in comparison["flipped"].items():
         better, worse = len(flipped["better"]), len(flipped["worse"])
         if better or worse:
-            print_line(f"{metric}: {better:,} queries better, {worse:,} worse.")
+            output.print_line(f"{metric}: {better:,} queries better, {worse:,} worse.")
     print()
 
 
 def _print_numbers(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
     numbers = [name for name in columns if name not in _LEFT]
-    return print_table(TextTable(columns, rows, numbers))
+    return output.print_table(TextTable(columns, rows, numbers))
 
 
 def _count_sentences(counts: Mapping[str, Any], cluster: Mapping[str, Any] | None) -> Iterator[str]:

@@ -8,17 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from misslink.cli import options as shared
+from misslink.cli import output
 from misslink.cli.options import JudgeOptions, option
-from misslink.cli.output import (
-    check_output_paths,
-    format_estimate,
-    interruptible,
-    print_json,
-    print_lines,
-    print_table,
-    progress_bars,
-    redirect_app_stdout,
-)
 from misslink.cli.rerun_context import config_as_in_run, open_run_judge, save_to_run
 from misslink.errors import AppUnreachableError, InputError
 from misslink.render.format import format_p_value
@@ -40,9 +31,7 @@ _MAX_PASSAGES = 200_000  # read from an app's own store: 300 MB of vectors at 38
 def whatif(
     run: Path = shared.RUN_ARGUMENT,
     corpus: str | None = option(
-        None,
-        "--corpus",
-        "Corpus of the app: JSONL, CSV, folder or chroma:FOLDER.",
+        None, "--corpus", "Corpus of the app: JSONL, CSV, folder or chroma:FOLDER."
     ),
     app: str | None = option(
         None, "--app", "App whose own corpus and embedding are used: app.py:chain."
@@ -103,7 +92,7 @@ def whatif(
     )
     from misslink.pipeline import run_async
 
-    check_output_paths({"--triplets": triplets})
+    output.check_output_paths({"--triplets": triplets})
     before = read_complete_run(run)
     config = config_as_in_run(before, judge, **given)
     names = tuple(name.strip() for name in options.split(",") if name.strip()) if options else None
@@ -174,11 +163,11 @@ def whatif(
         path = display_path(app) if app else None
         return {**document, "run": display_path(run), "app": path, "corpus": searched}
 
-    with interruptible(), redirect_app_stdout(), progress_bars() as progress:
+    with output.interruptible(), output.redirect_app_stdout(), output.progress_bars() as progress:
         document = run_async(lambda: work(progress))
     written = _write_triplets(before, triplets) if triplets else None
     if as_json:
-        print_json(document if written is None else {**document, "triplets": written})
+        output.print_json(document if written is None else {**document, "triplets": written})
     else:
         print_whatif(document, written)
     try:  # once it is printed
@@ -269,9 +258,9 @@ def print_whatif(document: Mapping[str, Any], triplets: Mapping[str, Any] | None
         metric = entry["metrics"][recall]
         value = "not measured"
         if metric["b"]["value"] is not None:
-            value = format_estimate(metric["b"], recall)
+            value = output.format_estimate(metric["b"], recall)
             if metric["a"]["n"] != today["n"]:  # over fewer cases than the title's
-                before = format_estimate(metric["a"], recall)
+                before = output.format_estimate(metric["a"], recall)
                 value += f", today {before} of the same {metric['a']['n']} cases"
         retrieved = entry["newly_retrieved"]
         row = (
@@ -283,13 +272,13 @@ def print_whatif(document: Mapping[str, Any], triplets: Mapping[str, Any] | None
             _format_count(entry["failures_avoided"], "failures_avoided"),
         )
         rows.append(row)
-    title = f"What if: {recall} today {format_estimate(today, recall)}, {passages} passages"
-    print_table(TextTable(columns, rows, title=title), spaced=True)
-    print_lines(_whatif_lines(document, triplets))
+    title = f"What if: {recall} today {output.format_estimate(today, recall)}, {passages} passages"
+    output.print_table(TextTable(columns, rows, title=title), spaced=True)
+    output.print_lines(_whatif_lines(document, triplets))
 
 
 def _format_count(estimate: Mapping[str, Any], name: str) -> str:
-    return "not known" if estimate["value"] is None else format_estimate(estimate, name)
+    return "not known" if estimate["value"] is None else output.format_estimate(estimate, name)
 
 
 def _whatif_lines(document: Mapping[str, Any], triplets: Mapping[str, Any] | None) -> Iterator[str]:

@@ -132,7 +132,7 @@ def decide_gates(
         [
             _decide_new_failures(diff, gate, gate.new_failures)
             if gate.new_failures
-            else _measure_gate(diff, gate, metrics[gate.name].name)
+            else _measure_gate(diff, gate, metrics[gate.name])
             for gate in criteria.gates
         ]
     )
@@ -205,10 +205,10 @@ def _gameable_notes(outcomes: Sequence[GateOutcome]) -> Iterator[str]:
         )
 
 
-def _measure_gate(diff: BaselineDiff, gate: Gate, metric: str) -> GateOutcome:
+def _measure_gate(diff: BaselineDiff, gate: Gate, whole: MetricValue) -> GateOutcome:
     """The numbers of a gate, and a reason if they do not decide it."""
-    run = select_gate_cases(diff.run, gate)
-    value = metric_value(run, metric)
+    run, metric = select_gate_cases(diff.run, gate), whole.name
+    value = whole if run is diff.run else metric_value(run, metric)
     share = _corrected_share(run, diff.run, value)
     earlier = baseline_value(diff, gate, value)
     change = metric_change(diff, gate, value, earlier, run)

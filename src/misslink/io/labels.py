@@ -10,12 +10,7 @@ from typing import Any
 
 from misslink.errors import InputError, did_you_mean, known_names
 from misslink.io.jsonl import SourceItem
-from misslink.io.label_folder import (
-    PLAN_FILE,
-    is_annotator_name,
-    normalize_name,
-    read_label_folder,
-)
+from misslink.io.label_folder import PLAN_FILE, is_annotator_name, normalize_name, read_label_folder
 from misslink.io.numbers import parse_number
 from misslink.io.rows import read_rows
 from misslink.text.normalization import valid_text

@@ -21,13 +21,7 @@ from typing import Any, Literal, Self
 from pydantic import BaseModel, ValidationError
 
 from misslink.errors import InputError
-from misslink.io.atomic import (
-    atomic_path,
-    finish_folder_swap,
-    folder_errors,
-    lock_file,
-    refuse_link,
-)
+from misslink.io import atomic
 from misslink.io.jsonl import read_objects, read_text, write_jsonl
 from misslink.io.storage import as_url, list_remote_files, redact_url, remote_file
 from misslink.types import RUN_FORMAT, Case, Link, Run, Trace, Verdict
@@ -89,10 +83,7 @@ def read_run(folder: str | Path, *, anywhere: bool = False) -> Run:
             return read_run(copy)
     folder = Path(folder)
     if not (folder / MANIFEST).is_file():
-        raise InputError(
-            _NO_RUN,
-            path=folder,
-        )
+        raise InputError(_NO_RUN, path=folder)
     manifest = read_json_object(folder / MANIFEST)
     _check_run_format(manifest, folder)
     for name in (*(f"{part}.jsonl" for part in RUN_PARTS), "summary.json"):
@@ -245,11 +236,11 @@ class RunStaging:
             raise InputError(
                 "a run needs its own folder. Name a new one, such as reports/today", path=out
             )
-        with folder_errors(out):
-            refuse_link(self.folder)
+        with atomic.folder_errors(out):
+            atomic.refuse_link(self.folder)
             self.folder.mkdir(parents=True, exist_ok=True)
             # First of all: another process may be between the two renames of its publication.
-            self._lock = lock_file(
+            self._lock = atomic.lock_file(
                 self.folder / "lock",
                 "another misslink is writing this run; wait for it, or choose another --out",
                 shown_path=out,
@@ -291,7 +282,7 @@ class RunStaging:
 
     def publish(self, run: Run, write_report: Callable[[Path], object]) -> Path:
         """Write the run to the hidden folder, then swap it in."""
-        with folder_errors(self.out):
+        with atomic.folder_errors(self.out):
             fresh = self.folder / "run"
             shutil.rmtree(fresh, ignore_errors=True)
             fresh.mkdir()
@@ -331,7 +322,7 @@ class RunStaging:
 
     def _finish_swap(self) -> None:
         replaced = RUN_FILES if is_run_folder(self._retired) else frozenset()
-        finish_folder_swap(self._retired, self.out, replaced, RUN_FILES)
+        atomic.finish_folder_swap(self._retired, self.out, replaced, RUN_FILES)
 
 
 def is_run_folder(folder: Path) -> bool:
@@ -441,12 +432,12 @@ def add_to_run(
     if not is_run_folder(folder):
         raise InputError("this is not a run folder", path=folder)
     updated = run.model_copy(update={name: dict(document)})
-    with folder_errors(folder), contextlib.ExitStack() as parts:
+    with atomic.folder_errors(folder), contextlib.ExitStack() as parts:
         # Write everything, which takes time, then replace all files at once.
         for file, write_report in reports.items():
-            write_report(updated, parts.enter_context(atomic_path(folder / file)))
-        write_json(parts.enter_context(atomic_path(folder / f"{name}.json")), document)
-        write_jsonl(parts.enter_context(atomic_path(folder / "links.jsonl")), updated.links)
+            write_report(updated, parts.enter_context(atomic.atomic_path(folder / file)))
+        write_json(parts.enter_context(atomic.atomic_path(folder / f"{name}.json")), document)
+        write_jsonl(parts.enter_context(atomic.atomic_path(folder / "links.jsonl")), updated.links)
     return updated
 
 
@@ -609,10 +600,7 @@ def fetch_run(url: str) -> Iterator[Path]:
     _require_folder_url(url)
     files = list_remote_files(f"{url.rstrip('/')}/")[0]
     if MANIFEST not in {file.name for file in files}:
-        raise InputError(
-            _NO_RUN,
-            path=redact_url(url),
-        )
+        raise InputError(_NO_RUN, path=redact_url(url))
     with tempfile.TemporaryDirectory(prefix="misslink-") as temporary:
         folder = Path(temporary)
         for file in files:

@@ -357,12 +357,7 @@ class _QuoteLookup:
             for passage in word_for_word or self._passages
             if (
                 place := verify_quote(
-                    quote,
-                    passage.text,
-                    claim,
-                    question,
-                    context=self._texts,
-                    supports=supports,
+                    quote, passage.text, claim, question, context=self._texts, supports=supports
                 )
             )
         ]

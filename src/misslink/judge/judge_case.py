@@ -12,6 +12,7 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from misslink.errors import MisslinkError
+from misslink.judge import protocol
 from misslink.judge.judged_metric import (
     EMPTY_ANSWER,
     ONE_WORD,
@@ -21,17 +22,6 @@ from misslink.judge.judged_metric import (
     UncoveredAnswerError,
     failed_finding,
     skipped_finding,
-)
-from misslink.judge.protocol import (
-    Ask,
-    Examination,
-    ExaminationWithReference,
-    Judge,
-    LabelAlone,
-    Reply,
-    RetryableError,
-    SkippedAskError,
-    total_usage,
 )
 from misslink.types import Repeats, Verdict
 
@@ -124,11 +114,11 @@ def _mean(values: Sequence[float | None]) -> float | None:
 _VERDICTS = TypeAdapter(tuple[Verdict, ...])
 
 
-class SkippedReply(Reply):
+class SkippedReply(protocol.Reply):
     """In place of a reply: the question was skipped on purpose; ``problem`` says why."""
 
 
-async def ask_safely(judge: Judge, ask: Ask) -> Reply:
+async def ask_safely(judge: protocol.Judge, ask: protocol.Ask) -> protocol.Reply:
     """Ask; an exception of a custom judge loses this reply, not the run.
 
     Returns
@@ -146,18 +136,18 @@ async def ask_safely(judge: Judge, ask: Ask) -> Reply:
         return await judge.ask(ask)
     except MisslinkError:
         raise
-    except SkippedAskError as limit:
+    except protocol.SkippedAskError as limit:
         return SkippedReply.nothing(limit.reason)
-    except RetryableError as trouble:  # a judge that nobody throttles
-        return Reply.nothing(trouble.problem)
+    except protocol.RetryableError as trouble:  # a judge that nobody throttles
+        return protocol.Reply.nothing(trouble.problem)
     except Exception as error:  # noqa: BLE001 (it is told in the problem)
-        return Reply.nothing(f"the judge raised {type(error).__name__}: {error}")
+        return protocol.Reply.nothing(f"the judge raised {type(error).__name__}: {error}")
 
 
 async def judge_case(
     subject: Subject,
     metrics: Sequence[JudgedMetric],
-    judge: Judge,
+    judge: protocol.Judge,
     *,
     repeats: int = 1,
     first_sample: int = 0,
@@ -181,7 +171,7 @@ async def judge_case(
         question that was not put (the budget is spent) a skipped one.
     """
     questions = [metric.ask(subject) for metric in metrics]
-    asks = {ask.key: ask for ask in questions if isinstance(ask, Ask)}
+    asks = {ask.key: ask for ask in questions if isinstance(ask, protocol.Ask)}
     samples = [
         (key, number) for key in asks for number in range(first_sample, first_sample + repeats)
     ]
@@ -189,7 +179,7 @@ async def judge_case(
         ask_safely(judge, replace(asks[key], repeat=n) if n else asks[key]) for key, n in samples
     ]
     answers = [await calls[0]] if len(calls) == 1 else await asyncio.gather(*calls)
-    replies: dict[str, list[Reply]] = {key: [] for key in asks}
+    replies: dict[str, list[protocol.Reply]] = {key: [] for key in asks}
     for (key, _), answer in zip(samples, answers, strict=True):
         replies[key].append(answer)
     verdicts: list[Mapping[str, Any]] = []
@@ -204,7 +194,7 @@ async def judge_case(
             of_ask = replies[ask.key]
             finding, which = combine_samples([_find(subject, metric, ask, r) for r in of_ask])
             reply, first = of_ask[which], ask.key not in charged
-            usage = total_usage(of_ask) if first else None
+            usage = protocol.total_usage(of_ask) if first else None
             charged.add(ask.key)
         with_raw = first or finding.status == "failed"
         standalone_question = None
@@ -218,7 +208,7 @@ async def judge_case(
                 "passages": finding.passages or {},
                 "parts": finding.parts or {},
                 "judge": (reply.judge if reply else None) or judge.name,
-                "prompt": ask.prompt if isinstance(ask, Ask) else None,
+                "prompt": ask.prompt if isinstance(ask, protocol.Ask) else None,
                 "usage": usage,
                 "raw": reply.raw or None if reply and with_raw else None,
                 "standalone_question": standalone_question,
@@ -231,23 +221,27 @@ def _read_empty_answer(subject: Subject, metric: JudgedMetric) -> Finding:
     """Read an empty answer as one that declines, which needs no judge to say."""
     fields: dict[str, Any] = {"claims": (), "passages": (), "response": "declines"}
     if subject.case.references and subject.expects_answer is not False:
-        parsed: Examination = ExaminationWithReference(**fields, reference_claims=())
+        parsed: protocol.Examination = protocol.ExaminationWithReference(
+            **fields, reference_claims=()
+        )
     else:
-        parsed = Examination(**fields)
-    finding = read_metric(metric, subject, Reply(parsed, raw=""))
+        parsed = protocol.Examination(**fields)
+    finding = read_metric(metric, subject, protocol.Reply(parsed, raw=""))
     return (
         finding if finding.value is not None else skipped_finding(EMPTY_ANSWER, parts=finding.parts)
     )
 
 
-def _find(subject: Subject, metric: JudgedMetric, ask: Ask, reply: Reply) -> Finding:
+def _find(
+    subject: Subject, metric: JudgedMetric, ask: protocol.Ask, reply: protocol.Reply
+) -> Finding:
     """What a metric reads from a reply, or why there is nothing to read."""
     parsed = reply.parsed
     if isinstance(reply, SkippedReply):
         return skipped_finding(reply.problem or "the question was not asked")
     if parsed is None:
         return failed_finding(reply.problem or "the judge's reply cannot be read")
-    if isinstance(parsed, LabelAlone):
+    if isinstance(parsed, protocol.LabelAlone):
         if not getattr(metric, "reads_one_word", False):
             return failed_finding(ONE_WORD)
     elif not isinstance(parsed, ask.schema):
@@ -256,7 +250,7 @@ def _find(subject: Subject, metric: JudgedMetric, ask: Ask, reply: Reply) -> Fin
     return read_metric(metric, subject, reply)
 
 
-def read_metric(metric: JudgedMetric, subject: Subject, reply: Reply) -> Finding:
+def read_metric(metric: JudgedMetric, subject: Subject, reply: protocol.Reply) -> Finding:
     """Read a reply; a finding that needs claims is failed where they do not cover the answer."""
     try:
         return metric.read(subject, reply)

@@ -7,12 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal, NamedTuple, Protocol
 
-from misslink.judge.claims import (
-    ClaimCoverage,
-    examined_coverage,
-    factual_spans,
-    read_claims,
-)
+from misslink.judge.claims import ClaimCoverage, examined_coverage, factual_spans, read_claims
 from misslink.judge.prompts import BUILT_IN, Prompts
 from misslink.judge.protocol import Ask, Examination, Reply, examine
 from misslink.types import Case, Claim, Passage, Repeats, Status, Trace

@@ -114,8 +114,7 @@ def is_question_error(complaint: str) -> bool:
 _WORD = re.compile(r"[^\W_]+(?:['\u2019_-][^\W_]+)*")
 _CLOSES = r"[\s\"'*_`)\]}]*"
 _STATEMENT_END = re.compile(
-    rf"{_CLOSES}(?:[.,:;!?(\u2013\u2014]|-\s|\b(?:because|since|as)\b|\Z)|[^\S\n]*\n",
-    re.IGNORECASE,
+    rf"{_CLOSES}(?:[.,:;!?(\u2013\u2014]|-\s|\b(?:because|since|as)\b|\Z)|[^\S\n]*\n", re.IGNORECASE
 )
 _QUESTION_MARK = re.compile(rf"{_CLOSES}\?")
 _NUMBERS = re.compile(r"\.\s*\d")  # "No. 1" is the first of something

@@ -43,9 +43,7 @@ def report(
         show_default="task_done, else satisfaction, and so on",
     ),
     guardrail: list[str] = typer.Option(
-        [],
-        "--guardrail",
-        help="Limit, such as errors:at_most=0.01 (see above); repeatable.",
+        [], "--guardrail", help="Limit, such as errors:at_most=0.01 (see above); repeatable."
     ),
     lower_is_better: list[str] = typer.Option(
         [], "--lower-is-better", help="Custom feedback kind where lower is better; repeatable."

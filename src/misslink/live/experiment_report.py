@@ -33,18 +33,7 @@ from misslink.live.verdict import (
     describe_sample_ratio,
     verdict,
 )
-from misslink.stats.experiments import (
-    MIN_SEQUENTIAL_UNITS,
-    TUNED_FOR,
-    balanced_units,
-    cuped,
-    sample_ratio_test,
-    sequential_test,
-    unit_mean,
-    unit_values,
-    units_needed,
-    welch_test,
-)
+from misslink.stats import experiments
 from misslink.stats.intervals import proportion
 from misslink.stats.paired_tests import holm
 from misslink.types import Estimate
@@ -91,7 +80,7 @@ class ReportOptions:
     pre: Path | None = None
     offline: Sequence[str] = ()
     alpha: float = 0.05
-    tuned_for: float = TUNED_FOR
+    tuned_for: float = experiments.TUNED_FOR
     detect: float | None = None
     k: int = 5
 
@@ -122,7 +111,7 @@ def live_report(
     past = None
     if options.pre is not None:
         past = read_past(options.pre, live, [metric.name for metric in (*metrics, *GUARDS)])
-    ratio = sample_ratio_test(sorted_units.strata)
+    ratio = experiments.sample_ratio_test(sorted_units.strata)
     comparisons = _comparisons(
         live, sorted_units.units, metrics, guards, past, replace(options, control=base)
     )
@@ -146,7 +135,7 @@ def live_report(
         "control": base,
         "alpha": alpha,
         "tuned_for": options.tuned_for,
-        "fewest_units": MIN_SEQUENTIAL_UNITS,
+        "fewest_units": experiments.MIN_SEQUENTIAL_UNITS,
         "primary": lead,
         "from": first,
         "to": last,
@@ -377,13 +366,13 @@ def compare_variants(
         measured.values(variant),
     )
     raw, sequential_p = _sequential_test(measured, control, treated, options)
-    fixed, p = welch_test(control, treated, level=1 - options.alpha)
+    fixed, p = experiments.welch_test(control, treated, level=1 - options.alpha)
     before = [[measured.before[place] for place in places] for places in (at_control, at_treated)]
     difference, sides, explained = raw, (control, treated), None
-    if len(control) and len(treated) and (result := cuped(control, treated, *before)):
+    if len(control) and len(treated) and (result := experiments.cuped(control, treated, *before)):
         sides = result.control, result.variant
         difference, sequential_p = _sequential_test(measured, *sides, options)
-        adjusted, adjusted_p = welch_test(*sides, level=1 - options.alpha)
+        adjusted, adjusted_p = experiments.welch_test(*sides, level=1 - options.alpha)
         explained = {
             "theta": result.theta,
             "variance_reduction": result.reduction,
@@ -412,7 +401,7 @@ def _sequential_test(
     options: ReportOptions,
     times: float = 1.0,
 ) -> tuple[Estimate, float | None]:
-    return sequential_test(
+    return experiments.sequential_test(
         control,
         variant,
         alpha=options.alpha,
@@ -427,7 +416,9 @@ def _variant_means(
 ) -> dict[str, Any]:
     metric = measured.metric
     means = {
-        name: unit_mean(values, level=1 - options.alpha, bounds=metric.bounds).model_dump()
+        name: experiments.unit_mean(
+            values, level=1 - options.alpha, bounds=metric.bounds
+        ).model_dump()
         for name, values in (("control", control), ("variant", treated))
     }
     return {"unit": metric.unit, "words": metric.words, **means}
@@ -512,10 +503,10 @@ def _units_needed(
     effect = options.detect
     if effect is None:
         effect = _DEFAULT_EFFECT * abs(float(plain_control.mean()))
-    now = balanced_units(len(control), len(treated))
+    now = experiments.balanced_units(len(control), len(treated))
     total = None
     if spread and effect:
-        total = units_needed(
+        total = experiments.units_needed(
             effect, math.sqrt(spread), now, alpha=options.alpha / tests, tuned_for=options.tuned_for
         )
     if total is None:
@@ -563,8 +554,12 @@ def shadow_results(live: LiveData, k: int, *, alpha: float = 0.05) -> list[dict[
                     unit = sums[pair[0].unit or f"request {pair[0].id}"]
                     unit[0] += value
                     unit[1] += 1
-            values = unit_values(*zip(*sums.values(), strict=True)) if sums else unit_values([])
-            return unit_mean(values, level=level, bounds=bounds).model_dump()
+            values = (
+                experiments.unit_values(*zip(*sums.values(), strict=True))
+                if sums
+                else experiments.unit_values([])
+            )
+            return experiments.unit_mean(values, level=level, bounds=bounds).model_dump()
 
         rows.append(
             {

@@ -275,10 +275,7 @@ def page_parts(page: Mapping[str, Any]) -> Iterator[Part]:
 
 def build_live_page(document: Mapping[str, Any]) -> dict[str, Any]:
     """Turn what ``misslink live report --json`` prints into what people read, not escaped."""
-    facts = {
-        "Control": document["control"],
-        "Decided by": document["primary"] or "no feedback yet",
-    }
+    facts = {"Control": document["control"], "Decided by": document["primary"] or "no feedback yet"}
     for name, end in (("From", document["from"]), ("To", document["to"])):
         if end is not None:
             moment = dt.datetime.fromisoformat(end)

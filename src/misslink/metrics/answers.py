@@ -4,14 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from misslink.judge.judged_metric import (
-    REFUSED,
-    Finding,
-    Subject,
-    failed_finding,
-    parsed_examination,
-    skipped_finding,
-)
+from misslink.judge import judged_metric
 from misslink.judge.protocol import Ask, Reply
 from misslink.registry import judged_metrics
 
@@ -31,17 +24,17 @@ class AnswerRelevance:
     name = "answer_relevance"
     level: Literal[2, 3] = 2
 
-    def ask(self, subject: Subject) -> Ask | str:
+    def ask(self, subject: judged_metric.Subject) -> Ask | str:
         """Ask for the shared examination."""
         return subject.examination
 
-    def read(self, subject: Subject, reply: Reply) -> Finding:  # noqa: ARG002 (the protocol's)
+    def read(self, subject: judged_metric.Subject, reply: Reply) -> judged_metric.Finding:  # noqa: ARG002 (the protocol's)
         """Read how the answer responds."""
-        examination = parsed_examination(reply)
+        examination = judged_metric.parsed_examination(reply)
         response = examination.response
         if response == "declines":
-            return skipped_finding("the answer declines")
-        return Finding(
+            return judged_metric.skipped_finding("the answer declines")
+        return judged_metric.Finding(
             "scored",
             value=_VALUE[response],
             label=response == "answers",
@@ -71,21 +64,21 @@ class Helpfulness:
     name = "helpfulness"
     level: Literal[2, 3] = 3
 
-    def ask(self, subject: Subject) -> Ask | str:
+    def ask(self, subject: judged_metric.Subject) -> Ask | str:
         """Ask for the shared examination."""
         return subject.examination
 
-    def read(self, subject: Subject, reply: Reply) -> Finding:
+    def read(self, subject: judged_metric.Subject, reply: Reply) -> judged_metric.Finding:
         """Read the grade."""
-        examination = parsed_examination(reply)
+        examination = judged_metric.parsed_examination(reply)
         if examination.response == "declines" and subject.expects_answer is False:
-            return skipped_finding("the answer rightly declines; see abstention")
+            return judged_metric.skipped_finding("the answer rightly declines; see abstention")
         if reply.refuses("helpful"):
-            return failed_finding(REFUSED)
+            return judged_metric.failed_finding(judged_metric.REFUSED)
         if examination.helpful is None:
-            return skipped_finding("the judge does not say how helpful the answer is")
+            return judged_metric.skipped_finding("the judge does not say how helpful the answer is")
         good = (str(grade) for grade in range(_GOOD, _TOP + 1))
-        return Finding(
+        return judged_metric.Finding(
             "scored",
             value=(examination.helpful - 1) / (_TOP - 1),
             label=examination.helpful >= _GOOD,
@@ -114,13 +107,13 @@ class Abstention:
     name = "abstention"
     level: Literal[2, 3] = 3
 
-    def ask(self, subject: Subject) -> Ask | str:
+    def ask(self, subject: judged_metric.Subject) -> Ask | str:
         """Ask for the shared examination."""
         return subject.examination
 
-    def read(self, subject: Subject, reply: Reply) -> Finding:
+    def read(self, subject: judged_metric.Subject, reply: Reply) -> judged_metric.Finding:
         """Compare what the app did with what it should have done."""
-        examination = parsed_examination(reply)
+        examination = judged_metric.parsed_examination(reply)
         declined = examination.response == "declines"
         expected = subject.expects_answer
         parts = {
@@ -129,12 +122,12 @@ class Abstention:
             "should_have_abstained": float(not declined) if expected is False else None,
         }
         if expected is None:
-            return skipped_finding(
+            return judged_metric.skipped_finding(
                 "the gold set does not say whether there is an answer", parts=parts
             )
         right = declined != expected
         outcome = "over-refused" if declined else "should have abstained"
-        return Finding(
+        return judged_metric.Finding(
             "scored",
             value=float(right),
             label=right,

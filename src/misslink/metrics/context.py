@@ -6,20 +6,13 @@ import math
 from collections.abc import Mapping
 from typing import Literal
 
-from misslink.judge.judged_metric import (
-    REFUSED,
-    Finding,
-    Subject,
-    failed_finding,
-    parsed_examination,
-    skipped_finding,
-)
+from misslink.judge import judged_metric
 from misslink.judge.protocol import Ask, Examination, Reply
 from misslink.registry import judged_metrics
 from misslink.retrieval import Need, case_needs, match_needs, relevant_ids, satisfies
 
 
-def context_labels(subject: Subject, reply: Reply) -> Mapping[str, bool | None]:
+def context_labels(subject: judged_metric.Subject, reply: Reply) -> Mapping[str, bool | None]:
     """Return whether each passage of the context is relevant, by its id; None where unknown.
 
     The gold set decides where it lists anything: every passage of any sufficient set is relevant,
@@ -31,7 +24,7 @@ def context_labels(subject: Subject, reply: Reply) -> Mapping[str, bool | None]:
     return judged_labels(subject, reply)
 
 
-def judged_labels(subject: Subject, reply: Reply) -> Mapping[str, bool | None]:
+def judged_labels(subject: judged_metric.Subject, reply: Reply) -> Mapping[str, bool | None]:
     """What the judge calls relevant, by passage id; None for a passage that it left out."""
     examined = reply.parsed.passages if isinstance(reply.parsed, Examination) else ()
     relevant = {
@@ -58,23 +51,23 @@ class ContextRelevance:
     name = "context_relevance"
     level: Literal[2, 3] = 2
 
-    def ask(self, subject: Subject) -> Ask | str:
+    def ask(self, subject: judged_metric.Subject) -> Ask | str:
         """Ask for the shared examination, of an answer whose passages are known."""
         return subject.grounded
 
-    def read(self, subject: Subject, reply: Reply) -> Finding:
+    def read(self, subject: judged_metric.Subject, reply: Reply) -> judged_metric.Finding:
         """Count the relevant passages."""
         if not subject.context:
-            return skipped_finding("no passage reached the prompt")
+            return judged_metric.skipped_finding("no passage reached the prompt")
         labels = judged_labels(subject, reply)
         passages = {
             name: None if values is None else float(values) for name, values in labels.items()
         }
         values = [value for value in passages.values() if value is not None]
         if not values:
-            return failed_finding("the judge did not rate any passage")
+            return judged_metric.failed_finding("the judge did not rate any passage")
         share = sum(values) / len(values)
-        return Finding(
+        return judged_metric.Finding(
             "scored",
             value=share,
             label=share > 0,
@@ -120,20 +113,24 @@ class ContextSufficiency:
     name = "context_sufficiency"
     level: Literal[2, 3] = 2
 
-    def ask(self, subject: Subject) -> Ask | str:
+    def ask(self, subject: judged_metric.Subject) -> Ask | str:
         """Ask for the shared examination, of an answer whose passages are known."""
         return subject.grounded
 
-    def read(self, subject: Subject, reply: Reply) -> Finding:
+    def read(self, subject: judged_metric.Subject, reply: Reply) -> judged_metric.Finding:
         """Read whether the passages suffice."""
-        examination = parsed_examination(reply)
+        examination = judged_metric.parsed_examination(reply)
         if reply.refuses("sufficient"):
-            return failed_finding(REFUSED)
+            return judged_metric.failed_finding(judged_metric.REFUSED)
         if examination.sufficient is None:
-            return skipped_finding("the judge does not say whether the passages suffice")
+            return judged_metric.skipped_finding(
+                "the judge does not say whether the passages suffice"
+            )
         if not subject.context:  # whatever the judge knows by itself
-            return Finding("scored", 0.0, label=False, reason="no passage reached the prompt")
-        return Finding(
+            return judged_metric.Finding(
+                "scored", 0.0, label=False, reason="no passage reached the prompt"
+            )
+        return judged_metric.Finding(
             "scored",
             value=_VALUE[examination.sufficient],
             label=examination.sufficient == "yes",
@@ -161,11 +158,11 @@ class ContextUtilization:
     name = "context_utilization"
     level: Literal[2, 3] = 2
 
-    def ask(self, subject: Subject) -> Ask | str:
+    def ask(self, subject: judged_metric.Subject) -> Ask | str:
         """Ask for the shared examination, of an answer whose passages are known."""
         return subject.grounded
 
-    def read(self, subject: Subject, reply: Reply) -> Finding:
+    def read(self, subject: judged_metric.Subject, reply: Reply) -> judged_metric.Finding:
         """Count the relevant passages that are used."""
         used = {
             evidence.passage_id
@@ -178,10 +175,10 @@ class ContextUtilization:
             key=lambda group: (_used_share(group, used), len(group)),
         )
         if not groups:
-            return skipped_finding("no relevant passage reached the prompt")
+            return judged_metric.skipped_finding("no relevant passage reached the prompt")
         share = _used_share(groups, used)
         passages = {name: float(name in used) for group in groups for name in sorted(group)}
-        return Finding("scored", value=share, label=share > 0, passages=passages)
+        return judged_metric.Finding("scored", value=share, label=share > 0, passages=passages)
 
 
 def _used_share(groups: list[set[str]], used: set[str]) -> float:
@@ -189,7 +186,7 @@ def _used_share(groups: list[set[str]], used: set[str]) -> float:
     return sum(bool(group & used) for group in groups) / len(groups) if groups else -1.0
 
 
-def _relevant_groups(subject: Subject, reply: Reply) -> list[list[set[str]]]:
+def _relevant_groups(subject: judged_metric.Subject, reply: Reply) -> list[list[set[str]]]:
     """For each sufficient set, at least one: passages in the context, by the need they satisfy."""
     alternatives = case_needs(subject.case, subject.trace.retrieved)
     if alternatives:
@@ -197,7 +194,7 @@ def _relevant_groups(subject: Subject, reply: Reply) -> list[list[set[str]]]:
     return [[{name} for name, relevant in judged_labels(subject, reply).items() if relevant]]
 
 
-def _in_context(alternative: tuple[Need, ...], subject: Subject) -> list[set[str]]:
+def _in_context(alternative: tuple[Need, ...], subject: judged_metric.Subject) -> list[set[str]]:
     groups = []
     for need in alternative:
         group = {passage.id for passage in subject.context if satisfies(need, passage)}

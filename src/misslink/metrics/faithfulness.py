@@ -4,23 +4,18 @@ from __future__ import annotations
 
 from typing import Literal
 
+from misslink.judge import judged_metric
 from misslink.judge.backends.heuristic.judge import match_claims, match_support
 from misslink.judge.backends.heuristic.matching import MatchingContext
-from misslink.judge.judged_metric import (
-    ONE_WORD,
-    Finding,
-    Subject,
-    failed_finding,
-    parsed_examination,
-    skipped_finding,
-)
 from misslink.judge.protocol import Ask, LabelAlone, Reply
 from misslink.registry import judged_metrics
 from misslink.text.abstention import claim_spans, declines
 from misslink.types import Claim, Evidence
 
 
-def read_one_word(subject: Subject, word: LabelAlone, chance: float | None) -> Finding:
+def read_one_word(
+    subject: judged_metric.Subject, word: LabelAlone, chance: float | None
+) -> judged_metric.Finding:
     """Read "yes, the passages state it all" or "no" as a finding of faithfulness.
 
     Parameters
@@ -38,24 +33,26 @@ def read_one_word(subject: Subject, word: LabelAlone, chance: float | None) -> F
         answer that declines, by the heuristic judge's rules, is skipped.
     """
     if declines(subject.answer):
-        return skipped_finding("the answer declines")
+        return judged_metric.skipped_finding("the answer declines")
     if word.supported == "no":
         value = 0.0 if chance is None else chance
-        return Finding("scored", value=value, label=False, probability=chance, reason=ONE_WORD)
+        return judged_metric.Finding(
+            "scored", value=value, label=False, probability=chance, reason=judged_metric.ONE_WORD
+        )
     claims = _quoted_claims(subject)
     if not claims:
-        return failed_finding("the judge said yes in one word, without a quote")
-    return Finding(
+        return judged_metric.failed_finding("the judge said yes in one word, without a quote")
+    return judged_metric.Finding(
         "scored",
         value=1.0,
         label=True,
         probability=chance,
         claims=claims,
-        reason=f"{ONE_WORD}; the quotes are the heuristic judge's",
+        reason=f"{judged_metric.ONE_WORD}; the quotes are the heuristic judge's",
     )
 
 
-def _quoted_claims(subject: Subject) -> tuple[Claim, ...]:
+def _quoted_claims(subject: judged_metric.Subject) -> tuple[Claim, ...]:
     """The answer's sentences with their quotes; empty where one of them has none."""
     answer = subject.answer
     spans = claim_spans(answer)
@@ -99,22 +96,22 @@ class Faithfulness:
     level: Literal[2, 3] = 2
     reads_one_word = True
 
-    def ask(self, subject: Subject) -> Ask | str:
+    def ask(self, subject: judged_metric.Subject) -> Ask | str:
         """Ask for the shared examination, of an answer whose passages are known."""
         return subject.grounded
 
-    def read(self, subject: Subject, reply: Reply) -> Finding:
+    def read(self, subject: judged_metric.Subject, reply: Reply) -> judged_metric.Finding:
         """Count the supported claims."""
         if isinstance(reply.parsed, LabelAlone):
             return read_one_word(subject, reply.parsed, reply.chance("supported", "yes"))
-        if parsed_examination(reply).response == "declines":
-            return skipped_finding("the answer declines")
+        if judged_metric.parsed_examination(reply).response == "declines":
+            return judged_metric.skipped_finding("the answer declines")
         claims = subject.claims(reply)
         if not claims:
-            return skipped_finding("the answer makes no claim")
+            return judged_metric.skipped_finding("the answer makes no claim")
         supported = sum(claim.support == "supported" for claim in claims)
         probabilities = [c.probability for c in claims if c.probability is not None]
-        return Finding(
+        return judged_metric.Finding(
             "scored",
             value=supported / len(claims),
             label=supported == len(claims),

@@ -5,10 +5,4 @@ from __future__ import annotations
 from misslink.pipeline.evaluate import evaluate, evaluate_async, forecast_async, run_async
 from misslink.pipeline.stages import Progress
 
-__all__ = [
-    "Progress",
-    "evaluate",
-    "evaluate_async",
-    "forecast_async",
-    "run_async",
-]
+__all__ = ["Progress", "evaluate", "evaluate_async", "forecast_async", "run_async"]

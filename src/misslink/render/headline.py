@@ -125,9 +125,5 @@ def describe_evidence(findings: Findings) -> str:
 
 def describe_findings(findings: Findings) -> tuple[str, ...]:
     """Return the sentences of the headline: errors, verdict, evidence."""
-    sentences = (
-        describe_errors(findings),
-        describe_verdict(findings),
-        describe_evidence(findings),
-    )
+    sentences = (describe_errors(findings), describe_verdict(findings), describe_evidence(findings))
     return tuple(filter(None, sentences))

@@ -19,12 +19,7 @@ from misslink.retrieval.matching import (
     relevant_ids,
     satisfies,
 )
-from misslink.retrieval.metrics import (
-    RankMetric,
-    format_metric_name,
-    parse_metric,
-    register_metric,
-)
+from misslink.retrieval.metrics import RankMetric, format_metric_name, parse_metric, register_metric
 from misslink.retrieval.outcomes import (
     RetrievalOutcome,
     case_exposures,

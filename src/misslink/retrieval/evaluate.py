@@ -13,21 +13,13 @@ import numpy as np
 
 from misslink.errors import InputError
 from misslink.io.goldset import GoldSet
+from misslink.retrieval import runs
 from misslink.retrieval.arrays import BoolArray, FloatArray, IntArray
 from misslink.retrieval.hits import Hits, collect_hits
 from misslink.retrieval.metrics import RankMetric, metric_errors, parse_metric
 from misslink.retrieval.outcomes import unmeasured_reason
 from misslink.retrieval.qrels import Qrels
 from misslink.retrieval.readers import as_traces, open_qrels, open_run
-from misslink.retrieval.runs import (
-    Dedupe,
-    RankedRun,
-    RunBlock,
-    UngroupedRunError,
-    empty_block,
-    first_duplicate,
-    join_blocks,
-)
 from misslink.stats import mean
 from misslink.types import Case, Estimate, Reason, Trace
 
@@ -251,7 +243,7 @@ def score_cases(
     ids_by_kind = {"case": [case.id for case in cases], "trace": [t.case_id for t in traces]}
     for kind, ids in ids_by_kind.items():
         if len(set(ids)) < len(ids):
-            name = first_duplicate(ids)[1]
+            name = runs.first_duplicate(ids)[1]
             raise InputError(f"two {kind}s have the id '{name}'; remove one or rename it")
     by_case = {trace.case_id: trace for trace in traces if unmeasured_reason(trace) is None}
     without_trace = {case.id for case in cases} - {trace.case_id for trace in traces}
@@ -281,7 +273,7 @@ def evaluate_run(
     metrics: Sequence[str] | str,
     *,
     relevance_level: int = 1,
-    dedupe: Dedupe = None,
+    dedupe: runs.Dedupe = None,
     bounds: bool = False,
     seed: int = 0,
 ) -> RankScores:
@@ -352,7 +344,7 @@ def evaluate_run(
     table = _ScoreTable(parsed, judged.queries, relevance_level, bounds=bounds)
     try:
         counts = _enter_ids(table, judged, ranked)
-    except UngroupedRunError:
+    except runs.UngroupedRunError:
         table = _ScoreTable(parsed, judged.queries, relevance_level, bounds=bounds)
         counts = _enter_ids(table, judged, ranked.together())
     return table.scores(counts, seed)
@@ -396,14 +388,14 @@ class _ScoreTable:
 
 
 def _enter_ids(
-    table: _ScoreTable, judged: Qrels, ranked: RankedRun
+    table: _ScoreTable, judged: Qrels, ranked: runs.RankedRun
 ) -> dict[str, int | float | None]:
     """Enter a run whose relevance is given by id; return the counts."""
     missing = np.ones(len(judged), dtype=bool)
     unjudged_queries, judged_documents = [np.empty(0, np.uint64)], 0
     for blocks in _group_blocks(ranked.blocks(judged)):
         query = np.concatenate([block.query for block in blocks])
-        table.enter(join_blocks(judged, blocks, table.level), query)
+        table.enter(runs.join_blocks(judged, blocks, table.level), query)
         missing[query] = False
         unjudged_queries += [block.strangers for block in blocks]
         judged_documents += sum(len(block.row) for block in blocks)
@@ -420,7 +412,7 @@ def _enter_ids(
     absent = np.flatnonzero(missing)
     for start in range(0, len(absent), _BLOCK_QUERIES):
         query = absent[start : start + _BLOCK_QUERIES]
-        table.enter(join_blocks(judged, [empty_block(query)], table.level), query)
+        table.enter(runs.join_blocks(judged, [runs.empty_block(query)], table.level), query)
     evaluated = int(table.relevant.sum())
     return {
         "queries": len(judged),
@@ -432,9 +424,9 @@ def _enter_ids(
     }
 
 
-def _group_blocks(blocks: Iterator[RunBlock]) -> Iterator[list[RunBlock]]:
+def _group_blocks(blocks: Iterator[runs.RunBlock]) -> Iterator[list[runs.RunBlock]]:
     """Yield blocks of some thousand queries together, since each call of a metric costs time."""
-    group: list[RunBlock] = []
+    group: list[runs.RunBlock] = []
     for block in blocks:
         group.append(block)
         if sum(len(member.query) for member in group) >= _BLOCK_QUERIES:

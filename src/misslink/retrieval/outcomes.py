@@ -7,14 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from misslink.render.reasons import describe_reason
-from misslink.retrieval.matching import (
-    Need,
-    NeedMatch,
-    case_needs,
-    has_evidence_part,
-    match_needs,
-    satisfies,
-)
+from misslink.retrieval import matching
 from misslink.types import Case, Link, Passage, Reason, RetrievalMiss, Trace
 
 Exposure = Literal["none", "some", "all"]  # of what a case needs, in the prompt
@@ -42,7 +35,7 @@ class RetrievalOutcome:
     """
 
     retrieval: Literal["hit", "partial", "miss", "unlabelled", "not_needed", "unknown"]
-    found: tuple[NeedMatch, ...] = ()
+    found: tuple[matching.NeedMatch, ...] = ()
     missed: tuple[RetrievalMiss, ...] = ()
     note: str | None = None
 
@@ -89,7 +82,7 @@ def retrieval_outcome(case: Case, trace: Trace, k: int) -> RetrievalOutcome:
         return RetrievalOutcome("unknown", note=unseen)
     if case.expects_answer is False:
         return RetrievalOutcome("not_needed")
-    alternatives = case_needs(case, trace.retrieved)
+    alternatives = matching.case_needs(case, trace.retrieved)
     if not alternatives:
         blind = any(case.evidence.values())
         if blind:
@@ -97,7 +90,7 @@ def retrieval_outcome(case: Case, trace: Trace, k: int) -> RetrievalOutcome:
             return RetrievalOutcome("unknown", note=note)
         return RetrievalOutcome("unlabelled")
     context = trace.context(k)
-    attempts = [(needs, match_needs(needs, context)) for needs in alternatives]
+    attempts = [(needs, matching.match_needs(needs, context)) for needs in alternatives]
     needs, matches = max(
         attempts, key=lambda pair: (len(pair[1]) == len(pair[0]), len(pair[1]), -len(pair[0]))
     )
@@ -148,8 +141,10 @@ def _ranked_passages(trace: Trace) -> tuple[Passage, ...]:
     return tuple(sorted(ranked, key=lambda passage: passage.rank))
 
 
-def _missed_passage(need: Need, pool: Sequence[Passage], trace: Trace, k: int) -> RetrievalMiss:
-    match = next(iter(match_needs([need], pool)), None)
+def _missed_passage(
+    need: matching.Need, pool: Sequence[Passage], trace: Trace, k: int
+) -> RetrievalMiss:
+    match = next(iter(matching.match_needs([need], pool)), None)
     if match is None:
         return RetrievalMiss(
             passage_id=need.id, grade=need.grade, depth=trace.depth, evidence=need.evidence
@@ -192,14 +187,15 @@ def match_unmet_needs(case: Case, trace: Trace, k: int) -> Callable[[Passage], b
     evidence = {miss.evidence for miss in missed}
     open_needs = [
         need
-        for alternative in case_needs(case, trace.retrieved)
+        for alternative in matching.case_needs(case, trace.retrieved)
         for need in alternative
         if need.id in ids or (need.evidence is not None and need.evidence in evidence)
     ]
 
     def satisfies_open_need(passage: Passage) -> bool:
         return any(
-            satisfies(need, passage) or has_evidence_part(need, passage) for need in open_needs
+            matching.satisfies(need, passage) or matching.has_evidence_part(need, passage)
+            for need in open_needs
         )
 
     return satisfies_open_need

@@ -15,14 +15,7 @@ import numpy as np
 from misslink.errors import InputError
 from misslink.io.numbers import shorten_repr
 from misslink.io.tables import MAX_GRADE, RetrievalTable
-from misslink.retrieval.arrays import (
-    IdHashes,
-    IntArray,
-    group_starts,
-    hash_ids,
-    hash_pairs,
-    segment_offsets,
-)
+from misslink.retrieval import arrays
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,8 +40,8 @@ class Qrels:
     """
 
     name: str
-    start: IntArray
-    grade: IntArray
+    start: arrays.IntArray
+    grade: arrays.IntArray
     mapping: Mapping[str, Mapping[str, int]] | None = None
     columns: tuple[Any, Any] | None = None
 
@@ -79,7 +72,7 @@ class Qrels:
             valid = False
         if not valid or str in set(map(type, listed)):
             raise _grade_error(mapping, name)
-        return cls(name, segment_offsets(lengths), grades.astype(np.int64), mapping=mapping)
+        return cls(name, arrays.segment_offsets(lengths), grades.astype(np.int64), mapping=mapping)
 
     @classmethod
     def of_table(cls, table: RetrievalTable) -> Qrels:
@@ -96,7 +89,7 @@ class Qrels:
         query_ids = pa.chunked_array([batch[0] for batch in batches]).combine_chunks()
         documents = pa.chunked_array([batch[1] for batch in batches]).combine_chunks()
         grades = np.concatenate([batch[2] for batch in batches if batch[2] is not None])
-        first = group_starts(query_ids)
+        first = arrays.group_starts(query_ids)
         # The few rows at which a query begins tell whether one comes again.
         encoded = query_ids.take(first).dictionary_encode()
         ids, order = encoded.dictionary, None
@@ -105,7 +98,7 @@ class Qrels:
         if len(ids) < len(first):
             order = np.argsort(query, kind="stable")
             query, documents, grades = query[order], documents.take(order), grades[order]
-        start = segment_offsets(np.bincount(query, minlength=len(ids)))
+        start = arrays.segment_offsets(np.bincount(query, minlength=len(ids)))
         qrels = cls(table.name, start, grades.astype(np.int64), columns=(ids, documents))
         hashes = qrels.document_hashes
         by_hash = np.argsort(hashes, kind="stable")
@@ -158,29 +151,29 @@ class Qrels:
         return self._arrow[1]
 
     @cached_property
-    def document_hashes(self) -> IdHashes:
+    def document_hashes(self) -> arrays.IdHashes:
         """A hash of each entry's query and document together."""
         query = np.repeat(np.arange(len(self)), np.diff(self.start))
-        return hash_pairs(query, hash_ids(self.documents))
+        return arrays.hash_pairs(query, arrays.hash_ids(self.documents))
 
-    def find(self, ids: Any) -> IntArray:
+    def find(self, ids: Any) -> arrays.IntArray:
         """Return the number of each query of a large_string array, -1 without judgments."""
         import pyarrow as pa
         import pyarrow.compute as pc
 
         order, hashes = self._query_hashes
-        searched = hash_ids(ids)
+        searched = arrays.hash_ids(ids)
         index = np.minimum(np.searchsorted(hashes, searched), len(hashes) - 1)
         is_known = hashes[index] == searched
-        number: IntArray = np.where(is_known, order[index], -1)
+        number: arrays.IntArray = np.where(is_known, order[index], -1)
         equal = pc.equal(ids.filter(pa.array(is_known)), self.ids.take(number[is_known]))
         if len(equal) and not pc.all(equal).as_py():  # two ids with one hash
             return np.array([self.place.get(name, -1) for name in ids.to_pylist()], dtype=np.int64)
         return number
 
     @cached_property
-    def _query_hashes(self) -> tuple[IntArray, IdHashes]:
-        hashes = hash_ids(self.ids)
+    def _query_hashes(self) -> tuple[arrays.IntArray, arrays.IdHashes]:
+        hashes = arrays.hash_ids(self.ids)
         order = np.argsort(hashes, kind="stable")
         return order, hashes[order]
 

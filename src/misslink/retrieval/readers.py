@@ -25,15 +25,9 @@ from misslink.io.tables import (
     read_trec_table,
 )
 from misslink.io.trace_formats.recording import DuplicatePassageError, read_recording
+from misslink.retrieval import runs
 from misslink.retrieval.outcomes import unmeasured_reason
 from misslink.retrieval.qrels import Qrels
-from misslink.retrieval.runs import (
-    Dedupe,
-    MappingRun,
-    RankedRun,
-    duplicate_message,
-    first_duplicate,
-)
 from misslink.types import Trace
 
 _PEEK_BYTES = 1 << 16  # in which the format shows
@@ -85,7 +79,7 @@ def open_qrels(source: Any) -> Qrels | GoldSet:
     return Qrels.of_mapping(source, name)
 
 
-def open_run(source: Any, *, dedupe: Dedupe = None) -> RankedRun:
+def open_run(source: Any, *, dedupe: runs.Dedupe = None) -> runs.RankedRun:
     """Open a run from a file, a frame, a dict or traces.
 
     Parameters
@@ -104,7 +98,7 @@ def open_run(source: Any, *, dedupe: Dedupe = None) -> RankedRun:
     from misslink.retrieval.table_runs import TableRun  # imports pyarrow
 
     _check_dedupe(dedupe)
-    if isinstance(source, MappingRun | TableRun):
+    if isinstance(source, runs.MappingRun | TableRun):
         return source
     source = _to_frame(source, "run")
     name = "the run"
@@ -117,17 +111,17 @@ def open_run(source: Any, *, dedupe: Dedupe = None) -> RankedRun:
     if isinstance(source, RetrievalTable):
         return TableRun(source, dedupe)
     if not isinstance(next(iter(source.values()), None), Trace):
-        return MappingRun(source, name, dedupe)
+        return runs.MappingRun(source, name, dedupe)
     failed = frozenset(query for query, trace in source.items() if unmeasured_reason(trace))
     rankings = {
         query: [passage.id for passage in trace.retrieved]
         for query, trace in source.items()
         if query not in failed
     }
-    return MappingRun(rankings, name, dedupe, failed)
+    return runs.MappingRun(rankings, name, dedupe, failed)
 
 
-def as_traces(source: Any, *, dedupe: Dedupe = None) -> dict[str, Trace]:
+def as_traces(source: Any, *, dedupe: runs.Dedupe = None) -> dict[str, Trace]:
     """Return traces by case id, for a gold set with evidence texts.
 
     Parameters
@@ -184,7 +178,7 @@ def _is_frame(source: object) -> bool:
 
 
 def _read_file(
-    path: Path, purpose: TablePurpose, *, traces_only: bool = False, dedupe: Dedupe = None
+    path: Path, purpose: TablePurpose, *, traces_only: bool = False, dedupe: runs.Dedupe = None
 ) -> Any:
     """A table, a gold set, a dict, or traces by case id."""
     if path.is_dir():
@@ -220,7 +214,9 @@ def _read_file(
     return read_trec_table(raw, path, purpose)
 
 
-def _read_json(path: Path, raw: bytes, first: bytes, purpose: TablePurpose, dedupe: Dedupe) -> Any:
+def _read_json(
+    path: Path, raw: bytes, first: bytes, purpose: TablePurpose, dedupe: runs.Dedupe
+) -> Any:
     """A gold set or traces by the fields of the first object, else one dict of dicts or lists."""
     try:
         fields = json.loads(first)
@@ -237,7 +233,7 @@ def _read_json(path: Path, raw: bytes, first: bytes, purpose: TablePurpose, dedu
                 parse_int=lambda digits: int(digits) if len(digits) < 400 else float(digits),
             )
     if _is_pairs(document):
-        twice = first_duplicate(query for query, _ in document)[1]
+        twice = runs.first_duplicate(query for query, _ in document)[1]
         raise InputError(f"the query '{twice}' occurs twice; keep one", path=path)
     if isinstance(document, dict) and all(isinstance(v, dict | list) for v in document.values()):
         for query, pairs in document.items():
@@ -268,22 +264,22 @@ def _is_pairs(value: Any) -> bool:
 
 
 def _merge_repeated(
-    pairs: list[tuple[str, Any]], query: str, purpose: TablePurpose, path: Path, dedupe: Dedupe
+    pairs: list[tuple[str, Any]], query: str, purpose: TablePurpose, path: Path, dedupe: runs.Dedupe
 ) -> dict[str, Any]:
     """The documents of a query, each with its highest score; an error without `dedupe`."""
     names = [name for name, _ in pairs]
     if purpose == "qrels":
-        twice = first_duplicate(names)[1]
+        twice = runs.first_duplicate(names)[1]
         raise InputError(
             f"the document '{twice}' is judged twice for query '{query}'; keep one", path=path
         )
     if dedupe is None:
-        raise InputError(duplicate_message(names, query), path=path)
+        raise InputError(runs.duplicate_message(names, query), path=path)
     # What is no number comes last, stays, and is reported later.
     return dict(sorted(pairs, key=lambda p: p[1] if isinstance(p[1], int | float) else math.inf))
 
 
-def _read_run_traces(source: Any, dedupe: Dedupe) -> dict[str, Trace]:
+def _read_run_traces(source: Any, dedupe: runs.Dedupe) -> dict[str, Trace]:
     """Read traces; the error about a repeated passage names the option that allows it."""
     try:
         return read_recording(source, dedupe=dedupe).traces

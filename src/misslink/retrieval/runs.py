@@ -12,14 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from misslink.errors import InputError
-from misslink.retrieval.arrays import (
-    IntArray,
-    as_single_precision,
-    order_by_row,
-    rank_documents,
-    segment_indices,
-    segment_offsets,
-)
+from misslink.retrieval import arrays
 from misslink.retrieval.hits import Hits
 from misslink.retrieval.qrels import Qrels, number_error, with_text_ids
 
@@ -45,11 +38,11 @@ class RunBlock:
         A hash of each query without judgments in this block.
     """
 
-    query: IntArray
-    retrieved: IntArray
-    row: IntArray
-    grade: IntArray
-    rank: IntArray
+    query: arrays.IntArray
+    retrieved: arrays.IntArray
+    row: arrays.IntArray
+    grade: arrays.IntArray
+    rank: arrays.IntArray
     strangers: NDArray[np.uint64]
 
 
@@ -85,7 +78,7 @@ class RankedRun(Protocol):
         ...
 
 
-def empty_block(query: IntArray) -> RunBlock:
+def empty_block(query: arrays.IntArray) -> RunBlock:
     """Return a block of queries with empty rankings."""
     none = np.empty(0, dtype=np.int64)
     return RunBlock(query, np.zeros(len(query), np.int64), none, none, none, _NO_IDS)
@@ -96,24 +89,24 @@ def join_blocks(judgements: Qrels, blocks: list[RunBlock], relevance_level: int)
     if relevance_level < 1:
         raise InputError(f"the relevance level is {relevance_level}; it counts from 1")
     blocks = blocks or [empty_block(np.empty(0, dtype=np.int64))]
-    first = segment_offsets(np.array([len(block.query) for block in blocks], dtype=np.int64))
+    first = arrays.segment_offsets(np.array([len(block.query) for block in blocks], dtype=np.int64))
     query = np.concatenate([block.query for block in blocks])
     row = np.concatenate([block.row + offset for block, offset in zip(blocks, first, strict=False)])
     rank = np.concatenate([block.rank for block in blocks])
-    order = order_by_row(row, rank)
+    order = arrays.order_by_row(row, rank)
     row, rank = row[order], rank[order]
     grade = np.concatenate([block.grade for block in blocks])[order]
 
     judged_count = np.diff(judgements.start)[query]
-    judged_grade = judgements.grade[segment_indices(judgements.start[query], judged_count)]
+    judged_grade = judgements.grade[arrays.segment_indices(judgements.start[query], judged_count)]
     judged_row = np.repeat(np.arange(len(query)), judged_count)
     needs = np.bincount(judged_row[judged_grade >= relevance_level], minlength=len(query))
     low = (judged_grade >= 0) & (judged_grade < relevance_level)
     nonrelevant = np.bincount(judged_row[low], minlength=len(query))
     ideal_row = judged_row[judged_grade > 0]
     ideal_gain = judged_grade[judged_grade > 0]
-    ideal_gain = ideal_gain[order_by_row(ideal_row, ideal_gain.max(initial=0) - ideal_gain)]
-    ideal_start = segment_offsets(np.bincount(ideal_row, minlength=len(query)))
+    ideal_gain = ideal_gain[arrays.order_by_row(ideal_row, ideal_gain.max(initial=0) - ideal_gain)]
+    ideal_start = arrays.segment_offsets(np.bincount(ideal_row, minlength=len(query)))
     # A query without judgments has no row.
     has_row = needs + nonrelevant > 0
     renumbered = np.cumsum(has_row) - 1
@@ -271,25 +264,25 @@ def block_from_scores(
         judged_scores += [scores[name] for name in retrieved]
         names += retrieved
     lengths = np.array([len(scores) for _, scores in rankings], dtype=np.int64)
-    start = segment_offsets(lengths)
+    start = arrays.segment_offsets(lengths)
     values = _score_array(
         chain.from_iterable(scores.values() for _, scores in rankings), int(start[-1])
     )
     if not np.isfinite(values).all():
         raise _score_error([(queries[number], scores) for number, scores in rankings], run.name)
     row = np.repeat(np.arange(len(counts)), counts)
-    single = as_single_precision(values)
+    single = arrays.as_single_precision(values)
 
     def row_items(index: int) -> Iterable[tuple[str, float]]:
         return zip(
             rankings[index][1], single[start[index] : start[index + 1]].tolist(), strict=True
         )
 
-    rank = rank_documents(
+    rank = arrays.rank_documents(
         single,
         start,
         row,
-        as_single_precision(np.array(judged_scores, float)),
+        arrays.as_single_precision(np.array(judged_scores, float)),
         names.__getitem__,
         row_items,
     )

@@ -12,6 +12,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from misslink.io.tables import BATCH_ROWS, RetrievalTable, TableBatch
+from misslink.retrieval import runs
 from misslink.retrieval.arrays import (
     BoolArray,
     IdHashes,
@@ -27,15 +28,6 @@ from misslink.retrieval.arrays import (
     segments_with_duplicates,
 )
 from misslink.retrieval.qrels import Qrels
-from misslink.retrieval.runs import (
-    Dedupe,
-    RunBlock,
-    UngroupedRunError,
-    block_from_lists,
-    block_from_scores,
-    duplicate_message,
-    first_duplicate,
-)
 
 _PART_ROWS = 1 << 15  # rows compared at a time; they fit in the processor's cache
 _SIEVE_FACTOR = 16  # slots of the first sieve per judged pair
@@ -60,7 +52,7 @@ class TableRun:
     """
 
     table: RetrievalTable
-    dedupe: Dedupe = None
+    dedupe: runs.Dedupe = None
     grouped: bool = False
 
     @property
@@ -73,7 +65,7 @@ class TableRun:
         """None: what a table does not hold was not retrieved."""
         return frozenset()
 
-    def blocks(self, judgements: Qrels) -> Iterator[RunBlock]:
+    def blocks(self, judgements: Qrels) -> Iterator[runs.RunBlock]:
         """Yield the rows of about a batch at a time.
 
         Raises
@@ -149,7 +141,7 @@ class TableRun:
         )
         return rows, hash_ids(unjudged_ids)
 
-    def _block(self, judgements: Qrels, rows: _Rows, strangers: IdHashes) -> RunBlock:
+    def _block(self, judgements: Qrels, rows: _Rows, strangers: IdHashes) -> runs.RunBlock:
         hashes = hash_ids(rows.document)
         matched = _match_judged(judgements, rows, hashes)
         if matched is None or len(segments_with_duplicates(hashes, rows.start)):
@@ -163,9 +155,9 @@ class TableRun:
             scores = -rows.number if by_rank else as_single_precision(rows.number)
             rank = _judged_ranks(rows, scores, row, place)
         grade = judgements.grade[entry]
-        return RunBlock(rows.query, np.diff(rows.start), row, grade, rank, strangers)
+        return runs.RunBlock(rows.query, np.diff(rows.start), row, grade, rank, strangers)
 
-    def _block_by_rows(self, judgements: Qrels, rows: _Rows, strangers: IdHashes) -> RunBlock:
+    def _block_by_rows(self, judgements: Qrels, rows: _Rows, strangers: IdHashes) -> runs.RunBlock:
         """Do the same in Python: a query has a document twice, or two ids share a hash."""
         scores = rows.number
         if scores is not None and self.table.kind != "score":
@@ -183,11 +175,13 @@ class TableRun:
             for name, score in zip(names, scores[low:high].tolist(), strict=True):
                 best[name] = max(score, best.get(name, score))
             rankings.append((query, best))
-        make_block = block_from_lists if scores is None else block_from_scores
+        make_block = runs.block_from_lists if scores is None else runs.block_from_scores
         return make_block(judgements, rankings, self, strangers)
 
     def _reject_duplicate(self, names: list[str], query: str, row: int) -> None:
-        raise self.table.error(row + first_duplicate(names)[0], duplicate_message(names, query))
+        raise self.table.error(
+            row + runs.first_duplicate(names)[0], runs.duplicate_message(names, query)
+        )
 
 
 @dataclass(frozen=True)
@@ -328,7 +322,7 @@ def _judged_ranks(rows: _Rows, scores: ScoreArray, row: IntArray, place: IntArra
     return rank
 
 
-def _ungrouped_error(name: str) -> UngroupedRunError:
-    return UngroupedRunError(
+def _ungrouped_error(name: str) -> runs.UngroupedRunError:
+    return runs.UngroupedRunError(
         "the rows of a query are not together; sort the run by query", path=name
     )

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from misslink.stats.intervals import (
     DRAWS,
+    LEVEL,
     Floats,
-    critical_value,
     draw_in_chunks,
     interval_estimate,
     mean,
@@ -65,11 +65,7 @@ def percent_agreement(ratings: Ratings, *, seed: int = 0) -> Estimate:
 
 
 def krippendorff_alpha(
-    ratings: Ratings,
-    *,
-    metric: Literal["nominal", "ordinal"] = "nominal",
-    seed: int = 0,
-    level: float = 0.95,
+    ratings: Ratings, *, metric: Literal["nominal", "ordinal"] = "nominal", seed: int = 0
 ) -> Estimate:
     """Return Krippendorff's alpha: 1 - observed / expected disagreement.
 
@@ -81,8 +77,6 @@ def krippendorff_alpha(
         Whether all disagreements count equally, or by how many ratings lie between the two.
     seed : int
         Random seed of the interval.
-    level : float
-        Confidence level in (0, 1).
 
     Returns
     -------
@@ -97,7 +91,7 @@ def krippendorff_alpha(
 
     Notes
     -----
-    The interval holds the middle `level` of the alphas of 10,000 Bayesian resamples of the items
+    The interval holds the middle 95% of the alphas of 10,000 Bayesian resamples of the items
     (at least 1,000 if the items differ much). One item is added whose two ratings are any two
     categories, spread evenly: otherwise a sample that agrees fully would leave no doubt
     (``benchmarks/calibration_coverage.py``).
@@ -112,7 +106,6 @@ def krippendorff_alpha(
     >>> round(krippendorff_alpha([[1, 1], [0, 0], [1, 0], [0, 0]]).value, 3)
     0.533
     """
-    critical_value(level)  # checks the level
     method = "item bootstrap"
     items = _rated_items(ratings)
     n = len(items)
@@ -139,7 +132,7 @@ def krippendorff_alpha(
 
     draws = min(DRAWS, max(_MIN_DRAWS, _MAX_DRAWN_NUMBERS // patterns.size))
     drawn = draw_in_chunks(draw, len(patterns), draws)
-    return interval_estimate(value, *quantiles(drawn, level), n=n, method=method)
+    return interval_estimate(value, *quantiles(drawn), n=n, method=method)
 
 
 def _rated_items(ratings: Ratings) -> list[list[float | str]]:
@@ -225,11 +218,7 @@ def cross_table(
 
 
 def cohen_kappa(
-    table: RatingTable,
-    *,
-    weights: Literal["none", "linear", "quadratic"] = "none",
-    seed: int = 0,
-    level: float = 0.95,
+    table: RatingTable, *, weights: Literal["none", "linear", "quadratic"] = "none", seed: int = 0
 ) -> Estimate:
     """Return Cohen's kappa of two raters: 1 - observed / expected disagreement.
 
@@ -242,8 +231,6 @@ def cohen_kappa(
         Cost of a disagreement: 1, or the distance of the categories, or its square.
     seed : int
         Random seed of the interval.
-    level : float
-        Confidence level in (0, 1).
 
     Returns
     -------
@@ -258,7 +245,7 @@ def cohen_kappa(
 
     Notes
     -----
-    The interval holds the middle `level` of the kappas of 10,000 tables drawn from the Dirichlet
+    The interval holds the middle 95% of the kappas of 10,000 tables drawn from the Dirichlet
     posterior with one case added, spread evenly over the cells (Perks's prior). Its coverage is in
     ``benchmarks/calibration_coverage.md``.
 
@@ -284,10 +271,10 @@ def cohen_kappa(
     if ((counts.sum(axis=0) + counts.sum(axis=1)) > 0).sum() == 1:
         reason = "both raters always use the same category, so chance agreement is 1"
         return Estimate.missing(reason, n=int(counts.sum()), method="dirichlet")
-    return _posterior_estimate(counts, kappa, seed, level)
+    return _posterior_estimate(counts, kappa, seed)
 
 
-def gwet_ac1(table: RatingTable, *, seed: int = 0, level: float = 0.95) -> Estimate:
+def gwet_ac1(table: RatingTable, *, seed: int = 0) -> Estimate:
     """Return Gwet's AC1: agreement beyond chance that stays stable if one category is rare.
 
     Parameters
@@ -296,8 +283,6 @@ def gwet_ac1(table: RatingTable, *, seed: int = 0, level: float = 0.95) -> Estim
         As for `cohen_kappa`, with two categories or more.
     seed : int
         Random seed of the interval.
-    level : float
-        Confidence level in (0, 1).
 
     Returns
     -------
@@ -336,7 +321,7 @@ def gwet_ac1(table: RatingTable, *, seed: int = 0, level: float = 0.95) -> Estim
         chance = (average * (1 - average)).sum(-1) / (size - 1)
         return (agreed - chance) / (1 - chance)
 
-    return _posterior_estimate(counts, ac1, seed, level)
+    return _posterior_estimate(counts, ac1, seed)
 
 
 def _checked_table(table: RatingTable) -> NDArray[np.int64]:
@@ -349,9 +334,8 @@ def _checked_table(table: RatingTable) -> NDArray[np.int64]:
 
 
 def _posterior_estimate(
-    counts: NDArray[np.int64], statistic: Callable[[Floats], Floats], seed: int, level: float
+    counts: NDArray[np.int64], statistic: Callable[[Floats], Floats], seed: int
 ) -> Estimate:
-    critical_value(level)  # checks the level
     n, cells, method = int(counts.sum()), counts.size, "dirichlet"
     if not n:
         return Estimate.missing("no cases", method=method)
@@ -361,19 +345,17 @@ def _posterior_estimate(
         tables = generator.dirichlet(counts.ravel() + _PRIOR / cells, draws)
         return statistic(tables.reshape(-1, *counts.shape))
 
-    ends = quantiles(draw_in_chunks(draw, cells), level)
+    ends = quantiles(draw_in_chunks(draw, cells))
     return interval_estimate(float(statistic(counts / n)), *ends, n=n, method=method)
 
 
-def spearman(a: Sequence[float], b: Sequence[float], *, level: float = 0.95) -> Estimate:
+def spearman(a: Sequence[float], b: Sequence[float]) -> Estimate:
     """Return Spearman's rho: the linear correlation of the ranks, tied values sharing theirs.
 
     Parameters
     ----------
     a, b : sequence of float, of equal length
         A number for each case, such as a judge's score and an annotator's grade.
-    level : float
-        Confidence level in (0, 1).
 
     Returns
     -------
@@ -403,18 +385,16 @@ def spearman(a: Sequence[float], b: Sequence[float], *, level: float = 0.95) -> 
     >>> round(spearman([1, 2, 3, 4, 5], [2, 1, 4, 3, 5]).value, 9)
     0.8
     """
-    return _correlation(a, b, _spearman, level)
+    return _correlation(a, b, _spearman)
 
 
-def kendall_tau(a: Sequence[float], b: Sequence[float], *, level: float = 0.95) -> Estimate:
+def kendall_tau(a: Sequence[float], b: Sequence[float]) -> Estimate:
     """Return Kendall's tau-b: how much more often two cases are ordered alike than opposite.
 
     Parameters
     ----------
     a, b : sequence of float, of equal length
         A number for each case, such as a judge's score and an annotator's grade.
-    level : float
-        Confidence level in (0, 1).
 
     Returns
     -------
@@ -436,16 +416,14 @@ def kendall_tau(a: Sequence[float], b: Sequence[float], *, level: float = 0.95) 
     >>> round(kendall_tau([1, 2, 3, 4, 5], [2, 1, 4, 3, 5]).value, 9)
     0.6
     """
-    return _correlation(a, b, _kendall, level)
+    return _correlation(a, b, _kendall)
 
 
 def _correlation(
     a: Sequence[float],
     b: Sequence[float],
     statistic: Callable[[Floats, Floats], tuple[float, Floats]],
-    level: float,
 ) -> Estimate:
-    critical_value(level)  # checks the level
     if len(a) != len(b):
         raise ValueError(f"{len(a)} and {len(b)} numbers are not of the same cases")
     first, second = np.array(a, dtype=float), np.array(b, dtype=float)
@@ -464,7 +442,7 @@ def _correlation(
         reason = "a perfect correlation has no interval"
         return without_interval(math.copysign(1.0, value), reason, n=n, method=method)
     error = math.sqrt(float(influence @ influence) / n / (n - 3))
-    half = student_quantile(level, n - 2) * error / (1 - value**2)
+    half = student_quantile(LEVEL, n - 2) * error / (1 - value**2)
     low, high = (math.tanh(math.atanh(value) + side * half) for side in (-1, 1))
     return interval_estimate(value, low, high, n=n, method=method)
 

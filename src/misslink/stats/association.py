@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from misslink.stats.clustered import cluster_draws, clustered_score_test
 from misslink.stats.intervals import (
+    LEVEL,
     Floats,
     check_counts,
     critical_value,
@@ -25,14 +26,14 @@ from misslink.stats.intervals import (
 )
 from misslink.types import Estimate
 
-_Z_95 = critical_value(0.95)
+_Z_95 = critical_value()
 FRACTION_DRAWS = 20_000
 CELL_PRIOR = 0.75  # cases added to each cell, see attributable_fraction
 _MAX_EXACT_TABLES = 200_000  # enumerated for the exact test of trend
 _ROUNDING = 1e-9
 
 
-def risk_difference(a: int, n1: int, b: int, n2: int, *, level: float = 0.95) -> Estimate:
+def risk_difference(a: int, n1: int, b: int, n2: int) -> Estimate:
     """Return the difference of two shares, a / n1 - b / n2.
 
     Parameters
@@ -41,8 +42,6 @@ def risk_difference(a: int, n1: int, b: int, n2: int, *, level: float = 0.95) ->
         Cases with the outcome, and all cases, of the first group.
     b, n2 : int
         The same of the second, independent group.
-    level : float
-        Confidence level in (0, 1).
 
     Returns
     -------
@@ -67,7 +66,7 @@ def risk_difference(a: int, n1: int, b: int, n2: int, *, level: float = 0.95) ->
     """
     check_counts(a, n1)
     check_counts(b, n2)
-    z = critical_value(level)
+    z = critical_value()
     if not n1 or not n2:
         return Estimate.missing(_empty_group(n1, n2), n=n1 + n2, method="newcombe")
     first, second = a / n1, b / n2
@@ -78,7 +77,7 @@ def risk_difference(a: int, n1: int, b: int, n2: int, *, level: float = 0.95) ->
     )
 
 
-def risk_ratio(a: int, n1: int, b: int, n2: int, *, level: float = 0.95) -> Estimate:
+def risk_ratio(a: int, n1: int, b: int, n2: int) -> Estimate:
     """Return the ratio of two shares, (a / n1) / (b / n2).
 
     Parameters
@@ -87,8 +86,6 @@ def risk_ratio(a: int, n1: int, b: int, n2: int, *, level: float = 0.95) -> Esti
         Cases with the outcome, and all cases, of the first group.
     b, n2 : int
         The same of the second, independent group (the denominator).
-    level : float
-        Confidence level in (0, 1).
 
     Returns
     -------
@@ -117,7 +114,7 @@ def risk_ratio(a: int, n1: int, b: int, n2: int, *, level: float = 0.95) -> Esti
     """
     check_counts(a, n1)
     check_counts(b, n2)
-    z, n = critical_value(level), n1 + n2
+    z, n = critical_value(), n1 + n2
     if not n1 or not n2:
         return Estimate.missing(_empty_group(n1, n2), n=n, method="katz")
     if not b:
@@ -135,13 +132,7 @@ def _empty_group(n1: int, n2: int) -> str:
 
 
 def attributable_fraction(
-    miss_bad: int,
-    miss_good: int,
-    hit_bad: int,
-    hit_good: int,
-    *,
-    seed: int = 0,
-    level: float = 0.95,
+    miss_bad: int, miss_good: int, hit_bad: int, hit_good: int, *, seed: int = 0
 ) -> Estimate:
     """Return the population attributable fraction, (P(bad) - P(bad | hit)) / P(bad).
 
@@ -156,8 +147,6 @@ def attributable_fraction(
         Cases with a retrieval hit.
     seed : int
         Random seed of the drawn tables.
-    level : float
-        Confidence level in (0, 1).
 
     Returns
     -------
@@ -171,7 +160,7 @@ def attributable_fraction(
 
     Notes
     -----
-    The interval holds the middle `level` of the fractions of 20,000 tables drawn from the
+    The interval holds the middle 95% of the fractions of 20,000 tables drawn from the
     Dirichlet posterior of the 2 x 2 table, with 0.75 cases added to each cell. Over tables of 30
     to 500 cases its worst coverage at 95% is 94%; with the Jeffreys prior of 0.5 that is 92%, for
     the delta method on the logarithm 88%, for the bootstrap of the table 52%
@@ -192,7 +181,6 @@ def attributable_fraction(
     cells = (miss_bad, miss_good, hit_bad, hit_good)
     if min(cells) < 0:
         raise ValueError(f"a count is negative: {cells}")
-    critical_value(level)  # checks the level
     n, hits, bad, method = sum(cells), hit_bad + hit_good, miss_bad + hit_bad, "dirichlet"
     missing = {"no cases": n, "no bad answer to attribute": bad, "no case with a hit": hits}
     for reason, count in missing.items():
@@ -200,7 +188,7 @@ def attributable_fraction(
             return Estimate.missing(reason, n=n, method=method)
     value = 1 - (hit_bad / hits) / (bad / n)
     ends = attributable_fraction_limits(
-        np.array([cells]), np.random.default_rng(seed), level=level, draws=FRACTION_DRAWS
+        np.array([cells]), np.random.default_rng(seed), draws=FRACTION_DRAWS
     )
     return interval_estimate(value, *ends[0].tolist(), n=n, method=method)
 
@@ -209,7 +197,6 @@ def attributable_fraction_limits(
     tables: NDArray[np.int64],
     generator: np.random.Generator,
     *,
-    level: float,
     draws: int,
     prior: float = CELL_PRIOR,
 ) -> Floats:
@@ -220,7 +207,7 @@ def attributable_fraction_limits(
     miss_bad, _, hit_bad, hit_good = np.moveaxis(cells, 1, 0)
     after_hit = hit_bad / (hit_bad + hit_good)
     overall = (miss_bad + hit_bad) / cells.sum(axis=1)
-    tails = [(1 - level) / 2, (1 + level) / 2]
+    tails = [(1 - LEVEL) / 2, (1 + LEVEL) / 2]
     return np.quantile(1 - after_hit / overall, tails, axis=1).T
 
 
@@ -353,9 +340,7 @@ def comparable_strata(strata: Sequence[TwoByTwo]) -> list[TwoByTwo]:
     return [table for table in strata if table[0] + table[1] and table[2] + table[3]]
 
 
-def mantel_haenszel(
-    strata: Sequence[TwoByTwo], *, seed: int = 0, level: float = 0.95
-) -> PooledAssociation:
+def mantel_haenszel(strata: Sequence[TwoByTwo], *, seed: int = 0) -> PooledAssociation:
     """Pool the risk difference, the risk ratio and the attributable fraction over strata.
 
     Parameters
@@ -364,8 +349,6 @@ def mantel_haenszel(
         Counts of cases; a stratum without a miss or without a hit contributes nothing.
     seed : int
         Random seed of the interval of the attributable fraction.
-    level : float
-        Confidence level in (0, 1).
 
     Returns
     -------
@@ -403,7 +386,7 @@ def mantel_haenszel(
     >>> round(found.risk_difference.value, 3), round(found.risk_ratio.value, 2)
     (0.035, 1.33)
     """
-    z = critical_value(level)
+    z = critical_value()
     usable = comparable_strata(strata)
     left_out = len(strata) - len(usable)
     if not usable:
@@ -414,7 +397,7 @@ def mantel_haenszel(
     return PooledAssociation(
         risk_difference=pooled_risk_difference(cells, z),
         risk_ratio=pooled_risk_ratio(cells, z),
-        attributable_fraction=_fraction_estimate(cells, seed, level),
+        attributable_fraction=_fraction_estimate(cells, seed),
         used=len(usable),
         left_out=left_out,
     )
@@ -512,13 +495,13 @@ def pooled_risk_ratio(cells: Floats, z: float = _Z_95) -> Estimate:
     )
 
 
-def _fraction_estimate(cells: Floats, seed: int, level: float) -> Estimate:
+def _fraction_estimate(cells: Floats, seed: int) -> Estimate:
     n, method = int(cells.sum()), "dirichlet mantel-haenszel"
     if not cells[:, [0, 2]].any():
         return Estimate.missing("no bad answer to attribute", n=n, method=method)
     value = float(miettinen_fraction(cells))
     ends = pooled_fraction_limits(
-        cells[np.newaxis], np.random.default_rng(seed), level=level, draws=FRACTION_DRAWS
+        cells[np.newaxis], np.random.default_rng(seed), draws=FRACTION_DRAWS
     )[0]
     return interval_estimate(value, *ends.tolist(), n=n, method=method)
 
@@ -545,19 +528,14 @@ def miettinen_fraction(cells: Floats) -> Floats:
 
 
 def pooled_fraction_limits(
-    tables: Floats,
-    generator: np.random.Generator,
-    *,
-    level: float,
-    draws: int,
-    prior: float = CELL_PRIOR,
+    tables: Floats, generator: np.random.Generator, *, draws: int, prior: float = CELL_PRIOR
 ) -> Floats:
     """Return both ends of the pooled fraction, shape (sets, 2), for tables (sets, strata, 4)."""
     shapes = _add_cases(tables, prior)[:, np.newaxis]
     # Undivided gammas will do: the fraction of a table and of a multiple of it are one.
     cells = generator.standard_gamma(shapes, (len(tables), draws, *tables.shape[1:]))
     cells = np.maximum(cells, np.finfo(float).tiny)  # a tiny shape can draw 0, and 0 / 0 is nothing
-    tails = [(1 - level) / 2, (1 + level) / 2]
+    tails = [(1 - LEVEL) / 2, (1 + LEVEL) / 2]
     return np.quantile(miettinen_fraction(cells), tails, axis=1).T
 
 
@@ -659,9 +637,7 @@ def cochran_q(cells: Floats) -> Floats:
     return (away**2 / variance).sum(axis=-1)
 
 
-def _common_difference_risks(
-    cells: Floats,
-) -> tuple[Floats, Floats]:
+def _common_difference_risks(cells: Floats) -> tuple[Floats, Floats]:
     """Each stratum's likeliest risks after a hit and a miss, the pooled difference apart.
 
     The likelihood is concave in the risk after a hit, so its slope is halved down to its root.

@@ -153,7 +153,7 @@ class ConfusionMatrix:
         if not self.positives:
             return Estimate.missing("no case has the positive label", n=self.n, method="wilson f1")
         share = self.true_positive / either
-        low, high = (2 * j / (1 + j) for j in wilson_interval(share, either, critical_value(0.95)))
+        low, high = (2 * j / (1 + j) for j in wilson_interval(share, either, critical_value()))
         return interval_estimate(2 * share / (1 + share), low, high, n=self.n, method="wilson f1")
 
     @property
@@ -249,17 +249,13 @@ def checked_scores(labels: Sequence[bool], scores: Sequence[float]) -> tuple[Flo
     return good, score
 
 
-def auroc(
-    higher: Sequence[CaseScore], lower: Sequence[CaseScore], *, level: float = 0.95
-) -> Estimate:
+def auroc(higher: Sequence[CaseScore], lower: Sequence[CaseScore]) -> Estimate:
     """Return the area under the ROC curve: how often a number of one group exceeds one of the other.
 
     Parameters
     ----------
     higher, lower : sequence of (str, float)
         The case of each number, and the number. Ties count half.
-    level : float
-        Confidence level in (0, 1).
 
     Returns
     -------
@@ -285,7 +281,7 @@ def auroc(
     >>> auroc([("a", 0.9), ("b", 0.6)], [("a", 0.1), ("b", 0.7)]).value
     0.75
     """
-    n, z = len(higher) + len(lower), critical_value(level)
+    n, z = len(higher) + len(lower), critical_value()
     if not higher or not lower:
         return Estimate.missing("one of the two groups is empty", n=n, method="obuchowski")
     value, spread = _clustered_area(higher, lower)
@@ -361,9 +357,7 @@ def bisect_edge(
     return inside
 
 
-def average_precision(
-    labels: Sequence[bool], scores: Sequence[float], *, level: float = 0.95
-) -> Estimate:
+def average_precision(labels: Sequence[bool], scores: Sequence[float]) -> Estimate:
     """Return the mean over the positive cases of the precision at their score.
 
     Parameters
@@ -372,8 +366,6 @@ def average_precision(
         Whether each case is positive; 0 and 1 are accepted.
     scores : sequence of float
         Of the same cases in the same order; higher means more likely positive.
-    level : float
-        Confidence level in (0, 1).
 
     Returns
     -------
@@ -403,7 +395,7 @@ def average_precision(
     >>> round(average_precision([1, 0, 1, 0], [0.9, 0.8, 0.7, 0.1]).value, 3)  # (1 + 2/3) / 2
     0.833
     """
-    z, method = critical_value(level), "logit, jackknife"
+    z, method = critical_value(), "logit, jackknife"
     good, score = checked_scores(labels, scores)
     n, positives = len(good), int(good.sum())
     if positives in {0, n}:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from misslink.stats.intervals import (
     DRAWS,
+    LEVEL,
     NORMAL_FROM,
     Floats,
     critical_value,
@@ -36,7 +37,6 @@ def clustered_mean(
     *,
     seed: int = 0,
     bounds: tuple[float, float] = (0.0, 1.0),
-    level: float = 0.95,
 ) -> Estimate:
     """Return the mean over cases, with an interval that respects their clusters.
 
@@ -50,8 +50,6 @@ def clustered_mean(
         Random seed of the bootstrap.
     bounds : pair of float
         Smallest and largest possible value.
-    level : float
-        Confidence level in (0, 1).
 
     Returns
     -------
@@ -87,7 +85,7 @@ def clustered_mean(
     slack = 1e-9 * (most - least)
     if not ((numbers >= least - slack) & (numbers <= most + slack)).all():
         raise ValueError(f"a mean needs finite numbers within {bounds}")
-    return _cluster_estimate(numbers, clusters, bounds, seed, level, few_bounds=False)
+    return _cluster_estimate(numbers, clusters, bounds, seed, few_bounds=False)
 
 
 def _cluster_estimate(
@@ -95,12 +93,11 @@ def _cluster_estimate(
     clusters: Sequence[Hashable],
     bounds: tuple[float, float],
     seed: int,
-    level: float,
     *,
     few_bounds: bool,
 ) -> Estimate:
     """The mean; `few_bounds`: the bounds are only the largest values seen, so each adds half a case."""
-    least, most = bounds
+    (least, most), level = bounds, LEVEL
     sums, sizes = _cluster_sums(values, clusters)
     n = len(values)
     centre = min(max(math.fsum(values) / n, least), most)
@@ -108,7 +105,7 @@ def _cluster_estimate(
         reason = "one cluster does not show how clusters differ"
         return without_interval(centre, reason, n=n, method="cluster bootstrap")
     if len(sizes) > NORMAL_FROM:
-        half = critical_value(level) * _standard_error(sums, sizes)
+        half = critical_value() * _standard_error(sums, sizes)
         low, high, method = centre - half, centre + half, "cluster normal"
     else:
         added = float(sizes.mean())
@@ -195,7 +192,7 @@ def clustered_difference(
     spread = _standard_error(sums, sizes) if len(sizes) > 1 else 0.0
     return PairedComparison(
         difference=_cluster_estimate(
-            differences, names, (-largest, largest), seed, 0.95, few_bounds=True
+            differences, names, (-largest, largest), seed, few_bounds=True
         ),
         p=sign_flips(np.round(sums, _DECIMALS).tolist(), seed=seed),
         detectable=detectable_shift(len(sizes)) * spread if spread else None,

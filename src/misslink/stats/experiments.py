@@ -22,8 +22,7 @@ from misslink.types import Estimate
 
 
 def unit_values(
-    numerators: Sequence[float] | Floats,
-    denominators: Sequence[float] | Floats | None = None,
+    numerators: Sequence[float] | Floats, denominators: Sequence[float] | Floats | None = None
 ) -> Floats:
     """Turn a ratio over units into one number a unit (the delta method).
 
@@ -366,12 +365,7 @@ def sequential_boundary(
 
 
 def units_needed(
-    effect: float,
-    error: float,
-    units: float,
-    *,
-    alpha: float = 0.05,
-    tuned_for: float = TUNED_FOR,
+    effect: float, error: float, units: float, *, alpha: float = 0.05, tuned_for: float = TUNED_FOR
 ) -> float | None:
     """Units at which a true difference has been seen in 80% of repetitions, by a look there.
 

@@ -9,22 +9,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from misslink.stats.association import (
-    CELL_PRIOR,
-    TrendTest,
-    attributable_fraction,
-    risk_difference,
-    risk_ratio,
-    trend_test,
-)
+from misslink.stats import association, intervals
 from misslink.stats.clustered import CLUSTERED_METHOD, cluster_draws, clustered_score_test
-from misslink.stats.intervals import (
-    Floats,
-    interval_estimate,
-    proportion,
-    quantiles,
-    square_and_add,
-)
 from misslink.types import Estimate, Reason
 
 _ROUNDING = 1e-9
@@ -38,12 +24,12 @@ MAX_FACTOR = 20  # from one end of a risk ratio's interval to the other
 _GROUP_NAMES = (*EXPOSURES, "none or some")
 
 
-def exposure_trend(cases: ExposedCases, *, seed: int = 0) -> TrendTest:
+def exposure_trend(cases: ExposedCases, *, seed: int = 0) -> association.TrendTest:
     """Test whether the share of bad answers has a linear trend over none, some and all.
 
     Where clusters have several cases, by `clustered_score_test`; else by `trend_test`.
     """
-    test = trend_test(cases.table())
+    test = association.trend_test(cases.table())
     if test.p is None or len(set(cases.clusters)) == len(cases.clusters):
         return test
     x, y = np.array(cases.exposure, dtype=float), np.array(cases.bad, dtype=float)
@@ -117,12 +103,12 @@ def exposure_risks(cases: ExposedCases, *, seed: int = 0) -> dict[str, Estimate]
     bad, n = none[0] + some[0], none[1] + some[1]
     return {
         **{
-            f"risk_given_{name}": proportion(*count)
+            f"risk_given_{name}": intervals.proportion(*count)
             for name, count in zip(EXPOSURES, table, strict=True)
         },
-        "risk_difference": risk_difference(*none, *all_),
-        "risk_ratio": drop_wide_ratio(risk_ratio(*none, *all_)),
-        "attributable_fraction": attributable_fraction(
+        "risk_difference": association.risk_difference(*none, *all_),
+        "risk_ratio": drop_wide_ratio(association.risk_ratio(*none, *all_)),
+        "attributable_fraction": association.attributable_fraction(
             bad, n - bad, all_[0], all_[1] - all_[0], seed=seed
         ),
     }
@@ -238,17 +224,14 @@ class _Groups:
 
     sizes: NDArray[np.int64]
     n: NDArray[np.int64]
-    values: Floats
-    drawn: Floats
-    drawn_sizes: Floats
+    values: intervals.Floats
+    drawn: intervals.Floats
+    drawn_sizes: intervals.Floats
     lacking: Sequence[Reason | None]
 
 
 def _powered_groups(
-    cases: ExposedCases,
-    labels: Sequence[float | None],
-    weights: Sequence[float] | None,
-    seed: int,
+    cases: ExposedCases, labels: Sequence[float | None], weights: Sequence[float] | None, seed: int
 ) -> _Groups:
     level = np.array(cases.exposure, dtype=int)
     member = np.stack([level == 0, level == 1, level == 2, level < 2], axis=1) * 1.0
@@ -275,7 +258,9 @@ def _powered_groups(
             for total, column in zip(labelled, (w[:, np.newaxis] * member).T, strict=True)
         ]
     )
-    extra = added[:, np.newaxis] * generator.standard_gamma(CELL_PRIOR, (len(drawn), len(added), 2))
+    extra = added[:, np.newaxis] * generator.standard_gamma(
+        association.CELL_PRIOR, (len(drawn), len(added), 2)
+    )
     both = extra.sum(axis=2)
     drawn += np.stack([both, extra[..., 1], both * all_f / n, both, both * all_f / n], axis=2)
     drawn = np.moveaxis(np.maximum(drawn, _TINY), 2, 0)
@@ -334,10 +319,12 @@ def _compare_groups(groups: _Groups, method: str) -> dict[str, Estimate]:
             continue
         # By all draws a risk cut to 0 would seem certain, by the uncut ones a small one too high.
         kept = uncut[list(places)].all(axis=0)
-        ends = [*quantiles(draws, 0.95)]
+        ends = [*intervals.quantiles(draws, 0.95)]
         if kept.mean() > _MIN_UNCUT:
-            ends += quantiles(draws[kept], 0.95)
-        estimates[name] = interval_estimate(float(value), min(ends), max(ends), n=n, method=method)
+            ends += intervals.quantiles(draws[kept], 0.95)
+        estimates[name] = intervals.interval_estimate(
+            float(value), min(ends), max(ends), n=n, method=method
+        )
     if estimates["risk_difference"].value is not None:
         estimates["risk_difference"] = _uncut_difference(groups, estimates)
     return {**estimates, "risk_ratio": drop_wide_ratio(estimates["risk_ratio"])}
@@ -351,12 +338,14 @@ def _uncut_difference(groups: _Groups, estimates: Mapping[str, Estimate]) -> Est
     ends = []
     for place in (0, 2):
         risk, value = estimates[f"risk_given_{EXPOSURES[place]}"], float(groups.values[place])
-        low, high = quantiles(groups.drawn[:, place], 0.95)
+        low, high = intervals.quantiles(groups.drawn[:, place], 0.95)
         ends.append((value, min(low, risk.low or 0.0), max(high, risk.high or 0.0)))
     none, (all_, low, high) = ends
-    difference = square_and_add(none, (-all_, -high, -low))
+    difference = intervals.square_and_add(none, (-all_, -high, -low))
     crude = estimates["risk_difference"]
-    return interval_estimate(*difference, n=crude.n, method=crude.method, bounds=(-1.0, 1.0))
+    return intervals.interval_estimate(
+        *difference, n=crude.n, method=crude.method, bounds=(-1.0, 1.0)
+    )
 
 
 def permutation_test(

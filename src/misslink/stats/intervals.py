@@ -14,6 +14,7 @@ from misslink.types import Estimate
 
 Floats = NDArray[np.float64]
 
+LEVEL = 0.95  # of confidence, where no other is given
 DRAWS = 10_000  # resamples behind an interval
 NORMAL_FROM = (
     2_000  # distinct values or clusters from which the normal interval has the same digits
@@ -47,7 +48,7 @@ def check_counts(successes: int, n: int) -> None:
         raise ValueError(f"{successes} of {n} cases is not a share")
 
 
-def critical_value(level: float) -> float:
+def critical_value(level: float = LEVEL) -> float:
     """Return the two-sided standard normal quantile of a level in (0, 1): 1.96 for 0.95."""
     if not 0 < level < 1:
         raise ValueError(f"a confidence level is between 0 and 1, not {level}")
@@ -280,7 +281,7 @@ def draw_in_chunks(draw: Callable[[int], Floats], width: int, draws: int = DRAWS
     return np.concatenate([draw(min(chunk, draws - start)) for start in range(0, draws, chunk)])
 
 
-def quantiles(drawn: Floats, level: float) -> tuple[float, float]:
+def quantiles(drawn: Floats, level: float = LEVEL) -> tuple[float, float]:
     """Return both ends of the middle `level` of the drawn numbers."""
     low, high = np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2])
     return float(low), float(high)
@@ -296,15 +297,13 @@ class MeanBand:
     n: int
 
 
-def mean_band(values: Floats, *, level: float = 0.95) -> MeanBand:
+def mean_band(values: Floats) -> MeanBand:
     """Return the mean of each row, with the normal form of the interval of `mean`.
 
     Parameters
     ----------
     values : array of float, shape (rows, cases)
         In [0, 1].
-    level : float
-        Confidence level of each interval, in (0, 1).
 
     Returns
     -------
@@ -331,26 +330,24 @@ def mean_band(values: Floats, *, level: float = 0.95) -> MeanBand:
     centre = np.clip(values.mean(axis=1), 0, 1)
     middle = (values.sum(axis=1) + 0.5) / (n + 1)
     second = (np.square(values).sum(axis=1) + 0.5) / (n + 1)
-    half = critical_value(level) * np.sqrt(np.maximum(second - middle**2, 0) / (n + 2))
+    half = critical_value() * np.sqrt(np.maximum(second - middle**2, 0) / (n + 2))
     low = np.clip(np.minimum(middle - half, centre), 0, 1)
     high = np.clip(np.maximum(middle + half, centre), 0, 1)
     return MeanBand(tuple(centre.tolist()), tuple(low.tolist()), tuple(high.tolist()), n)
 
 
-def median(values: Sequence[float], *, level: float = 0.95) -> Estimate:
+def median(values: Sequence[float]) -> Estimate:
     """Return the median with a distribution-free interval between two order statistics.
 
     Parameters
     ----------
     values : sequence of float
-    level : float
-        Confidence level in (0, 1).
 
     Returns
     -------
     Estimate
-        Covers at least `level` for every distribution. Missing without values; fewer than 6
-        values (at 95%) have no interval.
+        Covers at least 95% for every distribution. Missing without values; fewer than 6
+        values have no interval.
 
     References
     ----------
@@ -371,7 +368,7 @@ def median(values: Sequence[float], *, level: float = 0.95) -> Estimate:
     n = len(ordered)
     middle = (ordered[(n - 1) // 2] + ordered[n // 2]) / 2
     cut = 0  # how many values are cut from each side
-    while 2 * float(bdtr(cut, n, 0.5)) <= 1 - level:
+    while 2 * float(bdtr(cut, n, 0.5)) <= 1 - LEVEL:
         cut += 1
     if not cut:
         return without_interval(

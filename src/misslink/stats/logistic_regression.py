@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from misslink.stats.intervals import Floats
+from misslink.stats.intervals import LEVEL, Floats
 from misslink.types import Estimate
 
 _NEWTON_STEPS = 100
@@ -36,11 +36,7 @@ class RegressionEffect:
 
 
 def firth_regression(
-    outcome: Sequence[bool],
-    number: Sequence[float],
-    others: Sequence[Sequence[float]] = (),
-    *,
-    level: float = 0.95,
+    outcome: Sequence[bool], number: Sequence[float], others: Sequence[Sequence[float]] = ()
 ) -> RegressionEffect:
     """Regress a yes-or-no outcome on a number, with others held constant.
 
@@ -52,8 +48,6 @@ def firth_regression(
         Of the same cases; standardised here.
     others : sequence of sequences of float
         Each of the same cases.
-    level : float
-        Confidence level in (0, 1).
 
     Returns
     -------
@@ -106,7 +100,7 @@ def firth_regression(
         reason = "the number is determined by another one"
         return RegressionEffect(Estimate.missing(reason, n=n, method=_METHOD), None)
     value, best = _fit_penalized(table, np.zeros(len(varying_columns) + 1), None)
-    drop = float(chdtri(1, 1 - level)) / 2  # of the log-likelihood, at both ends
+    drop = float(chdtri(1, 1 - LEVEL)) / 2  # of the log-likelihood, at both ends
     start = value
 
     def below(coefficient: float) -> float:

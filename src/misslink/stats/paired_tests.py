@@ -11,6 +11,7 @@ import numpy as np
 
 from misslink.stats.intervals import (
     DRAWS,
+    LEVEL,
     Floats,
     check_counts,
     critical_value,
@@ -508,7 +509,7 @@ class McNemarTest:
     odds: Estimate
 
 
-def mcnemar_test(gained: int, lost: int, *, level: float = 0.95) -> McNemarTest:
+def mcnemar_test(gained: int, lost: int) -> McNemarTest:
     """Test whether as many yes-or-no values turned to yes as to no.
 
     Parameters
@@ -516,8 +517,6 @@ def mcnemar_test(gained: int, lost: int, *, level: float = 0.95) -> McNemarTest:
     gained, lost : int
         Cases that turned from no to yes, and from yes to no. Without any, p is 1 and there are no
         odds.
-    level : float
-        Confidence level in (0, 1).
 
     Returns
     -------
@@ -552,7 +551,7 @@ def mcnemar_test(gained: int, lost: int, *, level: float = 0.95) -> McNemarTest:
     if not lost:
         reason = "no case changed from yes to no, so there are no odds" if n else "no case changed"
         return McNemarTest(gained, lost, p, Estimate.missing(reason, n=n, method=method))
-    tail = (1 - level) / 2
+    tail = (1 - LEVEL) / 2
     low = float(betaincinv(gained, lost + 1, tail)) if gained else 0.0
     high = float(betaincinv(gained + 1, lost, 1 - tail))
     odds = Estimate(

@@ -11,6 +11,7 @@ import numpy as np
 
 from misslink.stats.classification import ConfusionMatrix, ErrorRates
 from misslink.stats.intervals import (
+    LEVEL,
     Floats,
     check_counts,
     critical_value,
@@ -42,7 +43,6 @@ def rogan_gladen(
     among: bool = False,
     interval: Literal["delta", "posterior"] = "delta",
     seed: int = 0,
-    level: float = 0.95,
 ) -> Estimate:
     """Correct the share that a judge calls good by its sensitivity and specificity.
 
@@ -64,8 +64,6 @@ def rogan_gladen(
         20,000 draws of the three shares from their Jeffreys posteriors.
     seed : int
         Random seed of the draws.
-    level : float
-        Confidence level in (0, 1).
 
     Returns
     -------
@@ -73,7 +71,7 @@ def rogan_gladen(
         (called / n - (1 - specificity)) / (sensitivity + specificity - 1), cut to [0, 1]. Unlike
         prediction-powered inference it holds if the labelled cases are richer in bad ones than
         the rest, as long as the judge errs alike. Missing without cases, if one label is absent,
-        if the labels do not show (at `level`) that the judge is better than chance, or if the
+        if the labels do not show (at 95%) that the judge is better than chance, or if the
         whole interval lies outside [0, 1].
 
     Raises
@@ -96,7 +94,6 @@ def rogan_gladen(
     """
     check_counts(called, n)
     method = f"rogan-gladen, {interval}"
-    critical_value(level)  # checks the level
     if not n:
         return Estimate.missing("no cases", method=method)
     rates = _judge_rates(judge)
@@ -113,13 +110,11 @@ def rogan_gladen(
     unlabelled = called - called_good, n - labelled
     check_counts(*unlabelled)
     if not unlabelled[1]:
-        return proportion(good, labelled, level=level).model_copy(update={"method": method})
+        return proportion(good, labelled).model_copy(update={"method": method})
     if interval == "delta":
-        value, ends, rest_ends = _delta_interval(unlabelled, rates, (good, labelled), level)
+        value, ends, rest_ends = _delta_interval(unlabelled, rates, (good, labelled))
     else:
-        value, ends, rest_ends = _posterior_interval(
-            unlabelled, rates, (good, labelled), level, seed
-        )
+        value, ends, rest_ends = _posterior_interval(unlabelled, rates, (good, labelled), seed)
     if rest_ends[0] >= 1 or rest_ends[1] <= 0:
         few = "fewer" if rest_ends[1] <= 0 else "more"
         reason = (
@@ -178,7 +173,7 @@ def corrected_difference(
     gain, least, most = (
         2 * (end or 0.0) - 1 for end in (accuracy.value, accuracy.low, accuracy.high)
     )
-    wider = critical_value(level) / critical_value(0.95)
+    wider = critical_value(level) / critical_value()
     least, most = gain - wider * (gain - least), min(gain + wider * (most - gain), 1.0)
     if least <= 0:
         reason = f"{judge.n} labels are too few for a level of {level:.4g}"
@@ -229,10 +224,10 @@ def _ratio_end(value: float, above: float, gain: float, gains: Ends) -> float:
 
 
 def _delta_interval(
-    unlabelled: tuple[int, int], rates: tuple[Rate, Rate], labels: tuple[int, int], level: float
+    unlabelled: tuple[int, int], rates: tuple[Rate, Rate], labels: tuple[int, int]
 ) -> tuple[float, Ends, Ends]:
     """Value and ends of all cases, and the ends of the cases without a label."""
-    z = critical_value(level)
+    z = critical_value()
     size = unlabelled[1] + z * z
     share = (unlabelled[0] + z * z / 2) / size
     positives, negatives = (count + 2 for _, count in rates)
@@ -258,11 +253,7 @@ def _delta_interval(
 
 
 def _posterior_interval(
-    unlabelled: tuple[int, int],
-    rates: tuple[Rate, Rate],
-    labels: tuple[int, int],
-    level: float,
-    seed: int,
+    unlabelled: tuple[int, int], rates: tuple[Rate, Rate], labels: tuple[int, int], seed: int
 ) -> tuple[float, Ends, Ends]:
     """As `_delta_interval`, from draws."""
     generator = np.random.default_rng(seed)
@@ -276,7 +267,7 @@ def _posterior_interval(
     part = labels[1] / (labels[1] + unlabelled[1])
     both = part * own[better] + (1 - part) * others
     centre = part * labels[0] / max(labels[1], 1) + (1 - part) * _corrected_share(unlabelled, rates)
-    return centre, quantiles(both, level), quantiles(others, level)
+    return centre, quantiles(both), quantiles(others)
 
 
 def _corrected_share(unlabelled: tuple[int, int], rates: tuple[Rate, Rate]) -> float:
@@ -316,7 +307,6 @@ def prediction_powered(
     *,
     weights: Sequence[float] | None = None,
     seed: int = 0,
-    level: float = 0.95,
 ) -> PredictionPoweredEstimate:
     """Return the prediction-powered estimate of a mean, PPI++ with the power tuned.
 
@@ -334,8 +324,6 @@ def prediction_powered(
         numbers in proportion. None: all cases were equally likely to be labelled.
     seed : int
         Random seed of the interval of `judge_only`, and of `labelled_only` without weights.
-    level : float
-        Confidence level in (0, 1).
 
     Returns
     -------
@@ -379,7 +367,6 @@ def prediction_powered(
     >>> round(powered.estimate.value, 4), round(powered.power, 3)
     (0.5857, 0.857)
     """
-    critical_value(level)  # checks the level
     y, f, rest = (np.array(each, dtype=float) for each in (labels, predictions, others))
     if len(y) != len(f):
         raise ValueError(f"{len(y)} labels and {len(f)} predictions are not of the same cases")
@@ -388,14 +375,14 @@ def prediction_powered(
     if outside:
         raise ValueError(f"labels and predictions must be between 0 and 1, not {outside[0]}")
     n, size = len(y), len(everyone)
-    judge_only = mean(everyone.tolist(), seed=seed, level=level)
+    judge_only = mean(everyone.tolist(), seed=seed)
     w = _scaled_weights(weights, n)
     if weights is None or not n:
-        alone = mean(y.tolist(), seed=seed, level=level)
+        alone = mean(y.tolist(), seed=seed)
     else:
         value = min(float(w @ y) / n, 1.0)
         nothing = np.zeros(size)  # verdicts without information
-        low, high, _ = _powered_interval(y, nothing[:n], w, 0.0, nothing, value, level)
+        low, high, _ = _powered_interval(y, nothing[:n], w, 0.0, nothing, value)
         alone = Estimate(value=value, low=low, high=high, n=n, method="wilson, weighted")
     if n < _MIN_LABELS:
         reason = f"{n} labels are too few to correct the judge by; {_MIN_LABELS} are needed"
@@ -405,7 +392,7 @@ def prediction_powered(
     mean_y, mean_f = float(w @ y) / n, float(w @ f) / n
     slope = float(w @ ((y - mean_y) * (f - mean_f))) / n / spread if spread else 0.0
     value = min(max(mean_y + slope * (float(everyone.mean()) - mean_f), 0.0), 1.0)
-    low, high, effective = _powered_interval(y, f, w, slope, everyone, value, level)
+    low, high, effective = _powered_interval(y, f, w, slope, everyone, value)
     estimate = Estimate(value=value, low=low, high=high, n=n, method="ppi++")
     power = slope * len(rest) / size
     return PredictionPoweredEstimate(estimate, alone, judge_only, power, effective)
@@ -426,7 +413,7 @@ def _scaled_weights(weights: Sequence[float] | None, n: int) -> Floats:
 
 
 def _powered_interval(
-    y: Floats, f: Floats, w: Floats, slope: float, everyone: Floats, value: float, level: float
+    y: Floats, f: Floats, w: Floats, slope: float, everyone: Floats, value: float
 ) -> tuple[float, float, float]:
     """Both ends, and the number of labels a plain share would need for them.
 
@@ -453,9 +440,9 @@ def _powered_interval(
     edge = _HALF_CASE / total  # the estimate of a rate near 0 may fall below it
     centre = min(max(centre, edge), 1 - edge)
     effective = centre * (1 - centre) / variance
-    quantile = critical_value(level)
+    quantile = critical_value()
     if kish < n - _ROUNDING:  # some labels count for more than others
-        quantile = student_quantile(level, max(kish - 1, 1.0))
+        quantile = student_quantile(LEVEL, max(kish - 1, 1.0))
     return *wilson_interval(value, effective, quantile), effective
 
 

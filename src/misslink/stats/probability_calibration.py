@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from misslink.stats.classification import bisect_edge, checked_scores, stratified_folds
-from misslink.stats.intervals import Floats, critical_value, interval_estimate, mean, proportion
+from misslink.stats.intervals import LEVEL, Floats, interval_estimate, mean, proportion
 from misslink.types import Estimate
 
 _DRAWS = 4_000
@@ -82,10 +82,7 @@ def brier_score(
 
 
 def reliability_bins(
-    labels: Sequence[bool],
-    probabilities: Sequence[float],
-    *,
-    bins: int = 10,
+    labels: Sequence[bool], probabilities: Sequence[float], *, bins: int = 10
 ) -> list[CalibrationBin]:
     """Group cases by probability, with the share of good ones and the mean probability of each bin.
 
@@ -126,12 +123,7 @@ def reliability_bins(
 
 
 def calibration_error(
-    labels: Sequence[bool],
-    probabilities: Sequence[float],
-    *,
-    bins: int = 10,
-    seed: int = 0,
-    level: float = 0.95,
+    labels: Sequence[bool], probabilities: Sequence[float], *, bins: int = 10, seed: int = 0
 ) -> Estimate:
     """Return the expected calibration error: the mean over bins of |probability - share|.
 
@@ -141,8 +133,6 @@ def calibration_error(
         As for `reliability_bins`.
     seed : int
         Random seed of the interval.
-    level : float
-        Confidence level in (0, 1).
 
     Returns
     -------
@@ -179,7 +169,6 @@ def calibration_error(
     >>> calibration_error([0, 1] * 20, [0.25, 0.75] * 20).value
     0.25
     """
-    critical_value(level)  # checks the level
     good, chance = _checked_probabilities(labels, probabilities)
     n = len(good)
     if not n:
@@ -203,8 +192,8 @@ def calibration_error(
         return np.einsum("ij,ij->i", np.abs(error * pattern + noise), shares)
 
     seen = max(value, float(np.median(drawn(0.0))))
-    low = _largest_error(lambda error: float(np.mean(drawn(error) <= value)) > (1 + level) / 2)
-    high = _largest_error(lambda error: float(np.mean(drawn(error) <= seen)) > (1 - level) / 2)
+    low = _largest_error(lambda error: float(np.mean(drawn(error) <= value)) > (1 + LEVEL) / 2)
+    high = _largest_error(lambda error: float(np.mean(drawn(error) <= seen)) > (1 - LEVEL) / 2)
     return interval_estimate(value, low, high, n=n, method=_METHOD)
 
 

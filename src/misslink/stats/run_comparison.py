@@ -6,20 +6,9 @@ from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from misslink.stats import paired_tests
 from misslink.stats.clustered import clustered_difference, clustered_mean
 from misslink.stats.intervals import mean
-from misslink.stats.paired_tests import (
-    PairedComparison,
-    PairedTTest,
-    SignedRankTest,
-    cohens_dz,
-    detectable_after_holm,
-    holm,
-    mcnemar_test,
-    paired_difference,
-    paired_t,
-    wilcoxon_test,
-)
 from misslink.types import Estimate
 
 SIGNIFICANCE_LEVEL = 0.05  # of p, corrected: below it a difference has a winner
@@ -76,7 +65,7 @@ def compare_paired_runs(
         {name: _test_metric(runs[0][name], run[name], seed, clusters) for name in run}
         for run in runs[1:]
     ]
-    corrected = holm([paired.p for row in tested for _, paired in row.values()])
+    corrected = paired_tests.holm([paired.p for row in tested for _, paired in row.values()])
     remaining = iter(corrected)
     for row in tested:
         for name, (document, paired) in row.items():
@@ -85,7 +74,7 @@ def compare_paired_runs(
                 winner = "a" if (document["difference"]["value"] > 0) == lower else "b"
             document |= {
                 "p_holm": p_holm,
-                "detectable": detectable_after_holm(paired, corrected),
+                "detectable": paired_tests.detectable_after_holm(paired, corrected),
                 "winner": winner,
                 "lower_is_better": lower,
             }
@@ -97,10 +86,10 @@ def _test_metric(
     b: Sequence[float | None],
     seed: int,
     clusters: Sequence[Hashable] | None,
-) -> tuple[dict[str, Any], PairedComparison]:
+) -> tuple[dict[str, Any], paired_tests.PairedComparison]:
     """The document of one metric, without what depends on the others, and its test."""
     if clusters is None:
-        paired = paired_difference(a, b, seed=seed)
+        paired = paired_tests.paired_difference(a, b, seed=seed)
     else:
         paired = clustered_difference(a, b, clusters, seed=seed)
     both = [
@@ -119,13 +108,19 @@ def _test_metric(
             estimate = clustered_mean(values, [group for *_, group in both], seed=seed)
         return estimate.model_dump()
 
-    t_test, wilcoxon, mcnemar = paired_t(differences), wilcoxon_test(differences), None
+    t_test, wilcoxon, mcnemar = (
+        paired_tests.paired_t(differences),
+        paired_tests.wilcoxon_test(differences),
+        None,
+    )
     if clusters is not None:
         reason = "cases of a cluster are not independent"
-        t_test = PairedTTest(None, None, 0, reason)
-        wilcoxon = SignedRankTest(0.0, 0.0, None, None, 0, "none", reason)
+        t_test = paired_tests.PairedTTest(None, None, 0, reason)
+        wilcoxon = paired_tests.SignedRankTest(0.0, 0.0, None, None, 0, "none", reason)
     elif both and all(x in {0.0, 1.0} and y in {0.0, 1.0} for x, y, _ in both):
-        test = mcnemar_test(sum(d > 0 for d in differences), sum(d < 0 for d in differences))
+        test = paired_tests.mcnemar_test(
+            sum(d > 0 for d in differences), sum(d < 0 for d in differences)
+        )
         mcnemar = {**asdict(test), "odds": test.odds.model_dump()}
     document = {
         "n": len(both),
@@ -133,7 +128,7 @@ def _test_metric(
         "b": run_mean([y for _, y, _ in both]),
         "difference": paired.difference.model_dump(),
         "p": paired.p,
-        "effect": cohens_dz(differences).model_dump(),
+        "effect": paired_tests.cohens_dz(differences).model_dump(),
         "t_test": asdict(t_test),
         "wilcoxon": asdict(wilcoxon),
         "mcnemar": mcnemar,

@@ -274,11 +274,7 @@ def _missing_evidence_finding(
 
 
 def _propose(
-    case: Case,
-    field: Literal["evidence", "relevant"],
-    label: str,
-    text: str,
-    corpus: PassageSearch,
+    case: Case, field: Literal["evidence", "relevant"], label: str, text: str, corpus: PassageSearch
 ) -> LabelProposal | None:
     """The most similar text of the corpus, or the passage that has it."""
     near = corpus.nearest(text, whole=field == "relevant")

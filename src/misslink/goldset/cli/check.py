@@ -11,22 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from misslink.cli import output
 from misslink.cli.options import JSON_OPTION, OVERWRITE_OPTION, option
-from misslink.cli.output import (
-    check_output_paths,
-    print_line,
-    print_result,
-    print_table,
-    redirect_app_stdout,
-)
 from misslink.errors import InputError, known_names
-from misslink.goldset.cli.options import (
-    COLUMN_OPTION,
-    CORPUS_OPTION,
-    GOLDSET_ARGUMENT,
-    MARKDOWN_OPTION,
-    refuse_existing,
-)
+from misslink.goldset.cli import options
 from misslink.io.goldset import GoldSet
 
 if TYPE_CHECKING:
@@ -60,12 +48,12 @@ _MAX_ID_LENGTH = 30
 
 
 def check_command(
-    goldset: Path = GOLDSET_ARGUMENT,
-    corpus: str | None = CORPUS_OPTION,
+    goldset: Path = options.GOLDSET_ARGUMENT,
+    corpus: str | None = options.CORPUS_OPTION,
     logs: list[Path] = option(
         [], "--logs", "Logs of user questions, as for from-logs; repeatable."
     ),
-    column: list[str] = COLUMN_OPTION,
+    column: list[str] = options.COLUMN_OPTION,
     run: str | None = option(None, "--run", "Current retrieval: run file or folder."),
     criteria: Path | None = option(
         None, "--criteria", "Criteria file, such as ship-criteria.yaml."
@@ -85,7 +73,7 @@ def check_command(
         "Compare by minilm, PROVIDER:MODEL, or none: by words.",
         show_default="minilm where installed",
     ),
-    markdown: Path | None = MARKDOWN_OPTION,
+    markdown: Path | None = options.MARKDOWN_OPTION,
     fix: Path | None = option(None, "--fix", "Write the gold set with fixed stale labels, tagged."),
     fix_above: float = option(
         _MIN_SIMILARITY, "--fix-above", "Minimum similarity of a fix.", min=0.5, max=1
@@ -114,15 +102,17 @@ def check_command(
         raise InputError("--column names columns of logs. Add --logs.")
     read = [goldset, *logs, *filter(None, [criteria, baseline])]
     read += [Path(source) for source in (corpus, run, before) if source is not None]
-    check_output_paths({"--markdown": markdown, "--fix": fix}, read)
+    output.check_output_paths({"--markdown": markdown, "--fix": fix}, read)
     if fix is not None:
-        check_output_paths({"--markdown": markdown, "--fix": _replaced_labels_path(fix)}, read)
+        output.check_output_paths(
+            {"--markdown": markdown, "--fix": _replaced_labels_path(fix)}, read
+        )
         for path in (fix, _replaced_labels_path(fix)):
-            refuse_existing(path, "--fix", overwrite=overwrite)
+            options.refuse_existing(path, "--fix", overwrite=overwrite)
     gold = read_goldset(goldset)
     expected_counts = _read_expectations(expect, gold)
     demands, left_out = ((), {}) if criteria is None else _read_gates(criteria, gold)
-    with redirect_app_stdout():
+    with output.redirect_app_stdout():
         log = read_logs(logs, parse_columns(column)) if logs else None
         inputs = CheckInputs(
             corpus=_read_passages(corpus),
@@ -142,7 +132,7 @@ def check_command(
     document["fix"] = None if fix is None else _write_fixed(gold, findings, fix, fix_above)
     if markdown is not None:
         atomic_write(_findings_as_markdown(document), markdown)
-    print_result(document, _print_findings, as_json=as_json)
+    output.print_result(document, _print_findings, as_json=as_json)
     if document["counts"]["error"]:
         raise typer.Exit(1)
 
@@ -338,7 +328,7 @@ def _print_findings(document: Mapping[str, Any]) -> None:
     """Print the findings, at most five of a kind, and what was not checked."""
     from misslink.render.table import TextTable
 
-    print_line(f"{document['goldset']}: {_findings_summary(document)}", "bold")
+    output.print_line(f"{document['goldset']}: {_findings_summary(document)}", "bold")
     rows = []
     counts: Counter[tuple[str, str]] = Counter()
     for finding in document["findings"]:
@@ -347,13 +337,13 @@ def _print_findings(document: Mapping[str, Any]) -> None:
         if counts[kind] <= _SHOWN_FINDINGS:
             text = f"{_as_sentence(finding['message'])} {_as_sentence(finding['way_out'])}"
             rows.append((finding["severity"], finding["check"], _case_list(finding), text))
-    print_table(TextTable(("", "check", "case", "problem and fix"), rows))
+    output.print_table(TextTable(("", "check", "case", "problem and fix"), rows))
     for (check, severity), count in counts.items():
         if count > _SHOWN_FINDINGS:
             more = f"And {count - _SHOWN_FINDINGS:,} more of {check} ({severity})"
-            print_line(f"{more}; --json lists all.")
+            output.print_line(f"{more}; --json lists all.")
     for line in _closing_lines(document):
-        print_line(line)
+        output.print_line(line)
 
 
 def _findings_as_markdown(document: Mapping[str, Any]) -> str:

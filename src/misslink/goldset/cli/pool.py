@@ -11,29 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from misslink.cli.options import (
-    CACHE_OPTION,
-    CAP_OPTIONS,
-    CONCURRENCY_OPTION,
-    ID_KEY_OPTION,
-    JSON_OPTION,
-    MODEL_OPTIONS,
-    OVERWRITE_OPTION,
-    PACE_OPTIONS,
-    PRICE_OPTIONS,
-    JudgeOptions,
-    option,
-    with_judge_options,
-)
-from misslink.cli.output import (
-    format_estimate,
-    interruptible,
-    print_line,
-    print_result,
-    print_table,
-    progress_bars,
-    redirect_app_stdout,
-)
+from misslink.cli import options, output
 from misslink.errors import InputError
 from misslink.goldset.cli.options import CORPUS_HELP, OUT_OPTION
 from misslink.render.format import pluralize
@@ -48,34 +26,42 @@ _SHOWN_ITEMS = 5
 _LARGE_COUNT = 100
 
 
-@with_judge_options(*MODEL_OPTIONS, *PACE_OPTIONS, *PRICE_OPTIONS, *CAP_OPTIONS)
+@options.with_judge_options(
+    *options.MODEL_OPTIONS, *options.PACE_OPTIONS, *options.PRICE_OPTIONS, *options.CAP_OPTIONS
+)
 def pool_command(
-    goldset: Path = option(..., "--goldset", "Gold set: file, folder, glob pattern or URL."),
-    corpus: str = option(..., "--corpus", CORPUS_HELP),
-    out: Path = option(..., "--out", "Folder of the pool."),
-    run: list[str] = option([], "--run", "Run file of a retriever; repeatable."),
-    retriever: list[str] = option(
+    goldset: Path = options.option(
+        ..., "--goldset", "Gold set: file, folder, glob pattern or URL."
+    ),
+    corpus: str = options.option(..., "--corpus", CORPUS_HELP),
+    out: Path = options.option(..., "--out", "Folder of the pool."),
+    run: list[str] = options.option([], "--run", "Run file of a retriever; repeatable."),
+    retriever: list[str] = options.option(
         [], "--retriever", "Live retriever, module:attribute; repeatable."
     ),
-    depth: int = option(10, "--depth", "Passages of each retriever to pool.", min=1),
-    random: int = option(5, "--random", "Other passages of each question, drawn from all.", min=0),
-    stratified: int = option(
+    depth: int = options.option(10, "--depth", "Passages of each retriever to pool.", min=1),
+    random: int = options.option(
+        5, "--random", "Other passages of each question, drawn from all.", min=0
+    ),
+    stratified: int = options.option(
         10, "--stratified", "Other passages, drawn from bands of rank.", min=0
     ),
-    embedding: str | None = option(
+    embedding: str | None = options.option(
         None, "--embedding", "Rank bands by minilm or PROVIDER:MODEL.", show_default="BM25"
     ),
-    seed: int = option(0, "--seed", "Random seed for samples and intervals.", min=0),
-    rejudge: bool = option(False, "--rejudge", "Also grade passages with a grade in the gold set."),
-    id_key: str | None = ID_KEY_OPTION,
-    prelabel: str | None = option(
+    seed: int = options.option(0, "--seed", "Random seed for samples and intervals.", min=0),
+    rejudge: bool = options.option(
+        False, "--rejudge", "Also grade passages with a grade in the gold set."
+    ),
+    id_key: str | None = options.ID_KEY_OPTION,
+    prelabel: str | None = options.option(
         None, "--prelabel", "Judge that grades all items too, hidden from annotators."
     ),
-    cache: Path | None = CACHE_OPTION,
-    concurrency: int = CONCURRENCY_OPTION,
+    cache: Path | None = options.CACHE_OPTION,
+    concurrency: int = options.CONCURRENCY_OPTION,
     *,
-    given: JudgeOptions,
-    as_json: bool = JSON_OPTION,
+    given: options.JudgeOptions,
+    as_json: bool = options.JSON_OPTION,
 ) -> None:
     """Draw a pool to grade: the best of several retrievers, and a sample of other passages.
 
@@ -109,9 +95,9 @@ def pool_command(
     rankings = [
         read_rankings(path, name, ids, depth) for path, name in zip(run, names, strict=False)
     ]
-    with interruptible("the same command continues"), redirect_app_stdout():
+    with output.interruptible("the same command continues"), output.redirect_app_stdout():
         apps = [load_app(spec) for spec in retriever]
-        with progress_bars() as progress:
+        with output.progress_bars() as progress:
             for app, name in zip(apps, names[len(run) :], strict=True):
                 query = query_retriever(
                     app,
@@ -149,7 +135,7 @@ def pool_command(
             if prelabel is None
             else asyncio.run(_prelabel(pool, out, prelabel, cache, concurrency, config))
         )
-    print_result(document, _print_pool, as_json=as_json)
+    output.print_result(document, _print_pool, as_json=as_json)
 
 
 def _input_names(goldset: Path, corpus: str, rankings: list[RetrieverRankings]) -> dict[str, str]:
@@ -175,7 +161,7 @@ async def _prelabel(
 
     session = open_reachable_judge(spec, cache=cache, concurrency=concurrency, terms=config)
     async with session as judge:
-        with progress_bars() as progress:
+        with output.progress_bars() as progress:
             grades = await prelabel_pool(
                 pool,
                 judge,
@@ -235,13 +221,13 @@ def _print_pool(document: Mapping[str, Any]) -> None:
         )
     lines.append(f"Next:  misslink annotate {shlex.quote(document['pool'])}")
     for line in lines:
-        print_line(line)
+        output.print_line(line)
 
 
 def from_run_command(
     run: Path = typer.Argument(..., help="Evaluation, also one without labels."),
-    out: Path = option(..., "--out", "Folder of the pool."),
-    as_json: bool = JSON_OPTION,
+    out: Path = options.option(..., "--out", "Folder of the pool."),
+    as_json: bool = options.JSON_OPTION,
 ) -> None:
     """Draw a pool to grade from an evaluation, to make a first gold set of it.
 
@@ -260,30 +246,30 @@ def from_run_command(
     written = write_pool(pool, out)
     found = sum(len(link.missed) for link in evaluation.links if link.basis == "inferred")
     document = {"pool": str(out), "items": len(pool.items), "inferred": found, "written": written}
-    print_result(document, _print_first_pool, as_json=as_json)
+    output.print_result(document, _print_first_pool, as_json=as_json)
 
 
 def _print_first_pool(document: Mapping[str, Any]) -> None:
     state = "drawn" if document["written"] else "unchanged"
-    print_line(
+    output.print_line(
         f"Pool {state} in {document['pool']}: {document['items']} passages to grade, first "
         f"{document['inferred']} that a search found."
     )
-    print_line(f"Next:  misslink annotate {shlex.quote(document['pool'])}")
+    output.print_line(f"Next:  misslink annotate {shlex.quote(document['pool'])}")
 
 
 def pool_apply_command(
     pool: Path = typer.Argument(..., help="A graded pool."),
     out: Path = OUT_OPTION,
-    accept_prelabels: bool = option(
+    accept_prelabels: bool = options.option(
         False, "--accept-prelabels", "Use the judge's grade where no annotator's is resolved."
     ),
-    relevance_level: int = option(
+    relevance_level: int = options.option(
         1, "--relevance-level", "Lowest grade that is relevant.", min=1, max=2
     ),
-    seed: int = option(0, "--seed", "Random seed for samples and intervals.", min=0),
-    overwrite: bool = OVERWRITE_OPTION,
-    as_json: bool = JSON_OPTION,
+    seed: int = options.option(0, "--seed", "Random seed for samples and intervals.", min=0),
+    overwrite: bool = options.OVERWRITE_OPTION,
+    as_json: bool = options.JSON_OPTION,
 ) -> None:
     """Merge the grades of a pool into its gold set, and estimate each retriever's recall.
 
@@ -301,7 +287,7 @@ def pool_apply_command(
     )
     write_goldset(cases, out, overwrite=overwrite)
     document = {"pool": str(pool), "goldset": str(out), **document}
-    print_result(document, _print_grades, as_json=as_json)
+    output.print_result(document, _print_grades, as_json=as_json)
 
 
 def _print_grades(document: Mapping[str, Any]) -> None:
@@ -310,7 +296,7 @@ def _print_grades(document: Mapping[str, Any]) -> None:
 
     recall = document["recall"]
     for line in (*_grade_lines(document), *_recall_lines(recall)):
-        print_line(line)
+        output.print_line(line)
     rows = [
         (name, metric, *(_recall_text(estimates[key]) for key in ("estimated", "of_judged")))
         for name, metrics in recall["retrievers"].items()
@@ -319,13 +305,13 @@ def _print_grades(document: Mapping[str, Any]) -> None:
     columns = ("retriever", "metric", "estimated", "of the known ones alone")
     if recall["questions"]:
         title = "Share of all relevant passages found"
-        print_table(TextTable(columns, rows, title=title))
+        output.print_table(TextTable(columns, rows, title=title))
     for note in document["notes"]:
-        print_line(f"Note: {note}")
+        output.print_line(f"Note: {note}")
 
 
 def _recall_text(estimate: Mapping[str, Any]) -> str:
-    return "not known" if estimate["value"] is None else format_estimate(estimate, "recall")
+    return "not known" if estimate["value"] is None else output.format_estimate(estimate, "recall")
 
 
 def _grade_lines(document: Mapping[str, Any]) -> Iterator[str]:
@@ -359,7 +345,7 @@ def _grade_lines(document: Mapping[str, Any]) -> Iterator[str]:
         yield _estimate_line(title, judged["kappa"])
         for name, shares in judged["grades"].items():
             if shares["recall"]["value"] is not None:
-                yield f"  {name}: the judge finds {format_estimate(shares['recall'])}."
+                yield f"  {name}: the judge finds {output.format_estimate(shares['recall'])}."
         if accepted := document["accepted_prelabels"]:
             yield f"{accepted} of its grades were used where no annotator's is resolved."
 

@@ -10,22 +10,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import typer
 
+from misslink.cli import output
 from misslink.cli.options import JSON_OPTION, OVERWRITE_OPTION, option
-from misslink.cli.output import (
-    check_output_paths,
-    print_json,
-    print_line,
-    print_result,
-    print_table,
-)
 from misslink.errors import InputError
-from misslink.goldset.cli.options import (
-    GOLDSET_ARGUMENT,
-    MARKDOWN_OPTION,
-    OUT_OPTION,
-    print_lines,
-    refuse_shard,
-)
+from misslink.goldset.cli import options
 
 if TYPE_CHECKING:
     from misslink.goldset.versions import GoldSetSplit
@@ -46,14 +34,14 @@ _MAX_VALUE_WIDTH = 60  # characters
 _CONTEXT_WIDTH = 15  # characters before the first difference
 
 
-def stats_command(goldset: Path = GOLDSET_ARGUMENT, as_json: bool = JSON_OPTION) -> None:
+def stats_command(goldset: Path = options.GOLDSET_ARGUMENT, as_json: bool = JSON_OPTION) -> None:
     """Count the cases, labels and tags of a gold set."""
     from misslink.goldset.versions import describe_goldset
     from misslink.io.goldset import read_goldset
     from misslink.io.storage import redact_url
 
     document = {"goldset": redact_url(goldset), **describe_goldset(read_goldset(goldset).cases)}
-    print_result(document, _print_stats, as_json=as_json)
+    output.print_result(document, _print_stats, as_json=as_json)
 
 
 def _print_stats(document: Mapping[str, Any]) -> None:
@@ -61,7 +49,7 @@ def _print_stats(document: Mapping[str, Any]) -> None:
     from misslink.render.table import TextTable
 
     total = document["cases"]
-    print_line(f"{document['goldset']}: {total:,} cases", "bold")
+    output.print_line(f"{document['goldset']}: {total:,} cases", "bold")
     rows: list[tuple[str, ...]] = []
     groups = {
         "category": document["categories"],
@@ -78,18 +66,18 @@ def _print_stats(document: Mapping[str, Any]) -> None:
             rows.append((heading, value or "(none)", f"{count:,}", f"{count / total:.0%}"))
         if len(counts) > _MAX_VALUES:
             rows.append(("", f"and {len(counts) - _MAX_VALUES} more", "", ""))
-    print_table(TextTable(("", "value", "cases", "share"), rows, ("cases", "share")))
+    output.print_table(TextTable(("", "value", "cases", "share"), rows, ("cases", "share")))
     if document["grades"]:
         counts = ", ".join(f"{n:,} of {grade}" for grade, n in document["grades"].items())
-        print_line(f"Grades: {counts}.")
+        output.print_line(f"Grades: {counts}.")
     for name, title in _DISTRIBUTION_NAMES.items():
         five = document[name]
         spread = f"median {five['median']:g}, from {five['least']:g} to {five['most']:g}"
-        print_line(f"{title}: {spread}.")
+        output.print_line(f"{title}: {spread}.")
 
 
 def split_command(
-    goldset: Path = GOLDSET_ARGUMENT,
+    goldset: Path = options.GOLDSET_ARGUMENT,
     out: Path = option(..., "--out", "Folder for one file a part."),
     parts: str = option("dev=0.8,test=0.2", "--parts", "Names and shares."),
     by: str = option(
@@ -112,7 +100,7 @@ def split_command(
     split = split_goldset(gold.cases, parse_parts(parts), by=by, seed=seed)
     paths = {part.name: out / f"{part.name}.jsonl" for part in split.parts}
     for part in split.parts:  # all of them, before the first is written
-        refuse_shard(paths[part.name], goldset)
+        options.refuse_shard(paths[part.name], goldset)
         if not overwrite:
             refuse_existing(to_jsonl(part.cases), paths[part.name])
     for part in split.parts:
@@ -135,7 +123,7 @@ def split_command(
         },
         "notes": list(_split_notes(split, len(gold.cases), by)),
     }
-    print_result(document, _print_split, as_json=as_json)
+    output.print_result(document, _print_split, as_json=as_json)
 
 
 def _split_notes(split: GoldSetSplit, cases: int, grouping: str) -> Iterator[str]:
@@ -172,14 +160,14 @@ def _print_split(document: Mapping[str, Any]) -> None:
         )
         for name, part in document["parts"].items()
     ]
-    print_table(TextTable(("part", *numbers, "file"), rows, numbers))
+    output.print_table(TextTable(("part", *numbers, "file"), rows, numbers))
     for note in document["notes"]:
-        print_line(note)
+        output.print_line(note)
 
 
 def merge_command(
     goldsets: list[Path] = typer.Argument(..., help="Two or more gold sets, JSON Lines."),
-    out: Path = OUT_OPTION,
+    out: Path = options.OUT_OPTION,
     prefer: Literal["first", "last", "grades-max"] | None = option(
         None,
         "--prefer",
@@ -198,12 +186,12 @@ def merge_command(
 
     if len(goldsets) < _MIN_GOLDSETS:
         raise InputError("Merging needs at least two gold sets. Name another one.")
-    check_output_paths({"--out": out}, goldsets)
+    output.check_output_paths({"--out": out}, goldsets)
     cases, merged = merge_goldsets([read_goldset(path) for path in goldsets], prefer)
     write_goldset(cases, out, overwrite=overwrite)
     if as_json:
         sources = [redact_url(path) for path in goldsets]
-        print_json({"goldset": str(out), "from": sources, "cases": len(cases), **merged})
+        output.print_json({"goldset": str(out), "from": sources, "cases": len(cases), **merged})
         return
     lines = []
     if merged["repeated"]:
@@ -217,13 +205,13 @@ def merge_command(
     )
     if (more := len(merged["same_question"]) - _SHOWN_QUESTIONS) > 0:
         lines.append(f"And {more:,} more questions have several ids; --json lists all.")
-    print_lines(f"{out}: {len(cases):,} cases", lines)
+    options.print_lines(f"{out}: {len(cases):,} cases", lines)
 
 
 def diff_command(
     before: Path = typer.Argument(..., help="A gold set."),
     after: Path = typer.Argument(..., help="A later version of it."),
-    markdown: Path | None = MARKDOWN_OPTION,
+    markdown: Path | None = options.MARKDOWN_OPTION,
     as_json: bool = JSON_OPTION,
 ) -> None:
     """Compare two versions of a gold set: cases, fields, grades.
@@ -235,7 +223,7 @@ def diff_command(
     from misslink.io.goldset import read_goldset
     from misslink.io.storage import redact_url
 
-    check_output_paths({"--markdown": markdown}, [before, after])
+    output.check_output_paths({"--markdown": markdown}, [before, after])
     document = {
         "before": redact_url(before),
         "after": redact_url(after),
@@ -244,10 +232,10 @@ def diff_command(
     if markdown is not None:
         atomic_write(_diff_as_markdown(document), markdown)
     if as_json:
-        print_json(document)
+        output.print_json(document)
         return
     title = f"{document['before']} -> {document['after']}: {_diff_summary(document)}"
-    print_lines(title, (f"  {line}" for line in _diff_lines(document)))
+    options.print_lines(title, (f"  {line}" for line in _diff_lines(document)))
 
 
 def _diff_lines(document: Mapping[str, Any]) -> Iterator[str]:

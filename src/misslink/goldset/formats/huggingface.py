@@ -12,25 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from misslink.errors import InputError, did_you_mean, known_names
-from misslink.goldset.formats.base import (
-    CaseCollector,
-    FormatOptions,
-    ImportedGoldSet,
-    count_unsupported_fields,
-    count_unsupported_grades,
-    formats,
-    refuse_existing_file,
-)
+from misslink.goldset.formats import base
 from misslink.io.atomic import atomic_path
 from misslink.io.goldset import GoldSet
 from misslink.io.jsonl import SourceItem, read_text
-from misslink.io.trace_formats.requests import (
-    decode_json,
-    extract_answer,
-    extract_question,
-    first_value,
-    read_log_rows,
-)
+from misslink.io.trace_formats import requests
 
 COLUMNS: dict[str, tuple[str, ...]] = {
     "id": ("id", "_id", "qid", "query_id", "question_id"),
@@ -48,7 +34,7 @@ _DICT = "dataset_dict.json"
 _SHOWN_COLUMNS = 12
 
 
-@formats.register("huggingface")
+@base.formats.register("huggingface")
 class HuggingFaceFormat:
     """A dataset with any column names."""
 
@@ -58,25 +44,28 @@ class HuggingFaceFormat:
             return any((source / name).is_file() for name in (_STATE, _DICT))
         return source.suffix.casefold() in {".parquet", ".arrow"}
 
-    def read(self, source: Path, options: FormatOptions) -> ImportedGoldSet:
+    def read(self, source: Path, options: base.FormatOptions) -> base.ImportedGoldSet:
         """Read a split; columns have the usual names, or those of `options`."""
         for field in options.columns:
             if field not in COLUMNS:
                 hint = known_names(field, COLUMNS)
                 raise InputError(f"--column: unknown field '{field}'; {hint}")
         names = COLUMNS | {field: (column,) for field, column in options.columns.items()}
-        collector = CaseCollector(source)
+        collector = base.CaseCollector(source)
         seen: dict[str, None] = {}
         for item in _dataset_rows(source, options.split):
             row = item.data
             seen |= dict.fromkeys(row)
-            values = {field: decode_json(first_value(row, names[field])) for field in COLUMNS}
+            values = {
+                field: requests.decode_json(requests.first_value(row, names[field]))
+                for field in COLUMNS
+            }
             for field in ("references", "evidence"):
                 values[field] = _text_list(values[field])
             for field in ("id", "category"):
                 value = values[field] if isinstance(values[field], str | int) else ""
                 values[field] = str(value).strip() and str(value)
-            values["question"] = extract_question(values["question"])
+            values["question"] = requests.extract_question(values["question"])
             if values["question"] is None:
                 collector.left_out["rows without a question"] += 1
                 continue
@@ -94,12 +83,12 @@ class HuggingFaceFormat:
             )
         return collector.result()
 
-    def write(self, gold: GoldSet, target: Path, options: FormatOptions) -> dict[str, int]:
+    def write(self, gold: GoldSet, target: Path, options: base.FormatOptions) -> dict[str, int]:
         """Write a parquet file, which `load_dataset("parquet", data_files=...)` reads."""
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        refuse_existing_file(target, options)
+        base.refuse_existing_file(target, options)
         text, texts = pa.string(), pa.list_(pa.string())
         rows = [
             {
@@ -116,8 +105,8 @@ class HuggingFaceFormat:
         table = pa.Table.from_pylist(rows, pa.schema(list(zip(COLUMNS, types, strict=True))))
         with atomic_path(target) as part:
             pq.write_table(table, part)
-        counts = count_unsupported_fields(gold.cases, COLUMNS)
-        counts["grades other than 1"] += count_unsupported_grades(gold.cases)
+        counts = base.count_unsupported_fields(gold.cases, COLUMNS)
+        counts["grades other than 1"] += base.count_unsupported_grades(gold.cases)
         return dict(+counts)
 
 
@@ -129,7 +118,7 @@ def _text_list(value: Any) -> list[str]:
     if isinstance(value, str):
         return [value] if value.strip() else []
     if isinstance(value, list):
-        texts = (item if isinstance(item, str) else extract_answer(item) for item in value)
+        texts = (item if isinstance(item, str) else requests.extract_answer(item) for item in value)
         return list(dict.fromkeys(text for text in texts if text and text.strip()))
     return []
 
@@ -137,7 +126,7 @@ def _text_list(value: Any) -> list[str]:
 def _dataset_rows(source: Path, split: str | None) -> Iterator[SourceItem]:
     if not source.is_dir():
         is_arrow = source.suffix == ".arrow"
-        yield from _arrow_rows(source, [source]) if is_arrow else read_log_rows(source)
+        yield from _arrow_rows(source, [source]) if is_arrow else requests.read_log_rows(source)
         return
     folder = source
     if (source / _DICT).is_file():

@@ -17,20 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from misslink.errors import InputError
-from misslink.goldset.formats.base import (
-    METADATA_KEY,
-    CaseCollector,
-    FormatOptions,
-    ImportedGoldSet,
-    count_unsupported_fields,
-    fields_from_metadata,
-    formats,
-    metadata_of,
-    qrels_lines,
-    read_qrels_by_query,
-    valid_grades,
-    write_files,
-)
+from misslink.goldset.formats import base
 from misslink.goldset.writer import objects_to_jsonl
 from misslink.io.corpus import read_corpus
 from misslink.io.goldset import GoldSet
@@ -48,7 +35,7 @@ _TEXTS = ("title", "query", "question", "desc")
 _HEADER = {"id", "qid", "query_id", "topic", "number", "query-id", "topic_id"}
 
 
-@formats.register("trec")
+@base.formats.register("trec")
 class TrecFormat:
     """Topics and qrels."""
 
@@ -62,7 +49,7 @@ class TrecFormat:
         head = read_text(source)[:2000].lstrip()
         return bool(_TOP.search(head)) or "\t" in head.partition("\n")[0]
 
-    def read(self, source: Path, options: FormatOptions) -> ImportedGoldSet:
+    def read(self, source: Path, options: base.FormatOptions) -> base.ImportedGoldSet:
         """Read topics, and the qrels in the folder or in `options`."""
         topics, qrels = source, options.qrels
         if source.is_dir():
@@ -70,12 +57,12 @@ class TrecFormat:
             qrels = qrels or _single_file(source, _QRELS_FILE, "qrels")
         if qrels is None:
             raise InputError("Topics have no judgements. Add  --qrels FILE.", path=topics)
-        judged = read_qrels_by_query(qrels)
-        collector = CaseCollector(topics)
+        judged = base.read_qrels_by_query(qrels)
+        collector = base.CaseCollector(topics)
         seen = set()
         for line, name, question in _read_topics(topics):
             seen.add(name)
-            relevant = valid_grades(judged.get(name, {}), collector.left_out)
+            relevant = base.valid_grades(judged.get(name, {}), collector.left_out)
             collector.add(
                 {"id": name, "question": question, "relevant": relevant},
                 SourceItem(None, str(topics), line),
@@ -83,7 +70,7 @@ class TrecFormat:
         collector.left_out["judged queries without a topic"] += len(set(judged) - seen)
         return collector.result()
 
-    def write(self, gold: GoldSet, target: Path, options: FormatOptions) -> dict[str, int]:
+    def write(self, gold: GoldSet, target: Path, options: base.FormatOptions) -> dict[str, int]:
         """Write topics.tsv and qrels.txt into a folder."""
         for case in gold.cases:
             if any(sign.isspace() for sign in case.id):
@@ -92,10 +79,10 @@ class TrecFormat:
         questions = {case.id: " ".join(case.question.split()) for case in gold.cases}
         files = {
             "topics.tsv": "".join(f"{name}\t{text}\n" for name, text in questions.items()),
-            "qrels.txt": "".join(qrels_lines(gold, "{query} 0 {document} {grade}\n")),
+            "qrels.txt": "".join(base.qrels_lines(gold, "{query} 0 {document} {grade}\n")),
         }
-        write_files(target, files, options)
-        counts = count_unsupported_fields(gold.cases, _SUPPORTED_FIELDS)
+        base.write_files(target, files, options)
+        counts = base.count_unsupported_fields(gold.cases, _SUPPORTED_FIELDS)
         changed = sum(case.question != questions[case.id] for case in gold.cases)
         counts["line breaks and runs of blanks in questions"] += changed
         return dict(+counts)
@@ -157,7 +144,7 @@ def _topic_fields(entry: str) -> dict[str, str]:
     return fields
 
 
-@formats.register("beir")
+@base.formats.register("beir")
 class BeirFormat:
     """A folder as BEIR's loader reads it."""
 
@@ -165,7 +152,7 @@ class BeirFormat:
         """Return whether a folder contains queries."""
         return source.is_dir() and _jsonl_file(source, "queries") is not None
 
-    def read(self, source: Path, options: FormatOptions) -> ImportedGoldSet:
+    def read(self, source: Path, options: base.FormatOptions) -> base.ImportedGoldSet:
         """Read the queries of one split: those that it judges."""
         if not source.is_dir():
             raise InputError(
@@ -177,8 +164,8 @@ class BeirFormat:
         judged: Mapping[str, Mapping[str, int]] = {}
         # An unjudged gold set is exported without qrels.
         if options.qrels or options.split or any(source.glob("qrels*")):
-            judged = read_qrels_by_query(options.qrels or _qrels_file(source, options.split))
-        collector = CaseCollector(queries)
+            judged = base.read_qrels_by_query(options.qrels or _qrels_file(source, options.split))
+        collector = base.CaseCollector(queries)
         seen = set()
         for item in read_objects(queries):
             row = item.data
@@ -187,11 +174,11 @@ class BeirFormat:
                 raise item.error("A query needs the fields _id and text.")
             seen.add(str(name))
             metadata = row.get("metadata")
-            if judged and str(name) not in judged and METADATA_KEY not in (metadata or {}):
+            if judged and str(name) not in judged and base.METADATA_KEY not in (metadata or {}):
                 collector.left_out["queries that this split does not judge"] += 1
                 continue
-            relevant = valid_grades(judged.get(str(name), {}), collector.left_out)
-            fields = fields_from_metadata(metadata)
+            relevant = base.valid_grades(judged.get(str(name), {}), collector.left_out)
+            fields = base.fields_from_metadata(metadata)
             collector.add({**fields, "id": str(name), "question": text, "relevant": relevant}, item)
         collector.left_out["judged queries without a text"] += len(set(judged) - seen)
         imported = collector.result()
@@ -206,19 +193,19 @@ class BeirFormat:
             note += f" {len(absent):,} judged passages are not in it, such as '{absent[0]}'."
         return replace(imported, notes=(*imported.notes, note))
 
-    def write(self, gold: GoldSet, target: Path, options: FormatOptions) -> dict[str, int]:
+    def write(self, gold: GoldSet, target: Path, options: base.FormatOptions) -> dict[str, int]:
         """Write queries.jsonl and qrels; the metadata contains what BEIR does not support."""
         queries = (
             {
                 "_id": case.id,
                 "text": case.question,
-                "metadata": metadata_of(case, _SUPPORTED_FIELDS),
+                "metadata": base.metadata_of(case, _SUPPORTED_FIELDS),
             }
             for case in gold.cases
         )
         files = {"queries.jsonl": objects_to_jsonl(queries)}
         if any(case.relevant for case in gold.cases):
-            lines = qrels_lines(gold, "{query}\t{document}\t{grade}\n")
+            lines = base.qrels_lines(gold, "{query}\t{document}\t{grade}\n")
             files[f"qrels/{options.split or 'test'}.tsv"] = "".join(
                 ["query-id\tcorpus-id\tscore\n", *lines]
             )
@@ -227,7 +214,7 @@ class BeirFormat:
                 {"_id": passage.id, "title": "", "text": passage.text}
                 for passage in read_corpus(options.corpus)
             )
-        write_files(target, files, options)
+        base.write_files(target, files, options)
         return {}
 
 

@@ -11,11 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from misslink.goldset.generation.corpus import PassageIndex, SourceCorpus
-from misslink.goldset.generation.settings import (
-    GenerationSettings,
-    QuestionLength,
-    QuestionPersona,
-)
+from misslink.goldset.generation.settings import GenerationSettings, QuestionLength, QuestionPersona
 from misslink.goldset.versions import apportion
 from misslink.text.normalization import fold
 from misslink.types import Case

@@ -15,6 +15,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from misslink.errors import InputError, JudgeUnreachableError
+from misslink.goldset.generation import questions
 from misslink.goldset.generation.candidates import (
     CandidatePlan,
     CandidateRejectedError,
@@ -29,20 +30,6 @@ from misslink.goldset.generation.corpus import (
     PassageIndex,
     open_optional_embedder,
     read_source_corpus,
-)
-from misslink.goldset.generation.questions import (
-    SCHEMAS,
-    AnswerComparison,
-    EvidenceAnswer,
-    GenerationContext,
-    NegativeQuestion,
-    PassageAnswers,
-    PassageQuote,
-    RecalledAnswer,
-    RewrittenQuestion,
-    WrittenQuestion,
-    verify_question,
-    write_question,
 )
 from misslink.goldset.generation.settings import GenerationSettings, read_generation_settings
 from misslink.goldset.versions import apportion
@@ -130,24 +117,28 @@ def _stand_in_reply(ask: Ask) -> BaseModel:
     letters = hashlib.sha256(ask.key.encode()).hexdigest().translate(_LETTERS)
     starts = range(0, _QUESTION_WORDS * _WORD_LENGTH, _WORD_LENGTH)
     question = " ".join(letters[start : start + _WORD_LENGTH] for start in starts) + "?"
-    if ask.schema in (NegativeQuestion, RewrittenQuestion):
+    if ask.schema in (questions.NegativeQuestion, questions.RewrittenQuestion):
         return ask.schema(question=question)
-    if ask.schema is WrittenQuestion:
+    if ask.schema is questions.WrittenQuestion:
         first = []
         for text in texts:
             sentences = (text[start:end] for start, end in sentence_spans(text))
             first.append(next((s for s in sentences if any(map(str.isalnum, s))), text.strip()))
-        quotes = tuple(PassageQuote(passage=n, quote=quote) for n, quote in enumerate(first, 1))
-        return WrittenQuestion(question=question, reference=" ".join(first), quotes=quotes)
-    if ask.schema is EvidenceAnswer:
-        return EvidenceAnswer(answer=" ".join(ask.inputs["evidence"]))
-    if ask.schema is RecalledAnswer:
-        return RecalledAnswer(answer=None)
-    if ask.schema is AnswerComparison:
+        quotes = tuple(
+            questions.PassageQuote(passage=n, quote=quote) for n, quote in enumerate(first, 1)
+        )
+        return questions.WrittenQuestion(
+            question=question, reference=" ".join(first), quotes=quotes
+        )
+    if ask.schema is questions.EvidenceAnswer:
+        return questions.EvidenceAnswer(answer=" ".join(ask.inputs["evidence"]))
+    if ask.schema is questions.RecalledAnswer:
+        return questions.RecalledAnswer(answer=None)
+    if ask.schema is questions.AnswerComparison:
         agreed = [{"answer": n, "agrees": "yes"} for n, _ in enumerate(ask.inputs["answers"], 1)]
-        return AnswerComparison.model_validate({"answers": agreed})
+        return questions.AnswerComparison.model_validate({"answers": agreed})
     verdicts = [{"passage": n, "answers": "no", "quote": None} for n, _ in enumerate(texts, 1)]
-    return PassageAnswers.model_validate({"passages": verdicts})
+    return questions.PassageAnswers.model_validate({"passages": verdicts})
 
 
 @dataclass(frozen=True)
@@ -271,7 +262,7 @@ async def generate_async(
         provenance = {
             "judge": session.name,
             "judge_identity": dict(session.identity),
-            "prompts": {name: context.prompts.load(name).ref.sha256 for name in SCHEMAS},
+            "prompts": {name: context.prompts.load(name).ref.sha256 for name in questions.SCHEMAS},
             "corpus": context.corpus.name,
             "corpus_fingerprint": context.corpus.fingerprint,
             "passages": len(context.corpus.passages),
@@ -341,7 +332,7 @@ async def _open_generation(
     cache: str | Path | None,
     concurrency: int,
     terms: JudgeConfig | None,
-) -> AsyncIterator[tuple[JudgeSession, GenerationContext]]:
+) -> AsyncIterator[tuple[JudgeSession, questions.GenerationContext]]:
     """Open the judge, read the corpus and embed it; finally close judge and embedder."""
     for option, value in (("-n", n), ("--concurrency", concurrency)):
         if value < 1:
@@ -350,7 +341,7 @@ async def _open_generation(
     if not isinstance(settings, GenerationSettings):
         settings = read_generation_settings(None if settings is None else Path(settings))
     prompts = Prompts.from_spec(terms.prompts)
-    for name in SCHEMAS:
+    for name in questions.SCHEMAS:
         prompts.load(name)
     store = DEFAULT_CACHE if cache is None else Path(cache)
     session = open_judge(judge, cache=store, concurrency=concurrency, terms=terms)
@@ -366,7 +357,7 @@ async def _open_generation(
         source = read_source_corpus(corpus, settings)
         embedder = open_optional_embedder(embedding)
         index = await PassageIndex.build([passage.text for passage in source.passages], embedder)
-        yield session, GenerationContext(session, source, index, settings, prompts)
+        yield session, questions.GenerationContext(session, source, index, settings, prompts)
     finally:
         if embedder is not None:
             embedder.close()
@@ -421,7 +412,7 @@ class GenerationOutcome:
 
 
 async def run_rounds(
-    context: GenerationContext,
+    context: questions.GenerationContext,
     *,
     n: int,
     seed: int,
@@ -483,7 +474,7 @@ async def run_rounds(
     accepted = new_index()
     while not outcome.skipped and (slots := _next_slots(plan, outcome.missing, tried)):
         outcome.candidates += len(slots)
-        drafts = await complete({slot: write_question(context, slot) for slot in slots})
+        drafts = await complete({slot: questions.write_question(context, slot) for slot in slots})
         await index.read([draft.question for draft in drafts])
         earlier, distinct = new_index(), []
         for draft in drafts:
@@ -498,7 +489,7 @@ async def run_rounds(
                 )
                 outcome.rejected.append(rejection_record(draft.slot, repeated, context.corpus))
         progress(len(outcome.accepted), n)
-        verified = await complete({d.slot: verify_question(context, d) for d in distinct})
+        verified = await complete({d.slot: questions.verify_question(context, d) for d in distinct})
         outcome.accepted += verified
         for draft in verified:
             accepted.add(draft.question)

@@ -21,9 +21,7 @@ from misslink.goldset.generation.candidates import (
     QuestionDraft,
 )
 from misslink.goldset.generation.corpus import PassageIndex, SourceCorpus
-from misslink.goldset.generation.settings import (
-    GenerationSettings,
-)
+from misslink.goldset.generation.settings import GenerationSettings
 from misslink.goldset.wording import CopiedWording, find_verbatim, measure_copying
 from misslink.judge.judge_case import SkippedReply, ask_safely
 from misslink.judge.prompts import Prompts

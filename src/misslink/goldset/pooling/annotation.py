@@ -26,14 +26,8 @@ from misslink.goldset.pooling.pool import (
     labels_folder,
     read_pool,
 )
+from misslink.io import label_folder
 from misslink.io.atomic import atomic_write
-from misslink.io.label_folder import (
-    ItemKey,
-    JournalEntry,
-    current_labels,
-    journal_files,
-    read_journal,
-)
 from misslink.io.labels import ADJUDICATED
 from misslink.registry import annotation_sessions
 from misslink.types import Case, Trace
@@ -74,8 +68,8 @@ def _grade_rows(folder: Path, items: Mapping[str, PoolItem]) -> list[dict[str, A
             "comment": entry.comment,
             "at": entry.at,
         }
-        for name, path in journal_files(folder).items()
-        for entry in current_labels(read_journal(path).entries).values()
+        for name, path in label_folder.journal_files(folder).items()
+        for entry in label_folder.current_labels(label_folder.read_journal(path).entries).values()
         if entry.grade is not None and entry.case_id in items
     ]
     if not rows:
@@ -129,7 +123,7 @@ class PoolAnnotationSession(LabelSession):
             if not adjudicate or item.item in disputed
         ]
 
-        def hash_of(key: ItemKey) -> str | None:
+        def hash_of(key: label_folder.ItemKey) -> str | None:
             """An item's id is a hash of what it shows."""
             return key[0] if key[0] in self._items else None
 
@@ -192,7 +186,7 @@ class PoolAnnotationSession(LabelSession):
         self._unchanged.check()
         before = state.labels(task.case.id).get(task.asked[0])
         if before is None or (before.grade, before.comment) != (label, comment):
-            entry = JournalEntry(
+            entry = label_folder.JournalEntry(
                 "label",
                 *(task.case.id, RELEVANCE_METRIC, state.writer.annotator, None),
                 label=None if label is None else float(label > 0),
@@ -231,7 +225,7 @@ class PoolAnnotationSession(LabelSession):
         }
 
     @staticmethod
-    def entry_document(entry: JournalEntry) -> dict[str, Any]:
+    def entry_document(entry: label_folder.JournalEntry) -> dict[str, Any]:
         """A grade for the page."""
         return {
             "metric": RELEVANCE_METRIC,
@@ -244,8 +238,8 @@ class PoolAnnotationSession(LabelSession):
 def _disputed_grades(folder: Path, pool: GradingPool) -> dict[str, tuple[dict[str, Any], ...]]:
     """The grades of each disputed item, by letters in place of names."""
     labels = {
-        name: current_labels(read_journal(path).entries)
-        for name, path in journal_files(labels_folder(folder)).items()
+        name: label_folder.current_labels(label_folder.read_journal(path).entries)
+        for name, path in label_folder.journal_files(labels_folder(folder)).items()
     }
     if not labels:
         message = "No annotator has labelled this pool. Run  misslink annotate  first."

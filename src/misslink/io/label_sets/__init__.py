@@ -6,10 +6,6 @@ entry-point group `misslink.importers`.
 
 from __future__ import annotations
 
-from misslink.io.label_sets.importer import (
-    ImportedLabelSet,
-    ImportOptions,
-    write_label_set,
-)
+from misslink.io.label_sets.importer import ImportedLabelSet, ImportOptions, write_label_set
 
 __all__ = ["ImportOptions", "ImportedLabelSet", "write_label_set"]

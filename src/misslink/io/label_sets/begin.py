@@ -19,18 +19,7 @@ from pydantic import AfterValidator, AliasChoices, BaseModel, BeforeValidator, F
 
 from misslink.errors import InputError
 from misslink.io.jsonl import SourceItem, read_text
-from misslink.io.label_sets.importer import (
-    Id,
-    ImportedLabelSet,
-    ImportOptions,
-    LabelSetBuilder,
-    Word,
-    detect_split,
-    number_passages,
-    read_rows_of,
-    read_tsv,
-    require_text,
-)
+from misslink.io.label_sets import importer
 from misslink.registry import importers
 from misslink.types import Case
 
@@ -47,14 +36,14 @@ def _parse_label(text: str) -> str:
 
 
 def _parse_knowledge(value: Any) -> Any:
-    return [require_text(value)] if isinstance(value, str) else value
+    return [importer.require_text(value)] if isinstance(value, str) else value
 
 
 class _Reply(BaseModel):
-    id: Id
-    model: Word = Field(None, validation_alias=AliasChoices("model_name", "model"))
-    source: Word = Field(None, validation_alias=AliasChoices("data_source", "source"))
-    split: Word = None
+    id: importer.Id
+    model: importer.Word = Field(None, validation_alias=AliasChoices("model_name", "model"))
+    source: importer.Word = Field(None, validation_alias=AliasChoices("data_source", "source"))
+    split: importer.Word = None
     knowledge: Annotated[list[str], BeforeValidator(_parse_knowledge)] = Field(
         validation_alias=AliasChoices("knowledge", "contexts")
     )
@@ -66,7 +55,9 @@ class _Reply(BaseModel):
 
 
 @importers.register("begin")
-def import_begin(paths: Sequence[Path], options: ImportOptions) -> ImportedLabelSet:
+def import_begin(
+    paths: Sequence[Path], options: importer.ImportOptions
+) -> importer.ImportedLabelSet:
     """Read BEGIN: its TSV files, or the reduced form.
 
     Parameters
@@ -90,11 +81,11 @@ def import_begin(paths: Sequence[Path], options: ImportOptions) -> ImportedLabel
         of the selected split.
     """
     options.require_support("BEGIN", split=True)
-    builder = LabelSetBuilder(options, "begin")
+    builder = importer.LabelSetBuilder(options, "begin")
     empty = 0
     for path in paths:
         for row, reply in _iter_replies(path):
-            split = reply.split or detect_split(path)
+            split = reply.split or importer.detect_split(path)
             if not builder.selects(split):
                 continue
             empty += not reply.turn.strip()
@@ -105,7 +96,7 @@ def import_begin(paths: Sequence[Path], options: ImportOptions) -> ImportedLabel
                 question=reply.turn if reply.turn.strip() else _EMPTY_TURN,
                 tags={name: value for name, value in tags.items() if value},
             )
-            builder.add(row, case, number_passages(case.id, reply.knowledge), reply.answer)
+            builder.add(row, case, importer.number_passages(case.id, reply.knowledge), reply.answer)
             builder.label(case.id, "faithfulness", _LABELS[reply.label.casefold()])
     return builder.finish(
         title="BEGIN: replies of dialogue models, labelled for attribution to given knowledge",
@@ -127,7 +118,7 @@ def _iter_replies(path: Path) -> Iterator[tuple[SourceItem, _Reply]]:
     text = read_text(path)
     if text.lstrip()[:1] in {"{", "["}:
         forms = {_Reply: ("contexts", "answer", "human_label")}
-        yield from read_rows_of(path, "BEGIN", _EXPECTED_FILES, forms)
+        yield from importer.read_rows_of(path, "BEGIN", _EXPECTED_FILES, forms)
         return
     names = text.partition("\n")[0].split("\t")
     header = [name.strip().casefold().replace(" ", "_") for name in names]
@@ -138,6 +129,6 @@ def _iter_replies(path: Path) -> Iterator[tuple[SourceItem, _Reply]]:
             path=path,
             line=1,
         )
-    for count, row in enumerate(read_tsv(path, text, header)):
+    for count, row in enumerate(importer.read_tsv(path, text, header)):
         row.data["id"] = f"{path.stem}-{count}"
         yield row, row.parse(_Reply)

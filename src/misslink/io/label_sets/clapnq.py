@@ -14,19 +14,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, Field, StrictBool
 
-from misslink.io.label_sets.importer import (
-    CALIBRATE_COMMAND,
-    EVALUATE_COMMAND,
-    Id,
-    ImportedLabelSet,
-    ImportOptions,
-    LabelSetBuilder,
-    Text,
-    Word,
-    detect_split,
-    number_passages,
-    read_rows_of,
-)
+from misslink.io.label_sets import importer
 from misslink.registry import importers
 from misslink.types import Case
 
@@ -36,26 +24,26 @@ _DECLINES = "I cannot answer this question."
 
 
 class _ReducedRow(BaseModel):
-    id: Id
-    split: Word = None
-    question: Text
+    id: importer.Id
+    split: importer.Word = None
+    question: importer.Text
     contexts: list[str]
     gold_answers: list[str] = []
     answerable: StrictBool
 
 
 class _Passage(BaseModel):
-    text: Text
+    text: importer.Text
 
 
 class _Output(BaseModel):
-    answer: Word = None
+    answer: importer.Word = None
 
 
 class _PublicRow(BaseModel):
-    id: Id
-    split: Word = None
-    question: Text = Field(alias="input")
+    id: importer.Id
+    split: importer.Word = None
+    question: importer.Text = Field(alias="input")
     passages: list[_Passage]
     output: list[_Output]
 
@@ -79,7 +67,9 @@ _FORMS: dict[type[_PublicRow | _ReducedRow], tuple[str, ...]] = {
 
 
 @importers.register("clapnq")
-def import_clapnq(paths: Sequence[Path], options: ImportOptions) -> ImportedLabelSet:
+def import_clapnq(
+    paths: Sequence[Path], options: importer.ImportOptions
+) -> importer.ImportedLabelSet:
     """Read CLAPNQ: its annotated files, or the reduced form.
 
     Parameters
@@ -102,14 +92,14 @@ def import_clapnq(paths: Sequence[Path], options: ImportOptions) -> ImportedLabe
         A file is something else or broken, a question is repeated, or nothing is of the split.
     """
     options.require_support("CLAPNQ", split=True)
-    builder = LabelSetBuilder(options, "clapnq")
+    builder = importer.LabelSetBuilder(options, "clapnq")
     with_answers = []
     for path in paths:
-        for row, entry in read_rows_of(path, "CLAPNQ", _EXPECTED_FILES, _FORMS):
-            split = entry.split or detect_split(path)
+        for row, entry in importer.read_rows_of(path, "CLAPNQ", _EXPECTED_FILES, _FORMS):
+            split = entry.split or importer.detect_split(path)
             if not builder.selects(split):
                 continue
-            passages = number_passages(entry.id, entry.contexts)
+            passages = importer.number_passages(entry.id, entry.contexts)
             case = Case(
                 id=entry.id,
                 question=entry.question,
@@ -141,5 +131,8 @@ def import_clapnq(paths: Sequence[Path], options: ImportOptions) -> ImportedLabe
             ),
             "goldset_with_answers.jsonl has reference answers, for an app of your own.",
         ),
-        commands=(EVALUATE_COMMAND, f"{CALIBRATE_COMMAND} --metric context_relevance"),
+        commands=(
+            importer.EVALUATE_COMMAND,
+            f"{importer.CALIBRATE_COMMAND} --metric context_relevance",
+        ),
     )

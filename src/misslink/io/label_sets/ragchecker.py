@@ -19,15 +19,7 @@ from pydantic import BaseModel, Field
 
 from misslink.errors import InputError
 from misslink.io.jsonl import SourceItem
-from misslink.io.label_sets.importer import (
-    Id,
-    ImportedLabelSet,
-    ImportOptions,
-    Text,
-    Whole,
-    Word,
-    read_rows_of,
-)
+from misslink.io.label_sets import importer
 from misslink.io.numbers import as_finite
 from misslink.registry import importers
 from misslink.types import Case, Trace
@@ -48,21 +40,21 @@ _EVALUATE_SIDE = (
 )
 
 
-_Grade = Annotated[Whole, Field(ge=-_MAX_GRADE, le=_MAX_GRADE)]
+_Grade = Annotated[importer.Whole, Field(ge=-_MAX_GRADE, le=_MAX_GRADE)]
 _Grades = Annotated[list[_Grade], Field(min_length=2, max_length=2)]  # of two annotators
 
 
 class _RagCheckerAnswer(BaseModel):
-    model_name: Word = None
+    model_name: importer.Word = None
     response: str
 
 
 class _RagCheckerPublicRow(BaseModel):
     """The grades of one annotator."""
 
-    instance_id: Id
-    dataset: Word = None
-    query: Text
+    instance_id: importer.Id
+    dataset: importer.Word = None
+    query: importer.Text
     gt_answer: str
     model1: _RagCheckerAnswer
     model2: _RagCheckerAnswer
@@ -78,19 +70,19 @@ class _Scores(BaseModel):
 class _ScoredRow(BaseModel):
     """RAGChecker's own scores."""
 
-    instance_id: Id
+    instance_id: importer.Id
     model1: _Scores
     model2: _Scores
 
 
 class _RagCheckerReducedRow(BaseModel):
-    id: Id
-    dataset: Word = None
-    question: Text
+    id: importer.Id
+    dataset: importer.Word = None
+    question: importer.Text
     reference_answer: str
-    system_a: Word = None
+    system_a: importer.Word = None
     answer_a: str
-    system_b: Word = None
+    system_b: importer.Word = None
     answer_b: str
     human_overall: _Grades
     human_correctness: _Grades
@@ -119,7 +111,9 @@ class _AnswerPair:
 
 
 @importers.register("ragchecker")
-def import_ragchecker(paths: Sequence[Path], options: ImportOptions) -> ImportedLabelSet:
+def import_ragchecker(
+    paths: Sequence[Path], options: importer.ImportOptions
+) -> importer.ImportedLabelSet:
     """Read RAGChecker's pairs of answers, and its own scores if they are given.
 
     Parameters
@@ -172,7 +166,7 @@ def import_ragchecker(paths: Sequence[Path], options: ImportOptions) -> Imported
         "misslink calibrate --verdicts {dir}/verdicts.jsonl --labels {dir}/labels.jsonl "
         "--metric preference"
     )
-    return ImportedLabelSet(
+    return importer.ImportedLabelSet(
         title="RAGChecker's meta-evaluation: pairs of answers, compared by two people each",
         source="Ru et al., RAGChecker, NeurIPS 2024, https://github.com/amazon-science/RAGChecker",
         licence="Apache-2.0",
@@ -201,7 +195,7 @@ def _read_pairs(paths: Sequence[Path]) -> dict[str, _AnswerPair]:
     pairs: dict[str, _AnswerPair] = {}
     scores: list[tuple[SourceItem, _ScoredRow]] = []
     for path in paths:
-        for item, row in read_rows_of(path, _NAME, _EXPECTED_FILES, _FORMS):
+        for item, row in importer.read_rows_of(path, _NAME, _EXPECTED_FILES, _FORMS):
             if isinstance(row, _RagCheckerPublicRow):
                 _add_public_pair(pairs, item, row)
             elif isinstance(row, _ScoredRow):

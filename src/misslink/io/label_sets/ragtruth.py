@@ -18,18 +18,7 @@ from pydantic import AliasChoices, BaseModel, BeforeValidator, Field
 
 from misslink.errors import InputError
 from misslink.io.jsonl import SourceItem
-from misslink.io.label_sets.importer import (
-    Id,
-    ImportedLabelSet,
-    ImportOptions,
-    LabelSetBuilder,
-    Text,
-    Whole,
-    Word,
-    number_passages,
-    read_rows_of,
-    require_text,
-)
+from misslink.io.label_sets import importer
 from misslink.registry import importers
 from misslink.types import Case
 
@@ -37,14 +26,14 @@ _NAME = "RAGTruth"
 _EXPECTED_FILES = "its response.jsonl and source_info.jsonl"
 _PASSAGE_MARK = re.compile(r"(?:\A|\n\s*)passage \d+:")
 _DEFAULT_QUESTIONS = {"Summary": "Summarise the text.", "Data2txt": "Describe what the data say."}
-_Offset = Annotated[Whole, Field(ge=0, le=10_000_000)]  # as the set gives them
+_Offset = Annotated[importer.Whole, Field(ge=0, le=10_000_000)]  # as the set gives them
 
 
 class _Span(BaseModel):
     start: _Offset
     end: _Offset
     text: str
-    label_type: Word = None
+    label_type: importer.Word = None
     implicit_true: Any = None
 
     @property
@@ -58,17 +47,17 @@ class _Span(BaseModel):
 
 
 class _Answer(BaseModel):
-    id: Id
-    source_id: Id
-    model: Word = None
-    split: Word = None
-    quality: Word = None
+    id: importer.Id
+    source_id: importer.Id
+    model: importer.Word = None
+    split: importer.Word = None
+    quality: importer.Word = None
     answer: str = Field(validation_alias=AliasChoices("response", "answer"))
     spans: list[_Span] = Field(validation_alias=AliasChoices("labels", "spans"))
 
 
 class _ReducedAnswer(_Answer):
-    question: Text
+    question: importer.Text
     contexts: list[str]
 
 
@@ -76,20 +65,22 @@ def _parse_passages(value: Any) -> Any:
     """The passages of a list, or of one text that numbers them."""
     if not isinstance(value, str):
         return value
-    return [part.strip() for part in _PASSAGE_MARK.split(require_text(value)) if part.strip()]
+    return [
+        part.strip() for part in _PASSAGE_MARK.split(importer.require_text(value)) if part.strip()
+    ]
 
 
 class _Question(BaseModel):
-    question: Text
+    question: importer.Text
     passages: Annotated[list[str], BeforeValidator(_parse_passages)]
 
 
 class _SourceRow(BaseModel):
-    source_id: Id
+    source_id: importer.Id
     task_type: Literal["QA", "Summary", "Data2txt"]
-    source: Word = None
+    source: importer.Word = None
     source_info: Any
-    prompt: Word = None
+    prompt: importer.Word = None
 
 
 class _Source(NamedTuple):
@@ -109,7 +100,9 @@ _FORMS: dict[type[_Answer | _SourceRow], tuple[str, ...]] = {
 
 
 @importers.register("ragtruth")
-def import_ragtruth(paths: Sequence[Path], options: ImportOptions) -> ImportedLabelSet:
+def import_ragtruth(
+    paths: Sequence[Path], options: importer.ImportOptions
+) -> importer.ImportedLabelSet:
     """Read RAGTruth: response.jsonl and source_info.jsonl in any order, or the reduced form.
 
     Parameters
@@ -133,7 +126,7 @@ def import_ragtruth(paths: Sequence[Path], options: ImportOptions) -> ImportedLa
     """
     options.require_support(_NAME, split=True, task=True)
     answers, sources = _read_files(paths)
-    builder = LabelSetBuilder(options, "ragtruth")
+    builder = importer.LabelSetBuilder(options, "ragtruth")
     implicit = 0
     for row, answer in answers:
         source = _find_source(row, answer, sources)
@@ -146,7 +139,7 @@ def import_ragtruth(paths: Sequence[Path], options: ImportOptions) -> ImportedLa
             question=source.question,
             tags={name: value for name, value in tags.items() if value},
         )
-        passages = number_passages(answer.source_id, source.contexts)
+        passages = importer.number_passages(answer.source_id, source.contexts)
         builder.add(row, case, passages, answer.answer)
         unstated = [span for span in answer.spans if span.implicit]
         implicit += bool(unstated) and unstated == answer.spans
@@ -177,7 +170,7 @@ def _read_files(
     answers: list[tuple[SourceItem, _Answer]] = []
     sources: dict[str, _Source] = {}
     for path in paths:
-        for item, row in read_rows_of(path, _NAME, _EXPECTED_FILES, _FORMS):
+        for item, row in importer.read_rows_of(path, _NAME, _EXPECTED_FILES, _FORMS):
             if isinstance(row, _Answer):
                 answers.append((item, row))
                 continue
@@ -198,8 +191,7 @@ def _find_source(row: SourceItem, answer: _Answer, sources: Mapping[str, _Source
         return _Source(answer.question, answer.contexts, "QA", None)
     if not sources:
         raise InputError(
-            "these are the answers without their sources; name source_info.jsonl too",
-            path=row.file,
+            "these are the answers without their sources; name source_info.jsonl too", path=row.file
         )
     if answer.source_id not in sources:
         raise row.error(

@@ -18,11 +18,7 @@ from typing import Any
 
 from misslink.errors import InputError
 from misslink.io.jsonl import SourceItem, read_text
-from misslink.io.label_sets.importer import (
-    ImportedLabelSet,
-    ImportOptions,
-    read_tsv,
-)
+from misslink.io.label_sets.importer import ImportedLabelSet, ImportOptions, read_tsv
 from misslink.io.numbers import shorten_repr
 from misslink.registry import importers
 

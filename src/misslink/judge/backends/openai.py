@@ -8,15 +8,7 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from misslink.errors import InputError
-from misslink.judge.backends.connection import (
-    REFUSAL_STATUSES,
-    ServerAddress,
-    ServerConnection,
-    parse_model_listing,
-    parse_price,
-    resolve_address,
-    transient_openai_error,
-)
+from misslink.judge.backends import connection
 from misslink.judge.backends.request_format import (
     REFUSAL_MESSAGE,
     TOP_LOGPROBS,
@@ -113,7 +105,7 @@ def open_openai_compatible(
     if not model:
         name = interface.name
         raise InputError(f"the judge '{name}' needs a model: --judge {name}:MODEL")
-    address = resolve_address(f"{interface.name}:{model}", base_url, api_key)
+    address = connection.resolve_address(f"{interface.name}:{model}", base_url, api_key)
     return OpenAIJudge(model, address, settings, interface, context_length)
 
 
@@ -144,7 +136,7 @@ class OpenAIJudge:
     def __init__(
         self,
         model: str,
-        address: ServerAddress,
+        address: connection.ServerAddress,
         settings: Mapping[str, Any],
         interface: ApiInterface = CHAT_COMPLETIONS,
         context_length: int | None = None,
@@ -159,7 +151,7 @@ class OpenAIJudge:
         self.context_length = context_length
         self.max_tokens: int = settings["max_tokens"]
         self.price: Price | None = None
-        self.connection = ServerConnection(self.name, model, address)
+        self.connection = connection.ServerConnection(self.name, model, address)
         self.path = interface.path
         self._model = model
         self._settings = settings
@@ -202,7 +194,7 @@ class OpenAIJudge:
         length = abilities.get("context_length")
         if self.context_length is None and type(length) is int and length > 0:
             self.context_length = length
-        self.price = self.price or parse_price(abilities.get("price"))
+        self.price = self.price or connection.parse_price(abilities.get("price"))
 
     async def ask(self, ask: Ask) -> Reply:
         """Ask once, and parse the reply.
@@ -231,10 +223,10 @@ class OpenAIJudge:
                 self.connection.raise_if_pointless(error)
                 complaint = self.connection.error_message(error)
                 other = None
-                if getattr(error, "status_code", None) in REFUSAL_STATUSES:
+                if getattr(error, "status_code", None) in connection.REFUSAL_STATUSES:
                     about = f"{complaint} '{error.param}' {error.code}"
                     other = self._probe.other_format(tried, complaint, about)
-                elif again := transient_openai_error(error, complaint):
+                elif again := connection.transient_openai_error(error, complaint):
                     is_server_error = getattr(error, "status_code", 0) >= _SERVER_ERROR
                     if ask.structured and is_server_error and again.after is None:
                         other = self._probe.broken(ask.key, tried)
@@ -253,7 +245,7 @@ class OpenAIJudge:
 
         Lists the server's models once, and keeps what that says of this one.
         """
-        length, price = parse_model_listing(await self.connection.models(), self._model)
+        length, price = connection.parse_model_listing(await self.connection.models(), self._model)
         self.context_length = self.context_length or length
         self.price = price or self.price
 
@@ -271,7 +263,7 @@ class OpenAIJudge:
         try:
             response = self._interface.read(await self.connection.post(self.path, body))
         except openai.APIStatusError as error:
-            return False if error.status_code in REFUSAL_STATUSES else None
+            return False if error.status_code in connection.REFUSAL_STATUSES else None
         except openai.APIError:
             return None
         return (

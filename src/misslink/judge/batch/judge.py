@@ -14,13 +14,7 @@ from typing import Any
 
 from misslink.errors import InputError, JudgeUnreachableError, MisslinkError
 from misslink.judge.backends.openai import OpenAIJudge
-from misslink.judge.batch.queue import (
-    BatchCall,
-    BatchQueue,
-    BatchTiming,
-    MissingAnswerError,
-    ResubmitError,
-)
+from misslink.judge.batch import queue
 from misslink.judge.batch.service import MAX_BYTES, MAX_QUESTIONS, BatchService, input_line
 from misslink.judge.batch.store import BatchStore
 from misslink.judge.config import JudgeConfig, Price
@@ -54,7 +48,7 @@ class BatchJudge:
         bare: OpenAIJudge,
         cache: Path,
         config: JudgeConfig,
-        timing: BatchTiming,
+        timing: queue.BatchTiming,
     ) -> None:
         self.judge = live
         self.name: str = bare.name
@@ -68,13 +62,13 @@ class BatchJudge:
         self._identity = identity_json(bare)
         self._store = BatchStore(cache, self._identity, self.name)
         self._service = BatchService(bare.connection, config.timeout)
-        self._queue = BatchQueue(
+        self._queue = queue.BatchQueue(
             self._service, self._store, timing, bare.path, config.retries, self._end
         )
         self._opening: asyncio.Task[None] | None = None
         self._first: asyncio.Event | None = None
-        self._calls: set[BatchCall] = set()
-        self._over_budget: deque[tuple[BatchCall, bytes]] = deque()
+        self._calls: set[queue.BatchCall] = set()
+        self._over_budget: deque[tuple[queue.BatchCall, bytes]] = deque()
         self._end_error: Exception | None = None
         self._is_cap_reported = False
         self._deadline: asyncio.TimerHandle | None = None
@@ -104,7 +98,7 @@ class BatchJudge:
                     return reply
             try:
                 return await self._ask_in_batch(key, ask)
-            except ResubmitError:  # another process may have fetched it
+            except queue.ResubmitError:  # another process may have fetched it
                 if (cached := self._store.cached_reply(key, ask)) is not None:
                     return cached
             except RetryableError as error:
@@ -192,15 +186,15 @@ class BatchJudge:
         return None
 
     async def _ask_in_batch(self, key: str, ask: Ask) -> Reply:
-        calls: list[BatchCall] = []
+        calls: list[queue.BatchCall] = []
         reply, submitted, is_lost = None, True, False
         try:
             reply = await self._bare.ask_by(partial(self._post, calls, key, ask), ask)
-        except ResubmitError:
+        except queue.ResubmitError:
             submitted = False
             raise
         except RetryableError as error:
-            is_lost = isinstance(error, MissingAnswerError)
+            is_lost = isinstance(error, queue.MissingAnswerError)
             if calls and calls[-1].row is not None:  # it is asked again in another batch
                 self._store.release(calls[-1].row, [key])
             raise
@@ -222,14 +216,14 @@ class BatchJudge:
         return reply
 
     async def _post(
-        self, calls: list[BatchCall], key: str, ask: Ask, path: str, body: dict[str, Any]
+        self, calls: list[queue.BatchCall], key: str, ask: Ask, path: str, body: dict[str, Any]
     ) -> str:
         """In place of a request: return the body of the answer, or raise why there is none."""
         row = self._store.row_of(key)
         if row is None and not self._bare.abilities:  # what was known of the server is wrong
-            raise ResubmitError
+            raise queue.ResubmitError
         self._raise_if_ended()
-        call = BatchCall(key, ask)
+        call = queue.BatchCall(key, ask)
         calls.append(call)
         self._calls.add(call)
         if row is not None:

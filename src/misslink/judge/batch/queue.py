@@ -531,11 +531,7 @@ class BatchQueue:
         return f"batch {number} ({stored.service_id or 'no id yet'})"
 
     async def _request(
-        self,
-        call: Callable[[], Awaitable[Result]],
-        action: str,
-        *,
-        may_be_missing: bool = False,
+        self, call: Callable[[], Awaitable[Result]], action: str, *, may_be_missing: bool = False
     ) -> Result:
         """Return the result of `call`, one request; `action` completes "it does not ...".
 

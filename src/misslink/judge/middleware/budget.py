@@ -31,10 +31,7 @@ class BudgetedJudge:
     """
 
     def __init__(
-        self,
-        judge: Judge,
-        config: JudgeConfig | None = None,
-        ledger: Ledger | None = None,
+        self, judge: Judge, config: JudgeConfig | None = None, ledger: Ledger | None = None
     ) -> None:
         config = config or JudgeConfig()
         self.judge = judge

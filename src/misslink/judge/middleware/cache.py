@@ -356,12 +356,7 @@ class CachedJudge:
     """
 
     def __init__(
-        self,
-        judge: Judge,
-        path: Path | None,
-        *,
-        claims: bool = True,
-        retry_refused: bool = False,
+        self, judge: Judge, path: Path | None, *, claims: bool = True, retry_refused: bool = False
     ) -> None:
         self.judge = judge
         self.name: str = judge.name

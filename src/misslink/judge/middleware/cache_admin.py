@@ -115,8 +115,7 @@ def export_replies(path: Path, judge: str | None = None) -> Iterator[dict[str, A
     with _open_to_read(path) as file:
         _check_selection(file, selection, path)
         for key, *row in file.execute(
-            f"SELECT {columns} {_FROM_REPLIES} WHERE {where} ORDER BY replies.rowid",
-            values,
+            f"SELECT {columns} {_FROM_REPLIES} WHERE {where} ORDER BY replies.rowid", values
         ):
             try:
                 record = _reply_record(file, row)

@@ -12,22 +12,8 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
+from misslink.judge import protocol
 from misslink.judge.prompts import BUILT_IN, Prompts
-from misslink.judge.protocol import (
-    Ask,
-    Examination,
-    ExaminedClaim,
-    ExaminedPassage,
-    Judge,
-    LabelAlone,
-    Reply,
-    examine,
-    judge_info,
-    layers,
-    schema_json,
-    total_usage,
-    unwrap_judge,
-)
 from misslink.judge.quotes import verify_quote
 from misslink.judge.reply_text import is_length_error
 from misslink.text.normalization import sentence_spans
@@ -70,11 +56,11 @@ def estimate_tokens(text: str) -> int:
     return math.ceil(len(text.encode("utf-8", "replace")) / _BYTES_PER_TOKEN * _MARGIN)
 
 
-def estimate_ask_tokens(ask: Ask) -> int:
+def estimate_ask_tokens(ask: protocol.Ask) -> int:
     """How many tokens an ask has at most, as a rule: its messages and its JSON schema."""
     texts = [message["content"] for message in ask.messages]
     if ask.structured:
-        texts.append(schema_json(ask.schema))
+        texts.append(protocol.schema_json(ask.schema))
     return sum(map(estimate_tokens, texts))
 
 
@@ -181,7 +167,7 @@ class ExaminationPart(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     claims: tuple[PartClaim, ...]
-    passages: tuple[ExaminedPassage, ...]
+    passages: tuple[protocol.ExaminedPassage, ...]
     sufficient: Literal["yes", "partly", "no"] | None = None
 
 
@@ -190,7 +176,7 @@ class ContextPart:
     """Pieces of passages, and the reply about them."""
 
     pieces: tuple[PassagePiece, ...]
-    reply: Reply
+    reply: protocol.Reply
 
 
 def examine_part(
@@ -201,7 +187,7 @@ def examine_part(
     *,
     history: Sequence[Mapping[str, str]] = (),
     prompts: Prompts,
-) -> Ask:
+) -> protocol.Ask:
     """Ask what some of the passages say of claims that are already known.
 
     Parameters
@@ -223,10 +209,10 @@ def examine_part(
         "passages": tuple(passages),
         "history": tuple(history),
     }
-    return Ask.rendered(prompts.load("examination_part"), inputs, ExaminationPart)
+    return protocol.Ask.rendered(prompts.load("examination_part"), inputs, ExaminationPart)
 
 
-def merge_parts(parts: Sequence[ContextPart], question: str) -> Reply:
+def merge_parts(parts: Sequence[ContextPart], question: str) -> protocol.Reply:
     """Merge the replies about the parts into one.
 
     A claim is supported where a part supports it with a quote verified in that part, else
@@ -240,7 +226,7 @@ def merge_parts(parts: Sequence[ContextPart], question: str) -> Reply:
     one JSON line per part, and its probabilities are those of the parts that decide.
     """
     first = parts[0].reply.parsed
-    if not isinstance(first, Examination):
+    if not isinstance(first, protocol.Examination):
         raise TypeError(f"expected an Examination, got {type(first).__name__}")
     chances: dict[str, _LabelProbabilities] = {
         place: chance
@@ -266,17 +252,17 @@ def merge_parts(parts: Sequence[ContextPart], question: str) -> Reply:
     _set_probability(chances, "sufficient", chance)
     update = {"claims": tuple(claims), "passages": passages, "sufficient": sufficient}
     replies = [part.reply for part in parts]
-    return Reply(
+    return protocol.Reply(
         parsed=first.model_copy(update=update),
         raw=join_raw_replies(replies),
-        usage=total_usage(replies),
+        usage=protocol.total_usage(replies),
         probabilities=chances,
         from_cache=all(reply.from_cache for reply in replies),
         judge=next((reply.judge for reply in replies if reply.judge), None),
     )
 
 
-def join_raw_replies(replies: Sequence[Reply]) -> str:
+def join_raw_replies(replies: Sequence[protocol.Reply]) -> str:
     """What came, one JSON line a part; empty where nothing came."""
     lines = (
         json.dumps({"part": number, "raw": reply.raw}, ensure_ascii=False)
@@ -314,8 +300,8 @@ def _claim_votes(
     votes = []
     for part in parts:
         answer, chances = part.reply.parsed, part.reply.probabilities
-        statements: list[tuple[int, ExaminedClaim | PartClaim]] = []
-        if isinstance(answer, Examination):
+        statements: list[tuple[int, protocol.ExaminedClaim | PartClaim]] = []
+        if isinstance(answer, protocol.Examination):
             statements = [(number, answer.claims[number])]
         elif isinstance(answer, ExaminationPart):
             statements = [
@@ -338,7 +324,7 @@ def _claim_votes(
 
 def _merge_relevance(
     parts: Sequence[ContextPart],
-) -> tuple[tuple[ExaminedPassage, ...], list[_LabelProbabilities | None]]:
+) -> tuple[tuple[protocol.ExaminedPassage, ...], list[_LabelProbabilities | None]]:
     """Relevance by the passages' own numbers; those that no part speaks of are left out."""
     best: dict[int, tuple[bool, bool, float, _LabelProbabilities | None]] = {}
     for part in parts:
@@ -352,7 +338,7 @@ def _merge_relevance(
             if number not in best or candidate[:3] > best[number][:3]:
                 best[number] = candidate
     numbers = sorted(best)
-    passages = tuple(ExaminedPassage(passage=n, relevant=best[n][0]) for n in numbers)
+    passages = tuple(protocol.ExaminedPassage(passage=n, relevant=best[n][0]) for n in numbers)
     return passages, [best[n][3] for n in numbers]
 
 
@@ -404,17 +390,17 @@ class LongContextJudge:
     """
 
     def __init__(
-        self, judge: Judge, prompts: Prompts = BUILT_IN, context_length: int | None = None
+        self, judge: protocol.Judge, prompts: Prompts = BUILT_IN, context_length: int | None = None
     ) -> None:
         self.judge = judge
         self.name: str = judge.name
         self.identity: Mapping[str, Any] = judge.identity
-        self._innermost = unwrap_judge(judge)
+        self._innermost = protocol.unwrap_judge(judge)
         self._prompts = prompts
         self._given = context_length
         self._learned: int | None = None
 
-    async def ask(self, ask: Ask) -> Reply:
+    async def ask(self, ask: protocol.Ask) -> protocol.Reply:
         """Answer, in parts where an examination is too long for one question.
 
         Returns
@@ -441,12 +427,12 @@ class LongContextJudge:
             reply = await self._in_parts(ask, limit)
         if reply.came:
             self._learned = min(limit, self._learned or limit)
-            learn = judge_info(self._innermost).learn
+            learn = protocol.judge_info(self._innermost).learn
             if learn is not None:  # also for a later run with the same cache
                 learn({"context_length": self._learned})
         return reply
 
-    async def planned_asks(self, ask: Ask) -> tuple[Ask, ...]:
+    async def planned_asks(self, ask: protocol.Ask) -> tuple[protocol.Ask, ...]:
         """Return the questions that would be put, the answer's sentences standing for its claims.
 
         What a judge would teach by refusing is not foreseen.
@@ -473,37 +459,37 @@ class LongContextJudge:
         await self.judge.close()
 
     def _limit(self) -> int | None:
-        stated = self._given or judge_info(self._innermost).context_length
+        stated = self._given or protocol.judge_info(self._innermost).context_length
         limits = [length for length in (stated, self._learned) if length]
         return min(limits, default=None)
 
-    def _fits_whole(self, ask: Ask, limit: int) -> bool:
+    def _fits_whole(self, ask: protocol.Ask, limit: int) -> bool:
         """Whether a question fits, or was answered whole before its judge's length was known."""
         if estimate_ask_tokens(ask) + self._reply_room(ask) <= limit:
             return True
-        caches = (getattr(layer, "is_cached", None) for layer in layers(self.judge))
+        caches = (getattr(layer, "is_cached", None) for layer in protocol.layers(self.judge))
         return any(is_cached(ask) for is_cached in caches if is_cached is not None)
 
-    def _reply_room(self, ask: Ask) -> int:
+    def _reply_room(self, ask: protocol.Ask) -> int:
         """Tokens that the reply may need: claims with quotes, passages, reference claims.
 
         The claims are about as long as the answer, so are their quotes, and as much is for the
         fields around them; of a reference the claims and their fields.
         """
-        inputs, most = ask.inputs, judge_info(self._innermost).max_tokens
+        inputs, most = ask.inputs, protocol.judge_info(self._innermost).max_tokens
         references = sum(map(estimate_tokens, inputs.get("references", ())))
         written = 3 * estimate_tokens(inputs["answer"]) + 2 * references
         return min(most, 256 + written + 16 * len(inputs["passages"]))
 
-    async def _in_parts(self, ask: Ask, limit: int) -> Reply:
+    async def _in_parts(self, ask: protocol.Ask, limit: int) -> protocol.Reply:
         alone = estimate_ask_tokens(self._examine(ask, ())) + self._reply_room(ask)
         if limit - alone < _MIN_PASSAGE_TOKENS:
             asked = "conversation" if ask.inputs.get("history") else "question"
             subject = f"the {asked}, the answer and the references"
-            return Reply.nothing(_too_long_message(subject, alone, limit))
+            return protocol.Reply.nothing(_too_long_message(subject, alone, limit))
         taken, remaining = fill_budget(_pieces(ask), limit - alone)
         first = await self.judge.ask(self._examine(ask, taken))
-        if not isinstance(first.parsed, Examination):
+        if not isinstance(first.parsed, protocol.Examination):
             return await self._one_word(ask, first, remaining, limit - alone)
         claims = [claim.claim for claim in first.parsed.claims]
         alone = estimate_ask_tokens(self._examine_part(ask, claims, ())) + self._reply_room(ask)
@@ -526,11 +512,11 @@ class LongContextJudge:
         return _failed_part(parts) or merge_parts(parts, ask.inputs["question"])
 
     async def _one_word(
-        self, ask: Ask, first: Reply, remaining: Sequence[PassagePiece], room: int
-    ) -> Reply:
+        self, ask: protocol.Ask, first: protocol.Reply, remaining: Sequence[PassagePiece], room: int
+    ) -> protocol.Reply:
         """What a judge says that can give a label only: yes if any part supports the answer."""
         replies = [first]
-        while remaining and isinstance(replies[-1].parsed, LabelAlone):
+        while remaining and isinstance(replies[-1].parsed, protocol.LabelAlone):
             if replies[-1].parsed.supported == "yes":
                 break
             group, remaining = fill_budget(remaining, room)
@@ -540,7 +526,7 @@ class LongContextJudge:
         last = replies[-1]
         if len(replies) == 1 and not remaining:
             return last
-        if isinstance(last.parsed, LabelAlone) and last.parsed.supported == "no":
+        if isinstance(last.parsed, protocol.LabelAlone) and last.parsed.supported == "no":
             problem = (
                 "the judge can give one word only, and no part of the passages alone supports the "
                 "whole answer; use a judge with a longer context"
@@ -548,11 +534,13 @@ class LongContextJudge:
             return replace(_combine_replies(replies), parsed=None, problem=problem)
         return _combine_replies(replies)
 
-    def _examine(self, ask: Ask, pieces: Sequence[PassagePiece]) -> Ask:
+    def _examine(self, ask: protocol.Ask, pieces: Sequence[PassagePiece]) -> protocol.Ask:
         inputs = {**ask.inputs, "passages": tuple(piece.text for piece in pieces)}
-        return replace(examine(**inputs, prompts=self._prompts), repeat=ask.repeat)
+        return replace(protocol.examine(**inputs, prompts=self._prompts), repeat=ask.repeat)
 
-    def _examine_part(self, ask: Ask, claims: Sequence[str], pieces: Sequence[PassagePiece]) -> Ask:
+    def _examine_part(
+        self, ask: protocol.Ask, claims: Sequence[str], pieces: Sequence[PassagePiece]
+    ) -> protocol.Ask:
         inputs, texts = ask.inputs, [piece.text for piece in pieces]
         part = examine_part(
             inputs["question"],
@@ -565,13 +553,13 @@ class LongContextJudge:
         return replace(part, repeat=ask.repeat)
 
 
-def _can_be_split(ask: Ask) -> bool:
+def _can_be_split(ask: protocol.Ask) -> bool:
     """Whether a question is an examination, whose passages can be put in parts."""
     has_inputs = ask.inputs.keys() >= _EXAMINATION_INPUTS
-    return has_inputs and ask.structured and issubclass(ask.schema, Examination)
+    return has_inputs and ask.structured and issubclass(ask.schema, protocol.Examination)
 
 
-def _pieces(ask: Ask) -> list[PassagePiece]:
+def _pieces(ask: protocol.Ask) -> list[PassagePiece]:
     """The passages of an examination, each in one piece."""
     return [PassagePiece(number, text) for number, text in enumerate(ask.inputs["passages"], 1)]
 
@@ -584,7 +572,7 @@ def _shorter(refusal: str, tried: int) -> int:
     return tried // 2
 
 
-def _length_refusal(reply: Reply) -> str | None:
+def _length_refusal(reply: protocol.Reply) -> str | None:
     """How a question was refused for its length; None where it was not."""
     problem = reply.problem or ""
     about_a_part = problem.startswith(_PART_REFUSED)  # the parts before it came
@@ -600,17 +588,17 @@ def _too_long_message(subject: str, needed: int, limit: int) -> str:
     )
 
 
-def _combine_replies(replies: Sequence[Reply]) -> Reply:
+def _combine_replies(replies: Sequence[protocol.Reply]) -> protocol.Reply:
     """The last reply with what all of them said and used."""
     return replace(
         replies[-1],
         raw=join_raw_replies(replies),
-        usage=total_usage(replies),
+        usage=protocol.total_usage(replies),
         from_cache=all(reply.from_cache for reply in replies),
     )
 
 
-def _failed_part(parts: Sequence[ContextPart]) -> Reply | None:
+def _failed_part(parts: Sequence[ContextPart]) -> protocol.Reply | None:
     """The failed reply of all parts where a part failed, else None."""
     replies = [part.reply for part in parts]
     for number, reply in enumerate(replies[1:], start=2):

@@ -13,20 +13,9 @@ from importlib.resources import files
 from typing import Any, Literal
 
 from misslink.errors import InputError
+from misslink.judge import protocol
 from misslink.judge.backends.heuristic.matching import ClaimMatch, MatchingContext
 from misslink.judge.backends.heuristic.reference import compare, leading_agreement
-from misslink.judge.protocol import (
-    Ask,
-    Examination,
-    ExaminationWithReference,
-    ExaminedClaim,
-    ExaminedClaimWithReference,
-    ExaminedPassage,
-    ExaminedReferenceClaim,
-    Judge,
-    JudgeInfo,
-    Reply,
-)
 from misslink.registry import judges
 from misslink.text.abstention import claim_spans, content_stems, declines, states_absence
 from misslink.text.normalization import sentence_spans, stems
@@ -212,7 +201,7 @@ class HeuristicJudge:
 
     def __init__(self) -> None:
         fit = load_fit()
-        self.info = JudgeInfo(note=fit_note(fit))
+        self.info = protocol.JudgeInfo(note=fit_note(fit))
         self.threshold = fit.cut
         self.identity: Mapping[str, Any] = {
             "judge": self.name,
@@ -220,13 +209,13 @@ class HeuristicJudge:
             "rules": rules_version(),
         }
 
-    async def ask(self, ask: Ask) -> Reply:
+    async def ask(self, ask: protocol.Ask) -> protocol.Reply:
         """Answer an examination; any other question gets a reply without an answer."""
         if {"question", "statements", "cited"} <= set(ask.inputs):
             return self._citations(ask)
         if not {"question", "passages", "answer"} <= set(ask.inputs):
             problem = f"the judge {self.name} knows the examination only, not '{ask.name}'"
-            return Reply(parsed=None, raw="", problem=problem)
+            return protocol.Reply(parsed=None, raw="", problem=problem)
         reply = self._examine(**ask.inputs)
         if ask.inputs.get("history") and reply.parsed:  # the schema of a conversation has more
             return replace(reply, parsed=ask.schema.model_validate(reply.parsed.model_dump()))
@@ -235,7 +224,7 @@ class HeuristicJudge:
     async def close(self) -> None:
         """Nothing is held open."""
 
-    def _citations(self, ask: Ask) -> Reply:
+    def _citations(self, ask: protocol.Ask) -> protocol.Reply:
         """Compare every statement with each passage that it cites."""
         citations = []
         for number, statement in enumerate(ask.inputs["statements"], start=1):
@@ -246,7 +235,7 @@ class HeuristicJudge:
                 quote = match.best.text if match.best and supported else None
                 pair = {"statement": number, "passage": passage, "quote": quote}
                 citations.append({**pair, "supported": "yes" if supported else "no"})
-        return Reply(ask.schema.model_validate({"citations": citations}), raw="")
+        return protocol.Reply(ask.schema.model_validate({"citations": citations}), raw="")
 
     def _examine(
         self,
@@ -255,7 +244,7 @@ class HeuristicJudge:
         answer: str,
         references: Sequence[str] = (),
         history: Sequence[Mapping[str, str]] = (),
-    ) -> Reply:
+    ) -> protocol.Reply:
         asked = [message["content"] for message in history if message["role"] == "user"]
         question = " ".join((*asked[-1:], question))
         spans = [] if declines(answer) else claim_spans(answer)
@@ -275,19 +264,23 @@ class HeuristicJudge:
             support = match_support(*match)
             best = match[0].best if support != "unsupported" else None
             quote = best and best.text
-            claims.append(ExaminedClaim(span=text, claim=text, support=support, quote=quote))
+            claims.append(
+                protocol.ExaminedClaim(span=text, claim=text, support=support, quote=quote)
+            )
         relevance = [estimate_relevance(question, passage) for passage in passages]
         quotes = [claim.quote for claim in claims if claim.quote and claim.support == "supported"]
         response, response_probability = classify_response(question, answer, quotes)
-        parsed = Examination(
+        parsed = protocol.Examination(
             claims=tuple(claims),
             passages=tuple(
-                ExaminedPassage(passage=number, relevant=probability >= RELEVANCE_THRESHOLD)
+                protocol.ExaminedPassage(
+                    passage=number, relevant=probability >= RELEVANCE_THRESHOLD
+                )
                 for number, probability in enumerate(relevance, start=1)
             ),
             response=response,
         )
-        return Reply(
+        return protocol.Reply(
             parsed=self._with_references(parsed, question, answer, references)
             if references
             else parsed,
@@ -306,8 +299,12 @@ class HeuristicJudge:
         )
 
     def _with_references(
-        self, examination: Examination, question: str, answer: str, references: Sequence[str]
-    ) -> ExaminationWithReference:
+        self,
+        examination: protocol.Examination,
+        question: str,
+        answer: str,
+        references: Sequence[str],
+    ) -> protocol.ExaminationWithReference:
         """Compare the claims with the references, and the references' claims with the answer."""
         agreement: dict[Support, Literal["agrees", "contradicts", "silent"]] = {
             "supported": "agrees",
@@ -338,15 +335,15 @@ class HeuristicJudge:
             reference_claims += (
                 (number, text, each) for text, each in zip(texts, reference_matches, strict=True)
             )
-        return ExaminationWithReference(
+        return protocol.ExaminationWithReference(
             claims=tuple(
-                ExaminedClaimWithReference(**dict(claim), reference=agreement[each])
+                protocol.ExaminedClaimWithReference(**dict(claim), reference=agreement[each])
                 for claim, each in zip(examination.claims, by_references, strict=True)
             ),
             passages=examination.passages,
             response=examination.response,
             reference_claims=tuple(
-                ExaminedReferenceClaim(reference=number, text=text, answer=statement[each])
+                protocol.ExaminedReferenceClaim(reference=number, text=text, answer=statement[each])
                 for number, text, each in reference_claims
             ),
         )
@@ -380,7 +377,7 @@ def rules_version() -> str:
 
 
 @judges.register("heuristic")
-def open_heuristic(argument: str | None = None) -> Judge:
+def open_heuristic(argument: str | None = None) -> protocol.Judge:
     """Open the judge ``heuristic``.
 
     Raises

@@ -64,10 +64,7 @@ _NEGATION_REACH = 4  # words after a negation among which the first content word
 
 
 def find_conflict(
-    claim: str,
-    sentence: str,
-    coverage: float,
-    new_numbers: AbstractSet[str],
+    claim: str, sentence: str, coverage: float, new_numbers: AbstractSet[str]
 ) -> str | None:
     """Say why `sentence` contradicts `claim`, or None where it does not.
 

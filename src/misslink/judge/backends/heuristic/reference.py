@@ -12,14 +12,8 @@ from misslink.judge.backends.heuristic.matching import (
     number_neighbors,
     strip_polarity,
 )
+from misslink.text import normalization
 from misslink.text.assertion import is_negated
-from misslink.text.normalization import (
-    STOPWORDS,
-    fold,
-    number_words_to_digits,
-    sentence_spans,
-    strip_ending,
-)
 from misslink.types import Support
 
 SHORT = 3  # content words; a text this short must be matched in full
@@ -99,7 +93,7 @@ def leading_agreement(text: str, others: Sequence[str], question: str = "") -> S
 
 def _stance(text: str, question: str) -> bool | None:
     stance = leading_polarity(text)
-    asked = fold(question)
+    asked = normalization.fold(question)
     if stance is not None or " or " in asked or not _YES_OR_NO.match(asked):
         return stance
     words = _words(text)
@@ -112,7 +106,7 @@ def _has_other_number(claim: str, text: str, question: str) -> bool:
     words = [word for word in _words(claim) if not word[0].isdigit()]
     own = number_neighbors(claim)
     differs = []
-    for start, end in sentence_spans(text):
+    for start, end in normalization.sentence_spans(text):
         others = number_neighbors(text[start:end])
         shared = own.keys() & others
         if shared and _share_contained(words, [question, text[start:end]]) >= SAME_STATEMENT:
@@ -122,7 +116,7 @@ def _has_other_number(claim: str, text: str, question: str) -> bool:
 
 def _other_choice(claim: str, text: str, question: str) -> bool:
     """Whether the question offers a choice ("A or B"), and the two texts choose differently."""
-    for choice in _CHOICE.findall(fold(question)):
+    for choice in _CHOICE.findall(normalization.fold(question)):
         options = [_word_forms([word]) for word in choice]
         first, second = (_word_forms(_words(each)) for each in (claim, text))
         chosen = [{i for i, o in enumerate(options) if o & forms} for forms in (first, second)]
@@ -140,7 +134,7 @@ def _shortly_the_same(claim: str, text: str, question: str, of_reference: bool) 
         return False
     if not of_reference:
         return True
-    names = set(map(fold, re.findall(r"\b[A-Z][\w'-]+", claim)))
+    names = set(map(normalization.fold, re.findall(r"\b[A-Z][\w'-]+", claim)))
     facts = [w for w in _new_words(claim, question) if w[0].isdigit() or w in names]
     numbers = [word for word in facts if word[0].isdigit()]
     held = _share_contained(numbers, [text]) == 1 and _share_contained(facts, [text]) >= _MIN_SHARE
@@ -153,7 +147,7 @@ def _key_words(text: str, question: str) -> list[str]:
 
 
 def _new_words(text: str, question: str) -> list[str]:
-    options = {word for choice in _CHOICE.findall(fold(question)) for word in choice}
+    options = {word for choice in _CHOICE.findall(normalization.fold(question)) for word in choice}
     asked = _word_forms(word for word in _words(question) if word not in options)
     words = _words(strip_polarity(text))
     return [word for word in words if asked.isdisjoint(_word_forms([word]))]
@@ -168,8 +162,10 @@ def _share_contained(words: Sequence[str], texts: Iterable[str]) -> float:
 
 def _words(text: str) -> list[str]:
     """Content words; an identifier or a word such as "non-zero" counts as one."""
-    words = _WORD.findall(number_words_to_digits(fold(text.replace("\\_", "_"))))
-    return [word for word in words if word not in STOPWORDS]
+    words = _WORD.findall(
+        normalization.number_words_to_digits(normalization.fold(text.replace("\\_", "_")))
+    )
+    return [word for word in words if word not in normalization.STOPWORDS]
 
 
 def _word_forms(words: Iterable[str]) -> set[str]:
@@ -177,6 +173,6 @@ def _word_forms(words: Iterable[str]) -> set[str]:
     forms = set()
     for word in words:
         forms.add(word.removesuffix("'s").replace(",", ""))
-        if len(short := strip_ending(word)) >= _MIN_STEM_LETTERS:
+        if len(short := normalization.strip_ending(word)) >= _MIN_STEM_LETTERS:
             forms.add(short)
     return forms
