@@ -574,3 +574,30 @@ def test_an_app_is_evaluated_on_a_gold_set_in_a_data_frame():
     passage = {"id": "p", "text": "So."}
     run = misslink.evaluate(lambda _: {"answer": "So.", "retrieved": [passage]}, gold, cache=None)
     assert run.summary["retrieval"]["recall@5"]["value"] == 1.0
+
+
+def test_an_app_that_remembers_other_cases_is_reported(caplog):
+    from langchain_core.language_models import FakeListChatModel
+
+    memory, model = [], FakeListChatModel(responses=["At seven in the morning."])
+
+    def app(question):
+        memory.append(question)
+        passage = "The ferry leaves at seven in the morning, every day of the week."
+        answer = model.invoke("\n".join([passage, *memory])).content
+        return {"answer": answer, "retrieved": [{"id": "times", "text": passage}]}
+
+    def forgets(question):
+        memory.clear()
+        return app(question)
+
+    gold = [
+        {"id": town, "question": f"When does the ferry leave {town}?", "relevant": ["times"]}
+        for town in ("Holm", "Vik", "Sand")
+    ]
+    options = {"judge": "none", "embedding": "none", "concurrency": 1}
+    codes = [
+        {warning["code"] for warning in misslink.evaluate(way, gold, **options).summary["warnings"]}
+        for way in (app, forgets)
+    ]
+    assert ["shared_memory" in of_run for of_run in codes] == [True, False]

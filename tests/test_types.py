@@ -85,3 +85,12 @@ def test_an_estimate_that_is_missing_says_why():
     assert Estimate.missing("no case").reason == "no case"
     with pytest.raises(ValidationError):
         Estimate(value=None, low=None, high=None, n=0, method="m")
+
+
+@pytest.mark.parametrize("invisible", ["\u200b", "\u2060 \u00ad", "\u3164", "\u202e\u202c", "\x1b"])
+def test_what_no_reader_sees_is_blank(invisible):
+    with pytest.raises(ValidationError, match="the question is blank"):
+        Case(question=invisible)
+    assert Case(question="Price?", references=[invisible, "12"]).references == ("12",)
+    assert Trace(case_id="a", answer=invisible).answer == ""
+    assert Trace(case_id="a", answer=f"12{invisible}").answer == f"12{invisible}"

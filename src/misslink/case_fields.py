@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import unicodedata
 from collections.abc import Iterable, Mapping
 from itertools import pairwise
 from typing import Any, Literal
@@ -21,7 +22,7 @@ class Message(BaseModel):
     @field_validator("content")
     @classmethod
     def _has_text(cls, value: str) -> str:
-        if not value.strip():
+        if is_blank(value):
             raise ValueError("the message is blank; write its text or remove it")
         return value
 
@@ -99,9 +100,25 @@ def read_number_as_id(value: Any) -> Any:
     return str(value) if is_number else value
 
 
+# Letters and a symbol without ink: fillers of Hangul, and the blank of Braille.
+_FILLERS = frozenset("\u115f\u1160\u2800\u3164\uffa0")
+
+
+def is_blank(text: str) -> bool:
+    """Whether a reader would see nothing: only blanks, controls and invisible characters."""
+    return not any(
+        unicodedata.category(sign)[0] in "LNPS" and sign not in _FILLERS for sign in text
+    )
+
+
+def drop_invisible(value: str | None) -> str | None:
+    """Read an answer in which a reader would see nothing as an empty one."""
+    return "" if value is not None and is_blank(value) else value
+
+
 def check_question_text(value: str) -> str:
     """Refuse a blank question."""
-    if not value.strip():
+    if is_blank(value):
         raise ValueError("the question is blank")
     return value
 
@@ -117,7 +134,7 @@ def read_grades(value: Any) -> Any:
 
 def check_evidence_text(value: dict[str, int]) -> dict[str, int]:
     """Refuse blank evidence."""
-    if any(not text.strip() for text in value):
+    if any(map(is_blank, value)):
         raise ValueError("an evidence text is empty; leave it out or quote the passage")
     return value
 
@@ -125,7 +142,7 @@ def check_evidence_text(value: dict[str, int]) -> dict[str, int]:
 def read_one_or_many(value: Any) -> Any:
     """Read one text or several; blank ones go."""
     texts = () if value is None else _as_list(value)
-    return tuple(text for text in texts if not isinstance(text, str) or text.strip())
+    return tuple(text for text in texts if not isinstance(text, str) or not is_blank(text))
 
 
 def read_id_sets(value: Any) -> Any:
@@ -152,6 +169,6 @@ def _as_id(item: Any) -> str:
     """Return an id or a text unchanged; a number becomes an id."""
     if isinstance(item, int) and not isinstance(item, bool):
         return str(item)
-    if isinstance(item, str) and item.strip():
+    if isinstance(item, str) and not is_blank(item):
         return item
     raise ValueError('give ids or texts that are not empty, or an object such as {"id": 2}')

@@ -174,3 +174,12 @@ def test_a_metric_that_is_no_share_may_have_any_limit(tmp_path):
 def test_the_schema_takes_what_is_read(document, fits):
     checker = jsonschema.Draft202012Validator(criteria_schema())
     assert checker.is_valid(document) is fits
+
+
+def test_criteria_in_toml_are_read_and_broken_toml_is_called_so(tmp_path):
+    path = tmp_path / "ship.toml"
+    path.write_text('[[gates]]\nname = "hit_at_5"\nmetric = "hit@5"\nthreshold = 0.5\n')
+    assert read_criteria(path).gates[0].threshold == 0.5
+    path.write_text("[[gates]\nname = 3")
+    with pytest.raises(InputError, match=r"line 1: this is not valid TOML"):
+        read_criteria(path)

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from misslink.case_fields import is_blank
 from misslink.errors import InputError
 from misslink.goldset.formats.base import (
     FormatOptions,
@@ -64,7 +65,7 @@ def test_formats_with_metadata_lose_nothing(tmp_path, name):
 
 
 texts = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=12)
-some_text = texts.filter(lambda text: bool(text.strip()))
+some_text = texts.filter(lambda text: not is_blank(text))
 plain_ids = st.text(st.sampled_from("abc-_.:/123"), min_size=1, max_size=6)
 cases = st.builds(
     Case,
@@ -501,7 +502,15 @@ def test_nothing_is_written_over_unless_asked(tmp_path, name):
 def test_all_formats_are_registered_and_level_1_reads_what_trec_wrote(tmp_path):
     from misslink.retrieval.readers import open_qrels
 
-    assert formats.names() == ["beir", "huggingface", "langfuse", "langsmith", "ragas", "trec"]
+    assert formats.names() == [
+        "beir",
+        "deepeval",
+        "huggingface",
+        "langfuse",
+        "langsmith",
+        "ragas",
+        "trec",
+    ]
     export_goldset(GOLD, "trec", tmp_path / "t")
     assert open_qrels(tmp_path / "t" / "qrels.txt").by_query == {
         "ferry": {"times": 2, "pets": 0},
@@ -525,3 +534,24 @@ def test_beir_with_a_corpus_is_whole(tmp_path):
 def test_questions_that_nobody_judged_yet_go_to_beir_and_back(tmp_path):
     _, brought = there_and_back(tmp_path, "beir", GoldSet((ALONE,), "gold.jsonl"))
     assert brought.cases == (ALONE,)
+
+
+def test_goldens_and_test_cases_of_deepeval_are_no_items_of_langfuse(tmp_path):
+    goldens, items = tmp_path / "goldens.json", tmp_path / "items.json"
+    rows = [
+        {
+            "input": "Price?",
+            "actual_output": None,
+            "expected_output": "12.",
+            "context": ["It is 12."],
+        },
+        {"input": "When?", "actual_output": "At 7.", "retrieval_context": ["It sails at 7."]},
+    ]
+    goldens.write_text(json.dumps(rows), encoding="utf-8")
+    assert detect_format(goldens) == "deepeval"
+    read = formats.get("deepeval")().read(goldens, FormatOptions())
+    assert [case.evidence for case in read.cases] == [{"It is 12.": 1}, {}]
+    assert [trace.answer for trace in read.traces] == ["At 7."]
+    item = {"input": {"question": "Price?"}, "expectedOutput": "12.", "metadata": {}}
+    items.write_text(json.dumps([item]), encoding="utf-8")
+    assert detect_format(items) == "langfuse"

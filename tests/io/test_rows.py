@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from misslink.errors import InputError
 from misslink.io import read_goldset
 from misslink.io.jsonl import SourceItem
-from misslink.io.rows import iter_csv_records, read_parquet_rows
+from misslink.io.rows import iter_csv_records, open_items, read_parquet_rows
 from misslink.io.trace_formats import read_recording
 
 FIELDS = st.text(st.characters(exclude_characters="\0", exclude_categories=("Cs",)), max_size=6)
@@ -348,3 +348,21 @@ def test_a_duration_is_a_number_of_seconds(tmp_path):
     path = tmp_path / "traces.parquet"
     pq.write_table(pa.table({"case_id": ["a", "b"], "latency_s": took}), path)
     assert [one.latency_s for one in read_recording(path).traces.values()] == [1.5, None]
+
+
+def test_of_several_sheets_the_one_that_is_read_is_named(tmp_path, caplog):
+    openpyxl = pytest.importorskip("openpyxl")
+    book = openpyxl.Workbook()
+    book.active.title = "questions"
+    for row in (("id", "question"), ("a", "When?")):
+        book.active.append(row)
+    book.save(tmp_path / "one.xlsx")
+    book.create_sheet("drafts")
+    book.save(tmp_path / "two.xlsx")
+    for name, warned in (("one.xlsx", []), ("two.xlsx", ["questions"])):
+        caplog.clear()
+        _, items = open_items(tmp_path / name, "the gold set")
+        assert [item.data["id"] for item in items] == ["a"]
+        assert [
+            "questions" for text in caplog.messages if "'questions', is read; 'drafts'" in text
+        ] == warned

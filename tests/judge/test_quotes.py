@@ -458,3 +458,23 @@ def test_a_long_quote_of_a_passage_that_repeats_itself_takes_seconds_at_most(pas
     for text in (quote, f"{quote[:999]}x{quote[999:]}", f"{quote} ... {quote[:50]}"):
         verify_quote(text, passage, "The ferry leaves at seven.", "When?")
     assert time.process_time() - began < 20
+
+
+@pytest.mark.parametrize(
+    ("sentence", "quote"),
+    [
+        ("If it rains the ferry is free.", "the ferry is free"),
+        ("If it rains, the ferry is free.", "the ferry is free"),
+        ("The ferry is free unless it snows.", "The ferry is free"),
+        ("Die Fähre ist frei, wenn es regnet.", "Die Fähre ist frei"),
+    ],
+)
+def test_a_quote_without_its_condition_supports_only_what_mentions_it(sentence, quote):
+    claim = "Die Fähre ist frei." if "Die" in sentence else "The ferry is free."
+    assert verify_quote(quote, sentence, claim) is None
+    weather = "when it rains or snows; wenn es regnet"
+    assert verify_quote(quote, sentence, f"{claim[:-1]} {weather}.")
+    assert verify_quote(quote, sentence, claim, f"What does it cost {weather}?")
+    assert verify_quote("the ferry is free", "Even if it rains the ferry is free.", "It is free.")
+    apart = "We ask if you have luggage; the ferry is free."
+    assert verify_quote("the ferry is free", apart, "The ferry is free.")

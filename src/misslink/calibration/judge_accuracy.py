@@ -205,9 +205,13 @@ def error_by_exposure(
         reason = describe_reason(
             Reason(code="few_to_compare" if cases else "no_exposure_in_labels")
         )
+    unknown = reason if not cases else None  # else the rates would say that no label is good
     return {
         **{
-            name: {"sensitivity": table.sensitivity, "specificity": table.specificity}
+            name: {
+                "sensitivity": Estimate.missing(unknown) if unknown else table.sensitivity,
+                "specificity": Estimate.missing(unknown) if unknown else table.specificity,
+            }
             for name, table in tables.items()
         },
         "tested": p is not None,

@@ -19,7 +19,7 @@ from misslink.capture.http_app import HttpApp, read_http_app
 from misslink.capture.injection import suspend_injection
 from misslink.case_fields import Message
 from misslink.errors import InputError
-from misslink.io.config_files import read_toml, read_yaml
+from misslink.io.config_files import read_config_file
 from misslink.text.normalization import valid_text
 from misslink.user_code import call_factory, import_target, resolve_attribute, with_article
 
@@ -77,10 +77,7 @@ def read_app_config(source: str | Path | Mapping[str, Any] | None) -> dict[str, 
     if source is None or isinstance(source, Mapping):
         return dict(source or {})
     path = Path(source)
-    if path.suffix == ".toml":
-        data: Any = read_toml(path)
-    else:
-        data = read_yaml(path).data
+    data = read_config_file(path).data
     if not isinstance(data, dict):
         raise InputError("This must be an object, such as  tenant: acme", path=path)
     return data

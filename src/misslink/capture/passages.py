@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 # Where rerankers and retrievers written after LangChain's own guide leave the score they ranked by.
 _SCORE_KEYS = ("relevance_score", "score")
+_MAX_DEPTH = 50  # levels of metadata
 _MIN_CUT = 20  # folded characters; a shorter text is part of another by chance
 _TEXT_KEYS = ("text", "page_content", "content")
 
@@ -205,17 +206,19 @@ def _finite_number(value: Any) -> float | None:
     return number if math.isfinite(number) else None
 
 
-def _json_value(value: Any) -> JsonValue:
+def _json_value(value: Any, depth: int = 0) -> JsonValue:
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, int):
         return int(value)
     if isinstance(value, float):
         return float(value) if math.isfinite(value) else str(value)
+    if depth > _MAX_DEPTH:
+        return "(nested too deeply)"
     if isinstance(value, Mapping):
-        return {valid_text(str(key)): _json_value(item) for key, item in value.items()}
+        return {valid_text(str(key)): _json_value(item, depth + 1) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_json_value(item) for item in value]
+        return [_json_value(item, depth + 1) for item in value]
     return valid_text(str(value))
 
 

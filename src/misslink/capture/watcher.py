@@ -8,7 +8,15 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Iterable, Mapping
+from collections.abc import (
+    AsyncIterator,
+    Callable,
+    Collection,
+    Coroutine,
+    Iterable,
+    Iterator,
+    Mapping,
+)
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import cache, partial
@@ -40,6 +48,8 @@ from misslink.capture.rank_probe import (
     stored_documents,
 )
 from misslink.embedding import embedding_identity
+from misslink.errors import InputError
+from misslink.io.jsonl import check_length
 from misslink.text.normalization import valid_text
 from misslink.timeouts import BackgroundLoop, TookTooLongError
 from misslink.types import Case, Passage, RetrieverCall, Trace
@@ -159,7 +169,12 @@ class Watcher:
                 # The question imported a framework, whose searches were not recorded yet.
                 recorder = Recorder()
                 outcome = await asyncio.create_task(run())
-        lists = self._rankings(recorder, outcome.returned)
+        try:
+            lists = self._rankings(recorder, outcome.returned)
+            for text in (outcome.returned.answer or "", *_texts(lists)):
+                check_length(text)
+        except InputError as too_long:
+            return Trace(case_id=case.id, error=str(too_long), latency_s=outcome.seconds)
         passages = [passage for _, ranked in lists for passage in ranked]
         if self.id_key is None and not any(map(has_own_id, passages)):
             key, is_unique = find_id_key(passages, self.labels)
@@ -459,6 +474,10 @@ async def _one_conversation(app: Any) -> AsyncIterator[None]:
         yield
     finally:
         lock.release()
+
+
+def _texts(lists: Rankings) -> Iterator[str]:
+    return (passage.text for _, passages in lists for passage in passages)
 
 
 def _in_search_order(lists: Rankings) -> list[tuple[SearchCall, tuple[Passage, ...]]]:

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from misslink.compare.run_metrics import select_cases
 from misslink.errors import InputError, did_you_mean
-from misslink.io.config_files import EntryPath, read_yaml
+from misslink.io.config_files import EntryPath, read_config_file
 from misslink.render.format import metric_bounds
 from misslink.types import Case, FailureMode, Reason, Run
 
@@ -285,7 +285,7 @@ class ShipCriteria:
 
 
 def read_criteria(path: str | Path) -> ShipCriteria:
-    """Read a criteria file, in YAML or JSON.
+    """Read a criteria file, in YAML, JSON or TOML.
 
     ``gates`` is a list of gates, or a mapping of names to them. A gate of ``new_failures`` or of a
     ``metric`` needs no name.
@@ -297,7 +297,7 @@ def read_criteria(path: str | Path) -> ShipCriteria:
         names the file, the line and the gate.
     """
     path = Path(path)
-    source = read_yaml(path, _TEXT_KEYS)
+    source = read_config_file(path, _TEXT_KEYS)
 
     def error(problem: str, *spot: str | int, field: str | None = None) -> InputError:
         return InputError(problem, path=path, line=source.line(spot) if spot else None, field=field)

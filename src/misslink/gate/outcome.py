@@ -131,7 +131,7 @@ class GateOutcome:
             "baseline": self.baseline and self.baseline.value,
             "threshold": gate.threshold,
             "at_most": spec.at_most,
-            "regression": self.change and change.drop,
+            "regression": self.change and change.drop + 0.0,  # never -0.0
             "regression_max": gate.regression_max,
             "reason": self.reason,
             "reason_code": self.reasons[0].model_dump() if self.reasons else None,

@@ -43,6 +43,13 @@ class YamlDocument:
         return self.lines.get(spot)
 
 
+def read_config_file(path: Path, texts: Container[str] = ()) -> YamlDocument:
+    """Read a YAML or JSON file, or one in TOML by its ending, which has no lines."""
+    if path.suffix.casefold() == ".toml":
+        return YamlDocument(read_toml(path), {})
+    return read_yaml(path, texts)
+
+
 def read_yaml(path: Path, texts: Container[str] = ()) -> YamlDocument:
     """Read a YAML file; every JSON file is one.
 

@@ -159,12 +159,17 @@ def _clean_value(item: Any, levels: int, texts: dict[str, str]) -> Any:
     return [_clean_value(value, levels, texts) for value in item]
 
 
-def intern_text(text: str, texts: dict[str, str]) -> str:
-    """The same text if it was read before; InputError if it is longer than any model reads."""
+def check_length(text: str) -> None:
+    """Raise InputError if a text is longer than any model reads."""
     if len(text) > _MAX_TEXT:
         raise InputError(
             f"a text has {len(text):,} characters, and the most is {_MAX_TEXT:,}; split it"
         )
+
+
+def intern_text(text: str, texts: dict[str, str]) -> str:
+    """The same text if it was read before; InputError if it is longer than any model reads."""
+    check_length(text)
     valid = text if text.isascii() else valid_text(text)
     return texts.setdefault(valid, valid)
 

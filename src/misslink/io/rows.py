@@ -6,6 +6,7 @@ import csv
 import datetime as dt
 import decimal
 import io
+import logging
 import math
 import re
 import unicodedata
@@ -51,6 +52,7 @@ _ID_LISTS = {"relevant"}  # columns of tables whose text may be several ids
 _FILE_ENDING = re.compile(r"\.[A-Za-z]\w{1,4}$")  # "Smith, J.pdf" is one file
 _FORMULA_SIGNS = frozenset("=+-@")
 _FORMULA_BREAKS = frozenset("\t\r\n")
+_log = logging.getLogger(__name__)
 _INVISIBLE_CATEGORIES = frozenset({"Cc", "Cf", "Zl", "Zp", "Zs"})  # blanks, controls and joiners
 _PLAIN_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 
@@ -329,8 +331,12 @@ def _read_sheet_rows(content: IO[bytes], path: InputFile) -> Iterator[SourceItem
     try:
         book = openpyxl.load_workbook(content, read_only=True, data_only=True)
         rows = list(book.worksheets[0].iter_rows(values_only=True))
+        names = [sheet.title for sheet in book.worksheets]
     except Exception as problem:
         raise InputError("This is not an Excel file. Save it again.", path=path) from problem
+    if len(names) > 1:
+        others = ", ".join(f"'{name}'" for name in names[1:])
+        _log.warning("%s: the first sheet, '%s', is read; %s is not", path, names[0], others)
     return _named_rows(enumerate(rows, 1), str(path), in_row=True)
 
 

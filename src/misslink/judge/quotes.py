@@ -40,42 +40,18 @@ _TRAILING_MARKS = _LEADING_MARKS + ",;:."
 _IF = r"\b(?:if|wenn|falls(?=.*\b(?:das|dem|den|der|ein|eine|es|ist|nicht|sie|und)\b))\b"
 _CONDITIONAL = re.compile(_IF, re.DOTALL)
 _CONDITION = re.compile(rf"\W*{_IF}[^,]+,(.*)", re.DOTALL)
+# In what a quote leaves out of its sentence; "even if" and "ask if" begin no condition.
+_LEFT_OUT_CONDITION = re.compile(
+    r"(?<!\beven )(?<!\bas )(?<!\bask )(?<!\basks )(?<!\bsee )(?<!\bknow )(?<!\bauch )(?<!\bselbst )"
+    rf"(?:{_IF}|\b(?:unless|provided that|as long as|es sei denn|sofern|solange)\b)(.+)",
+    re.DOTALL,
+)
 _THOUSANDS = re.compile(r"(?<=\d) (?=\d{3}(?!\d))")
 _GERMAN_WORDS = (
-    *(
-        "der",
-        "die",
-        "das",
-        "den",
-        "dem",
-        "des",
-        "ein",
-        "eine",
-        "und",
-        "oder",
-        "ist",
-        "sind",
-        "wird",
-    ),
-    *(
-        "auf",
-        "aus",
-        "bei",
-        "mit",
-        "nach",
-        "von",
-        "vom",
-        "zu",
-        "zum",
-        "zur",
-        "im",
-        "um",
-        "fur",
-        "wie",
-    ),
-    *("als", "wenn", "dass", "es", "er", "sie", "ich", "wir", "ihr", "nur", "auch", "noch", "kein"),
+    "der die das den dem des ein eine und oder ist sind wird auf aus bei mit nach von vom zu "
+    "zum zur im um fur wie als wenn dass es er sie ich wir ihr nur auch noch kein"
 )
-_LANGUAGES = STOPWORDS.difference(("am", "an", "in", "so", "was")), frozenset(_GERMAN_WORDS)
+_LANGUAGES = STOPWORDS.difference(("am", "an", "in", "so", "was")), frozenset(_GERMAN_WORDS.split())
 _SHORT_WORD = re.compile(r"(?<!\w)[^\W\d_]{1,4}(?!\w)")
 
 
@@ -96,7 +72,7 @@ def verify_quote(
     claim_and_question = f"{claim} {question}"
     first = None
     for match in islice(_iter_matches(quote, passage, claim_and_question), _MAX_MATCHES):
-        if supports and not asserts(match, passage, claim):
+        if supports and not asserts(match, passage, claim, question):
             continue
         if shares_topic(match, passage, claim, question):
             return match
@@ -118,10 +94,11 @@ def _iter_matches(quote: str, passage: str, claim: str) -> Iterator[FuzzyMatch]:
         end += match.end
 
 
-def asserts(match: FuzzyMatch, passage: str, claim: str) -> bool:
+def asserts(match: FuzzyMatch, passage: str, claim: str, question: str = "") -> bool:
     """Whether a quote may support a claim: more than a word of a sentence, and an assertion.
 
-    Questions, hearsay and examples support no claim that is none itself.
+    Questions, hearsay and examples support no claim that is none itself, and a quote without the
+    condition of its sentence no claim that does not mention it.
 
     A denial that stands beside the quote counts too ("It is false that", "not"), unless the claim
     denies something itself.
@@ -143,6 +120,13 @@ def asserts(match: FuzzyMatch, passage: str, claim: str) -> bool:
     condition = None if _CONDITIONAL.search(fold(claim)) else _CONDITION.match(fold(sentence))
     if condition and topic.isdisjoint(content_stems(condition[1])):
         return False
+    if not _CONDITIONAL.search(fold(claim)):
+        before = fold(passage[left : match.start]).rpartition(";")[2]
+        after = fold(passage[match.end : right]).partition(";")[0]
+        for condition in filter(None, map(_LEFT_OUT_CONDITION.search, (before, after))):
+            supposed = content_stems(condition[1])
+            if supposed and supposed.isdisjoint(content_stems(f"{claim} {question}")):
+                return False
     if is_negated(claim):
         return True
     if not_asserted(words) == "denied" or loses_denial(passage, match.start, match.end):

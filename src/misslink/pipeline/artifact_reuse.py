@@ -17,7 +17,12 @@ from misslink.types import Run
 
 _log = logging.getLogger(__name__)
 # These differ between two equal answers, and nothing rests on them.
-_VARYING_FIELDS = {"latency_s", "usage", "notes"}
+_RANKED = {"__all__": {"score"}}  # rebuilt indexes differ in the last digits
+_VARYING_FIELDS: Any = {
+    **dict.fromkeys(("latency_s", "usage", "notes", "trace_id", "span_id"), True),
+    "retrieved": _RANKED,
+    "deeper": _RANKED,
+}
 
 
 def reuse_calibrations(run: Run, out: str | Path | None) -> Run:
@@ -48,9 +53,9 @@ def reuse_results(run: Run, out: str | Path | None) -> Run:
     if before is None:
         return run
     earlier = {name: getattr(before, name) for name in names if getattr(before, name) is not None}
-    if _fingerprint(before) != _fingerprint(run):
+    if change := _difference(before, run):
         commands = {"audit": "judge audit"}
-        _warn_stale([f"{commands.get(name, name)} {quote(str(out))}" for name in earlier])
+        _warn_stale([f"{commands.get(name, name)} {quote(str(out))}" for name in earlier], change)
         return run
     basis = {link.case_id: link.basis for link in before.links}
     links = [link.model_copy(update={"basis": basis[link.case_id]}) for link in run.links]
@@ -68,8 +73,18 @@ def _previous_run(out: str | Path | None, files: Sequence[str]) -> Run | None:
         return None
 
 
-def _fingerprint(run: Run) -> str:
-    """Hash of the cases, the answers, the judging, the links and the app's code of a run."""
+def _difference(before: Run, run: Run) -> str | None:
+    """What differs between two runs of that on which replay, what-if and audit rest."""
+    old, new = _fingerprints(before), _fingerprints(run)
+    name = next((name for name in new if old[name] != new[name]), None)
+    if name != "traces" or old[name].keys() != new[name].keys():
+        return name
+    cases = [case_id for case_id, trace in new[name].items() if old[name][case_id] != trace]
+    return f"the app's answers or passages in {len(cases)} of {len(new[name])} cases, such as '{cases[0]}'"
+
+
+def _fingerprints(run: Run) -> dict[str, Any]:
+    """The app's code, the judging, the cases, the answers and the links of a run, with their names."""
     inputs = run.manifest.get("inputs")
     judge: dict[str, Any] = {
         name: value
@@ -81,16 +96,25 @@ def _fingerprint(run: Run) -> str:
         misses = [(m.passage_id, m.grade, m.true_rank, m.text, m.evidence) for m in link.missed]
         outcome = (link.retrieval, link.answer, link.correct, link.failure, link.also)
         links.append([link.case_id, outcome, misses])
-    traces = [trace.model_dump(exclude=_VARYING_FIELDS) for trace in run.traces]
-    verdicts = [hash_verdicts(run, metric) for metric in sorted({v.metric for v in run.verdicts})]
-    manifest = [run.manifest.get(name) for name in ("k", "judge", "work")]
-    return hash_content([manifest, judge, run.cases, traces, verdicts, links])
+    traces = {trace.case_id: trace.model_dump(exclude=_VARYING_FIELDS) for trace in run.traces}
+    manifest = run.manifest
+    return {
+        "the gold set": hash_content(run.cases),
+        "the app's code or settings": hash_content([manifest.get("k"), manifest.get("work")]),
+        "traces": {case_id: hash_content(trace) for case_id, trace in traces.items()},
+        "the judge": hash_content([manifest.get("judge"), judge]),
+        "the verdicts": [
+            hash_verdicts(run, metric) for metric in sorted({v.metric for v in run.verdicts})
+        ],
+        "the ranks of missed passages": hash_content(links),
+    }
 
 
-def _warn_stale(commands: Sequence[str]) -> None:
+def _warn_stale(commands: Sequence[str], change: str = "verdicts") -> None:
     if commands:
         _log.warning(
-            "this run differs from the earlier one in its folder, whose results are not reused; "
+            "this run differs from the earlier one in its folder (%s), whose results are not reused; "
             "repeat them with  %s",
+            change,
             "  and  ".join(f"misslink {command}" for command in commands),
         )

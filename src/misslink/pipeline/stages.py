@@ -248,6 +248,11 @@ def context_size(config: EvaluationConfig, traces: Iterable[Trace]) -> int:
     return config.k or max(sizes, key=lambda size: (sizes[size], size), default=DEFAULT_K)
 
 
+_NO_TRACE = "there is no trace of this case"
+_NEIGHBORS = 20  # cases before and after, whose questions an app that remembers has in its prompt
+_TELLING_LENGTH = 15  # characters of a question; a shorter one may be part of any text
+
+
 async def capture_traces(context: EvaluationContext) -> CaptureResult:
     """Return a trace for every case, with the ids of the gold set, and what could not be seen.
 
@@ -274,27 +279,57 @@ async def capture_traces(context: EvaluationContext) -> CaptureResult:
         if corpus is None:
             corpus = await watcher.corpus(MAX_LISTED)
     traces = {
-        case.id: captured.get(case.id)
-        or Trace(case_id=case.id, unmeasured="there is no trace of this case")
+        case.id: captured.get(case.id) or Trace(case_id=case.id, unmeasured=_NO_TRACE)
         for case in gold.cases
     }
     traces, corpus, warnings = match_labels(
         gold, traces, corpus, id_key=None if watcher else config.id_key, verified=verified
     )
     if watcher and watcher.id_key != config.id_key:
-        warnings = [Reason(code="id_key_used", key=watcher.id_key)]
-    warnings = [*_capture_gaps(traces), *warnings]
+        warnings.insert(0, Reason(code="id_key_used", key=watcher.id_key))
+    warnings = [*_capture_gaps(traces), *_shared_memory(gold.cases, traces), *warnings]
     for warning in warnings:
         _log.warning("%s", describe_reason(warning))
     return CaptureResult(traces, corpus, watcher, warnings)
 
 
+def _shared_memory(cases: Sequence[Case], traces: Mapping[str, Trace]) -> Iterator[Reason]:
+    """Cases whose prompt has the question of another case: their answers depend on the others."""
+    mixed: list[tuple[str, str]] = []
+    for place, case in enumerate(cases):
+        trace = traces[case.id]
+        if not trace.prompt:
+            continue
+        history = (message.content for message in (*case.history, *trace.history))
+        passages = (passage.text for passage in trace.retrieved)
+        own = "\n".join((case.question, *history, *passages))
+        for other in cases[max(0, place - _NEIGHBORS) : place + _NEIGHBORS + 1]:
+            question = other.question
+            if (
+                len(question) >= _TELLING_LENGTH
+                and question in trace.prompt
+                and question not in own
+            ):
+                mixed.append((case.id, other.id))
+                break
+    if mixed:
+        about = dict(zip(("first", "other"), mixed[0], strict=True))
+        yield Reason(code="shared_memory", n=len(mixed), cases=len(cases), **about)
+
+
 def _capture_gaps(traces: Mapping[str, Trace]) -> Iterator[Reason]:
     """What could not be seen: it is missing from the numbers, and readers must know."""
     failed = [trace.error for trace in traces.values() if trace.error]
-    unseen = [t.unmeasured for t in traces.values() if t.unmeasured and not t.error]
+    absent = [case_id for case_id, trace in traces.items() if trace.unmeasured == _NO_TRACE]
+    unseen = [
+        trace.unmeasured
+        for trace in traces.values()
+        if trace.unmeasured and not trace.error and trace.unmeasured != _NO_TRACE
+    ]
     if failed:
         yield Reason(code="app_failed", n=len(failed), cases=len(traces), first=failed[0])
+    if absent:
+        yield Reason(code="traces_absent", n=len(absent), cases=len(traces), first=absent[0])
     if unseen:
         yield Reason(code="retrieval_unseen", n=len(unseen), cases=len(traces), why=unseen[0])
 

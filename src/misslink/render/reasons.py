@@ -459,6 +459,12 @@ SENTENCES: dict[str, str | Callable[..., str]] = {
     "no_query_value": "no query has a value",
     # what was captured
     "app_failed": "the app failed on {n} of {cases} questions; the first time {first}",
+    "traces_absent": "{n} of {cases} cases have no trace and are not measured, such as '{first}'",
+    "shared_memory": (
+        "in {n} of {cases} cases the app's prompt has the question of another case, such as that of "
+        "'{other}' in '{first}': reset the app's memory before each question, or take the gold set's "
+        "questions out of its examples"
+    ),
     "retrieval_unseen": "in {n} of {cases} cases {why}",
     "ids_unmatched": _ids_unmatched,
     "labels_not_in_corpus": (

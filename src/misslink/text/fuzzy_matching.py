@@ -19,6 +19,7 @@ CHARACTERS_PER_EDIT = 20  # one slip is allowed for so many characters,
 MOST_EDITS = 5  # and never more than these
 _MAX_PLACES = 100  # that are compared: in a text that repeats itself, every place is alike
 _MAX_FUZZY_LENGTH = 2_000  # characters of a quote; longer ones must be exact
+_OFFSET_MARGIN = 64  # characters behind a place, so that a cut there does not change it
 _TYPO_LETTERS = 5  # a word shorter than this is another word if one letter differs
 _SHARED_PREFIX_LETTERS = 5  # two words that begin alike for so many letters may be forms of one
 
@@ -105,7 +106,11 @@ def _match_in_text(text: str, plain: str, start: int, end: int, edits: int = 0) 
     """Offsets into `plain`, the folded text, as offsets into the text."""
     if len(text) == len(plain) and text.isascii():
         return FuzzyMatch(start, end, edits)
-    _, places = fold_with_offsets(text)
+    size = end + _OFFSET_MARGIN  # of a long text only the beginning is folded by character
+    folded, places = fold_with_offsets(text[:size])
+    while size < len(text) and len(folded) < end + _OFFSET_MARGIN // 2:
+        size *= 2
+        folded, places = fold_with_offsets(text[:size])
     return FuzzyMatch(places[start], places[end - 1] + 1, edits)
 
 

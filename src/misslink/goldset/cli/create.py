@@ -291,7 +291,7 @@ def import_command(
     name: str = option(
         "auto",
         "--format",
-        "Format, or auto: ragas, langsmith, ragtruth and others (see above).",
+        "Format, or auto: ragas, deepeval, ragtruth and others (see above).",
     ),
     qrels: Path | None = option(None, "--qrels", "Judgements in a separate file."),
     split: str | None = option(None, "--split", "Split to import: test, dev, train."),
@@ -312,7 +312,7 @@ def import_command(
 ) -> None:
     """Import a gold set of another tool, or a published label set.
 
-    Gold sets: beir, trec, ragas, langsmith, langfuse, huggingface. What cannot be imported is
+    Gold sets: beir, trec, ragas, deepeval, langsmith, langfuse, huggingface. What cannot be imported is
     counted.
 
     Label sets: ragtruth, begin, clapnq, ragchecker, trec-rag. The result is a folder with a gold set,
@@ -396,7 +396,7 @@ def export_command(
 ) -> None:
     """Export a gold set for another tool, and count what its format does not support.
 
-    Formats: beir, trec, ragas, langsmith, langfuse, huggingface.
+    Formats: beir, trec, ragas, deepeval, langsmith, langfuse, huggingface.
     """
     from misslink.goldset.formats.base import FormatOptions, export_goldset
     from misslink.io import read_goldset

@@ -1,4 +1,4 @@
-"""Data sets of ragas, LangSmith and Langfuse: JSON Lines, a JSON array, or CSV.
+"""Data sets of ragas, deepeval, LangSmith and Langfuse: JSON Lines, a JSON array, or CSV.
 
 ragas: both 0.2 (``user_input, retrieved_contexts, reference_contexts, response, reference``) and
 0.1 (``question, contexts, answer, ground_truth``); lists in CSV are Python's. LangSmith: examples
@@ -6,7 +6,8 @@ with inputs, outputs and metadata; columns of CSV may be prefixed with ``inputs.
 Langfuse: items with input, expected output and metadata, also as a page of the API
 (``{"data": [...]}``).
 Sources: https://docs.ragas.io (EvaluationDataset, SingleTurnSample);
-https://docs.langchain.com/langsmith/example-data-format; https://langfuse.com/docs (DatasetItem).
+https://docs.langchain.com/langsmith/example-data-format; https://deepeval.com/docs (Golden);
+https://langfuse.com/docs (DatasetItem).
 """
 
 from __future__ import annotations
@@ -40,7 +41,9 @@ from misslink.io.trace_formats.requests import (
 from misslink.io.trace_formats.samples import (
     RAGAS_ANSWER,
     RAGAS_QUESTION,
+    is_deepeval_row,
     is_ragas_row,
+    parse_deepeval,
     parse_printed_list,
     parse_ragas,
 )
@@ -96,6 +99,57 @@ class RagasFormat:
         counts["id"] += sum(
             case.id != Case(question=case.question, id=None).id for case in gold.cases
         )
+        counts["references beyond the first"] += sum(len(c.references) > 1 for c in gold.cases)
+        counts["grades other than 1"] += count_unsupported_grades(gold.cases)
+        return dict(+counts)
+
+
+_DEEPEVAL_FIELDS = {"id", "question", "evidence", "references"}
+_DEEPEVAL_CONTEXTS = {"context", "retrieval_context", "retrievalContext", "source_file"}
+_DEEPEVAL_COLUMNS = (
+    "input", "actual_output", "expected_output", "context", "retrieval_context", "name", "id",
+    "source_file", "comments", "tools_called", "expected_tools", "additional_metadata",
+    "custom_column_key_values", "actualOutput", "expectedOutput", "retrievalContext",
+)  # fmt: skip
+
+
+@formats.register("deepeval")
+class DeepevalFormat:
+    """Goldens or test cases: ``context`` has the relevant texts."""
+
+    def matches(self, _source: Path, row: Mapping[str, Any] | None) -> bool:
+        """Return whether a row has names that only deepeval uses."""
+        fields = set(row or ())
+        return "input" in fields and (
+            is_deepeval_row(row or {}) or not fields.isdisjoint(_DEEPEVAL_CONTEXTS)
+        )
+
+    def read(self, source: Path, _options: FormatOptions) -> ImportedGoldSet:
+        """Read cases, and traces where the app's answer is present."""
+        collector = CaseCollector(source)
+        for item in read_rows_with(source, ("input",), _DEEPEVAL_COLUMNS):
+            fields, trace = parse_deepeval(item)
+            if fields["question"] is None:
+                collector.left_out["rows without a question"] += 1
+            elif trace and not (trace.get("answer") or trace["retrieved"]):
+                collector.add(fields, item)
+            else:
+                collector.add(fields, item, trace)
+        return collector.result()
+
+    def write(self, gold: GoldSet, target: Path, options: FormatOptions) -> dict[str, int]:
+        """Write JSON Lines of goldens."""
+        goldens = (
+            {
+                "name": case.id,
+                "input": case.question,
+                "expected_output": case.references[0] if case.references else None,
+                "context": [text for text, grade in case.evidence.items() if grade] or None,
+            }
+            for case in gold.cases
+        )
+        write_file(target, objects_to_jsonl(goldens), options)
+        counts = count_unsupported_fields(gold.cases, _DEEPEVAL_FIELDS)
         counts["references beyond the first"] += sum(len(c.references) > 1 for c in gold.cases)
         counts["grades other than 1"] += count_unsupported_grades(gold.cases)
         return dict(+counts)
@@ -220,7 +274,7 @@ class LangfuseFormat:
 
     def matches(self, _source: Path, row: Mapping[str, Any] | None) -> bool:
         """Return whether a row has an input and other names of Langfuse."""
-        if row is None:
+        if row is None or is_deepeval_row(row):
             return False
         page = row.get("data", row.get("items"))
         if isinstance(page, list) and page and isinstance(page[0], Mapping):

@@ -116,10 +116,6 @@ class Recording(NamedTuple):
                 gold.name,
                 strangers[0],
             )
-        if absent := [case.id for case in gold.cases if case.id not in traces]:
-            _log.warning(
-                "%d cases have no trace and are not measured, such as '%s'", len(absent), absent[0]
-            )
         return {case_id: trace for case_id, trace in traces.items() if case_id in ids}
 
 
