@@ -35,17 +35,19 @@ from faults.facts import CASES, FERRIES, PUMPS, Domain, World
 from faults.faults import FAULTS
 from faults.kinds import CONTEXT, KINDS, Kind, Scene, Staged
 from faults.oracle import OracleJudge
-from misslink.failure_modes import FAILURE_MODES
+from misslink.failure_modes import FAILURE_MODES, FAILURES
 from misslink.stats import proportion
 from misslink.types import Link, Passage, Trace
 
 TARGET = Path(__file__).with_suffix(".md")
-PRINTED = Path(misslink.__file__).parent / "linking" / "inferred_misses.json"
+PRINTED = Path(misslink.__file__).parent / "linking" / "inferred_owners.json"
 DEPTH = 60
 # Least share of right owners, of right failure modes, and of right modes within each kind.
 WANTED = {"oracle": (0.97, 0.95, 0.85), "noisy oracle": (0.85, 0.0, 0.0)}
 APPS = ("chain", "function", "traces")
 JUDGES = ("oracle", "noisy oracle", "heuristic")
+CORPUS, MINILM, ALONE = "corpus, BM25", "corpus, BM25 and MiniLM", "traces alone"
+UNANSWERABLE = {"declines_rightly", "unanswerable"}
 
 
 @dataclass(frozen=True)
@@ -143,9 +145,13 @@ def run_round(
     judge_name: str,
     *,
     labels: bool = True,
+    corpus_given: bool = True,
     embedding: str = "app",
 ) -> list[Result]:
-    """Evaluate one app in one round, without the passage labels if these are hidden."""
+    """Evaluate one app in one round, without the passage labels if these are hidden.
+
+    Traces without a corpus say what a file of ragas does: neither prompts nor other passages.
+    """
     world, kinds, staged = stage_round(domain, number)
     corpus = corpus_of(world, staged)
     judge: Any = judge_name
@@ -163,7 +169,9 @@ def run_round(
     common: dict[str, Any] = {"judge": judge, "cache": None, "k": CONTEXT, "embedding": embedding}
     if app == "traces":
         traces = recorded_traces(staged, corpus)
-        passages = corpus_passages(corpus)
+        passages = corpus_passages(corpus) if corpus_given else None
+        if not corpus_given:
+            traces = [trace.model_copy(update={"prompted": None}) for trace in traces]
         run = misslink.evaluate(goldset=cases, traces=traces, corpus=passages, **common)
     else:
         store = open_store(corpus, f"facts-{domain.name}-{number}-{app}-{time.monotonic_ns()}")
@@ -197,6 +205,28 @@ def run_reference(bench: Bench, number: int, judge: str) -> list[Result]:
             FAILURE_MODES[one.fault.failure].owner,
             one.fault.note,
             one.link,
+        )
+        for one in faults
+    ]
+
+
+def run_reference_without_labels(
+    bench: Bench, number: int, judge: str, *, corpus: bool
+) -> list[Result]:
+    """Evaluate the chain over the Python reference in one round, its passage labels hidden."""
+    labels = {gold.case.id: gold.ids for gold in bench.gold}
+    faults = bench.round(number).told_without_labels(
+        "heuristic" if judge == "heuristic" else None, corpus=corpus
+    )
+    return [
+        Result(
+            f"python: {one.fault.name}",
+            one.fault.failure,
+            FAILURE_MODES[one.fault.failure].owner,
+            one.fault.note,
+            one.link,
+            # No passage answers a question that is planted as unanswerable.
+            frozenset() if one.fault.name in UNANSWERABLE else labels[one.link.case_id],
         )
         for one in faults
     ]
@@ -265,11 +295,11 @@ def found_misses(results: Sequence[Result]) -> list[bool]:
 
 
 def named_owners(results: Sequence[Result]) -> list[bool]:
-    """Of each labelled case whose owner was named, whether it is the planted one."""
+    """Of each labelled case with a named failure mode, whether its owner is the planted one."""
     return [
         result.owner == result.link.owner
         for result in results
-        if result.relevant and result.link.failure != "inconclusive"
+        if result.relevant and result.link.failure in FAILURES
     ]
 
 
@@ -279,60 +309,87 @@ def page_without_labels(results: Mapping[tuple[str, str], Sequence[Result]]) -> 
         "",
         "## Without passage labels",
         "",
-        "The same cases with their labels hidden, the corpus given. Kinds whose case has no labels anyway are left out.",
-        "An inferred miss is a passage that a search for the claim or the question found outside the prompt; it is right",
-        "if the case needs it, and a planted miss is found if it is among them. Only cases whose planted owner is the",
-        "retriever count for the latter.",
+        "The same cases with their labels hidden, and kinds whose case has no labels anyway left out. The Python",
+        "reference counts, but for the noisy oracle and MiniLM. With the corpus a search covers the whole index.",
+        "*Traces alone* is what a file of ragas has: questions, retrieved passages, answers and references, without",
+        "prompts and corpus; the passages of the other cases are searched, and the planted ones are in none of them.",
+        "An owner is named where the failure mode is not `inconclusive` or `passed`. An inferred miss is a passage that",
+        "a search found outside the prompt; it is right if the case needs it, and a planted miss is found if it is",
+        "among them. Only cases whose planted owner is the retriever count for the latter.",
         "",
-        "| judge | search | cases | owner right | owner right where one was named | inferred misses right | planted misses found |",
-        "|---|---|--:|--:|--:|--:|--:|",
+        "| judge | given | cases | owner right | owners named | named owner right | inferred misses right | planted misses found |",
+        "|---|---|--:|--:|--:|--:|--:|--:|",
     ]
-    for (judge, search), given in results.items():
-        labelled = [result for result in given if result.relevant]
+    for (judge, given), found in results.items():
+        labelled = [result for result in found if result.relevant]
+        named = named_owners(found)
         cells = (
             share([result.owner == result.link.owner for result in labelled]),
-            share(named_owners(given)),
-            share(inferred_misses(given)),
-            share(found_misses(given)),
+            str(len(named)),
+            share(named),
+            share(inferred_misses(found)),
+            share(found_misses(found)),
         )
-        lines.append(f"| {judge} | {search} | {len(labelled)} | {' | '.join(cells)} |")
-    wrong = Counter(
-        f"{result.kind}: {result.link.failure}"
-        for result in results["oracle", "BM25"]
-        if result.relevant and result.owner != result.link.owner
-    )
-    rows = [f"| {kind} | {count} |" for kind, count in wrong.most_common()]
-    return "\n".join([*lines, "", "| oracle, another owner | cases |", "|---|--:|", *rows]) + "\n"
+        lines.append(f"| {judge} | {given} | {len(labelled)} | {' | '.join(cells)} |")
+    lines += ["", "| planted | named instead | judge and given: cases |", "|---|---|---|"]
+    wrong: dict[tuple[str, str], list[str]] = {}
+    for (judge, given), found in results.items():
+        if judge == "noisy oracle" or given == MINILM:
+            continue
+        counts = Counter(
+            (f"{result.kind}: {result.owner}", str(result.link.failure))
+            for result in found
+            if result.relevant and result.owner != result.link.owner
+        )
+        for pair, count in counts.items():
+            wrong.setdefault(pair, []).append(f"{judge}, {given}: {count}")
+    lines += [f"| {kind} | {mode} | {'; '.join(cells)} |" for (kind, mode), cells in wrong.items()]
+    return "\n".join(lines) + "\n"
 
 
-def results_without_labels(rounds: int) -> dict[tuple[str, str], list[Result]]:
-    """The recorded traces, evaluated without labels, by judge and kind of search."""
-    return {
-        (judge, search): [
+def results_without_labels(bench: Bench, rounds: int) -> dict[tuple[str, str], list[Result]]:
+    """Evaluate without labels, by judge and by what is given: a corpus, or the traces alone."""
+    results = {
+        (judge, given): [
             result
             for domain in (FERRIES, PUMPS)
             for number in range(rounds)
             for result in run_round(
-                domain, number, "traces", judge, labels=False, embedding=embedding
+                domain,
+                number,
+                "traces",
+                judge,
+                labels=False,
+                corpus_given=given != ALONE,
+                embedding="minilm" if given == MINILM else "none",
             )
         ]
         for judge in JUDGES
-        for embedding, search in (("none", "BM25"), ("minilm", "BM25 and MiniLM"))
+        for given in (CORPUS, MINILM, ALONE)
     }
+    for judge in ("oracle", "heuristic"):
+        for given in (CORPUS, ALONE):
+            for number in range(rounds):
+                found = run_reference_without_labels(bench, number, judge, corpus=given == CORPUS)
+                results[judge, given] += found
+    return results
 
 
 def printed_shares(
     hidden: Mapping[tuple[str, str], Sequence[Result]],
-) -> dict[str, dict[str, float]]:
-    """What is printed beside inferred figures: the shares by judge, of a search by BM25."""
+) -> dict[str, dict[str, dict[str, float | None]]]:
+    """What is printed beside inferred figures: the shares by what is given, and by judge."""
     kinds = {"precision": inferred_misses, "recall": found_misses, "owner": named_owners}
     return {
-        judge: {
-            name: round(sum(hits) / len(hits), 3)
-            for name, select in kinds.items()
-            for hits in [select(hidden[judge, "BM25"])]
+        key: {
+            judge: {
+                name: round(sum(hits) / len(hits), 3) if hits else None
+                for name, select in kinds.items()
+                for hits in [select(hidden[judge, given])]
+            }
+            for judge in ("oracle", "heuristic")
         }
-        for judge in ("oracle", "heuristic")
+        for key, given in (("corpus", CORPUS), ("traces", ALONE))
     }
 
 
@@ -357,7 +414,7 @@ def main() -> int:
     for number in range(given.rounds):
         for judge in ("oracle", "heuristic"):
             results[judge] += run_reference(bench, number, judge)
-    hidden = results_without_labels(given.rounds)
+    hidden = results_without_labels(bench, given.rounds)
     text = page(results, given.rounds) + page_without_labels(hidden)
     print(text)
     if given.write:

@@ -235,14 +235,13 @@ def test_the_page_of_failure_modes_has_each_with_its_owner():
 def test_the_figures_of_the_failure_modes_are_those_that_were_measured():
     measured = (ROOT / "benchmarks/attribution.md").read_text(encoding="utf-8")
     page = (ROOT / "docs/concepts/failure-modes.md").read_text(encoding="utf-8")
-    # With labels; and without, where the search by BM25 alone is shown and its column left out.
-    found = re.findall(
-        r"^(\| (?:noisy oracle|oracle|heuristic) \|)(?: BM25 \|)?( \d+ \|.*)$",
+    # With labels; and without, but for the search by MiniLM.
+    rows = re.findall(
+        r"^\| (?:noisy oracle|oracle|heuristic) \|(?: corpus, BM25 \|| traces alone \|)? \d+ \|.*$",
         measured,
         re.MULTILINE,
     )
-    rows = ["".join(row) for row in found]
-    assert len(rows) == 6
+    assert len(rows) == 9
     assert all(row in page for row in rows)
     cases, owner = re.search(r"heuristic \| (\d+) \| \S+ \[.*?\] \| ([\d.]+)%", rows[2]).groups()
     wanted = (

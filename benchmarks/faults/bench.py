@@ -56,6 +56,19 @@ class Round:
     plants: dict[str, Plant]  # by question
     store: Any
 
+    def told_without_labels(self, judge: Any, *, corpus: bool) -> list[Told]:
+        """As `told`, with the labels hidden; without a corpus of what traces say alone."""
+        hidden = {"relevant": {}, "relevant_any": (), "evidence": {}}
+        cases = [plant.case.model_copy(update=hidden) for plant in self.plants.values()]
+        common: dict[str, Any] = {"judge": judge or ExactJudge(self.plants), "cache": None, "k": K}
+        app = build(self.store, self.plants)
+        run = misslink.evaluate(app, cases, depth=DEPTH, embedding="none", **common)
+        if not corpus:
+            unseen = {"prompted": None, "deeper": (), "depth": None, "calls": ()}
+            traces = [trace.model_copy(update=unseen) for trace in run.traces]
+            run = misslink.evaluate(goldset=cases, traces=traces, **common)
+        return [Told(self.faults[link.case_id], link) for link in run.links]
+
     def told(self, judge: Any = None, terms: JudgeConfig | None = None) -> list[Told]:
         """Evaluate the app, and say of every case what was planted and what was said.
 

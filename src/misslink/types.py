@@ -530,7 +530,7 @@ class Link(FrozenModel):
     retrieval : {'hit', 'partial', 'miss', 'unlabelled', 'not_needed', 'unknown'}
         By labels: all, some or none of the relevant passages reached the prompt.
     sufficient : {'yes', 'partly', 'no', 'unknown'}
-        Whether the prompt held the answer; the labels decide a hit, a miss and not_needed.
+        Whether the prompt held the answer: by the labels, else the judge, else the reference.
     sufficient_judge : {'yes', 'partly', 'no', 'unknown'}
         The judge's own word.
     answer : {'faithful', 'unfaithful', 'declined', 'unknown'}
@@ -545,7 +545,7 @@ class Link(FrozenModel):
         The evidence of the primary mode in one sentence; ``reasons`` has one for each.
     searches : sequence of Search
     basis : {'observed', 'inferred', 'replayed'}
-        Inferred: found by a search, without labels. Replayed: a replay confirmed it.
+        Inferred: by a reference or a search, not labels. Replayed: a replay confirmed it.
     """
 
     case_id: str

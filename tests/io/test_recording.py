@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 
 import numpy as np
@@ -538,3 +539,54 @@ def test_a_trace_that_does_not_say_what_was_retrieved_is_unmeasured():
     (unknown,) = read_recording([asked]).traces.values()
     (none,) = read_recording([{**asked, "retrieved": []}]).traces.values()
     assert (unknown.unmeasured, none.unmeasured) == (NOT_RECORDED, None)
+
+
+@pytest.mark.parametrize(
+    ("cell", "texts"),
+    [
+        ("The ferry leaves at seven.", ["The ferry leaves at seven."]),
+        ("['The ferry leaves.'\n 'Dogs travel.']", ["The ferry leaves.", "Dogs travel."]),
+        ('["The ferry leaves."]', ["The ferry leaves."]),
+        ("[Note] The ferry leaves.", ["[Note] The ferry leaves."]),
+    ],
+)
+def test_a_cell_of_a_table_is_one_passage_or_a_list(tmp_path, cell, texts):
+    path = tmp_path / "traces.csv"
+    with path.open("w", newline="", encoding="utf-8") as file:
+        csv.writer(file).writerows([["question", "answer", "passages"], ["When?", "Now.", cell]])
+    (trace,) = read_recording(path).traces.values()
+    assert [passage.text for passage in trace.retrieved] == texts
+    assert trace.unmeasured is None
+
+
+@pytest.mark.parametrize("column", ["passages", "retrieved_contexts"])
+def test_a_list_that_was_cut_off_is_an_error_of_its_line(tmp_path, column):
+    path = tmp_path / "traces.csv"
+    with path.open("w", newline="", encoding="utf-8") as file:
+        rows = [["question", "answer", column], ["When?", "Now.", "['The ferry leaves."]]
+        csv.writer(file).writerows(rows)
+    with pytest.raises(InputError) as raised:
+        read_recording(path)
+    assert (raised.value.line, raised.value.field) == (2, column)
+
+
+def test_phoenix_spans_written_with_to_csv_have_their_documents(tmp_path):
+    printed = "[{'document.content': 'The ferry leaves.', 'document.score': 0.5}\n {'document.content': 'Dogs travel.'}]"
+    names = ["context.span_id", "context.trace_id", "span_kind", "parent_id"]
+    names += ["attributes.input.value", "attributes.output.value"]
+    rows = [
+        [*names, "attributes.retrieval.documents"],
+        ["a", "t", "CHAIN", "", "When?", "At seven.", ""],
+        ["b", "t", "RETRIEVER", "a", "When?", "", printed],
+    ]
+    path = tmp_path / "spans.csv"
+    with path.open("w", newline="", encoding="utf-8") as file:
+        csv.writer(file).writerows(rows)
+    (trace,) = read_recording(path).traces.values()
+    assert [passage.text for passage in trace.retrieved] == ["The ferry leaves.", "Dogs travel."]
+
+
+def test_an_answer_that_is_a_number_is_an_answer():
+    row = {"user_input": "How many?", "retrieved_contexts": ["Five."], "response": 5}
+    (trace,) = read_recording([row]).traces.values()
+    assert trace.answer == "5"

@@ -154,4 +154,4 @@ def test_a_case_is_wrong_in_the_links_exactly_where_its_correctness_verdict_says
     assert failures["without reference, blank"] == "over_refused"
     assert failures["unanswerable, blank"] == failures["unanswerable, declined"] == "passed"
     assert failures["unanswerable, wrong"] == "should_have_abstained"
-    assert failures["not listed, blank"] == "inconclusive"
+    assert failures["not listed, blank"] == "over_refused"

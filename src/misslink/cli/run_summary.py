@@ -46,9 +46,7 @@ def print_run_summary(run: Run, report: str, *, verbose: bool = False) -> None:
     steps = list(_step_lines(run, width, verbose=verbose))
     warnings = summary_of(run).warnings
     about_judge = [note["message"] for note in warnings if note["code"] == "judge"]
-    others = [
-        note["message"] for note in warnings if note["code"] not in {"judge", "inferred_misses"}
-    ]
+    others = [note["message"] for note in warnings if note["code"] not in {"judge", "inferred"}]
     judging = describe_judging(run)
     if not about_judge and judging:
         about_judge = [f"Judge: {run.summary.get('judge')}. {judging[0]}"]

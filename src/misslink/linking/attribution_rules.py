@@ -12,13 +12,14 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from misslink.failure_modes import FAILURE_MODES
+from misslink.failure_modes import FAILURE_MODES, FAILURES
 from misslink.judge.prompts import BUILT_IN, Prompts
 from misslink.judge.protocol import Judge
 from misslink.linking.case_evidence import CaseEvidence
 from misslink.linking.claim_support import link_claims
 from misslink.linking.judge_calibration import Calibration
 from misslink.linking.miss_measurement import MissMeasurements, measure_misses, word_questions
+from misslink.linking.reference_support import reference_claims, states_claim
 from misslink.linking.searches import list_searches, locate_losses
 from misslink.render.reasons import describe_loss, describe_reason
 from misslink.text.assertion import is_negated
@@ -96,6 +97,8 @@ async def link_case(
         numbered, evidence.missed, question=case.judged_question, judge=judge, prompts=prompts
     )
     related = {tie.index: tie for tie in ties if tie.relation != "unrelated"}
+    if evidence.lacking:
+        related = _tie_reference(evidence, claim_count)
     lost = {
         miss.passage_id: shown
         for miss in evidence.missed
@@ -112,14 +115,32 @@ async def link_case(
     if inferred:
         named = {item.passage_id for item in link.evidence}
         misses = tuple(miss for miss in evidence.missed if miss.passage_id in named)
+    by_reference = evidence.by_reference and link.failure in FAILURES
     return link.model_copy(
         update={
             "missed": misses,
             "claims": tuple(tie for tie in ties if tie.index in bad),
             "searches": list_searches(trace, outcome),
-            "basis": "inferred" if inferred else "observed",
+            "basis": "inferred" if inferred or by_reference else "observed",
         }
     )
+
+
+def _tie_reference(evidence: CaseEvidence, start: int) -> dict[int, ClaimLink]:
+    """The first passage of a search that holds what the prompt lacks of the reference, by claim."""
+    question = evidence.case.judged_question
+    return {
+        index: ClaimLink(
+            index=index,
+            passage_id=miss.passage_id,
+            relation="would_support",
+            true_rank=miss.true_rank,
+            by="heuristic",
+        )
+        for index, claim in enumerate(evidence.lacking, start=start)
+        for miss in reversed(evidence.missed)
+        if miss.text and states_claim(miss.text, claim, question)
+    }
 
 
 def _claims_to_explain(evidence: CaseEvidence) -> dict[int, Claim]:
@@ -141,7 +162,8 @@ async def _omitted_claims(
     evidence: CaseEvidence, judge: Judge | None, prompts: Prompts
 ) -> tuple[Claim, ...]:
     """The reference claims that the answer omits and that a passage outside the prompt may hold."""
-    claims = tuple(Claim(text=text, support="unsupported") for text in evidence.omitted)
+    omitted = evidence.lacking or evidence.omitted
+    claims = tuple(Claim(text=text, support="unsupported") for text in omitted)
     if not claims or evidence.sufficient is False:
         return claims
     if evidence.bad_claims or not (evidence.missed or evidence.is_searched):
@@ -278,7 +300,8 @@ class FailureRules:
         evidence, cited = self.evidence, claim.evidence[0] if claim.evidence else None
         labelled = evidence.retrieval != "unlabelled"
         # Without labels a passage that states the reference speaks for it, and against the cited one.
-        doubted = not labelled and any(map(self._states_reference, evidence.relevant))
+        told = evidence.by_reference and evidence.sufficient is True
+        doubted = not labelled and (told or any(map(self._states_reference, evidence.relevant)))
         for item in claim.evidence:
             if item.passage_id in evidence.relevant:
                 if self._states_reference(item.passage_id):
@@ -330,7 +353,8 @@ class FailureRules:
             return _because("conflicting_sources", "copy_says_otherwise", index, cited)
         if tie is None and insufficient and self.omitted_ties:
             return self._explain_miss(None, self.omitted_ties[0])
-        if tie is None and by_prompt:
+        rests = insufficient and claim.support == "supported"  # a wrong claim, on other passages
+        if tie is None and by_prompt and not (rests or self.evidence.lacking):
             return _because("inconclusive", "unknown_sufficiency", index)
         return self._explain_miss(index, tie)
 
@@ -353,8 +377,13 @@ class FailureRules:
             if evidence.retrieval not in {"unlabelled", "unknown"}:
                 return _because("retrieval_miss", "context_insufficient", index)
             holds_none = self.corpus_searched and not self.ties and not self.omitted_ties
-            if holds_none and evidence.sufficient is False:
+            # Shared words find too few passages to say that the index holds none.
+            if holds_none and evidence.sufficient is False and not evidence.by_reference:
                 return _because("not_indexed", "nothing_in_corpus", index)
+            if holds_none and evidence.lacking:
+                return _because("inconclusive", "reference_not_found", index)
+            if evidence.sufficient is False and evidence.reference_answers:
+                return _because("retrieval_miss", "reference_not_in_prompt", index)
             return _because("inconclusive", "unknown_sufficiency", index)
         mode: FailureMode = "retrieval_miss" if miss.status == "not_retrieved" else miss.status
         code = "passage_missing" if tie is None else "passage_missing_for_claim"
@@ -388,6 +417,15 @@ class FailureRules:
             for sentence in sentences
         )
 
+    def _holds_reference(self, text: str) -> bool:
+        """Whether a passage holds a claim of a reference; word overlap alone makes none relevant."""
+        case = self.evidence.case
+        return any(
+            states_claim(text, claim, case.judged_question)
+            for reference in case.references
+            for claim in reference_claims(reference)
+        )
+
     def _missed_texts_known(self) -> bool:
         """Whether a partial hit's missed passages could be compared with the claims."""
         return self.evidence.retrieval == "partial" and all(
@@ -403,7 +441,12 @@ class FailureRules:
         """
         evidence = self.evidence
         rests_on = {item.passage_id for item in claim.evidence}
-        relevant = [p.text for p in evidence.context if p.id in evidence.relevant - rests_on]
+        relevant = [
+            p.text
+            for p in evidence.context
+            if p.id in evidence.relevant - rests_on
+            and (not evidence.by_reference or self._holds_reference(p.text))
+        ]
         relevant += [
             miss.text
             for miss in evidence.missed

@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Literal
 
 from misslink.linking.judge_calibration import Calibration
+from misslink.linking.reference_support import ReferenceSupport, reference_support
 from misslink.retrieval import RetrievalOutcome, relevant_ids, retrieval_outcome
 from misslink.text.abstention import declines
 from misslink.text.near_duplicates import is_near_duplicate, passage_stems
@@ -164,9 +166,29 @@ class CaseEvidence:
 
     @property
     def sufficient_value(self) -> Sufficiency:
-        """Whether the prompt held the answer: the labels decide, else the judge."""
+        """Whether the prompt held the answer: the labels decide, else the judge, else the reference."""
         by_labels: dict[str, Sufficiency] = {"hit": "yes", "miss": "no", "not_needed": "no"}
-        return by_labels.get(self.retrieval, self.sufficient_judge)
+        return by_labels.get(
+            self.retrieval, self._by_reference[0] if self.by_reference else self.sufficient_judge
+        )
+
+    @property
+    def by_reference(self) -> bool:
+        """Whether the reference tells if the context sufficed, as neither labels nor judge do."""
+        return self.retrieval == "unlabelled" and self.sufficient_judge == "unknown"
+
+    @property
+    def lacking(self) -> tuple[str, ...]:
+        """Claims of the reference that the prompt lacks, where the reference tells."""
+        return self._by_reference[1] if self.by_reference else ()
+
+    @cached_property
+    def _by_reference(self) -> tuple[ReferenceSupport, tuple[str, ...]]:
+        return reference_support(
+            self.case.judged_question,
+            self.case.references,
+            [passage.text for passage in self.context],
+        )
 
     @property
     def sufficient(self) -> bool | None:
@@ -190,7 +212,7 @@ class CaseEvidence:
         expected = self.case.expects_answer
         if self.declined:
             if expected is None:  # unlabelled
-                return self.sufficient is True or self._reference_answers
+                return self.sufficient is True or self.reference_answers
             return expected
         if expected is False:
             return self.declined is False
@@ -199,7 +221,7 @@ class CaseEvidence:
         return bool(self.bad_claims)
 
     @property
-    def _reference_answers(self) -> bool:
+    def reference_answers(self) -> bool:
         """Whether there is a reference that does not itself decline to answer."""
         return any(not declines(reference) for reference in self.case.references)
 

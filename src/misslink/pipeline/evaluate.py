@@ -321,7 +321,11 @@ async def run_pipeline(config: EvaluationConfig) -> Run:
                 embedding_map = await corpus.map(worded, traces, links, seed)
             unlinked = measure_error_by_exposure(unlinked, links, seed)
             association = summarize_association(
-                unlinked, links, own=own_calibrations(unlinked), seed=seed
+                unlinked,
+                links,
+                own=own_calibrations(unlinked),
+                seed=seed,
+                corpus=measured.corpus is not None,
             )
             level_of = {metric.name: metric.level for metric in context.metrics}
             about = {

@@ -317,9 +317,9 @@ def _unlabelled(inferred: int, unknown: int = 0, *, matched: bool = True) -> str
         return "no label could be compared with a retrieved passage, so the run cannot tell why"
     if not inferred and not unknown:
         return "the gold set names no relevant passages, so the run cannot tell why"
-    found = f"a search found a missing passage behind {inferred:,} of them" if inferred else ""
+    found = f"the cause of {inferred:,} of them is inferred without labels" if inferred else ""
     if not unknown:
-        return f"no passages are labelled; {found}"
+        return found
     cause = f"the cause of {unknown:,} is not known, as no passages are labelled"
     return f"{found}; {cause}" if found else cause
 
@@ -332,18 +332,23 @@ def _searched_by_words(queries: int, passages: int) -> str:
     )
 
 
-def _inferred_misses(count: int, right: Mapping[str, Mapping[str, float]]) -> str:
-    misses = "1 miss was" if count == 1 else f"{count} misses were"
+def _inferred(count: int, right: Mapping[str, Mapping[str, float | None]], *, corpus: bool) -> str:
+    modes = "1 failure mode is" if count == 1 else f"{count} failure modes are"
     heuristic, oracle = (
-        {name: format_percent(share) for name, share in right[judge].items()}
+        {name: format_percent(share) for name, share in right[judge].items() if share is not None}
         for judge in ("heuristic", "oracle")
     )
+    given = "with a corpus" if corpus else "without a corpus"
+    found = (
+        f"; a search finds {heuristic['recall']} of the missed passages, and "
+        f"{heuristic['precision']} of those that it names are missed"
+        if corpus
+        else "; which passage was missed is seldom known without the corpus (`--corpus FILE`)"
+    )
     return (
-        f"{misses} inferred by a search, not by labels; in planted cases {heuristic['precision']} of "
-        f"such misses are right, {heuristic['recall']} of all misses are detected, and "
-        f"{heuristic['owner']} of the named owners are right with the heuristic judge "
-        f"({oracle['precision']}, {oracle['recall']} and {oracle['owner']} with a judge that knows "
-        "the truth); confirm them with `misslink goldset from-run RUN --out pool`"
+        f"{modes} inferred without labels; in planted cases {given}, {heuristic['owner']} of the "
+        f"named owners are right with the heuristic judge ({oracle['owner']} with a judge that "
+        f"knows the truth){found}; confirm them with `misslink goldset from-run RUN --out pool`"
     )
 
 
@@ -545,7 +550,7 @@ SENTENCES: dict[str, str | Callable[..., str]] = {
         "reached the prompt is by the judge: whether the passages there suffice"
     ),
     "not_corrected": _not_corrected,
-    "inferred_misses": _inferred_misses,
+    "inferred": _inferred,
     "searched_by_words": _searched_by_words,
     "few_to_compare": "too few labels to compare the judge's errors between misses and hits",
     "no_exposure_in_labels": (
@@ -628,6 +633,8 @@ SENTENCES: dict[str, str | Callable[..., str]] = {
     "context_insufficient": "the passages in the prompt do not hold the answer",
     "found_by_search": "a search finds '{passage}', which is not labelled and never reached the prompt",
     "nothing_in_corpus": "no passage is labelled, and a search of the whole index finds none",
+    "reference_not_in_prompt": "the passages in the prompt do not hold what the reference says",
+    "reference_not_found": "neither the prompt nor a search of the whole index by words holds what the reference says",
     "contradicted_by_prompt": "a claim contradicts passage '{passage}', which was in the prompt",
     "reference_contradicts_label": "the labelled passage '{passage}' supports a claim that the "
     "reference contradicts",

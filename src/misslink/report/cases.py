@@ -46,7 +46,7 @@ ORDER_RULE = (
 )
 _MODE_PART = 50  # the part of the room that each failure mode has for itself: with ten failure modes a fifth at most
 _FIXABLE = ("retriever", "index", "prompt")  # owners whose failures a fix of retrieval addresses
-_BASIS = {"replayed": "Confirmed by replay.", "inferred": "Inferred: a search found the passage."}
+_BASIS = {"replayed": "Confirmed by replay.", "inferred": "Inferred without labels."}
 _NO_VALUE = 2.0  # above every value in [0, 1]: without a value after all that have one
 
 

@@ -150,8 +150,7 @@ def build_page(run: Run, *, cases: int | None = None, table: str = "") -> Report
         warnings=tuple(
             warning["message"]
             for warning in summary_of(run).warnings
-            if warning["code"]
-            not in {"judge", "labels", "inferred_misses"}  # these stand elsewhere
+            if warning["code"] not in {"judge", "labels", "inferred"}  # these stand elsewhere
         ),
         verdict=verdict,
         verdict_parts=re.split(r"(?<![\d,])([\d,]+ of [\d,]+)", verdict, maxsplit=1),

@@ -285,7 +285,7 @@ def failure_mode_rows(run: Run) -> tuple[FailureModeRow, ...]:
 
 def inferred_note(run: Run) -> str:
     """How often what a search found without labels is right; empty without such failures."""
-    notes = (one["message"] for one in summary_of(run).warnings if one["code"] == "inferred_misses")
+    notes = (one["message"] for one in summary_of(run).warnings if one["code"] == "inferred")
     return next(notes, "")
 
 
@@ -300,6 +300,7 @@ def next_steps(run: Run) -> tuple[NextStep, ...]:
     blamed = _blamed_owners(find(run).why)
     fixes = [("retriever", *fix) for fix in _fix_steps(run)]
     waiting = [*fixes, *((owner, 1.0, step) for owner, step in _mode_steps(run))]
+    waiting += [("unknown", 1.0, step) for step in _corpus_steps(run)]
     chosen, done = list[NextStep](), set[int]()
     while waiting and len(chosen) < _MAX_STEPS:
         new = [len(set(step.cases) - done) for *_, step in waiting]
@@ -311,7 +312,7 @@ def next_steps(run: Run) -> tuple[NextStep, ...]:
             break
         chosen.append(waiting.pop(best)[2])
         done.update(chosen[-1].cases)
-    return (*chosen, *_corpus_steps(run), *_label_steps(run))[:_MAX_STEPS]
+    return (*chosen, *_label_steps(run))[:_MAX_STEPS]
 
 
 def _blamed_owners(why: Reason | None) -> Collection[str]:
@@ -397,14 +398,20 @@ def _mode_steps(run: Run) -> Iterator[tuple[str, NextStep]]:
 
 
 def _corpus_steps(run: Run) -> Iterator[NextStep]:
-    """The corpus, where nothing else stands for missing labels."""
+    """The corpus, where no label and no search says what was missed."""
     numbers = number_cases(run.cases)
-    unexplained = (one for one in run.links if one.unexplained and one.retrieval == "unlabelled")
-    cases = tuple(sorted(numbers[link.case_id] for link in unexplained))
+    cases = tuple(
+        sorted(
+            numbers[link.case_id]
+            for link in run.links
+            if link.retrieval == "unlabelled"
+            and (link.unexplained or (link.failure == "retrieval_miss" and not link.missed))
+        )
+    )
     if cases and not summary_of(run).diagnosis.corpus:
         yield NextStep(
             "Give the corpus (`--corpus FILE`), in which a search finds what retrieval missed.",
-            f"It is not known who can fix {pluralize(len(cases), 'failure')}: no passages are labelled.",
+            f"Without labels it is not known what {pluralize(len(cases), 'failure')} missed, if anything.",
             cases,
             view_fragment(ids=cases),
         )

@@ -247,6 +247,8 @@ class _Recorder:
         try:
             log = requests_from_rows(first.file, rows, {})
         except InputError as error:
+            if error.line is not None:  # of one row, in a format that is known
+                raise
             raise InputError(
                 f"The format of these traces is not recognized (fields: "
                 f"{', '.join(map(str, list(first.data)[:_SHOWN]))}). Name the columns question, "

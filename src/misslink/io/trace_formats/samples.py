@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import ast
 import io
+import re
 import tokenize
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import zip_longest
 from typing import Any
 
@@ -39,6 +40,7 @@ _GROUPS = (  # names of one thing
     ("input",), ("actual_output", "actualOutput"), ("retrieval_context", "retrievalContext"),
     ("expected_output", "expectedOutput"),
 )  # fmt: skip
+_LIST_START = re.compile(r"\s*\[\s*['\"{]")
 _SLIPS = 2  # letters of a misspelt name
 _TOPIC = ("topic", "narrative", "query", "question", "title")
 _TOPIC_ID = ("topic_id", "narrative_id", "qid", "query_id", "id")
@@ -145,8 +147,8 @@ def trace_fields(
         if name := given.strip() or (content_id(text) if text.strip() else ""):
             passages.setdefault(name, {"id": name, "text": text, "rank": len(passages) + 1})
     trace: Fields = {"retrieved": list(passages.values())}
-    if isinstance(answer, str):
-        trace["answer"] = valid_text(answer)
+    if isinstance(answer, str | int | float):
+        trace["answer"] = valid_text(str(answer))
     if texts is None:
         trace["unmeasured"] = NOT_RECORDED
     return trace
@@ -166,10 +168,25 @@ def text_list(item: SourceItem, names: Sequence[str], *, keep_blank: bool = Fals
     if value is None or value == "":
         return []
     texts = [value] if isinstance(value, str | int) else value
+    if keep_blank:  # what was retrieved: a reference may begin as a list does
+        check_closed(item, value, names)
     if not isinstance(texts, Sequence) or not all(isinstance(text, str | int) for text in texts):
         field = next(name for name in names if item.data.get(name) is not None)
         raise item.error("This must be a text or a list of texts.", field)
     return [valid_text(str(text)) for text in texts if keep_blank or str(text).strip()]
+
+
+def check_closed(item: SourceItem, value: Any, names: Iterable[str]) -> None:
+    """Refuse a text that begins as a list of texts and could not be decoded as one.
+
+    Raises
+    ------
+    InputError
+        It would count as one passage.
+    """
+    if isinstance(value, str) and _LIST_START.match(value):
+        field = next(name for name in names if item.data.get(name) is not None)
+        raise item.error('This list cannot be read. Write it as JSON: ["...", "..."].', field)
 
 
 def parse_printed_list(value: Any) -> Any:
@@ -186,7 +203,7 @@ def parse_printed_list(value: Any) -> Any:
 
 
 def _insert_commas(printed: str) -> str:
-    r"""Insert a comma between two texts, where pandas prints none and Python would join them.
+    r"""Insert a comma between two texts or objects, where pandas prints none.
 
     >>> _insert_commas("['one'\n 'two']")
     "[ 'one' , 'two' ]"
@@ -196,7 +213,7 @@ def _insert_commas(printed: str) -> str:
     for token in tokenize.generate_tokens(io.StringIO(printed).readline):
         if token.type in {tokenize.NL, tokenize.NEWLINE, tokenize.ENDMARKER}:
             continue
-        if token.type == last == tokenize.STRING:
+        if token.type == last == tokenize.STRING or (pieces[-1:], token.string) == (["}"], "{"):
             pieces.append(",")
         pieces.append(token.string)
         last = token.type

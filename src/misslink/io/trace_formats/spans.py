@@ -31,6 +31,7 @@ from misslink.io.trace_formats.requests import (
     parse_time,
     tool_documents,
 )
+from misslink.io.trace_formats.samples import parse_printed_list
 from misslink.types import Passage, RetrieverCall
 
 _BATCH_KEYS = ("resourceSpans", "resource_spans")
@@ -219,7 +220,7 @@ def _flatten_attributes(value: Any) -> dict[str, Any]:
 
 def _flatten_into(flat: dict[str, Any], name: str, value: Any, levels: int = _MAX_LEVELS) -> None:
     if name.endswith(_LIST_ATTRIBUTES):
-        value = decode_json(value)
+        value = parse_printed_list(value)
     if isinstance(value, Mapping) and levels:
         for key, item in value.items():
             _flatten_into(flat, f"{name}.{key}", item, levels - 1)

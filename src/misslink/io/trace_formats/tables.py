@@ -22,6 +22,7 @@ from misslink.io.trace_formats.requests import (
     parse_time,
     read_log_rows,
 )
+from misslink.io.trace_formats.samples import check_closed, parse_printed_list
 from misslink.io.trace_formats.spans import (
     OtelSpan,
     is_span_row,
@@ -157,6 +158,12 @@ def requests_from_rows(
         if question is None:
             without_question += 1
             continue
+        if "passages" in matched:
+            name, given = matched["passages"]
+            given = parse_printed_list(given)
+            check_closed(item, given, [name])
+            # A text is one passage, unless it is an object whose documents are in a field.
+            matched["passages"] = name, [given] if isinstance(given, str) else given
         requests.append(_row_request(question, matched, item.place, row))
     _check_columns(path, columns, used, list(seen))
     left_out = {"rows without a question": without_question} if without_question else {}
