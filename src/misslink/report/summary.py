@@ -170,7 +170,7 @@ def _decisive_evidence(
         tie, miss = tied
         ranks = [f"rank {miss.true_rank:,}"] if miss.true_rank else []
         if miss.bm25_rank and miss.bm25_rank < (miss.true_rank or math.inf):
-            ranks.append(f"keywords {miss.bm25_rank:,}")
+            ranks.append(f"{'keywords' if ranks else 'keyword rank'} {miss.bm25_rank:,}")
         yield (
             claims[tie.index].text,
             _RELATIONS[tie.relation],
