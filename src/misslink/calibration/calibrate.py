@@ -11,14 +11,7 @@ from typing import Any
 
 from pydantic_core import to_jsonable_python
 
-from misslink.calibration import judge_accuracy
-from misslink.calibration.advice import (
-    TrustCriteria,
-    advise,
-    audit_findings,
-    audit_numbers,
-    matching_audit,
-)
+from misslink.calibration import advice, judge_accuracy
 from misslink.calibration.bias import bias_findings, measure_bias
 from misslink.calibration.corrected_prevalence import correct_prevalence, labels_needed
 from misslink.calibration.inter_annotator import (
@@ -51,7 +44,7 @@ def calibrate(
     *,
     threshold: float | None = None,
     all_verdicts: MetricVerdicts | None = None,
-    criteria: TrustCriteria | None = None,
+    criteria: advice.TrustCriteria | None = None,
     known_only: bool = False,
     audit: Mapping[str, Any] | None = None,
     seed: int = 0,
@@ -90,7 +83,7 @@ def calibrate(
     """
     if threshold is not None and not 0 <= threshold <= 1:
         raise InputError(f"--threshold {threshold:g} is not from 0 to 1")
-    criteria = criteria or TrustCriteria()
+    criteria = criteria or advice.TrustCriteria()
     if not 0 < criteria.target <= 1:
         raise InputError(f"--target {criteria.target:g} is not above 0 and at most 1")
     cases = verdicts.cases | (all_verdicts.cases if all_verdicts else frozenset())
@@ -166,7 +159,7 @@ def calibrate(
         "claims": _claims_section(consensus.gold, verdicts, cut),
         "left_out": left_out,
         "unknown_labels": len(own.items) - len(labels_of_run.items),
-        **matching_audit(audit, verdicts),
+        **advice.matching_audit(audit, verdicts),
     }
     document["notes"] = [
         *_label_notes(document, pairs, len(gold) - len(consensus.gold)),
@@ -174,8 +167,8 @@ def calibrate(
         *_verdict_notes(document, verdicts, pairs),
         *_judge_shown_notes(labels_of_run.items),
     ]
-    document |= advise(_advice_numbers(document, pairs), criteria)
-    findings = [*bias_findings(document["bias"]), *audit_findings(document)]
+    document |= advice.advise(_advice_numbers(document, pairs), criteria)
+    findings = [*bias_findings(document["bias"]), *advice.audit_findings(document)]
     findings += map(describe_reason, _judge_reasons(document))
     document["reasons"] += [f"{finding[:1].upper()}{finding[1:]}." for finding in findings]
     plain: dict[str, Any] = to_jsonable_python(document)
@@ -265,7 +258,7 @@ def _advice_numbers(
         "failed": failed / (failed + len(pairs)) if failed + len(pairs) else None,
         "calibration_error_low": document["probability_intervals"]["ece"].low,
         "biases": len(bias_findings(document["bias"])),
-        **audit_numbers(document),
+        **advice.audit_numbers(document),
     }
 
 

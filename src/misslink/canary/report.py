@@ -381,9 +381,7 @@ def _svg_path(points: Sequence[tuple[float, float]]) -> str:
 
 
 def _event_marks(
-    measure: str,
-    x_by_run: Mapping[int, float],
-    events: Sequence[tuple[int, Sequence[CanaryAlarm]]],
+    measure: str, x_by_run: Mapping[int, float], events: Sequence[tuple[int, Sequence[CanaryAlarm]]]
 ) -> list[tuple[float, float, int]]:
     """Place and number of each event of a measure; numbers that would overlap alternate in height."""
     marks: list[tuple[float, float, int]] = []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -59,6 +59,7 @@ _NO_SCORE_REASON = (
 
 
 Relevance = tuple[float | None, str | None]  # of the best expected passage; or why it is unknown
+CanaryMeasures = tuple[float | None, Relevance, Verdict | None]  # coverage is the first
 
 
 def best_expected_passage(canary: Canary, trace: Trace, k: int) -> tuple[int, Passage] | None:
@@ -106,20 +107,29 @@ def score_relevance(
 _MAX_LENGTH = 600  # characters of a reason
 
 
-def canary_result(
-    canary: Canary,
-    trace: Trace,
-    coverage: float | None,
-    relevance: Relevance,
-    verdict: Verdict | None,
-    k: int,
-) -> CanaryResult:
+def canary_result(canary: Canary, trace: Trace, k: int, measured: CanaryMeasures) -> CanaryResult:
     """Return whether a canary that was answered is healthy, and why."""
     # One failed check makes it unhealthy. Otherwise one unmeasured check leaves it open.
+    coverage, (score, why_no_score), verdict = measured
     best = best_expected_passage(canary, trace, k)
     rank = best[0] if best else None
     right = verdict.label if verdict and verdict.status == "scored" else None
-    checks = list(_passage_checks(canary, trace, coverage, rank, relevance, k))
+    checks: list[tuple[bool | None, str]] = []
+    if canary.expects_passages:
+        unseen = unmeasured_reason(trace)
+        if unseen or coverage is None:
+            checks.append((None, unseen or "no retrieved passage has a text"))
+        elif rank is None:
+            checks.append((False, f"no expected passage is among the first {k}"))
+        else:
+            checks.append((True, f"the first expected passage is at rank {rank}"))
+    if rank is not None and (least := canary.min_relevance) is not None:
+        if score is None:
+            reason = why_no_score or "the relevance of its passage was not measured"
+            checks.append((None, reason))
+        elif score < least:
+            reason = f"the best expected passage has a relevance of {score:.3g}, below {least:g}"
+            checks.append((False, reason))
     if canary.expects_answer and (verdict or not canary.expects_passages):
         texts = {None: "the answer was not judged", True: "the answer is right"}
         text = texts.get(right, "the answer is wrong")
@@ -136,36 +146,10 @@ def canary_result(
         reason=redact_secrets(reason)[:_MAX_LENGTH],
         rank=rank,
         coverage=coverage,
-        score=relevance[0],
+        score=score,
         right=right,
         latency_s=trace.latency_s,
     )
-
-
-def _passage_checks(
-    canary: Canary,
-    trace: Trace,
-    coverage: float | None,
-    rank: int | None,
-    relevance: Relevance,
-    k: int,
-) -> Iterator[tuple[bool | None, str]]:
-    """Whether each check holds (None: not measured), and why."""
-    if canary.expects_passages:
-        unseen = unmeasured_reason(trace)
-        if unseen or coverage is None:
-            yield None, unseen or "no retrieved passage has a text"
-        elif rank is None:
-            yield False, f"no expected passage is among the first {k}"
-        else:
-            yield True, f"the first expected passage is at rank {rank}"
-    if rank is not None and (least := canary.min_relevance) is not None:
-        value, why = relevance
-        if value is None:
-            yield None, why or "the relevance of its passage was not measured"
-        elif value < least:
-            text = f"the best expected passage has a relevance of {value:.3g}, below {least:g}"
-            yield False, text
 
 
 _MAX_LISTED = 100_000  # passages of the app's own store that are fingerprinted
@@ -203,14 +187,12 @@ async def run_canaries(
         canary_result(
             canary,
             reply,
-            coverage.get(canary.id),
-            relevance.get(canary.id, (None, None)),
-            verdicts.get(canary.id),
             request.k,
+            (coverage.get(name), relevance.get(name, (None, None)), verdicts.get(name)),
         )
-        if isinstance(reply := replies[canary.id], Trace)
+        if isinstance(reply, Trace)
         else reply
-        for canary in request.canaries.canaries
+        for canary, (name, reply) in zip(request.canaries.canaries, replies.items(), strict=True)
     )
     model = f"{embedder.name} {embedder.identity[:8]}" if embedder else None
     is_unknown = passages is None and model is None

@@ -18,42 +18,11 @@ from misslink.calibration.stored_calibration import (
     own_calibrations,
     read_estimate,
 )
+from misslink.compare import missing_values, run_metrics
 from misslink.compare.compare_runs import is_binary
-from misslink.compare.missing_values import (
-    judged_metrics_behind,
-    unfinished_judging,
-    unjudged_cases,
-    unmeasured_cases,
-    unmeasured_notes,
-)
-from misslink.compare.run_metrics import (
-    LINK_AXES,
-    LINK_STATES,
-    ROUNDING_TOLERANCE,
-    UNKNOWN_OUTCOMES,
-    MetricValue,
-    has_direction,
-    is_rank_metric,
-    is_registered_metric,
-    known_metric_names,
-    link_summary,
-    manifest_int,
-    metric_value,
-)
 from misslink.documents import calibrations_of
 from misslink.errors import InputError, did_you_mean
-from misslink.gate.baseline_diff import (
-    BaselineDiff,
-    GateBaseline,
-    allowed_change,
-    apply_holm,
-    baseline_value,
-    diff_against_baseline,
-    metric_change,
-    pair_count_problems,
-    regression_problems,
-    reject_same_run,
-)
+from misslink.gate import baseline_diff
 from misslink.gate.criteria import (
     Gate,
     NewFailures,
@@ -88,7 +57,7 @@ _CALIBRATE_HINT = (
 def decide_gates(
     run: Run,
     criteria: ShipCriteria,
-    baseline: GateBaseline | None = None,
+    baseline: baseline_diff.GateBaseline | None = None,
     *,
     folder: str | Path | None = None,
     allow_missing_baseline: bool = False,
@@ -112,7 +81,7 @@ def decide_gates(
         A metric is unknown, or a gate needs a baseline that is missing, is the run itself, or
         does not have the metric or the cases.
     """
-    metrics: dict[str, MetricValue] = {}
+    metrics: dict[str, run_metrics.MetricValue] = {}
     for gate in criteria.gates:  # mistakes in the file are reported before any gate is decided
         if gate.new_failures is None:
             metrics[gate.name] = _gate_value(run, criteria, gate)
@@ -126,9 +95,9 @@ def decide_gates(
                 "summary.json, or --allow-missing-baseline for a first run",
             )
     if baseline is not None:
-        reject_same_run(run, folder, baseline)
-    diff = diff_against_baseline(run, criteria, baseline)
-    measured = apply_holm(
+        baseline_diff.reject_same_run(run, folder, baseline)
+    diff = baseline_diff.diff_against_baseline(run, criteria, baseline)
+    measured = baseline_diff.apply_holm(
         [
             _decide_new_failures(diff, gate, gate.new_failures)
             if gate.new_failures
@@ -144,12 +113,12 @@ def decide_gates(
     return GateDecision(criteria, run, diff.baseline_run, outcomes, notes, places, diff.both)
 
 
-def _gate_value(run: Run, criteria: ShipCriteria, gate: Gate) -> MetricValue:
+def _gate_value(run: Run, criteria: ShipCriteria, gate: Gate) -> run_metrics.MetricValue:
     """The metric of a gate over the whole run; its name is read if it gives no metric."""
     problem = "its name is not a metric"
     for name in [gate.metric] if gate.metric else metric_candidates(gate.name):
         try:
-            return metric_value(run, name)
+            return run_metrics.metric_value(run, name)
         except InputError as unknown:
             problem = str(unknown) if gate.metric else problem
     hint = _nearest_metric(run, gate.metric or gate.name)
@@ -162,17 +131,19 @@ def _gate_value(run: Run, criteria: ShipCriteria, gate: Gate) -> MetricValue:
 
 def _nearest_metric(run: Run, name: str) -> str:
     """The suggestion for a name that is no metric; of a rank metric, at the same cutoff."""
-    metric, known = metric_candidates(name)[-1], known_metric_names(run)
+    metric, known = metric_candidates(name)[-1], run_metrics.known_metric_names(run)
     _, at, cutoff = metric.partition("@")
     bases = [other.partition("@")[0] for other in known if at and "@" in other]
     return did_you_mean(metric, [*(f"{base}@{cutoff}" for base in bases), *known])
 
 
-def _check_direction(run: Run, criteria: ShipCriteria, gate: Gate, value: MetricValue) -> None:
+def _check_direction(
+    run: Run, criteria: ShipCriteria, gate: Gate, value: run_metrics.MetricValue
+) -> None:
     """Raise for a limit that a worse run meets more easily, unless it has both limits."""
     floor, ceiling = gate.threshold is not None, gate.at_most is not None
     problem = ""
-    if gate.regression_max is not None and not has_direction(run, value.name):
+    if gate.regression_max is not None and not run_metrics.has_direction(run, value.name):
         problem = (
             f"it is not known whether a higher {value.name} is worse; give a threshold "
             "or at_most instead of regression_max"
@@ -183,7 +154,7 @@ def _check_direction(run: Run, criteria: ShipCriteria, gate: Gate, value: Metric
         ceiling
         and not floor
         and not value.lower_is_better
-        and is_registered_metric(run, value.name)
+        and run_metrics.is_registered_metric(run, value.name)
     ):
         problem = f"{value.name} is good when high; write threshold instead of at_most"
     if problem:
@@ -192,7 +163,7 @@ def _check_direction(run: Run, criteria: ShipCriteria, gate: Gate, value: Metric
 
 def _gameable_notes(outcomes: Sequence[GateOutcome]) -> Iterator[str]:
     """Warn if one passage high in the ranking is enough for every gate on retrieval."""
-    names = [outcome.metric for outcome in outcomes if is_rank_metric(outcome.metric)]
+    names = [outcome.metric for outcome in outcomes if run_metrics.is_rank_metric(outcome.metric)]
     has_other = any(
         outcome.metric.startswith("link.retrieval.")
         or (outcome.gate.new_failures and outcome.gate.new_failures.retrieval)
@@ -205,13 +176,15 @@ def _gameable_notes(outcomes: Sequence[GateOutcome]) -> Iterator[str]:
         )
 
 
-def _measure_gate(diff: BaselineDiff, gate: Gate, whole: MetricValue) -> GateOutcome:
+def _measure_gate(
+    diff: baseline_diff.BaselineDiff, gate: Gate, whole: run_metrics.MetricValue
+) -> GateOutcome:
     """The numbers of a gate, and a reason if they do not decide it."""
     run, metric = select_gate_cases(diff.run, gate), whole.name
-    value = whole if run is diff.run else metric_value(run, metric)
+    value = whole if run is diff.run else run_metrics.metric_value(run, metric)
     share = _corrected_share(run, diff.run, value)
-    earlier = baseline_value(diff, gate, value)
-    change = metric_change(diff, gate, value, earlier, run)
+    earlier = baseline_diff.baseline_value(diff, gate, value)
+    change = baseline_diff.metric_change(diff, gate, value, earlier, run)
     if share is not None and gate.estimate == "corrected":
         value = replace(value, estimate=share.estimate)
         earlier, change = _corrected_change(diff, gate, value, earlier, change, run)
@@ -229,7 +202,7 @@ def _measure_gate(diff: BaselineDiff, gate: Gate, whole: MetricValue) -> GateOut
         numbers_alone=diff.baseline is not None and diff.baseline_run is None,
         corrected=share,
     )
-    judged = judged_metrics_behind(run, metric)
+    judged = missing_values.judged_metrics_behind(run, metric)
     before = diff.baseline_run
     reason: Reason | None = None
     if not run.cases:
@@ -241,24 +214,26 @@ def _measure_gate(diff: BaselineDiff, gate: Gate, whole: MetricValue) -> GateOut
             corrected=outcome.is_corrected,
             why=value.estimate.reason,
         )
-    elif unjudged := unjudged_cases(run, judged):
-        reason = unfinished_judging(unjudged, metric)
+    elif unjudged := missing_values.unjudged_cases(run, judged):
+        reason = missing_values.unfinished_judging(unjudged, metric)
     elif before is not None and gate.regression_max is not None:
-        judged = judged_metrics_behind(before, metric)
-        unjudged = unjudged_cases(select_gate_cases(before, gate), judged) & diff.both
+        judged = missing_values.judged_metrics_behind(before, metric)
+        unjudged = (
+            missing_values.unjudged_cases(select_gate_cases(before, gate), judged) & diff.both
+        )
         if unjudged:
             unknown = f"how far {metric} changed"
-            reason = unfinished_judging(unjudged, unknown, "the baseline")
+            reason = missing_values.unfinished_judging(unjudged, unknown, "the baseline")
     return outcome if reason is None else replace(outcome, reasons=(reason,))
 
 
 def _decide(outcome: GateOutcome) -> GateOutcome:
     n, needed = _measured_cases(outcome), outcome.gate.min_cases
-    too_few = [*pair_count_problems(outcome)]
+    too_few = [*baseline_diff.pair_count_problems(outcome)]
     if needed is not None and n < needed:
         reason = Reason(code="too_few_cases", metric=outcome.metric, n=n, needed=needed)
         too_few.insert(0, reason)
-    problems = [*too_few, *_limit_problems(outcome), *regression_problems(outcome)]
+    problems = [*too_few, *_limit_problems(outcome), *baseline_diff.regression_problems(outcome)]
     if problems and len(problems) == len(too_few):  # no question is to blame
         outcome = replace(outcome, cases=())
     return replace(outcome, passed=not problems, reasons=tuple(problems or [_met(outcome)]))
@@ -281,7 +256,7 @@ def _limit_problems(outcome: GateOutcome) -> Iterator[Reason]:
         number = getattr(estimate, end) if by_end else estimate.value
         if number is None:
             yield Reason(code="no_interval_end", **about, end=end, why=estimate.reason)
-        elif sign * (number - limit) < -ROUNDING_TOLERANCE:
+        elif sign * (number - limit) < -run_metrics.ROUNDING_TOLERANCE:
             code = "below_floor" if sign > 0 else "above_ceiling"
             shown_end = end if by_end else None
             yield Reason(code=code, **about, value=number, limit=limit, end=shown_end)
@@ -298,11 +273,11 @@ def _met(outcome: GateOutcome) -> Reason:
         value=outcome.estimate.value,
         n=_measured_cases(outcome),
         labels=labels,
-        change=allowed_change(outcome) or unchecked,
+        change=baseline_diff.allowed_change(outcome) or unchecked,
     )
 
 
-def _worst_cases(value: MetricValue) -> tuple[str, ...]:
+def _worst_cases(value: run_metrics.MetricValue) -> tuple[str, ...]:
     """Cases that worsen the metric, the worst first."""
     best, sign = (0.0, -1.0) if value.lower_is_better else (1.0, 1.0)
     values = (value.of_case or {}).items()
@@ -310,13 +285,15 @@ def _worst_cases(value: MetricValue) -> tuple[str, ...]:
     return tuple(sorted(off, key=lambda name: off[name])[:_MAX_WORST])
 
 
-def _gate_notes(diff: BaselineDiff, gate: Gate, value: MetricValue, run: Run) -> Iterator[str]:
-    metrics = judged_metrics_behind(run, value.name)
+def _gate_notes(
+    diff: baseline_diff.BaselineDiff, gate: Gate, value: run_metrics.MetricValue, run: Run
+) -> Iterator[str]:
+    metrics = missing_values.judged_metrics_behind(run, value.name)
     if metrics:
         yield from diff.judged_otherwise
     if failed := sum(v.status == "failed" and v.metric in metrics for v in run.verdicts):
         yield f"{failed:,} of its verdicts failed and are not counted."
-    yield from unmeasured_notes(run, value)
+    yield from missing_values.unmeasured_notes(run, value)
     unexplained = sum(link.unexplained for link in run.links)
     of_mode = value.name.startswith(("link.failures.", "link.owners."))
     if unexplained and of_mode and value.name != "link.failures.passed":
@@ -324,7 +301,7 @@ def _gate_notes(diff: BaselineDiff, gate: Gate, value: MetricValue, run: Run) ->
             "1 failed answer has" if unexplained == 1 else f"{unexplained:,} failed answers have"
         )
         yield f"{cases} no known cause, and no part in {value.name}."
-    k = metric_cutoff(value.name) if is_rank_metric(value.name) else None
+    k = metric_cutoff(value.name) if run_metrics.is_rank_metric(value.name) else None
     most = max((len(trace.retrieved) for trace in run.traces), default=0)
     if k is not None and 0 < most < k:
         were = "was" if most == 1 else "were"
@@ -333,7 +310,7 @@ def _gate_notes(diff: BaselineDiff, gate: Gate, value: MetricValue, run: Run) ->
         yield f"{value.name} is not a mean over questions, so the change alone decides."
 
 
-def _corrected_share(run: Run, whole: Run, value: MetricValue) -> CorrectedRate | None:
+def _corrected_share(run: Run, whole: Run, value: run_metrics.MetricValue) -> CorrectedRate | None:
     """The corrected share of a metric of `run`, which is `whole` or a selection of it."""
     if linked := _corrected_link_risk(run, value.name):
         return linked
@@ -343,7 +320,7 @@ def _corrected_share(run: Run, whole: Run, value: MetricValue) -> CorrectedRate 
     return corrected_shares(whole, ids).get(value.name)
 
 
-def _is_good_share(value: MetricValue) -> bool:
+def _is_good_share(value: run_metrics.MetricValue) -> bool:
     """Whether a metric is a share of good answers, not a mean of values between 0 and 1."""
     if value.name in GOOD_SHARES.values():
         return True
@@ -351,7 +328,9 @@ def _is_good_share(value: MetricValue) -> bool:
     return is_binary([(x, x) for x in values]) and not value.lower_is_better
 
 
-def _require_correction(run: Run, criteria: ShipCriteria, gate: Gate, value: MetricValue) -> None:
+def _require_correction(
+    run: Run, criteria: ShipCriteria, gate: Gate, value: run_metrics.MetricValue
+) -> None:
     """Raise if a gate needs a corrected number that the run does not have."""
     calibrated = _calibrated_metrics(run)
     share = GOOD_SHARES.get(value.name)
@@ -380,13 +359,13 @@ def _require_correction(run: Run, criteria: ShipCriteria, gate: Gate, value: Met
 
 
 def _corrected_change(
-    diff: BaselineDiff,
+    diff: baseline_diff.BaselineDiff,
     gate: Gate,
-    value: MetricValue,
-    earlier: MetricValue | None,
+    value: run_metrics.MetricValue,
+    earlier: run_metrics.MetricValue | None,
     change: MetricChange | None,
     run: Run,
-) -> tuple[MetricValue | None, MetricChange | None]:
+) -> tuple[run_metrics.MetricValue | None, MetricChange | None]:
     """Correct the baseline and the change by the calibration of the run."""
     needed, before = gate.regression_max is not None, diff.baseline_run
     if earlier is None:
@@ -406,7 +385,7 @@ def _corrected_change(
             )
         return None, None
     ids = diff.both & {case.id for case in run.cases}
-    seed = manifest_int(diff.run, "seed", 0)
+    seed = run_metrics.manifest_int(diff.run, "seed", 0)
 
     def compare(level: float) -> Any:  # run first: a share of good answers falls
         runs = diff.run, before
@@ -470,7 +449,7 @@ def _corrected_link_risk(run: Run, name: str) -> CorrectedRate | None:
     namespace, _, key = name.partition(".")
     if namespace not in _LINK_METRICS or key not in _LINK_RISKS:
         return None
-    link = link_summary(run)[namespace]
+    link = run_metrics.link_summary(run)[namespace]
     estimate, raw = read_estimate(link["corrected"][key]), read_estimate(link[key])
     metric = _LINK_METRICS[namespace]
     if estimate is None or raw is None or metric not in calibrations_of(run):
@@ -483,7 +462,9 @@ def _corrected_link_risk(run: Run, name: str) -> CorrectedRate | None:
     return CorrectedRate(name, metric, raw, estimate, method, labels, own=own, note=note)
 
 
-def _decide_new_failures(diff: BaselineDiff, gate: Gate, spec: NewFailures) -> GateOutcome:
+def _decide_new_failures(
+    diff: baseline_diff.BaselineDiff, gate: Gate, spec: NewFailures
+) -> GateOutcome:
     """Count the cases with a failure mode, or retrieval outcome, that they did not have before.
 
     A case that the baseline does not have is new. A case that is inconclusive now and did not fail
@@ -504,16 +485,20 @@ def _decide_new_failures(diff: BaselineDiff, gate: Gate, spec: NewFailures) -> G
             gate, "it counts cases, and a summary.json has none; name a run folder as --baseline"
         )
     axis, failing = "failures", frozenset({spec.failure or "failed"})
-    outcome_of = LINK_AXES[axis][1] if spec.failure else lambda link: LINK_STATES[link.failed]
+    outcome_of = (
+        run_metrics.LINK_AXES[axis][1]
+        if spec.failure
+        else lambda link: run_metrics.LINK_STATES[link.failed]
+    )
     if spec.retrieval is not None:
         axis, failing = "retrieval", frozenset({spec.retrieval})
-        outcome_of = LINK_AXES[axis][1]
+        outcome_of = run_metrics.LINK_AXES[axis][1]
     selected = {case.id for case in run.cases if matches_filter(case, spec)}
     now = {link.case_id: outcome_of(link) for link in run.links if link.case_id in selected}
     earlier = {
         link.case_id: outcome_of(link) for link in baseline.links if link.case_id in diff.both
     }
-    known = {name for name, value in now.items() if value not in UNKNOWN_OUTCOMES}
+    known = {name for name, value in now.items() if value not in run_metrics.UNKNOWN_OUTCOMES}
     new = tuple(
         name
         for name, value in now.items()
@@ -523,7 +508,7 @@ def _decide_new_failures(diff: BaselineDiff, gate: Gate, spec: NewFailures) -> G
         name
         for name in now
         if name not in known
-        and earlier.get(name, "inconclusive") not in {*UNKNOWN_OUTCOMES, *failing}
+        and earlier.get(name, "inconclusive") not in {*run_metrics.UNKNOWN_OUTCOMES, *failing}
     )
     about = {"allowed": spec.at_most, "failure": spec.failure, "retrieval": spec.retrieval}
     estimate = Estimate(
@@ -549,14 +534,14 @@ def _decide_new_failures(diff: BaselineDiff, gate: Gate, spec: NewFailures) -> G
     )
     if not selected:
         return replace(outcome, passed=False, reasons=(no_case_reason(spec, run),))
-    metrics = judged_metrics_behind(run, f"link.{axis}")
-    if unjudged := unjudged_cases(select_gate_cases(run, spec), metrics):
-        reason = unfinished_judging(unjudged, "who fails")
+    metrics = missing_values.judged_metrics_behind(run, f"link.{axis}")
+    if unjudged := missing_values.unjudged_cases(select_gate_cases(run, spec), metrics):
+        reason = missing_values.unfinished_judging(unjudged, "who fails")
         return replace(outcome, passed=False, reasons=(reason,))
-    unjudged = unjudged_cases(baseline, metrics)
-    unsettled = [n for n in new if n in unjudged and earlier.get(n) in UNKNOWN_OUTCOMES]
+    unjudged = missing_values.unjudged_cases(baseline, metrics)
+    unsettled = [n for n in new if n in unjudged and earlier.get(n) in run_metrics.UNKNOWN_OUTCOMES]
     if unsettled:
-        reason = unfinished_judging(unsettled, "who failed before", "the baseline")
+        reason = missing_values.unfinished_judging(unsettled, "who failed before", "the baseline")
         certain = len(new) - len(unsettled) + len(unknown)
         if certain <= spec.at_most < certain + len(unsettled):
             return replace(outcome, reasons=(reason,))
@@ -567,14 +552,16 @@ def _decide_new_failures(diff: BaselineDiff, gate: Gate, spec: NewFailures) -> G
         reason = Reason(code="outcomes_unknown", axis=axis)
         return replace(outcome, passed=False, reasons=(reason,))
     if unknown:
-        causes = unmeasured_cases(run)
+        causes = missing_values.unmeasured_cases(run)
         missing = dict(Counter(causes[name] for name in unknown if name in causes))
         reason = Reason(code="inconclusive_now", n=len(unknown), axis=axis, reasons=missing)
         return replace(outcome, reasons=(*outcome.reasons, reason))
     return outcome
 
 
-def _case_notes(diff: BaselineDiff, new: tuple[str, ...], inconclusive: int) -> list[str]:
+def _case_notes(
+    diff: baseline_diff.BaselineDiff, new: tuple[str, ...], inconclusive: int
+) -> list[str]:
     notes = []
     if added := sum(name not in diff.both for name in new):
         are = "is" if added == 1 else "are"

@@ -168,10 +168,6 @@ class ShadowPool:
             _log.exception("the result of a shadow could not be logged")
 
 
-# The user went, and nothing failed.
-_CLIENT_LEFT = (asyncio.CancelledError, KeyboardInterrupt, GeneratorExit)
-
-
 class Router(Runnable[Any, Any]):
     """Route each request of a LangChain app to one of several variants.
 

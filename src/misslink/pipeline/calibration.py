@@ -7,19 +7,9 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from misslink.calibration import calibrate, verdicts_from_run
+from misslink.calibration import calibrate, stored_calibration, verdicts_from_run
 from misslink.calibration.inter_annotator import load_labels
 from misslink.calibration.judge_accuracy import error_by_exposure
-from misslink.calibration.stored_calibration import (
-    LINKING_METRIC,
-    calibration_source,
-    detect_drift,
-    judge_error_rates,
-    merge_calibration,
-    own_calibrations,
-    stored_calibrations,
-    verdict_scores,
-)
 from misslink.documents import CalibrationDocument, calibrations_of
 from misslink.errors import InputError
 from misslink.io import GoldSet
@@ -104,7 +94,11 @@ def calibrate_run(
         document, calibration = _calibrate_on_labels(context, context.labels, run, notes)
     for note in notes:
         _log.warning("%s", note)
-    source = None if calibration is None or document is None else calibration_source(document)
+    source = (
+        None
+        if calibration is None or document is None
+        else stored_calibration.calibration_source(document)
+    )
     run = run.model_copy(update={"calibration": document and dict(document)})
     return CalibratedRun(run, calibration, source, tuple(notes))
 
@@ -121,14 +115,14 @@ def _calibrate_on_labels(
         except InputError as problem:  # the judge calls are paid for: a label must not lose them
             notes.append(f"{metric} was not compared with its labels: {problem}.")
             continue
-        document = merge_calibration(document, calibrated)
+        document = stored_calibration.merge_calibration(document, calibrated)
         if calibrated["verdict"] == "do not use":
             notes.append(f"The labels of {metric} say not to use this judge.")
     if not labels.items:
         notes.append("No case that was evaluated is labelled.")
     if document is None:
         return None, None
-    if document["metric"] != LINKING_METRIC:
+    if document["metric"] != stored_calibration.LINKING_METRIC:
         notes.append("There are no labels of faithfulness, so failure modes are not corrected.")
     elif weakness := _weakness_of_labels(document):
         notes.append(
@@ -147,13 +141,13 @@ def measure_error_by_exposure(run: Run, links: Sequence[Link], seed: int) -> Run
     Judges are calibrated before the cases are linked, and the exposure is known after.
     """
     document: dict[str, Any] | None = None
-    own, exposures = own_calibrations(run), case_exposures(links)[1]
+    own, exposures = stored_calibration.own_calibrations(run), case_exposures(links)[1]
     for metric, stored in calibrations_of(run).items():
-        plain = dict(stored_calibrations(run)[metric])
+        plain = dict(stored_calibration.stored_calibrations(run)[metric])
         if metric in own and stored.threshold is not None:
             errors = error_by_exposure(
                 {case_id: share >= 1 / 2 for case_id, share in stored.labelled.items()},
-                verdict_scores(run, metric),
+                stored_calibration.verdict_scores(run, metric),
                 stored.threshold,
                 exposures,
                 cluster_cases(run.cases),
@@ -165,7 +159,7 @@ def measure_error_by_exposure(run: Run, links: Sequence[Link], seed: int) -> Run
                 else value
                 for name, value in errors.items()
             }
-        document = merge_calibration(document, plain)
+        document = stored_calibration.merge_calibration(document, plain)
     return run.model_copy(update={"calibration": document}) if document else run
 
 
@@ -173,7 +167,11 @@ def score_drift(run: Run) -> dict[str, dict[str, Any]]:
     """Return by metric how the judge's scores moved since its calibration; warn of each."""
     drifts = {}
     for metric, document in calibrations_of(run).items():
-        if (drift := detect_drift(document, verdict_scores(run, metric).values())) is not None:
+        if (
+            drift := stored_calibration.detect_drift(
+                document, stored_calibration.verdict_scores(run, metric).values()
+            )
+        ) is not None:
             _log.warning("%s", drift.sentence)
             drifts[metric] = drift.document()
     return drifts
@@ -181,7 +179,7 @@ def score_drift(run: Run) -> dict[str, dict[str, Any]]:
 
 def _weakness_of_labels(document: Mapping[str, Any]) -> str | None:
     """Why labels do not show that a judge is better than chance; None where they do."""
-    rates = judge_error_rates(CalibrationDocument.model_validate(document))
+    rates = stored_calibration.judge_error_rates(CalibrationDocument.model_validate(document))
     if isinstance(rates, str):
         return rates
     accuracy = rates.balanced_accuracy

@@ -17,12 +17,7 @@ from misslink.render.format import (
     pluralize,
     shorten,
 )
-from misslink.render.markdown import (
-    code_span,
-    escape_markdown,
-    escape_with_commands,
-    single_line,
-)
+from misslink.render.markdown import code_span, escape_markdown, escape_with_commands, single_line
 
 if TYPE_CHECKING:
     import jinja2

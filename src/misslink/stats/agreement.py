@@ -12,17 +12,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from misslink.stats.intervals import (
-    DRAWS,
-    LEVEL,
-    Floats,
-    draw_in_chunks,
-    interval_estimate,
-    mean,
-    quantiles,
-    student_quantile,
-    without_interval,
-)
+from misslink.stats import intervals
 from misslink.types import Estimate
 
 Ratings = Sequence[Sequence[float | str | None]]
@@ -61,7 +51,7 @@ def percent_agreement(ratings: Ratings, *, seed: int = 0) -> Estimate:
         shares.append(sum(times * (times - 1) for times in Counter(item).values()) / pairs)
     if not shares:
         return Estimate.missing("no item has two ratings", method="wilson")
-    return mean(shares, seed=seed)
+    return intervals.mean(shares, seed=seed)
 
 
 def krippendorff_alpha(
@@ -127,12 +117,12 @@ def krippendorff_alpha(
     value = float(_alphas(times[np.newaxis], patterns, metric)[0])
     generator = np.random.default_rng(seed)
 
-    def draw(draws: int) -> Floats:
+    def draw(draws: int) -> intervals.Floats:
         return _alphas(generator.dirichlet(times + prior, draws) * n, patterns, metric)
 
-    draws = min(DRAWS, max(_MIN_DRAWS, _MAX_DRAWN_NUMBERS // patterns.size))
-    drawn = draw_in_chunks(draw, len(patterns), draws)
-    return interval_estimate(value, *quantiles(drawn), n=n, method=method)
+    draws = min(intervals.DRAWS, max(_MIN_DRAWS, _MAX_DRAWN_NUMBERS // patterns.size))
+    drawn = intervals.draw_in_chunks(draw, len(patterns), draws)
+    return intervals.interval_estimate(value, *intervals.quantiles(drawn), n=n, method=method)
 
 
 def _rated_items(ratings: Ratings) -> list[list[float | str]]:
@@ -143,7 +133,7 @@ def _rated_items(ratings: Ratings) -> list[list[float | str]]:
 
 def _rating_patterns(
     items: list[list[float | str]], categories: list[float | str]
-) -> tuple[Floats, Floats, Floats]:
+) -> tuple[intervals.Floats, intervals.Floats, intervals.Floats]:
     """Each distinct item as counts of categories, how often it occurs, and its prior weight."""
     size = len(categories)
     place = {category: index for index, category in enumerate(categories)}
@@ -158,7 +148,7 @@ def _rating_patterns(
     return patterns, times, np.array([prior.get(pattern, 0.0) for pattern in distinct])
 
 
-def _alphas(weights: Floats, patterns: Floats, metric: str) -> Floats:
+def _alphas(weights: intervals.Floats, patterns: intervals.Floats, metric: str) -> intervals.Floats:
     """Alpha for each row of weights of the patterns.
 
     An ordinal difference is the distance of two categories' mid-ranks, so that its mean square is
@@ -264,7 +254,7 @@ def cohen_kappa(
     distance = np.abs(np.subtract.outer(np.arange(size), np.arange(size))).astype(float)
     cost = {"none": np.sign(distance), "linear": distance, "quadratic": distance**2}[weights]
 
-    def kappa(shares: Floats) -> Floats:
+    def kappa(shares: intervals.Floats) -> intervals.Floats:
         observed = (shares * cost).sum(axis=(-2, -1))
         return 1 - observed / np.einsum("...i,ij,...j", shares.sum(-1), cost, shares.sum(-2))
 
@@ -315,7 +305,7 @@ def gwet_ac1(table: RatingTable, *, seed: int = 0) -> Estimate:
         reason = "chance agreement needs two categories"
         return Estimate.missing(reason, n=int(counts.sum()), method="dirichlet")
 
-    def ac1(shares: Floats) -> Floats:
+    def ac1(shares: intervals.Floats) -> intervals.Floats:
         agreed = shares.trace(axis1=-2, axis2=-1)
         average = (shares.sum(-1) + shares.sum(-2)) / 2
         chance = (average * (1 - average)).sum(-1) / (size - 1)
@@ -334,19 +324,19 @@ def _checked_table(table: RatingTable) -> NDArray[np.int64]:
 
 
 def _posterior_estimate(
-    counts: NDArray[np.int64], statistic: Callable[[Floats], Floats], seed: int
+    counts: NDArray[np.int64], statistic: Callable[[intervals.Floats], intervals.Floats], seed: int
 ) -> Estimate:
     n, cells, method = int(counts.sum()), counts.size, "dirichlet"
     if not n:
         return Estimate.missing("no cases", method=method)
     generator = np.random.default_rng(seed)
 
-    def draw(draws: int) -> Floats:
+    def draw(draws: int) -> intervals.Floats:
         tables = generator.dirichlet(counts.ravel() + _PRIOR / cells, draws)
         return statistic(tables.reshape(-1, *counts.shape))
 
-    ends = quantiles(draw_in_chunks(draw, cells))
-    return interval_estimate(float(statistic(counts / n)), *ends, n=n, method=method)
+    ends = intervals.quantiles(intervals.draw_in_chunks(draw, cells))
+    return intervals.interval_estimate(float(statistic(counts / n)), *ends, n=n, method=method)
 
 
 def spearman(a: Sequence[float], b: Sequence[float]) -> Estimate:
@@ -422,7 +412,7 @@ def kendall_tau(a: Sequence[float], b: Sequence[float]) -> Estimate:
 def _correlation(
     a: Sequence[float],
     b: Sequence[float],
-    statistic: Callable[[Floats, Floats], tuple[float, Floats]],
+    statistic: Callable[[intervals.Floats, intervals.Floats], tuple[float, intervals.Floats]],
 ) -> Estimate:
     if len(a) != len(b):
         raise ValueError(f"{len(a)} and {len(b)} numbers are not of the same cases")
@@ -437,17 +427,17 @@ def _correlation(
     value, influence = statistic(first, second)
     value = min(max(value, -1.0), 1.0)
     if n < 4:
-        return without_interval(value, f"{n} cases have no interval", n=n, method=method)
+        return intervals.without_interval(value, f"{n} cases have no interval", n=n, method=method)
     if abs(value) > 1 - 1e-12:
         reason = "a perfect correlation has no interval"
-        return without_interval(math.copysign(1.0, value), reason, n=n, method=method)
+        return intervals.without_interval(math.copysign(1.0, value), reason, n=n, method=method)
     error = math.sqrt(float(influence @ influence) / n / (n - 3))
-    half = student_quantile(LEVEL, n - 2) * error / (1 - value**2)
+    half = intervals.student_quantile(intervals.LEVEL, n - 2) * error / (1 - value**2)
     low, high = (math.tanh(math.atanh(value) + side * half) for side in (-1, 1))
-    return interval_estimate(value, low, high, n=n, method=method)
+    return intervals.interval_estimate(value, low, high, n=n, method=method)
 
 
-def _spearman(a: Floats, b: Floats) -> tuple[float, Floats]:
+def _spearman(a: intervals.Floats, b: intervals.Floats) -> tuple[float, intervals.Floats]:
     """Rho, and how much a case with more weight would move it (also by moving others' ranks)."""
     from scipy.stats import rankdata
 
@@ -463,7 +453,7 @@ def _spearman(a: Floats, b: Floats) -> tuple[float, Floats]:
     return rho, influence - influence.mean()
 
 
-def _mean_weight_above(numbers: Floats, weights: Floats) -> Floats:
+def _mean_weight_above(numbers: intervals.Floats, weights: intervals.Floats) -> intervals.Floats:
     """For each number the mean weight of the cases above it, half of those tied with it."""
     order = np.argsort(numbers, kind="stable")
     ordered = numbers[order]
@@ -473,7 +463,7 @@ def _mean_weight_above(numbers: Floats, weights: Floats) -> Floats:
     return (sums[-1] - (below + upto) / 2) / len(numbers)
 
 
-def _kendall(a: Floats, b: Floats) -> tuple[float, Floats]:
+def _kendall(a: intervals.Floats, b: intervals.Floats) -> tuple[float, intervals.Floats]:
     """Tau-b, and how much a case with more weight would move it."""
     both = list(zip(a, b, strict=True))
     score = np.array([np.sign(x - a) @ np.sign(y - b) for x, y in both]) / len(a)

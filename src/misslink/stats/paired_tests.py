@@ -9,18 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from misslink.stats.intervals import (
-    DRAWS,
-    LEVEL,
-    Floats,
-    check_counts,
-    critical_value,
-    draw_in_chunks,
-    mean,
-    student_quantile,
-    wilson_interval,
-    without_interval,
-)
+from misslink.stats import intervals
 from misslink.types import Estimate
 
 _ROUNDING = 1e-9  # an nDCG of 1.0000000000000002 is 1
@@ -130,12 +119,12 @@ def _difference_estimate(
     largest = max(abs(differences[0]), abs(differences[-1]))
     n = len(differences)
     if span is not None and not largest:
-        _, most = wilson_interval(0.0, n, critical_value(level))
+        _, most = intervals.wilson_interval(0.0, n, intervals.critical_value(level))
         return Estimate(value=0.0, low=-span * most, high=span * most, n=n, method="wilson bound")
     bounds: tuple[float, float] | None = (-largest, largest)
     if differences[0] == differences[-1]:
         bounds = None if span is None else (-span, span)
-    estimate = mean(differences, seed=seed, bounds=bounds, level=level)
+    estimate = intervals.mean(differences, seed=seed, bounds=bounds, level=level)
     return estimate.model_copy(update={"value": math.fsum(differences) / n})  # not scaled and back
 
 
@@ -171,17 +160,17 @@ def sign_flips(differences: Sequence[float], *, seed: int = 0) -> float:
         return 1.0
     observed = abs(math.fsum(differences))
     close = observed - _ROUNDING * math.fsum(map(abs, differences))  # rounding is no smaller sum
-    if math.prod(count + 1 for _, count in sizes) <= DRAWS:
+    if math.prod(count + 1 for _, count in sizes) <= intervals.DRAWS:
         return _exact_flip_p(sizes, close)
     size, count = (np.array(column) for column in zip(*sizes, strict=True))
     generator = np.random.default_rng(seed)
     if len(sizes) < _MAX_DISTINCT_SIZES:
 
-        def draw(draws: int) -> Floats:
+        def draw(draws: int) -> intervals.Floats:
             positive = generator.binomial(count, 0.5, (draws, len(sizes)))
             return (2 * positive - count) @ size
 
-        sums = draw_in_chunks(draw, len(sizes))
+        sums = intervals.draw_in_chunks(draw, len(sizes))
     else:
         # A random byte looks up the sum of eight signed differences.
         magnitude = np.repeat(size, count)
@@ -190,10 +179,12 @@ def sign_flips(differences: Sequence[float], *, seed: int = 0) -> float:
         )
         bytes_ = np.arange(2**_SIGNS_PER_BYTE)
         signs = 2.0 * ((bytes_ >> np.arange(_SIGNS_PER_BYTE)[:, np.newaxis]) & 1) - 1
-        sums = np.zeros(DRAWS)
+        sums = np.zeros(intervals.DRAWS)
         for eight in eights:
-            sums += (eight @ signs)[generator.integers(0, len(bytes_), DRAWS, dtype=np.uint8)]
-    return (int((np.abs(sums) >= close).sum()) + 1) / (DRAWS + 1)
+            sums += (eight @ signs)[
+                generator.integers(0, len(bytes_), intervals.DRAWS, dtype=np.uint8)
+            ]
+    return (int((np.abs(sums) >= close).sum()) + 1) / (intervals.DRAWS + 1)
 
 
 def _exact_flip_p(sizes: Sequence[tuple[float, int]], close: float) -> float:
@@ -324,7 +315,7 @@ def detectable_shift(units: int, level: float = _ALPHA) -> float:
     """
     from scipy.special import nctdtrinc
 
-    return float(nctdtrinc(units - 1, 1 - _POWER, student_quantile(1 - level, units - 1)))
+    return float(nctdtrinc(units - 1, 1 - _POWER, intervals.student_quantile(1 - level, units - 1)))
 
 
 @dataclass(frozen=True)
@@ -394,7 +385,7 @@ def cohens_dz(differences: Sequence[float]) -> Estimate:
     if moments is None:
         return Estimate.missing(reason, n=n, method=method)
     reason = "an effect size is given without an interval"
-    return without_interval(moments[0] / moments[1], reason, n=n, method=method)
+    return intervals.without_interval(moments[0] / moments[1], reason, n=n, method=method)
 
 
 def _moments(differences: Sequence[float]) -> tuple[tuple[float, float] | None, str]:
@@ -489,7 +480,7 @@ def wilcoxon_test(differences: Sequence[float]) -> SignedRankTest:
     return SignedRankTest(positive, negative, p, (positive - negative) / total, n, method)
 
 
-def _exact_rank_p(ranks: Floats, smaller: float) -> float:
+def _exact_rank_p(ranks: intervals.Floats, smaller: float) -> float:
     """Twice the chance of a sum of positive ranks as small as this, at most 1."""
     doubled = [round(2 * rank) for rank in ranks.tolist()]  # a mean of ranks may end in a half
     ways = [1] + [0] * sum(doubled)  # in whole numbers: 2^50 outcomes and none lost
@@ -544,14 +535,14 @@ def mcnemar_test(gained: int, lost: int) -> McNemarTest:
     from scipy.special import bdtr, betaincinv
 
     n, method = gained + lost, "clopper-pearson, as odds"
-    check_counts(gained, n)
-    check_counts(lost, n)
+    intervals.check_counts(gained, n)
+    intervals.check_counts(lost, n)
     # Both tails of the binomial are equal, and the middle outcome of an even n is in both.
     p = min(1.0, 2 * float(bdtr(min(gained, lost), n, 0.5))) if n else 1.0
     if not lost:
         reason = "no case changed from yes to no, so there are no odds" if n else "no case changed"
         return McNemarTest(gained, lost, p, Estimate.missing(reason, n=n, method=method))
-    tail = (1 - LEVEL) / 2
+    tail = (1 - intervals.LEVEL) / 2
     low = float(betaincinv(gained, lost + 1, tail)) if gained else 0.0
     high = float(betaincinv(gained + 1, lost, 1 - tail))
     odds = Estimate(

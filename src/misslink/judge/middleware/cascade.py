@@ -12,20 +12,10 @@ from importlib.resources import files
 from typing import Any
 
 from misslink.errors import InputError
+from misslink.judge import protocol
 from misslink.judge.backends.custom import is_custom_judge
 from misslink.judge.backends.decisions import DecisionJudge
 from misslink.judge.claims import examined_coverage, read_claims
-from misslink.judge.protocol import (
-    Ask,
-    Examination,
-    Judge,
-    JudgeInfo,
-    Reply,
-    RetryableError,
-    SkippedAskError,
-    judge_info,
-    unwrap_judge,
-)
 from misslink.registry import judges
 from misslink.stats import proportion
 from misslink.types import Passage
@@ -87,8 +77,8 @@ class CascadeJudge:
 
     def __init__(
         self,
-        cheap: Judge,
-        expensive: Judge,
+        cheap: protocol.Judge,
+        expensive: protocol.Judge,
         *,
         band: UncertaintyBand,
         audit: float = 0.05,
@@ -114,13 +104,15 @@ class CascadeJudge:
         self._audited: list[bool] = []
 
     @property
-    def info(self) -> JudgeInfo:
+    def info(self) -> protocol.JudgeInfo:
         """The info of the expensive judge, with the notes of both."""
-        notes = [(judge.name, judge_info(judge).note) for judge in (self.cheap, self.judge)]
+        notes = [
+            (judge.name, protocol.judge_info(judge).note) for judge in (self.cheap, self.judge)
+        ]
         note = "; ".join(f"{name}: {note}" for name, note in notes if note) or None
-        return replace(judge_info(self.judge), note=note)
+        return replace(protocol.judge_info(self.judge), note=note)
 
-    async def ask(self, ask: Ask) -> Reply:
+    async def ask(self, ask: protocol.Ask) -> protocol.Reply:
         """Answer by one of the two judges; ``judge`` of the reply says which.
 
         What the cheap judge cannot answer, the expensive one answers; its errors are raised.
@@ -134,7 +126,9 @@ class CascadeJudge:
             return replace(cheap, judge=cheap.judge or self.cheap.name)
         try:
             expensive = await self._ask_expensive(ask)
-        except SkippedAskError:  # the budget is spent, and this question is answered already
+        except (
+            protocol.SkippedAskError
+        ):  # the budget is spent, and this question is answered already
             self._seen_by[self.cheap.name] += 1
             return replace(cheap, judge=cheap.judge or self.cheap.name)
         self._drawn += 1
@@ -143,9 +137,9 @@ class CascadeJudge:
             self._audited.append(second == decided)
         return expensive
 
-    async def planned_asks(self, ask: Ask) -> tuple[Ask, ...]:
+    async def planned_asks(self, ask: protocol.Ask) -> tuple[protocol.Ask, ...]:
         """Return the questions that the expensive judge would get; all, if finding out costs money."""
-        if judge_info(self.cheap).requests_sent is not None:
+        if protocol.judge_info(self.cheap).requests_sent is not None:
             return (ask,)
         _, decided = await self._ask_cheap(ask)
         return () if decided is not None and not self._draws(ask) else (ask,)
@@ -183,33 +177,33 @@ class CascadeJudge:
             "agreement": proportion(agreed, len(self._audited)),
         }
 
-    async def _ask_cheap(self, ask: Ask) -> tuple[Reply | None, bool | None]:
+    async def _ask_cheap(self, ask: protocol.Ask) -> tuple[protocol.Reply | None, bool | None]:
         """The cheap judge's reply, where one came, and whether the answer is surely faithful or not."""
         try:
             reply = await self.cheap.ask(ask)
-        except RetryableError:
+        except protocol.RetryableError:
             return None, None
         least = least_supported(reply)
         return reply, None if least is None else self.band.faithful(least)
 
-    async def _ask_expensive(self, ask: Ask) -> Reply:
+    async def _ask_expensive(self, ask: protocol.Ask) -> protocol.Reply:
         reply = await self.judge.ask(ask)
         name = reply.judge or self.judge.name
         self._seen_by[name] += 1
         return replace(reply, judge=name)
 
-    def _draws(self, ask: Ask) -> bool:
+    def _draws(self, ask: protocol.Ask) -> bool:
         """Whether a question is in the audit sample; every sample of it is, or none."""
         digest = hashlib.sha256(f"{self._seed}\x1f{ask.key}".encode()).digest()
         return int.from_bytes(digest[:8], "big") < self._audit * 2**64
 
 
-def least_supported(reply: Reply) -> float | None:
+def least_supported(reply: protocol.Reply) -> float | None:
     """The least P(supported) of an examination's claims, in [0, 1].
 
     None where the reply is no examination, has no claims, or a claim has no probability.
     """
-    if not isinstance(reply.parsed, Examination):
+    if not isinstance(reply.parsed, protocol.Examination):
         return None
     chances = [
         reply.chance(f"claims.{number}.support", "supported")
@@ -219,14 +213,14 @@ def least_supported(reply: Reply) -> float | None:
     return min(probabilities) if probabilities and len(probabilities) == len(chances) else None
 
 
-def _is_faithful(ask: Ask, reply: Reply) -> bool | None:
+def _is_faithful(ask: protocol.Ask, reply: protocol.Reply) -> bool | None:
     """Whether every claim is supported, its quote looked up; None where no claim is known."""
     passages = [
         Passage(id=str(number), text=text, rank=number)
         for number, text in enumerate(ask.inputs["passages"], start=1)
     ]
     answer, question = ask.inputs["answer"], ask.inputs["question"]
-    if not isinstance(reply.parsed, Examination) or (
+    if not isinstance(reply.parsed, protocol.Examination) or (
         examined_coverage(reply.parsed, answer, question).problem is not None
     ):
         return None
@@ -261,7 +255,7 @@ def parse_cascade_spec(argument: str | None) -> list[str]:
     return stages
 
 
-def stage_band(judge: Judge) -> UncertaintyBand:
+def stage_band(judge: protocol.Judge) -> UncertaintyBand:
     """Return the band of a stage before the last: fitted on labels, else that of decision models.
 
     Raises
@@ -272,7 +266,7 @@ def stage_band(judge: Judge) -> UncertaintyBand:
     bands = _load_fitted_bands()["judges"]
     if judge.name in bands:
         return UncertaintyBand(**bands[judge.name]["band"])
-    if isinstance(unwrap_judge(judge), DecisionJudge):
+    if isinstance(protocol.unwrap_judge(judge), DecisionJudge):
         return UNFITTED_BAND
     raise InputError(
         f"the judge {judge.name} has no fitted uncertainty band, so it can only be the last of a"

@@ -11,23 +11,15 @@ from typing import Any
 
 from misslink.errors import InputError, JudgeUnreachableError
 from misslink.io.retry import Backoff
+from misslink.judge import protocol
 from misslink.judge.config import JudgeConfig
 from misslink.judge.middleware.rate_limits import ConcurrencyLimit, RateLimit
-from misslink.judge.protocol import (
-    Ask,
-    Judge,
-    Reply,
-    RetryableError,
-    SkippedAskError,
-    judge_info,
-    unwrap_judge,
-)
 from misslink.judge.reply_text import is_question_error
 
 
 async def ask_with_timeout(
-    judge: Judge, ask: Ask, seconds: float, begin: Callable[[], None]
-) -> Reply:
+    judge: protocol.Judge, ask: protocol.Ask, seconds: float, begin: Callable[[], None]
+) -> protocol.Reply:
     """Ask, with so many seconds for the call itself.
 
     Time before the call begins does not count: a call that times out in a queue would be paid for
@@ -50,9 +42,9 @@ async def ask_with_timeout(
     """
     within = getattr(judge, "ask_with_timeout", None)
     if within is not None:
-        reply: Reply = await within(ask, seconds, begin)
+        reply: protocol.Reply = await within(ask, seconds, begin)
         return reply
-    prepare = judge_info(judge).prepare
+    prepare = protocol.judge_info(judge).prepare
     if prepare is not None:
         await prepare()
     begin()
@@ -63,7 +55,7 @@ async def ask_with_timeout(
     except TimeoutError:
         if not clock.expired():  # the judge's own
             raise
-        raise RetryableError(f"no reply came within {seconds:g} s", "time") from None
+        raise protocol.RetryableError(f"no reply came within {seconds:g} s", "time") from None
 
 
 # If each question failed for itself once in ten, of 1,000 five in a row would in one run of 110.
@@ -111,7 +103,9 @@ class CircuitBreaker:
         self._ever_answered = True
         self._refused.clear()
 
-    def troubled(self, trouble: RetryableError, question: int, call: int, latest: int) -> int:
+    def troubled(
+        self, trouble: protocol.RetryableError, question: int, call: int, latest: int
+    ) -> int:
         """Record a failed call; return the number of silent round trips in a row.
 
         Calls that were in flight together fail together, which is one round trip.
@@ -127,7 +121,7 @@ class CircuitBreaker:
             self._round_ends = latest
         return self._rounds
 
-    def why_silent(self, trouble: RetryableError) -> str | None:
+    def why_silent(self, trouble: protocol.RetryableError) -> str | None:
         """Why asking on is pointless after trouble; None while it is not."""
         about_a_question = trouble.kind != "absent" and len(self._unheard) < _MIN_SILENT_QUESTIONS
         if self._rounds < _MAX_SILENT_ROUNDS or about_a_question:
@@ -160,7 +154,9 @@ class CircuitBreaker:
             "chat model and what its server takes"
         )
 
-    def failed(self, problem: str | None, call: int, trouble: RetryableError) -> str | None:
+    def failed(
+        self, problem: str | None, call: int, trouble: protocol.RetryableError
+    ) -> str | None:
         """Nothing came to a question; return why asking on is pointless, None while it is not.
 
         Parameters
@@ -230,7 +226,7 @@ class ThrottledJudge:
 
     def __init__(
         self,
-        judge: Judge,
+        judge: protocol.Judge,
         concurrency: int,
         config: JudgeConfig | None = None,
         rng: random.Random | None = None,
@@ -241,8 +237,8 @@ class ThrottledJudge:
         self.judge = judge
         self.name: str = judge.name
         self.identity: Mapping[str, Any] = judge.identity
-        self._innermost = unwrap_judge(judge)
-        info = judge_info(self._innermost)
+        self._innermost = protocol.unwrap_judge(judge)
+        info = protocol.judge_info(self._innermost)
         self.places = ConcurrencyLimit(min(concurrency, info.max_concurrency or concurrency))
         self._timeout = config.timeout
         self._retries = config.retries
@@ -259,7 +255,7 @@ class ThrottledJudge:
         self._calls = 0
         self._paused_until = -math.inf
 
-    async def ask(self, ask: Ask) -> Reply:
+    async def ask(self, ask: protocol.Ask) -> protocol.Reply:
         """Ask, with retries; where all fail, the reply is a `Reply.nothing` with the last reason.
 
         Raises
@@ -271,7 +267,7 @@ class ThrottledJudge:
         """
         if self._deadline is not None and self._ends is None:
             self._ends = asyncio.get_running_loop().time() + self._deadline
-        if not self._questions and judge_info(self._innermost).abilities:
+        if not self._questions and protocol.judge_info(self._innermost).abilities:
             self._circuit.answers()  # a response cache told what an earlier run found out
         self._questions += 1
         question = _ThrottledAsk(self._questions)
@@ -279,12 +275,12 @@ class ThrottledJudge:
             question.tries += 1
             try:
                 reply = await self._try(ask, question)
-            except RetryableError as trouble:
+            except protocol.RetryableError as trouble:
                 patience = self._retries >> self._circuit.judge_failures
                 if question.tries <= patience and _worth_waiting(trouble):
                     await self._back_off(trouble, question.tries)
                     continue
-                reply = Reply.nothing(_failure_message(trouble, question.tries))
+                reply = protocol.Reply.nothing(_failure_message(trouble, question.tries))
                 why = self._circuit.failed(reply.problem, question.call, trouble)
             else:
                 if reply.came:
@@ -306,7 +302,7 @@ class ThrottledJudge:
                 await self.places.all_left()
         await self.judge.close()
 
-    async def _try(self, ask: Ask, question: _ThrottledAsk) -> Reply:
+    async def _try(self, ask: protocol.Ask, question: _ThrottledAsk) -> protocol.Reply:
         """Wait for all that must be waited for, and make one call."""
         await self.places.enter(question.number)
         slot, reply, cut = None, None, False
@@ -317,7 +313,7 @@ class ThrottledJudge:
             while (pause := self._paused_until - asyncio.get_running_loop().time()) > 0:
                 await self._wait(pause)
             reply = await self._call(ask, question)
-        except RetryableError as trouble:
+        except protocol.RetryableError as trouble:
             cut = trouble.kind == "time"
             raise
         else:
@@ -327,7 +323,7 @@ class ThrottledJudge:
                 self._pace.end(slot, reply, cut=cut)
             self.places.leave()
 
-    async def _call(self, ask: Ask, question: _ThrottledAsk) -> Reply:
+    async def _call(self, ask: protocol.Ask, question: _ThrottledAsk) -> protocol.Reply:
         def begin() -> None:
             self._refuse_if_over()
             self._calls += 1
@@ -335,7 +331,7 @@ class ThrottledJudge:
 
         try:
             reply = await ask_with_timeout(self.judge, ask, self._timeout, begin)
-        except RetryableError as trouble:
+        except protocol.RetryableError as trouble:
             self._learn_from(trouble, question)
             raise
         except JudgeUnreachableError as outage:
@@ -343,7 +339,7 @@ class ThrottledJudge:
         self.places.grow()
         return reply
 
-    def _learn_from(self, trouble: RetryableError, question: _ThrottledAsk) -> None:
+    def _learn_from(self, trouble: protocol.RetryableError, question: _ThrottledAsk) -> None:
         """What trouble with one call means for the others."""
         bearable = trouble.after is not None and _worth_waiting(trouble)
         if trouble.kind == "rate" or (trouble.kind == "server" and bearable):
@@ -356,7 +352,7 @@ class ThrottledJudge:
         if trouble.kind in ("connection", "absent") and rounds > _TOLERATED_SILENT_ROUNDS:
             self._pause(_BACKOFF.wait_s(rounds - _TOLERATED_SILENT_ROUNDS, self._rng))
 
-    async def _back_off(self, trouble: RetryableError, tries: int) -> None:
+    async def _back_off(self, trouble: protocol.RetryableError, tries: int) -> None:
         """Wait before the next try; a wait that the server asked for is everybody's already."""
         if trouble.after is None or trouble.after < _MIN_RETRY_AFTER_S:
             backoff = _RATE_BACKOFF if trouble.kind == "rate" else _BACKOFF
@@ -389,8 +385,8 @@ class ThrottledJudge:
             return math.inf
         return self._ends - asyncio.get_running_loop().time()
 
-    def _out_of_time(self) -> SkippedAskError:
-        return SkippedAskError(
+    def _out_of_time(self) -> protocol.SkippedAskError:
+        return protocol.SkippedAskError(
             f"the time of the run is used up (--deadline {self._deadline:g}); "
             "the same command continues"
         )
@@ -417,12 +413,12 @@ class _ThrottledAsk:
         self.call = 0
 
 
-def _worth_waiting(trouble: RetryableError) -> bool:
+def _worth_waiting(trouble: protocol.RetryableError) -> bool:
     """Whether the server asks for no longer wait than is worth it."""
     return trouble.after is None or trouble.after <= _MAX_RETRY_AFTER_S
 
 
-def _failure_message(trouble: RetryableError, tries: int) -> str:
+def _failure_message(trouble: protocol.RetryableError, tries: int) -> str:
     times = "once" if tries == 1 else f"{tries} times"
     if _worth_waiting(trouble):
         return f"{trouble.problem} (tried {times})"
