@@ -406,6 +406,7 @@ def test_a_judge_of_ones_own_is_any_object_that_answers():
         ({"app": APP, "goldset": [{"question": "A?"}], "k": 2.5}, "of 1 or more"),
         ({"app": APP, "goldset": [{"question": "A?"}], "concurrency": None}, "of 1 or more"),
         ({"app": APP, "goldset": [{"question": "A?"}], "judge": 7}, "is an int and no judge"),
+        ({"app": APP, "goldset": [{"question": "A?"}], "seed": -1}, "--seed is -1; give a whole"),
     ],
 )
 def test_a_call_that_lacks_something_says_what(options, message):

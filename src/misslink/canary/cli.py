@@ -32,10 +32,6 @@ NAME_OPTION: Any = typer.Option("main", "--name", help="Name of the series of ru
 HISTORY_OPTION: Any = typer.Option(
     Path(".misslink/canary.sqlite"), "--history", help="SQLite file of the runs."
 )
-MARKDOWN_OPTION: Any = typer.Option(
-    None, "--markdown", help="Markdown report to write; - prints it."
-)
-HTML_OPTION: Any = typer.Option(None, "--html", help="HTML page to write.")
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 _INTERVAL = re.compile(r"(\d+(?:\.\d+)?)\s*([smhd])")
 
@@ -262,11 +258,8 @@ def run(
         envvar="MISSLINK_JUDGE",
         help="Judge of the answers: heuristic, openai:MODEL or none.",
     ),
-    corpus: str | None = typer.Option(
-        None,
-        "--corpus",
-        help="Corpus of the app: JSONL, CSV, folder or chroma:FOLDER.",
-        show_default="what the app's own store lists",
+    corpus: str | None = options.option(
+        None, *options.CORPUS, show_default="what the app's own store lists"
     ),
     embedding: str = typer.Option(
         "app", "--embedding", help="Embedding: app, minilm, PROVIDER:MODEL, FILE.py:NAME, none."
@@ -293,8 +286,8 @@ def run(
     webhook_secret_env: str | None = typer.Option(
         None, "--webhook-secret-env", help="Environment variable with the secret that signs it."
     ),
-    markdown: Path | None = MARKDOWN_OPTION,
-    html: Path | None = HTML_OPTION,
+    markdown: Path | None = options.MARKDOWN_OPTION,
+    html: Path | None = options.HTML_OPTION,
     id_key: str | None = options.ID_KEY_OPTION,
     input_key: str | None = options.INPUT_KEY_OPTION,
     cache: Path | None = options.CACHE_OPTION,
@@ -499,8 +492,8 @@ def history_command(
     history: Path = HISTORY_OPTION,
     name: str = NAME_OPTION,
     last: int = typer.Option(20, "--last", min=1, help="Number of latest runs."),
-    markdown: Path | None = MARKDOWN_OPTION,
-    html: Path | None = HTML_OPTION,
+    markdown: Path | None = options.MARKDOWN_OPTION,
+    html: Path | None = options.HTML_OPTION,
     as_json: bool = options.JSON_OPTION,
 ) -> None:
     """Show the runs of a series with their health and alarms, without calling the app."""

@@ -56,8 +56,7 @@ def calibrate(
     run: Path | None = typer.Argument(None, help="Run folder; the result is saved in it."),
     labels: list[Path] | None = option(
         None,
-        "--labels",
-        "Human labels to calibrate the judge (CSV, JSONL); repeatable.",
+        *shared.LABELS,
         show_default="RUN/labels, which  misslink annotate  writes",
     ),
     verdicts: Path | None = option(
@@ -87,7 +86,7 @@ def calibrate(
     require: Literal["trust", "caution"] | None = option(
         None, "--require", "Exit with 1 if the verdict on the judge is worse than this."
     ),
-    known_only: bool = option(False, "--known-only", "Ignore labels of unknown cases."),
+    known_only: bool = shared.KNOWN_ONLY_OPTION,
     seed: int = shared.SEED_OPTION,
     as_json: bool = shared.JSON_OPTION,
 ) -> None:

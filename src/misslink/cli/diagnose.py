@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from misslink.cli.options import JSON_OPTION, RUN_ARGUMENT, option
+from misslink.cli.options import CORPUS, JSON_OPTION, RUN_ARGUMENT, option
 from misslink.cli.output import (
     check_output_paths,
     format_estimate,
@@ -37,8 +37,7 @@ def diagnose(
     ),
     corpus: str | None = option(
         None,
-        "--corpus",
-        "Corpus of the app: JSONL, CSV, folder or chroma:FOLDER.",
+        *CORPUS,
         show_default="the run's",
     ),
     every: bool = option(False, "--all", "Show every case, not the first 5 of a group."),

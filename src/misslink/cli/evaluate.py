@@ -48,8 +48,7 @@ def evaluate(
     ),
     corpus: str | None = option(
         None,
-        "--corpus",
-        "Corpus of the app: JSONL, CSV, folder or chroma:FOLDER.",
+        *shared.CORPUS,
         show_default="the app's own index",
     ),
     only: list[str] = option(
@@ -100,11 +99,10 @@ def evaluate(
     ),
     labels: list[Path] | None = option(
         None,
-        "--labels",
-        "Human labels to calibrate the judge (CSV, JSONL); repeatable.",
+        *shared.LABELS,
         show_default=False,
     ),
-    known_only: bool = option(False, "--known-only", "Ignore labels of unknown cases."),
+    known_only: bool = shared.KNOWN_ONLY_OPTION,
     seed: int = shared.SEED_OPTION,
     overwrite: bool = option(False, "--overwrite", "Replace a run of other inputs."),
     dry_run: bool = shared.DRY_RUN_OPTION,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from misslink.cli.options import JSON_OPTION, option
+from misslink.cli.options import CRITERIA_OPTION, JSON_OPTION, option
 from misslink.cli.output import STDOUT, check_output_paths, print_json, print_line, print_table
 from misslink.errors import InputError
 from misslink.render.table import TextTable
@@ -18,9 +18,7 @@ if TYPE_CHECKING:
 
 def gate(
     run: Path | None = typer.Argument(None, help="Run folder.", show_default=False),
-    criteria: Path | None = option(
-        None, "--criteria", "Criteria file, such as ship-criteria.yaml."
-    ),
+    criteria: Path | None = CRITERIA_OPTION,
     baseline: Path | None = option(
         None, "--baseline", "Run folder or summary.json to compare the run with."
     ),

@@ -9,7 +9,7 @@ from itertools import islice
 from pathlib import Path
 
 from misslink.cli.config import CONFIG_FILE, config_file
-from misslink.cli.options import JSON_OPTION, option
+from misslink.cli.options import JSON_OPTION, OVERWRITE_OPTION
 from misslink.cli.output import first_few, print_json, strip_control
 from misslink.errors import InputError
 
@@ -36,7 +36,7 @@ _SHOWN = 5  # candidates in a comment
 
 
 def init(
-    overwrite: bool = option(False, "--overwrite", "Replace existing files."),
+    overwrite: bool = OVERWRITE_OPTION,
     as_json: bool = JSON_OPTION,
 ) -> None:
     """Write misslink.toml from what this folder holds, and a gold set template.

@@ -28,13 +28,17 @@ JUDGE_OPTION: Any = option(
     ..., "--judge", "Judge, such as openai:MODEL.", envvar="MISSLINK_JUDGE", show_default=False
 )
 CONCURRENCY_OPTION: Any = option(8, "--concurrency", "Cases in flight at once.", min=1)
-SEED_OPTION: Any = option(0, "--seed", "Random seed for samples and intervals.")
+SEED_OPTION: Any = option(0, "--seed", "Random seed for samples and intervals.", min=0)
 VERBOSE_OPTION: Any = option(False, "--verbose", "Print all metrics, warnings and notes, too.")
 DRY_RUN_OPTION: Any = option(
     False, "--dry-run", "Print the number of judge calls and their cost; make none."
 )
 RUN_ARGUMENT: Any = typer.Argument(..., help="Run folder.")
 OVERWRITE_OPTION: Any = option(False, "--overwrite", "Replace existing files.")
+CRITERIA_OPTION: Any = option(None, "--criteria", "Criteria file, such as ship-criteria.yaml.")
+KNOWN_ONLY_OPTION: Any = option(False, "--known-only", "Ignore labels of unknown cases.")
+LABELS = ("--labels", "Human labels to calibrate the judge (CSV, JSONL); repeatable.")
+CORPUS = ("--corpus", "Corpus of the app: JSONL, CSV, folder or chroma:FOLDER.")
 MARKDOWN_OPTION: Any = option(None, "--markdown", "Markdown report to write; - prints it.")
 HTML_OPTION: Any = option(None, "--html", "HTML page to write.")
 

@@ -30,9 +30,7 @@ _MAX_PASSAGES = 200_000  # read from an app's own store: 300 MB of vectors at 38
 )
 def whatif(
     run: Path = shared.RUN_ARGUMENT,
-    corpus: str | None = option(
-        None, "--corpus", "Corpus of the app: JSONL, CSV, folder or chroma:FOLDER."
-    ),
+    corpus: str | None = option(None, *shared.CORPUS),
     app: str | None = option(
         None, "--app", "App whose own corpus and embedding are used: app.py:chain."
     ),

@@ -117,6 +117,8 @@ class EvaluationConfig:
         counts = (1 if self.k is None else self.k, self.depth, self.concurrency)
         if any(not isinstance(count, int) or count < 1 for count in counts):
             raise InputError("k, depth and concurrency must be whole numbers of 1 or more")
+        if not isinstance(self.seed, int) or self.seed < 0:
+            raise InputError(f"--seed is {self.seed}; give a whole number of 0 or more")
         if self.app_timeout is not None and not self.app_timeout > 0:
             raise InputError(f"--app-timeout is {self.app_timeout}; give seconds, more than 0")
         if self.workers is not None and (not isinstance(self.workers, int) or self.workers < 1):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from misslink.cli import output
-from misslink.cli.options import JSON_OPTION, OVERWRITE_OPTION, option
+from misslink.cli.options import CRITERIA_OPTION, JSON_OPTION, OVERWRITE_OPTION, option
 from misslink.errors import InputError, known_names
 from misslink.goldset.cli import options
 from misslink.io.goldset import GoldSet
@@ -55,9 +55,7 @@ def check_command(
     ),
     column: list[str] = options.COLUMN_OPTION,
     run: str | None = option(None, "--run", "Current retrieval: run file or folder."),
-    criteria: Path | None = option(
-        None, "--criteria", "Criteria file, such as ship-criteria.yaml."
-    ),
+    criteria: Path | None = CRITERIA_OPTION,
     before: str | None = option(None, "--before", "Corpus for which the gold set was made."),
     baseline: Path | None = option(None, "--previous", "Earlier version of the gold set."),
     k: int = option(5, "--k", "Cutoff: number of first passages that count.", min=1),

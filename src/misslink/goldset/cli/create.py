@@ -16,12 +16,14 @@ from misslink.cli.options import (
     CACHE_OPTION,
     CAP_OPTIONS,
     CONCURRENCY_OPTION,
+    DRY_RUN_OPTION,
     JSON_OPTION,
     JUDGE_OPTION,
     MODEL_OPTIONS,
     OVERWRITE_OPTION,
     PACE_OPTIONS,
     PRICE_OPTIONS,
+    SEED_OPTION,
     JudgeOptions,
     option,
     with_judge_options,
@@ -41,6 +43,7 @@ from misslink.goldset.cli.options import (
     COLUMN_OPTION,
     CORPUS_OPTION,
     OUT_OPTION,
+    TRACES_OUT_OPTION,
     print_lines,
     refuse_existing,
 )
@@ -80,11 +83,9 @@ def generate_command(
         min=100,
         show_default="2000",
     ),
-    seed: int = option(0, "--seed", "Random seed for samples and intervals."),
+    seed: int = SEED_OPTION,
     overwrite: bool = OVERWRITE_OPTION,
-    dry_run: bool = option(
-        False, "--dry-run", "Print the number of judge calls and their cost; make none."
-    ),
+    dry_run: bool = DRY_RUN_OPTION,
     concurrency: int = CONCURRENCY_OPTION,
     cache: Path | None = CACHE_OPTION,
     *,
@@ -205,11 +206,9 @@ def from_logs_command(
         "Cluster by meaning, such as minilm; it gets masked text.",
         show_default="by words",
     ),
-    seed: int = option(0, "--seed", "Random seed for samples and intervals.", min=0),
+    seed: int = SEED_OPTION,
     column: list[str] = COLUMN_OPTION,
-    traces: Path | None = option(
-        None, "--traces-out", "Also write traces for evaluate, if present."
-    ),
+    traces: Path | None = TRACES_OUT_OPTION,
     mask_pattern: list[str] = option(
         [], "--mask-pattern", "NAME=REGEX for another kind of personal data."
     ),
@@ -304,9 +303,7 @@ def import_command(
     column: list[str] = option(
         [], "--column", "FIELD=NAME for a column with another name (huggingface)."
     ),
-    traces: Path | None = option(
-        None, "--traces-out", "Also write traces for evaluate, if present."
-    ),
+    traces: Path | None = TRACES_OUT_OPTION,
     overwrite: bool = OVERWRITE_OPTION,
     as_json: bool = JSON_OPTION,
 ) -> None:

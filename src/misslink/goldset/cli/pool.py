@@ -13,7 +13,7 @@ import typer
 
 from misslink.cli import options, output
 from misslink.errors import InputError
-from misslink.goldset.cli.options import CORPUS_HELP, OUT_OPTION
+from misslink.goldset.cli.options import OUT_OPTION
 from misslink.render.format import pluralize
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def pool_command(
     goldset: Path = options.option(
         ..., "--goldset", "Gold set: file, folder, glob pattern or URL."
     ),
-    corpus: str = options.option(..., "--corpus", CORPUS_HELP),
+    corpus: str = options.option(..., *options.CORPUS),
     out: Path = options.option(..., "--out", "Folder of the pool."),
     run: list[str] = options.option([], "--run", "Run file of a retriever; repeatable."),
     retriever: list[str] = options.option(
@@ -49,7 +49,7 @@ def pool_command(
     embedding: str | None = options.option(
         None, "--embedding", "Rank bands by minilm or PROVIDER:MODEL.", show_default="BM25"
     ),
-    seed: int = options.option(0, "--seed", "Random seed for samples and intervals.", min=0),
+    seed: int = options.SEED_OPTION,
     rejudge: bool = options.option(
         False, "--rejudge", "Also grade passages with a grade in the gold set."
     ),
@@ -267,7 +267,7 @@ def pool_apply_command(
     relevance_level: int = options.option(
         1, "--relevance-level", "Lowest grade that is relevant.", min=1, max=2
     ),
-    seed: int = options.option(0, "--seed", "Random seed for samples and intervals.", min=0),
+    seed: int = options.SEED_OPTION,
     overwrite: bool = options.OVERWRITE_OPTION,
     as_json: bool = options.JSON_OPTION,
 ) -> None:

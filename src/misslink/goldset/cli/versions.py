@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import typer
 
 from misslink.cli import output
-from misslink.cli.options import JSON_OPTION, OVERWRITE_OPTION, option
+from misslink.cli.options import JSON_OPTION, OVERWRITE_OPTION, SEED_OPTION, option
 from misslink.errors import InputError
 from misslink.goldset.cli import options
 
@@ -83,7 +83,7 @@ def split_command(
     by: str = option(
         "source", "--group-by", "Keep together by source, category, tag:NAME or none."
     ),
-    seed: int = option(0, "--seed", "Random seed for samples and intervals."),
+    seed: int = SEED_OPTION,
     overwrite: bool = OVERWRITE_OPTION,
     as_json: bool = JSON_OPTION,
 ) -> None:
