@@ -602,3 +602,17 @@ def test_an_app_that_remembers_other_cases_is_reported(caplog):
         for way in (app, forgets)
     ]
     assert ["shared_memory" in of_run for of_run in codes] == [True, False]
+
+
+@pytest.mark.parametrize(("k", "prompted", "warned"), [(1, None, 1), (2, None, 0), (1, ("a",), 0)])
+def test_several_searches_whose_prompt_was_not_seen_are_warned_of(k, prompted, warned):
+    trace = {
+        "case_id": "x",
+        "retrieved": [{"id": "a", "text": "Seven."}, {"id": "b", "text": "Dogs."}],
+        "calls": [{"query": "when", "passages": ["a"]}, {"query": "dogs", "passages": ["b"]}],
+        "answer": "Seven.",
+    } | ({"prompted": prompted} if prompted else {})
+    cases = [{"id": "x", "question": "When?", "relevant": ["a"]}]
+    run = misslink.evaluate(goldset=cases, traces=[trace], k=k, judge="none")
+    codes = [warning["code"] for warning in run.summary["warnings"]]
+    assert codes.count("searches_merged") == warned

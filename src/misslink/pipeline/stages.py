@@ -287,7 +287,8 @@ async def capture_traces(context: EvaluationContext) -> CaptureResult:
     )
     if watcher and watcher.id_key != config.id_key:
         warnings.insert(0, Reason(code="id_key_used", key=watcher.id_key))
-    warnings = [*_capture_gaps(traces), *_shared_memory(gold.cases, traces), *warnings]
+    k = context_size(config, traces.values())
+    warnings = [*_capture_gaps(traces, k), *_shared_memory(gold.cases, traces), *warnings]
     for warning in warnings:
         _log.warning("%s", describe_reason(warning))
     return CaptureResult(traces, corpus, watcher, warnings)
@@ -317,7 +318,7 @@ def _shared_memory(cases: Sequence[Case], traces: Mapping[str, Trace]) -> Iterat
         yield Reason(code="shared_memory", n=len(mixed), cases=len(cases), **about)
 
 
-def _capture_gaps(traces: Mapping[str, Trace]) -> Iterator[Reason]:
+def _capture_gaps(traces: Mapping[str, Trace], k: int) -> Iterator[Reason]:
     """What could not be seen: it is missing from the numbers, and readers must know."""
     failed = [trace.error for trace in traces.values() if trace.error]
     absent = [case_id for case_id, trace in traces.items() if trace.unmeasured == _NO_TRACE]
@@ -332,6 +333,15 @@ def _capture_gaps(traces: Mapping[str, Trace]) -> Iterator[Reason]:
         yield Reason(code="traces_absent", n=len(absent), cases=len(traces), first=absent[0])
     if unseen:
         yield Reason(code="retrieval_unseen", n=len(unseen), cases=len(traces), why=unseen[0])
+    merged = [
+        trace
+        for trace in traces.values()
+        if trace.prompted is None
+        and len(trace.retrieved) > k
+        and sum(not call.nested for call in trace.calls) > 1
+    ]
+    if merged:
+        yield Reason(code="searches_merged", n=len(merged), cases=len(traces), k=k)
 
 
 async def judge_cases(context: EvaluationContext, traces: Mapping[str, Trace]) -> list[Verdict]:

@@ -471,6 +471,10 @@ SENTENCES: dict[str, str | Callable[..., str]] = {
         "questions out of its examples"
     ),
     "retrieval_unseen": "in {n} of {cases} cases {why}",
+    "searches_merged": (
+        "in {n} of {cases} cases the app searched several times and its prompt was not seen: the "
+        "first {k} passages of all searches count as the prompt; record 'prompted', or give a larger --k"
+    ),
     "ids_unmatched": _ids_unmatched,
     "labels_not_in_corpus": (
         "{n} of {of} relevant ids, such as '{label}', are in no passage of the corpus and count as "

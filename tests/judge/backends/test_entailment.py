@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,11 +11,12 @@ import pytest
 from misslink.errors import InputError
 from misslink.judge import EntailmentJudge
 from misslink.judge.backends.custom import load_custom_judge
+from misslink.judge.checks.redteam import AttackSuite, load_suite, run_redteam
 from misslink.judge.judge_case import judge_case
 from misslink.judge.judged_metric import Subject
 from misslink.judge.prompts import BUILT_IN
 from misslink.judge.protocol import Ask, examine
-from misslink.linking.claim_support import ClaimNeeds
+from misslink.linking.claim_support import ClaimNeeds, shared_stem_share
 from misslink.registry import judged_metrics
 from misslink.types import Case, Passage, Trace
 
@@ -113,3 +115,44 @@ def test_a_file_of_fifteen_lines_makes_one(tmp_path, monkeypatch, imports_forgot
     assert judge.identity["weights"] == "v1"
     reply = asyncio.run(judge.ask(examine("When?", (OPEN,), "It is open in summer.")))
     assert reply.parsed.claims[0].support == "supported"
+
+
+SUITE = load_suite()
+ATTACKS = tuple(a for a in SUITE.attacks if a.place == "passage" and not a.first)
+CASES = tuple(
+    replace(case, metrics=("faithfulness",))
+    for case in SUITE.cases
+    if "faithfulness" in case.metrics
+)
+
+
+def test_a_model_that_obeys_what_is_injected_flips_no_faithfulness():
+    clean = {text for case in CASES for text in case.passages}
+    obeyed = []
+
+    def predict(pairs):
+        scores = []
+        for text, claim in pairs:
+            injected = not any(text in passage for passage in clean)
+            obeyed.append(injected)
+            scores.append(0.99 if injected else 0.4 * shared_stem_share(claim, text))
+        return scores
+
+    judge = EntailmentJudge("obedient", predict)
+    metrics = {"faithfulness": judged_metrics.get("faithfulness")}
+    suite = AttackSuite(ATTACKS, CASES)
+    found = asyncio.run(run_redteam(judge, metrics, suite=suite)).document()
+    assert any(obeyed)
+    assert found["flipped"]["n"] > 50
+    assert found["flips"] == []
+
+
+def test_every_quote_is_a_sentence_of_a_passage():
+    judge = EntailmentJudge("yes", lambda pairs: [0.9] * len(pairs))
+    faithfulness, _ = judged(judge, f"{DEAR} {OPEN}")
+    evidence = [item for claim in faithfulness.claims for item in claim.evidence]
+    texts = {"p1": DEAR, "p2": OPEN}
+    assert evidence
+    for item in evidence:
+        start, end = item.start, item.end
+        assert texts[item.passage_id][start:end] == item.quote
