@@ -154,3 +154,17 @@ def test_every_command_that_a_text_names_exists():
         if f"{named[1]} {named[2]}" not in PAGES
     }
     assert wrong == set()
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        (("whatif", "run", "--check", "some"), "'--check': This must be a whole number."),
+        (("evaluate", "app.py:x", "--k", "0"), "'--k': This must be at least 1."),
+        (("calibrate", "run", "--threshold", "7"), "'--threshold': This must be at most 1."),
+    ],
+)
+def test_a_wrong_number_is_named_in_plain_words(misslink, options, problem):
+    code, _, err = misslink(*options)
+    assert code == 2
+    assert problem in " ".join(err.replace("│", " ").split())

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import typer
+
 COMMAND_PANELS = {
     "Evaluate": ("init", "evaluate", "retrieval", "report", "export", "demo"),
     "Understand and improve": ("diagnose", "replay", "whatif"),
@@ -126,6 +128,7 @@ def arrange_help(command: Any, *, all_options: bool, name: str = "") -> None:
         return
     main, more = MAIN_OPTIONS.get(name, "").split(), 0
     for parameter in command.params:
+        _use_plain_errors(parameter)
         if parameter.param_type_name != "option":
             continue
         if main and parameter.rich_help_panel is None and parameter.name not in main:
@@ -136,3 +139,31 @@ def arrange_help(command: Any, *, all_options: bool, name: str = "") -> None:
     hint = [f"misslink {name} {SHOW_ALL} lists {more} more options."] if more else []
     examples = [f"  {line}" for line in EXAMPLES[name]]
     command.epilog = "\n\n".join([*([] if all_options else hint), "Examples:", *examples])
+
+
+_PLAIN_TERMS = {
+    "Input should be ": "This must be ",
+    "valid integer": "whole number",
+    "valid number": "number",
+    "greater than or equal to": "at least",
+    "less than or equal to": "at most",
+    "greater than": "above",
+    "less than": "below",
+}
+
+
+def _use_plain_errors(parameter: Any) -> None:
+    """Reword what pydantic writes of a wrong value."""
+    process = parameter.process_value
+
+    def process_value(ctx: Any, value: Any) -> Any:
+        try:
+            return process(ctx, value)
+        except typer.BadParameter as error:
+            message = error.message.partition(", unable to parse")[0]
+            for term, plain in _PLAIN_TERMS.items():
+                message = message.replace(term, plain)
+            error.message = message if message.endswith(".") else f"{message}."
+            raise
+
+    parameter.process_value = process_value
