@@ -76,6 +76,8 @@ def made_up_run(cases: int, chunks: int = CHUNKS) -> Run:
     verdicts: list[list[Verdict]] = []
     for number in range(cases):
         case, trace, needed = traced(draw, number, corpus)
+        prompt = _prompt(case.question, trace.retrieved)
+        trace = trace.model_copy(update={"prompt": prompt})
         asked.append(case)
         traces.append(trace)
         verdicts.append(_judged(draw, trace, needed))
@@ -125,6 +127,12 @@ def traced(draw: random.Random, number: int, corpus: list[Passage]) -> tuple[Cas
         depth=DEEP if missed else None,
     )
     return case, trace, needed
+
+
+def _prompt(question: str, passages: tuple[Passage, ...]) -> str:
+    """The messages as an app records them: instructions, the passages, the question."""
+    texts = "\n\n".join(f"[{place}] {one.text}" for place, one in enumerate(passages, start=1))
+    return f"system: Answer from the passages alone.\n\nhuman: {texts}\n\nQuestion: {question}"
 
 
 def _answer(draw: random.Random, context: list[Passage], needed: Passage | None) -> list[str]:

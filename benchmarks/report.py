@@ -4,7 +4,7 @@
 
 Made-up runs (`made_up_run.py`: passages of about 1,000 characters of a corpus of 4,000, five a
 case; answers of five sentences, each a claim with its quote where a passage holds it; verdicts of
-eight metrics with the judge's raw reply; links with what was missed; a map of 4,000 points), read
+eight metrics with the judge's raw reply; links with what was missed; recorded prompts; a map of 4,000 points), read
 from a run folder. A page of more than 10,000 cases tells the worst 5,000, and a table of all lies
 beside it. Python's part in a process of its own for its peak memory; the page in headless
 Chromium from file://, anew for each of the repetitions, medians over them. A filter's time runs
