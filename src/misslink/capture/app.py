@@ -10,13 +10,13 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mappin
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import partial
-from itertools import chain, pairwise, zip_longest
-from numbers import Integral, Real
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any
 
 from misslink.capture.http_app import HttpApp, read_http_app
 from misslink.capture.injection import suspend_injection
+from misslink.capture.passages import document_list
 from misslink.case_fields import Message
 from misslink.errors import InputError
 from misslink.io.config_files import read_config_file
@@ -528,7 +528,6 @@ _PASSAGE_KEYS = (
 )
 
 
-_PAIR = 2  # a document and its score
 _TYPO_SIMILARITY = 0.8  # "anwser" and "answer"
 
 
@@ -646,39 +645,3 @@ def _answer_hint(fields: Mapping[str, Any]) -> str:
         if near and isinstance(value, str):
             return f"it has '{valid_text(str(key))}': did you mean '{near[0]}'?"
     return ""
-
-
-def document_list(value: Any, *, strings: bool = False) -> list[Any] | None:
-    """The documents in a list of them, of pairs with a score, or in chromadb's result."""
-    if isinstance(value, Mapping) and isinstance(ids := value.get("ids"), list):
-        names = ("id", "text", "metadata", "score")
-        columns = [value.get(name) or [] for name in ("ids", "documents", "metadatas", "distances")]
-        if any(isinstance(item, list) for item in ids):  # a list for each query: by rank
-            columns = [list(chain(*zip_longest(*column))) for column in columns]
-        return [
-            {name: item for name, item in zip(names, row, strict=True) if item is not None}
-            for row in zip_longest(*columns)
-            if row[0] is not None
-        ]
-    if not isinstance(value, list | tuple):
-        return None
-    items = [str(item) if strings and isinstance(item, Integral) else item for item in value]
-    if not all(_is_document(item) or (strings and isinstance(item, str)) for item in items):
-        return None
-    if any(isinstance(item, str) and re.search(r"\s", item) for item in items):
-        return items
-    return [{"id": item} if isinstance(item, str) else item for item in items]
-
-
-def _is_document(item: Any) -> bool:
-    if isinstance(item, tuple):
-        return len(item) == _PAIR and isinstance(item[1], Real) and _is_document(item[0])
-    if isinstance(item, Mapping):
-        return any(isinstance(item.get(key), str) for key in ("id", "text", "page_content"))
-    # LangChain's, Haystack's, and LlamaIndex's node with a score; a message has a content too.
-    text = item.content if hasattr(item, "meta") and hasattr(item, "content") else None
-    texts = (
-        getattr(item, "page_content", text),
-        getattr(getattr(item, "node", None), "text", None),
-    )
-    return any(isinstance(text, str) for text in texts)

@@ -8,6 +8,8 @@ import unicodedata
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain, zip_longest
+from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any
 
 from pydantic import JsonValue
@@ -22,7 +24,41 @@ if TYPE_CHECKING:
 _SCORE_KEYS = ("relevance_score", "score")
 _MAX_DEPTH = 50  # levels of metadata
 _MIN_CUT = 20  # folded characters; a shorter text is part of another by chance
+_PAIR = 2  # a document and its score
 _TEXT_KEYS = ("text", "page_content", "content")
+
+
+def document_list(value: Any, *, strings: bool = False) -> list[Any] | None:
+    """The documents in a list of them, of pairs with a score, or in chromadb's result."""
+    if isinstance(value, Mapping) and isinstance(ids := value.get("ids"), list):
+        names = ("id", "text", "metadata", "score")
+        columns = [value.get(name) or [] for name in ("ids", "documents", "metadatas", "distances")]
+        if any(isinstance(item, list) for item in ids):  # a list for each query: by rank
+            columns = [list(chain(*zip_longest(*column))) for column in columns]
+        return [
+            {name: item for name, item in zip(names, row, strict=True) if item is not None}
+            for row in zip_longest(*columns)
+            if row[0] is not None
+        ]
+    if not isinstance(value, list | tuple):
+        return None
+    items = [str(item) if strings and isinstance(item, Integral) else item for item in value]
+    if not all(_is_document(item) or (strings and isinstance(item, str)) for item in items):
+        return None
+    if any(isinstance(item, str) and re.search(r"\s", item) for item in items):
+        return items
+    return [{"id": item} if isinstance(item, str) else item for item in items]
+
+
+def _is_document(item: Any) -> bool:
+    if isinstance(item, tuple):
+        return len(item) == _PAIR and isinstance(item[1], Real) and _is_document(item[0])
+    if isinstance(item, Mapping):
+        return any(isinstance(item.get(key), str) for key in ("id", "text", "page_content"))
+    # LangChain's, Haystack's, and LlamaIndex's node with a score; a message has a content too.
+    text = getattr(item, "content", None) if hasattr(item, "meta") else None
+    in_node = getattr(getattr(item, "node", None), "text", None)
+    return isinstance(getattr(item, "page_content", text), str) or isinstance(in_node, str)
 
 
 def passages_from(

@@ -107,7 +107,7 @@ def searched_source(call: SearchCall) -> Any:
     """
     source = getattr(call.source, "vectorstore", call.source)
     is_store = hasattr(type(source), "similarity_search")
-    if is_store or _document_list(source) is not None or len(call.stores) != 1:
+    if is_store or _held_documents(source) is not None or len(call.stores) != 1:
         return source
     return call.stores[0]
 
@@ -126,7 +126,7 @@ def find_sources(app: Any) -> list[Any]:
         seen[id(thing)] = thing  # so that no other object gets this id
         # Not isinstance: some objects pretend, and import things when they are looked at.
         kinds = type(thing).__mro__
-        if VectorStore in kinds or (BaseRetriever in kinds and _document_list(thing) is not None):
+        if VectorStore in kinds or (BaseRetriever in kinds and _held_documents(thing) is not None):
             sources.append(thing)
         else:
             waiting += _references(thing, kinds)
@@ -160,7 +160,7 @@ async def fetch_by_ids(
 
     None where it cannot be asked.
     """
-    documents: Any = _document_list(source)
+    documents: Any = _held_documents(source)
     if documents is None and _is_chroma(source):
         # Its own way: it looks metadata up, and its get_by_ids fails on a passage without any.
         query = {"ids": list(ids)} if id_key is None else {"where": {id_key: {"$in": list(ids)}}}
@@ -184,7 +184,7 @@ async def stored_documents(
 
     Those of Chroma and LangChain's InMemoryVectorStore have their ``vector``, if wanted.
     """
-    if (own := _document_list(source)) is not None:
+    if (own := _held_documents(source)) is not None:
         return own
     if isinstance(places := getattr(source, "index_to_docstore_id", None), dict):
         documents = [source.docstore.search(name) for name in places.values()]  # FAISS
@@ -206,7 +206,7 @@ async def stored_documents(
     return rows
 
 
-def _document_list(source: Any) -> list[Any] | None:
+def _held_documents(source: Any) -> list[Any] | None:
     """The documents of a retriever that holds them itself, such as BM25Retriever."""
     documents = getattr(source, "docs", None)
     return documents if isinstance(documents, list) else None

@@ -16,9 +16,8 @@ from uuid import UUID
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.retrievers import BaseRetriever
 
-from misslink.capture.app import document_list
 from misslink.capture.injection import query_and_name
-from misslink.capture.passages import passages_from
+from misslink.capture.passages import document_list, passages_from
 from misslink.errors import InputError
 from misslink.io.trace_formats.requests import tool_documents
 from misslink.types import Usage
