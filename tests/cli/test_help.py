@@ -168,3 +168,34 @@ def test_a_wrong_number_is_named_in_plain_words(misslink, options, problem):
     code, _, err = misslink(*options)
     assert code == 2
     assert problem in " ".join(err.replace("│", " ").split())
+
+
+BLOCK = re.compile(r"^ *```(\w*)[^\n]*\n(.*?)^ *```$", re.DOTALL | re.MULTILINE)
+SHELLS_OF_PAGES = {"", "console", "sh", "shell", "text", "cron"}
+
+
+def _commands(page):
+    """The misslink commands in a page's blocks, without ``misslink``."""
+    for language, block in BLOCK.findall(page.read_text("utf-8")):
+        if language in SHELLS_OF_PAGES:
+            for line in block.replace("\\\n", " ").splitlines():
+                if command := re.match(r"\s*(?:.*&& )?misslink ([a-z].*)", line):
+                    yield command[1]
+
+
+@pytest.mark.source
+def test_every_option_of_a_command_on_a_page_exists():
+    patterns = ("*.md", "docs/**/*.md", "skills/*/*.md", "examples/*/*.md")
+    lines = [
+        line for pattern in patterns for page in ROOT.glob(pattern) for line in _commands(page)
+    ]
+    wrong = []
+    for line in lines:
+        first, second, *_ = [*line.split(), "", ""]
+        name = f"{first} {second}" if f"{first} {second}" in PAGES else first
+        pages = [name, "canary run"] if name == "canary watch" else [name]  # it passes options on
+        known = {flag for page in pages for one in PAGES[page].params for flag in one.opts}
+        words = {word.partition("=")[0] for word in shlex.split(line, comments=True)}
+        wrong += [(line, word) for word in words - known if re.match(r"--?[a-z]", word)]
+    assert wrong == []
+    assert len(lines) > 60
