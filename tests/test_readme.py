@@ -161,7 +161,7 @@ BANNED = re.compile(
     r"|by heart|cut-off|someone|is home|was said)\b",
     re.IGNORECASE,
 )
-RECORDS = {"decisions", "benchmarks", "reports", "CHANGELOG.md"}  # history, and measured tables
+RECORDS = {"benchmarks", "reports", "CHANGELOG.md"}  # history, and measured tables
 PLAIN = [page for page in PAGES if not RECORDS & set(page.relative_to(ROOT).parts)]
 
 
