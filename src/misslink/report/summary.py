@@ -423,8 +423,8 @@ def _label_steps(run: Run) -> Iterator[NextStep]:
     known = calibrations_of(run) or run.calibration or run.manifest.get("calibration") is not None
     if judged and not known and run.manifest.get("judge") not in (None, "none"):
         yield NextStep(
-            "Label about 100 answers (`misslink annotate RUN`) and compare the judge with them "
-            "(`misslink calibrate RUN`).",
+            f"Label {'about 100' if judged > 100 else 'these'} answers (`misslink annotate RUN`) and "
+            "compare the judge with them (`misslink calibrate RUN`).",
             f"The judge of {pluralize(judged, 'case')} was not compared with labels of this app's "
             "answers.",
             (),
