@@ -196,3 +196,11 @@ def test_the_prompt_of_the_call_that_made_the_answer_is_recorded():
     calls = [ModelCall(f"grade: {OAK}", "yes"), ModelCall(f"answer: {OAK}", "It is a tree.")]
     assert match_prompts(PASSAGES, calls, "It is a tree.").text == f"answer: {OAK}"
     assert match_prompts(PASSAGES, calls, "Something else.").text is None
+
+
+def test_chunks_under_one_id_have_all_their_texts_where_they_are_joined():
+    chunks = [
+        {"id": "fares", "text": text} for text in ("One way 12.", "Return 20.", "One way 12.")
+    ]
+    assert [p.text for p in passages_from(chunks)] == ["One way 12."]
+    assert [p.text for p in passages_from(chunks, join=True)] == ["One way 12.\n\nReturn 20."]

@@ -62,7 +62,11 @@ def _is_document(item: Any) -> bool:
 
 
 def passages_from(
-    documents: Iterable[Any], scores: Sequence[float | None] = (), *, id_key: str | None = None
+    documents: Iterable[Any],
+    scores: Sequence[float | None] = (),
+    *,
+    id_key: str | None = None,
+    join: bool = False,
 ) -> tuple[Passage, ...]:
     """Passages of one list of documents, best first, a repeated id keeping its first place.
 
@@ -74,12 +78,17 @@ def passages_from(
         One for each document, where they are known.
     id_key : str or None
         The metadata key that holds the id; it wins over ``Document.id``.
+    join : bool
+        Whether a repeated id has all its texts, and not its first alone.
     """
     by_id: dict[str, Passage] = {}
     for index, document in enumerate(documents):
         score = scores[index] if index < len(scores) else None
         passage = passage_from(document, rank=len(by_id) + 1, score=score, id_key=id_key)
-        by_id.setdefault(passage.id, passage)
+        first = by_id.setdefault(passage.id, passage)
+        if join and passage.text not in first.text:  # chunks with the id of their document
+            text = f"{first.text}\n\n{passage.text}"
+            by_id[passage.id] = first.model_copy(update={"text": text})
     return tuple(by_id.values())
 
 

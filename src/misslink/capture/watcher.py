@@ -378,7 +378,8 @@ class Watcher:
         ]
         is_seen = any(call.outer is None for call in recorder.calls)
         if not is_seen and returned.documents is not None:
-            lists.append((None, passages_from(returned.documents, id_key=self.id_key)))
+            documents = passages_from(returned.documents, id_key=self.id_key, join=True)
+            lists.append((None, documents))
         inner = list(passages_from(recorder.inner, id_key=self.id_key))
         inner += [p for call, ranked in lists if call and call.outer for p in ranked]
         return [(call, adopt_inner_ids(ranked, inner)) for call, ranked in lists]
