@@ -32,6 +32,9 @@ def program(section, tmp_path, monkeypatch, capsys, imports_forgotten):
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("MISSLINK_JUDGE", raising=False)
     short_cases(2)
+    cases = [json.loads(line) for line in Path("gold.jsonl").read_text("utf-8").splitlines()]
+    lines = [json.dumps({**case, "reference": "Grass is red."}) + "\n" for case in cases]
+    Path("gold.jsonl").write_text("".join(lines), encoding="utf-8")
     for name, text in FILE.findall(section):
         Path(name).write_text(text, encoding="utf-8")
 
@@ -51,7 +54,7 @@ def test_the_judge_that_is_shown_judges_a_run_and_is_not_fooled(section, program
     evaluate, attack = block.strip().splitlines()
     summary = program(evaluate, "--json")
     assert app_was_asked() == 2
-    assert summary["judge"] == "verbatim"
+    assert (summary["judge"], summary["errors"]["judge"]) == ("verbatim", 0)
     verdicts = Path("reports/verbatim/verdicts.jsonl").read_text(encoding="utf-8").splitlines()
     found = [v for v in map(json.loads, verdicts) if v["metric"] == "faithfulness"]
     assert [(v["status"], v["value"]) for v in found] == [("scored", 0.5)] * 2
