@@ -410,7 +410,7 @@ def test_a_search_without_labels_fuses_words_and_meaning():
 
 
 def test_texts_without_a_word_break_nothing():
-    hostile = ["???", "\u202e\u0000", "\U0001f600", "a" * 50_000, "\n\n"]
+    hostile = ["???", "\u202e?\u0000", "\U0001f600", "a" * 50_000, "\n\n"]
     retrieved = [Passage(id=f"p{at}", text=text, rank=at) for at, text in enumerate(hostile, 1)]
     cases = [Case(id=str(at), question=text.strip() or "x", relevant=["p4", "p5", "zz"])
              for at, text in enumerate(hostile)]  # fmt: skip
