@@ -18,7 +18,7 @@ import os
 import sys
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -197,27 +197,23 @@ def run_round(
 
 def run_reference(bench: Bench, number: int, judge: str) -> list[Result]:
     """Evaluate the chain over the Python reference in one round."""
-    faults = bench.round(number).told("heuristic" if judge == "heuristic" else None)
-    return [
-        Result(
-            f"python: {one.fault.name}",
-            one.fault.failure,
-            FAILURE_MODES[one.fault.failure].owner,
-            one.fault.note,
-            one.link,
-        )
-        for one in faults
-    ]
+    return _results(bench.round(number).told("heuristic" if judge == "heuristic" else None))
 
 
 def run_reference_without_labels(
     bench: Bench, number: int, judge: str, *, corpus: bool
 ) -> list[Result]:
     """Evaluate the chain over the Python reference in one round, its passage labels hidden."""
-    labels = {gold.case.id: gold.ids for gold in bench.gold}
     faults = bench.round(number).told_without_labels(
         "heuristic" if judge == "heuristic" else None, corpus=corpus
     )
+    return _results(faults, {gold.case.id: gold.ids for gold in bench.gold})
+
+
+def _results(
+    faults: Iterable[Any], labels: Mapping[str, frozenset[str]] | None = None
+) -> list[Result]:
+    """The results of planted faults, with the hidden `labels` of their cases."""
     return [
         Result(
             f"python: {one.fault.name}",
@@ -226,7 +222,9 @@ def run_reference_without_labels(
             one.fault.note,
             one.link,
             # No passage answers a question that is planted as unanswerable.
-            frozenset() if one.fault.name in UNANSWERABLE else labels[one.link.case_id],
+            frozenset()
+            if one.fault.name in UNANSWERABLE
+            else (labels or {}).get(one.link.case_id, frozenset()),
         )
         for one in faults
     ]

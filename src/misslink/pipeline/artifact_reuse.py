@@ -78,7 +78,7 @@ def _difference(before: Run, run: Run) -> str | None:
     old, new = _fingerprints(before), _fingerprints(run)
     name = next((name for name in new if old[name] != new[name]), None)
     if name != "traces" or old[name].keys() != new[name].keys():
-        return name
+        return "the cases with an answer" if name == "traces" else name
     cases = [case_id for case_id, trace in new[name].items() if old[name][case_id] != trace]
     return f"the app's answers or passages in {len(cases)} of {len(new[name])} cases, such as '{cases[0]}'"
 
