@@ -78,7 +78,7 @@ def measure_search(passage_count: int, *, vectors: bool) -> tuple[int, float]:
     """Return the number of claims, and the CPU seconds of reading vectors, indexing and searching."""
     from misslink.embedding import Embedder
     from misslink.linking.miss_measurement import measure_misses
-    from misslink.pipeline.diagnosis import CorpusContext
+    from misslink.pipeline.links import CorpusContext
     from misslink.types import Case, Passage, Trace
 
     numbers = np.random.default_rng(0).zipf(1.3, size=passage_count * 60) % 50_000

@@ -118,3 +118,15 @@ annotation_sessions = Registry(
     "misslink.annotation_sessions",
 )
 importers = Registry("importer", ("misslink.io.label_sets",), "misslink.importers")
+
+# Functions of later layers that methods of the data models call, by their modules.
+_LATE_FUNCTIONS = {
+    "describe_reason": "misslink.render.reasons",
+    "describe_run": "misslink.linking.findings",
+}
+
+
+def late_function(name: str) -> Callable[..., str]:
+    """Return a function that a later layer provides for the methods of the data models."""
+    function: Callable[..., str] = getattr(importlib.import_module(_LATE_FUNCTIONS[name]), name)
+    return function

@@ -24,7 +24,7 @@ from pydantic import (
 from misslink import case_fields
 from misslink.case_fields import Message
 from misslink.failure_modes import FAILURE_MODES, FAILURES
-from misslink.registry import exporters
+from misslink.registry import exporters, late_function
 
 RUN_FORMAT = 2  # of run folders; raised when their content changes, and no other format is read
 
@@ -619,9 +619,8 @@ class Estimate(FrozenModel):
         missing = {"value": None, "low": None, "high": None, "n": n, "method": method}
         if isinstance(reason, str):
             return cls(**missing, reason=reason)
-        from misslink.render.reasons import describe_reason
-
-        return cls(**missing, reason=describe_reason(reason), reason_code=reason)
+        sentence = late_function("describe_reason")(reason)
+        return cls(**missing, reason=sentence, reason_code=reason)
 
 
 class Run(FrozenModel):
@@ -652,9 +651,7 @@ class Run(FrozenModel):
     @property
     def headline(self) -> str:
         """How many answers fail and why, in a few sentences."""
-        from misslink.linking.findings import describe_run
-
-        return describe_run(self)
+        return late_function("describe_run")(self)
 
     def __repr__(self) -> str:
         modes = ", ".join(f"{name} {count}" for name, count in self._failure_counts())

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from misslink.io import read_run
-from misslink.pipeline.artifact_reuse import reuse_results
+from misslink.pipeline.assembly import reuse_results
 from replayed_app import JUDGE, case, forget_stores
 
 APP = """

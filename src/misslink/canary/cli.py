@@ -315,7 +315,7 @@ def run(
     from misslink.judge.middleware.cache import DEFAULT_CACHE
     from misslink.judge.prompts import Prompts
     from misslink.judge.session import open_judge
-    from misslink.pipeline.diagnosis import open_named_embedder
+    from misslink.pipeline.context import open_named_embedder
 
     if fail_on not in _FAIL_ON:
         raise InputError(f"--fail-on {fail_on}: {known_names(fail_on, _FAIL_ON)}")

@@ -73,7 +73,7 @@ def _measured_again(run: Run, source: str) -> Run:
     from misslink.io.corpus import read_corpus
     from misslink.linking.checklist import build_checklist
     from misslink.linking.miss_measurement import measure_misses
-    from misslink.pipeline import run_async
+    from misslink.timeouts import run_async
 
     k, seed = int(str(run.manifest["k"])), int(str(run.manifest.get("seed") or 0))
     gold = GoldSet(run.cases, "the gold set of the run")

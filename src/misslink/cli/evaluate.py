@@ -175,7 +175,7 @@ def _with_progress(
 ) -> EvaluationResult:
     """Run `work` with progress on stderr; after Ctrl-C say how to resume."""
     from misslink.io.storage import redact_url
-    from misslink.pipeline import run_async
+    from misslink.timeouts import run_async
 
     hint = f"the same command with  --out {redact_url(options['out'])}  resumes"
     with (

@@ -63,8 +63,8 @@ def replay(
     from misslink.judge.checks.dry_run import forecast_judging
     from misslink.judge.prompts import Prompts
     from misslink.linking.replay import REPLAY_METRICS, RerunSettings, forecast_subjects, replay_run
-    from misslink.pipeline import run_async
     from misslink.registry import judged_metrics
+    from misslink.timeouts import run_async
 
     before = read_complete_run(run)
     config = config_as_in_run(before, judge, **given)

@@ -88,7 +88,7 @@ def whatif(
         evaluate_options,
         open_reranker,
     )
-    from misslink.pipeline import run_async
+    from misslink.timeouts import run_async
 
     output.check_output_paths({"--triplets": triplets})
     before = read_complete_run(run)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from misslink.pipeline.evaluate import evaluate, evaluate_async, forecast_async, run_async
-from misslink.pipeline.stages import Progress
+from misslink.pipeline.context import Progress
+from misslink.pipeline.evaluate import evaluate, evaluate_async
+from misslink.pipeline.forecast import forecast_async
 
-__all__ = ["Progress", "evaluate", "evaluate_async", "forecast_async", "run_async"]
+__all__ = ["Progress", "evaluate", "evaluate_async", "forecast_async"]

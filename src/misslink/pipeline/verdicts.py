@@ -1,27 +1,23 @@
-"""Calibrate the run's judge on human labels before linking."""
+"""Judge every case, and calibrate the judge on human labels."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any, NamedTuple
 
 from misslink.calibration import calibrate, stored_calibration, verdicts_from_run
-from misslink.calibration.inter_annotator import load_labels
 from misslink.calibration.judge_accuracy import error_by_exposure
 from misslink.documents import CalibrationDocument, calibrations_of
-from misslink.errors import InputError
-from misslink.io import GoldSet
+from misslink.errors import InputError, JudgeUnreachableError
 from misslink.io.labels import Labels
-from misslink.io.manifest import display_path, hash_content
+from misslink.judge.judge_case import judge_case
 from misslink.linking.judge_calibration import Calibration
+from misslink.pipeline.context import EvaluationContext
 from misslink.retrieval import case_exposures, cluster_cases
+from misslink.timeouts import map_concurrently
 from misslink.types import Link, Run, Trace, Verdict
-
-if TYPE_CHECKING:
-    from misslink.pipeline.evaluate import EvaluationConfig
-    from misslink.pipeline.stages import EvaluationContext
 
 _log = logging.getLogger(__name__)
 
@@ -38,35 +34,32 @@ class CalibratedRun(NamedTuple):
     notes: tuple[str, ...]
 
 
-def load_run_labels(
-    config: EvaluationConfig, gold: GoldSet, judged: Collection[str]
-) -> Labels | None:
-    """Read the labels of the evaluated cases; None without any.
+async def judge_cases(context: EvaluationContext, traces: Mapping[str, Trace]) -> list[Verdict]:
+    """Return the verdicts of every judged metric on every case; none without a judge.
 
     Raises
     ------
-    InputError
-        They cannot be read, or are of unknown cases, or of a metric that is not in `judged`.
+    JudgeUnreachableError
+        The judge failed on every case.
     """
-    if config.labels is None:
-        return None
-    labels = load_labels(config.labels)
-    labels.check_metrics(judged)
-    labels_of_cases = labels.select_cases(
-        [case.id for case in gold.cases], display_path(gold.name), leave_out=config.known_only
+    judge, repeats = context.judge, context.config.judge_config.repeats
+    if judge is None:
+        return []
+
+    verdicts = await map_concurrently(
+        context.subjects(traces),
+        lambda subject: judge_case(subject, context.metrics, judge, repeats=repeats),
+        context.engine.at_once("judge", context.config.concurrency),
+        partial(context.tick, "judge"),
+        total=len(context.gold.cases),
     )
-    if config.only:
-        items = tuple(label for label in labels_of_cases.items if label.case_id in set(config.only))
-        return replace(labels_of_cases, items=items)
-    return labels_of_cases
-
-
-def labels_hash(labels: Labels | None) -> str | None:
-    """SHA-256 of the labels, whatever file and line they are from; None without labels."""
-    if labels is None:
-        return None
-    rows = [asdict(replace(label, line=None)) for label in labels.items]
-    return hash_content(sorted(rows, key=lambda row: str(sorted(row.items(), key=str))))
+    flat = [verdict for of_case in verdicts for verdict in of_case]
+    failed = [verdict for verdict in flat if verdict.status == "failed"]
+    if failed and not judge.not_asked and all(v.status != "scored" for v in flat):
+        raise JudgeUnreachableError(
+            f"the judge {judge.name} failed on every case; the first time {failed[0].reason}"
+        )
+    return flat
 
 
 def calibrate_run(
@@ -80,7 +73,7 @@ def calibrate_run(
     run = Run(
         manifest={
             "k": context.k,
-            "judge": context.settings["judge"],
+            "judge": context.judge_name,
             "inputs": dict(context.inputs),
         },
         cases=context.gold.cases,

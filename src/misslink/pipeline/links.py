@@ -1,4 +1,4 @@
-"""Measure missed passages while the app is open, and build the diagnosis."""
+"""Link the cases: measure missed passages while the app is open, and attribute failures."""
 
 from __future__ import annotations
 
@@ -6,29 +6,39 @@ import logging
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import Any, NamedTuple
 
 from misslink.capture import Watcher
+from misslink.embedding import Embedder, open_embedder
 from misslink.errors import InputError
-from misslink.linking.checklist import build_checklist
+from misslink.linking.attribution_rules import link_case, search_queries
+from misslink.linking.case_evidence import CaseEvidence
 from misslink.linking.corpus_search import DenseSearch
 from misslink.linking.embedding_map import build_embedding_map
-from misslink.linking.miss_measurement import FUSION_DEPTH, MissMeasurements, measure_misses
-from misslink.linking.missing_labels import find_missing_labels, missing_label_document
-from misslink.types import Case, Link, Passage, Run, Trace
-
-if TYPE_CHECKING:
-    from misslink.embedding import Embedder
-    from misslink.pipeline.stages import CaptureResult, EvaluationContext
-
+from misslink.linking.miss_measurement import (
+    FUSION_DEPTH,
+    MissMeasurements,
+    measure_misses,
+    word_questions,
+)
+from misslink.pipeline.context import EvaluationContext
+from misslink.pipeline.traces import MAX_LISTED, CaptureResult
+from misslink.pipeline.verdicts import CalibratedRun
+from misslink.timeouts import map_concurrently
+from misslink.types import Case, Link, Passage, Reason, Trace, Verdict
 
 _log = logging.getLogger(__name__)
-
-# Passages of the app's index that are listed for ids, ranks, BM25 and chunk quality. Listing a
-# larger index would take longer than evaluating the app; the passages in the traces replace it.
-MAX_LISTED = 10_000
-
 _NO_EMBEDDING_WARNING = "misses are measured without the app's embedding: %s"
+
+
+class LinkResult(NamedTuple):
+    """The link of every case, the measured misses, the embedding map, and warnings."""
+
+    links: list[Link]
+    measured: MissMeasurements
+    map: dict[str, Any] | None
+    warnings: list[Reason]
 
 
 @dataclass(frozen=True)
@@ -104,13 +114,6 @@ class CorpusContext:
             return None
 
 
-def open_named_embedder(name: Any) -> Embedder | None:
-    """Open the embedding that the user named; None for 'app' and 'none'."""
-    from misslink.embedding import open_embedder
-
-    return None if isinstance(name, str) and name in {"app", "none"} else open_embedder(name)
-
-
 @asynccontextmanager
 async def open_corpus_context(
     context: EvaluationContext, captured: CaptureResult
@@ -129,8 +132,6 @@ async def open_corpus_context(
 
 async def _open_app_embedder(watcher: Watcher) -> Embedder | None:
     """The app's own embedding, with the vectors in its store; None where it fails."""
-    from misslink.embedding import open_embedder
-
     model = watcher.embeddings()
     if model is None:
         return None
@@ -147,23 +148,51 @@ async def _open_app_embedder(watcher: Watcher) -> Embedder | None:
     return embedder
 
 
-def diagnosis_document(
-    run: Run,
-    links: Sequence[Link],
+async def link_cases(
+    context: EvaluationContext,
+    judged: CalibratedRun,
     measured: MissMeasurements,
-    corpus: Sequence[Passage] | None,
-    scores: Mapping[str, Mapping[str, float | None]],
-    k: int,
-    seed: int,
-) -> dict[str, Any]:
-    """Return the diagnosis of a judged run, as ``summary.json`` holds it."""
-    cases, traces, verdicts = run.cases, run.traces, run.verdicts
-    missing = find_missing_labels(cases, traces, verdicts, links, k)
-    return {
-        "embedding": measured.embedding,
-        "corpus": measured.corpus,
-        "checklist": build_checklist(cases, traces, measured, k, corpus=corpus, seed=seed),
-        "missing_labels": missing_label_document(
-            cases, traces, verdicts, missing, k, scores=scores, seed=seed
+    corpus: CorpusContext,
+) -> LinkResult:
+    """Return the link of every case: its failure mode, missed passages and claims.
+
+    What the corpus is searched for is embedded for all cases at once.
+    """
+    traces = {trace.case_id: trace for trace in judged.run.traces}
+    verdicts = judged.run.verdicts
+    cases = word_questions(context.gold.cases, verdicts)
+    if cases != context.gold.cases:  # the judge read questions of a conversation otherwise
+        measured = await corpus.measure(cases, traces, context.k, context.config.seed)
+    by_case: dict[str, dict[str, Verdict]] = {case.id: {} for case in context.gold.cases}
+    for verdict in verdicts:
+        by_case[verdict.case_id][verdict.metric] = verdict
+    queries: dict[str, None] = {}
+    for case in context.gold.cases:
+        if measured.outcomes[case.id].retrieval == "unlabelled":
+            given = case, traces[case.id], by_case[case.id], context.k, judged.calibration
+            evidence = CaseEvidence.from_verdicts(*given)
+            queries |= dict.fromkeys(search_queries(evidence, evidence.omitted))
+    searchable = await corpus.prepare_search(measured, list(queries))
+    warnings = []
+    if queries and measured.corpus and not searchable.nearest:
+        warnings = [
+            Reason(code="searched_by_words", queries=len(queries), passages=measured.corpus)
+        ]
+
+    links = await map_concurrently(
+        context.gold.cases,
+        lambda case: link_case(
+            case,
+            traces[case.id],
+            by_case[case.id],
+            context.k,
+            measured=searchable,
+            judge=context.judge,
+            prompts=context.prompts,
+            calibration=judged.calibration,
         ),
-    }
+        context.engine.at_once("link", context.config.concurrency),
+        partial(context.tick, "link"),
+    )
+    embedding_map = await corpus.map(cases, traces, links, context.config.seed)
+    return LinkResult(links, measured, embedding_map, warnings)

@@ -1,0 +1,283 @@
+"""Assemble the run from what the stages found, with earlier results that are still valid."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from pathlib import Path
+from shlex import quote
+from typing import Any
+
+from misslink.calibration.stored_calibration import (
+    corrected_shares,
+    merge_calibration,
+    own_calibrations,
+    stored_calibrations,
+)
+from misslink.calibration.verdicts import hash_verdicts
+from misslink.errors import InputError
+from misslink.io import read_run
+from misslink.io.manifest import build_manifest, display_path, hash_content
+from misslink.io.storage import as_url, redact_url
+from misslink.judge.backends.custom import is_custom_judge
+from misslink.judge.protocol import judge_info
+from misslink.linking.association import association_warnings, summarize_association
+from misslink.linking.checklist import build_checklist
+from misslink.linking.findings import count_errors
+from misslink.linking.missing_labels import find_missing_labels, missing_label_document
+from misslink.pipeline.context import EvaluationContext
+from misslink.pipeline.links import LinkResult
+from misslink.pipeline.summary import (
+    conversation_estimate,
+    judge_repeatability,
+    level_estimates,
+    lower_is_better,
+    slice_estimates,
+    verdict_coverage,
+)
+from misslink.pipeline.traces import CaptureResult, RankingResult
+from misslink.pipeline.verdicts import CalibratedRun, measure_error_by_exposure, score_drift
+from misslink.render.reasons import describe_reason
+from misslink.retrieval import mean_scores
+from misslink.types import Reason, Run
+
+_log = logging.getLogger(__name__)
+# These differ between two equal answers, and nothing rests on them.
+_RANKED = {"__all__": {"score"}}  # rebuilt indexes differ in the last digits
+_VARYING_FIELDS: Any = {
+    **dict.fromkeys(("latency_s", "usage", "notes", "trace_id", "span_id"), True),
+    "retrieved": _RANKED,
+    "deeper": _RANKED,
+}
+_NO_USAGE = {
+    **dict.fromkeys(("calls", "from_cache", "not_asked", "prompt_tokens", "completion_tokens"), 0),
+    "cost": None,
+}
+
+
+def assemble_run(
+    context: EvaluationContext,
+    captured: CaptureResult,
+    scores: RankingResult,
+    judged: CalibratedRun,
+    linked: LinkResult,
+) -> Run:
+    """Return the run: cases, traces, verdicts and links, with manifest and summary.
+
+    Results of later commands are taken over from the run that it replaces if they are still valid.
+    """
+    staging, out = context.staging, context.config.out
+    folder = staging.out if staging and as_url(str(out)) else out
+    run = reuse_calibrations(judged.run, folder)
+    run = measure_error_by_exposure(run, linked.links, context.config.seed)
+    run = run.model_copy(update={"links": tuple(linked.links), "map": linked.map})
+    manifest = _manifest(context, captured, judged)
+    notes = _warnings([*captured.warnings, *linked.warnings], manifest["judge_note"], judged.notes)
+    summary = _summarize(context, run, scores, linked)
+    summary["diagnosis"] = _diagnosis(context, run, captured, scores, linked)
+    summary["warnings"] = [*notes, *summary["warnings"]]
+    run = reuse_results(run.model_copy(update={"manifest": manifest, "summary": summary}), folder)
+    return run.model_copy(update={"summary": {**run.summary, "headline": run.headline}})
+
+
+def _manifest(
+    context: EvaluationContext, captured: CaptureResult, judged: CalibratedRun
+) -> dict[str, Any]:
+    """What is needed to repeat the run."""
+    config, judge, calibration = context.config, context.judge, judged.calibration
+    unfinished = sum(verdict.status == "failed" for verdict in judged.run.verdicts)
+    about = {
+        "goldset": display_path(context.gold.name),
+        "traces": _path_name(config.traces),
+        **context.settings,
+        "k": context.k,
+        "app_config": _path_name(config.app_config),
+        "id_key": captured.watcher.id_key if captured.watcher else config.id_key,
+        "judge_note": judge_info(judge).note if judge else None,
+        "judging": {**judge.about(), "spec": _file_judge(config.judge)} if judge else None,
+        "calibration": calibration and calibration.model_dump(mode="json"),
+        "engine": context.engine.name,
+        "calibrated_by": judged.source,
+        "labels": context.labels and display_path(context.labels.name),
+        "work": context.work,
+        "unfinished": unfinished + (judge.not_asked if judge else 0),
+    }
+    return build_manifest(about, context.inputs, judged.run.verdicts, config.command)
+
+
+def _summarize(
+    context: EvaluationContext,
+    run: Run,
+    scores: RankingResult,
+    linked: LinkResult,
+) -> dict[str, Any]:
+    """Return the numbers of ``summary.json``."""
+    cases, links, verdicts = run.cases, run.links, run.verdicts
+    judge, k, seed = context.judge, context.k, context.config.seed
+    level_of = {metric.name: metric.level for metric in context.metrics}
+    levels = level_estimates(scores.by_metric, verdicts, level_of, scores.unmatched, seed=seed)
+    levels["answer"] |= conversation_estimate(cases, links)
+    judged_share = mean_scores(scores.judged_share.values(), scores.unmatched, seed=seed)
+    association = summarize_association(
+        run,
+        links,
+        own=own_calibrations(run),
+        seed=seed,
+        corpus=linked.measured.corpus is not None,
+    )
+    return {
+        "run": redact_url(context.config.out) if context.config.out else None,
+        "cases": len(cases),
+        "judge": context.judge_name,
+        "k": k,
+        **levels,
+        "errors": count_errors(run.traces, verdicts),
+        "judged": {f"judged@{k}": judged_share.model_dump()},
+        "corrected": {name: share.document() for name, share in corrected_shares(run).items()},
+        "drift": score_drift(run),
+        "warnings": association_warnings(association),
+        **association,
+        "lower_is_better": lower_is_better(context.metrics),
+        "coverage": verdict_coverage(verdicts, level_of),
+        "repeats": judge_repeatability(verdicts, level_of, seed=seed),
+        "cascade": judge.cascade() if judge else {},
+        "usage": judge.usage() if judge else _NO_USAGE,
+        "slices": slice_estimates(cases, scores.by_metric, verdicts, k=k, seed=seed),
+    }
+
+
+def _diagnosis(
+    context: EvaluationContext,
+    run: Run,
+    captured: CaptureResult,
+    scores: RankingResult,
+    linked: LinkResult,
+) -> dict[str, Any]:
+    """Return the retrieval checklist and the missing labels."""
+    k, seed = context.k, context.config.seed
+    cases, traces, verdicts, measured = run.cases, run.traces, run.verdicts, linked.measured
+    missing = find_missing_labels(cases, traces, verdicts, run.links, k)
+    return {
+        "embedding": measured.embedding,
+        "corpus": measured.corpus,
+        "checklist": build_checklist(cases, traces, measured, k, corpus=captured.corpus, seed=seed),
+        "missing_labels": missing_label_document(
+            cases, traces, verdicts, missing, k, scores=scores.by_metric, seed=seed
+        ),
+    }
+
+
+def _file_judge(judge: object) -> str | None:
+    """Where a judge of the user's own is imported from: its name does not say."""
+    return display_path(judge) if isinstance(judge, str) and is_custom_judge(judge) else None
+
+
+def _warnings(
+    captured: Sequence[Reason], judge_note: str | None, label_notes: Sequence[str]
+) -> list[dict[str, str]]:
+    """What a reader of any output must know, each with a code."""
+    sentences = [(reason.code, describe_reason(reason)) for reason in captured]
+    messages = [(code, f"{text[:1].upper()}{text[1:]}.") for code, text in sentences]
+    messages += [("judge", f"Judge: {judge_note}.")] if judge_note else []
+    messages += [("labels", f"Labels: {note}") for note in label_notes]
+    return [{"code": code, "message": message} for code, message in messages]
+
+
+def _path_name(source: object) -> str | None:
+    """A file or address as the manifest has it; None for data that was passed as objects."""
+    return display_path(redact_url(source)) if isinstance(source, str | Path) else None
+
+
+def reuse_calibrations(run: Run, out: str | Path | None) -> Run:
+    """Return the judged run with the calibrations of the run in `out` on the same verdicts."""
+    before = _previous_run(out, ("calibration.json",))
+    if before is None:
+        return run
+    calibration, stale = run.calibration, []
+    for metric, document in stored_calibrations(before).items():
+        if metric in stored_calibrations(run):
+            continue
+        calibrated_on = document.get("verdicts_sha256")  # None: calibrated on other verdicts too
+        if hash_verdicts(run, metric) == (calibrated_on or hash_verdicts(before, metric)):
+            calibration = merge_calibration(calibration, document)
+        else:
+            stale.append(f"calibrate {quote(str(out))} --metric {quote(metric)}")
+    _warn_stale(stale)
+    return run.model_copy(update={"calibration": calibration})
+
+
+def reuse_results(run: Run, out: str | Path | None) -> Run:
+    """Return the linked run with the audit, replay and what-if of the run in `out`.
+
+    They are kept if nothing has changed that they rest on; a replay then confirms the same links.
+    """
+    names = ("audit", "replay", "whatif")
+    before = _previous_run(out, [f"{name}.json" for name in names])
+    if before is None:
+        return run
+    earlier = {name: getattr(before, name) for name in names if getattr(before, name) is not None}
+    if change := _difference(before, run):
+        commands = {"audit": "judge audit"}
+        _warn_stale([f"{commands.get(name, name)} {quote(str(out))}" for name in earlier], change)
+        return run
+    basis = {link.case_id: link.basis for link in before.links}
+    links = [link.model_copy(update={"basis": basis[link.case_id]}) for link in run.links]
+    return run.model_copy(update={**earlier, "links": tuple(links)})
+
+
+def _previous_run(out: str | Path | None, files: Sequence[str]) -> Run | None:
+    """The run in `out`, if it has one of these files and can be read."""
+    if out is None or not any((Path(out) / name).is_file() for name in files):
+        return None
+    try:
+        return read_run(out)
+    except InputError as problem:
+        _log.warning("results of the earlier run cannot be read, and are not reused: %s", problem)
+        return None
+
+
+def _difference(before: Run, run: Run) -> str | None:
+    """What differs between two runs of that on which replay, what-if and audit rest."""
+    old, new = _fingerprints(before), _fingerprints(run)
+    name = next((name for name in new if old[name] != new[name]), None)
+    if name != "traces" or old[name].keys() != new[name].keys():
+        return "the cases with an answer" if name == "traces" else name
+    cases = [case_id for case_id, trace in new[name].items() if old[name][case_id] != trace]
+    return f"the app's answers or passages in {len(cases)} of {len(new[name])} cases, such as '{cases[0]}'"
+
+
+def _fingerprints(run: Run) -> dict[str, Any]:
+    """The app's code, the judging, the cases, the answers and the links of a run, with their names."""
+    inputs = run.manifest.get("inputs")
+    judge: dict[str, Any] = {
+        name: value
+        for name, value in (inputs.items() if isinstance(inputs, dict) else ())
+        if name.startswith(("judge_identity.", "prompts."))
+    }
+    links = []
+    for link in run.links:
+        misses = [(m.passage_id, m.grade, m.true_rank, m.text, m.evidence) for m in link.missed]
+        outcome = (link.retrieval, link.answer, link.correct, link.failure, link.also)
+        links.append([link.case_id, outcome, misses])
+    traces = {trace.case_id: trace.model_dump(exclude=_VARYING_FIELDS) for trace in run.traces}
+    manifest = run.manifest
+    return {
+        "the gold set": hash_content(run.cases),
+        "the app's code or settings": hash_content([manifest.get("k"), manifest.get("work")]),
+        "traces": {case_id: hash_content(trace) for case_id, trace in traces.items()},
+        "the judge": hash_content([manifest.get("judge"), judge]),
+        "the verdicts": [
+            hash_verdicts(run, metric) for metric in sorted({v.metric for v in run.verdicts})
+        ],
+        "the ranks of missed passages": hash_content(links),
+    }
+
+
+def _warn_stale(commands: Sequence[str], change: str = "verdicts") -> None:
+    if commands:
+        _log.warning(
+            "this run differs from the earlier one in its folder (%s), whose results are not reused; "
+            "repeat them with  %s",
+            change,
+            "  and  ".join(f"misslink {command}" for command in commands),
+        )

@@ -1,0 +1,219 @@
+"""Run the app, or take its recorded traces, and score what its retriever returned."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from misslink.capture import Watcher, check_gold_ids, labelled_ids, match_labels
+from misslink.documents import DEFAULT_K
+from misslink.engines.protocol import AppSpec, capture_case
+from misslink.errors import AppUnreachableError
+from misslink.pipeline.context import EvaluationConfig, EvaluationContext
+from misslink.render.reasons import describe_reason
+from misslink.retrieval import score_cases, unmatched_reason
+from misslink.timeouts import map_concurrently
+from misslink.types import Case, Passage, Reason, Trace
+
+_log = logging.getLogger(__name__)
+
+# Passages of the app's index that are listed for ids, ranks, BM25 and chunk quality. Listing a
+# larger index would take longer than evaluating the app; the passages in the traces replace it.
+MAX_LISTED = 10_000
+_NO_TRACE = "there is no trace of this case"
+_NEIGHBORS = 20  # cases before and after, whose questions an app that remembers has in its prompt
+_TELLING_LENGTH = 15  # characters of a question; a shorter one may be part of any text
+
+
+class CaptureResult(NamedTuple):
+    """The traces of all cases, the passages of the index, and what could not be captured."""
+
+    traces: dict[str, Trace]
+    corpus: tuple[Passage, ...] | None
+    watcher: Watcher | None  # None: the traces were recorded
+    warnings: list[Reason]
+    k: int  # the given cutoff, or the number of passages in most of the app's prompts
+
+
+class RankingResult(NamedTuple):
+    """Each rank metric by case, and why none could be measured."""
+
+    by_metric: dict[str, dict[str, float | None]]
+    judged_share: dict[str, float | None]  # judged@k: about the labels, never compared or gated
+    unmatched: Reason | None
+
+
+async def capture_traces(context: EvaluationContext) -> CaptureResult:
+    """Return a trace for every case, with the ids of the gold set, and what could not be seen.
+
+    Raises
+    ------
+    InputError
+        The app's store or the corpus does not hold the labelled passages.
+    AppUnreachableError
+        The app failed on every case.
+    """
+    config, gold, corpus = context.config, context.gold, context.corpus
+    captured, watcher, verified = context.recorded, None, False
+    if captured is None:
+        watcher = Watcher(
+            context.app,
+            id_key=config.id_key,
+            depth=config.depth,
+            input_key=config.input_key,
+            labels=labelled_ids(gold.cases),
+            timeout=config.app_timeout,
+            settings=context.app_config,
+        )
+        captured, verified = await _watch_app(context, watcher)
+        if corpus is None:
+            corpus = await watcher.corpus(MAX_LISTED)
+    traces = {
+        case.id: captured.get(case.id) or Trace(case_id=case.id, unmeasured=_NO_TRACE)
+        for case in gold.cases
+    }
+    traces, corpus, warnings = match_labels(
+        gold, traces, corpus, id_key=None if watcher else config.id_key, verified=verified
+    )
+    if watcher and watcher.id_key != config.id_key:
+        warnings.insert(0, Reason(code="id_key_used", key=watcher.id_key))
+    k = _context_size(config, traces.values())
+    warnings = [*_capture_gaps(traces, k), *_shared_memory(gold.cases, traces), *warnings]
+    for warning in warnings:
+        _log.warning("%s", describe_reason(warning))
+    return CaptureResult(traces, corpus, watcher, warnings, k)
+
+
+def score_ranks(context: EvaluationContext, captured: CaptureResult) -> RankingResult:
+    """Return the rank metrics of every case at the cutoff."""
+    cases, traces = context.gold.cases, list(captured.traces.values())
+    judged = f"judged@{context.k}"
+    cutoffs = [f"{metric}@{context.k}" for metric in ("hit", "recall", "precision", "ndcg")]
+    scores = score_cases(cases, traces, ["mrr", *cutoffs, judged])
+    context.tick("level 1", len(cases), len(cases))
+    judged_share = scores.pop(judged)
+    return RankingResult(scores, judged_share, unmatched_reason(traces))
+
+
+async def _watch_app(context: EvaluationContext, watcher: Watcher) -> tuple[dict[str, Trace], bool]:
+    """Run the app for every case, and ask its retriever for the ranks of missed passages.
+
+    The second value says whether the app's store is known to hold every labelled passage.
+    """
+    config, gold = context.config, context.gold
+    staging = context.staging if config.spec else None
+    saved = staging.traces if staging else {}
+    if saved and staging:
+        fix = (
+            f"remove {staging.folder} to start over"
+            if config.overwrite
+            else "--overwrite starts over"
+        )
+        _log.warning("%d traces of the unfinished run are used again; %s", len(saved), fix)
+    verified: bool | None = None
+
+    async def capture(case: Case, observe: Callable[[Case], Awaitable[Trace]]) -> Trace:
+        nonlocal verified
+        if case.id in saved:
+            return saved[case.id]
+        trace = await observe(case)
+        if verified is None:  # before it is saved, so that the same command reports the same error
+            verified = await check_gold_ids(watcher, gold, trace)
+        if staging and trace.error is None:
+            staging.save(trace)
+        return trace
+
+    # The first case alone and in this process: it shows the app's store, and a wrong passage id is
+    # reported before the other cases run.
+    if not watcher.takes_history and (later := [c for c in gold.cases if c.history]):
+        raise gold.error(
+            later[0].id,
+            "history",
+            "The app has no place for earlier messages. Give it a parameter 'history', a prompt "
+            "with 'chat_history', a state with 'messages', or {history} in the body of its request.",
+        )
+    first, *other_cases = gold.cases
+    trace = await capture(first, lambda case: capture_case(watcher, case, context.k))
+    total = len(gold.cases)
+    context.tick("app", 1, total)
+    spec = AppSpec(
+        context.app,
+        config.spec,
+        context.k,
+        config.depth,
+        watcher.id_key,
+        config.input_key,
+        config.app_timeout,
+        context.app_config,
+    )
+    observe_by_engine = context.engine.observe(watcher, spec)
+    other_traces = await map_concurrently(
+        other_cases,
+        lambda case: capture(case, observe_by_engine),
+        context.engine.at_once("app", config.concurrency),
+        lambda done, _: context.tick("app", done + 1, total),
+    )
+    traces = [trace, *other_traces]
+    # A retriever has neither an answer nor an error, and level 1 alone is measured.
+    if not any(t.error is None if t.answer is None else t.answer.strip() for t in traces):
+        why = next((t.error for t in traces if t.error), "every answer is empty")
+        raise AppUnreachableError(f"the app answered none of {total} questions: {why}")
+    return {trace.case_id: trace for trace in traces}, bool(verified)
+
+
+def _context_size(config: EvaluationConfig, traces: Iterable[Trace]) -> int:
+    """The given k, or as many passages as the app puts in most of its prompts; 5 if none was seen."""
+    sizes = Counter(len(trace.prompted) for trace in traces if trace.prompted)
+    return config.k or max(sizes, key=lambda size: (sizes[size], size), default=DEFAULT_K)
+
+
+def _shared_memory(cases: Sequence[Case], traces: Mapping[str, Trace]) -> Iterator[Reason]:
+    """Cases whose prompt has the question of another case: their answers depend on the others."""
+    mixed: list[tuple[str, str]] = []
+    for place, case in enumerate(cases):
+        trace = traces[case.id]
+        if not trace.prompt:
+            continue
+        history = (message.content for message in (*case.history, *trace.history))
+        passages = (passage.text for passage in trace.retrieved)
+        own = "\n".join((case.question, *history, *passages))
+        for other in cases[max(0, place - _NEIGHBORS) : place + _NEIGHBORS + 1]:
+            question = other.question
+            if (
+                len(question) >= _TELLING_LENGTH
+                and question in trace.prompt
+                and question not in own
+            ):
+                mixed.append((case.id, other.id))
+                break
+    if mixed:
+        about = dict(zip(("first", "other"), mixed[0], strict=True))
+        yield Reason(code="shared_memory", n=len(mixed), cases=len(cases), **about)
+
+
+def _capture_gaps(traces: Mapping[str, Trace], k: int) -> Iterator[Reason]:
+    """What could not be seen: it is missing from the numbers, and readers must know."""
+    failed = [trace.error for trace in traces.values() if trace.error]
+    absent = [case_id for case_id, trace in traces.items() if trace.unmeasured == _NO_TRACE]
+    unseen = [
+        trace.unmeasured
+        for trace in traces.values()
+        if trace.unmeasured and not trace.error and trace.unmeasured != _NO_TRACE
+    ]
+    if failed:
+        yield Reason(code="app_failed", n=len(failed), cases=len(traces), first=failed[0])
+    if absent:
+        yield Reason(code="traces_absent", n=len(absent), cases=len(traces), first=absent[0])
+    if unseen:
+        yield Reason(code="retrieval_unseen", n=len(unseen), cases=len(traces), why=unseen[0])
+    merged = [
+        trace
+        for trace in traces.values()
+        if trace.prompted is None
+        and len(trace.retrieved) > k
+        and sum(not call.nested for call in trace.calls) > 1
+    ]
+    if merged:
+        yield Reason(code="searches_merged", n=len(merged), cases=len(traces), k=k)
