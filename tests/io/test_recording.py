@@ -383,6 +383,22 @@ def test_documents_that_are_hidden_are_unmeasured_and_not_none(tmp_path, tool, o
     assert (trace.unmeasured is None) == (retrieved == ())
 
 
+@pytest.mark.parametrize(
+    ("columns", "texts", "warned"),
+    [
+        ("Context 1;Context 2", [FERRY, DOGS], False),
+        ("Retrieved chunk 1;Retrieved chunk 2", [FERRY, DOGS], False),
+        ("Snippet A;Snippet B", [], True),
+    ],
+)
+def test_passages_in_columns_of_their_own(tmp_path, caplog, columns, texts, warned):
+    path = tmp_path / "sheet.csv"
+    path.write_text(f"\ufeffQuestion;{columns};Answer\nWhen?;{FERRY};{DOGS};At seven.\n")
+    (trace,) = read_recording(path).traces.values()
+    assert [passage.text for passage in trace.retrieved] == texts
+    assert ("(not read: Snippet A, Snippet B)" in caplog.text) == warned
+
+
 def test_a_broken_line_of_a_table_names_its_line(tmp_path):
     row = json.dumps({"question": "When?", "answer": "A", "passages": [FERRY]})
     (tmp_path / "x.jsonl").write_text(f"{row}\n{row}\n{{bad\n")

@@ -20,11 +20,12 @@ def links(count, retrieval, failed, *missed):
     ]  # fmt: skip
 
 
-def run_of(*groups, **parts):
+def run_of(*groups, corpus=100, **parts):
     rows = [link for group in groups for link in group]
     rows = [row.model_copy(update={"case_id": f"c{n}"}) for n, row in enumerate(rows)]
     cases = tuple(Case(id=row.case_id, question="Which?") for row in rows)
-    given = {"manifest": {}, "traces": (), "verdicts": (), "summary": {"k": 5}}
+    summary = {"k": 5, "diagnosis": {"corpus": corpus}}
+    given = {"manifest": {}, "traces": (), "verdicts": (), "summary": summary}
     return Run(**given, cases=cases, links=tuple(rows), **parts)
 
 
@@ -44,6 +45,12 @@ def test_the_forecast_gain_goes_before_the_number_of_passages():
     assert (larger.name, larger.retrieves, larger.basis) == ("larger_k", 20, "measured_rank")
     assert larger.avoided.reason_code.code == "longer_context_unchecked"
     assert (rerank.retrieves, rerank.basis) == (20, "at_most")
+
+
+def test_a_rank_by_words_among_the_passages_of_traces_is_a_bound():
+    run = run_of(links(20, "miss", 18, WORDS), links(100, "hit", 10), corpus=None)
+    fixes = {fix.name: (fix.basis, fix.avoided.value) for fix in rank_fixes(run)}
+    assert fixes == {"hybrid_search": ("at_most", None)}
 
 
 def test_a_run_whose_misses_fail_no_more_than_its_hits_has_not_enough_data():

@@ -38,6 +38,14 @@ def test_the_reference_says_whether_the_passages_suffice(references, passages, v
     assert reference_support(CROSSING, references, passages) == (value, lacking)
 
 
+@pytest.mark.parametrize(
+    ("reference", "value"), [("No, dogs are not allowed.", "yes"), ("No.", "unknown")]
+)
+def test_passages_need_not_say_the_yes_or_no_of_a_reference(reference, value):
+    passages = ["Dogs are not allowed on deck."]
+    assert reference_support("Are dogs allowed?", [reference], passages) == (value, ())
+
+
 def test_a_passage_about_a_like_subject_states_no_claim():
     question, claim = "What does pump Kor hold?", "Pump Kor holds 43 bar."
     assert states_claim("Pump Kor holds 43 bar at most.", claim, question)

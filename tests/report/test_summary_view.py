@@ -189,7 +189,7 @@ def test_a_measured_fix_of_several_cases_comes_before_bounds_and_single_cases():
              for n in range(1, 4)]  # fmt: skip
     links += [_link("4", "retrieval_miss", "miss", "ranked_low", true_rank=12),
               _link("5", "fabricated"), _link("6", "over_refused"), _link("7")]  # fmt: skip
-    first, *others = next_steps(_run(links))
+    first, *others = next_steps(_run(links, summary={"diagnosis": {"corpus": 100}}))
     assert first.action.startswith("Search by words and by meaning together")
     assert first.cases == (1, 2, 3)
     assert {step.cases for step in others} == {(5,), (6,)}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from misslink.documents import whatif_of
+from misslink.documents import summary_of, whatif_of
 from misslink.linking.whatif.forecast import EffectModel, ExposureChange
 from misslink.types import Estimate, MissStatus, MissType, Reason, RetrievalMiss, Run
 
@@ -100,6 +100,7 @@ def rank_fixes(run: Run, *, seed: int = 0) -> tuple[Fix, ...]:
     matters = model.missed_matters()
     total = sum(len(link.missed) for link in run.links)
     whatif = whatif_of(run)
+    is_listed = bool(summary_of(run).diagnosis.corpus)
     fixes = []
     for name, rule in FIXES.items():
         counts = {
@@ -110,7 +111,9 @@ def rank_fixes(run: Run, *, seed: int = 0) -> tuple[Fix, ...]:
         }
         retrieves = sum(counts.values())
         basis: Literal["measured_rank", "at_most", "whatif"]
-        basis = "measured_rank" if rule.measured else "at_most"
+        # Among the passages of the traces alone, a rank by words is only a lower bound.
+        measured = rule.measured and (is_listed or name != "hybrid_search")
+        basis = "measured_rank" if measured else "at_most"
         winner, tried = None, whatif.options if whatif else ()
         # The first is the best that what-if tried.
         option = next((o for o in tried if o.name.partition("=")[0] in rule.options), None)
@@ -120,7 +123,7 @@ def rank_fixes(run: Run, *, seed: int = 0) -> tuple[Fix, ...]:
             counts = counts or {place: 1 for place, link in enumerate(run.links) if link.missed}
         elif name == "larger_k":
             avoided = Estimate.missing(Reason(code="longer_context_unchecked"))
-        elif rule.measured:
+        elif measured:
             changes = []
             for place, n in counts.items():
                 link = run.links[place]

@@ -7,7 +7,7 @@ from typing import Literal
 
 from misslink.judge.backends.heuristic import match_claims
 from misslink.judge.backends.heuristic.judge import match_support
-from misslink.judge.backends.heuristic.matching import MatchingContext
+from misslink.judge.backends.heuristic.matching import MatchingContext, strip_polarity
 from misslink.judge.backends.heuristic.reference import compare
 from misslink.text.abstention import claim_spans, content_stems, declines
 from misslink.text.near_duplicates import passage_stems
@@ -23,9 +23,20 @@ def reference_claims(reference: str) -> tuple[str, ...]:
     return tuple(reference[start:end] for start, end in spans)
 
 
+def _factual_claims(reference: str) -> list[str]:
+    """The claims that passages can state: "Yes." alone is none, and neither is a refusal."""
+    claims = () if declines(reference) else reference_claims(reference)
+    return [claim for claim in claims if strip_polarity(claim).strip()]
+
+
 def compare_claim(claim: str, passages: Sequence[str], question: str) -> Support:
-    """What passages say about a claim of a reference, read with the question."""
-    return compare(claim, passages, question, _judge_claim, of_reference=True)
+    """What passages say about a claim of a reference, read with the question.
+
+    Passages state facts: they do not answer with the yes or no that the reference begins with.
+    """
+    return compare(
+        strip_polarity(claim) or claim, passages, question, _judge_claim, of_reference=True
+    )
 
 
 def reference_support(
@@ -38,7 +49,7 @@ def reference_support(
     """
     best: tuple[float, ReferenceSupport, tuple[str, ...]] = (-1.0, "unknown", ())
     for reference in references:
-        claims = () if declines(reference) else reference_claims(reference)
+        claims = _factual_claims(reference)
         if not claims:
             continue
         relations = [compare_claim(claim, passages, question) for claim in claims]

@@ -352,6 +352,17 @@ def test_a_yes_contradicts_a_no_whatever_else_is_shared(answer, reference):
     assert agreement(answer, reference, question) == (["contradicts"], ["contradicts"])
 
 
+@pytest.mark.parametrize(
+    ("question", "answer"),
+    [
+        ("Is the shop open on Sundays?", "No, it is closed on Sundays."),
+        ("Does the shop close?", "No, the shop never closes."),
+    ],
+)
+def test_an_answer_agrees_with_itself_as_reference(question, answer):
+    assert agreement(answer, answer, question) == (["agrees"], ["states"])
+
+
 def test_a_bare_yes_or_no_is_met_by_its_like():
     question = "Is there a maximum length of strings?"
     assert agreement("No, they can grow.", "No.", question) == (["agrees"], ["states"])

@@ -255,6 +255,13 @@ class _Recorder:
                 "answer and passages.",
                 path=error.path,
             ) from None
+        if all(request.passages is None for request in log.requests):
+            unread = [name for name in first.data if name not in log.columns.values()]
+            _log.warning(
+                "%s: no column holds passages%s. Name it 'passages', or number several: passage_1.",
+                first.file,
+                f" (not read: {', '.join(map(str, unread[:_SHOWN]))})" if unread else "",
+            )
         self._add_log(log, samples.NOT_RECORDED)
 
     def add_trec_run(self, run: RetrievalTable) -> None:

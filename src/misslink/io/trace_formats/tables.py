@@ -58,7 +58,9 @@ COLUMN_NAMES: dict[str, tuple[str, ...]] = {
 _NO_ERROR_VALUES = {
     "", "0", "false", "none", "null", "ok", "no", "success", "200", "[]", "{}", "unset",
 }  # fmt: skip
-_NUMBERED_COLUMN = re.compile(r"(?:context|passage|document|chunk)[_ ]?(\d{1,3})")
+_NUMBERED_COLUMN = re.compile(
+    r"(?:retrieved)?(?:context|passage|document|doc|chunk|source)(\d{1,3})"  # normalized
+)
 _SHOWN_COLUMNS = 12
 
 
@@ -236,7 +238,9 @@ def _normalize_name(name: str) -> str:
 def _numbered_passages(row: Mapping[str, Any]) -> list[Any] | None:
     """Passages in separate columns: ``context_1``, ``context_2``."""
     numbered = [
-        (int(match[1]), name) for name in row if (match := _NUMBERED_COLUMN.fullmatch(name))
+        (int(match[1]), name)
+        for name in row
+        if (match := _NUMBERED_COLUMN.fullmatch(_normalize_name(name)))
     ]
     return [row[name] for _, name in sorted(numbered, key=lambda column: column[0])] or None
 

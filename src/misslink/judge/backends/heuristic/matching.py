@@ -87,7 +87,7 @@ def find_conflict(
         if number in new_numbers and its.get(neighbor, number) != number:
             return f"{number} where the passage says {its[neighbor]}"
     asserted, denied = _asserted_and_negated(claim)
-    its_asserted, its_denied = _asserted_and_negated(sentence)
+    its_asserted, its_denied = _asserted_and_negated(strip_polarity(sentence))
     if len(asserted & its_asserted) < SAME_STATEMENT_BACK * len(its_asserted):
         return None
     both_ways = (denied & its_asserted - its_denied) | (its_denied & asserted - denied)

@@ -48,6 +48,8 @@ def compare(
     of_reference : bool
         Whether `claim` is from a reference; the answer must then have its numbers and names.
     """
+    if any(_has_sentence(text, claim) for text in texts):
+        return "supported"
     plain = judged(claim, MatchingContext(texts, question))
     if plain == "contradicted":
         return plain
@@ -70,6 +72,13 @@ def compare(
         whole = not short or any(_share_contained(words, [claim]) == 1 for words in short)
         enough = held == 1 or (whole and held >= _MIN_SHARE)
     return "supported" if enough and support == "supported" else "unsupported"
+
+
+def _has_sentence(text: str, sentence: str) -> bool:
+    """Whether a sentence of `text` is `sentence` word for word, its yes or no included."""
+    words = normalization.fold(sentence).strip(" .!")
+    spans = normalization.sentence_spans(text)
+    return any(normalization.fold(text[start:end]).strip(" .!") == words for start, end in spans)
 
 
 def leading_agreement(text: str, others: Sequence[str], question: str = "") -> Support | None:
