@@ -30,13 +30,13 @@ BUDGETS = {
     "gate": 1483,  # 1200
     "goldset": 6294,  # 7300 with the readers of traces, which are io/trace_formats now; deepeval
     "io": 3835,  # 2600; a key twice is an error; redact_keys and read_toml came down from judge and capture; sheets that are not read are named
-    "io/trace_formats": 1323,  # came from goldset
+    "io/trace_formats": 1332,  # numbered columns, and unread ones are named; came from goldset
     "judge": 1619,  # usage and caps of all stages of a cascade
-    "judge/backends": 3296,  # 2200; roles of numbers and names, answers against references; decision models took 675
+    "judge/backends": 3302,  # an answer that is its reference; 2200; roles of numbers and names, answers against references; decision models took 675
     "judge/batch": 996,  # 800
     "judge/checks": 1211,  # 1100; attacks that hold the wrong fact
     "judge/middleware": 1947,  # 1700; one ledger for the stages of a cascade; sentences without a claim are asked for again
-    "linking": 2878,  # 2000; attribution took 200, exposure levels, clusters and difficulty 100
+    "linking": 2884,  # references of yes and no; 2000; attribution took 200, exposure levels, clusters and difficulty 100
     "linking/replay": 824,  # 800; placebos without sorting all passages for each case
     "linking/whatif": 1005,  # 1050
     "live": 3107,  # 3000
