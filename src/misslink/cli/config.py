@@ -1,8 +1,11 @@
-"""Settings of a project: `misslink.toml`, or `[tool.misslink]` in `pyproject.toml`."""
+"""Settings of a project, `misslink.toml`, and command `misslink init`, which writes it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import ast
+import json
+from collections.abc import Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +18,8 @@ from pydantic import (
     create_model,
 )
 
-from misslink.cli.options import CASE_OPTIONS, JUDGE_TYPES, OF_RUN
+from misslink.cli.options import CASE_OPTIONS, JSON_OPTION, JUDGE_TYPES, OF_RUN, OVERWRITE_OPTION
+from misslink.cli.output import first_few, print_json, strip_control
 from misslink.errors import InputError, did_you_mean
 from misslink.io.config_files import read_toml
 from misslink.judge.config import JudgeConfig
@@ -130,3 +134,175 @@ def _defaults(command: Any, settings: Mapping[str, Any]) -> dict[str, Any]:
         for parameter in command.params
         if parameter.name in settings and parameter.name not in ignored
     }
+
+
+_TEMPLATE = (
+    {"id": "opening-hours", "question": "When does the office open?", "reference": "At nine."},
+    {
+        "id": "refunds",
+        "question": "How many days do refunds take?",
+        "reference": "Refunds take 14 days.",
+        "relevant": ["ID-OF-A-PASSAGE"],
+    },
+    {"id": "no-answer", "question": "Who won the 1950 final?", "answerable": False},
+)
+# Module-level names of apps, the most likely first.
+_APP_NAMES = (
+    *("rag_chain", "chain", "agent", "graph", "app", "rag", "qa", "query_engine", "chat_engine"),
+    *("pipeline", "build_chain", "build_app", "build", "retriever"),
+)
+_FRAMEWORKS = ("langchain", "langgraph", "llama_index", "haystack")
+_QUESTION = {"question", "query"}
+_SKIPPED = {"tests", "build", "dist", "node_modules", "site-packages"}
+_MAX_FILES = 500
+_SHOWN = 5  # candidates in a comment
+
+
+def init(
+    overwrite: bool = OVERWRITE_OPTION,
+    as_json: bool = JSON_OPTION,
+) -> None:
+    """Write misslink.toml from what this folder holds, and a gold set template.
+
+    It looks for an app (LangChain, LlamaIndex, Haystack), a gold set, a corpus and ship criteria. If
+    it finds several, it takes the most likely one and lists the others. No file is imported or run.
+    """
+    folder = Path()
+    if not overwrite and (file := config_file(folder)):
+        raise InputError("The settings exist. Edit them, or add --overwrite.", path=file[0])
+    candidates = _find_candidates(folder)
+    written = [CONFIG_FILE]
+    if not candidates["goldset"]:
+        target = folder / "goldset.jsonl"
+        if target.exists() and not overwrite:
+            raise InputError(
+                "This is not a gold set: its first case needs a 'question' and no 'answer'. Fix it, or"
+                " add --overwrite to replace it.",
+                path=target,
+            )
+        lines = [json.dumps(case) for case in _TEMPLATE]
+        target.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        candidates["goldset"].append(target.name)
+        written.append(target.name)
+    found = {name: values[0] for name, values in candidates.items() if values}
+    others = {name: values[1:] for name, values in candidates.items() if values[1:]}
+    Path(CONFIG_FILE).write_text(_config_text(candidates), encoding="utf-8")
+    next_step = "misslink evaluate" if "app" in found else "misslink evaluate APP"
+    if as_json:
+        print_json({"found": found, "others": others, "written": written, "next": next_step})
+        return
+    for name, value in found.items():
+        origin = "template" if value in written else "found"
+        print(strip_control(f"{name:9} {value} ({origin})"))
+        if name in others:
+            listed = ", ".join(first_few(others[name], _SHOWN, "and {} more"))
+            print(
+                strip_control(
+                    f"{'':9} others: {listed}; to use one, edit '{name}' in {CONFIG_FILE}"
+                )
+            )
+    print(f"Written: {', '.join(written)}. Next:  {next_step}")
+
+
+def _find_candidates(folder: Path) -> dict[str, list[str]]:
+    """The values that each setting could have, the most likely first."""
+    paths = [path for form in ("*.jsonl", "*.csv") for path in sorted(folder.glob(form))]
+    columns = {path.name: _column_names(path) for path in paths}
+    return {
+        "app": _find_apps(folder),
+        "goldset": [n for n, keys in columns.items() if keys & _QUESTION and "answer" not in keys],
+        "corpus": [
+            n for n, keys in columns.items() if {"id", "text"} <= keys and not keys & _QUESTION
+        ],
+        "criteria": [path.name for path in sorted(folder.glob("*criteria*.y*ml"))],
+    }
+
+
+def _column_names(path: Path) -> set[str]:
+    """The keys of the first object or row; none if it cannot be read."""
+    from misslink.io.rows import read_rows
+
+    try:
+        return set(next(read_rows(path, path.name)).data)
+    except InputError:  # evaluate reports it, if it is named
+        return set()
+
+
+def _find_apps(folder: Path) -> list[str]:
+    """The apps of the modules that import a framework, such as 'app.py:chain', the most likely first."""
+    candidates = []
+    paths = (
+        path
+        for path in sorted(folder.rglob("*.py"))
+        if not any(part in _SKIPPED or part.startswith((".", "venv")) for part in path.parts[:-1])
+    )
+    for path in islice(paths, _MAX_FILES):
+        try:
+            tree = ast.parse(path.read_bytes())
+        except (OSError, SyntaxError, ValueError, RecursionError):
+            continue
+        imports = [
+            name
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Import | ast.ImportFrom)
+            for name in [getattr(node, "module", None) or "", *(alias.name for alias in node.names)]
+        ]
+        if not any(name.startswith(_FRAMEWORKS) for name in imports):
+            continue
+        targets = [
+            target
+            for node in tree.body
+            if isinstance(node, ast.Assign | ast.AnnAssign)
+            for target in (node.targets if isinstance(node, ast.Assign) else [node.target])
+        ]
+        names = {target.id for target in targets if isinstance(target, ast.Name)}
+        names |= {
+            node.name
+            for node in tree.body
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+            if not (node.name.startswith("build") and node.args.args)  # misslink gives it nothing
+        }
+        candidates += [
+            (rank, len(path.parts), f"{path.as_posix()}:{name}")
+            for rank, name in enumerate(_APP_NAMES)
+            if name in names
+        ]
+    return [app for _, _, app in sorted(candidates)]
+
+
+def _config_text(candidates: Mapping[str, Sequence[str]]) -> str:
+    """The file, with a comment for each setting; what was not found is commented out."""
+
+    def line(name: str, example: str) -> str:
+        if not candidates[name]:
+            return f"# {name} = {example}"
+        others = [f"# {name} = {json.dumps(value)}" for value in candidates[name][1:]]
+        left_out = "# and {} more: misslink init --overwrite --json lists them all"
+        chosen = f"{name} = {json.dumps(candidates[name][0])}"
+        return "\n".join([chosen, *first_few(others, _SHOWN, left_out)])
+
+    return f"""\
+# Settings of misslink for this folder. A key is the name of an option without its dashes, as
+# misslink evaluate --help-all  lists them. Options on the command line override settings.
+
+# The app: path/to/file.py:name or package.module:name.
+{line("app", '"app.py:chain"')}
+# Questions with relevant passages and reference answers.
+{line("goldset", '"goldset.jsonl"')}
+# All passages of the index: shows which missed passages are not indexed.
+{line("corpus", '"corpus.jsonl"')}
+# Number of passages that count.
+# k = 5
+
+# The judge: heuristic (no model), openai:MODEL, langchain:PROVIDER:MODEL and others.
+judge = "heuristic"
+# base-url = "http://localhost:8000/v1"
+# temperature = 0.0
+# retries = 5
+# max-cost = 2.0  # needs the prices of a million tokens:
+# price-in = 0.4
+# price-out = 1.6
+
+# Ship criteria for  misslink gate.
+{line("criteria", '"ship-criteria.yaml"')}
+"""

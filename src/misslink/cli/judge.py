@@ -1,9 +1,11 @@
-"""Commands `misslink judge ping`, `audit`, `redteam` and `pairwise`."""
+"""Commands `misslink judge ping`, `redteam`, `audit` and `pairwise`."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+import datetime as dt
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,14 +14,18 @@ import typer
 
 from misslink.cli import options as shared
 from misslink.cli import output
-from misslink.cli.audit import audit
-from misslink.cli.options import JudgeOptions
-from misslink.errors import JudgeUnreachableError
+from misslink.cli.options import JudgeOptions, option
+from misslink.cli.rerun_context import config_as_in_run, open_run_judge, save_to_run
+from misslink.errors import InputError, JudgeUnreachableError, MisslinkError, known_names
+from misslink.render.format import pluralize
 from misslink.render.table import TextTable
 
 if TYPE_CHECKING:
+    from misslink.judge.checks.audit_variants import AuditedCase, AuditSample
     from misslink.judge.config import JudgeConfig
     from misslink.judge.session import JudgeSession
+    from misslink.types import Run
+
 
 app = typer.Typer(help="Test a judge before a run.", no_args_is_help=True)
 _SHOWN_FLIPS = 20
@@ -29,8 +35,13 @@ _MEANINGS = (  # the help says the same
     "flipped: the verdict is good even after the quote checks, and bad without the attack.",
     "silenced: there is no verdict, so every mean would lack this answer.",
 )
-
-
+_DEFAULT_METRICS = ("faithfulness", "answer_relevance", "correctness")
+_CHANGE_NAMES = {
+    "padding": "padding",
+    "passage_order": "reversed",
+    "passage_shuffle": "shuffled",
+    "again": "asked again",
+}
 _Work = Callable[["JudgeSession", Callable[[int, int], None]], Awaitable[dict[str, Any]]]
 
 
@@ -137,7 +148,239 @@ def _print_redteam(document: Mapping[str, Any]) -> None:
         output.print_lines(output.first_few(not_read, _SHOWN_REASONS, rest))
 
 
-app.command("audit")(audit)
+@app.command("audit")
+@shared.with_judge_options(
+    *shared.MODEL_OPTIONS, "context_length", *shared.PACE_OPTIONS, *shared.PRICE_OPTIONS,
+    *shared.CAP_OPTIONS,
+)  # fmt: skip
+def audit(
+    run: Path = shared.RUN_ARGUMENT,
+    judge: str | None = shared.JUDGE_OF_RUN,
+    sample: int = option(50, "--sample", "Maximum number of cases.", min=1),
+    metric: list[str] | None = option(
+        None,
+        "--metric",
+        "Metric to audit; the first one selects the cases; repeatable.",
+        show_default=", ".join(_DEFAULT_METRICS),
+    ),
+    against: Path | None = option(
+        None, "--against", "Another run, to compare answers in both orders.", show_default=False
+    ),
+    seed: int = shared.SEED_OPTION,
+    dry_run: bool = shared.DRY_RUN_OPTION,
+    concurrency: int = shared.CONCURRENCY_OPTION,
+    cache: Path | None = shared.CACHE_OPTION,
+    *,
+    given: JudgeOptions,
+    as_json: bool = shared.JSON_OPTION,
+) -> None:
+    """Change cases in ways that must not matter, and test whether the verdicts change.
+
+    padding: the answer twice as long, by sentences of its passages or by repetition.
+
+    reversed, shuffled: the passages in another order.
+
+    asked again: no change; shows how often verdicts change by themselves.
+
+    A case costs up to 6 questions, 5 where the run's replies are cached. The run folder keeps the
+    result as audit.json.
+    """
+    from misslink.documents import DEFAULT_K, manifest_of
+    from misslink.io import read_complete_run
+    from misslink.io.manifest import display_path, flatten_inputs
+    from misslink.judge.checks.audit import (
+        audit_document,
+        audit_notes,
+        compare_verdicts,
+        nothing_compared_reason,
+    )
+    from misslink.judge.checks.audit_variants import audit_asks, audit_cases, is_deterministic
+    from misslink.judge.checks.dry_run import forecast_judging
+    from misslink.judge.checks.pairwise import (
+        judge_pairs,
+        pair_answers,
+        require_preference_judge,
+        summarize_preferences,
+    )
+    from misslink.judge.judged_metric import Subject
+    from misslink.judge.prompts import Prompts
+    from misslink.registry import judged_metrics
+
+    whole = read_complete_run(run)
+    config = config_as_in_run(whole, judge, **given)
+    prompts, k = Prompts.from_spec(config.prompts), manifest_of(whole).k or DEFAULT_K
+    names, drawn = _draw_sample(whole, run, list(dict.fromkeys(metric or ())), sample, seed)
+    metrics = [judged_metrics.get(name) for name in names]
+    traces = {trace.case_id: trace for trace in whole.traces}
+    subjects = [Subject(case, traces[case.id], k, prompts) for case in drawn.cases]
+    pairs = []
+    if against is not None:
+        both = display_path(run), display_path(against)
+        ids = {case.id for case in drawn.cases}
+        pairs = [
+            pair
+            for pair in pair_answers(whole, read_complete_run(against), names=both)
+            if pair.case_id in ids
+        ]
+    opened = open_run_judge(whole, judge, config, cache=cache, concurrency=concurrency)
+
+    async def forecast() -> None:
+        async with opened as session:
+            asks = audit_asks(subjects, metrics, session, repeat=config.repeats, seed=seed)
+            preferences = [
+                ask
+                for pair in pairs
+                if pair.reason is None and pair.a.strip() != pair.b.strip()
+                for ask in pair.asks(prompts)
+            ]
+            judging = await forecast_judging((), (), session, [*asks, *preferences])
+            output.print_json(asdict(judging)) if as_json else output.print_forecast(judging)
+
+    async def work() -> dict[str, Any]:
+        async with opened as session:
+            if against is not None:
+                require_preference_judge(session)  # before anything else is asked and paid for
+            with output.progress_bars() as progress:
+                audited = await audit_cases(
+                    session,
+                    subjects,
+                    metrics,
+                    repeat=config.repeats,
+                    seed=seed,
+                    tick=partial(progress, "judge"),
+                )
+            numbers = compare_verdicts(
+                audited, names, again=not is_deterministic(session), seed=seed
+            )
+            if why := nothing_compared_reason(numbers):
+                raise _nothing_measured_error(why, audited, session)
+            preferred = None
+            if against is not None:
+                judged = await judge_pairs(pairs, session, concurrency=concurrency, prompts=prompts)
+                preferred = summarize_preferences(judged)
+            asked = {v.prompt for case in audited for v in case.base.values() if v.prompt}
+            return {
+                "judge": session.name,
+                "judge_identity": flatten_inputs({"judge_identity": session.identity}),
+                "prompts": {
+                    ref.name: ref.sha256 for ref in sorted(asked, key=lambda ref: ref.name)
+                },
+                "created": dt.datetime.now(dt.UTC).isoformat(timespec="seconds"),
+                "run": display_path(run),
+                "against": display_path(against) if against else None,
+                "seed": seed,
+                "cases": len(audited),
+                "drawn_by": names[0],
+                "good": drawn.good,
+                "bad": drawn.bad,
+                **audit_document(numbers, preferred),
+                "notes": audit_notes(session, audited, drawn, names[0], session.not_asked),
+                "usage": session.usage(),
+            }
+
+    if dry_run:
+        asyncio.run(forecast())
+        return
+    with output.interruptible():
+        document = asyncio.run(work())
+    save_to_run(run, whole, "audit", document)
+    output.print_result(document, _print_audit, as_json=as_json)
+
+
+def _draw_sample(
+    run: Run, folder: Path, metrics: Sequence[str], size: int, seed: int
+) -> tuple[Sequence[str], AuditSample]:
+    """The metrics to audit and the drawn cases; raise InputError if there are none."""
+    from misslink.judge.checks.audit_variants import AUDITED, draw_audit_sample
+
+    for name in metrics:
+        if name not in AUDITED:
+            hint = known_names(name, sorted(AUDITED), " to audit")
+            raise InputError(f"the metric '{name}' cannot be audited; {hint}")
+    judged = {verdict.metric for verdict in run.verdicts if verdict.label is not None}
+    usual = [name for name in _DEFAULT_METRICS if name in judged]
+    names = metrics or usual or _DEFAULT_METRICS
+    sample = draw_audit_sample(run, names[0], size, seed)
+    if not sample.cases:
+        raise InputError(
+            f"no case of this run has an answer with a verdict of {names[0]}; name another metric "
+            "with --metric, or evaluate the app first",
+            path=folder,
+        )
+    return names, sample
+
+
+def _nothing_measured_error(
+    why: str, audited: Sequence[AuditedCase], judge: JudgeSession
+) -> MisslinkError:
+    """The error of an audit that measured nothing: the judge's fault where its verdicts failed."""
+    message = f"nothing was measured: {why}"
+    verdicts = (
+        verdict
+        for case in audited
+        for group in (case.base, *case.changed.values())
+        for verdict in group.values()
+    )
+    if not any(verdict.status == "failed" for verdict in verdicts):
+        more = "; raise its budget or time limit" if judge.not_asked else ""
+        return InputError(message + more)
+    hint = "" if judge.not_asked else "; try the judge with  misslink judge ping"
+    return JudgeUnreachableError(message + hint)
+
+
+def _print_audit(document: Mapping[str, Any]) -> None:
+    """Print an audit, as ``audit.json`` has it: one table per metric, then findings and notes."""
+    metrics = document["metrics"]
+    output.print_line(f"{document['judge']} asked again about {document['cases']} cases", "bold")
+    shares = ("flipped", "to_good", "to_bad")
+    for metric, changes in metrics.items():
+        columns = ("change", "cases", "flipped [95%]", "to good", "to bad", "score moved by")
+        rows = [
+            (
+                _CHANGE_NAMES.get(change, change),
+                str(entry["n"]),
+                *(_format_brief(entry[name]) for name in shares),
+                _format_shift(entry["shift"]),
+            )
+            for change, entry in changes.items()
+        ]
+        output.print_table(TextTable(columns, rows, ("cases",), metric))
+    entries = [entry for changes in metrics.values() for entry in changes.values()]
+    preferences = list(document.get("preferences", {}).values())
+    for entry in preferences:
+        places = entry["places"]
+        output.print_line(
+            "Order of two answers: the better one changes with it in "
+            f"{_format_brief(entry['flipped'])} of {entry['n']} pairs; both times the first one "
+            f"shown in {places['first']}, the second in {places['second']}."
+        )
+    findings = [entry["finding"] for entry in (*entries, *preferences) if entry["finding"]]
+    output.print_lines(findings or ["No verdict changes beyond chance with what must not matter."])
+    output.print_lines(document["notes"])
+    reasons: dict[str, int] = {}
+    for entry in entries:  # a reason once, however many changes have it
+        for reason, count in entry["left_out"].items():
+            reasons[reason] = max(count, reasons.get(reason, 0))
+    left_out = [
+        f"Left out: {pluralize(count, 'case')}: {reason}."
+        for reason, count in sorted(reasons.items(), key=lambda item: -item[1])
+    ]
+    rest = "And {} other reasons; --json lists them all."
+    output.print_lines(output.first_few(left_out, _SHOWN_REASONS, rest))
+
+
+def _format_brief(estimate: Mapping[str, Any]) -> str:
+    return "-" if estimate["value"] is None else output.format_estimate(estimate)
+
+
+def _format_shift(estimate: Mapping[str, Any]) -> str:
+    """A shift in percentage points, with its interval."""
+    from misslink.render.format import format_points_interval
+    from misslink.types import Estimate
+
+    if estimate["value"] is None:
+        return "-"
+    return format_points_interval(Estimate.model_validate(dict(estimate))).replace(" points", "")
 
 
 @app.command("pairwise")

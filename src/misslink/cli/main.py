@@ -29,10 +29,17 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-# By name, because the core imports nothing of the self-contained packages.
+# Modules of commands that are not called like them. Those of the self-contained packages are
+# imported by name, because the core imports nothing of these packages.
+_MODULES = {
+    "init": "misslink.cli.config",
+    "export": "misslink.cli.report",
+    "goldset": "misslink.goldset.cli",
+    "canary": "misslink.canary.cli",
+    "live": "misslink.live.cli",
+}
 for name in chain.from_iterable(COMMAND_PANELS.values()):
-    own_package = name in ("goldset", "canary", "live")
-    module = import_module(f"misslink.{name}.cli" if own_package else f"misslink.cli.{name}")
+    module = import_module(_MODULES.get(name, f"misslink.cli.{name}"))
     if hasattr(module, "app"):
         app.add_typer(module.app, name=name)
     else:
