@@ -21,7 +21,7 @@ BUDGETS = {
     "annotation": 1108,  # 1150; a token against other users, the time of a case
     "calibration": 1761,  # 1650; the judge's error by exposure took 70
     "canary": 2176,  # 2300
-    "capture": 2437,  # 1300; secrets that a server repeats took 15; limits of what an app returns
+    "capture": 2351,  # 1300; secrets that a server repeats took 15; limits of what an app returns
     "cli": 3632,  # 3200; misslink.toml and init took 220, annotate --case and its token 13
     "compare": 922,  # 750; who passes more, with names
     "embedding": 456,  # 420
@@ -30,7 +30,7 @@ BUDGETS = {
     "gate": 1483,  # 1200
     "goldset": 6294,  # 7300 with the readers of traces, which are io/trace_formats now; deepeval
     "io": 3835,  # 2600; a key twice is an error; redact_keys and read_toml came down from judge and capture; sheets that are not read are named
-    "io/trace_formats": 1332,  # numbered columns, and unread ones are named; came from goldset
+    "io/trace_formats": 1395,  # prompts of model spans; numbered columns, and unread ones are named; came from goldset
     "judge": 1619,  # usage and caps of all stages of a cascade
     "judge/backends": 3302,  # an answer that is its reference; 2200; roles of numbers and names, answers against references; decision models took 675
     "judge/batch": 996,  # 800
@@ -46,7 +46,7 @@ BUDGETS = {
     "report": 4362,  # 3400; one glossary for page and docs
     "retrieval": 2078,  # 2000; the mean of rank scores came from pipeline and linking
     "stats": 2604,  # 2400; risks by exposure, in clusters and by labels took 130
-    "text": 733,  # declining answers and what they claim came from judge/backends; long passages are folded in part
+    "text": 823,  # prompt matching came from capture; declining answers and what they claim came from judge/backends; long passages are folded in part
 }
 
 

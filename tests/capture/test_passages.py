@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.documents import Document
 
-from misslink.capture.passages import match_prompts, merge_rankings, passage_from, passages_from
-from misslink.capture.recorder import ModelCall
+from misslink.capture.passages import merge_rankings, passage_from, passages_from
 from misslink.text.normalization import content_id
+from misslink.text.prompt_matching import ModelCall, match_prompts
 from misslink.types import Passage
 
 

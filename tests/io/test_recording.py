@@ -256,6 +256,17 @@ def test_openinference_spans_of_the_sdk(spans, nested):
     assert trace.latency_s is not None
 
 
+def test_ids_that_protobuf_writes_in_base64_are_those_of_the_trace(tmp_path):
+    asked = {"key": "input.value", "value": {"stringValue": "When?"}}
+    found = {"key": "gen_ai.retrieval.documents", "value": {"stringValue": json.dumps(DOCUMENTS)}}
+    kind = {"key": "openinference.span.kind", "value": {"stringValue": "RETRIEVER"}}
+    span = {"traceId": "AAECAwQFBgcICQoLDA0ODw==", "spanId": "AAECAwQFBgc=",
+            "attributes": [asked, found, kind]}  # fmt: skip
+    batch = {"resourceSpans": [{"scopeSpans": [{"spans": [span]}]}]}
+    (trace,) = read_recording(write(tmp_path / "x.jsonl", batch)).traces.values()
+    assert (trace.trace_id, trace.span_id) == (bytes(range(16)).hex(), bytes(range(8)).hex())
+
+
 def test_phoenix_rows_in_parquet(spans, tmp_path):
     tracer, save = spans
     answer_with_openinference(tracer)
@@ -296,6 +307,64 @@ def test_gen_ai_spans_of_the_sdk(spans):
     assert summary(recording) == [("When?", "At seven.", [FERRY])]
     ((call,),) = (trace.calls for trace in recording.traces.values())
     assert (call.query, call.passages) == ("When?", ("times",))
+
+
+@pytest.mark.parametrize(
+    ("shown", "graded", "prompted"),
+    [
+        (FERRY, None, ("times",)),  # the other one was cut
+        (FERRY, f"Relevant? {DOGS}", ("times",)),  # a grader dropped it
+        ("Nothing.", f"Relevant? {FERRY} {DOGS}", ()),
+        ("Nothing.", None, None),  # as where texts are hidden
+        ("", None, None),
+    ],
+)
+def test_the_prompt_of_a_trace_says_which_passages_reached_the_model(
+    spans, shown, graded, prompted
+):
+    tracer, save = spans
+    tracer = OITracer(tracer, TraceConfig())
+    documents = [{"content": FERRY, "id": "times"}, {"content": DOGS, "id": "pets"}]
+
+    def ask_model(prompt, reply):
+        with tracer.start_as_current_span("model", openinference_span_kind="llm") as model:
+            messages = {"input_messages": [{"role": "user", "content": prompt}]} if prompt else {}
+            model.set_attributes(get_llm_attributes(**messages))
+            model.set_output(reply)
+
+    with tracer.start_as_current_span("app", openinference_span_kind="chain") as root:
+        root.set_input("When?")
+        with tracer.start_as_current_span("search", openinference_span_kind="retriever") as search:
+            search.set_attributes(get_retriever_attributes(documents=documents))
+        if graded:
+            ask_model(graded, "no")
+        ask_model(shown, "At seven.")
+        root.set_output("At seven.")
+    (trace,) = read_recording(save()).traces.values()
+    assert trace.prompted == prompted
+    assert set(trace.graded) == (set() if not graded else {"times", "pets"} - {*prompted})
+    assert trace.prompt == (shown if prompted is not None else None)
+
+
+@pytest.mark.parametrize("tool", ["langsmith", "langfuse"])
+def test_the_prompt_of_an_export_says_which_passages_reached_the_model(tmp_path, tool):
+    messages = [{"role": "system", "content": f"Use this: {FERRY}"}]
+    if tool == "langsmith":
+        model = {**SEARCH, "id": "9", "parent_run_id": "1", "run_type": "llm", "inputs": {"messages": [messages]},
+                 "outputs": {"generations": [[{"text": "At seven."}]]}}  # fmt: skip
+        rows = [*LANGSMITH, model]
+    else:
+        common = {"traceId": "T", "startTime": "2026-01-01T10:00:01Z", "input": "When?"}
+        rows = [
+            {**common, "id": "a", "type": "SPAN", "output": "At seven."},
+            {**common, "id": "b", "parentObservationId": "a", "type": "RETRIEVER",
+             "output": DOCUMENTS},
+            {**common, "id": "c", "parentObservationId": "a", "type": "GENERATION",
+             "input": messages, "output": "At seven."},
+        ]  # fmt: skip
+    (trace,) = read_recording(write(tmp_path / "x.jsonl", *rows)).traces.values()
+    assert len(trace.retrieved) > 1
+    assert [passage.text for passage in trace.context(5)] == [FERRY]
 
 
 def test_a_gen_ai_search_that_found_nothing_is_measured(spans):

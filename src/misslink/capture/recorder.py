@@ -20,17 +20,10 @@ from misslink.capture.injection import query_and_name
 from misslink.capture.passages import document_list, passages_from
 from misslink.errors import InputError
 from misslink.io.trace_formats.requests import tool_documents
+from misslink.text.prompt_matching import ModelCall
 from misslink.types import Usage
 
 _NO_TEXT = ("image", "audio", "video", "file")
-
-
-@dataclass(eq=False)
-class ModelCall:
-    """One call of a model: the text it was given, and the text it gave."""
-
-    prompt: str
-    output: str = ""
 
 
 def message_texts(content: Any) -> Iterator[str]:

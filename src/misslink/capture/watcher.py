@@ -36,7 +36,6 @@ from misslink.capture.passages import (
     adopt_inner_ids,
     find_id_key,
     has_own_id,
-    match_prompts,
     merge_rankings,
     passages_from,
 )
@@ -51,6 +50,7 @@ from misslink.embedding import embedding_identity
 from misslink.errors import InputError
 from misslink.io.jsonl import check_length
 from misslink.text.normalization import valid_text
+from misslink.text.prompt_matching import match_prompts
 from misslink.timeouts import BackgroundLoop, TookTooLongError
 from misslink.types import Case, Passage, RetrieverCall, Trace
 from misslink.user_code import error_location

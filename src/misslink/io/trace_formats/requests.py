@@ -14,6 +14,7 @@ from misslink.io.jsonl import SourceItem
 from misslink.io.numbers import parse_number
 from misslink.io.rows import read_rows
 from misslink.text.normalization import content_id, valid_text
+from misslink.text.prompt_matching import PromptMatch
 from misslink.types import Passage, RetrieverCall
 
 # Seconds since 1970 stay below the least of these until 5138.
@@ -48,6 +49,8 @@ class LogRequest:
         Ids of the trace and its root span in the tool that logged it.
     history : list of dict
         Earlier messages of the conversation.
+    prompt : PromptMatch or None
+        The passages that reached the model's prompt; None if the log does not show it.
     """
 
     question: str
@@ -66,6 +69,7 @@ class LogRequest:
     span_id: str | None = None
     calls: tuple[RetrieverCall, ...] = ()
     history: Sequence[Mapping[str, str]] = ()
+    prompt: PromptMatch | None = None
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ https://langfuse.com/docs (Trace and Observation of the public API, and exports 
 
 from __future__ import annotations
 
+import base64
 import datetime as dt
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -32,6 +33,7 @@ from misslink.io.trace_formats.requests import (
     tool_documents,
 )
 from misslink.io.trace_formats.samples import parse_printed_list
+from misslink.text.prompt_matching import ModelCall, PromptMatch, match_prompts
 from misslink.types import Passage, RetrieverCall
 
 _BATCH_KEYS = ("resourceSpans", "resource_spans")
@@ -44,6 +46,16 @@ _OPERATION_KEY = "gen_ai.operation.name"
 _SESSION_KEYS = ("session.id", "gen_ai.conversation.id", "conversation.id", "langfuse.session.id")
 _INPUT_KEYS = ("gen_ai.input.messages", "gen_ai.prompt", "llm.input_messages")
 _OUTPUT_KEYS = ("gen_ai.output.messages", "gen_ai.completion", "llm.output_messages")
+# What models were given and gave: of attributes, of what is below them, and of events.
+_PROMPT_KEYS = (
+    *_INPUT_KEYS, "gen_ai.system_instructions", "llm.prompts",
+    "gen_ai.system.message", "gen_ai.user.message", "gen_ai.tool.message",
+    "gen_ai.assistant.message",
+)  # fmt: skip
+_REPLY_KEYS = (*_OUTPUT_KEYS, "gen_ai.choice")
+_LABEL_KEYS = ("role", "type", "finish_reason", "id", "mime_type")  # of a message: no text
+_MODEL_KINDS = {"LLM", "GENERATION"}
+_MODEL_OPERATIONS = {"chat", "text_completion", "generate_content"}
 _QUERY_KEYS = (
     "input.value", "gen_ai.retrieval.query.text", "gen_ai.tool.call.arguments", "reranker.query",
 )  # fmt: skip
@@ -56,6 +68,8 @@ _NO_FEEDBACK = ("explanation", "comment", "_id", ".id", "kind", "identifier")  #
 _DOCUMENT_KEYS = {"page_content", "pageContent"}  # a document as LangChain dumps it
 _LANGFUSE_TRACE = {"id", "input", "output", "timestamp"}
 _LANGFUSE_ONLY = {"observations", "htmlPath", "projectId", "sessionId"}
+# OTLP's JSON has ids in hexadecimal digits; protobuf's own JSON, of 16 and 8 bytes, in base64.
+_BASE64_ID = re.compile(r"[A-Za-z0-9+/]{22}==|[A-Za-z0-9+/]{11}=")
 _LIST_INDEX = re.compile(r"[0-9]{1,5}")
 _LATEST_TIME = dt.datetime.max.replace(tzinfo=dt.UTC)
 
@@ -177,7 +191,10 @@ def _parse_span(item: SourceItem, row: Mapping[str, Any]) -> OtelSpan:
 
 def _span_id(row: Mapping[str, Any], *names: str) -> str | None:
     value = next((row[name] for name in names if row.get(name)), None)
-    return str(value).removeprefix("0x") if isinstance(value, str | int) else None
+    if not isinstance(value, str | int):
+        return None
+    text = str(value).removeprefix("0x")
+    return base64.b64decode(text).hex() if _BASE64_ID.fullmatch(text) else text
 
 
 def _span_time(row: Mapping[str, Any], *names: str) -> dt.datetime | None:
@@ -312,6 +329,7 @@ def _trace_request(spans: Sequence[OtelSpan]) -> LogRequest | None:
     question = _trace_question(root, spans)
     if question is None:
         return None
+    answer, passages = _trace_answer(root, spans), _trace_passages(spans)
     latency = (root.end - root.start).total_seconds() if root.start and root.end else None
     sessions = (span.attributes.get(name) for span in (root, *spans) for name in _SESSION_KEYS)
     return LogRequest(
@@ -320,8 +338,8 @@ def _trace_request(spans: Sequence[OtelSpan]) -> LogRequest | None:
         place=root.place,
         session=next((str(s) for s in sessions if isinstance(s, str | int) and s != ""), None),
         at=root.start,
-        answer=_trace_answer(root, spans),
-        passages=_trace_passages(spans),
+        answer=answer,
+        passages=passages,
         error=root.error,
         feedback=_trace_feedback(spans),
         latency_s=latency if latency is not None and latency >= 0 else None,
@@ -330,7 +348,56 @@ def _trace_request(spans: Sequence[OtelSpan]) -> LogRequest | None:
         span_id=None if root.id == root.place else root.id,
         history=next(filter(None, map(extract_history, _root_inputs(root))), ()),
         calls=tuple(_retriever_calls(spans)),
+        prompt=_match_prompts(passages or (), spans, answer),
     )
+
+
+def _match_prompts(
+    passages: Sequence[Passage], spans: Sequence[OtelSpan], answer: str | None
+) -> PromptMatch | None:
+    """The passages in the prompts of the trace's models.
+
+    None where a prompt is hidden, or where none has a text of any passage: then it is not known.
+    """
+    calls = [
+        ModelCall(
+            _joined_texts(span, _PROMPT_KEYS) or _joined_texts(span, ("input.value",)),
+            _joined_texts(span, _REPLY_KEYS) or _joined_texts(span, ("output.value",)),
+        )
+        for span in spans
+        if span.kind in _MODEL_KINDS or span.attributes.get(_OPERATION_KEY) in _MODEL_OPERATIONS
+    ]
+    if not all(call.prompt for call in calls):
+        return None
+    match = match_prompts(passages, calls, answer)
+    return match if match.whole or match.part or match.graded else None
+
+
+def _joined_texts(span: OtelSpan, names: tuple[str, ...]) -> str:
+    """The texts of a span's attributes and events with these names, and of what is below them."""
+    texts = [
+        text
+        for name, value in span.attributes.items()
+        if name.startswith(names) and not name.endswith(_LABEL_KEYS)
+        for text in _all_texts(value)
+    ]
+    for event in span.events:
+        if event.get("name") in names:
+            texts += _all_texts({name: event[name] for name in event if name != "name"})
+    return "\n".join(texts)
+
+
+def _all_texts(value: Any, levels: int = _MAX_LEVELS) -> Iterator[str]:
+    value = decode_json(value)
+    if isinstance(value, str) and value.strip():
+        yield value
+    elif isinstance(value, list) and levels:
+        for item in value:
+            yield from _all_texts(item, levels - 1)
+    elif isinstance(value, Mapping) and levels:
+        for name, item in value.items():
+            if name not in _LABEL_KEYS:
+                yield from _all_texts(item, levels - 1)
 
 
 def _retriever_calls(spans: Sequence[OtelSpan]) -> Iterator[RetrieverCall]:

@@ -1,0 +1,144 @@
+"""Find the retrieved passages that reached a model's prompt."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from misslink.text.normalization import fold
+from misslink.types import Passage
+
+FULL_SHARE = (
+    0.8  # of a passage's word 5-grams: blanks, markup or the cut of a last sentence may differ
+)
+_PARTIAL_SHARE = 0.2  # below this the passage and the prompt merely share phrases
+_GRAM = 5
+_LONG = 20  # characters; a shorter output ("yes") is found in any prompt by chance
+_WORD = re.compile(r"\w+")
+_ESCAPED = re.compile(r"\\(?:n|r|t|\"|')")
+
+
+@dataclass(eq=False)
+class ModelCall:
+    """One call of a model: the text it was given, and the text it gave."""
+
+    prompt: str
+    output: str = ""
+
+
+@dataclass(frozen=True)
+class PromptMatch:
+    """Ids of the passages that reached the model, and shares of those that did in part.
+
+    Parameters
+    ----------
+    whole : tuple of str or None
+        None: the prompt that the answer comes from was not seen.
+    part : dict of str to float
+        Share in (0, 1) of the word 5-grams found, for passages that were cut short.
+    graded : tuple of str
+        Passages that only calls other than the answer's were shown.
+    text : str or None
+        The prompt of the call that made the answer.
+    """
+
+    whole: tuple[str, ...] | None
+    part: dict[str, float]
+    graded: tuple[str, ...] = ()
+    text: str | None = None
+
+    @property
+    def notes(self) -> list[str]:
+        """What people should know of the passages that were cut short."""
+        return [
+            f"passage '{name}' reached the prompt only in part ({share:.0%} of it) "
+            "and counts as missing from the prompt"
+            for name, share in self.part.items()
+        ]
+
+
+def match_prompts(
+    passages: Sequence[Passage], models: Sequence[ModelCall], answer: str | None
+) -> PromptMatch:
+    """Look each passage up in the prompts of the model calls that the answer comes from.
+
+    A passage reached the model if its folded text is in a prompt, or 80% of its word 5-grams
+    are. The calls that count are those whose output is the answer, is part of it, or went into
+    the prompt of a call that counts: an app may also show passages to a grader, or rewrite the
+    question. Where no output can be recognised in the answer all calls count; if none of their
+    prompts holds anything of any passage, the model that answered was not among them, as when a
+    LangChain model rewrites the question and a client of another make answers.
+    """
+    counted = _answering_calls(models, answer)
+    prompts = [_Prompt(model.prompt) for model in counted or models]
+    whole: list[str] = []
+    part: dict[str, float] = {}
+    for passage in passages:
+        share = max((prompt.share(passage.text) for prompt in prompts), default=0.0)
+        if share >= FULL_SHARE:
+            whole.append(passage.id)
+        elif share >= _PARTIAL_SHARE:
+            part[passage.id] = share
+    unseen = not (counted or whole or part)
+    others = [model for model in models if counted and all(model is not one for one in counted)]
+    shown = [_Prompt(model.prompt) for model in others]
+    graded = tuple(
+        passage.id
+        for passage in passages
+        if passage.id not in whole and any(p.share(passage.text) >= FULL_SHARE for p in shown)
+    )
+    if unseen:
+        return PromptMatch(None, part, graded)
+    return PromptMatch(tuple(whole), part, graded, counted[0].prompt if counted else None)
+
+
+class _Prompt:
+    def __init__(self, text: str) -> None:
+        # A tool's result may be shown to the model as JSON or as a repr, with its breaks escaped.
+        plain = f"{text}\n{_ESCAPED.sub(' ', text)}" if _ESCAPED.search(text) else text
+        self.folded = fold(plain)
+        self._grams: set[tuple[str, ...]] | None = None
+
+    def share(self, text: str) -> float:
+        """The share of `text` that is in this prompt: 1 whole, else by word 5-grams."""
+        folded = fold(text)
+        if not folded:
+            return 0.0
+        if folded in self.folded:
+            return 1.0
+        passage_grams = _grams(folded)
+        if not passage_grams:
+            return 0.0
+        if self._grams is None:
+            self._grams = set(_grams(self.folded))
+        return sum(gram in self._grams for gram in passage_grams) / len(passage_grams)
+
+
+def _answering_calls(models: Sequence[ModelCall], answer: str | None) -> list[ModelCall]:
+    """The model calls that the answer comes from; none where that cannot be told."""
+    folded_answer = fold(answer or "")
+    counted = [model for model in models if _is_same_text(fold(model.output), folded_answer)]
+    waiting = list(counted)
+    while waiting:
+        prompt = fold(waiting.pop().prompt)
+        for model in models:
+            output = fold(model.output)
+            is_counted = any(model is other for other in counted)
+            if not is_counted and len(output) >= _LONG and output in prompt:
+                counted.append(model)
+                waiting.append(model)
+    return counted
+
+
+def _is_same_text(output: str, answer: str) -> bool:
+    """Whether one of two folded texts is the other, or a long enough part of it."""
+    if not output or not answer:
+        return False
+    shorter, longer = sorted((output, answer), key=len)
+    return shorter == longer or (len(shorter) >= _LONG and shorter in longer)
+
+
+def _grams(folded: str) -> list[tuple[str, ...]]:
+    words = _WORD.findall(folded)
+    return [tuple(words[index : index + _GRAM]) for index in range(len(words) - _GRAM + 1)]
