@@ -138,7 +138,7 @@ def test_a_cut_last_line_is_left_out_and_told_as_often_as_it_is_read(tmp_path, c
         (line(label=True), "its label"),
         (line(case_id=7), "its case_id"),
         (line(claim=-1), "its claim"),
-        (line(annotator="bob"), "another annotator's than ada"),
+        (line(annotator="bob"), "the file belongs to ada"),
         (line(event="deleted"), "its event"),
     ],
 )

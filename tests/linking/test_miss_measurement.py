@@ -339,7 +339,7 @@ def test_a_copy_of_the_missed_passage_in_the_context_is_told():
     (lost,) = asyncio.run(measure_misses([case], [trace], 1, embedder=None, corpus=None)).missed[
         "c"
     ]
-    assert lost.reason.endswith("'copy', which was there, says nearly the same")
+    assert lost.reason.endswith("'copy', which was in the prompt, says nearly the same")
 
 
 def test_few_known_pairs_say_nothing_of_the_domain():

@@ -116,7 +116,7 @@ def test_agreement_is_told_in_the_unit_of_each_statistic():
     ]
     assert found.facts == (
         "Compared with human labels of faithfulness: 574 cases; annotators called 464 good. "
-        "The judge calls good what has 0.43 or more."
+        "The judge calls a case good from 0.43 on."
     )
     assert (found.verdict, found.document.reasons[1]) == ("caution", HOSTILE[0])
     assert found.baselines == (("majority, F1", "0.000"), ("length, AUROC", "0.700"))
@@ -247,7 +247,7 @@ def test_the_few_numbers_of_a_manifest_are_shown_with_how_to_get_the_rest():
     assert [label.partition(":")[0] for label, _ in found.agreement] == [
         "Sensitivity", "Specificity",
     ]  # fmt: skip
-    assert found.advice.startswith("The run holds only the two rates.")
+    assert found.advice.startswith("The run has only the two error rates.")
 
 
 def test_every_labelled_metric_is_told_faithfulness_first():

@@ -67,7 +67,7 @@ def run_parts(document: Mapping[str, Any], results: Sequence[CanaryResult] = ())
     if len(rows) > _MAX_LISTED:
         yield "text", f"{len(rows) - _MAX_LISTED:,} more are in the JSON of the same run."
     if document["suspects"]:
-        yield "text", f"Since the run before: {'; '.join(document['suspects'])}."
+        yield "text", f"Since the previous run: {'; '.join(document['suspects'])}."
     for note in (document["reason"], *document["notes"]):
         if note:
             yield "note", note

@@ -88,7 +88,7 @@ def prune(
     cache: Path | None = CACHE_OPTION,
     as_json: bool = JSON_OPTION,
 ) -> None:
-    """Remove the replies that meet all conditions; asking again costs again."""
+    """Remove the replies that meet all conditions. Later runs pay for them again."""
     from misslink.judge.middleware import cache_admin
     from misslink.judge.middleware.cache import CACHE_FORMAT
 

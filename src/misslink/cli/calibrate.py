@@ -211,7 +211,7 @@ def _print_calibration(document: Mapping[str, Any], notes: Sequence[str]) -> Non
     print_lines(f"Note: {text}" for text in document["notes"])
     print_table(TextTable(("judge and annotators", "value [95%]"), [*_agreement_rows(document)]))
     corrected = document["corrected"]
-    columns = (f"good of all {corrected['verdicts']:,} verdicts, by", "share [95%]")
+    columns = (f"good cases among all {corrected['verdicts']:,} verdicts", "share [95%]")
     rows = [(label, format_estimate(corrected[name])) for name, label in _METHOD_NAMES.items()]
     print_table(TextTable(columns, rows))
     widths = [

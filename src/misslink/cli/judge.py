@@ -176,14 +176,14 @@ def audit(
 ) -> None:
     """Change cases in ways that must not matter, and test whether the verdicts change.
 
-    padding: the answer twice as long, by sentences of its passages or by repetition.
+    padding: the answer is made twice as long, with sentences of its passages or by repetition.
 
-    reversed, shuffled: the passages in another order.
+    reversed, shuffled: the passages are in another order.
 
-    asked again: no change; shows how often verdicts change by themselves.
+    asked again: nothing is changed, to show how often verdicts change by themselves.
 
-    A case costs up to 6 questions, 5 where the run's replies are cached. The run folder keeps the
-    result as audit.json.
+    A case costs up to 6 judge calls, or 5 if the run's replies are cached. The result is saved as
+    RUN/audit.json.
     """
     from misslink.documents import DEFAULT_K, manifest_of
     from misslink.io import read_complete_run
@@ -350,12 +350,14 @@ def _print_audit(document: Mapping[str, Any]) -> None:
     for entry in preferences:
         places = entry["places"]
         output.print_line(
-            "Order of two answers: the better one changes with it in "
-            f"{_format_brief(entry['flipped'])} of {entry['n']} pairs; both times the first one "
-            f"shown in {places['first']}, the second in {places['second']}."
+            "Order of two answers: the preferred answer changes with the order in "
+            f"{_format_brief(entry['flipped'])} of {entry['n']} pairs: always the first in "
+            f"{places['first']}, always the second in {places['second']}."
         )
     findings = [entry["finding"] for entry in (*entries, *preferences) if entry["finding"]]
-    output.print_lines(findings or ["No verdict changes beyond chance with what must not matter."])
+    output.print_lines(
+        findings or ["No change that must not matter changes verdicts beyond chance."]
+    )
     output.print_lines(document["notes"])
     reasons: dict[str, int] = {}
     for entry in entries:  # a reason once, however many changes have it

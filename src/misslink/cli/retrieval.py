@@ -50,7 +50,7 @@ def retrieval(
     qrels: Path = option(
         ...,
         "--qrels",
-        "Relevance judgements: TREC qrels, BEIR, gold set, CSV or parquet.",
+        "Relevance judgments: TREC qrels, BEIR, gold set, CSV or parquet.",
         show_default=False,
     ),
     runs: list[Path] = option(
@@ -63,7 +63,7 @@ def retrieval(
     dedupe: str | None = option(
         None,
         "--dedupe",
-        "Repeats: write first to count a document at its first rank.",
+        "Repeated documents: 'first' counts each at its first rank.",
         show_default="an error",
     ),
     by: str | None = option(None, "--by", "Column to slice the queries by, such as category."),
@@ -80,7 +80,7 @@ def retrieval(
     seed: int = shared.SEED_OPTION,
     as_json: bool = shared.JSON_OPTION,
 ) -> None:
-    """Evaluate rankings against relevance judgements, as trec_eval does."""
+    """Evaluate rankings against relevance judgments, as trec_eval does."""
     from misslink.io.atomic import atomic_write
     from misslink.render.line_chart import render_svg
     from misslink.retrieval.evaluate import evaluate_run
@@ -496,9 +496,9 @@ def _print_comparison(name: str, comparison: Mapping[str, Any]) -> None:
     columns = ("metric", "p", "t-test", "Wilcoxon", "McNemar", "d_z", "detectable")
     if _print_numbers(columns, tests):
         output.print_line(
-            "p is of the randomisation test (sign flips). It and the tests beside it are not "
-            "corrected; p Holm is, over all metrics and runs. d_z is Cohen's, of paired "
-            "differences. Detectable: what so many queries show in 4 of 5 repetitions."
+            "p: randomization test (sign flips). Only 'p Holm' is corrected, over all metrics and "
+            "runs. d_z: Cohen's effect size of paired differences. detectable: the difference that "
+            "this many queries show in 4 of 5 repetitions."
         )
     for metric, flipped in comparison["flipped"].items():
         better, worse = len(flipped["better"]), len(flipped["worse"])

@@ -334,7 +334,7 @@ def _parse_entry(line: bytes, annotator: str) -> JournalEntry:
     if not isinstance(data, dict):
         raise ValueError("this is not a JSON object")  # noqa: TRY004 (callers catch one)
     if data.get("annotator", annotator) != annotator:
-        raise ValueError(f"it is another annotator's than {annotator}, whose file this is")
+        raise ValueError(f"this label is by another annotator, and the file belongs to {annotator}")
     data = {"event": "label", **data, "annotator": annotator}
     if data["event"] == "label" and "label" not in data:
         raise ValueError("it has no label")

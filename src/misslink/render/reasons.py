@@ -430,7 +430,7 @@ def _ranked_low(rank: int, k: int, above: Sequence[CompetingPassage]) -> str:
 def _miss_unexplained(*, has_text: bool, cosine: float | None, **rank: int | None) -> str:
     where = _describe_rank(**rank)
     if not has_text:
-        return f"{where}, and its text is not known, so nothing could be measured of it"
+        return f"{where}, and its text is not known, so nothing else could be measured"
     similar = "" if cosine is None else f" (its cosine with the question is {cosine:.2f})"
     return f"{where}, and nothing that was measured says why{similar}"
 
@@ -490,7 +490,7 @@ SENTENCES: dict[str, str | Callable[..., str]] = {
     ),
     "id_key_used": (
         "passages are matched by their metadata key '{key}', which holds ids of the gold set; "
-        "--id-key {key} makes sure"
+        "add --id-key {key} to make sure"
     ),
     "other_app": (
         "the run was made with {was}, and the replay calls {now}: unless that is the same app, built "
@@ -546,19 +546,19 @@ SENTENCES: dict[str, str | Callable[..., str]] = {
         "judge does not say whether the passages in the prompt suffice"
     ),
     "no_exposed_verdict": (
-        "no case both has a known share of what it needs in the prompt and has a verdict on its "
-        "answer"
+        "no case has both a verdict on its answer and a known share of relevant passages in the "
+        "prompt"
     ),
     "exposure_by_judge": (
         "fewer than 10 cases have all of their labelled relevant passages in the prompt, so what "
-        "reached the prompt is by the judge: whether the passages there suffice"
+        "reached the prompt is the judge's sufficiency of the passages there"
     ),
     "not_corrected": _not_corrected,
     "inferred": _inferred,
     "searched_by_words": _searched_by_words,
     "few_to_compare": "too few labels to compare the judge's errors between misses and hits",
     "no_exposure_in_labels": (
-        "for no labelled case is it known how much of what it needs was in the prompt"
+        "the share of relevant passages in the prompt is not known for any labelled case"
     ),
     "judge_adds_nothing": (
         "the judge adds nothing to the labels: the interval of the corrected share is no narrower "
@@ -621,7 +621,7 @@ SENTENCES: dict[str, str | Callable[..., str]] = {
     ),
     "ranked_low": _ranked_low,
     "miss_unexplained": _miss_unexplained,
-    "twin_in_prompt": "'{passage}', which was there, says nearly the same",
+    "twin_in_prompt": "'{passage}', which was in the prompt, says nearly the same",
     "standalone_measured": "BM25, words and cosines are of the standalone question '{question}'",
     # a failure mode
     "prompted_before": (

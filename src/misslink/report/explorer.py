@@ -119,7 +119,7 @@ class CaseList:
         """What the worst are, in words."""
         per_mode = cases_per_mode(len(self.entries))
         return (
-            f"{ORDER_RULE}. Of each failure mode the worst {per_mode:,} are here in any case"
+            f"{ORDER_RULE}. At least the worst {per_mode:,} of each failure mode are here"
             if per_mode
             else ORDER_RULE
         )

@@ -130,18 +130,18 @@ def _usage_notes(run: Run, usage: JudgeUsage) -> Iterator[str]:
 def _cascade_notes(cascade: Cascade) -> Iterator[str]:
     yield (
         "A cascade judged: the cheap judge decided where it was sure, and the other one saw "
-        f"{format_estimate('share', cascade.share_dear).text} of the questions. Who decided a case decided every "
-        "metric of it; what the cheap judge does not judge (context sufficiency, helpfulness) rests "
-        "on the other cases alone."
+        f"{format_estimate('share', cascade.share_dear).text} of the questions. One judge decides all metrics "
+        "of a case. Metrics that the cheap judge lacks (context sufficiency, helpfulness) cover only "
+        "the cases of the other judge."
     )
     agreement = format_estimate("agreement", cascade.agreement)
     if agreement.measured:
         yield (
-            "Both were asked of a random sample of what the cheap one had decided; they gave the "
-            f"same label in {agreement.text}."
+            "Both judged a random sample of the cheap judge's cases, and gave the same label in "
+            f"{agreement.text}."
         )
     else:
-        yield "The random sample of what the cheap judge decided is empty: nothing was audited."
+        yield "The random sample of the cheap judge's cases is empty, so the two were not compared."
     for name, stage in cascade.stages.items() if len(cascade.stages) > 1 else ():
         same = format_estimate("agreement", stage.agreement)
         agreed = (

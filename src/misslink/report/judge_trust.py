@@ -36,7 +36,7 @@ _DECIMAL_NAMES = {
     "spearman": "Spearman's rho",
     "kendall": "Kendall's tau-b",
     "alpha": "Krippendorff's alpha",
-    "alpha_with_judge": "The same, the judge as one more",
+    "alpha_with_judge": "The same, with the judge as an annotator",
 }
 _SHARE_NAMES = {
     "sensitivity": "Sensitivity: of the good, called good",
@@ -203,7 +203,7 @@ def _calibration_facts(calibration: CalibrationDocument) -> str:
     if n := calibration.n:
         facts += f": {pluralize(n, 'case')}; annotators called {calibration.positives:,} good"
     threshold = calibration.threshold
-    called = "" if threshold is None else f" The judge calls good what has {threshold:.4g} or more."
+    called = "" if threshold is None else f" The judge calls a case good from {threshold:.4g} on."
     return f"{facts}.{called}"
 
 
@@ -292,7 +292,7 @@ def _labeling_advice(run: Run, calibration: CalibrationDocument) -> str:
             return ""
         return f"The run's risks are not corrected by this yet. For that, {again}"
     status = (
-        "The run holds only the two rates."
+        "The run has only the two error rates."
         if calibration.metric
         else "This judge was not compared with human labels of this app's answers."
     )

@@ -288,9 +288,9 @@ def coverage_warning(run: Run) -> str:
     for name, share in summary_of(run).judged.items():
         if share.value is not None and share.value < _MIN_JUDGED_SHARE:
             return (
-                f"The gold set says of only {format_estimate(name, share).brief} of the first "
-                f"{name.partition('@')[2]} passages whether they are relevant, and all others count "
-                "as not relevant; misslink retrieval --bounds tells what that leaves open."
+                f"The gold set grades only {format_estimate(name, share).brief} of the first "
+                f"{name.partition('@')[2]} passages. The others count as not relevant; misslink "
+                "retrieval --bounds shows the possible range."
             )
     return ""
 

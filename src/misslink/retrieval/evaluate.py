@@ -401,7 +401,7 @@ def _enter_ids(
         judged_documents += sum(len(block.row) for block in blocks)
     if missing.all() and not ranked.unmeasured:
         raise InputError(
-            f"no query of it has judgements in {judged.name} (whose first is "
+            f"no query of it has judgments in {judged.name} (whose first is "
             f"'{judged.queries[0]}'); the query ids of both must agree",
             path=ranked.name,
         )

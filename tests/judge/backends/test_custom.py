@@ -95,7 +95,7 @@ def test_options_reach_what_makes_the_judge_and_nothing_else():
     [
         ("my_juge.py:mine", "there is no file my_juge.py.*did you mean 'my_judge.py'"),
         ("my_judge.py:mines", "has no 'mines'; did you mean 'mine'"),
-        ("my_judge.py:number", "is an int and no judge, it lacks name, identity, ask, close"),
+        ("my_judge.py:number", "is an int and not a judge: it lacks name, identity, ask, close"),
         ("my_judge.py:fails", "RuntimeError: no weights"),
         ("my_judge.py:Late", "its ask must be a function declared with  async def"),
         ("my_judge.py:Vague", "its identity must be a mapping of JSON values"),

@@ -54,13 +54,13 @@ def check_command(
         [], "--logs", "Logs of user questions, as for from-logs; repeatable."
     ),
     column: list[str] = options.COLUMN_OPTION,
-    run: str | None = option(None, "--run", "Current retrieval: run file or folder."),
+    run: str | None = option(None, "--run", "Run file or folder of the current retriever."),
     criteria: Path | None = CRITERIA_OPTION,
     before: str | None = option(None, "--before", "Corpus for which the gold set was made."),
     baseline: Path | None = option(None, "--previous", "Earlier version of the gold set."),
     k: int = option(5, "--k", "Cutoff: number of first passages that count.", min=1),
     effect: float = option(
-        0.05, "--effect", "Distance to detect, for gates without regression_max."
+        0.05, "--effect", "Smallest change to detect, for gates without regression_max."
     ),
     expect: list[str] = option(
         [], "--expect", "Expected passages, such as simple_factual=1-2; repeatable."
@@ -68,11 +68,13 @@ def check_command(
     embedding: str | None = option(
         None,
         "--embedding",
-        "Compare by minilm, PROVIDER:MODEL, or none: by words.",
+        "Embedding to compare questions: minilm, PROVIDER:MODEL or none.",
         show_default="minilm where installed",
     ),
     markdown: Path | None = options.MARKDOWN_OPTION,
-    fix: Path | None = option(None, "--fix", "Write the gold set with fixed stale labels, tagged."),
+    fix: Path | None = option(
+        None, "--fix", "Gold set to write, with stale labels replaced and tagged."
+    ),
     fix_above: float = option(
         _MIN_SIMILARITY, "--fix-above", "Minimum similarity of a fix.", min=0.5, max=1
     ),
@@ -164,7 +166,7 @@ def _read_gates(path: Path, gold: GoldSet) -> tuple[tuple[GateRequirement, ...],
     for gate in read_criteria(path).gates:
         metric = gate.metric or gate.name
         if gate.new_failures is not None:
-            left_out[gate.name] = "it counts single cases, so no number of cases is too small"
+            left_out[gate.name] = "it counts single cases, so any number of cases is enough"
         elif "slices." in metric:
             left_out[gate.name] = (
                 "it is about a slice of the document; select cases by the gate's category, tier "

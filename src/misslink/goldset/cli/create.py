@@ -64,16 +64,16 @@ def generate_command(
     n: int = option(100, "-n", "Number of questions.", min=1),
     out: Path = OUT_OPTION,
     config: Path | None = option(
-        None, "--config", "YAML: categories, personas, lengths and thresholds."
+        None, "--config", "YAML file with categories, personas, lengths and thresholds."
     ),
     categories: str | None = option(
-        None, "--categories", "Only these, such as simple_factual,negative."
+        None, "--categories", "Categories to write, such as simple_factual,negative."
     ),
     rejects: Path | None = option(None, "--rejects", "File for dropped questions and the reasons."),
     embedding: str | None = option(
         None,
         "--embedding",
-        "Find neighbors by minilm, openai:MODEL or none: by words.",
+        "Embedding to find neighbors: minilm, openai:MODEL or none.",
         show_default="minilm where installed",
     ),
     passage_characters: int | None = option(
@@ -99,7 +99,7 @@ def generate_command(
     copy its passages or repeat another question. Questions that nothing answers are verified
     against the nearest passages.
 
-    About five asks for each question. The same command continues after an interruption.
+    It takes about five judge calls per question. The same command continues after an interruption.
     """
     from misslink.goldset.generation.pipeline import generate_async, preview_async
     from misslink.goldset.generation.settings import read_generation_settings
@@ -196,14 +196,14 @@ def from_logs_command(
     out: Path = OUT_OPTION,
     n: int = option(100, "-n", "Number of questions.", min=1),
     head: float = option(0.4, "--head", "Share of the most frequent questions."),
-    tail: float = option(0.4, "--tail", "Share of rare questions, one a cluster."),
+    tail: float = option(0.4, "--tail", "Share of rare questions, one per cluster."),
     failures: float = option(
-        0.2, "--failures", "Share of failed: bad feedback, errors, refusals, repeats."
+        0.2, "--failures", "Share of failed questions: feedback, errors, refusals, repeats."
     ),
     embedding: str | None = option(
         None,
         "--embedding",
-        "Cluster by meaning, such as minilm; it gets masked text.",
+        "Embedding to cluster the masked questions, such as minilm.",
         show_default="by words",
     ),
     seed: int = SEED_OPTION,
@@ -213,7 +213,7 @@ def from_logs_command(
         [], "--mask-pattern", "NAME=REGEX for another kind of personal data."
     ),
     mask_names: Path | None = option(
-        None, "--mask-names", "File of people's names to mask, one a line."
+        None, "--mask-names", "File of people's names to mask, one per line."
     ),
     overwrite: bool = OVERWRITE_OPTION,
     as_json: bool = JSON_OPTION,
@@ -292,7 +292,7 @@ def import_command(
         "--format",
         "Format, or auto: ragas, deepeval, ragtruth and others (see above).",
     ),
-    qrels: Path | None = option(None, "--qrels", "Judgements in a separate file."),
+    qrels: Path | None = option(None, "--qrels", "Judgments in a separate file."),
     split: str | None = option(None, "--split", "Split to import: test, dev, train."),
     task: str | None = option(
         None, "--task", "RAGTruth task: QA, Summary or Data2txt.", show_default="all"

@@ -41,17 +41,20 @@ def pool_command(
     ),
     depth: int = options.option(10, "--depth", "Passages of each retriever to pool.", min=1),
     random: int = options.option(
-        5, "--random", "Other passages of each question, drawn from all.", min=0
+        5, "--random", "Other passages to grade per question, drawn from all.", min=0
     ),
     stratified: int = options.option(
-        10, "--stratified", "Other passages, drawn from bands of rank.", min=0
+        10, "--stratified", "Other passages to grade per question, drawn from rank bands.", min=0
     ),
     embedding: str | None = options.option(
-        None, "--embedding", "Rank bands by minilm or PROVIDER:MODEL.", show_default="BM25"
+        None,
+        "--embedding",
+        "Embedding for the rank bands: minilm or PROVIDER:MODEL.",
+        show_default="BM25",
     ),
     seed: int = options.SEED_OPTION,
     rejudge: bool = options.option(
-        False, "--rejudge", "Also grade passages with a grade in the gold set."
+        False, "--rejudge", "Also grade passages that the gold set grades already."
     ),
     id_key: str | None = options.ID_KEY_OPTION,
     prelabel: str | None = options.option(

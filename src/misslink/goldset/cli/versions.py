@@ -78,8 +78,8 @@ def _print_stats(document: Mapping[str, Any]) -> None:
 
 def split_command(
     goldset: Path = options.GOLDSET_ARGUMENT,
-    out: Path = option(..., "--out", "Folder for one file a part."),
-    parts: str = option("dev=0.8,test=0.2", "--parts", "Names and shares."),
+    out: Path = option(..., "--out", "Folder to write one file per part to."),
+    parts: str = option("dev=0.8,test=0.2", "--parts", "Names and shares of the parts."),
     by: str = option(
         "source", "--group-by", "Keep together by source, category, tag:NAME or none."
     ),
@@ -171,7 +171,7 @@ def merge_command(
     prefer: Literal["first", "last", "grades-max"] | None = option(
         None,
         "--prefer",
-        "Case to keep where two with one id differ, or highest grades.",
+        "Case to keep if two with the same id differ: first, last, grades-max.",
         show_default="error",
     ),
     overwrite: bool = OVERWRITE_OPTION,

@@ -56,7 +56,7 @@ class TrecFormat:
             topics = _single_file(source, _TOPICS_FILE, "topics")
             qrels = qrels or _single_file(source, _QRELS_FILE, "qrels")
         if qrels is None:
-            raise InputError("Topics have no judgements. Add  --qrels FILE.", path=topics)
+            raise InputError("Topics have no judgments. Add  --qrels FILE.", path=topics)
         judged = base.read_qrels_by_query(qrels)
         collector = base.CaseCollector(topics)
         seen = set()

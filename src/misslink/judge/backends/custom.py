@@ -138,7 +138,7 @@ def check_judge(judge: Any, shown: str) -> None:
     lacking = [part for part in _REQUIRED_MEMBERS if not hasattr(judge, part)]
     if lacking:
         raise InputError(
-            f"{shown} is {with_article(type(judge).__name__)} and no judge, it lacks "
+            f"{shown} is {with_article(type(judge).__name__)} and not a judge: it lacks "
             f"{', '.join(lacking)}; see misslink.judge.Judge"
         )
     try:

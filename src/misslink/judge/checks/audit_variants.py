@@ -144,7 +144,7 @@ def reorder_passages(subject: Subject, change: str, seed: int) -> Subject | str:
     if change == "passage_order":
         order = list(range(len(passages)))[::-1]
     elif len(passages) == _TWO_PASSAGES:
-        return "two passages have no third order"
+        return "two passages have only two orders"
     else:
         order = list(range(len(passages)))
         excluded = [order[:], order[::-1]]

@@ -149,7 +149,7 @@ async def forecast_judging(
         groups.setdefault(frozenset(ask.schema.model_fields), _AskGroup()).add(ask, rng, length)
     calls = sum(group.calls for group in groups.values())
     if isinstance(unwrap_judge(judge), HeuristicJudge):
-        basis = f"the judge {judge.name} is a program, which reads no prompt and bills nothing"
+        basis = f"the judge {judge.name} is a program: it reads no prompt and costs nothing"
         return JudgingForecast(calls, from_cache, 0, 0, 0.0 if judge.price else None, basis)
     if sent_characters is not None:
         sent = round(sum(g.message_characters for g in groups.values()) / CHARACTERS_PER_TOKEN)

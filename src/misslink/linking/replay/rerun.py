@@ -63,7 +63,7 @@ def judging_difference(run: Run, judge: Judge, prompts: Prompts, repeats: int = 
             continue
         name = str(ref.get("name"))
         if name not in prompt_names or prompts.load(name).ref.sha256 != ref.get("sha256"):
-            return f"the prompt '{name}' is another one than the run's"
+            return f"the prompt '{name}' is not the run's"
     return None
 
 
