@@ -193,7 +193,7 @@ def test_what_is_odd_is_counted_and_left_out(path):
         "requests_not_assigned": 2,
         "requests_without_feedback": 9,
         "feedback_to_unknown_request": 1,
-        "feedback_of_nobody": 2,
+        "feedback_of_unknown_users": 2,
         "feedback_left_out": 1,
         "feedback_changed_later": 1,
         "feedback_before_its_request": 1,

@@ -140,7 +140,7 @@ def _count_preferences(
         if ordered and (len(ordered) == 1 or ordered[0][1] > ordered[1][1]):
             wins[ordered[0][0]] += 1
     total = sum(wins.values())
-    share = Estimate.missing("nobody preferred either", n=0, method="wilson")
+    share = Estimate.missing("no user preferred either", n=0, method="wilson")
     if total:
         share = proportion(wins[names[1]], total, level=1 - alpha)
     ratio = sample_ratio_test([AllocationStratum(dict.fromkeys(names, 0.5), wins)])

@@ -140,7 +140,7 @@ def _sort_feedback(
             continue
         unit = units.get(feedback.unit) if feedback.unit is not None else None
         if unit is None:
-            odd["feedback_of_nobody"] += 1
+            odd["feedback_of_unknown_users"] += 1
         elif about is None:
             is_early = bool(unit.before_requests) and feedback.at < unit.since
             (unit.before_feedback if is_early else unit.feedback).append(feedback)

@@ -21,7 +21,7 @@ _ANOMALY_NOTES = {
     "without a user id) and are left out",
     "requests_without_feedback": "requests have no feedback; they count neither as good nor as bad",
     "feedback_to_unknown_request": "pieces of feedback are about requests that are not in the log",
-    "feedback_of_nobody": "pieces of feedback are from no user of the experiment and are left out",
+    "feedback_of_unknown_users": "pieces of feedback are from no user of the experiment and are left out",
     "feedback_left_out": "pieces of feedback are about requests that do not count and are left out",
     "feedback_changed_later": "pieces of feedback were replaced by later ones",
     "feedback_before_its_request": "pieces of feedback are dated more than a minute before their "

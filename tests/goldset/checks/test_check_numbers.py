@@ -125,7 +125,7 @@ def test_categories_are_held_against_the_logs_column():
     assert found.numbers["total_variation"] == pytest.approx(0.6)
     assert found.numbers["by"] == "its column 'intent'"
     assert found.numbers["values"][0]["value"] in {"Money", "times"}
-    assert "'Money'" in found.way_out
+    assert "'Money'" in found.fix
 
 
 def test_without_categories_of_its_own_a_log_has_those_of_the_nearest_question():

@@ -236,7 +236,7 @@ def test_an_id_with_another_number_is_not_what_was_meant():
     )
     known = Case(id="known", question="what?", relevant={"guide#1": 1})
     found = {
-        one.cases: one.way_out
+        one.cases: one.fix
         for one in check_goldset(gold_of([other, slip, known]), CheckInputs(corpus=texts))
     }
     assert "did you mean" not in found["guide#2",]
@@ -280,7 +280,7 @@ def test_no_spelling_is_guessed_where_a_whole_corpus_has_other_ids():
 
     def guesses(some):
         found = check_goldset(gold_of([*some, known]), CheckInputs(corpus=texts))
-        return sum("did you mean" in one.way_out for one in found)
+        return sum("did you mean" in one.fix for one in found)
 
     assert (guesses(cases[:100]), guesses(cases)) == (100, 0)
 

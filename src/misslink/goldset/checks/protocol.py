@@ -137,7 +137,7 @@ class GoldSetFinding:
         The check's name, such as 'leakage'.
     severity : {'error', 'warning', 'note'}
         Error: numbers from this gold set are wrong. Warning: they mean less than they seem to.
-    message, way_out : str
+    message, fix : str
         What is wrong, and how to fix it.
     cases : sequence of str
         Ids, sorted; empty if it is about the whole set.
@@ -149,7 +149,7 @@ class GoldSetFinding:
     check: str
     severity: Severity
     message: str
-    way_out: str
+    fix: str
     cases: tuple[str, ...] = ()
     numbers: Mapping[str, Any] = field(default_factory=dict)
     proposals: tuple[LabelProposal, ...] = ()

@@ -335,7 +335,7 @@ def _print_findings(document: Mapping[str, Any]) -> None:
         kind = finding["check"], finding["severity"]
         counts[kind] += 1
         if counts[kind] <= _SHOWN_FINDINGS:
-            text = f"{_as_sentence(finding['message'])} {_as_sentence(finding['way_out'])}"
+            text = f"{_as_sentence(finding['message'])} {_as_sentence(finding['fix'])}"
             rows.append((finding["severity"], finding["check"], _case_list(finding), text))
     output.print_table(TextTable(("", "check", "case", "problem and fix"), rows))
     for (check, severity), count in counts.items():
@@ -356,7 +356,7 @@ def _findings_as_markdown(document: Mapping[str, Any]) -> str:
             finding["check"],
             ", ".join(map(code_span, finding["cases"])),
             escape_markdown(_as_sentence(finding["message"])),
-            escape_markdown(_as_sentence(finding["way_out"])),
+            escape_markdown(_as_sentence(finding["fix"])),
         ]
         for finding in document["findings"]
     ]
