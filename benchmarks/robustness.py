@@ -531,6 +531,15 @@ WRONG = "The ferry leaves at nine."
 TRUE = "The ferry leaves at seven from the old pier."
 
 
+def _claim(text: str, quote: str | None, support: str = "supported") -> dict[str, Any]:
+    return {"span": text, "claim": text, "quote": quote, "support": support}
+
+
+def _reply(*claims: dict[str, Any]) -> str:
+    whole = {"passages": [], "sufficient": "yes", "response": "answers", "helpful": 5}
+    return json.dumps({"claims": claims, **whole})
+
+
 def hostile_replies() -> Iterator[str]:
     """Replies that make a wrong answer good without saying anything that a passage says."""
     quotes = (
@@ -549,18 +558,16 @@ def hostile_replies() -> Iterator[str]:
         "ferry",
         "The ferry leaves at nine. " * 50,
     )
-    whole = {"passages": [], "sufficient": "yes", "response": "answers", "helpful": 5}
-    whole["reference_claims"] = []
     for quote in quotes:
         for text in claims[:4]:
-            claim = {"text": text, "support": "supported", "quote": quote, "reference": "silent"}
-            yield json.dumps({"claims": [claim], **whole})
+            yield _reply(_claim(text, quote))
     for text in claims:
-        claim = {"text": text, "support": "supported", "quote": TRUE, "reference": "silent"}
-        yield json.dumps({"claims": [claim] * 20, **whole})
-    yield json.dumps({"claims": [], **whole})
-    good = json.dumps({"claims": [{"text": WRONG, "support": "unsupported", "quote": None,
-                                   "reference": "silent"}], **whole})  # fmt: skip
+        yield _reply(*[_claim(text, TRUE)] * 20)
+    yield _reply()
+    for weaker in ("The ferry leaves.", "The ferry leaves", "The ferry leaves at some time."):
+        yield _reply({**_claim(weaker, TRUE), "span": WRONG})
+        yield _reply(_claim(weaker, TRUE))
+    good = _reply(_claim(WRONG, None, support="unsupported"))
     yield good[:-1] + ', "claims": []}'
     yield "[" * 100_000
     yield '{"claims":' * 100_000
@@ -579,6 +586,9 @@ def count_replies(folder: Path) -> Count:
         config = misslink.JudgeConfig(base_url=server.url, api_key="k", retries=0)
         if not _faithful(count, TRUE, [TRUE], "openai:test-judge", config):
             raise RuntimeError("an honest reply to a true answer gives no verdict")
+        server.script = lambda _: _reply(_claim(WRONG, None, support="unsupported"))
+        if _faithful(count, WRONG, [TRUE], "openai:test-judge", config) is not False:
+            raise RuntimeError("a reply in the format of the hostile ones is not read")
         for reply in hostile_replies():
             count.attacks += 1
             server.script = lambda _, reply=reply: reply

@@ -54,21 +54,49 @@ def test_a_fragment_that_loses_a_denial_is_refused(claim, answer):
 
 
 @pytest.mark.parametrize(
-    "claim",
+    ("claim", "uncovered"),
     [
-        FERRY,
-        "the ferry leaves at 7",
-        "The ferry leaves from the east quay.",
-        "The ferry to the island leaves at seven.",
-        "A ticket for adults costs nine crowns.",
-        "It carries thirty cars",
-        "The ferry carries two buses.",
+        (FERRY, 2),
+        ("the ferry leaves at 7", 2),
+        ("The ferry leaves from the east quay.", 3),
+        ("The ferry to the island leaves at seven.", 2),
+        ("A ticket for adults costs nine crowns.", 2),
+        ("It carries thirty cars", 3),
+        ("The ferry carries two buses.", 3),
     ],
 )
-def test_a_claim_of_the_answer_counts_however_it_is_worded(claim):
+def test_a_claim_of_the_answer_counts_however_it_is_worded(claim, uncovered):
     found = cover_answer((claim,), ANSWER, "When does the ferry to the island leave?")
     assert found.refused == 0
-    assert len(found.uncovered) == 2
+    assert len(found.uncovered) == uncovered, "a sentence whose number no claim has is not covered"
+
+
+@pytest.mark.parametrize(
+    ("answer", "spans", "claims", "uncovered"),
+    [
+        (FERRY, (FERRY,), ("The ferry leaves.",), 1),
+        (FERRY, ("The ferry leaves",), ("The ferry leaves",), 1),
+        (FERRY, (FERRY, FERRY), ("The ferry leaves at 7.", "It leaves from the east quay."), 0),
+        (
+            "The bridge cost 5 million crowns.",
+            ("bridge cost 5 million crowns",),
+            ("The bridge cost 5,000,000 crowns.",),
+            0,
+        ),
+        (
+            "The flight takes 1.5 hours.",
+            ("flight takes 1.5 hours",),
+            ("The flight takes 90 minutes.",),
+            0,
+        ),
+        ("2. Call 555 or 777 [3, 4].", ("Call 555 or 777",), ("One can call 555 or 777.",), 0),
+    ],
+)
+def test_the_claims_of_a_sentence_have_its_numbers_and_most_of_its_words(
+    answer, spans, claims, uncovered
+):
+    coverage = cover_answer(spans, answer, "", claims)
+    assert (coverage.refused, len(coverage.uncovered)) == (0, uncovered)
 
 
 def test_copies_of_a_claim_count_as_often_as_the_answer_has_them_and_cost_little_time():
@@ -120,6 +148,24 @@ def test_a_verdict_that_leaves_more_than_a_third_of_the_answer_out_is_failed(cla
     assert verdict.status == status
     assert CARS[:20] in verdict.reason
     assert found["context_relevance"].status == "scored", "it needs no claim"
+
+
+@pytest.mark.parametrize(
+    ("answer", "status"),
+    [
+        (f"{FERRY} {TICKET}", "failed"),
+        (
+            "I am the assistant of the ferry. For prices you can ask the office at the quay.",
+            "skipped",
+        ),
+        (f"The passages do not say when the ferry leaves. {TICKET} {CARS}", "skipped"),
+        ("Zu diesem Thema gibt es bei uns nichts. Der Hafen ist die richtige Stelle.", "skipped"),
+    ],
+)
+def test_that_an_answer_declines_is_not_believed_where_it_states_facts(answer, status):
+    said = plain().model_copy(update={"response": "declines"})
+    found = verdicts(said, Case(id="1", question="When does it leave?"), answer)[0]
+    assert found["faithfulness"].status == status
 
 
 def claimed(*texts):

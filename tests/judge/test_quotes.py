@@ -416,6 +416,23 @@ def test_a_short_claim_is_read_with_its_question():
         ),
         ("If it rains, boats wait", "If it rains, boats wait.", "It rains in specific places."),
         ("um sieben ab", "Die Fähre fährt nicht um sieben ab.", "Die Fähre fährt um sieben ab."),
+        ("earth is flat", "The theory that the earth is flat was refuted.", "The earth is flat."),
+        ("costs 1", "A ticket costs 1'000 crowns.", "A ticket costs 1 crown."),
+        ("is 102 ha", "The area is 10\u00b2 ha.", "The area is 102 ha."),
+        ("a profit organisation", "It is non a profit organisation.", "It is for profit."),
+        ("to accept cards", "Kel refuses to accept cards.", "Kel accepts cards."),
+        ("stop at Kel", "The ferry fails to stop at Kel.", "The ferry stops at Kel."),
+        (
+            "The ferry leaves at 7",
+            "The ferry leaves at 7. A ticket is 9 crowns.",
+            "The ferry leaves at nine.",
+        ),
+        (
+            "is 90 m high and 30 m wide",
+            "It is 90 m high and 30 m wide.",
+            "It is 30 m high and 90 m wide.",
+        ),
+        ("It is 120 m long", "It is 120 m long.", "It is 120 km long."),
     ],
 )
 def test_a_quote_that_asserts_nothing_of_the_claim_supports_nothing(quote, passage, claim):
@@ -438,6 +455,23 @@ def test_a_quote_that_asserts_nothing_of_the_claim_supports_nothing(quote, passa
         ("Paris.", "Paris.", "Paris is the capital."),
         ("Falls injure many", "Falls injure many, mostly at home.", "Falls injure many."),
         ("in March 1871", "It first shone in March 1871.", "It shone in 1871."),
+        (
+            "Founded in 1990 by the brothers",
+            "Founded in 1990 by the brothers.",
+            "Founded by two brothers.",
+        ),
+        ("It opened on 1990-05-05", "It opened on 1990-05-05.", "It opened on May 5, 1990."),
+        (
+            "In 1990, 1,200 people lived here",
+            "In 1990, 1,200 people lived here.",
+            "1,200 people lived here in 1990.",
+        ),
+        (
+            "In 1964 he declined to accept it",
+            "In 1964 he declined to accept it.",
+            "He declined it in 1964.",
+        ),
+        ("zinc 9 mg, lead 5 mg", "Per litre: zinc 9 mg, lead 5 mg.", "Lead is 5 mg and zinc 9 mg."),
     ],
 )
 def test_a_quote_that_asserts_the_claim_supports_it(quote, passage, claim):
@@ -467,6 +501,8 @@ def test_a_long_quote_of_a_passage_that_repeats_itself_takes_seconds_at_most(pas
         ("If it rains, the ferry is free.", "the ferry is free"),
         ("The ferry is free unless it snows.", "The ferry is free"),
         ("Die Fähre ist frei, wenn es regnet.", "Die Fähre ist frei"),
+        ("In case of rain, the ferry is free.", "the ferry is free"),
+        ("Should it rain, the ferry is free.", "the ferry is free"),
     ],
 )
 def test_a_quote_without_its_condition_supports_only_what_mentions_it(sentence, quote):

@@ -3,15 +3,28 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from itertools import chain
 from typing import Any, NamedTuple
 
 from pydantic import TypeAdapter
 
+from misslink.judge.backends.heuristic.quantities import QuantityIndex
 from misslink.judge.protocol import Examination, ExaminedClaim, Reply
-from misslink.judge.quotes import find_quote, is_other_language, verify_quote
-from misslink.text.abstention import claim_spans, content_stems
+from misslink.judge.quotes import (
+    find_quote,
+    is_known_language,
+    is_other_language,
+    verify_quote,
+)
+from misslink.text.abstention import (
+    claim_spans,
+    content_stems,
+    states_absence,
+    strip_source_mentions,
+)
 from misslink.text.assertion import is_negated, loses_denial
 from misslink.text.fuzzy_matching import FuzzyMatch, fuzzy_match
 from misslink.text.normalization import (
@@ -19,6 +32,7 @@ from misslink.text.normalization import (
     extract_numbers,
     fold,
     has_content,
+    number_words_to_digits,
     sentence_spans,
 )
 from misslink.types import Claim, Passage
@@ -30,6 +44,12 @@ _ROOT_LETTERS = 5
 _MAX_CLAIMS = 2_000  # more are no examination of an answer
 _LISTED, _EXCERPT = 3, 80  # sentences that a reason lists, and characters of each
 
+_CITATION = re.compile(r"\[\^?[\d\s,;\u2013-]+\]")
+_ONE = re.compile(r"(?<![\w-])one(?![\w-])")  # a pronoun more often than a number
+_ADDRESS = re.compile(
+    r"\b(?:i|we|me|us|my|our|you|your|please|ich|wir|mir|mich|uns|unser\w*|sie|ihnen|ihr\w*|bitte)\b"
+)
+_STATED = 2  # factual sentences that only state: an answer of so many does not decline
 _HEDGE = re.compile(
     r"\b(?:may|might|could|possibly|perhaps|maybe|probably|likely|seems?|appears?|it depends"
     r"|i (?:think|believe|guess|suppose)|in my opinion|generally speaking|overall|in (?:summary|short"
@@ -107,9 +127,19 @@ def examined_coverage(examination: Examination, answer: str, question: str) -> C
     coverage = cover_answer(spans, answer, question, tuple(claim.claim for claim in claims))
     places = {order[number]: place for number, place in coverage.places.items()}
     coverage = coverage._replace(places=dict(sorted(places.items())))
-    if examination.response == "declines":
+    if examination.response == "declines" and not _states_facts(answer):
         return coverage._replace(sentences=0, uncovered=())
     return coverage
+
+
+def _states_facts(answer: str) -> bool:
+    """Whether an English or German answer states facts, speaks to nobody, and misses no answer."""
+    stated = [
+        (start, end)
+        for start, end in factual_spans(answer)
+        if not _ADDRESS.search(fold(answer[start:end]))
+    ]
+    return len(stated) >= _STATED and is_known_language(answer) and not states_absence(answer)
 
 
 def _favor(claim: ExaminedClaim) -> tuple[bool, str, str, str]:
@@ -131,9 +161,12 @@ def cover_answer(
     """
     sentences = [(start, end) for start, end in factual_spans(answer)]
     claims = claims or spans
+    if any(map(str.isdigit, answer)):  # "90 minutes" is what the answer calls 1.5 hours
+        quantities = QuantityIndex([number_words_to_digits(fold(answer))])
+        claims = tuple(map(quantities.in_passage_units, map(fold, claims[:_MAX_CLAIMS])))
     other_language = is_other_language(" ".join(claims[:_MAX_CLAIMS]), (answer,))
     places: dict[int, FuzzyMatch | None] = {}
-    covered: set[int] = set()
+    claimed: defaultdict[int, list[tuple[str, str]]] = defaultdict(list)  # of each sentence
     searched_to: dict[tuple[str, str], int | None] = {}
     for index, (span, claim) in enumerate(zip(spans[:_MAX_CLAIMS], claims, strict=False)):
         key = fold(span), fold(claim)
@@ -151,17 +184,22 @@ def cover_answer(
         if place is not None:
             if not _is_statement(answer, place):
                 continue
-            here = range(place.start, place.end)
-            covered |= {n for n, (s, e) in enumerate(sentences) if s < here.stop and here.start < e}
+            of = [n for n, (s, e) in enumerate(sentences) if s < place.end and place.start < e]
         elif repeated:
             continue
         else:
             roots = _roots(claim)
-            covered |= {
+            of = [
                 n for n, (s, e) in enumerate(sentences) if _shares_most(roots, _roots(answer[s:e]))
-            }
+            ]
+        for n in of:
+            claimed[n].append((span, claim))
         places[index] = place
-    uncovered = [span for n, span in enumerate(sentences) if n not in covered]
+    uncovered = [
+        (start, end)
+        for n, (start, end) in enumerate(sentences)
+        if not _is_covered(answer[start:end], claimed[n])
+    ]
     return ClaimCoverage(
         places,
         refused=len(spans) - len(places),
@@ -187,6 +225,25 @@ def factual_spans(answer: str) -> list[tuple[int, int]]:
     ]
 
 
+def _is_covered(sentence: str, claims: Sequence[tuple[str, str]]) -> bool:
+    """Whether the claims of a sentence, with their spans, have all of its numbers and half its words."""
+    roots = _roots(strip_source_mentions(sentence))
+    stated = roots & _roots(" ".join(chain.from_iterable(claims)))
+    numbers = _plain_numbers(" ".join(claim for _, claim in claims))
+    return bool(claims) and len(stated) >= len(roots) / 2 and _plain_numbers(sentence) <= numbers
+
+
+def _plain_numbers(text: str) -> set[str]:
+    """The numbers of a text as digits, without list markers and citations."""
+    plain = _CITATION.sub("", strip_source_mentions(text))
+    digits = (re.sub(r"\D", "", number) for number in _numbers(plain))
+    return {number.lstrip("0") for number in digits} - {""}
+
+
+def _numbers(text: str) -> set[str]:
+    return extract_numbers(_ONE.sub(" ", fold(text)))
+
+
 def _is_statement(answer: str, place: FuzzyMatch) -> bool:
     """Whether a part of the answer may be a claim: no single word of a clause, no lost denial."""
     words = answer[place.start : place.end]
@@ -200,7 +257,7 @@ def _is_statement(answer: str, place: FuzzyMatch) -> bool:
 
 def _expands(claim: str, span: str, answer: str, question: str) -> bool:
     """Whether a claim keeps what its span says, and at most names what a pronoun stands for."""
-    numbers = extract_numbers(fold(claim)) - extract_numbers(fold(f"{answer} {question}"))
+    numbers = _numbers(claim) - _numbers(f"{answer} {question}")
     same = is_negated(claim) == is_negated(span)
     return same and not numbers and _roots(span) <= _roots(claim)
 
@@ -216,8 +273,7 @@ def _rewords(claim: str, answer: str, question: str) -> bool:
         return False
     near = [answer[start:end] for start, end in sentence_spans(answer)]
     near = [sentence for sentence in near if _shares_most(roots, _roots(sentence))] or [answer]
-    numbers = (extract_numbers(fold(text)) for text in (*near, question))
-    if extract_numbers(fold(claim)).difference(*numbers):
+    if _numbers(claim).difference(*map(_numbers, (*near, question))):
         return False
     return not is_negated(claim) or is_negated(answer)
 

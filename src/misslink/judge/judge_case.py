@@ -247,6 +247,12 @@ def _find(
     elif not isinstance(parsed, ask.schema):
         kind = type(parsed).__name__
         return failed_finding(f"the judge gave {kind} instead of {ask.schema.__name__}")
+    elif (
+        isinstance(parsed, protocol.Examination)
+        and parsed.response == "declines"
+        and (problem := subject.coverage(reply).problem)
+    ):
+        return failed_finding(problem)  # an answer that states facts without a claim declines not
     return read_metric(metric, subject, reply)
 
 

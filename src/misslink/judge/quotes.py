@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from itertools import islice
 
-from misslink.judge.backends.heuristic.matching import find_conflict
+from misslink.judge.backends.heuristic.matching import MatchingContext, find_conflict
 from misslink.text.abstention import content_stems
 from misslink.text.assertion import enclosing_sentences, is_negated, loses_denial, not_asserted
 from misslink.text.fuzzy_matching import UNSPACED, WORD, FuzzyMatch, fuzzy_match, invariant_tokens
@@ -43,7 +43,8 @@ _CONDITION = re.compile(rf"\W*{_IF}[^,]+,(.*)", re.DOTALL)
 # In what a quote leaves out of its sentence; "even if" and "ask if" begin no condition.
 _LEFT_OUT_CONDITION = re.compile(
     r"(?<!\beven )(?<!\bas )(?<!\bask )(?<!\basks )(?<!\bsee )(?<!\bknow )(?<!\bauch )(?<!\bselbst )"
-    rf"(?:{_IF}|\b(?:unless|provided that|as long as|es sei denn|sofern|solange)\b)(.+)",
+    rf"(?:{_IF}|\b(?:unless|provided that|as long as|in case|in the event|es sei denn|sofern|solange"
+    r"|im falle?)\b|\A\W*(?:were|should|had)\b(?=.*,\s*\Z))(.+)",
     re.DOTALL,
 )
 _THOUSANDS = re.compile(r"(?<=\d) (?=\d{3}(?!\d))")
@@ -132,7 +133,9 @@ def asserts(match: FuzzyMatch, passage: str, claim: str, question: str = "") -> 
     if not_asserted(words) == "denied" or loses_denial(passage, match.start, match.end):
         return False
     numbers = _numbers(claim)
-    new_numbers = numbers - _numbers(passage) if numbers else numbers
+    new_numbers = numbers - _numbers(sentence)
+    if numbers and MatchingContext([sentence], quoting=True).misquoted_numbers(claim):
+        return False
     return not any(
         find_conflict(claim, text, _coverage(topic, text), new_numbers)
         for text in (words, *([sentence] if new_numbers else []))
@@ -192,6 +195,12 @@ def is_other_language(answer: str, passages: Sequence[str]) -> bool:
         if min(shares) >= SAME_LANGUAGE:
             return False
     return len(answer_words & passage_words) / len(answer_words) < SAME_LANGUAGE
+
+
+def is_known_language(text: str) -> bool:
+    """Return whether the short words of `text` are mostly English or German ones."""
+    words = _short_words(text)
+    return any(len(words & language) >= SAME_LANGUAGE * len(words) > 0 for language in _LANGUAGES)
 
 
 def _shares_word(claim: str, quote: str) -> bool:

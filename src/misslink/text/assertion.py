@@ -18,12 +18,14 @@ _FALSE = (
     r"|eine luge|unsinn|erfunden)"
 )
 _CLAIM = (
-    r"(?:claim|statement|rumou?r|belief|idea|assertion|notion|myth|story|report|suggestion"
+    r"(?:claim|statement|rumou?r|belief|idea|assertion|notion|myth|story|report|suggestion|theory"
     r"|behauptung|gerucht|aussage|legende|vorstellung)s?"
 )
 _DENIED = re.compile(
     rf"\b(?:is|are|was|were|be|isn't|wasn't|ist|war|ware)\s+(?:\w+ly\s+|simply\s+|einfach\s+)?{_FALSE},?"
     r"\s+(?:that|to\s+(?:say|think|claim|believe|assume|state)|dass|zu\s+(?:sagen|glauben))\b"
+    rf"|\b(?:{_CLAIM},?\s+that|dass)\b[^.;?!]*\b(?:is|are|was|were|been|wurden?|wird)\s+(?:\w+\s+)?"
+    r"(?:refuted|rejected|disprove[dn]|debunked|denied|dismissed|discredited|widerlegt|bestritten)\b"
     r"|\b(?:isn't|wasn't|is\s+hardly|es\s+stimmt\s+nicht|stimmt\s+nicht)\s*(?:true|correct|right"
     r"|the\s+case)?,?\s+(?:that|dass)\b"
     r"|\b(?:nobody|no\s+one|none|niemand)\s+(?:\w+\s+){0,2}(?:says?|said|claims?|claimed|believes?"
@@ -74,7 +76,8 @@ _EXAMPLE = re.compile(
     r"|\b(?:a|the|this|ein)\s+(?:sentence|statement|claim|answer|satz)\s+(?:such\s+as|like|wie)\b"
 )
 _NEGATION = re.compile(
-    r"\b(?:not|no|never|cannot|without|neither|nor|hardly|nobody|nicht|kein\w*|nie|niemals|ohne|weder)\b"
+    r"\b(?:not|no|non|never|cannot|without|neither|nor|hardly|nobody|nicht|kein\w*|nie|niemals|ohne|weder"
+    r"|(?:fail(?:s|ed)?|refus(?:e|es|ed)|declin(?:e|es|ed)|unable)(?:\s+to|$))\b"
     r"|n't\b"
 )
 _NO_NEGATION = re.compile(

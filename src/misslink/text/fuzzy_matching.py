@@ -138,9 +138,9 @@ def _splits_word(plain: str, at: int) -> bool:
     if left.isalnum() and right.isalnum():
         both_digits = left.isdigit() and right.isdigit()
         return both_digits or not (UNSPACED.match(left) or UNSPACED.match(right))
-    if left in ".,:" and right.isdigit():
+    if left in ".,:'" and right.isdigit():
         return at > 1 and plain[at - 2].isdigit()
-    if right in ".,:" and left.isdigit():
+    if right in ".,:'" and left.isdigit():
         return plain[at + 1 : at + 2].isdigit()
     return left in "-\u2212" and right.isdigit() and not plain[at - 2 : at - 1].isalnum()
 

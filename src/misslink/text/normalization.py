@@ -114,6 +114,8 @@ _CHARACTER_MAP = str.maketrans(
         "\u0338": "!",  # the stroke that makes an equals sign "not equal" is no accent
     }
 )
+# A raised digit behind a number is a power or a note, not one more digit.
+_RAISED = re.compile(r"(?<=\d)(?=[\u2070\u00b9\u00b2\u00b3\u2074-\u2079])")
 _STOPWORDS = """
 a about above after again all also am an and any are as at be because been before being below
 between both but by can cannot could did do does doing down during each either etc few for from
@@ -139,6 +141,7 @@ def fold(text: str) -> str:
             return " ".join(text.lower().split())
     joined = _HYPHENATED.sub("", text).translate(_CHARACTER_MAP)
     if not joined.isascii():
+        joined = _RAISED.sub("^", joined)
         plain = unicodedata.normalize("NFKD", joined).translate(_CHARACTER_MAP)
         joined = "".join(c for c in plain if not unicodedata.combining(c)).casefold()
     return _WHITESPACE.sub(" ", joined).strip().lower()
@@ -228,6 +231,8 @@ def _folded_pieces(text: str) -> list[tuple[str, int]]:
         plain = unicodedata.normalize("NFKD", character.translate(_CHARACTER_MAP)).translate(
             _CHARACTER_MAP
         )
+        if _RAISED.match(text, origin):
+            plain = f"^{plain}"
         for part in plain:
             piece = "" if unicodedata.combining(part) else part.casefold().lower()
             if piece.isspace():

@@ -518,6 +518,7 @@ def test_a_number_or_name_needs_its_role_and_what_is_not_asserted_supports_nothi
          "Children pay 4 crowns and adults 9.", ""),
         (("The tower was built by Anna Jones in 1904.",),
          "Anna Jones built the tower in 1904.", ""),
+        (("In 1990, 1,200 people lived here.",), "1,200 people lived here in 1990.", ""),
         (("Peter Smith was born in Brest in 1904. He built the lighthouse in 1931.",),
          "Peter Smith built the lighthouse in 1931.", ""),
         (("It is not true that the ferry takes three hours.",),

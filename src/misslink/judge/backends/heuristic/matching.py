@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from itertools import pairwise
+from itertools import chain, pairwise
 from operator import itemgetter
 
 from misslink.judge.backends.heuristic.quantities import QuantityIndex
@@ -84,7 +84,9 @@ def find_conflict(
         return None
     its = number_neighbors(sentence)
     for neighbor, number in number_neighbors(claim).items():
-        if number in new_numbers and its.get(neighbor, number) != number:
+        other = its.get(neighbor, number)
+        same_kind = bool(_YEAR.fullmatch(number)) == bool(_YEAR.fullmatch(other))
+        if number in new_numbers and other != number and same_kind:
             return f"{number} where the passage says {its[neighbor]}"
     asserted, denied = _asserted_and_negated(claim)
     its_asserted, its_denied = _asserted_and_negated(strip_polarity(sentence))
@@ -282,7 +284,7 @@ class MatchingContext:
             for stem in stems(name)
             if self._is_new(stem)
         }
-        misplaced = self._misplaced_numbers(roots) | self._swapped_numbers(roots)
+        misplaced = self._misplaced_numbers(roots) | self._exchanged_numbers(roots)
         if len(row) > LONG_CLAIM:
             misplaced = {number for number in misplaced if not _is_small_count(number)}
         other_units = self._quantities.other_units(folded)
@@ -312,6 +314,12 @@ class MatchingContext:
         misplaced_names = self._misplaced_names(names, roots)
         invented = tuple(sorted(new_names | misplaced_names | new_numbers | new_identifiers))
         return ClaimMatch(features, best, not self._stems.isdisjoint(row), conflict, invented)
+
+    def misquoted_numbers(self, claim: str) -> set[str]:
+        """Numbers of a claim that the passages have in another order, or with other units only."""
+        folded = self._quantities.in_passage_units(number_words_to_digits(fold(claim)))
+        roots = list(map(_root, stems(folded)))
+        return self._exchanged_numbers(roots) | self._quantities.other_units(folded)
 
     def _verbatim_sentence(self, claim: str) -> PassageSentence | None:
         """The sentence that is the claim word for word, which no shorter one may stand for."""
@@ -350,17 +358,16 @@ class MatchingContext:
                 misplaced.add(root)
         return misplaced
 
-    def _swapped_numbers(self, roots: Sequence[str]) -> set[str]:
-        """Numbers of a claim that one sentence has in another order among the same words."""
-        numbers = [root for root in roots if _is_number(root) and root in self._places]
-        words = [root for root in roots if not _is_number(root)]
-        if len(set(numbers)) < 2:
+    def _exchanged_numbers(self, roots: Sequence[str]) -> set[str]:
+        """Numbers of a claim that one sentence has in each other's places among the same words."""
+        numbers = [root for root in roots if _is_number(root)]
+        if len(set(numbers)) < 2 or not all(number in self._places for number in numbers):
             return set()
         for sentence in set.intersection(*(set(self._holders(number)) for number in numbers)):
-            row = list(self._roots_of(sentence))
-            order = [root for root in row if root in numbers]
-            if order != numbers and sorted(order) == sorted(numbers) and _in_order(words, row):
-                return set(numbers)
+            row = [root for root in self._roots_of(sentence) if root in roots]
+            changed = [pair for pair in zip(roots, row, strict=False) if pair[0] != pair[1]]
+            if len(row) == len(roots) and changed and all(map(_is_number, chain(*changed))):
+                return {number for number, _ in changed}
         return set()
 
     def _misplaced_names(self, names: Sequence[str], roots: Sequence[str]) -> set[str]:
@@ -445,12 +452,6 @@ def _coverage(row: Sequence[str], sentence: PassageSentence) -> float:
 def _root(stem: str) -> str:
     """The first letters of a word; numbers and what code spells stay whole."""
     return stem[:ROOT_LETTERS] if stem.isalpha() else stem
-
-
-def _in_order(words: Sequence[str], row: Iterable[str]) -> bool:
-    """Whether `row` has all of the words, in their order."""
-    rest = iter(row)
-    return all(word in rest for word in words)
 
 
 def _is_number(root: str) -> bool:
