@@ -20,11 +20,11 @@ sample: $(VENV)/.dev
 	$(BIN)/python reports/sample.py
 	$(BIN)/python reports/picture.py reports/sample/report.html reports/sample/report.png
 
+# mypy has one core of its own while the tests start.
 test: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy
-	$(PYTEST)
+	$(BIN)/mypy & types=$$!; $(PYTEST); tests=$$?; wait $$types && exit $$tests
 
 # The tests of the packages that were changed since the last commit, in a minute or two.
 quick: $(VENV)/.dev

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from pathlib import Path
@@ -31,6 +32,12 @@ def pytest_collection_modifyitems(items):
     for item in items:
         if item.get_closest_marker("source"):
             item.add_marker(absent)
+
+
+def pytest_collection_finish():
+    """Thousands of items and modules stay to the end: the garbage collector need not visit them."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import random
 import signal
-import subprocess
-import sys
 import threading
-from pathlib import Path
 
 import pytest
 
+import warm_program
 from judge_server import JudgeServer
 from killed_runs import kept, parts, write_inputs
 
@@ -25,20 +22,15 @@ COMMAND = (
 
 def start(folder, server, concurrency=CONCURRENCY):
     """The command, in its own process."""
-    environment = {**os.environ, "OPENAI_BASE_URL": server.url, "OPENAI_API_KEY": ""}
-    return subprocess.Popen(
-        [Path(sys.executable).with_name("misslink"), *COMMAND, "--concurrency", str(concurrency)],
-        cwd=folder,
-        env=environment,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-    )
+    return warm_program.start(
+        [*COMMAND, "--concurrency", str(concurrency)], folder,
+        OPENAI_BASE_URL=server.url, OPENAI_API_KEY="",
+    )  # fmt: skip
 
 
 def finish(folder, server):
-    process = start(folder, server)
-    _, told = process.communicate()
-    assert process.returncode == 0, told.decode()
+    code, told = warm_program.finish(start(folder, server), folder)
+    assert code == 0, told
 
 
 class Killer:
@@ -58,9 +50,9 @@ class Killer:
             if self.left:
                 return
         if self.late is None:
-            self.process.send_signal(signal.SIGKILL)
+            self.process.kill()
         else:  # perhaps while the reply is read, stored, used or while the report is written
-            threading.Timer(self.late, self.process.send_signal, (signal.SIGKILL,)).start()
+            threading.Timer(self.late, self.process.kill).start()
 
 
 def killed(server, killer, folder, moments, concurrency=CONCURRENCY):
@@ -74,8 +66,8 @@ def killed(server, killer, folder, moments, concurrency=CONCURRENCY):
         killer.process, killer.late, killer.left = None, late, None
         process = killer.process = start(folder, server, concurrency)
         killer.left = question
-        _, told = process.communicate()
-        assert process.returncode in (0, -signal.SIGKILL), told.decode()
+        code, told = warm_program.finish(process, folder)
+        assert code in (0, -signal.SIGKILL), told
         lost_now = len(server.calls) - asked - (kept(folder) - before)
         assert 0 <= lost_now <= concurrency  # in flight when it was killed
         lost += lost_now

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -84,10 +85,22 @@ def run(folder, server, killer=None):
     return process.returncode == 0
 
 
-def killed_and_resumed(tmp_path, step, count):
-    with BatchServer() as server:
-        write_inputs(tmp_path / "undisturbed", count)
-        assert run(tmp_path / "undisturbed", server)
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory):
+    """The folder of a run of so many cases that nothing disturbed."""
+
+    @cache
+    def folder(count):
+        found = tmp_path_factory.mktemp("undisturbed") / str(count)
+        write_inputs(found, count)
+        with BatchServer() as server:
+            assert run(found, server)
+        return found
+
+    return folder
+
+
+def killed_and_resumed(tmp_path, step, count, whole):
     with BatchServer() as server:
         write_inputs(tmp_path / "killed", count)
         assert not run(tmp_path / "killed", server, Killer(server, step))
@@ -95,18 +108,18 @@ def killed_and_resumed(tmp_path, step, count):
         assert len(server.batches) == 1
         assert set(server.asked.values()) == {1}
         assert len(server.calls) == 1
-    assert kept(tmp_path / "killed") == kept(tmp_path / "undisturbed") == count
-    expected, _ = parts(tmp_path / "undisturbed" / "run")
+    assert kept(tmp_path / "killed") == kept(whole) == count
+    expected, _ = parts(whole / "run")
     found, _ = parts(tmp_path / "killed" / "run")
     for name in ("verdicts.jsonl", "links.jsonl", "cases.jsonl", "traces.jsonl"):
         assert found[name] == expected[name], name
 
 
-def test_a_run_killed_after_its_batch_was_made_untold_finds_it(tmp_path):
-    killed_and_resumed(tmp_path, "after it is made, untold", 12)
+def test_a_run_killed_after_its_batch_was_made_untold_finds_it(tmp_path, undisturbed):
+    killed_and_resumed(tmp_path, "after it is made, untold", 12, undisturbed(12))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("step", [*STEPS, "in the middle of reading"])
-def test_a_run_killed_at_any_step_goes_on_as_if_it_had_not_been(tmp_path, step):
-    killed_and_resumed(tmp_path, step, 60)
+def test_a_run_killed_at_any_step_goes_on_as_if_it_had_not_been(tmp_path, step, undisturbed):
+    killed_and_resumed(tmp_path, step, 60, undisturbed(60))

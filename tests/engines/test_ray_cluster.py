@@ -136,11 +136,13 @@ def test_more_workers_than_the_memory_could_hold_are_refused_before_anything_sta
         connect_cluster(None, 1_000_000)
 
 
+@pytest.mark.slow
 def test_more_workers_than_a_cluster_could_hold_are_refused(two_nodes):
     with pytest.raises(InputError, match="the cluster has 4 processors; write 128 or less"):
         connect_cluster(two_nodes.address, 129)
 
 
+@pytest.mark.slow
 def test_a_connection_that_somebody_made_is_used_and_left(two_nodes):
     import ray
 

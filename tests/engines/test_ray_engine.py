@@ -16,7 +16,7 @@ from judge_faults import no_schema
 from misslink.errors import EngineUnreachableError, InputError, JudgeUnreachableError
 from ray_runs import lines, said, write_towns
 
-pytestmark = pytest.mark.usefixtures("two_nodes", "imports_forgotten")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("two_nodes", "imports_forgotten")]
 JUDGE = "openai:test-judge"
 
 
@@ -39,7 +39,6 @@ def evaluate(app="chain.py:chain", out=None, judge=JUDGE, engine="ray", workers=
     )  # fmt: skip
 
 
-@pytest.mark.slow
 def test_a_run_says_the_same_as_in_one_process_for_a_fresh_cache_and_for_a_full_one(judge_server):
     judge_server.key = "a-key-of-the-driver"
     terms = {"api_key": "a-key-of-the-driver"}
@@ -53,7 +52,6 @@ def test_a_run_says_the_same_as_in_one_process_for_a_fresh_cache_and_for_a_full_
     assert len(judge_server.calls) == 2 * asked  # all of it was in the cache
 
 
-@pytest.mark.slow
 def test_what_a_server_takes_is_found_out_once_for_all_workers(judge_server):
     judge_server.script = no_schema
     evaluate(engine="local")
@@ -64,7 +62,6 @@ def test_what_a_server_takes_is_found_out_once_for_all_workers(judge_server):
     assert Counter(call.status for call in judge_server.calls) == alone
 
 
-@pytest.mark.slow
 def test_limits_hold_for_all_workers_together(judge_server):
     evaluate(workers=4, terms={"rpm": 5, "deadline": 50, "max_calls": 50})
     assert judge_server.calls
@@ -74,7 +71,6 @@ def test_limits_hold_for_all_workers_together(judge_server):
     assert run.summary["usage"]["not_asked"] > 0
 
 
-@pytest.mark.slow
 def test_never_more_calls_are_out_than_were_asked_for_on_all_workers_together(judge_server):
     three = threading.Barrier(3)
     waited = []
@@ -89,7 +85,6 @@ def test_never_more_calls_are_out_than_were_asked_for_on_all_workers_together(ju
     assert judge_server.most_at_once == 3
 
 
-@pytest.mark.slow
 def test_a_question_whose_worker_dies_is_put_to_another_one():
     evaluate(judge="deadly.py:Deadly")
     assert len(list(Path().glob("death-*"))) == 1
@@ -98,14 +93,12 @@ def test_a_question_whose_worker_dies_is_put_to_another_one():
     assert "failed" not in {verdict["status"] for verdict in lines("ray/verdicts.jsonl")}
 
 
-@pytest.mark.slow
 def test_a_case_whose_worker_dies_is_run_on_another_one():
     evaluate("deadly.py:app", judge="none")
     traces = lines("ray/traces.jsonl")
     assert [trace["answer"] for trace in traces] == ["The sky is blue."] * 12
 
 
-@pytest.mark.slow
 def test_a_case_that_kills_every_worker_is_that_cases_error():
     evaluate("deadly.py:always", judge="none")
     errors = {trace["case_id"]: trace["error"] for trace in lines("ray/traces.jsonl")}
@@ -113,7 +106,6 @@ def test_a_case_that_kills_every_worker_is_that_cases_error():
     assert set(errors.values()) == {None}
 
 
-@pytest.mark.slow
 def test_what_the_app_raises_is_its_trace_as_in_one_process(towns):
     app = "def app(question):\n    return {2: 'blue'}[len(question) % 3]\n"
     (towns / "raising.py").write_text(app, encoding="utf-8")
@@ -135,14 +127,12 @@ def test_an_app_that_cannot_be_sent_is_a_sentence_before_anything_is_asked():
         evaluate(app, judge="none")
 
 
-@pytest.mark.slow
 def test_an_app_given_as_an_object_is_sent_where_it_can_be():
     suffix = " is blue."
     evaluate(lambda question: question + suffix, judge="none")
     assert lines("ray/traces.jsonl")[5]["answer"].endswith("town 5 blue by day? is blue.")
 
 
-@pytest.mark.slow
 def test_an_app_that_does_not_exist_on_the_workers_is_a_sentence(towns):
     app = "import os\nassert os.getpid() == {}, 'not elsewhere'\napp = lambda question: ''\n"
     (towns / "shy.py").write_text(app.format(os.getpid()), encoding="utf-8")
@@ -150,7 +140,6 @@ def test_an_app_that_does_not_exist_on_the_workers_is_a_sentence(towns):
         evaluate("shy.py:app", judge="none")
 
 
-@pytest.mark.slow
 def test_workers_that_all_die_of_loading_the_app_end_the_run(towns, monkeypatch):
     monkeypatch.setattr("misslink.engines.ray.pool._MIN_FATAL_DEATHS", 3)
     app = "import os\nif os.getpid() != {}: os._exit(1)\napp = lambda question: ''\n"
@@ -159,7 +148,6 @@ def test_workers_that_all_die_of_loading_the_app_end_the_run(towns, monkeypatch)
         evaluate("deadly_to_load.py:app", workers=1, judge="none")
 
 
-@pytest.mark.slow
 def test_a_judge_that_is_another_one_on_the_workers_is_refused(towns):
     judge = "import os\nfrom deadly import Deadly\n"
     judge += "class Judge(Deadly):\n    identity = {'judge': 'mine', 'process': os.getpid()}\n"
@@ -168,7 +156,6 @@ def test_a_judge_that_is_another_one_on_the_workers_is_refused(towns):
         evaluate(judge="mine.py:Judge")
 
 
-@pytest.mark.slow
 def test_a_judge_that_nobody_answers_for_ends_the_run_with_its_sentence(judge_server):
     judge_server.stop()
     with pytest.raises(JudgeUnreachableError, match="test-judge"):
@@ -182,7 +169,6 @@ def test_workers_that_cannot_be_had_end_the_run(monkeypatch):
     assert caught.value.exit_code == 3
 
 
-@pytest.mark.slow
 def test_workers_that_do_not_see_this_folder_are_sent_the_apps(towns, monkeypatch):
     monkeypatch.setattr(
         "misslink.engines.ray.cluster._node_machine", lambda node: (node["NodeID"], "")
@@ -226,7 +212,6 @@ class Judge:
 """
 
 
-@pytest.mark.slow
 def test_what_an_app_raises_past_every_handler_is_raised_here_as_in_one_process(towns):
     app = "class Odd(BaseException): pass\ndef app(question):\n"
     app += "    if '0' in question: return 'blue'\n    raise Odd('past all')\n"
@@ -237,7 +222,6 @@ def test_what_an_app_raises_past_every_handler_is_raised_here_as_in_one_process(
         assert type(caught.value).__name__ == "Odd"
 
 
-@pytest.mark.slow
 def test_two_runs_of_one_connection_do_not_take_each_others_workers_for_their_own():
     async def both():
         from misslink.engines.ray.engine import open_ray
@@ -273,7 +257,6 @@ class Judge:
 """
 
 
-@pytest.mark.slow
 def test_a_call_whose_time_is_up_ends_on_its_worker_too(towns):
     (towns / "sleepy.py").write_text(SLEEPY, encoding="utf-8")
     with pytest.raises(JudgeUnreachableError, match=r"no reply came within 0\.5 s"):
