@@ -105,10 +105,6 @@ def _query(failure, x=0.5, y=0.5, name="q"):
     return {"id": name, "x": x, "y": y, "failure": failure, "text": "t"}
 
 
-def test_a_run_of_before_has_none():
-    assert draw_scatter(example_run()) is None
-
-
 def test_every_cause_has_a_shape_of_its_own(run):
     queries = [_query(failure, name=failure) for failure in get_args(FailureMode)]
     keys = _map(run, queries=queries, lines=[]).keys
