@@ -17,7 +17,6 @@ import pytest
 import misslink
 from misslink.errors import AppUnreachableError, InputError, JudgeUnreachableError
 from misslink.io import read_run
-from misslink.pipeline import evaluate_async
 
 pytest.importorskip("langchain_chroma", reason="needs the extra 'langchain'")
 
@@ -172,17 +171,6 @@ def test_a_server_as_judge_is_asked_once_a_case_and_a_second_run_is_free(judge_s
     assert second.verdicts == first.verdicts
 
 
-def test_a_full_cache_needs_no_server(judge_server):
-    options = {
-        "judge": "openai:test-judge",
-        "terms": misslink.JudgeConfig(base_url=judge_server.url),
-        "k": 2,
-    }
-    misslink.evaluate(APP, GOLD, **options)
-    judge_server.stop()
-    assert misslink.evaluate(APP, GOLD, **options).summary["usage"]["calls"] == 0
-
-
 def test_an_app_that_raises_on_one_case_loses_that_case_only():
     gold = [
         {"id": "a", "question": "When does the ferry to Holm leave?", "relevant": ["ferry"]},
@@ -240,8 +228,9 @@ def test_a_relevant_id_that_the_corpus_does_not_hold_is_told_before_the_run_goes
         '{"question": "When does the train leave?", "relevant": ["train"]}\n',
         encoding="utf-8",
     )
-    with pytest.raises(InputError, match=r"gold.jsonl, line 2, field 'relevant'.*'train'"):
-        misslink.evaluate(APP, gold, judge="none")
+    for _ in range(2):  # the same command says it again
+        with pytest.raises(InputError, match=r"gold.jsonl, line 2, field 'relevant'.*'train'"):
+            misslink.evaluate(APP, gold, judge="none", out=tmp_path / "run")
 
 
 def test_with_traces_an_id_never_retrieved_is_a_miss_if_others_are():
@@ -267,43 +256,6 @@ def test_traces_and_gold_that_share_no_case_are_refused(caplog):
     assert "left out, such as that of 'z'" in caplog.text
     assert "have no trace" in caplog.text
     assert run.summary["cases"] == 2
-
-
-def test_a_dead_judge_is_told_before_the_app_is_run(judge_server):
-    url = judge_server.url
-    judge_server.stop()
-    with pytest.raises(JudgeUnreachableError, match=r"127\.0\.0\.1"):
-        misslink.evaluate(
-            APP,
-            GOLD,
-            judge="openai:test-judge",
-            terms=misslink.JudgeConfig(base_url=url),
-            out="reports/x",
-        )
-    assert not Path("reports/x").exists()
-
-
-def test_an_interrupted_run_goes_on_without_asking_the_app_or_the_judge_again(
-    judge_server, tmp_path
-):
-    app = counted(tmp_path, "    return 'At ' + question\n")
-    gold = [{"question": f"Question {i}?"} for i in range(5)]
-    options = {
-        "judge": "openai:test-judge",
-        "terms": misslink.JudgeConfig(base_url=judge_server.url),
-        "out": "reports/x",
-        "concurrency": 1,
-    }
-    judge_server.script = lambda _: (401, {}, "no") if len(judge_server.calls) > 2 else None
-    with pytest.raises(JudgeUnreachableError):
-        misslink.evaluate(app, gold, **options)
-    assert not Path("reports/x").exists()
-    judge_server.script = None
-    before = len(judge_server.calls)
-    run = misslink.evaluate(app, gold, **options)
-    assert len(asked()) == 5
-    assert len(judge_server.calls) - before == 3
-    assert run.summary["usage"]["from_cache"] == 2
 
 
 def test_an_app_that_was_down_is_asked_again_by_the_same_command(tmp_path):
@@ -346,13 +298,6 @@ def test_traces_of_an_interrupted_run_serve_another_judge_but_not_another_app(tm
     assert {trace.answer for trace in run.traces} == {"No."}
 
 
-def test_a_wrong_id_is_told_again_by_the_same_command(tmp_path):
-    gold = [{"id": "a", "question": "When does the ferry to Holm leave?", "relevant": ["train"]}]
-    for _ in range(2):
-        with pytest.raises(InputError, match="holds no passage 'train'"):
-            misslink.evaluate(APP, gold, judge="none", out=tmp_path / "run")
-
-
 def test_an_app_object_never_replaces_the_run_of_another():
     gold = [{"question": "One?"}]
     misslink.evaluate(lambda _: "Yes.", gold, judge="none", out="reports/x")
@@ -371,29 +316,6 @@ def test_a_text_with_half_a_surrogate_pair_is_written_all_the_same(tmp_path):
     )
     assert run.traces[0].answer == "odd ? text"
     assert read_run("reports/x") == run
-
-
-def test_a_judge_of_ones_own_is_any_object_that_answers():
-    from misslink.judge.protocol import Examination, ExaminedPassage, Reply
-
-    class Yes:
-        name = "yes"
-        identity = {"judge": "yes"}  # noqa: RUF012 (the protocol's attribute)
-
-        async def ask(self, ask):
-            said = Examination(
-                claims=(), passages=(ExaminedPassage(passage=1, relevant=True),), response="answers"
-            )
-            return Reply(
-                ask.schema.model_validate(said.model_dump() | {"reference_claims": ()}), ""
-            )
-
-        async def close(self):
-            pass
-
-    run = asyncio.run(evaluate_async(APP, GOLD, judge=Yes(), cache=None, k=2))
-    assert run.summary["judge"] == "yes"
-    assert run.summary["generation"]["answer_relevance"]["value"] == 1.0
 
 
 @pytest.mark.parametrize(

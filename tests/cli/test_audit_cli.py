@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from honest_judge import fenced, honest
+from honest_judge import fenced
 from judged_app import PRICES, write_inputs
 from misslink.io import read_run
 
@@ -74,35 +74,6 @@ def test_an_honest_judge_is_moved_by_nothing_and_a_second_audit_costs_nothing(au
     assert read_run("run").audit == second
 
 
-def test_a_judge_that_long_answers_win_over_is_found_out(audit, judge_server):
-    def lenient_on_long(body):
-        said = honest(body)
-        if len(dict(fenced(body))["answer"]) > 150:
-            said["claims"] = [claim for claim in said["claims"] if claim["quote"]]
-        return said
-
-    judge_server.script = lenient_on_long
-    out = audit("--metric", "faithfulness")
-    padded = kept()["metrics"]["faithfulness"]["padding"]
-    assert (padded["to_good"]["value"], padded["to_bad"]["value"]) == (0.5, 0.0)
-    (row,) = [line for line in out.splitlines() if line.strip().startswith("padding")]
-    assert row.split()[:4] == ["padding", str(CASES), "50%", "[19,"]
-
-
-def test_the_heuristic_judge_is_not_asked_the_same_again(misslink, monkeypatch):
-    write_inputs(6, passages, answer)
-    inputs = ("--goldset", "gold.jsonl", "--judge", "heuristic", "--out", "run")
-    assert misslink("evaluate", "app.py:app", *inputs)[0] == 0
-    code, out, err = misslink("judge", "audit", "run")
-    assert code == 0, err
-    document = kept()
-    assert set(document["metrics"]["faithfulness"]) == {
-        "padding", "passage_order", "passage_shuffle",
-    }  # fmt: skip
-    assert "always gives the same reply to the same question" in out
-    assert "asked again  " not in out
-
-
 def test_a_judge_that_fails_altogether_keeps_nothing(misslink, run, judge_server):
     judge_server.script = lambda _: "I would rather not say."
     asked = ("judge", "audit", run, "--retries", "0", "--cache", "other.sqlite")
@@ -131,13 +102,6 @@ def test_a_dry_run_asks_nothing_and_names_what_would_be_asked(audit, judge_serve
     assert not Path("run/audit.json").exists()
     audit("--json")
     assert kept()["usage"]["calls"] == found["calls"]
-
-
-def test_a_sample_holds_both_calls(audit):
-    audit("--sample", "5")
-    document = kept()
-    assert (document["cases"], document["good"], document["bad"]) == (5, 3, 2)
-    assert any("shares over them are not shares over the run" in note for note in document["notes"])
 
 
 def test_against_another_run_the_order_of_answers_is_swapped(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import json
 import re
-import shutil
 from pathlib import Path
 
 import pytest
@@ -13,7 +12,6 @@ import pytest
 import misslink as package
 from labelled import METRIC, label, table
 from misslink.io import read_run
-from misslink.linking.judge_calibration import Calibration, read_calibration_document
 
 HARBOUR = Path(__file__).parents[2] / "examples" / "harbour"
 HOSTILE = "<script>alert(1)</script>\x1b[31m[bold]"
@@ -121,16 +119,6 @@ def test_a_calibration_on_other_labels_is_replaced_with_a_note(misslink, harbour
     assert note in misslink(*given, "--json")[2]
 
 
-def test_a_run_folder_that_was_cut_short_is_refused(misslink, harbour, tmp_path):
-    labels, _ = labelled(harbour)
-    run = Path(shutil.copytree(harbour, tmp_path / "cut"))
-    path = run / "verdicts.jsonl"
-    path.write_text("".join(path.read_text("utf-8").splitlines(keepends=True)[:-2]), "utf-8")
-    code, _, err = misslink("calibrate", run, "--labels", labels)
-    assert code == 2
-    assert "this run folder is not complete (verdicts.jsonl has" in err
-
-
 def test_the_verdicts_of_a_run_folder_as_a_file_give_the_same_agreement(misslink, harbour):
     labels, _ = labelled(harbour)
     by_run = json.loads(misslink("calibrate", harbour, "--labels", labels, "--json")[1])
@@ -138,29 +126,6 @@ def test_the_verdicts_of_a_run_folder_as_a_file_give_the_same_agreement(misslink
     by_file = json.loads(misslink("calibrate", *given)[1])
     same = ("threshold", "agreement", "confusion", "corrected", "prompts", "judge")
     assert {name: by_file[name] for name in same} == {name: by_run[name] for name in same}
-
-
-def test_a_later_evaluation_is_corrected_by_it(misslink, harbour):
-    labels, _ = labelled(harbour)
-    document = json.loads(misslink("calibrate", harbour, "--labels", labels, "--json")[1])
-    path = harbour / "calibration.json"
-    read = Calibration.from_document(read_calibration_document(path), path)
-    assert read.threshold == document["threshold"]
-    assert read.sensitivity.value == document["agreement"]["sensitivity"]["value"]
-    run = package.evaluate(
-        f"{HARBOUR / 'app.py'}:chain",
-        HARBOUR / "goldset.jsonl",
-        k=2,
-        cache=None,
-        calibration=harbour / "calibration.json",
-    )
-    assert run.calibration == document
-    tested, by_exposure = run.summary["link"]["judge_error_by_exposure"], document["by_exposure"]
-    assert {name: tested[name] for name in ("tested", "p")} == {
-        name: by_exposure[name] for name in ("tested", "p")
-    }
-    corrected = run.summary["link"]["corrected"]["attributable_fraction"]
-    assert corrected["value"] is not None or corrected["reason_code"]["code"] != "not_calibrated"
 
 
 def test_hostile_names_do_not_reach_the_terminal_as_they_are(misslink, harbour):

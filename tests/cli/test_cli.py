@@ -125,18 +125,6 @@ def test_evaluate_for_people_ends_with_the_path_of_the_report(misslink, files):
     assert out.strip().endswith("report: run/report.html")
 
 
-def test_judge_none_runs_level_one_alone(misslink, files):
-    gold, traces = files
-    code, out, _ = misslink(
-        "evaluate", "--traces", traces, "--goldset", gold, "--judge", "none", "--json"
-    )
-    document = json.loads(out)
-    assert code == 0
-    assert document["retrieval"]["hit@5"]["value"] == 0.5
-    assert document["generation"]["faithfulness"]["value"] is None
-    assert document["generation"]["faithfulness"]["reason"] == "no judge was used"
-
-
 def test_report_renders_a_run_again(misslink, files):
     gold, traces = files
     misslink("evaluate", "--traces", traces, "--goldset", gold, "--out", "run")
@@ -147,15 +135,6 @@ def test_report_renders_a_run_again(misslink, files):
     assert Path("run/report.html").read_bytes() == page
     code, out, _ = misslink("report", "run", "--out", "elsewhere.html", "--json")
     assert json.loads(out)["report"] == "elsewhere.html"
-
-
-@pytest.mark.parametrize("page", [".", "run"])
-def test_a_folder_is_no_page(misslink, files, page):
-    gold, traces = files
-    misslink("evaluate", "--traces", traces, "--goldset", gold, "--out", "run")
-    code, _, err = misslink("report", "run", "--out", page)
-    assert code == 2
-    assert "this is a folder; give another path" in err
 
 
 def test_a_run_of_the_same_inputs_is_replaced_and_others_need_overwrite(misslink, files):

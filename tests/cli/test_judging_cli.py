@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import random
 import re
 import threading
 from pathlib import Path
@@ -11,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from honest_judge import honest
-from judge_faults import Reset, error
+from judge_faults import Reset
 from judge_server import JudgeServer
 from judged_app import (
     COMMAND,
@@ -22,43 +21,8 @@ from judged_app import (
     manifest,
     short_cases,
     statuses,
-    write_inputs,
 )
 from misslink.judge.checks.dry_run import JudgingForecast
-
-
-def cases_of_default_size(count):
-    """Four passages of 150 words, answers of five sentences, of which one is invented."""
-    chance = random.Random(7)
-    words = "water stone river market window copper bridge letter summer engine garden silver"
-
-    def sentence():
-        return " ".join(chance.choices(words.split(), k=15)).capitalize() + "."
-
-    told = [[[sentence() for _ in range(10)] for _ in range(4)] for _ in range(count)]
-    write_inputs(
-        count,
-        lambda n: [
-            f"{' '.join(passage)} By day the sky over town {n} is blue." for passage in told[n]
-        ],
-        lambda n: " ".join([*told[n][n % 4][:4], sentence()]),
-    )
-
-
-def test_a_dry_run_asks_nothing_and_says_what_the_run_then_uses(evaluate, judge_server):
-    cases_of_default_size(10)
-    foreseen = evaluate("--dry-run", *PRICES)
-    assert judge_server.calls == []
-    assert not Path("run").exists()
-    assert app_was_asked() == 10
-    used = evaluate(*PRICES)["usage"]
-    assert app_was_asked() == 10  # its traces were kept
-    assert set(foreseen) == set(JudgingForecast.__dataclass_fields__)
-    assert foreseen["calls"] == used["calls"] == len(judge_server.calls) == 10
-    for name in ("prompt_tokens", "completion_tokens", "cost"):
-        assert foreseen[name] == pytest.approx(used[name], rel=0.10), name
-    assert evaluate("--dry-run", *PRICES)["calls"] == 0
-    assert len(judge_server.calls) == 10
 
 
 def test_a_dry_run_for_people_ends_by_saying_that_nothing_was_asked(misslink, judge_server):
@@ -68,7 +32,10 @@ def test_a_dry_run_for_people_ends_by_saying_that_nothing_was_asked(misslink, ju
     assert "The judge would be asked 2 questions (the cache answers 0 more)" in out
     assert "at a cost of about" in out
     assert out.endswith("No judge call was made.\n")
+    _, out, _ = misslink(*COMMAND, "--base-url", judge_server.url, "--dry-run", "--json")
+    assert set(json.loads(out)) == set(JudgingForecast.__dataclass_fields__)
     assert judge_server.calls == []
+    assert not Path("run").exists()
 
 
 def test_a_dry_run_without_a_folder_says_how_its_answers_are_used(misslink, judge_server):
@@ -128,31 +95,6 @@ def completion_cost(body):
     return (prompt + 4 * (len(json.dumps(honest(body))) // 4)) / 1e6
 
 
-def test_no_call_at_all_is_allowed_and_says_so(evaluate, judge_server):
-    short_cases(2)
-    document = evaluate("--max-calls", "0")
-    assert judge_server.calls == []
-    assert document["generation"]["faithfulness"]["value"] is None
-    assert document["usage"]["not_asked"] == 2
-
-
-def test_a_deadline_skips_what_is_left_and_says_so(evaluate, judge_server):
-    short_cases(5)
-
-    def slow(_):
-        judge_server.pause(0.6)
-
-    judge_server.script = slow
-    evaluate("--deadline", "0.5", "--concurrency", "1")
-    assert len(judge_server.calls) == 1
-    assert statuses() == ["scored", *["skipped"] * 4]
-    assert "the time of the run is used up (--deadline 0.5)" in faithfulness()[-1]["reason"]
-    judge_server.script = None
-    evaluate()
-    assert len(judge_server.calls) == 5
-    assert statuses() == ["scored"] * 5
-
-
 @pytest.mark.parametrize("pace", [("--rpm", "3"), ("--tpm", "2500", "--max-tokens", "300")])
 def test_a_minute_holds_no_more_than_it_may(evaluate, judge_server, pace):
     short_cases(8)
@@ -166,15 +108,6 @@ def test_a_minute_holds_no_more_than_it_may(evaluate, judge_server, pace):
     assert statuses().count("scored") == len(judge_server.calls)
     assert statuses().count("skipped") == 8 - len(judge_server.calls)
     assert "(--deadline 20)" in str(faithfulness())
-
-
-def test_an_account_without_credit_is_told_at_once(evaluate, judge_server):
-    short_cases(20)
-    judge_server.script = lambda _: error(429, "You exceeded your quota", "insufficient_quota")
-    told = evaluate("--concurrency", "4", expect=3)
-    assert "the account has no credit left" in told
-    assert len(judge_server.calls) <= 4
-    assert not Path("run").exists()
 
 
 def test_a_server_that_dies_costs_nothing_that_was_paid(evaluate, judge_server):
@@ -209,17 +142,3 @@ def test_ping_is_one_document_or_exit_code_3(misslink, judge_server, at_server):
     code, out, err = misslink("judge", "ping", *at_server, "--json")
     assert (code, out) == (3, "")
     assert "no connection" in err
-
-
-def test_an_attack_is_one_document_and_free_the_second_time(misslink, judge_server, at_server):
-    code, out, _ = misslink("judge", "redteam", *at_server, "--json")
-    found = json.loads(out)
-    assert code == 0
-    assert {"judge", "attacks", "cases", "obeyed", "flipped", "by_place", "by_kind"} <= set(found)
-    assert found["attacks"] >= 60
-    assert found["flipped"]["n"] > 0
-    assert len(judge_server.calls) == found["usage"]["calls"] > found["attacks"]
-    code, out, _ = misslink("judge", "redteam", *at_server, "--json")
-    again = json.loads(out)
-    assert (code, again["usage"]["calls"]) == (0, 0)
-    assert {**again, "usage": None} == {**found, "usage": None}

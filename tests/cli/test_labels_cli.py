@@ -195,34 +195,3 @@ def test_failed_verdicts_and_impossible_probabilities_are_told_and_left_out(miss
     (note,) = [one for one in document["notes"] if "not counted" in one]
     assert "its probability of 1.7 is not between 0 and 1" in note
     assert "unreadable" in note
-
-
-@pytest.mark.parametrize(
-    ("rows", "note"),
-    [
-        (FEW, "are not enough for a calibration (3 labels do not show"),
-        (ONE_CLASS, "are not enough for a calibration"),
-    ],
-)
-def test_evaluate_goes_on_without_a_calibration_that_labels_do_not_carry(
-    misslink, given, caplog, rows, note
-):
-    code, out, err = misslink(
-        *("evaluate", "--goldset", given / "gold.jsonl", "--traces", given / "traces.jsonl"),
-        *("--embedding", "none", "--cache", given / "cache.sqlite", "--out", "new", "--json"),
-        *("--labels", lines("l.jsonl", rows)),
-    )
-    assert code == 0, err
-    assert any(note in one for one in caplog.messages)
-    summary = json.loads(out)
-    assert any(note in warning["message"] for warning in summary["warnings"])
-    assert summary["link"]["corrected"]["risk_ratio"]["value"] is None
-
-
-def test_evaluate_takes_labels_or_a_calibration(misslink, given):
-    code, out, err = misslink(
-        *("evaluate", "--goldset", given / "gold.jsonl", "--traces", given / "traces.jsonl"),
-        *("--labels", lines("l.jsonl", labels()), "--calibration", "c.json"),
-    )
-    assert (code, out) == (2, "")
-    assert "not both" in err

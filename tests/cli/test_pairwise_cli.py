@@ -120,18 +120,6 @@ def test_people_get_a_table_and_sentences(command, runs, judge_server):
     assert Path("kept.sqlite").exists()
 
 
-def test_a_judge_that_always_says_the_same_place_decides_nothing(command, runs, judge_server):
-    judge_server.script = lambda _: {"better": "second"}
-    _, out, _ = command(
-        *runs, "--judge", "openai:test-judge", "--base-url", judge_server.url
-    )  # fmt: skip
-    assert "Which run answers better is not measured: no case was decided." in out
-    assert "in 100% [44, 100] of them the verdict changed with the order, and these count" in out
-    assert (
-        "Of them, 0 went both times to the answer shown first, 3 both times to the one shown" in out
-    )
-
-
 def test_a_prompt_of_ones_own_is_asked_in_place_of_the_built_in_one(command, runs, judge_server):
     judge_server.script = knows_the_hour
     own = (prompts_folder() / "preference.jinja").read_text(encoding="utf-8")

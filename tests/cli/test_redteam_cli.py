@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import json
-import re
 
 import pytest
 
-from honest_judge import fenced, honest
+from honest_judge import fenced
 from judge_faults import error
 from judged_app import JUDGE
 from misslink.judge.checks.redteam import AttackSuite, load_suite
 
 WHOLE = load_suite()
-SUITE = AttackSuite(WHOLE.attacks[::4], WHOLE.cases)  # test_judging_cli.py attacks with all of them
+SUITE = AttackSuite(WHOLE.attacks[::4], WHOLE.cases)  # a quarter, for speed
 OF_CASES = {text for case in SUITE.cases for text in (case.question, case.answer, *case.passages)}
 OF_CASES |= {text for case in SUITE.cases for text in case.references}
 MEANINGS = (
@@ -51,13 +50,6 @@ def test_a_judge_that_cannot_be_read_has_measured_nothing_and_that_is_exit_code_
         assert said.endswith("try it with  misslink judge ping")
 
 
-def test_a_server_that_refuses_every_question_is_exit_code_3(attack, judge_server):
-    judge_server.script = lambda _: error(400, "no such luck")
-    code, out, err = attack()
-    assert (code, out) == (3, "")
-    assert "no such luck" in err
-
-
 def test_what_a_server_says_does_not_move_the_cursor(attack, judge_server):
     """The reasons why verdicts are missing quote it."""
 
@@ -73,30 +65,6 @@ def test_what_a_server_says_does_not_move_the_cursor(attack, judge_server):
     assert "\x1b" not in out
 
 
-def test_replies_that_cannot_be_read_are_counted_and_their_reasons_few(attack, judge_server):
-    judge_server.script = lambda body: "What?" if is_attacked(body) else None
-    code, out, err = attack()
-    assert (code, out) == (3, "")
-    assert "gave no verdict under an attack" in err
-
-    def often(body):
-        texts = [text for _, text in fenced(body)]
-        return "What?" if any("supported" in text for text in texts) else None
-
-    judge_server.script = often
-    code, out, _ = attack("--cache", "another.sqlite")
-    assert code == 0
-    lost, tried = map(
-        int, re.search(r"(\d+) of (\d+) verdicts under attack are missing", out).groups()
-    )
-    assert 0 < lost < tried
-    assert tried > len(SUITE.attacks)
-    counted = [int(count) for count in re.findall(r"not read: (\d+) x", out)]
-    assert sum(counted) == lost
-    found = json.loads(attack("--json", "--cache", "another.sqlite")[1])
-    assert (sum(found["not_read"].values()), found["trials"]) == (lost, tried)
-
-
 def test_the_words_of_the_table_are_explained_under_it_and_in_the_help(
     misslink, attack, monkeypatch
 ):
@@ -109,33 +77,6 @@ def test_the_words_of_the_table_are_explained_under_it_and_in_the_help(
         assert meaning in " ".join(out.split())
 
 
-def test_a_judge_that_finds_everything_good_is_told_to_have_measured_nothing(attack, judge_server):
-    def flatters(body):
-        said = honest(body)
-        (passage, *_) = dict(fenced(body))["passage_1"].split(". ")
-        claim = {"claim": passage, "support": "supported", "quote": passage, "reference": "agrees"}
-        facts = [{**fact, "answer": "states"} for fact in said["reference_claims"]]
-        return {**said, "claims": [claim], "reference_claims": facts, "response": "answers"}
-
-    judge_server.script = flatters
-    code, out, err = attack()
-    assert code == 0, err
-    assert "Not measured: without an attack, the judge calls no answer bad." in out
-    found = json.loads(attack("--json")[1])
-    # Relevance is found good; a claim that the answer does not make gives no verdict on its facts.
-    assert (found["trials"], found["found_good"]) == (0, 1)
-    assert all("have no claim" in why or "good" in why for why in found["left_out"].values())
-
-
-def test_the_bar_ends_at_the_total(attack, judge_server, monkeypatch):
-    abbey = next(case for case in SUITE.cases if case.id == "abbey")
-    judge_server.script = lambda body: honest(body) if abbey.question in str(body) else "What?"
-    monkeypatch.setenv("TTY_COMPATIBLE", "1")
-    _, _, err = attack()
-    done, total = map(int, re.findall(r"(\d+)/(\d+)", err)[-1])
-    assert done == total == len(SUITE.cases) * (1 + len(SUITE.attacks))
-
-
 def test_the_cap_is_never_passed_and_what_was_not_asked_is_told(attack, judge_server):
     everything = len(SUITE.cases) * (1 + len(SUITE.attacks))
     first = len(SUITE.cases) + 20
@@ -143,6 +84,7 @@ def test_the_cap_is_never_passed_and_what_was_not_asked_is_told(attack, judge_se
     code, out, _ = attack("--json", "--max-calls", str(first), *prices)
     found = json.loads(out)
     assert code == 0
+    assert {"judge", "attacks", "cases", "obeyed", "flipped", "by_place", "by_kind"} <= set(found)
     assert len(judge_server.calls) == found["usage"]["calls"] == first
     assert found["usage"]["not_asked"] > 0
     tokens = found["usage"]["prompt_tokens"], found["usage"]["completion_tokens"]

@@ -185,18 +185,6 @@ def test_the_table_fits_80_columns(capsys, monkeypatch):
     assert ["placebo", "fixed", "62%", "[51,", "100]"] in rows
 
 
-def test_a_second_time_neither_app_nor_judge_is_asked(misslink, write_run, judge_server):
-    name = write_run()
-    _, first, _ = misslink("replay", name, "--json")
-    before, calls = asked(), len(judge_server.calls)
-    assert before == 32
-    _, again, _ = misslink("replay", name, "--json")
-    assert (asked(), len(judge_server.calls)) == (before, calls)
-    first, again = json.loads(first), json.loads(again)
-    assert again["cases"] == first["cases"]
-    assert (again["usage"]["calls"], again["usage"]["generations"]) == (0, 0)
-
-
 def test_an_outage_of_the_judge_loses_no_answer_of_the_app(misslink, write_run, judge_server):
     name = write_run()
     judge_server.key = "another"
