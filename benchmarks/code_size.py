@@ -31,11 +31,11 @@ BUDGETS = {
     "goldset": 6294,  # 7300 with the readers of traces, which are io/trace_formats now; deepeval
     "io": 3835,  # 2600; a key twice is an error; redact_keys and read_toml came down from judge and capture; sheets that are not read are named
     "io/trace_formats": 1395,  # prompts of model spans; numbered columns, and unread ones are named; came from goldset
-    "judge": 1670,  # numbers and words of a sentence that its claims have took 51; usage and caps of all stages of a cascade
+    "judge": 1679,  # numbers and words of a sentence that its claims have took 51; usage and caps of all stages of a cascade
     "judge/backends": 3304,  # an answer that is its reference; 2200; roles of numbers and names, answers against references; decision models took 675
     "judge/batch": 996,  # 800
     "judge/checks": 1211,  # 1100; attacks that hold the wrong fact
-    "judge/middleware": 1947,  # 1700; one ledger for the stages of a cascade; sentences without a claim are asked for again
+    "judge/middleware": 1953,  # 1700; one ledger for the stages of a cascade; sentences without a claim are asked for again
     "linking": 2884,  # references of yes and no; 2000; attribution took 200, exposure levels, clusters and difficulty 100
     "linking/replay": 824,  # 800; placebos without sorting all passages for each case
     "linking/whatif": 1005,  # 1050
@@ -46,7 +46,7 @@ BUDGETS = {
     "report": 4362,  # 3400; one glossary for page and docs
     "retrieval": 2078,  # 2000; the mean of rank scores came from pipeline and linking
     "stats": 2604,  # 2400; risks by exposure, in clusters and by labels took 130
-    "text": 830,  # prompt matching came from capture; declining answers and what they claim came from judge/backends; long passages are folded in part
+    "text": 862,  # keywords tried before long patterns took 32; prompt matching came from capture; declining answers and what they claim came from judge/backends; long passages are folded in part
 }
 
 

@@ -16,7 +16,7 @@ from misslink.judge.protocol import (
     ExaminedClaimWithReference,
     Reply,
 )
-from misslink.judge.quotes import find_quote, is_other_language, verify_quote
+from misslink.judge.quotes import _LEFT_OUT_CONDITION, find_quote, is_other_language, verify_quote
 from misslink.text.fuzzy_matching import CHARACTERS_PER_EDIT, MOST_EDITS, fuzzy_match
 from misslink.types import Passage
 
@@ -514,3 +514,8 @@ def test_a_quote_without_its_condition_supports_only_what_mentions_it(sentence, 
     assert verify_quote("the ferry is free", "Even if it rains the ferry is free.", "It is free.")
     apart = "We ask if you have luggage; the ferry is free."
     assert verify_quote("the ferry is free", apart, "The ferry is free.")
+
+
+@given(st.from_regex(_LEFT_OUT_CONDITION.pattern))
+def test_every_condition_has_one_of_its_keywords(text):
+    assert bool(_LEFT_OUT_CONDITION.search(text)) == bool(_LEFT_OUT_CONDITION.pattern.search(text))

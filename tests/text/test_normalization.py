@@ -3,13 +3,15 @@
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from misslink.text.abstention import _IGNORANCE
+from misslink.text.assertion import _DENIED, _EXAMPLE, _HEARSAY
 from misslink.text.normalization import (
     _WORD,
     STOPWORDS,
-    _folded_pieces,
+    _fold_character,
     content_words,
     fold,
     fold_with_offsets,
@@ -30,7 +32,11 @@ def cut(text):
 
 @given(ODD)
 def test_the_fast_folding_equals_the_one_that_keeps_offsets(text):
-    assert fold(text) == "".join(piece for piece, _ in _folded_pieces(text))
+    folded, places = fold_with_offsets(text)
+    assert folded == fold(text)
+    assert list(places) == sorted(places)
+    for character, place in zip(folded, places, strict=True):
+        assert character in "".join(("^", *_fold_character(text[place])))
 
 
 @given(ODD, st.text(alphabet=" .,;:!?'\"()[]_-a", max_size=6))
@@ -129,3 +135,11 @@ def test_every_folded_character_knows_where_it_came_from(text):
     assert folded == fold(text)
     assert len(places) == len(folded)
     assert list(places) == sorted(places)
+
+
+@pytest.mark.parametrize("pattern", [_DENIED, _EXAMPLE, _HEARSAY, _IGNORANCE])
+@settings(max_examples=200, suppress_health_check=[HealthCheck.too_slow])
+@given(data=st.data())
+def test_every_match_of_a_pattern_has_one_of_its_keywords(pattern, data):
+    text = data.draw(st.from_regex(pattern.pattern))
+    assert bool(pattern.search(text)) == bool(pattern.pattern.search(text))

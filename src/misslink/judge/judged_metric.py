@@ -25,10 +25,11 @@ class Subject:
     trace: Trace
     k: int
     prompts: Prompts = BUILT_IN
-    # By the id of a reply, which is kept beside its claims so that no other one gets that id.
-    _claims: dict[int, tuple[Reply, tuple[Claim, ...]]] = field(
+    # By the id of a reply, which is kept beside them so that no other one gets that id.
+    _coverages: dict[int, tuple[Reply, ClaimCoverage]] = field(
         default_factory=dict, compare=False, repr=False
     )
+    _claims: dict[int, tuple[Claim, ...]] = field(default_factory=dict, compare=False, repr=False)
 
     @cached_property
     def context(self) -> tuple[Passage, ...]:
@@ -75,13 +76,17 @@ class Subject:
             raise UncoveredAnswerError(problem)
         if id(reply) not in self._claims:
             history = [message.content for message in self.case.history]
-            claims = read_claims(reply, self.answer, self.context, self.question, history)
-            self._claims[id(reply)] = reply, claims
-        return self._claims[id(reply)][1]
+            self._claims[id(reply)] = read_claims(
+                reply, self.answer, self.context, self.question, history
+            )
+        return self._claims[id(reply)]
 
     def coverage(self, reply: Reply) -> ClaimCoverage:
         """Return how the claims of a reply cover the answer."""
-        return examined_coverage(parsed_examination(reply), self.answer, self.question)
+        if id(reply) not in self._coverages:
+            coverage = examined_coverage(parsed_examination(reply), self.answer, self.question)
+            self._coverages[id(reply)] = reply, coverage
+        return self._coverages[id(reply)][1]
 
     @cached_property
     def examination(self) -> Ask | str:

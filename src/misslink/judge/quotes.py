@@ -11,7 +11,14 @@ from misslink.judge.backends.heuristic.matching import MatchingContext, find_con
 from misslink.text.abstention import content_stems
 from misslink.text.assertion import enclosing_sentences, is_negated, loses_denial, not_asserted
 from misslink.text.fuzzy_matching import UNSPACED, WORD, FuzzyMatch, fuzzy_match, invariant_tokens
-from misslink.text.normalization import STOPWORDS, fold, has_content, sentence_spans, stems
+from misslink.text.normalization import (
+    STOPWORDS,
+    KeywordPattern,
+    fold,
+    has_content,
+    sentence_spans,
+    stems,
+)
 
 SHORT_CLAIM = 3  # content words: a claim this short ("At seven.") is read with its question
 SAME_LANGUAGE = 0.3  # share of an answer's short words that its passages hold, at least,
@@ -41,11 +48,12 @@ _IF = r"\b(?:if|wenn|falls(?=.*\b(?:das|dem|den|der|ein|eine|es|ist|nicht|sie|un
 _CONDITIONAL = re.compile(_IF, re.DOTALL)
 _CONDITION = re.compile(rf"\W*{_IF}[^,]+,(.*)", re.DOTALL)
 # In what a quote leaves out of its sentence; "even if" and "ask if" begin no condition.
-_LEFT_OUT_CONDITION = re.compile(
+_LEFT_OUT_CONDITION = KeywordPattern(
     r"(?<!\beven )(?<!\bas )(?<!\bask )(?<!\basks )(?<!\bsee )(?<!\bknow )(?<!\bauch )(?<!\bselbst )"
     rf"(?:{_IF}|\b(?:unless|provided that|as long as|in case|in the event|es sei denn|sofern|solange"
     r"|im falle?)\b|\A\W*(?:were|should|had)\b(?=.*,\s*\Z))(.+)",
-    re.DOTALL,
+    keywords="if unless provided long case event wenn fall denn sofern solange were should had",
+    flags=re.DOTALL,
 )
 _THOUSANDS = re.compile(r"(?<=\d) (?=\d{3}(?!\d))")
 _GERMAN_WORDS = (
@@ -111,7 +119,7 @@ def asserts(match: FuzzyMatch, passage: str, claim: str, question: str = "") -> 
         return False
     kinds = {
         not_asserted(passage[start:end])
-        for start, end in _sentence_spans(passage)
+        for start, end in sentence_spans(passage)
         if start < match.end and match.start < end
     }
     if kinds and kinds <= _UNASSERTED and not_asserted(claim) is None:
@@ -153,6 +161,7 @@ def _coverage(topic: frozenset[str], text: str) -> float:
     return len(plain & content_stems(text)) / len(plain) if plain else 0.0
 
 
+@lru_cache(maxsize=256)
 def find_quote(quote: str, text: str, claim: str = "") -> FuzzyMatch | None:
     """Return the position of `quote` in `text`, allowing typos and ellipses."""
     if not has_content(quote):
@@ -178,7 +187,7 @@ def shares_topic(match: FuzzyMatch, passage: str, claim: str, question: str = ""
         return True
     around = (
         passage[start:end]
-        for start, end in _sentence_spans(passage)
+        for start, end in sentence_spans(passage)
         if start < match.end and match.start < end
     )
     return any(not topic.isdisjoint(content_stems(sentence)) for sentence in around)
@@ -222,11 +231,6 @@ def _is_content_piece(piece: str) -> bool:
 
 
 @lru_cache(maxsize=512)
-def _sentence_spans(text: str) -> tuple[tuple[int, int], ...]:
-    return tuple(sentence_spans(text))
-
-
-@lru_cache(maxsize=512)
 def _short_words(text: str) -> frozenset[str]:
     folded = fold(text)
     return frozenset((*UNSPACED.findall(folded), *_SHORT_WORD.findall(folded)))
@@ -242,7 +246,7 @@ def _find_with_ellipsis(quote: str, text: str, claim: str) -> FuzzyMatch | None:
         len(WORD.findall(part)) < _PART_WORDS or not has_content(part) for part in parts
     ):
         return None
-    for start, end in _sentence_spans(text):
+    for start, end in sentence_spans(text):
         match = _find_in_order(parts, text[start:end], claim)
         if match is not None:
             return FuzzyMatch(start + match.start, start + match.end, match.edits)

@@ -5,7 +5,13 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from misslink.text.normalization import content_words, fold, sentence_spans, stems
+from misslink.text.normalization import (
+    KeywordPattern,
+    content_words,
+    fold,
+    sentence_spans,
+    stems,
+)
 
 # Words an answer says of its sources and of itself, no content of its own.
 _SOURCE_WORDS = frozenset(
@@ -65,10 +71,11 @@ _REFERRAL = re.compile(
     r"^(?:\w+,\s)?you\s(?:may|might|can|could|should|would|will)\s(?:\w+\s){0,3}"
     r"(?:consult|refer\sto|contact)\b"
 )
-_IGNORANCE = re.compile(
+_IGNORANCE = KeywordPattern(
     r"\bi (?:really |simply |just )?(?:do not|don't|did not|didn't) (?:actually )?(?:know|have)\b"
     r"|\bi(?:'m| am)? (?:not sure|unsure|uncertain)\b|\bi have no idea\b|^(?:unknown|n/?a|none)\W*$"
-    r"|^(?:unanswerable|not answerable|no answer)\W*$|\bas an ai\b"
+    r"|^(?:unanswerable|not answerable|no answer)\W*$|\bas an ai\b",
+    keywords="know have sure certain n/a na none answer ai",
 )
 # "I do not know" and "I cannot answer", folded as `fold` folds (no accents).
 _NO_ANSWER_PHRASES = tuple(
@@ -135,22 +142,24 @@ def claim_spans(answer: str) -> list[tuple[int, int]]:
     sentences that only say what is not known or not in the passages. In an answer that says so,
     guesses at what a text or the question may refer to, and advice to look elsewhere, too.
     """
-    absent = states_absence(answer)
+    spans = sentence_spans(answer)
+    absences = [_is_absence_statement(fold(answer[start:end])) for start, end in spans]
+    absent = any(absences)
     return [
         (start, end)
-        for start, end in sentence_spans(answer)
-        if _is_claim(answer[start:end], absent=absent)
+        for (start, end), is_absence in zip(spans, absences, strict=True)
+        if _is_claim(answer[start:end], is_absence=is_absence, absent=absent)
     ]
 
 
-def _is_claim(sentence: str, *, absent: bool) -> bool:
+def _is_claim(sentence: str, *, is_absence: bool, absent: bool) -> bool:
     folded = fold(sentence)
     if sentence.rstrip("*_ \t").endswith((":", "?", "\uff1a", "\uff1f")):
         return False
     words = set(content_words(strip_source_mentions(folded)))
     if _POLITE.search(folded) or _LONE_MARKER.match(folded) or words <= _SELF_REFERENCE_WORDS:
         return False
-    if not _is_absence_statement(folded) and not (absent and _is_guess(folded)):
+    if not is_absence and not (absent and _is_guess(folded)):
         return True
     return any(
         len(content_words(clause)) >= _FEWEST_WORDS

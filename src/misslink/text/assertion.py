@@ -6,7 +6,7 @@ import re
 from functools import lru_cache
 from typing import Literal
 
-from misslink.text.normalization import fold, sentence_spans
+from misslink.text.normalization import KeywordPattern, fold, sentence_spans
 
 NotAsserted = Literal["denied", "hearsay", "example", "question"]
 
@@ -21,7 +21,7 @@ _CLAIM = (
     r"(?:claim|statement|rumou?r|belief|idea|assertion|notion|myth|story|report|suggestion|theory"
     r"|behauptung|gerucht|aussage|legende|vorstellung)s?"
 )
-_DENIED = re.compile(
+_DENIED = KeywordPattern(
     rf"\b(?:is|are|was|were|be|isn't|wasn't|ist|war|ware)\s+(?:\w+ly\s+|simply\s+|einfach\s+)?{_FALSE},?"
     r"\s+(?:that|to\s+(?:say|think|claim|believe|assume|state)|dass|zu\s+(?:sagen|glauben))\b"
     rf"|\b(?:{_CLAIM},?\s+that|dass)\b[^.;?!]*\b(?:is|are|was|were|been|wurden?|wird)\s+(?:\w+\s+)?"
@@ -42,7 +42,14 @@ _DENIED = re.compile(
     rf"(?:\w+ly\s+|simply\s+|einfach\s+)?{_FALSE}\W*$"
     r"|^(?:false|wrong|untrue|falsch|myth|mythos)\s*:|\bby\s+no\s+means\b|\bfar\s+from\s+it\b"
     r"|\b(?:no|never|hardly|unclear|doubtful|unlikely)\b(?!\s+(?:doubt|matter|surprise|wonder))"
-    r"[^,.;]{0,40}\b(?:that|whether|dass|ob|(?:thinks|believes|says))\b(?!\s+(?:is|are|was|were)\b)"
+    r"[^,.;]{0,40}\b(?:that|whether|dass|ob|(?:thinks|believes|says))\b(?!\s+(?:is|are|was|were)\b)",
+    keywords=(
+        "no n't never hardly fals untrue correct wrong mistake made myth lie misconception "
+        "hoax unfounded baseless fictitious far deny denie refute reject dispute disprove "
+        "debunk dismiss discredit doubt contrary erroneous unclear unlikely nicht niemand unwahr "
+        "irrtum luge unsinn erfunden bestreitet bestritt widerlegt bezweifelt entgegen "
+        "unrichtig"
+    ),
 )
 _SOMEBODY = (
     r"(?:some|many|few|people|critics|others?|they|visitors?|locals|neighbou?rs?|fans|users?|bloggers?"
@@ -54,7 +61,7 @@ _SAYS = (
     r"|alleges|alleged|insist|insists|insisted|swear|swears|suspect|guess|tell|tells|told"
     r"|sagen|sagt|sagte|behaupten|behauptet|behauptete|glauben|glaubt|meinen|meint)"
 )
-_HEARSAY = re.compile(
+_HEARSAY = KeywordPattern(
     rf"\b{_SOMEBODY}\s+(?:\w+\s+){{0,4}}?{_SAYS}\b"
     r"|\b(?:allegedly|supposedly|purportedly|rumou?r(?:s|ed)?|hearsay|gossip|angeblich|vermeintlich"
     r"|geruchten?|gerucht)\b"
@@ -63,9 +70,15 @@ _HEARSAY = re.compile(
     r"|\b(?:reportedly|(?:legend|word|rumou?r)\s+has\s+it|(?:jok|dream|pretend|fantasi[sz])(?:s|ed|t)\b"
     r"[^.;]{0,20}\bthat|in\s+(?:the|a|his|her)\s+(?:novel|film|movie|dream|fairy\s+tale|joke)|used\s+to\s+be"
     r"|(?:ask|wonder)(?:s|ed)?\s+(?:\w+\s+)?whether|(?:student|child|boy|girl)\s+(?:wrote|said|claimed))\b"
-    r"|\bes\s+(?:heisst|wird\s+(?:behauptet|erzahlt|gemunkelt))\b"
+    r"|\bes\s+(?:heisst|wird\s+(?:behauptet|erzahlt|gemunkelt))\b",
+    keywords=(
+        "say said claim believe think thought allege insist swear suspect guess tell told "
+        "supposed purported rumor rumour hearsay gossip whispered heard read story report "
+        "legend word jok dream pretend fantasi novel film movie fairy used whether wrote sag "
+        "behaupte glaub mein angeblich vermeintlich gerucht heisst erzahlt gemunkelt"
+    ),
 )
-_EXAMPLE = re.compile(
+_EXAMPLE = KeywordPattern(
     r"(?:^|[,:] )(?:imagine|suppose|supposing|assume|pretend)\b|\b(?:let's\s+say|hypothetical\w*|if\s+(?:somebody|someone"
     r"|you\s+wrote|an?\s+\w+\s+(?:said|wrote))|angenommen|stellen\s+sie\s+sich\s+vor|gesetzt\s+den\s+fall)\b"
     r"|\b(?:example|sample|instance|beispiel\w*|muster)\s+(?:\w+\s+){0,2}?(?:of|for|fur|eine[rs]?|sentence"
@@ -73,7 +86,12 @@ _EXAMPLE = re.compile(
     r"|\b(?:example|exercise|beispiel|ubung)(?:\s+\w+){0,3}\s*:"
     r"|\b(?:e\.g\.|for\s+example|for\s+instance|such\s+as|zum\s+beispiel|z\.\s?b\.|etwa)[^.]{0,30}"
     r"\b(?:claim|statement|sentence|answer|satz|aussage|antwort)\b"
-    r"|\b(?:a|the|this|ein)\s+(?:sentence|statement|claim|answer|satz)\s+(?:such\s+as|like|wie)\b"
+    r"|\b(?:a|the|this|ein)\s+(?:sentence|statement|claim|answer|satz)\s+(?:such\s+as|like|wie)\b",
+    keywords=(
+        "imagine suppos assume pretend let's hypothetical somebody someone wrote said example "
+        "sample instance exercise sentence statement claim answer angenommen stellen gesetzt "
+        "beispiel muster ubung satz aussage antwort"
+    ),
 )
 _NEGATION = re.compile(
     r"\b(?:not|no|non|never|cannot|without|neither|nor|hardly|nobody|nicht|kein\w*|nie|niemals|ohne|weder"
@@ -142,10 +160,5 @@ def loses_denial(text: str, start: int, end: int) -> bool:
 
 def enclosing_sentences(text: str, start: int, end: int) -> tuple[int, int]:
     """Return the offsets of the sentences of `text` that hold the place from `start` to `end`."""
-    around = [span for span in _spans(text) if span[0] < end and start < span[1]]
+    around = [span for span in sentence_spans(text) if span[0] < end and start < span[1]]
     return (min(start, around[0][0]), max(end, around[-1][1])) if around else (start, end)
-
-
-@lru_cache(maxsize=512)
-def _spans(text: str) -> tuple[tuple[int, int], ...]:
-    return tuple(sentence_spans(text))

@@ -91,6 +91,8 @@ def _words_to_digits(phrase: re.Match[str]) -> str:
 _LINE_END_HYPHEN = re.compile(r"-[ \t]*\n")
 _WHITESPACE = re.compile(r"\s+")
 _HYPHENATED = re.compile(r"(?<=\w)-[ \t]*\n\s*(?=\w)")
+# A run of printable characters that fold to their lower case, or any other character.
+_ASCII_RUN_OR_CHARACTER = re.compile(r"([!-_a-~]+)|.", re.DOTALL)
 _WORD = re.compile(r"\w+(?:['.]\w+)*")
 _OUTER_PUNCTUATION = " .,;:!?'\"()[]"
 _SENTENCE_END = re.compile(
@@ -168,12 +170,28 @@ def locate(needle: str, haystack: str) -> tuple[int, int] | None:
 @lru_cache(maxsize=512)
 def fold_with_offsets(text: str) -> tuple[str, array[int]]:
     """Return `fold` of a text, and for each of its characters the offset in `text` it came from."""
-    pieces = _folded_pieces(text)
-    places = array("L", (origin for piece, origin in pieces for _ in piece))
-    return "".join(piece for piece, _ in pieces), places
+    pieces: list[str] = []
+    places = array("L")
+    cuts = [cut.span() for cut in _HYPHENATED.finditer(text)]
+    starts, ends = [0, *(end for _, end in cuts)], [*(start for start, _ in cuts), len(text)]
+    for start, end in zip(starts, ends, strict=True):
+        for run in _ASCII_RUN_OR_CHARACTER.finditer(text, start, end):
+            if run[1]:
+                pieces.append(run[1].lower())
+                places.extend(range(run.start(), run.end()))
+                continue
+            raised = ("^",) if _RAISED.match(text, run.start()) else ()
+            for piece in (*raised, *_fold_character(run[0])):
+                if piece != " " or (pieces and pieces[-1] != " "):  # no two blanks, none leading
+                    pieces.append(piece)
+                    places.extend([run.start()] * len(piece))
+    if pieces and pieces[-1] == " ":
+        del pieces[-1], places[-1]
+    return "".join(pieces), places
 
 
-def sentence_spans(text: str) -> list[tuple[int, int]]:
+@lru_cache(maxsize=1_024)
+def sentence_spans(text: str) -> tuple[tuple[int, int], ...]:
     """Character offsets of the sentences and list items of `text`, blanks trimmed."""
     ends = (
         end.end()
@@ -188,7 +206,25 @@ def sentence_spans(text: str) -> list[tuple[int, int]]:
         if piece.strip():
             left = start + len(piece) - len(piece.lstrip())
             spans.append((left, start + len(piece.rstrip())))
-    return spans
+    return tuple(spans)
+
+
+class KeywordPattern:
+    """A regular expression of which every match holds one of the `keywords`, separated by blanks.
+
+    Looking for the keywords first takes a tenth of the time in the texts that have none of them.
+    """
+
+    def __init__(self, pattern: str, keywords: str, flags: int = 0) -> None:
+        self.pattern = re.compile(pattern, flags)
+        self.keywords = keywords.split()
+
+    def search(self, text: str) -> re.Match[str] | None:
+        """Return the first match in `text`."""
+        for keyword in self.keywords:
+            if keyword in text:
+                return self.pattern.search(text)
+        return None
 
 
 def valid_text(text: str) -> str:
@@ -220,31 +256,16 @@ def _content_words(folded: str) -> tuple[str, ...]:
     return tuple(filterfalse(STOPWORDS.__contains__, _WORD.findall(folded)))
 
 
-def _folded_pieces(text: str) -> list[tuple[str, int]]:
-    """Folded pieces, each with the offset of the character it came from."""
-    skipped = {i for cut in _HYPHENATED.finditer(text) for i in range(*cut.span())}
-    pieces: list[tuple[str, int]] = []
-    blank_before = True  # leading blanks go
-    for origin, character in enumerate(text):
-        if origin in skipped:
-            continue
-        plain = unicodedata.normalize("NFKD", character.translate(_CHARACTER_MAP)).translate(
-            _CHARACTER_MAP
-        )
-        if _RAISED.match(text, origin):
-            plain = f"^{plain}"
-        for part in plain:
-            piece = "" if unicodedata.combining(part) else part.casefold().lower()
-            if piece.isspace():
-                if not blank_before:
-                    pieces.append((" ", origin))
-                blank_before = True
-            elif piece:
-                pieces.append((piece, origin))
-                blank_before = False
-    if pieces and pieces[-1][0] == " ":
-        pieces.pop()
-    return pieces
+@lru_cache(maxsize=4_096)
+def _fold_character(character: str) -> tuple[str, ...]:
+    """What a character is folded to: a blank, letters, or nothing."""
+    plain = unicodedata.normalize("NFKD", character.translate(_CHARACTER_MAP))
+    pieces = []
+    for part in plain.translate(_CHARACTER_MAP):
+        piece = "" if unicodedata.combining(part) else part.casefold().lower()
+        if piece:
+            pieces.append(" " if piece.isspace() else piece)
+    return tuple(pieces)
 
 
 STEM_WORD = re.compile(r"[^\W_]+(?:['.][^\W_]+|,\d{3}(?!\d))*")

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import re
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, get_args
 
 from misslink.judge.backends.response_parsing import ParsedResponse
@@ -244,8 +244,8 @@ class CapabilityProbe:
         if not self.settled:
             return {}
         structure = self._inferred_from or self.request_format.structure
-        request_format = replace(self.request_format, structure=structure)
-        return {**asdict(request_format), "gives_logprobs": self.gives_logprobs}
+        found = {"structure": structure, "gives_logprobs": self.gives_logprobs}
+        return vars(self.request_format) | found
 
     @property
     def structure(self) -> Structure | None:

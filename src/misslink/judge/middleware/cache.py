@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import copy
 import datetime as dt
 import hashlib
 import json
@@ -92,6 +93,10 @@ CACHE_FORMAT = SqliteFormat(
     wait_s=30.0,
 )
 _SELECT_TEXTS = "SELECT id, content FROM texts WHERE id IN (SELECT value FROM json_each(?))"
+_CLAIM_FREE_KEY = """
+    INSERT OR IGNORE INTO claims SELECT ?, ?
+    WHERE NOT EXISTS (SELECT 1 FROM replies WHERE key = ?)
+"""
 _LEASE_S = 120.0  # an event loop that is blocked for less than this loses no claim
 _CLAIM_POLL_S = 0.1
 
@@ -205,12 +210,16 @@ class CacheStore:
         """Reserve a question for this process; False if it is answered, or another one asks it."""
         if self.path is None:
             return True
-        if self._is_claimed(key):
-            return False
         if self._claimant is None:
             # Random: the number of a claimant that is gone must not become another's.
             self._claimant = secrets.randbits(63)
             self.renew_claims()
+        with CACHE_FORMAT.errors(self.path):
+            free = self._file.execute(_CLAIM_FREE_KEY, (key, self._claimant, key))
+            if free.rowcount:
+                return True
+        if self._is_claimed(key):
+            return False
         with CACHE_FORMAT.errors(self.path), transaction(self._file):
             if self.has(key) or self._is_claimed(key):
                 return False
@@ -373,12 +382,12 @@ class CachedJudge:
         self._claims = claims and path is not None
         self._renewal: asyncio.Task[None] | None = None
         self._inner = unwrap_judge(judge)
-        self._abilities: str | None = None
+        self._abilities: Mapping[str, Any] | None = None
         abilities = self._store.abilities(self._identity)
         learn = judge_info(self._inner).learn
         if abilities is not None and learn is not None:
             learn(abilities)
-            self._abilities = json.dumps(abilities, sort_keys=True)
+            self._abilities = copy.deepcopy(abilities)
 
     async def ask(self, ask: Ask) -> Reply:
         """Return the judge's reply to `ask`, from the cache where it is there."""
@@ -481,12 +490,9 @@ class CachedJudge:
 
     def _save_abilities(self) -> None:
         abilities = judge_info(self._inner).abilities
-        if not abilities:
-            return
-        content = json.dumps(dict(abilities), sort_keys=True)
-        if content != self._abilities:
-            self._store.save_abilities(self._identity, content)
-            self._abilities = content
+        if abilities and abilities != self._abilities:
+            self._store.save_abilities(self._identity, json.dumps(dict(abilities), sort_keys=True))
+            self._abilities = copy.deepcopy(abilities)
 
     def _remove_task(self, key: str, task: asyncio.Task[Reply]) -> None:
         self._in_flight.pop(key, None)

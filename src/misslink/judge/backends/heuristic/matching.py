@@ -80,7 +80,7 @@ def find_conflict(
     new_numbers : set of str
         Numbers of the claim that neither a passage nor the question holds.
     """
-    if coverage < SAME_STATEMENT:
+    if coverage < SAME_STATEMENT or fold(claim) == fold(sentence):
         return None
     its = number_neighbors(sentence)
     for neighbor, number in number_neighbors(claim).items():
