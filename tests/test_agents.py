@@ -124,6 +124,22 @@ def test_a_passage_that_a_compressor_dropped_inside_of_a_search():
     losses = {miss.passage_id: (miss.lost_at, miss.search) for miss in link.missed}
     assert set(losses.values()) == {("dropped_by_grader", 1)}
     assert len(link.searches) == 1
+    assert {(miss.status, miss.miss_type) for miss in link.missed} == {
+        ("dropped_from_prompt", None)
+    }
+
+
+@pytest.mark.parametrize(
+    ("app", "warned"),
+    [
+        (lambda question: WRONG + str(Keywords(k=3).invoke(question))[:0], True),
+        (lambda question: {"answer": WRONG, "docs": Keywords(k=3).invoke(question)[:1]}, True),
+        (lambda _: {"answer": WRONG, "contexts": [TEXTS["holm"]]}, False),
+    ],
+)
+def test_a_prompt_that_was_not_seen_is_warned_of(app, warned):
+    run = misslink.evaluate(app, [GOLD], cache=None)
+    assert ("prompt_unseen" in {w["code"] for w in run.summary["warnings"]}) == warned
 
 
 HITS = [{"title": "Times", "url": "https://x.example/holm", "content": TEXTS["holm"], "score": 0.9}]

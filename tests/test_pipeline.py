@@ -221,16 +221,22 @@ def test_ids_that_match_nothing_and_an_app_that_fails_are_said_aloud(caplog):
     assert run.summary["retrieval"]["hit@5"]["reason_code"]["code"] == "ids_unmatched"
 
 
-def test_a_relevant_id_that_the_corpus_does_not_hold_is_told_before_the_run_goes_on(tmp_path):
+def test_relevant_ids_that_the_app_s_store_lacks_are_refused_if_they_are_most(tmp_path, caplog):
     gold = tmp_path / "gold.jsonl"
-    gold.write_text(
-        '{"question": "When does the ferry to Holm leave?", "relevant": ["ferry"]}\n'
-        '{"question": "When does the train leave?", "relevant": ["train"]}\n',
-        encoding="utf-8",
-    )
+    rows = [
+        '{"id": "holm", "question": "When does the ferry to Holm leave?", "relevant": ["ferry"]}\n',
+        '{"id": "train", "question": "When does the train leave?", "relevant": ["train"]}\n',
+        '{"id": "plane", "question": "When does the plane leave?", "relevant": ["plane"]}\n',
+    ]
+    gold.write_text("".join(rows), encoding="utf-8")
     for _ in range(2):  # the same command says it again
-        with pytest.raises(InputError, match=r"gold.jsonl, line 2, field 'relevant'.*'train'"):
+        with pytest.raises(InputError, match=r"gold.jsonl, line 3, field 'relevant'.*'plane'"):
             misslink.evaluate(APP, gold, judge="none", out=tmp_path / "run")
+    gold.write_text("".join(rows[:2]), encoding="utf-8")
+    run = misslink.evaluate(APP, gold)
+    assert "1 of 2 relevant ids, such as 'train', are in no passage of the corpus" in caplog.text
+    (miss,) = run.links[1].missed
+    assert (miss.passage_id, miss.status) == ("train", "not_indexed")
 
 
 def test_with_traces_an_id_never_retrieved_is_a_miss_if_others_are():

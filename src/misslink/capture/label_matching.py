@@ -11,6 +11,8 @@ from misslink.io import GoldSet
 from misslink.text.normalization import fold
 from misslink.types import Case, Passage, Reason, Trace
 
+_MOST_UNKNOWN = 0.5  # of the relevant ids; those of documents that are not indexed are few
+
 
 def labelled_ids(cases: Iterable[Case]) -> dict[str, str]:
     """Passage ids that decide relevance, each with the first case that labels it.
@@ -26,7 +28,7 @@ def labelled_ids(cases: Iterable[Case]) -> dict[str, str]:
 
 
 async def check_gold_ids(watcher: Watcher, gold: GoldSet, trace: Trace) -> bool | None:
-    """Refuse a relevant id that the app's own store does not hold.
+    """Refuse relevant ids of which the app's own store lacks most.
 
     Parameters
     ----------
@@ -45,7 +47,7 @@ async def check_gold_ids(watcher: Watcher, gold: GoldSet, trace: Trace) -> bool 
     Raises
     ------
     InputError
-        The store lacks an id, or no retrieved passage has the key of ``--id-key``.
+        The store lacks most ids, or no retrieved passage has the key of ``--id-key``.
     """
     if not trace.retrieved:
         return None
@@ -57,8 +59,8 @@ async def check_gold_ids(watcher: Watcher, gold: GoldSet, trace: Trace) -> bool 
     if stored is None or not seen <= stored.keys():
         return False
     unknown = sorted(label for label in labels if stored.keys().isdisjoint(spellings[label]))
-    if unknown:
-        key, _ = find_id_key(stored.values(), frozenset(unknown))
+    key, _ = find_id_key(stored.values(), frozenset(unknown)) if unknown else (None, False)
+    if key or len(unknown) > _MOST_UNKNOWN * len(labels):  # the ids are of another kind
         more = f" (and {len(unknown) - 1} more ids)" if len(unknown) > 1 else ""
         hint = (
             f"the metadata key '{key}' holds ids of the gold set: give --id-key {key}"
@@ -71,7 +73,7 @@ async def check_gold_ids(watcher: Watcher, gold: GoldSet, trace: Trace) -> bool 
             "relevant",
             f"the app's own corpus holds no passage '{unknown[0]}'{more}; {hint}",
         )
-    return True
+    return not unknown
 
 
 def match_labels(

@@ -30,6 +30,7 @@ from misslink.case_fields import conversation_turns
 from misslink.linking.corpus_search import fuse_rankings, top_places
 from misslink.linking.miss_types import MissEvidence, classify_miss
 from misslink.linking.missed_passages import PassagePool, find_missed_passages
+from misslink.linking.searches import inner_rank
 from misslink.retrieval import (
     RetrievalOutcome,
     relevant_ids,
@@ -195,6 +196,7 @@ class MissMeasurements:
                 k=len(in_context) or retrieval_cutoff(trace, k),
                 retrieved=passage.id in retrieved,
                 prompt_seen=trace.prompted is not None,
+                inner_rank=inner_rank(trace, passage.id),
             )
             misses.append(classify_miss(evidence))
         return tuple(misses)

@@ -52,6 +52,8 @@ class MissEvidence:
         The last passage of the context.
     standalone : str or None
         The standalone question that was measured in place of the question.
+    inner_rank : int or None
+        Its rank in a search inside another one, which did not return it.
     """
 
     missed: RetrievalMiss
@@ -67,6 +69,7 @@ class MissEvidence:
     passage: Passage | None = None
     last: str | None = None
     standalone: str | None = None
+    inner_rank: int | None = None
 
     @property
     def rank(self) -> int | None:
@@ -114,7 +117,9 @@ def not_indexed(evidence: MissEvidence) -> Reason | None:
 
 
 def dropped_from_prompt(evidence: MissEvidence) -> Reason | None:
-    """It was retrieved, and is not in the prompt that was seen."""
+    """It was retrieved, and a later step of the search or the app left it out."""
+    if evidence.inner_rank is not None:
+        return Reason(code="dropped_in_search", rank=evidence.inner_rank)
     if not (evidence.retrieved and evidence.prompt_seen) or evidence.rank is None:
         return None
     return Reason(code="dropped_from_prompt", rank=evidence.rank, behind=evidence.overtaken_by)

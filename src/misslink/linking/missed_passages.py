@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from functools import cached_property
 
 from misslink.linking.miss_types import MissEvidence
+from misslink.linking.searches import inner_rank
 from misslink.retrieval import (
     Need,
     NeedMatch,
@@ -188,6 +189,7 @@ def find_missed_passages(
                 twin=next(twins, None),
                 passage=passage,
                 last=context[-1].id if context else None,
+                inner_rank=inner_rank(trace, id_),
             )
         )
     return tuple(evidence)

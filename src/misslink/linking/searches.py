@@ -32,6 +32,17 @@ def list_searches(trace: Trace, outcome: RetrievalOutcome) -> tuple[Search, ...]
     return tuple(searches)
 
 
+def inner_rank(trace: Trace, passage_id: str) -> int | None:
+    """The rank of a passage in a search inside another one, such as that of a reranking retriever.
+
+    None where the outer search returned it, too.
+    """
+    calls = [call for call in trace.calls if passage_id in call.passages]
+    if not all(call.nested for call in calls):
+        return None
+    return min((call.passages.index(passage_id) + 1 for call in calls), default=None)
+
+
 def locate_losses(misses: Sequence[RetrievalMiss], trace: Trace) -> tuple[RetrievalMiss, ...]:
     """Return missed passages with the step of the app that lost each, where it is known."""
     located = []

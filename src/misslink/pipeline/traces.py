@@ -80,7 +80,11 @@ async def capture_traces(context: EvaluationContext) -> CaptureResult:
     if watcher and watcher.id_key != config.id_key:
         warnings.insert(0, Reason(code="id_key_used", key=watcher.id_key))
     k = _context_size(config, traces.values())
-    warnings = [*_capture_gaps(traces, k), *_shared_memory(gold.cases, traces), *warnings]
+    warnings = [
+        *_capture_gaps(traces, k, is_app=watcher is not None),
+        *_shared_memory(gold.cases, traces),
+        *warnings,
+    ]
     for warning in warnings:
         _log.warning("%s", describe_reason(warning))
     return CaptureResult(traces, corpus, watcher, warnings, k)
@@ -193,7 +197,7 @@ def _shared_memory(cases: Sequence[Case], traces: Mapping[str, Trace]) -> Iterat
         yield Reason(code="shared_memory", n=len(mixed), cases=len(cases), **about)
 
 
-def _capture_gaps(traces: Mapping[str, Trace], k: int) -> Iterator[Reason]:
+def _capture_gaps(traces: Mapping[str, Trace], k: int, *, is_app: bool) -> Iterator[Reason]:
     """What could not be seen: it is missing from the numbers, and readers must know."""
     failed = [trace.error for trace in traces.values() if trace.error]
     absent = [case_id for case_id, trace in traces.items() if trace.unmeasured == _NO_TRACE]
@@ -217,3 +221,10 @@ def _capture_gaps(traces: Mapping[str, Trace], k: int) -> Iterator[Reason]:
     ]
     if merged:
         yield Reason(code="searches_merged", n=len(merged), cases=len(traces), k=k)
+    elif is_app:  # what an app returns, and a recorded trace, is what reached the prompt
+        assumed = (
+            trace.prompted is None and trace.answer is not None and trace.retrieved and trace.calls
+            for trace in traces.values()
+        )
+        if n := sum(map(bool, assumed)):
+            yield Reason(code="prompt_unseen", n=n, cases=len(traces), k=k)

@@ -471,6 +471,10 @@ SENTENCES: dict[str, str | Callable[..., str]] = {
         "questions out of its examples"
     ),
     "retrieval_unseen": "in {n} of {cases} cases {why}",
+    "prompt_unseen": (
+        "in {n} of {cases} cases misslink did not see the prompt: the first {k} retrieved passages count "
+        "as in it, also those that the app dropped; return 'prompted', the ids of those in the prompt"
+    ),
     "searches_merged": (
         "in {n} of {cases} cases the app searched several times and its prompt was not seen: the "
         "first {k} passages of all searches count as the prompt; record 'prompted', or give a larger --k"
@@ -605,6 +609,10 @@ SENTENCES: dict[str, str | Callable[..., str]] = {
     # why a passage was missed
     "not_in_corpus": "the listed corpus of {passages} passages does not hold it",
     "dropped_from_prompt": _dropped_from_prompt,
+    "dropped_in_search": (
+        "a search inside the retriever returned it at rank {rank}, and a later step of the retriever "
+        "dropped it"
+    ),
     "split_evidence": _split_evidence,
     "duplicate_crowding": _duplicate_crowding,
     "keyword_match": _keyword_match,

@@ -363,6 +363,13 @@ def test_an_answer_agrees_with_itself_as_reference(question, answer):
     assert agreement(answer, answer, question) == (["agrees"], ["states"])
 
 
+def test_an_answer_may_state_more_numbers_than_its_reference():
+    question = "What does printing in color cost?"
+    answer = "Printing costs 10 cents a page in black and 40 cents in color."
+    assert agreement(answer, "40 cents a page.", question) == (["agrees"], ["states"])
+    assert agreement(answer, "60 cents a page.", question) == (["contradicts"], ["contradicts"])
+
+
 def test_a_bare_yes_or_no_is_met_by_its_like():
     question = "Is there a maximum length of strings?"
     assert agreement("No, they can grow.", "No.", question) == (["agrees"], ["states"])

@@ -111,16 +111,28 @@ def _stance(text: str, question: str) -> bool | None:
 
 
 def _has_other_number(claim: str, text: str, question: str) -> bool:
-    """Whether all sentences of `text` on the same matter have another number by the same word."""
+    """Whether all sentences of `text` on the same matter have another number by the same word.
+
+    Of "10 cents in black, 40 cents in color" both numbers count.
+    """
     words = [word for word in _words(claim) if not word[0].isdigit()]
     own = number_neighbors(claim)
+    asked = _numbers(question)
+    own_numbers = _numbers(claim) - asked
     differs = []
     for start, end in normalization.sentence_spans(text):
         others = number_neighbors(text[start:end])
         shared = own.keys() & others
         if shared and _share_contained(words, [question, text[start:end]]) >= SAME_STATEMENT:
-            differs.append(any(own[word] != others[word] for word in shared))
+            numbers = _numbers(text[start:end]) - asked
+            differs.append(
+                any(own[word] not in numbers and others[word] not in own_numbers for word in shared)
+            )
     return bool(differs) and all(differs)
+
+
+def _numbers(text: str) -> set[str]:
+    return normalization.extract_numbers(normalization.fold(text))
 
 
 def _other_choice(claim: str, text: str, question: str) -> bool:
