@@ -27,7 +27,7 @@ __all__ = [
 ]
 
 
-__version__: str  # stands in pyproject.toml alone, and is read from what is installed
+__version__: str  # of the installed package; written in pyproject.toml only
 
 _HOME = {
     "MisslinkError": "misslink.errors",

@@ -124,7 +124,7 @@ def check_question_text(value: str) -> str:
 
 
 def read_grades(value: Any) -> Any:
-    """Read ids or texts, one or several, as grade 1; an object of them to grades as it stands."""
+    """Read ids or texts, one or several, as grade 1; an object of ids to grades stays."""
     if value is None:
         return {}
     if isinstance(value, Mapping):
@@ -140,13 +140,13 @@ def check_evidence_text(value: dict[str, int]) -> dict[str, int]:
 
 
 def read_one_or_many(value: Any) -> Any:
-    """Read one text or several; blank ones go."""
+    """Read one text or several, without blank ones."""
     texts = () if value is None else _as_list(value)
     return tuple(text for text in texts if not isinstance(text, str) or not is_blank(text))
 
 
 def read_id_sets(value: Any) -> Any:
-    """Read a list of sets of ids; a set of one may stand alone."""
+    """Read a list of sets of ids; a single id is a set of one."""
     if not isinstance(value, list | tuple):
         return () if value is None else value
     return tuple(tuple(map(_as_id, _as_list(ids))) for ids in value)

@@ -24,7 +24,7 @@ from misslink.errors import InputError
 from misslink.types import Estimate, Run, Share
 
 NOT_COMPUTED = Estimate.missing("this run did not compute it")
-DEFAULT_K = 5  # passages, where neither a prompt nor the manifest tells how many the app reads
+DEFAULT_K = 5  # if neither a prompt nor the manifest says how many passages the app reads
 
 
 class Document(BaseModel):
@@ -219,7 +219,7 @@ class Cascade(Document):
 
 
 class JudgeUsage(Document):
-    """What the judge was asked and what it cost; None where it reported nothing."""
+    """Judge calls, tokens and cost; None where the judge reported nothing."""
 
     calls: int = 0
     from_cache: int = 0
@@ -295,7 +295,7 @@ class AnnotatorAgreement(Document):
 
 
 class TrustCheck(Document):
-    """One requirement for the judge, the number it is held against, and the level it meets."""
+    """One requirement for the judge, its value, and the level that this value meets."""
 
     name: str = ""
     value: float | None = None

@@ -43,7 +43,7 @@ def misslink_run(pytestconfig: pytest.Config) -> Run:
 
 @pytest.fixture(scope="session")
 def assert_gate(request: pytest.FixtureRequest) -> Callable[..., None]:
-    """A function of a criteria file, and if need be a run and a baseline; see `check_gate`.
+    """Check a criteria file, by default on `misslink_run`; see `check_gate` for the arguments.
 
     Paths are from pytest's root folder (``rootdir``), where its configuration is; that of the
     option ``--misslink-run=FOLDER`` alone is from the working folder.
@@ -123,7 +123,7 @@ def check_gate(
         warnings.warn(decision.text(), stacklevel=2)
 
 
-# Options of the command, as a test gives them.
+# How a test passes the options of the command.
 _ARGUMENTS = {
     "--allow-missing-baseline": "allow_missing_baseline=True",
     "--baseline": "baseline=...",

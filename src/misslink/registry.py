@@ -42,8 +42,7 @@ class Registry:
     def register(self, name: str, **details: str) -> Callable[[T], T]:
         """Register the decorated object under `name`.
 
-        `details` are what users of this kind may ask of an entry, such as the ``file`` that an
-        exporter writes in a run folder.
+        `details` describe it, such as the ``file`` that an exporter writes in a run folder.
         """
 
         def enter(entry: T) -> T:
@@ -65,7 +64,7 @@ class Registry:
         return sorted(self._entries)
 
     def details(self, name: str) -> dict[str, str]:
-        """Return what was said of the entry when it was registered; raises as `get`."""
+        """Return the details with which the entry was registered; raises as `get`."""
         self.get(name)
         return self._details.get(name, {})
 

@@ -1,4 +1,9 @@
-"""Data models: case, trace, verdict, link, estimate and run."""
+"""Data models, in the order in which an evaluation makes them.
+
+``Case``, a question of the gold set; ``Trace``, what the app did; ``Verdict``, the judge's result with
+its ``Claim``s; ``Link``, why the case failed; ``Run``, all of them. Every printed number is an
+``Estimate``. A value that could not be computed is None with a reason, never 0.
+"""
 
 from __future__ import annotations
 
@@ -58,7 +63,7 @@ class FrozenModel(BaseModel):
 
 
 class Reason(BaseModel):
-    """Why something is as it is: a code and its parameters, such as ``Reason(code="few", n=3)``."""
+    """A reason code and its parameters; `misslink.render.reasons` has the sentence of each code."""
 
     model_config = ConfigDict(frozen=True, extra="allow", allow_inf_nan=False)
 
@@ -66,7 +71,6 @@ class Reason(BaseModel):
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """What the sentence is about."""
         return dict(self.model_extra or {})
 
 
@@ -76,9 +80,9 @@ class Case(FrozenModel):
     Parameters
     ----------
     id : str
-        Unique in its gold set. Defaults to a hash of the question.
+        Unique in its gold set. Default: a hash of the question.
     question : str
-        The question to ask the app. Alias: ``query``.
+        The question for the app. Alias: ``query``.
     relevant : mapping of str to int
         Passage id to grade: 0 judged not relevant, 1 relevant, 2 highly relevant. A list of ids
         or a single id means grade 1.
@@ -178,7 +182,7 @@ class Passage(FrozenModel):
     metadata: dict[str, JsonValue] = Field(default_factory=dict)
 
 
-VECTOR_QUERY = "(a vector)"  # of a search by a vector, where it is recorded that it was one
+VECTOR_QUERY = "(a vector)"  # the query of a search that was made with a vector
 
 
 class RetrieverCall(FrozenModel):
@@ -223,7 +227,7 @@ class Trace(FrozenModel):
     trace_id, span_id : str or None
         Ids of the trace and its root span in the tool that recorded them.
     history : sequence of Message
-        Earlier messages of the conversation, in traces that were recorded.
+        Earlier messages of the conversation, in recorded traces.
     """
 
     case_id: str
@@ -278,7 +282,7 @@ class Claim(FrozenModel):
     Parameters
     ----------
     text, span : str
-        The claim, clear by itself, and the words of the answer that make it.
+        The claim, clear by itself, and its words in the answer.
     start, end : int or None
         Character offsets of the span. None: the judge worded it so that it cannot be located.
     support : {'supported', 'contradicted', 'unsupported'}
@@ -288,14 +292,14 @@ class Claim(FrozenModel):
     messages : sequence of Evidence
         The same in earlier messages, if no passage decides it; the ids are their numbers, from 1.
     probability : float or None
-        P(supported), where the judge gives one and was not overruled.
+        P(supported), if the judge gives one and was not overruled.
     correct : bool or None
         Whether the reference answer agrees. None: not judged, or the reference is silent.
     note : str or None
-        What a reader must know of it: why the judge's word was not taken, or how it was worded.
+        A remark for readers, such as why the judge was overruled.
     overruled : bool
-        Whether the judge's word on its support was not taken, because its quote did not hold: it
-        is then unsupported, without a probability.
+        The judge called it supported or contradicted, and its quote failed the check: the claim is
+        then unsupported, without a probability.
     """
 
     text: str
@@ -390,10 +394,10 @@ class Verdict(FrozenModel):
 
 
 class CompetingPassage(FrozenModel):
-    """A passage that stood above a missed one.
+    """A passage ranked above a missed one.
 
     ``score`` is the retriever's own; ``cosine`` that of the question and the passage;
-    ``duplicate_of`` the passage above it that says nearly the same.
+    ``duplicate_of`` the passage above it of which it is a near-duplicate.
     """
 
     passage_id: str
@@ -532,7 +536,7 @@ class Link(FrozenModel):
     sufficient : {'yes', 'partly', 'no', 'unknown'}
         Whether the prompt held the answer: by the labels, else the judge, else the reference.
     sufficient_judge : {'yes', 'partly', 'no', 'unknown'}
-        The judge's own word.
+        The judge's verdict.
     answer : {'faithful', 'unfaithful', 'declined', 'unknown'}
     failure : str or None
         The primary failure mode, 'passed' or 'inconclusive'; None: the answer was not judged.
@@ -584,7 +588,7 @@ class Link(FrozenModel):
     @model_validator(mode="before")
     @classmethod
     def _check_written(cls, data: Any) -> Any:
-        """A written link holds its owner and `failed`, which follow from the other fields."""
+        """Drop the computed fields of a link that was written as JSON."""
         if not isinstance(data, dict):
             return data
         if data.get("unexplained") and data.get("failure") != "inconclusive":
@@ -593,10 +597,10 @@ class Link(FrozenModel):
 
 
 class Estimate(FrozenModel):
-    """A number fit to be read: its value, a 95% interval, what it rests on and how.
+    """A point estimate with its 95% interval, the number of cases, and the method.
 
-    ``value``, ``low`` and ``high`` are None together, and ``reason`` (``reason_code``) says why.
-    An end that is not bounded (a risk ratio over an empty cell) is None with a reason.
+    A number that could not be computed has None for ``value``, ``low`` and ``high``, and a
+    ``reason``. So has a single end that is not bounded (a risk ratio over an empty cell).
     """
 
     value: float | None
@@ -624,11 +628,10 @@ class Estimate(FrozenModel):
 
 
 class Run(FrozenModel):
-    """Everything one evaluation found; it round-trips through its folder without loss.
+    """The result of one evaluation; writing and reading its folder loses nothing.
 
-    ``replay``, ``whatif`` and ``map`` are the documents that later commands add, or None;
-    ``calibration`` is how its judge agrees with human labels, as it was given, and ``audit`` what
-    it does when only what must not matter is changed.
+    ``replay``, ``whatif``, ``calibration`` and ``audit`` are the results of later commands, and
+    ``map`` is the embedding map, or None. `misslink.documents` has their models.
     """
 
     manifest: dict[str, JsonValue]
@@ -645,7 +648,7 @@ class Run(FrozenModel):
 
     @cached_property
     def parsed(self) -> dict[str, Any]:
-        """What `misslink.documents` has read of this run, so that it reads it once."""
+        """Documents that `misslink.documents` has parsed, by name."""
         return {}
 
     @property

@@ -108,10 +108,19 @@ def test_init_writes_what_it_finds(misslink):
     assert read_defaults(build_command())["evaluate"] == {**found, "judge": "heuristic"}
 
 
+def test_init_looks_beside_the_app_too(misslink):
+    copy_example("ferry", Path("ferry"))
+    assert json.loads(misslink("init", "--json")[1])["found"] == {
+        "app": "ferry/app.py:chain",
+        "goldset": "ferry/goldset.jsonl",
+        "corpus": "ferry/corpus.jsonl",
+    }
+
+
 def test_init_in_an_empty_folder_writes_a_gold_set_that_evaluate_reads(misslink):
     code, out, _ = misslink("init")
     assert code == 0
-    assert "misslink evaluate APP" in out
+    assert "write your questions into goldset.jsonl, then run  misslink evaluate APP" in out
     Path("app.py").write_text("def answer(question): return {'answer': 'At nine.'}\n", "utf-8")
     code, _, err = misslink("evaluate", "app.py:answer", "--out", "run")
     assert code == 0, err

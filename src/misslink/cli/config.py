@@ -164,8 +164,9 @@ def init(
 ) -> None:
     """Write misslink.toml from what this folder holds, and a gold set template.
 
-    It looks for an app (LangChain, LlamaIndex, Haystack), a gold set, a corpus and ship criteria. If
-    it finds several, it takes the most likely one and lists the others. No file is imported or run.
+    It looks for an app (LangChain, LlamaIndex, Haystack), and here and in the app's folder for a gold
+    set, a corpus and ship criteria. If it finds several, it takes the most likely one and lists the
+    others. No file is imported or run.
     """
     folder = Path()
     if not overwrite and (file := config_file(folder)):
@@ -201,20 +202,26 @@ def init(
                     f"{'':9} others: {listed}; to use one, edit '{name}' in {CONFIG_FILE}"
                 )
             )
-    print(f"Written: {', '.join(written)}. Next:  {next_step}")
+    fill_in = f"write your questions into {written[1]}, then run " if len(written) > 1 else ""
+    print(f"Written: {', '.join(written)}. Next: {fill_in} {next_step}")
 
 
 def _find_candidates(folder: Path) -> dict[str, list[str]]:
     """The values that each setting could have, the most likely first."""
-    paths = [path for form in ("*.jsonl", "*.csv") for path in sorted(folder.glob(form))]
-    columns = {path.name: _column_names(path) for path in paths}
+    apps = _find_apps(folder)
+    folders = dict.fromkeys([folder, *(Path(app.rpartition(":")[0]).parent for app in apps)])
+
+    def files(pattern: str) -> list[str]:
+        return [path.as_posix() for place in folders for path in sorted(place.glob(pattern))]
+
+    columns = {name: _column_names(Path(name)) for name in files("*.jsonl") + files("*.csv")}
     return {
-        "app": _find_apps(folder),
+        "app": apps,
         "goldset": [n for n, keys in columns.items() if keys & _QUESTION and "answer" not in keys],
         "corpus": [
             n for n, keys in columns.items() if {"id", "text"} <= keys and not keys & _QUESTION
         ],
-        "criteria": [path.name for path in sorted(folder.glob("*criteria*.y*ml"))],
+        "criteria": files("*criteria*.y*ml"),
     }
 
 

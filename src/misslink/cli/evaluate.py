@@ -5,10 +5,11 @@ from __future__ import annotations
 import datetime as dt
 import shlex
 import sys
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -18,11 +19,7 @@ from misslink.cli.options import JudgeOptions, option
 from misslink.cli.run_summary import print_run_summary
 
 if TYPE_CHECKING:
-    from misslink.pipeline import Progress
     from misslink.types import Run
-
-
-EvaluationResult = TypeVar("EvaluationResult")
 
 
 @shared.with_judge_options(
@@ -145,9 +142,8 @@ def evaluate(
     if options["cache"] is None:
         del options["cache"]  # from Python, None means none; here it means the default one
     if dry_run:
-        forecast = _with_progress(
-            options, lambda progress: forecast_async(**options, progress=progress)
-        )
+        work = partial(forecast_async, **options)
+        forecast = output.run_with_progress(work, _resume_hint(options))
         output.print_json(asdict(forecast)) if as_json else output.print_forecast(forecast)
         if options["app"] is not None:  # its traces are beside the run folder
             print(
@@ -167,20 +163,11 @@ def evaluate_with_progress(options: Mapping[str, Any]) -> Run:
     """Evaluate with progress on stderr."""
     from misslink.pipeline import evaluate_async
 
-    return _with_progress(options, lambda progress: evaluate_async(**options, progress=progress))
+    work = partial(evaluate_async, **options)
+    return output.run_with_progress(work, _resume_hint(options))
 
 
-def _with_progress(
-    options: Mapping[str, Any], work: Callable[[Progress], Coroutine[Any, Any, EvaluationResult]]
-) -> EvaluationResult:
-    """Run `work` with progress on stderr; after Ctrl-C say how to resume."""
+def _resume_hint(options: Mapping[str, Any]) -> str:
     from misslink.io.storage import redact_url
-    from misslink.timeouts import run_async
 
-    hint = f"the same command with  --out {redact_url(options['out'])}  resumes"
-    with (
-        output.interruptible(hint),
-        output.redirect_app_stdout(),
-        output.progress_bars() as progress,
-    ):
-        return run_async(lambda: work(progress))
+    return f"the same command with  --out {redact_url(options['out'])}  resumes"

@@ -9,7 +9,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -18,7 +18,7 @@ import typer
 
 from misslink.errors import InputError
 from misslink.io.storage import require_local_path
-from misslink.timeouts import MAIN_TASK
+from misslink.timeouts import MAIN_TASK, run_async
 
 if TYPE_CHECKING:
     from misslink.judge.checks.dry_run import JudgingForecast
@@ -28,7 +28,9 @@ if TYPE_CHECKING:
 
 
 DocumentT = TypeVar("DocumentT", bound=Mapping[str, Any])
+ResultT = TypeVar("ResultT")
 STDOUT = "-"
+_RESUME_HINT = "the same command resumes"
 _GRACE_S = 3.0  # until a process that hangs is ended
 _INTERRUPTED = 130  # what shells report for Ctrl-C
 _STAGES = {
@@ -183,7 +185,7 @@ def redirect_app_stdout() -> Iterator[None]:
 
 
 @contextmanager
-def interruptible(hint: str = "the same command resumes") -> Iterator[None]:
+def interruptible(hint: str = _RESUME_HINT) -> Iterator[None]:
     """On Ctrl-C report that finished work is saved, and how to resume.
 
     The process ends in a few seconds, also if the app hangs where nothing interrupts it.
@@ -266,6 +268,14 @@ def progress_bars() -> Iterator[Progress]:
             bars.update(tasks[stage], completed=done, total=total, rate=rate)
 
         yield tick
+
+
+def run_with_progress(
+    work: Callable[..., Coroutine[Any, Any, ResultT]], hint: str = _RESUME_HINT
+) -> ResultT:
+    """Run ``work(progress=...)`` with progress on stderr; after Ctrl-C print how to resume."""
+    with interruptible(hint), redirect_app_stdout(), progress_bars() as progress:
+        return run_async(lambda: work(progress=progress))
 
 
 def print_forecast(forecast: JudgingForecast) -> None:

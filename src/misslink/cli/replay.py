@@ -110,8 +110,7 @@ def replay(
     if dry_run:
         run_async(forecast)
         return
-    with output.interruptible(), output.redirect_app_stdout(), output.progress_bars() as progress:
-        document = run_async(lambda: work(progress))
+    document = output.run_with_progress(work)
     output.print_result(document, _print_replay, as_json=as_json)
 
 

@@ -88,7 +88,6 @@ def whatif(
         evaluate_options,
         open_reranker,
     )
-    from misslink.timeouts import run_async
 
     output.check_output_paths({"--triplets": triplets})
     before = read_complete_run(run)
@@ -161,8 +160,7 @@ def whatif(
         path = display_path(app) if app else None
         return {**document, "run": display_path(run), "app": path, "corpus": searched}
 
-    with output.interruptible(), output.redirect_app_stdout(), output.progress_bars() as progress:
-        document = run_async(lambda: work(progress))
+    document = output.run_with_progress(work)
     written = _write_triplets(before, triplets) if triplets else None
     if as_json:
         output.print_json(document if written is None else {**document, "triplets": written})

@@ -16,8 +16,8 @@ from misslink.judge.session import JudgeSpec
 from misslink.registry import engines
 
 _JUDGE_STAGES = ("judge", "link")  # the stages whose items wait for the judge
-# So many that what a day's run asks goes out at once, and not a batch a day. One that waits takes
-# about 14 kB beside its question, a third of what a run holds of a case anyway.
+# Large enough that all questions of a run are submitted at once. A waiting question takes about
+# 14 kB, a third of the memory of its case.
 _MAX_CONCURRENCY = 20 * MAX_QUESTIONS
 
 
@@ -37,7 +37,7 @@ class BatchEngine(LocalEngine):
         self._timing = timing or BatchTiming()
 
     def at_once(self, stage: Stage, concurrency: int) -> int:
-        """A million, where they wait for the judge alone; else as many as were asked for."""
+        """A million for stages that wait for the judge only; else the requested number."""
         return max(concurrency, _MAX_CONCURRENCY) if stage in _JUDGE_STAGES else concurrency
 
     def reach(self, spec: JudgeSpec) -> Judge:
@@ -46,7 +46,7 @@ class BatchEngine(LocalEngine):
         Raises
         ------
         InputError
-            This judge has no batch service, or no cache would keep what is out.
+            This judge has no batch service, or there is no cache to record batches.
         """
         bare = spec.judge
         if not isinstance(bare, OpenAIJudge):

@@ -21,10 +21,10 @@ _gc_before: list[tuple[int, int, int]] = []  # the thresholds to restore, once f
 
 @contextlib.contextmanager
 def reduced_gc() -> Iterator[None]:
-    """Look for garbage less often: what a run makes stays, and looking took a third of its time.
+    """Collect garbage less often: a run keeps most objects, and collecting took a third of its time.
 
-    The oldest objects are looked through least: they are all that a run holds, and one look at
-    those of 10,000 cases takes 0.7 s.
+    The oldest objects are scanned least: they are the run itself, and one scan of 10,000 cases
+    takes 0.7 s.
     """
     with _gc_lock:
         _gc_before.append(_gc_before[0] if _gc_before else gc.get_threshold())
@@ -47,7 +47,7 @@ def open_local(address: str | None = None, workers: int | None = None) -> LocalE
 
 
 def refuse_cluster_options(address: str | None, workers: int | None, why: str) -> None:
-    """Refuse what only an engine on a cluster can be told; `why` says what this one is.
+    """Refuse the options of an engine on a cluster; `why` says what this engine is.
 
     Raises
     ------
@@ -60,7 +60,7 @@ def refuse_cluster_options(address: str | None, workers: int | None, why: str) -
 
 
 class LocalEngine:
-    """Everything in this process: apps and judges are waited for in one event loop."""
+    """Everything runs in this process, in one event loop."""
 
     name = "local"
 

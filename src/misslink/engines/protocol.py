@@ -27,7 +27,7 @@ class AppSpec:
     k, depth : int
     id_key, input_key : str or None
     timeout : float or None
-        As of an evaluation.
+        Seconds for a case.
     settings : mapping or None
         The app's call-time settings.
     """
@@ -43,17 +43,17 @@ class AppSpec:
 
 
 class Engine(Protocol):
-    """Carries the work of a line's stages: in this process, on a cluster, by a batch service.
+    """Runs the stages of the pipeline: in this process, on a cluster, or by a batch service.
 
-    The line, its cache, its limits and its results are the same with every engine, case for
-    case; only where and when the work is done differs. An engine is one file in
-    ``misslink.engines``, or in anybody's package by the entry point ``misslink.engines``:
-    a callable ``(address: str | None, workers: int | None) -> Engine`` with a ``@register`` line.
+    The pipeline, its cache, its limits and its results are the same with every engine; only the
+    place and time of the work differ. An engine is one file in ``misslink.engines``, or in another
+    package with the entry point ``misslink.engines``: a callable
+    ``(address: str | None, workers: int | None) -> Engine`` with a ``@register`` line.
 
     Attributes
     ----------
     name : str
-        What it is called by ``--engine``.
+        Its name for ``--engine``.
     """
 
     name: str
@@ -63,17 +63,17 @@ class Engine(Protocol):
         ...
 
     def reach(self, spec: JudgeSpec) -> Judge:
-        """Return what the cache asks where it does not hold a reply: the judge, and its limits."""
+        """Return the judge, within its limits, that answers what the cache does not have."""
         ...
 
     def observe(self, watcher: Watcher, app: AppSpec) -> Callable[[Case], Awaitable[Trace]]:
-        """Return what runs the app for a case, and asks its retriever deeper for what it missed.
+        """Return a function that runs the app for a case and searches deeper for missed passages.
 
         Parameters
         ----------
         watcher : Watcher
-            Of the app in this process.
-        what : Observed
+            Watches the app in this process.
+        app : AppSpec
 
         Raises
         ------
@@ -83,19 +83,19 @@ class Engine(Protocol):
         ...
 
     async def close(self) -> None:
-        """Let go of everything it holds."""
+        """Release everything that it holds."""
         ...
 
 
 async def capture_case(watcher: Watcher, case: Case, k: int) -> Trace:
-    """Return what the app did for a case, with the true ranks of what was missed.
+    """Return the trace of a case, with the true ranks of missed passages.
 
     Parameters
     ----------
     watcher : Watcher
     case : Case
     k : int
-        How many passages count as the context where the prompt was not seen.
+        Number of passages that count as the context if the prompt was not seen.
     """
     trace = await watcher.watch(case)
     missing = match_unmet_needs(case, trace, k)

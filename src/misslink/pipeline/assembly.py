@@ -42,7 +42,7 @@ from misslink.retrieval import mean_scores
 from misslink.types import Reason, Run
 
 _log = logging.getLogger(__name__)
-# These differ between two equal answers, and nothing rests on them.
+# These differ between two equal answers, and no result depends on them.
 _RANKED = {"__all__": {"score"}}  # rebuilt indexes differ in the last digits
 _VARYING_FIELDS: Any = {
     **dict.fromkeys(("latency_s", "usage", "notes", "trace_id", "span_id"), True),
@@ -209,7 +209,7 @@ def reuse_calibrations(run: Run, out: str | Path | None) -> Run:
 def reuse_results(run: Run, out: str | Path | None) -> Run:
     """Return the linked run with the audit, replay and what-if of the run in `out`.
 
-    They are kept if nothing has changed that they rest on; a replay then confirms the same links.
+    They are reused if nothing has changed that they depend on; a replay confirms the same links.
     """
     names = ("audit", "replay", "whatif")
     before = _previous_run(out, [f"{name}.json" for name in names])
@@ -237,7 +237,7 @@ def _previous_run(out: str | Path | None, files: Sequence[str]) -> Run | None:
 
 
 def _difference(before: Run, run: Run) -> str | None:
-    """What differs between two runs of that on which replay, what-if and audit rest."""
+    """Name the first difference on which replay, what-if and audit depend; None without any."""
     old, new = _fingerprints(before), _fingerprints(run)
     name = next((name for name in new if old[name] != new[name]), None)
     if name != "traces" or old[name].keys() != new[name].keys():
@@ -247,7 +247,7 @@ def _difference(before: Run, run: Run) -> str | None:
 
 
 def _fingerprints(run: Run) -> dict[str, Any]:
-    """The app's code, the judging, the cases, the answers and the links of a run, with their names."""
+    """Hashes of everything that these results depend on, by name; of traces by case."""
     inputs = run.manifest.get("inputs")
     judge: dict[str, Any] = {
         name: value

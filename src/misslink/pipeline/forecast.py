@@ -34,7 +34,7 @@ async def forecast_async(*args: Any, **options: Any) -> JudgingForecast:
 
 
 class _AskRecorder:
-    """A judge that remembers what it is asked and answers nothing."""
+    """A judge that records its questions and answers nothing."""
 
     name = "forecast"
     identity: Mapping[str, Any] = MappingProxyType({})

@@ -30,9 +30,9 @@ from misslink.judge.session import JudgeSpec, with_limits
 from misslink.registry import engines
 from misslink.types import Case, Trace
 
-_MAX_REACHABILITY_TRIES = 3  # to ask what costs nothing, of workers that die
-_MAX_WORKER_DEATHS = 3  # of a case whose worker dies: then it is what kills it
-# What judges and apps find their servers and keys by. No more than that leaves this machine.
+_MAX_REACHABILITY_TRIES = 3  # if workers die during the check, which costs nothing
+_MAX_WORKER_DEATHS = 3  # of one case: then the case kills them
+# Variables with addresses and keys of judges and apps; no others are sent to workers.
 _FORWARDED_SUFFIXES = "_API_KEY", "_BASE_URL", "_API_BASE", "_ENDPOINT", "_API_VERSION"
 _FORWARDED_PREFIX = "OPENAI_"
 
@@ -168,10 +168,10 @@ class RayEngine:
 
 
 class RemoteJudge:
-    """A judge that each worker has opened for itself under `key`; `judge` is opened here too.
+    """A judge that each worker has opened under `key`; `judge` is the same, opened here.
 
-    What a server supports is detected once: until a reply has come all questions go to one worker,
-    and one of them detects it while the others wait. The other workers' judges learn the result.
+    What a server supports is detected once: until the first reply all questions go to one worker,
+    and the judges of the other workers learn the result.
     """
 
     def __init__(self, judge: Judge, pool: WorkerPool, key: str) -> None:
@@ -187,7 +187,7 @@ class RemoteJudge:
 
     @property
     def info(self) -> JudgeInfo:
-        """The info of the judge itself, with what the judges on the workers found out."""
+        """The info of the judge, with what the judges on the workers detected."""
         own = judge_info(self._bare)
         return replace(
             own,
@@ -199,20 +199,20 @@ class RemoteJudge:
         )
 
     async def ask(self, ask: Ask) -> Reply:
-        """Put `ask` once, on the least busy worker.
+        """Ask once, on the least busy worker.
 
         Raises
         ------
         EngineUnreachableError
             No worker can be had.
         RetryableError
-            The worker died meanwhile: perhaps the reply was being written. Or as the judge's.
+            The worker died during the call, which may be charged; or what the judge raises.
         """
         async with self._turn(ask) as worker:
             return await worker.ask(ask)
 
     async def ask_with_timeout(self, ask: Ask, seconds: float, begin: Callable[[], None]) -> Reply:
-        """Put `ask` as `ask` does; to wait for a worker takes none of the seconds.
+        """Ask as `ask` does; waiting for a worker does not count as time.
 
         The parameters are those of the function of this name.
         """
@@ -244,7 +244,7 @@ class RemoteJudge:
             )
         except WorkerDiedError as death:
             self._deaths[ask.key] = self._deaths.get(ask.key, 0) + 1
-            # As a call that is cut off: the server may have written, and charge for it.
+            # Like a call that was cut off: the server may charge for it.
             raise RetryableError(f"the worker {death.name} died meanwhile", "time") from None
         self._note(member, answer)
         reply = answer.result()
@@ -252,7 +252,7 @@ class RemoteJudge:
 
     @contextlib.asynccontextmanager
     async def _turn(self, ask: Ask) -> AsyncIterator[_JudgeOnWorker]:
-        """A worker for a question; the first, while it is not known what the server takes."""
+        """A worker for a question: the probing one until it is known what the server supports."""
         deaths = self._deaths.get(ask.key, 0)
         if not deaths and (first := await self._probing_worker()):
             yield _JudgeOnWorker(self, first)
@@ -261,7 +261,7 @@ class RemoteJudge:
             yield _JudgeOnWorker(self, member)
 
     async def _probing_worker(self) -> WorkerHandle | None:
-        """The worker that finds out what the server takes; None where that is known."""
+        """The worker that detects what the server supports; None if that is known."""
         if self.info.abilities != {}:
             return None
         if self._first is None or not self._first.can(self._key):
@@ -269,7 +269,7 @@ class RemoteJudge:
         return self._first
 
     def _note(self, member: WorkerHandle, answer: WorkerReply) -> None:
-        """Keep what a worker's judge has found out, for this process and the other workers."""
+        """Store what a worker's judge has detected, for this process and the other workers."""
         if answer.sent is not None:
             self._sent[member.name] = max(answer.sent, self._sent.get(member.name, 0))
         facts = {name: value for name, value in answer.facts.items() if value}
@@ -281,7 +281,7 @@ class RemoteJudge:
 
 
 class _JudgeOnWorker:
-    """The judge on one worker, as the clock wants it."""
+    """The judge on one worker, as a judge of its own for `ask_with_timeout`."""
 
     def __init__(self, remote: RemoteJudge, member: WorkerHandle) -> None:
         self.name, self.identity = remote.name, remote.identity
@@ -292,4 +292,4 @@ class _JudgeOnWorker:
         return await self._remote._put(self._member, ask)  # noqa: SLF001 (its own other half)
 
     async def close(self) -> None:
-        """It is closed with all others."""
+        """`RemoteJudge.close` closes it."""

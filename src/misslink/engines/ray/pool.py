@@ -25,7 +25,7 @@ class WorkerDiedError(Exception):
 
 @dataclass(eq=False)
 class WorkerHandle:
-    """A worker as the driver sees it.
+    """A worker, from the point of view of the driver.
 
     Parameters
     ----------
@@ -35,14 +35,12 @@ class WorkerHandle:
     Attributes
     ----------
     busy : int
-        Calls it is working on.
+        Number of its calls in progress.
     alive : bool
     reserved : bool
-        For one call, beside which it gets no other.
-    started : asyncio.Task
-        Done as soon as it can be asked.
-    opened : dict
-        What was opened there, or is being opened, by key.
+        For one call; it gets no other call.
+    tasks : dict
+        By key, the opening of each app and judge; under None its start.
     """
 
     name: str
@@ -50,21 +48,15 @@ class WorkerHandle:
     busy: int = 0
     alive: bool = True
     reserved: bool = False
-    started: asyncio.Task[None] | None = None
-    open_tasks: dict[str, asyncio.Task[None]] = field(default_factory=dict)
+    tasks: dict[str | None, asyncio.Task[None]] = field(default_factory=dict)
 
     def can(self, key: str | None) -> bool:
         """Whether it has started, and has opened what a call needs."""
-        needed = [self.started] if key is None else [self.started, self.open_tasks.get(key)]
+        needed = self.tasks.get(None), self.tasks.get(key)
         return self.alive and all(task and task.done() and not task_failed(task) for task in needed)
 
-    @property
-    def tasks(self) -> list[asyncio.Task[None]]:
-        """All that was begun there."""
-        return [task for task in (self.started, *self.open_tasks.values()) if task is not None]
-
     def end(self) -> None:
-        """End it, also where it could only not be reached and might come back."""
+        """End it, also if it was only unreachable and might come back."""
         self.alive = False
         ray = import_ray()
         with contextlib.suppress(ray.exceptions.RayError, ValueError):
@@ -72,29 +64,29 @@ class WorkerHandle:
 
 
 def task_failed(task: asyncio.Task[None]) -> bool:
-    """Whether what is done did not come to its end."""
+    """Whether a finished task failed or was cancelled."""
     return task.cancelled() or task.exception() is not None
 
 
 def describe_error(error: BaseException) -> str:
-    """Return an error's class and words."""
+    """Return the class and the text of an error."""
     return f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
 
 
 _log = logging.getLogger(__name__)
-_START_TIMEOUT_S = 120.0  # for a worker to start: a node may have to import what is large first
+_START_TIMEOUT_S = 120.0  # for a worker to start: a node may have to import large packages
 _CLOSE_TIMEOUT_S = 5.0
-_MIN_FATAL_DEATHS = 10  # in a row, of workers that brought nothing; then it is not one of them
-_SETUP_STAGES = "start", "open", "close"  # calls that bring nothing: the next may still be deadly
-_ISOLATE_AFTER_DEATHS = 2  # deaths at one call: one may be anybody's
-_MIN_CPU_SHARE = 0.001  # of a processor; Ray cuts it into ten thousand
+_MIN_FATAL_DEATHS = 10  # workers in a row without a result: then the cause is not one worker
+_SETUP_STAGES = "start", "open", "close"  # calls without a result
+_ISOLATE_AFTER_DEATHS = 2  # deaths at one call: a single one may be chance
+_MIN_CPU_SHARE = 0.001  # of a processor; Ray counts in ten-thousandths
 _RESUME_HINT = "finished work is saved, and the same command continues"
 
 OpenCall = tuple[str, tuple[Any, ...]]  # the method that opens something, and its arguments
 
 
 class WorkerPool:
-    """So many workers; the first call starts them.
+    """The workers; the first call starts them.
 
     Parameters
     ----------
@@ -102,7 +94,7 @@ class WorkerPool:
     count : int
         At least 1.
     settings : callable
-        Makes what each of them starts with.
+        Returns the settings of a new worker.
     """
 
     def __init__(
@@ -122,7 +114,7 @@ class WorkerPool:
         self._closing = False
 
     def open(self, key: str, method: str, *arguments: Any) -> None:
-        """Have every worker open something, those that come later too."""
+        """Open an app or a judge on every worker, also on later ones."""
         self._openings[key] = method, arguments
         for member in self._members:
             self._open(member, key)
@@ -133,9 +125,9 @@ class WorkerPool:
         Raises
         ------
         EngineUnreachableError
-            None can be had.
+            The cluster gives no worker.
         MisslinkError
-            What is to be opened cannot be, on a worker.
+            A worker could not open the app or the judge.
         """
         self._fill()
         while True:
@@ -156,17 +148,17 @@ class WorkerPool:
 
     @contextlib.asynccontextmanager
     async def turn(self, key: str | None, deaths: int) -> AsyncIterator[WorkerHandle]:
-        """Have a worker for one call.
+        """Yield a worker for one call.
 
-        What two workers died at may have killed them, and not been beside what did by chance. So
-        it gets one for itself, and takes no other call along.
+        A call during which two workers died may have killed them. So it gets a worker for itself,
+        whose death then fails no other call.
 
         Parameters
         ----------
         key : str or None
-            What the call needs open.
+            The app or judge that the call needs.
         deaths : int
-            How many workers died at it.
+            Number of workers that died during it.
         """
         if deaths < _ISOLATE_AFTER_DEATHS:
             yield await self.ready(key)
@@ -194,9 +186,9 @@ class WorkerPool:
         Raises
         ------
         WorkerDiedError
-            It died meanwhile; another one is on its way.
+            It died during the call; another one starts.
         InputError
-            The worker cannot make out what it is sent.
+            The worker cannot read the data.
         """
         ray = import_ray()
         if not member.alive:  # it died while this call waited to have it alone
@@ -227,22 +219,22 @@ class WorkerPool:
         return answer
 
     async def close(self, key: str, method: str) -> None:
-        """Have every worker let go of something, and open it on none any more."""
+        """Close an app or a judge on every worker."""
         self._openings.pop(key, None)
         able = [member for member in self._members if member.can(key)]
         for member in self._members:
-            if (task := member.open_tasks.pop(key, None)) is not None:
+            if (task := member.tasks.pop(key, None)) is not None:
                 task.cancel()
         await self._farewell(able, method, key)
 
     async def end(self) -> None:
         """End all workers."""
         self._closing = True
-        tasks = [task for member in self._members for task in member.tasks]
+        tasks = [task for member in self._members for task in member.tasks.values()]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        if not self._cluster.shared:  # they have made folders of their own
+        if not self._cluster.shared:  # they have unpacked code into folders
             await self._farewell([worker for worker in self._members if worker.can(None)], "leave")
         for member in self._members:
             member.end()
@@ -251,14 +243,14 @@ class WorkerPool:
     async def _farewell(
         self, members: Sequence[WorkerHandle], method: str, *arguments: Any
     ) -> None:
-        """Have workers close something, within a few seconds."""
+        """Call a closing method of workers, and wait a few seconds at most."""
         calls = [self.call(member, "close", method, *arguments) for member in members]
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_CLOSE_TIMEOUT_S):
                 await asyncio.gather(*calls, return_exceptions=True)
 
     def _fill(self) -> None:
-        """Start workers until there are as many as were asked for."""
+        """Start workers until there are `count`."""
         self._members = [member for member in self._members if member.alive]
         while len(self._members) < self.count and not self._closing:
             member = self._start()
@@ -270,7 +262,7 @@ class WorkerPool:
         ray = import_ray()
         name = f"misslink-worker-{self._numbered}"
         self._numbered += 1
-        # They mostly wait: where more are wanted than there are processors, several share one.
+        # Workers mostly wait, so several may share a processor.
         share = min(1.0, max(_MIN_CPU_SHARE, self._cluster.processors / self.count))
         share -= share % _MIN_CPU_SHARE if share < 1 else 0
         actor = (
@@ -289,38 +281,37 @@ class WorkerPool:
         async def greet() -> None:
             (await self.call(member, "start", "hello", self._settings())).result()
 
-        member.started = self._watched(greet())
+        member.tasks[None] = self._watched(greet())
         return member
 
     def _open(self, member: WorkerHandle, key: str) -> None:
         method, arguments = self._openings[key]
-        before = [task for task in member.tasks if not task.done()]
+        before = [task for task in member.tasks.values() if not task.done()]
 
         async def open_after() -> None:
             if before:
                 await asyncio.wait(before)
-            if member.started is None or task_failed(member.started):
+            if task_failed(member.tasks[None]):
                 return
             (await self.call(member, "open", method, key, *arguments)).result()
 
-        member.open_tasks[key] = self._watched(open_after())
+        member.tasks[key] = self._watched(open_after())
 
     def _watched(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task: asyncio.Task[None] = asyncio.create_task(work)
 
         def on_done(done: asyncio.Task[None]) -> None:
             if not done.cancelled():
-                done.exception()  # looked at here: whoever waits for a worker is told
+                done.exception()  # read here, so that asyncio does not log it; `ready` raises it
             self._changed.set()
 
         task.add_done_callback(on_done)
         return task
 
     def _raise_what_failed(self, key: str | None) -> None:
-        """Raise why a worker could not open something; that it died is no such reason."""
+        """Raise the error with which a worker could not open something, unless it died."""
         for member in self._members:
-            tasks = [member.started, member.open_tasks.get(key) if key else None]
-            for task in tasks:
+            for task in (member.tasks.get(None), member.tasks.get(key)):
                 if task is None or not task.done() or task.cancelled():
                     continue
                 error = task.exception()
@@ -332,7 +323,7 @@ class WorkerPool:
                 raise InputError(f"on the worker {member.name}: {message}")
 
     def _bury(self, member: WorkerHandle, death: Exception) -> None:
-        """Take a dead worker out, and have another one start."""
+        """Remove a dead worker, and start another one."""
         if not member.alive:
             return
         member.end()

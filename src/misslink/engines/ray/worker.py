@@ -46,7 +46,7 @@ class RaisedError:
 
     @classmethod
     def from_error(cls, error: BaseException) -> RaisedError:
-        """Take `error` apart; one that cannot be pickled becomes a RuntimeError that tells it."""
+        """Take `error` apart; one that cannot be pickled becomes a RuntimeError with its text."""
         error_parts = cls(type(error), error.args, dict(vars(error)))
         try:
             pickle.dumps(error_parts)
@@ -82,9 +82,9 @@ class WorkerReply:
 
 
 def serializable_ask(ask: Ask) -> Ask:
-    """Return the question with its messages rendered, and without what makes another of it.
+    """Return the question with its messages rendered, and without its function `alone`.
 
-    Its key stays what it was: that of messages which are rendered is another one.
+    Its key stays: rendered messages would have another one.
     """
     key = ask.key
     messages = tuple(dict(message) for message in ask.messages)
@@ -106,12 +106,12 @@ def restore_reply(reply: Reply, ask: Ask) -> Reply:
     return replace(reply, parsed=ask.schema.model_validate(parsed.model_dump()))
 
 
-SERVER_FACTS = "abilities", "context_length", "price"  # what a judge may find out of its server
+SERVER_FACTS = "abilities", "context_length", "price"  # what a judge may detect about its server
 
 
 @dataclass(frozen=True)
 class WorkerSettings:
-    """What a worker starts with; it is sent to a method, so that no part of it is ever stored.
+    """Settings of a new worker; sent to a method, so that Ray stores no part of them.
 
     Parameters
     ----------
@@ -120,7 +120,7 @@ class WorkerSettings:
     shared : bool
         Whether the whole cluster is the driver's machine, so that the folder is there.
     threads : int
-        How many synchronous apps may run at once.
+        Number of synchronous apps that run at once.
     environment : mapping
         Keys and addresses of judges, by the names of their variables.
     version : str
@@ -135,19 +135,21 @@ class WorkerSettings:
 
 
 class RayWorker:
-    """One process of the cluster, asked by the driver alone; `Pool` starts it.
+    """One process of the cluster; `WorkerPool` starts it, and only the driver calls it.
 
-    Nothing is raised: what goes wrong is part of the `Answer`, so that it arrives whole.
+    No method raises: errors are part of the `WorkerReply`, so that they arrive complete.
     """
 
     def __init__(self) -> None:
         self._judges: dict[str, Judge] = {}
         self._watchers: dict[str, tuple[Watcher, int]] = {}
         self._folder = Path.cwd()  # where paths start here
-        self._own: Path | None = None  # what was made here, and goes with the worker
+        self._own: Path | None = (
+            None  # folder that was created here, and is removed with the worker
+        )
 
     async def hello(self, settings: WorkerSettings) -> WorkerReply:
-        """Take the driver's folder and keys; say where this is."""
+        """Take the driver's folder and keys; return the process and its machine."""
         if settings.version != __version__:
             problem = (
                 f"the cluster's node {socket.gethostname()} has misslink {__version__} and this is "
@@ -164,7 +166,7 @@ class RayWorker:
     async def open_judge(
         self, key: str, sought: CodeSource, terms: JudgeConfig, identity: str
     ) -> WorkerReply:
-        """Open a judge, and see that it is the one that the driver means."""
+        """Open a judge, and check that it equals the driver's."""
 
         async def open_once() -> None:
             if key in self._judges:
@@ -217,23 +219,23 @@ class RayWorker:
         return await _reply_to(judge.ask(ask), judge)
 
     async def reachable(self, key: str) -> WorkerReply:
-        """Find out whether the judge could be asked from here."""
+        """Check whether the judge can be reached from here."""
         judge = self._judges[key]
         check = judge_info(judge).check_reachable
         return WorkerReply() if check is None else await _reply_to(check(), judge)
 
     async def observe(self, key: str, case: Case) -> WorkerReply:
-        """Run the app for a case, and ask its retriever deeper for what it missed."""
+        """Run the app for a case, and search deeper for missed passages."""
         watcher, k = self._watchers[key]
         return await _reply_to(capture_case(watcher, case, k))
 
     async def close_judge(self, key: str) -> WorkerReply:
-        """Let go of a judge's connections and files."""
+        """Close a judge."""
         judge = self._judges.pop(key, None)
         return WorkerReply() if judge is None else await _reply_to(judge.close())
 
     async def leave(self) -> WorkerReply:
-        """Take away what was unpacked here."""
+        """Remove the code that was unpacked here."""
         if self._own is not None:
             os.chdir(Path(self._own.anchor))
             await asyncio.to_thread(shutil.rmtree, self._own, ignore_errors=True)
@@ -252,7 +254,7 @@ class RayWorker:
 
     @contextlib.contextmanager
     def _in(self, folder: Path | None) -> Iterator[None]:
-        """Work in a folder, where one is given, and come back."""
+        """Work in a folder, if one is given, and return to the previous one."""
         if folder is None:
             yield
             return
@@ -264,14 +266,14 @@ class RayWorker:
 
 
 def _load_target(sought: CodeSource) -> Any:
-    """Return what is opened: a name, or the thing that was given as an object."""
+    """Return the import path of an app or a judge, or the object itself."""
     if sought.pickled is not None:
         return pickle.loads(sought.pickled)  # noqa: S301 (the driver's own)
     return sought.spec
 
 
 async def _reply_to(call: Awaitable[Any], judge: Judge | None = None) -> WorkerReply:
-    """Wait for a call, and return how it ended and what the judge knows by now."""
+    """Wait for a call, and return its result and what the judge has detected."""
     value, raised = None, None
     try:
         value = await call

@@ -72,9 +72,7 @@ def check_command(
         show_default="minilm where installed",
     ),
     markdown: Path | None = options.MARKDOWN_OPTION,
-    fix: Path | None = option(
-        None, "--fix", "Gold set to write, with stale labels replaced and tagged."
-    ),
+    fix: Path | None = option(None, "--fix", "Gold set to write, with stale labels replaced."),
     fix_above: float = option(
         _MIN_SIMILARITY, "--fix-above", "Minimum similarity of a fix.", min=0.5, max=1
     ),

@@ -47,10 +47,7 @@ def pool_command(
         10, "--stratified", "Other passages to grade per question, drawn from rank bands.", min=0
     ),
     embedding: str | None = options.option(
-        None,
-        "--embedding",
-        "Embedding for the rank bands: minilm or PROVIDER:MODEL.",
-        show_default="BM25",
+        None, "--embedding", "Embedding for rank bands, such as minilm.", show_default="BM25"
     ),
     seed: int = options.SEED_OPTION,
     rejudge: bool = options.option(
