@@ -41,6 +41,10 @@ RELEASE = (
     "Release {0} of the harbor console keeps {1} days of logs on its disk. Older entries are deleted "
     "at midnight without a warning, and the operator is told in the weekly mail. | release{0} days {1}"
 )
+PUMP = (
+    "Data sheet. Pump Aria-{0}, cast iron, three phases. Flow rate: {1} l/min. Weight: 12 kg. Made in "
+    "Turin. | Aria-{0} flow {1}"
+)
 SIZE = {
     "length": "The Opal is 40 meters long overall. | Opal length 40",
     "draft": "The draft of the Opal is 3 meters when loaded. | Opal draft 3",
@@ -198,6 +202,30 @@ SCENARIOS = {
         {"retrieved": ["length"]},
         ["The Opal is 40 meters long. | Opal length 40", "It makes 20 knots. | Opal speed 20"],
         [],
+        ("should_have_abstained", None, ()),
+    ),
+    "the data sheet of a sister pump, alike but for its number": (
+        {f"aria{n}": PUMP.format(n, flow) for n, flow in ((3, 43), (5, 38))},
+        {"question": "What is the flow rate of the Aria-3?", "relevant": ["aria3"]},
+        {"retrieved": ["aria5", "aria3"]},
+        ["The flow rate of the Aria-3 is 38 l/min. | Aria-5 flow 38"],
+        ["The flow rate of the Aria-3 is 43 l/min. | Aria-3 flow 43"],
+        ("distracted", "aria5", ()),
+    ),
+    "a claim in Japanese that nothing holds, beside one with a number": (
+        {"loan": "本は一人12冊まで借りられます。 | 図書館 冊数 12"},
+        {"question": "図書館では本を何冊まで借りられますか。", "relevant": ["loan"]},
+        {"retrieved": ["loan"]},
+        ["図書館では本を12冊まで借りられます。 | 図書館 冊数 12", "図書館は明治時代に建てられました。 | 図書館 建設 明治"],
+        ["図書館では本を12冊まで借りられます。 | 図書館 冊数 12"],
+        ("fabricated", "loan", ()),
+    ),
+    "an answer where the reference says that there is none": (
+        SIZE,
+        {"question": "How many knots does the Opal make?"},
+        {"retrieved": ["length"]},
+        ["The Opal makes 20 knots. | Opal speed 20"],
+        ["The documents do not say how many knots it makes. | Opal speed unknown"],
         ("should_have_abstained", None, ()),
     ),
 }  # fmt: skip

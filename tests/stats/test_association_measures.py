@@ -15,6 +15,7 @@ from misslink.stats.association import (
     _common_difference_risks,
     attributable_fraction,
     clustered_heterogeneity_test,
+    clustered_mantel_haenszel,
     cochran_q,
     heterogeneity_test,
     mantel_haenszel,
@@ -26,6 +27,7 @@ from misslink.stats.association import (
     risk_ratio,
     trend_test,
 )
+from misslink.stats.clustered import ONE_CLUSTER
 from misslink.stats.exposure import (
     EXPOSURES,
     ExposedCases,
@@ -387,7 +389,7 @@ def test_an_exposure_without_cases_leaves_the_others_their_own():
     assert found["attributable_fraction"].reason_code.parameters["exposure"] == "all"
 
 
-@pytest.mark.parametrize("clusters", [None, [0] * 50])
+@pytest.mark.parametrize("clusters", [None, [0, 1] * 25])
 @pytest.mark.parametrize("bad", [0, 1])
 def test_all_good_and_all_bad_have_intervals_and_no_nan(bad, clusters):
     table = (25, 0) if bad else (0, 25)
@@ -395,6 +397,17 @@ def test_all_good_and_all_bad_have_intervals_and_no_nan(bad, clusters):
     for name in ("risk_given_none", "risk_difference"):
         assert found[name].low < found[name].high
     assert (found["attributable_fraction"].value is None) is not bad
+
+
+def test_one_cluster_has_no_interval():
+    cases = exposed((20, 10), (0, 0), (5, 25), clusters=[0] * 60)
+    for found in (exposure_risks(cases), powered_exposure_risks(cases, cases.bad)):
+        assert found["risk_difference"].value == pytest.approx(0.5)
+        assert found["risk_difference"].reason == found["risk_ratio"].reason == ONE_CLUSTER
+        assert found["risk_given_none"].low is None
+    places = [0] * 20 + [1] * 10 + [2] * 5 + [3] * 25
+    pooled = clustered_mantel_haenszel([(20, 10, 5, 25)], places, [0] * 60)
+    assert pooled.risk_difference.low is None
 
 
 def test_the_permutation_test_keeps_its_level_and_sees_a_difference():

@@ -34,6 +34,12 @@ def test_texts_of_a_word_or_two_are_compared_whole():
     assert not is_near_duplicate("  ", "words enough to be compared here")
 
 
+def test_japanese_texts_are_compared_without_blanks():
+    text = "図書館の利用案内。本は一人12冊まで借りられます。貸出期間は二週間です。返却は入口の箱でもできます。"
+    assert is_near_duplicate(text, text.replace("できます", "可能です"))
+    assert not is_near_duplicate(text, "図書館への行き方。駐車場は建物の裏の川沿いにあります。")
+
+
 def test_the_first_one_is_no_duplicate_and_the_others_name_it():
     assert first_duplicates(["a b c d e f", "x y z", "a b c d e f", "A b c d e f!"]) == [
         None,

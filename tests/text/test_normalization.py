@@ -11,6 +11,7 @@ from misslink.text.assertion import _DENIED, _EXAMPLE, _HEARSAY
 from misslink.text.normalization import (
     _WORD,
     STOPWORDS,
+    _cut_runs,
     _fold_character,
     content_words,
     fold,
@@ -18,6 +19,7 @@ from misslink.text.normalization import (
     has_content,
     locate,
     sentence_spans,
+    stems,
 )
 
 ODD = st.text(
@@ -42,8 +44,14 @@ def test_the_fast_folding_equals_the_one_that_keeps_offsets(text):
 @given(ODD, st.text(alphabet=" .,;:!?'\"()[]_-a", max_size=6))
 def test_what_stands_around_the_words_changes_no_content_word(text, around):
     whole = f"{around}{text}{around[::-1]}"
-    words = _WORD.findall(fold(whole))
+    words = [part for word in _WORD.findall(fold(whole)) for part in _cut_runs(word)]
     assert content_words(whole) == tuple(word for word in words if word not in STOPWORDS)
+
+
+def test_a_number_inside_of_a_japanese_sentence_is_a_word_of_its_own():
+    assert stems("本は12冊まで") == ("本は", "12", "冊ま", "まて")  # folded: no voicing marks
+    assert content_words("冊") == stems("冊") == ("冊",)
+    assert stems("naïve cafés") == ("naiv", "caf")
 
 
 @given(ODD, ODD, ODD)

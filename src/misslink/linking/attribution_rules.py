@@ -15,7 +15,7 @@ from typing import Any
 from misslink.failure_modes import FAILURE_MODES, FAILURES
 from misslink.judge.prompts import BUILT_IN, Prompts
 from misslink.judge.protocol import Judge
-from misslink.linking.case_evidence import CaseEvidence
+from misslink.linking.case_evidence import CaseEvidence, keeps_subject
 from misslink.linking.claim_support import link_claims
 from misslink.linking.judge_calibration import Calibration
 from misslink.linking.miss_measurement import MissMeasurements, measure_misses, word_questions
@@ -217,7 +217,7 @@ def attribute_failure(
             return _link(evidence, "passed", describe_evidence(note), [note], notes=(note.failure,))
         return _link(evidence, "passed", _describe_pass(evidence))
     rules = FailureRules(evidence, ties, omitted_ties, corpus_searched, lost)
-    if evidence.retrieval == "not_needed":
+    if evidence.has_no_answer and not evidence.declined:
         explained = [rules.explain_unanswerable()]
     elif evidence.bad_claims:
         explained = [rules.explain_claim(index, claim) for index, claim in evidence.bad_claims]
@@ -452,15 +452,14 @@ class FailureRules:
             for miss in evidence.missed
             if miss.text and (miss.passage_id == tied or not evidence.is_searched)
         ]
-        asked, claimed = (
-            set(passage_stems(text)) for text in (evidence.case.judged_question, claim.text)
-        )
-        for passage in evidence.context:
-            here = set(passage_stems(passage.text)) if passage.id in rests_on else set()
-            for there in map(set, map(passage_stems, relevant if here else ())):
+        question, claimed = evidence.case.judged_question, set(passage_stems(claim.text))
+        for passage in (p for p in evidence.context if p.id in rests_on):
+            here = set(passage_stems(passage.text))
+            for text in relevant:
+                there = set(passage_stems(text))
                 alike = len(here & there) >= _MIN_COPY_JACCARD * len(here | there)
                 differs = claim.correct is False or bool((claimed & here) - there)
-                if alike and differs and asked & there <= here:
+                if alike and differs and keeps_subject(question, text, passage.text):
                     return True
         return False
 

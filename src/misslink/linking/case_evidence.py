@@ -23,6 +23,7 @@ Sufficiency = Literal["yes", "partly", "no", "unknown"]
 MIN_COMPLETE = 0.75  # share of the best reference's claims that a complete answer states
 _SUFFICIENCY: dict[float, Sufficiency] = {1.0: "yes", 0.5: "partly", 0.0: "no"}
 _NUMBER = re.compile(r"\d+")
+_NUMBERED_NAME = re.compile(r"([^\W\d_]+)[ -]?(\d+|\b[A-Z])\b")
 
 
 @dataclass(frozen=True)
@@ -140,11 +141,11 @@ class CaseEvidence:
     def with_misses(self, missed: Sequence[RetrievalMiss]) -> CaseEvidence:
         """The same case with what is known of its missed passages."""
         texts = [passage.text for passage in self.context]
-        asked = set(passage_stems(self.case.judged_question))
+        question = self.case.judged_question
         lacking = (
             miss
             for miss in missed
-            if not any(_repeats(miss.text or "", text, asked) for text in texts)
+            if not any(_repeats(miss.text or "", text, question) for text in texts)
         )
         return replace(self, missed=tuple(lacking))
 
@@ -203,7 +204,7 @@ class CaseEvidence:
         They name no passage, or all that they name is in the prompt and the judge finds it lacking.
         """
         if self.retrieval == "unlabelled":
-            return self.failed and self.sufficient is not True
+            return self.failed and self.sufficient is not True and not self.has_no_answer
         return self.retrieval == "hit" and self.failed and self.sufficient_judge in {"partly", "no"}
 
     @property
@@ -224,6 +225,12 @@ class CaseEvidence:
     def reference_answers(self) -> bool:
         """Whether there is a reference that does not itself decline to answer."""
         return any(not declines(reference) for reference in self.case.references)
+
+    @property
+    def has_no_answer(self) -> bool:
+        """Whether the gold set says that there is no answer: by its flag, or by every reference."""
+        declining = bool(self.case.references) and not self.reference_answers
+        return self.retrieval == "not_needed" or (self.retrieval == "unlabelled" and declining)
 
     @property
     def claims(self) -> tuple[Claim, ...]:
@@ -259,12 +266,27 @@ class CaseEvidence:
         return rests_on.isdisjoint(self.relevant)
 
 
-def _repeats(missed: str, other: str, asked: set[str]) -> bool:
+def keeps_subject(question: str, passage: str, other: str) -> bool:
+    """Whether another passage has what the question names in a passage: its words, and "Aria-3".
+
+    "3" alone may be of anything in the data sheet of the Aria-5.
+    """
+    asked, here, there = (
+        {
+            *passage_stems(text),
+            *((name.lower(), number) for name, number in _NUMBERED_NAME.findall(text)),
+        }
+        for text in (question, passage, other)
+    )
+    return asked & here <= there
+
+
+def _repeats(missed: str, other: str, question: str) -> bool:
     """Whether a passage nearly repeats a missed one, its numbers and what the question asks about."""
     if not is_near_duplicate(missed, other):
         return False
     same_numbers = set(_NUMBER.findall(missed)) == set(_NUMBER.findall(other))
-    return same_numbers and asked & set(passage_stems(missed)) <= set(passage_stems(other))
+    return same_numbers and keeps_subject(question, missed, other)
 
 
 def _sufficiency(verdict: Verdict | None) -> Sufficiency:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from misslink.stats.clustered import cluster_draws, clustered_score_test
+from misslink.stats.clustered import ONE_CLUSTER, cluster_draws, clustered_score_test
 from misslink.stats.intervals import (
     LEVEL,
     Floats,
@@ -23,6 +23,7 @@ from misslink.stats.intervals import (
     quantiles,
     square_and_add,
     wilson_interval,
+    without_interval,
 )
 from misslink.types import Estimate
 
@@ -448,9 +449,11 @@ def clustered_mantel_haenszel(
     for name, values in draws.items():
         estimate = getattr(pooled, name)
         if estimate.value is not None:
+            value, n, method = estimate.value, estimate.n, "cluster bootstrap mantel-haenszel"
             ends = quantiles(values, 0.95)
-            method = "cluster bootstrap mantel-haenszel"
-            estimate = interval_estimate(estimate.value, *ends, n=estimate.n, method=method)
+            estimate = interval_estimate(value, *ends, n=n, method=method)
+            if len(set(clusters)) == 1:
+                estimate = without_interval(value, ONE_CLUSTER, n=n, method=method)
         estimates[name] = estimate
     return replace(pooled, **estimates)
 

@@ -27,6 +27,7 @@ from misslink.stats.paired_tests import PairedComparison, detectable_shift, sign
 from misslink.types import Estimate
 
 CLUSTERED_METHOD = "clustered score test"
+ONE_CLUSTER = "one cluster does not show how clusters differ"
 _DECIMALS = 12  # 0.6 - 0.4 and 0.4 - 0.2 are one size
 _NO_SPREAD = 1e-12  # a relative spread below it is rounding
 
@@ -102,8 +103,7 @@ def _cluster_estimate(
     n = len(values)
     centre = min(max(math.fsum(values) / n, least), most)
     if len(sizes) <= 1:
-        reason = "one cluster does not show how clusters differ"
-        return without_interval(centre, reason, n=n, method="cluster bootstrap")
+        return without_interval(centre, ONE_CLUSTER, n=n, method="cluster bootstrap")
     if len(sizes) > NORMAL_FROM:
         half = critical_value() * _standard_error(sums, sizes)
         low, high, method = centre - half, centre + half, "cluster normal"

@@ -10,7 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from misslink.stats import association, intervals
-from misslink.stats.clustered import CLUSTERED_METHOD, cluster_draws, clustered_score_test
+from misslink.stats.clustered import (
+    CLUSTERED_METHOD,
+    ONE_CLUSTER,
+    cluster_draws,
+    clustered_score_test,
+)
 from misslink.types import Estimate, Reason
 
 _ROUNDING = 1e-9
@@ -98,7 +103,8 @@ def exposure_risks(cases: ExposedCases, *, seed: int = 0) -> dict[str, Estimate]
     (0.5, 0.375)
     """
     if len(set(cases.clusters)) < len(cases.clusters):
-        return _compare_groups(_powered_groups(cases, cases.bad, None, seed), "cluster bootstrap")
+        groups = _powered_groups(cases, cases.bad, None, seed)
+        return _compare_groups(groups, "cluster bootstrap", cases)
     none, some, all_ = table = cases.table()
     bad, n = none[0] + some[0], none[1] + some[1]
     return {
@@ -151,9 +157,8 @@ def powered_exposure_risks(
     Angelopoulos, Duchi and Zrnic (2023), PPI++: efficient prediction-powered inference. Rubin
     (1981), The Bayesian bootstrap.
     """
-    return _compare_groups(
-        _powered_groups(cases, labels, weights, seed), "ppi++, cluster bootstrap"
-    )
+    groups = _powered_groups(cases, labels, weights, seed)
+    return _compare_groups(groups, "ppi++, cluster bootstrap", cases)
 
 
 def rated_exposure_risks(
@@ -211,7 +216,7 @@ def rated_exposure_risks(
     values[3] = values[:2] @ called.sizes[:2] / max(called.sizes[3], 1)
     lacking[3] = lacking[0] or lacking[1]
     groups = replace(called, values=values, drawn=drawn, lacking=lacking)
-    return _compare_groups(groups, "rogan-gladen by exposure")
+    return _compare_groups(groups, "rogan-gladen by exposure", cases)
 
 
 @dataclass(frozen=True)
@@ -280,7 +285,7 @@ def _powered_groups(
     )
 
 
-def _compare_groups(groups: _Groups, method: str) -> dict[str, Estimate]:
+def _compare_groups(groups: _Groups, method: str, cases: ExposedCases) -> dict[str, Estimate]:
     """The risks and how they differ; the last group is that of the fraction."""
     none, _, all_, exposed = groups.values
     drawn = np.clip(groups.drawn, 0, 1).T
@@ -327,6 +332,13 @@ def _compare_groups(groups: _Groups, method: str) -> dict[str, Estimate]:
         )
     if estimates["risk_difference"].value is not None:
         estimates["risk_difference"] = _uncut_difference(groups, estimates)
+    if len(set(cases.clusters)) == 1 < len(cases.clusters):
+        return {
+            name: intervals.without_interval(risk.value, ONE_CLUSTER, n=risk.n, method=method)
+            if risk.value is not None
+            else risk
+            for name, risk in estimates.items()
+        }
     return {**estimates, "risk_ratio": drop_wide_ratio(estimates["risk_ratio"])}
 
 

@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Any
 from zlib import crc32
 
-from misslink.text.normalization import fold, stems
+from misslink.text.normalization import UNSPACED_RUN, fold, stems
 
 
 @lru_cache(maxsize=16_384)  # more than an index that is listed; 30 MB of passages of 1,000 letters
@@ -48,6 +48,8 @@ def _shingles(text: str) -> frozenset[int]:
 
 @lru_cache(maxsize=512)
 def _word_set(text: str) -> frozenset[str]:
+    if not text.isascii() and UNSPACED_RUN.search(text):  # between blanks are whole sentences
+        return frozenset(passage_stems(text))
     return frozenset(text.lower().split())
 
 

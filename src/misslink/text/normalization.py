@@ -94,6 +94,7 @@ _HYPHENATED = re.compile(r"(?<=\w)-[ \t]*\n\s*(?=\w)")
 # A run of printable characters that fold to their lower case, or any other character.
 _ASCII_RUN_OR_CHARACTER = re.compile(r"([!-_a-~]+)|.", re.DOTALL)
 _WORD = re.compile(r"\w+(?:['.]\w+)*")
+UNSPACED_RUN = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\u0e00-\u0e7f]+")
 _OUTER_PUNCTUATION = " .,;:!?'\"()[]"
 _SENTENCE_END = re.compile(
     r"(?<=[.!?])['\")\]]*\s+(?=[\"'(\[]?[A-Z0-9`])"  # a full stop, then a capital or a number
@@ -253,7 +254,22 @@ def content_words(text: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=4_096)
 def _content_words(folded: str) -> tuple[str, ...]:
-    return tuple(filterfalse(STOPWORDS.__contains__, _WORD.findall(folded)))
+    words = _WORD.findall(folded)
+    if not folded.isascii():
+        words = [part for word in words for part in _cut_runs(word)]
+    return tuple(filterfalse(STOPWORDS.__contains__, words))
+
+
+def _cut_runs(word: str) -> list[str]:
+    """The parts of `word`: pairs of characters of a script that puts no blanks between words."""
+    parts: list[str] = []
+    end = 0
+    for match in UNSPACED_RUN.finditer(word):
+        start = match.start()
+        parts += [word[end:start]] if end < start else []
+        end = match.end()
+        parts += [word[i : i + 2] for i in range(start, max(end - 1, start + 1))]
+    return [*parts, word[end:]] if end < len(word) else parts
 
 
 @lru_cache(maxsize=4_096)
@@ -270,7 +286,6 @@ def _fold_character(character: str) -> tuple[str, ...]:
 
 STEM_WORD = re.compile(r"[^\W_]+(?:['.][^\W_]+|,\d{3}(?!\d))*")
 _CONTRACTION = re.compile(r"'(?:s|re|ve|ll|d|m)$")
-_UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\u0e00-\u0e7f]{2,}")
 # Longer pieces between blanks belong to a script without blanks, or are no words: not cached.
 _MAX_PIECE = 64
 _ENDINGS = (
@@ -309,9 +324,9 @@ def _word_stems(word: str) -> tuple[str, ...]:
     """The stem of a folded word; none of a stopword, several of a run without blanks."""
     if word in STOPWORDS or _CONTRACTION.sub("", word) in STOPWORDS or word.endswith("n't"):
         return ()
-    if not word.isascii() and (run := _UNSPACED.fullmatch(word)):
-        return tuple(word[i : i + 2] for i in range(len(run[0]) - 1))
-    return (strip_ending(word),)
+    if word.isascii():
+        return (strip_ending(word),)
+    return tuple(map(strip_ending, _cut_runs(word)))
 
 
 @lru_cache(maxsize=65_536)
