@@ -363,6 +363,13 @@ def test_an_answer_agrees_with_itself_as_reference(question, answer):
     assert agreement(answer, answer, question) == (["agrees"], ["states"])
 
 
+def test_a_yes_or_no_question_may_follow_the_message_before_it():
+    question = "Tell me about the wireless internet. Is it free?"
+    answer = "The wireless internet is free."
+    assert agreement(answer, "Yes, it is free.", question) == (["agrees"], ["states"])
+    assert agreement(answer, "No, it costs a fee.", question)[1] == ["contradicts"]
+
+
 def test_an_answer_may_state_more_numbers_than_its_reference():
     question = "What does printing in color cost?"
     answer = "Printing costs 10 cents a page in black and 40 cents in color."

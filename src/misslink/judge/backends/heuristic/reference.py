@@ -21,6 +21,7 @@ _MIN_SHARE = 0.5  # of the words that are not in the question, that the other te
 _MIN_STEM_LETTERS = 4  # letters that must be left of a word without its ending
 _WORD = re.compile(r"non-\w+|\w+(?:['.]\w+|,\d{3}\b)*")
 _CHOICE = re.compile(r"(\w+),? or (?:\w+ )??(\w+)")
+_SENTENCE_END = re.compile(r"[.!?]\s+")
 _YES_OR_NO = re.compile(
     r"\W*(?:is|are|was|were|do|does|did|has|have|had|can|could|will|would|should|may|must)\b"
 )
@@ -102,12 +103,12 @@ def leading_agreement(text: str, others: Sequence[str], question: str = "") -> S
 
 def _stance(text: str, question: str) -> bool | None:
     stance = leading_polarity(text)
-    asked = normalization.fold(question)
+    asked = _SENTENCE_END.split(normalization.fold(question).strip())[-1]  # of a conversation
     if stance is not None or " or " in asked or not _YES_OR_NO.match(asked):
         return stance
     words = _words(text)
     restates = bool(words) and not _new_words(text, question)
-    return is_negated(text) == is_negated(question) if restates else None
+    return is_negated(text) == is_negated(asked) if restates else None
 
 
 def _has_other_number(claim: str, text: str, question: str) -> bool:
