@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import random
+from dataclasses import replace
 from functools import partial
+from types import SimpleNamespace
 
 import pytest
 
 from honest_judge import small_ask
 from judge_faults import error
-from misslink.errors import JudgeUnreachableError
+from misslink.errors import InputError, JudgeUnreachableError
 from misslink.judge.backends.openai import open_openai
 from misslink.judge.config import JudgeConfig, Price
 from misslink.judge.middleware.budget import BudgetedJudge
@@ -47,6 +49,28 @@ def test_no_more_calls_are_made_than_allowed():
     assert outcomes[7].reason == "--max-calls 7 is used up; the same command continues"
     assert budget.calls == len(budget.judge.puts) == 7
     assert budget.spent is None  # no price, so nobody knows
+
+
+@pytest.mark.parametrize(
+    ("reply", "problem"),
+    [
+        ({"claims": []}, "returned dict; its ask must return"),
+        (None, "returned NoneType; its ask must return"),
+        (Reply({"claims": []}, ""), "'parsed' is dict"),
+        (Reply(None, b"{}"), "'raw' is bytes"),
+        *(
+            (replace(answer(), probabilities={"claims.0.support": {"supported": value}}), "0 to 1")
+            for value in ("high", float("nan"), 7)
+        ),
+    ],
+)
+def test_what_is_no_reply_is_named_at_the_first_question(reply, problem):
+    async def ask(_):
+        return reply
+
+    judge = SimpleNamespace(name="mine", identity={}, ask=ask)
+    with pytest.raises(InputError, match=f"the judge mine .*{problem}"):
+        run(BudgetedJudge(judge, JudgeConfig()).ask(ASK))
 
 
 def test_tries_in_vain_are_calls_too():

@@ -7,7 +7,9 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
-from misslink.errors import JudgeUnreachableError
+from pydantic import BaseModel
+
+from misslink.errors import InputError, JudgeUnreachableError
 from misslink.judge.config import JudgeConfig, Price
 from misslink.judge.middleware.throttle import ask_with_timeout
 from misslink.judge.protocol import (
@@ -20,6 +22,7 @@ from misslink.judge.protocol import (
     schema_json,
 )
 
+_ROUNDING = 1e-6  # by which a probability may leave 0 to 1
 _BYTES_PER_TOKEN = 2  # at least: no tokenizer splits text finer on average
 _REQUESTS_PER_ASK = 2  # at most, once the server is known: one may need another format
 
@@ -146,7 +149,7 @@ class BudgetedJudge:
             self._begin_call(maximum)
         spent = maximum  # unless more is known: the server may finish a reply that was cut off
         try:
-            reply = await call()
+            reply = _check_reply(await call(), self.name)
             spent = _reported_tokens(reply, maximum)
         except RetryableError as error:
             if error.kind != "time":
@@ -245,6 +248,29 @@ class Ledger:
     def in_flight(self) -> int:
         """Calls of all judges that have not ended."""
         return sum(member._in_flight for member in self.members)  # noqa: SLF001
+
+
+def _check_reply(reply: object, judge: str) -> Reply:
+    """Raise an InputError where a judge returned no Reply, or one that holds something else."""
+    if not isinstance(reply, Reply):
+        raise InputError(
+            f"the judge {judge} returned {type(reply).__name__}; its ask must return a "
+            "misslink.judge.Reply"
+        )
+    if not isinstance(reply.parsed, BaseModel | None) or not isinstance(reply.raw, str):
+        raise InputError(
+            f"the judge {judge} returned a Reply whose 'parsed' is "
+            f"{type(reply.parsed).__name__} and whose 'raw' is {type(reply.raw).__name__}; give an"
+            " instance of ask.schema, or None, and a text"
+        )
+    for place, of_label in reply.probabilities.items():
+        for label, value in of_label.items():
+            if not isinstance(value, int | float) or not -_ROUNDING <= value <= 1 + _ROUNDING:
+                raise InputError(
+                    f"the judge {judge} returned the probability {value!r} of '{label}' at"
+                    f" '{place}'; give a number from 0 to 1"
+                )
+    return reply
 
 
 def _reported_tokens(reply: Reply, maximum: _TokenCount) -> _TokenCount:
