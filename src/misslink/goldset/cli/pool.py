@@ -383,6 +383,6 @@ def _format_count(value: float) -> str:
 
 def _estimate_line(title: str, estimate: Mapping[str, Any]) -> str:
     if estimate["value"] is None:
-        return f"{title}: not measured, {estimate['reason']}"
+        return f"{title}: not measured: {estimate['reason']}."
     value, low, high = (_format_count(estimate[name]) for name in ("value", "low", "high"))
     return f"{title}: {value} [{low}, {high}]."

@@ -110,7 +110,7 @@ def annotator_agreement(grades: GradesByAnnotator, items: int, *, seed: int = 0)
         percent = percent_agreement(shared, seed=seed)
     else:
         reason = "one annotator" if len(people) == 1 else "no item was graded by two annotators"
-        alpha = percent = Estimate.missing(f"Not measured: {reason}.")
+        alpha = percent = Estimate.missing(reason)
     pairs = [
         {"a": a, "b": b, "kappa": weighted_kappa(people[a], people[b], seed=seed)}
         for a, b in combinations(people, _TWO)
@@ -119,7 +119,7 @@ def annotator_agreement(grades: GradesByAnnotator, items: int, *, seed: int = 0)
     return {
         "annotators": len(people),
         "alpha": alpha,
-        "kappa": pairs[0]["kappa"] if len(pairs) == 1 else Estimate.missing(f"Kappa: {reason}."),
+        "kappa": pairs[0]["kappa"] if len(pairs) == 1 else Estimate.missing(reason),
         "percent": percent,
         "pairs": pairs,
         "each": {
