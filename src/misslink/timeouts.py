@@ -219,11 +219,11 @@ class BackgroundLoop:
         """Run what `work` makes, from another event loop; raise TookTooLongError after `seconds`."""
         loop = self._loop
         context = copy_context()
-        own: asyncio.Task[ResultT] | None = None
+        own: asyncio.Task[tuple[ResultT, BaseException | None]] | None = None
 
-        async def within() -> ResultT:
+        async def within() -> tuple[ResultT, BaseException | None]:
             nonlocal own
-            own = asyncio.get_running_loop().create_task(work(), context=context)
+            own = asyncio.get_running_loop().create_task(_result_or_error(work), context=context)
             self._tasks.add(own)
             return await own
 
@@ -231,7 +231,10 @@ class BackgroundLoop:
         waiting = asyncio.wrap_future(future)
         done, _ = await asyncio.wait([waiting], timeout=seconds)
         if done:
-            return waiting.result()
+            value, error = waiting.result()
+            if error is not None:
+                raise error
+            return value
         running = asyncio.current_task(loop)  # busy now: it holds up all others
         future.cancel()
         self.hung += 1

@@ -456,19 +456,54 @@ class TestTrouble:
         assert trace.error.startswith("ConnectionError: index is down (test_watcher.py, line ")
         assert trace.retrieved == ()
 
-    @pytest.mark.parametrize("error", [SystemExit(3), StopIteration("over")])
-    def test_odd_exceptions_lose_one_case_and_not_the_run(self, error):
+    class Unprintable(Exception):
+        def __str__(self):
+            raise RuntimeError
+
+    @pytest.mark.parametrize("timeout", [None, 30])
+    @pytest.mark.parametrize("is_async", [False, True])
+    @pytest.mark.parametrize(
+        "error",
+        [
+            SystemExit(3),
+            StopIteration("over"),
+            asyncio.CancelledError(),
+            BaseException("odd"),
+            Unprintable(),
+        ],
+    )
+    def test_odd_exceptions_lose_one_case_and_not_the_run(self, error, is_async, timeout):
         def app(question):
             raise error
 
-        assert type(error).__name__ in watch(app).error
+        async def async_app(question):
+            raise error
+
+        found = watch(async_app if is_async else app, timeout=timeout).error
+        assert type(error).__name__ in found or isinstance(error, StopIteration)
 
     def test_interrupt_passes_through(self):
-        async def app(question):
-            raise asyncio.CancelledError
+        async def interrupt():
+            started = asyncio.Event()
+
+            async def app(question):
+                started.set()
+                await asyncio.Event().wait()
+
+            watching = asyncio.create_task(Watcher(app).watch(FISH))
+            await started.wait()
+            watching.cancel()
+            await watching
 
         with pytest.raises(asyncio.CancelledError):
-            watch(app)
+            asyncio.run(interrupt())
+
+    def test_what_cannot_be_read_is_an_error_of_its_case(self):
+        class Odd:
+            def __getattr__(self, name):
+                raise RuntimeError(name)
+
+        assert watch(lambda _: Odd()).error.startswith("RuntimeError")
 
     @pytest.mark.parametrize("value", [None, 42, {"question": "x"}, object()])
     def test_what_is_no_answer_is_an_error_that_says_what_came_back(self, value):

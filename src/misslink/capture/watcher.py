@@ -344,6 +344,9 @@ class Watcher:
         try:
             async with _one_conversation(self.app):
                 came_back = await self._ask(case.question, case.history, run)
+            seconds = time.perf_counter() - began
+            returned = parse_app_output(came_back)
+            return _AppOutcome(returned, seconds, error=returned.problem)
         except TookTooLongError as error:
             if error.blocked_by_other and not again:
                 return await self._call_app(case, again=True)
@@ -354,15 +357,16 @@ class Watcher:
             elif error.is_loop_blocked:
                 why = ", and the app's event loop was blocked"
             return _AppOutcome(AppOutput(), seconds, error=f"{error}{why} (--app-timeout)")
-        except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever it is, it is the finding
+        except BaseException as error:
+            task = asyncio.current_task()
+            if isinstance(error, KeyboardInterrupt | GeneratorExit) or (task and task.cancelling()):
+                raise
+            # Whatever else it is, a cancellation of the app's own included, it is the finding.
             seconds = time.perf_counter() - began
             place = error_location(error)
             where = f" ({Path(place[0]).name}, line {place[1]})" if place else ""
             trace = valid_text("".join(traceback.format_exception(error)))[-_TRACEBACK:]
             return _AppOutcome(AppOutput(), seconds, _error_text(error) + where, trace)
-        seconds = time.perf_counter() - began
-        returned = parse_app_output(came_back)
-        return _AppOutcome(returned, seconds, error=returned.problem)
 
     async def _in_time(self, work: Callable[[], Coroutine[Any, Any, Result]]) -> Result:
         """Await `work`, within the time limit if there is one."""
@@ -500,7 +504,10 @@ def _warn_of_refusal(source: Any, refusal: str, error: Exception) -> None:
 
 
 def _error_text(error: BaseException) -> str:
-    words = " ".join(valid_text(str(error)).split())
+    try:
+        words = " ".join(valid_text(str(error)).split())
+    except Exception:  # noqa: BLE001 - an error that cannot be printed still has a name
+        words = ""
     if not words and error.__cause__ is not None:
         return _error_text(error.__cause__)
     return f"{type(error).__name__}: {words[:500]}" if words else type(error).__name__
