@@ -17,11 +17,11 @@ SELF_CONTAINED = {"goldset", "canary", "live"}  # the rest is the core
 # A change that needs more raises the number in the same commit and says why. A second number is
 # what the design wants: such a package still has to shrink, so its budget only goes down.
 BUDGETS = {
-    "": 1775,  # run_async came from pipeline; 1200 and documents.py, timeouts.py, which came from other packages; map_concurrently from engines; what no reader sees is blank
+    "": 1778,  # an error that leaves a loop took 3; run_async came from pipeline; 1200 and documents.py, timeouts.py, which came from other packages; map_concurrently from engines; what no reader sees is blank
     "annotation": 1108,  # 1150; a token against other users, the time of a case
     "calibration": 1761,  # 1650; the judge's error by exposure took 70
     "canary": 2176,  # 2300
-    "capture": 2358,  # labels that are not indexed; 1300; secrets that a server repeats took 15; limits of what an app returns
+    "capture": 2358,  # what an app raises beside exceptions; labels that are not indexed; 1300; secrets that a server repeats took 15; limits of what an app returns
     "cli": 3632,  # 3200; misslink.toml and init took 220, annotate --case and its token 13
     "compare": 922,  # 750; who passes more, with names
     "embedding": 456,  # 420

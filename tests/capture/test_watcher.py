@@ -456,7 +456,7 @@ class TestTrouble:
         assert trace.error.startswith("ConnectionError: index is down (test_watcher.py, line ")
         assert trace.retrieved == ()
 
-    class Unprintable(Exception):
+    class UnprintableError(Exception):
         def __str__(self):
             raise RuntimeError
 
@@ -469,7 +469,7 @@ class TestTrouble:
             StopIteration("over"),
             asyncio.CancelledError(),
             BaseException("odd"),
-            Unprintable(),
+            UnprintableError(),
         ],
     )
     def test_odd_exceptions_lose_one_case_and_not_the_run(self, error, is_async, timeout):
