@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import sys
 
 import pytest
 
 from judged_app import COMMAND
-from misslink.cli.main import main
+from misslink.cli.main import build_command, main
+
+# Most commands take less time than the command line takes to be built.
+built = functools.cache(build_command)
 
 
 @pytest.fixture(autouse=True)
@@ -22,6 +26,7 @@ def own_folder(tmp_path, monkeypatch):
 @pytest.fixture
 def misslink(monkeypatch, capsys):
     """Run the program; returns exit code, stdout and stderr."""
+    monkeypatch.setattr("misslink.cli.main.build_command", built)
 
     def run(*arguments):
         monkeypatch.setattr(sys, "argv", ["misslink", *map(str, arguments)])
