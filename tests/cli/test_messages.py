@@ -54,6 +54,8 @@ def texts(path):
     for node in ast.walk(tree):
         if isinstance(node, ast.Expr):  # docstrings
             skipped.add(node.value)
+        if isinstance(node, ast.keyword) and node.arg == "keywords":  # words, and no sentence
+            skipped.add(node.value)
         if isinstance(node, ast.JoinedStr):
             skipped |= set(ast.walk(node)) - {node}
     found = {}

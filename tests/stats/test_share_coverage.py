@@ -146,7 +146,7 @@ def test_weights_of_labels_drawn_by_plan_are_never_too_sure():
     """From strata of verdicts, most from the middle: the formula is for labels drawn singly."""
     rng = np.random.default_rng(8)
     held, plain = [], []
-    for _ in range(DRAWS):
+    for _ in range(DRAWS // 4):
         y = (rng.random(OTHERS) < 0.3).astype(float)
         f = np.clip(0.3 + 0.4 * y + 0.2 * rng.normal(size=OTHERS), 0, 1).round(2)
         stratum = np.searchsorted([0.25, 0.45, 0.65], f, side="right")
