@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from labelled import held, label, verdict
+from misslink.calibration.bias import firth_regression
 from misslink.calibration.inter_annotator import LabelPair
 from misslink.calibration.judge_accuracy import (
     judge_confusion,
@@ -17,7 +18,6 @@ from misslink.calibration.judge_accuracy import (
     uncertain_band,
 )
 from misslink.calibration.verdicts import JudgedCase
-from misslink.stats.logistic_regression import firth_regression
 
 
 def pairs_of(good, chance):

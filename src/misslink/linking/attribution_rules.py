@@ -15,12 +15,16 @@ from typing import Any
 from misslink.failure_modes import FAILURE_MODES, FAILURES
 from misslink.judge.prompts import BUILT_IN, Prompts
 from misslink.judge.protocol import Judge
-from misslink.linking.case_evidence import CaseEvidence, keeps_subject
+from misslink.linking.case_evidence import (
+    CaseEvidence,
+    keeps_subject,
+    reference_claims,
+    states_claim,
+)
 from misslink.linking.claim_support import link_claims
 from misslink.linking.judge_calibration import Calibration
 from misslink.linking.miss_measurement import MissMeasurements, measure_misses, word_questions
-from misslink.linking.reference_support import reference_claims, states_claim
-from misslink.linking.searches import list_searches, locate_losses
+from misslink.linking.missed_passages import list_searches, locate_losses
 from misslink.render.reasons import describe_loss, describe_reason
 from misslink.text.assertion import is_negated
 from misslink.text.near_duplicates import passage_stems

@@ -29,8 +29,7 @@ from typing import TYPE_CHECKING, Any
 from misslink.case_fields import conversation_turns
 from misslink.linking.corpus_search import fuse_rankings, top_places
 from misslink.linking.miss_types import MissEvidence, classify_miss
-from misslink.linking.missed_passages import PassagePool, find_missed_passages
-from misslink.linking.searches import inner_rank
+from misslink.linking.missed_passages import PassagePool, find_missed_passages, inner_rank
 from misslink.retrieval import (
     RetrievalOutcome,
     relevant_ids,

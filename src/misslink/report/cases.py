@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 
 from misslink.failure_modes import FAILURE_MODES, FAILURES
-from misslink.linking.fixes import FIXES, rank_fixes
+from misslink.linking.findings import FIXES, rank_fixes
 from misslink.render.format import format_decimal, format_percent, pluralize
 from misslink.report.association import describe_case_replays
 from misslink.report.claims import (

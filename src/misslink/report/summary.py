@@ -11,8 +11,7 @@ from typing import TypeAlias
 
 from misslink.documents import calibrations_of, summary_of
 from misslink.failure_modes import FAILURE_MODES, FAILURES, OWNERS, FailureModeInfo
-from misslink.linking.findings import LEVELS, find
-from misslink.linking.fixes import Fix, rank_fixes
+from misslink.linking.findings import LEVELS, Fix, find, rank_fixes
 from misslink.linking.miss_types import miss_type_advice
 from misslink.render.format import FormattedEstimate, format_estimate, pluralize, shorten
 from misslink.render.headline import Findings
