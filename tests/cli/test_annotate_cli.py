@@ -6,7 +6,6 @@ import functools
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -97,15 +96,6 @@ def test_all_labels_are_exported(misslink, run):
     assert json.loads(out) == {"run": "run", "labels": 4, "export": "all.jsonl"}
 
 
-def test_calibrate_takes_the_folder_of_labels(misslink, run):
-    with AnnotationSession(run) as desk:
-        label_all(desk, "ada", lambda case: int(case in {"c2", "c3"}))
-    code, out, err = misslink("calibrate", "run", "--labels", "run/labels", "--json")
-    assert code == 0, err
-    document = json.loads(out)
-    assert (document["n"], document["positives"]) == (4, 2)
-
-
 def test_where_people_agree_there_is_nothing_to_adjudicate(misslink, run):
     with AnnotationSession(run) as desk:
         for who in ("ada", "bob"):
@@ -139,13 +129,6 @@ def test_a_mistake_is_one_sentence(misslink, run, options, told):
     assert (code, out) == (2, "")
     assert told in err
     assert "Traceback" not in err
-
-
-def test_a_taken_port_is_told(misslink, run):
-    with socket.create_server(("127.0.0.1", 0)) as other:
-        port = other.getsockname()[1]
-        code, _, err = misslink("annotate", "run", "--port", port, "--no-browser")
-    assert (code, f"port {port} of 127.0.0.1 is not available" in err) == (2, True)
 
 
 @pytest.mark.parametrize("package", ["starlette", "uvicorn"])

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import os
 import signal
 import sqlite3
 import subprocess
 import sys
-import threading
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import pytest
 
 from misslink.canary.cli import lock_series
-from misslink.canary.history import HISTORY_FORMAT
 
 APP = """
 import json, re
@@ -163,30 +159,6 @@ def test_an_app_that_answers_nothing_is_unreachable_and_kept(misslink):
     assert misslink("canary", "history")[0] == 0
 
 
-def test_news_that_its_webhook_refuses_is_told_and_listed(run, misslink):
-    class Refusing(BaseHTTPRequestHandler):
-        def do_POST(self):
-            self.rfile.read(int(self.headers["Content-Length"]))
-            self.send_response(413)
-            self.end_headers()
-
-        def log_message(self, *_):
-            pass
-
-    with HTTPServer(("127.0.0.1", 0), Refusing) as server:
-        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
-        run()
-        repeated(10)
-        write_docs(gone=TOWNS[:7])
-        hook = f"http://127.0.0.1:{server.server_port}"
-        code, out, err = misslink(*RUN, "--json", "--webhook", hook)
-        server.shutdown()
-    told = json.loads(out)["delivered"]
-    assert (code, told["refused"], told["waiting"]) == (1, 1, 0)
-    assert "status 413): 1 is refused for good and saved as failed" in err
-    assert "the webhook message of run 12 failed" in misslink("canary", "history")[1]
-
-
 def test_yaml_canaries_are_read_and_a_repeated_id_told_with_both_lines(misslink):
     entry = "- id: bonn\n  question: What is the river of Bonn called?\n  relevant: [Bonn]\n"
     Path("c.yaml").write_text(entry, encoding="utf-8")
@@ -231,22 +203,6 @@ def test_a_series_or_history_that_is_not_there_is_told(misslink, run):
     code, _, err = misslink("canary", "history", "--name", "mian")
     assert code == 2
     assert "did you mean 'main'?" in err
-
-
-def test_a_run_that_a_held_history_cannot_take_is_entered_by_the_next(misslink, run, monkeypatch):
-    run()
-    impatient = dataclasses.replace(HISTORY_FORMAT, wait_s=0.05)
-    monkeypatch.setattr("misslink.canary.history.HISTORY_FORMAT", impatient)
-    holder = sqlite3.connect(".misslink/canary.sqlite", isolation_level=None)
-    holder.execute("BEGIN EXCLUSIVE")
-    code, out, err = misslink(*RUN, "--json")
-    holder.close()
-    assert (code, out) == (2, "")
-    assert "the next run enters it" in err
-    assert run()["run"] == 3
-    document = json.loads(misslink("canary", "history", "--json")[1])
-    assert [one["run"] for one in document["runs"]] == [1, 2, 3]
-    assert not list(Path(".misslink").glob("*.pending.json"))
 
 
 def test_watch_refuses_wrong_options_at_once(misslink):

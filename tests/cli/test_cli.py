@@ -13,10 +13,6 @@ import pytest
 
 from misslink.types import Estimate
 
-HERE = Path(__file__).parents[1]
-APP = f"{HERE.parent / 'examples' / 'harbour' / 'app.py'}:chain"
-GOLD = str(HERE / "apps" / "gold.jsonl")
-
 
 def write(name, *items):
     path = Path(name)

@@ -108,15 +108,6 @@ def test_gates_are_given_as_numbers_of_the_cases_they_are_about(check):
     assert document["counts"]["error"] == 1
 
 
-def test_a_run_tells_what_was_never_judged(check):
-    Path("run.trec").write_text("b Q0 d#2 1 2 r\nb Q0 d#3 2 1 r\nc Q0 d#1 1 1 r\n")
-    document = check("--run", "run.trec", "--k", "2")
-    by = {one["check"]: one for one in document["findings"] if one["severity"] == "warning"}
-    share = by["unjudged"]["numbers"]["judged@2"]
-    assert (share["value"], share["n"]) == (0.25, 2)
-    assert share["low"] < 0.25 < share["high"]
-
-
 def test_a_run_folder_is_read_too(check, misslink):
     traces = [
         {"case_id": case["id"], "retrieved": [{"id": "x", "text": "Nothing."}], "answer": "?"}
@@ -217,13 +208,6 @@ def test_mistakes_are_one_sentence(check, options, told):
     assert told in err
     assert err.count("\n") == 1
     assert not Path("x.jsonl").exists()
-
-
-def test_an_empty_gold_set_is_bad_input(misslink):
-    Path("empty.jsonl").write_text("")
-    code, out, err = misslink("goldset", "check", "empty.jsonl", "--json")
-    assert (code, out) == (2, "")
-    assert "empty.jsonl" in err
 
 
 def test_expected_numbers_of_passages_are_an_option(check):

@@ -77,20 +77,6 @@ def test_a_dry_run_asks_nothing_and_writes_nothing(generate, judge_server, tmp_p
     assert "No judge call was made." in generate("-n", 5, "--dry-run")[1]
 
 
-def test_a_spent_budget_says_what_is_missing_and_the_same_command_goes_on(generate):
-    options = ("-n", 8, "--categories", "simple_factual", "--json")
-    code, out, err = generate(*options, "--max-calls", 26)
-    part = json.loads(out)
-    assert code == 0
-    assert 0 < part["written"] < 8
-    assert part["stopped"]
-    assert f"{part['written']} of 8 questions are written" in err
-    code, out, err = generate(*options)
-    assert code == 0
-    assert json.loads(out)["written"] == 8
-    assert "missing" not in err
-
-
 @pytest.mark.parametrize(
     ("options", "code", "said"),
     [

@@ -14,7 +14,6 @@ import pytest
 from misslink.cli import replay
 from misslink.cli import rerun_context as again
 from misslink.io import RunStaging, read_run
-from misslink.linking.replay.rerun import ReplayCache
 from replayed_app import case, chain, corpus, failures, forget_stores, retriever, run_of
 
 MISSED = tuple("12456789")  # as many as a net effect needs for its interval to exclude 0
@@ -207,16 +206,6 @@ def test_a_function_that_builds_the_app_may_be_named(misslink, write_run, caplog
     assert "the replay calls app.py:build" in caplog.text
 
 
-def test_the_sample_and_the_judges_budget_are_kept(misslink, write_run, judge_server):
-    name = write_run()
-    calls = len(judge_server.calls)
-    code, out, _ = misslink("replay", name, "--sample", 1, "--max-calls", 1, "--json")
-    assert code == 0
-    assert len(judge_server.calls) - calls == 1
-    (skipped,) = json.loads(out)["skipped"]
-    assert "--max-calls" in skipped["reason"] or "budget" in skipped["reason"]
-
-
 @pytest.mark.parametrize(
     ("manifest", "options", "said"),
     [
@@ -320,40 +309,6 @@ def test_where_a_run_of_traces_puts_its_question_may_be_said(misslink, write_run
     )
     assert code == 0, err
     assert json.loads(out)["failures"]["retrieval_miss"]["confirmed"]["value"] == 1.0
-
-
-def test_of_two_replays_at_once_the_second_is_refused_and_pays_nothing(
-    misslink, write_run, judge_server
-):
-    name = write_run()
-    calls = len(judge_server.calls)
-    first = ReplayCache(Path(name) / "replays.jsonl")
-    code, _, err = misslink("replay", name)
-    assert code == 2
-    assert "run: another misslink is replaying this run" in err
-    assert (asked(), len(judge_server.calls)) == (0, calls)
-    first.close()
-    assert misslink("replay", name)[0] == 0
-
-
-def test_a_case_without_a_text_to_inject_is_one_sentence_and_costs_nothing(
-    misslink, write_run, judge_server
-):
-    name = write_run()
-    path = Path(name) / "links.jsonl"
-    links = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-    for link in links:
-        link["missed"] = [{"passage_id": f"gone-{link['case_id']}"} for _ in link["missed"]]
-    path.write_text("".join(f"{json.dumps(link)}\n" for link in links), encoding="utf-8")
-    before, calls = {file: file.read_bytes() for file in Path(name).iterdir()}, judge_server.calls
-    calls = len(calls)
-    for option in ((), ("--dry-run",)):
-        code, out, err = misslink("replay", name, *option)
-        assert (code, out) == (2, "")
-        assert "none of the 8 cases that missed a passage can be replayed; case-1: the" in err
-        assert "has no text" in err
-    assert (asked(), len(judge_server.calls)) == (0, calls)
-    assert all(file.read_bytes() == content for file, content in before.items())
 
 
 @pytest.mark.slow

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import io
 import json
 import re
@@ -15,7 +14,6 @@ from statsmodels.stats.multitest import multipletests
 
 from misslink.io.goldset import read_goldset
 
-DL19 = Path(__file__).parents[3] / "shared" / "data" / "retrieval" / "dl19"
 KEYS = {"value", "low", "high", "n", "method", "reason", "reason_code"}
 N = 12
 
@@ -153,15 +151,6 @@ def test_all_judged_is_not_warned_of(misslink, files):
     assert document["counts"]["judged_at_10"] == 1.0
 
 
-def test_the_bounds_hold_the_value_and_open_where_something_was_not_judged(misslink, files):
-    """The unjudged x before a and y before nothing: at best both are relevant."""
-    document = read(misslink, *files, "--metrics", "mrr,hit@1", "--bounds")
-    low, high = (document["bounds"]["mrr"][end] for end in ("low", "high"))
-    assert set(low) == set(high) == KEYS
-    assert low["value"] == document["metrics"]["mrr"]["value"] == pytest.approx(0.375)
-    assert high["value"] == pytest.approx((1 + 1 + 1 + 0) / 4)
-
-
 def test_per_query_values_are_lines_that_other_programs_read(misslink, files):
     _, out, _ = misslink("retrieval", *files, "--per-query", "--metrics", "mrr,recall@1")
     lines = out.splitlines()
@@ -179,16 +168,6 @@ def test_the_relevance_level_cuts_grades(misslink, files):
     document = read(misslink, *files, "--relevance-level", "2", "--metrics", "mrr")
     assert document["counts"]["evaluated"] == 1
     assert document["metrics"]["mrr"]["value"] == 0.5
-
-
-def test_a_duplicate_is_refused_or_the_first_counts(misslink, files):
-    Path("first.trec").write_text("q1 Q0 a 1 2 me\nq1 Q0 b 2 1 me\nq1 Q0 a 3 0.5 me\n", "utf-8")
-    said = refused(misslink, *files)
-    assert said.startswith("first.trec")
-    assert "'q1'" in said
-    assert "'a'" in said
-    document = read(misslink, *files, "--dedupe", "first", "--metrics", "mrr", "--per-query")
-    assert document["per_query"]["q1"]["mrr"] == 1.0
 
 
 def test_slices_come_from_a_column_of_the_qrels(misslink, several):
@@ -367,20 +346,6 @@ def test_three_runs_are_each_held_against_the_first(misslink, several):
     assert "metrics" not in document["compare"]
 
 
-def test_the_curve_is_what_the_metrics_say_at_each_cut_off(misslink, files):
-    document = read(misslink, *files, "--curve", "--metrics", "recall@1,recall@2,ndcg@10")
-    recall = document["curve"]["recall"]
-    assert [len(recall[end]) for end in ("value", "low", "high")] == [100] * 3
-    for k in (1, 2):
-        assert recall["value"][k - 1] == pytest.approx(document["metrics"][f"recall@{k}"]["value"])
-    assert document["curve"]["ndcg"]["value"][9] == pytest.approx(
-        document["metrics"]["ndcg@10"]["value"]
-    )
-    assert recall["n"] == 4
-    assert read(misslink, *files, "--curve", "--bounds")["curve"] == document["curve"]
-    assert list(document["metrics"]) == ["recall@1", "recall@2", "ndcg@10"]
-
-
 def test_the_curve_is_drawn_in_the_terminal_and_in_ascii_where_it_must_be(
     misslink, files, monkeypatch
 ):
@@ -420,36 +385,6 @@ def test_a_drawing_does_not_go_over_what_is_read(misslink, files):
     assert Path("first.svg").read_text(encoding="utf-8") == RUN
 
 
-def test_a_zipped_run_and_the_same_plain_are_the_same(misslink, files):
-    with gzip.open("zipped.trec.gz", "wt", encoding="utf-8") as zipped:
-        zipped.write(RUN)
-    plain = read(misslink, *files)
-    assert read(misslink, *files[:3], "zipped.trec.gz") == plain
-
-
-@pytest.mark.parametrize("mark", [",", "\t"])
-def test_packed_tables_and_their_columns_are_read(misslink, several, mark):
-    plain = read(misslink, *several[:4], "--by", "category")
-    text = Path("qrels.csv").read_text(encoding="utf-8").replace(",", mark)
-    with gzip.open("packed.gz", "wt", encoding="utf-8") as packed:
-        packed.write(text)
-    assert read(misslink, "--qrels", "packed.gz", *several[2:4], "--by", "category") == plain
-
-
-def test_packed_gold_sets_and_traces_are_read(misslink):
-    gold = [{"id": f"c{n}", "question": f"{n}?", "relevant": ["a"]} for n in range(2)]
-    traces = [{"case_id": f"c{n}", "retrieved": ["x", "a"][n:]} for n in range(2)]
-    documents = []
-    for name, opened in (("plain", open), ("packed", gzip.open)):
-        for kind, items in (("gold", gold), ("traces", traces)):
-            with opened(f"{kind}.{name}", "wt", encoding="utf-8") as file:
-                file.writelines(json.dumps(item) + "\n" for item in items)
-        given = ("--qrels", f"gold.{name}", "--run", f"traces.{name}", "--metrics", "mrr")
-        documents.append(read(misslink, *given))
-    assert documents[0] == documents[1]
-    assert documents[0]["metrics"]["mrr"]["value"] == 0.75
-
-
 def test_what_is_under_test_moves_no_cursor(misslink, files):
     Path("qrels.txt").write_text("q\x1b[31m1 0 a 1\n", encoding="utf-8")
     Path("first.trec").write_text("q\x1b[31m1 Q0 a 1 1 me\n", encoding="utf-8")
@@ -457,47 +392,6 @@ def test_what_is_under_test_moves_no_cursor(misslink, files):
     assert code == 0
     assert "\x1b" not in out
     assert "q[31m1\t" in out
-
-
-@pytest.mark.parametrize(
-    ("line", "text", "said"),
-    [
-        (3, "q2 Q0 c\n", "3 columns"),
-        (2, "q1 Q0 b 2 high me\n", "the score 'high' is not a number"),
-        (2, "q1 Q0 b 2 nan me\n", "the score 'nan' is not a finite number"),
-        (2, "q1 Q0 b 2 inf me\n", "the score 'inf' is not a finite number"),
-        (2, "q1 Q0 b two 1.0 me\n", "the rank 'two' is not a number"),
-    ],
-)
-def test_a_malformed_line_of_a_run_is_named(misslink, files, line, text, said):
-    lines = RUN.splitlines(keepends=True)
-    lines[line - 1] = text
-    Path("first.trec").write_text("".join(lines), encoding="utf-8")
-    assert refused(misslink, *files).startswith(f"first.trec, line {line}: {said}")
-
-
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("q1 0 a\n", "3 columns"),
-        ("q1 0 a good\n", "the grade 'good'"),
-        ("q1 0 a 1.5\n", "the grade '1.5' is not a whole number"),
-    ],
-)
-def test_a_malformed_line_of_the_qrels_is_named(misslink, files, text, said):
-    Path("qrels.txt").write_text(QRELS + text, encoding="utf-8")
-    assert refused(misslink, *files).startswith(f"qrels.txt, line 8: {said}")
-
-
-def test_any_run_of_blanks_and_tabs_separates(misslink, files):
-    Path("qrels.txt").write_text(QRELS.replace(" ", " \t  "), encoding="utf-8")
-    document = read(misslink, *files, "--metrics", "mrr")
-    assert document["metrics"]["mrr"]["value"] == pytest.approx(0.375)
-
-
-def test_qrels_given_as_a_run_and_the_other_way_round_are_told(misslink, files):
-    assert "these are qrels" in refused(misslink, "--qrels", "qrels.txt", "--run", "qrels.txt")
-    assert "this is a run" in refused(misslink, "--qrels", "first.trec", "--run", "first.trec")
 
 
 @pytest.mark.parametrize(
@@ -549,28 +443,3 @@ def test_a_query_of_two_categories_is_refused_with_its_line(misslink, several):
 def test_a_file_that_is_not_there_or_holds_nothing(misslink, files, name, problem):
     Path("empty.txt").write_text("\n", encoding="utf-8")
     assert refused(misslink, *files[:3], name).startswith(f"{name}: {problem}")
-
-
-@pytest.mark.skipif(not DL19.exists(), reason=f"{DL19} is not there")
-@pytest.mark.parametrize("run", ["bm25base_p", "ICT-CKNRM_B50"])
-def test_trec_evals_own_output_is_reproduced_query_by_query(misslink, run):
-    names = {f"ndcg_cut_{k}": f"ndcg@{k}" for k in (5, 10, 100)}
-    names |= {"map": "map", "recip_rank": "mrr", "P_5": "precision@5", "Rprec": "r-precision"}
-    names |= {"bpref": "bpref"}
-    document = read(
-        misslink,
-        *("--qrels", DL19 / "qrels.dl19-passage.txt", "--run", DL19 / f"{run}.run.gz"),
-        *("--metrics", ",".join(names.values()), "--per-query"),
-    )
-    compared = 0
-    for kind in ("ndcgeval", "treceval"):
-        for line in (DL19 / f"{run}.{kind}.txt").read_text(encoding="utf-8").splitlines():
-            measure, query, value = line.split()
-            if measure not in names:
-                continue
-            ours = document["metrics"][names[measure]]["value"]
-            if query != "all":
-                ours = document["per_query"][query][names[measure]]
-            assert ours == pytest.approx(float(value), abs=5.1e-5), line
-            compared += 1
-    assert compared == len(names) * 44  # 43 queries and all

@@ -15,7 +15,6 @@ TEXTS = {
     name: f"Pier {name} opened in 190{n}, and its lamps burn until the last ferry has left."
     for n, name in enumerate(IDS)
 }
-ORDER = list(FAILURE_MODES)
 TELLING = ("faithfulness", "correctness", "abstention")
 subsets = st.lists(st.sampled_from(IDS), unique=True, max_size=3)
 

@@ -1,6 +1,5 @@
 import gzip
 import math
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -15,9 +14,6 @@ from misslink.retrieval import table_runs
 from misslink.retrieval.evaluate import evaluate_run
 from misslink.retrieval.readers import open_qrels, open_run
 from misslink.retrieval.runs import MappingRun
-
-DATA = Path(__file__).parents[3] / "shared" / "data" / "retrieval"
-needs_data = pytest.mark.skipif(not DATA.exists(), reason="../shared/data is absent")
 
 THEIRS = {
     "hit@1": "success_1",
@@ -124,37 +120,6 @@ def test_files_give_the_same_as_dicts(tmp_path_factory, qrels, run):
         for frame, path in zip(frames, paths, strict=True):
             frame.to_csv(path, index=False) if ending == "csv" else frame.to_parquet(path)
         assert evaluate_run(*paths, list(THEIRS)).per_query() == expected.per_query()
-
-
-@needs_data
-def test_trec_evals_own_test_is_reproduced():
-    folder = DATA / "trec_eval_test"
-    ours = evaluate_run(folder / "qrels.test", folder / "results.test", [*THEIRS]).per_query()
-    compared = 0
-    for line in (folder / "out.test.aq").read_text().splitlines():
-        name, query, value = line.split()
-        for metric, their in THEIRS.items():
-            if name == their and query in ours:
-                assert f"{ours[query][metric]:.4f}" == value, (query, metric)
-                compared += 1
-    assert compared >= 3 * 9
-
-
-@needs_data
-@pytest.mark.parametrize("name", ["bm25base_p", "ICT-CKNRM_B50"])
-def test_the_deep_learning_track_of_2019_is_reproduced(name):
-    folder = DATA / "dl19"
-    scores = evaluate_run(folder / "qrels.dl19-passage.txt", folder / f"{name}.run.gz", ["ndcg@10"])
-    ours = scores.per_query()
-    compared = 0
-    for line in (folder / f"{name}.ndcgeval.txt").read_text().splitlines():
-        measure, query, value = line.split()
-        if measure == "ndcg_cut_10":
-            own = scores.means()["ndcg@10"] if query == "all" else ours[query]["ndcg@10"]
-            assert f"{own:.4f}" == value, query
-            compared += 1
-    assert compared == 44
-    assert scores.counts["queries"] == scores.counts["evaluated"] == 43
 
 
 def test_a_list_keeps_its_order_and_ties_are_by_id_descending():
