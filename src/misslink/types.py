@@ -235,7 +235,7 @@ class Trace(FrozenModel):
     prompted: tuple[str, ...] | None = None
     prompt: str | None = None
     answer: str | None = None
-    latency_s: float | None = Field(default=None, ge=0)
+    latency_s: float | None = Field(default=None, ge=0, le=1e9)
     usage: Usage | None = None
     error: str | None = None
     traceback: str | None = None

@@ -146,6 +146,15 @@ def test_ids_that_look_alike_match_with_a_warning():
     assert codes(run) == ["ids_respelled"]
 
 
+def test_two_labels_that_look_alike_are_refused_unless_both_are_passages():
+    traces = [{"case_id": "fish", "retrieved": ["salmon"]}, {"case_id": "music", "retrieved": []}]
+    gold = [{**GOLD[0], "relevant": ["salmon"]}, {**GOLD[1], "relevant": ["salmon "]}]
+    with pytest.raises(InputError, match=r"'salmon ' and 'salmon' of case 'fish' differ only"):
+        evaluated(gold=gold, traces=traces)
+    traces[1]["retrieved"] = ["salmon "]
+    assert recall(evaluated(gold=gold, traces=traces))["value"] == 1.0
+
+
 def test_a_label_that_a_store_spells_otherwise_is_held(any_store):
     gold = [{**GOLD[0], "relevant": [" salmon"]}, GOLD[1]]
     run = evaluated(chain_over(any_store.as_retriever(search_kwargs={"k": 2})), gold)

@@ -219,7 +219,9 @@ FAR = RetrievalMiss(passage_id="f", true_rank=30, miss_type="ranked_low")
 
 
 def test_the_forecast_gain_goes_before_the_number_of_passages():
-    run = run_missing(links(20, "miss", 18, BELOW), links(10, "miss", 9, WORDS), links(100, "hit", 10))
+    run = run_missing(
+        links(20, "miss", 18, BELOW), links(10, "miss", 9, WORDS), links(100, "hit", 10)
+    )
     hybrid, *others = rank_fixes(run)
     assert (hybrid.name, hybrid.retrieves, hybrid.missed) == ("hybrid_search", 10, 30)
     assert (hybrid.basis, hybrid.evidence.code) == ("measured_rank", "fix_gains")
@@ -245,7 +247,9 @@ def test_a_run_whose_misses_fail_no_more_than_its_hits_has_not_enough_data():
 @pytest.mark.parametrize(("bound", "first"), [(4, "hybrid_search"), (6, "rerank"), (7, "rerank")])
 def test_an_upper_bound_comes_first_only_if_it_is_at_least_twice_a_measured_gain(bound, first):
     both = WORDS.model_copy(update={"true_rank": 30})
-    run = run_missing(links(3, "miss", 2, both), links(bound - 3, "miss", 1, FAR), links(9, "hit", 5))
+    run = run_missing(
+        links(3, "miss", 2, both), links(bound - 3, "miss", 1, FAR), links(9, "hit", 5)
+    )
     fixes = {fix.name: fix.retrieves for fix in rank_fixes(run)}
     assert fixes == {"hybrid_search": 3, "rerank": bound}
     assert next(iter(fixes)) == first
@@ -279,7 +283,9 @@ def test_what_was_tried_decides(low, high, winner, code):
         "name": "k=10", "newly_retrieved": 12, "failures_avoided": avoided.model_dump(),
         "metrics": {"recall@5": {"b": proportion(4, 5).model_dump(), "winner": winner}},
     }  # fmt: skip
-    run = run_missing(links(20, "miss", 18, BELOW), links(50, "hit", 5), whatif={"options": [option]})
+    run = run_missing(
+        links(20, "miss", 18, BELOW), links(50, "hit", 5), whatif={"options": [option]}
+    )
     larger = next((fix for fix in rank_fixes(run) if fix.name == "larger_k"), None)
     assert (larger and larger.evidence.code) == code
     if larger:

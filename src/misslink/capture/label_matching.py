@@ -121,7 +121,9 @@ def match_labels(
     indexed = {passage.id: passage for passage in corpus or ()}
     everything = {**indexed, **retrieved}
     names = ids_by_key(everything.values(), id_key) if id_key else {}
-    names |= _respelled(labels, {names.get(name, name): name for name in everything}, warnings)
+    called = {names.get(name, name): name for name in everything}
+    _check_spelling(gold, labels, called)
+    names |= _respelled(labels, called, warnings)
     strangers = [
         passage
         for name, passage in retrieved.items()
@@ -191,6 +193,20 @@ def _check_id_key(passages: Collection[Passage], key: str | None) -> None:
     if key is not None and key not in known and passages:
         has = f"its keys are {', '.join(sorted(known))}" if known else "no passage has metadata"
         raise InputError(f"--id-key is '{key}', and no retrieved passage has it: {has}")
+
+
+def _check_spelling(gold: GoldSet, labels: Mapping[str, str], passages: Collection[str]) -> None:
+    """Refuse two labels that look alike, unless both are ids of passages: one would be a miss."""
+    spelled: dict[str, str] = {}
+    for label in labels:
+        other = spelled.setdefault(plain_id(label), label)
+        if other != label and not (other in passages and label in passages):
+            raise gold.error(
+                labels[label],
+                "relevant",
+                f"{label!r} and {other!r} of case '{labels[other]}' differ only in blanks at their"
+                " ends or in their Unicode form. Write the id alike",
+            )
 
 
 def _respelled(
