@@ -131,7 +131,7 @@ def test_a_judge_that_cannot_compare_is_refused_before_it_is_asked_anything(miss
     def asked(*_, **__):
         raise AssertionError("it was asked")
 
-    monkeypatch.setattr("misslink.judge.checks.audit_variants.audit_cases", asked)
+    monkeypatch.setattr("misslink.judge.checks.audit.audit_cases", asked)
     code, _, err = misslink("judge", "audit", "run", "--against", "run")
     assert code == 2
     assert "cannot compare two answers" in err

@@ -15,7 +15,7 @@ from killed_runs import write_inputs
 from misslink.engines.batch import BatchEngine, open_batch
 from misslink.errors import InputError, JudgeUnreachableError
 from misslink.judge.batch.queue import BatchTiming
-from misslink.judge.batch.store import pending_batches
+from misslink.judge.batch.service import pending_batches
 from misslink.pipeline import forecast_async
 from misslink.timeouts import run_async
 

@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from misslink.judge.backends.response_parsing import parse_label
 from misslink.judge.judge_case import combine_samples, judge_case
 from misslink.judge.judged_metric import Finding, Subject, failed_finding, skipped_finding
 from misslink.judge.protocol import ExaminedPassage, LabelAlone, Reply
-from misslink.judge.reply_text import parse_label
 from misslink.registry import judged_metrics
 from misslink.types import Case, Claim, Trace, Usage, Verdict
 from scripted_judge import (

@@ -2,7 +2,11 @@ from __future__ import annotations
 
 import pytest
 
-from misslink.judge.reply_text import is_length_error, is_question_error, is_refusal_text
+from misslink.judge.backends.response_parsing import (
+    is_length_error,
+    is_question_error,
+    is_refusal_text,
+)
 
 
 @pytest.mark.parametrize(

@@ -38,7 +38,7 @@ def stats(
     cache: Path | None = CACHE_OPTION, *, given: JudgeOptions, as_json: bool = JSON_OPTION
 ) -> None:
     """Count replies, tokens and cost by judge and prompt, and list pending batches."""
-    from misslink.judge.batch.store import pending_batches
+    from misslink.judge.batch.service import pending_batches
     from misslink.judge.config import JudgeConfig
     from misslink.judge.middleware import cache_admin
 

@@ -21,7 +21,7 @@ from misslink.render.format import pluralize
 from misslink.render.table import TextTable
 
 if TYPE_CHECKING:
-    from misslink.judge.checks.audit_variants import AuditedCase, AuditSample
+    from misslink.judge.checks.audit import AuditedCase, AuditSample
     from misslink.judge.config import JudgeConfig
     from misslink.judge.session import JudgeSession
     from misslink.types import Run
@@ -189,12 +189,14 @@ def audit(
     from misslink.io import read_complete_run
     from misslink.io.manifest import display_path, flatten_inputs
     from misslink.judge.checks.audit import (
+        audit_asks,
+        audit_cases,
         audit_document,
         audit_notes,
         compare_verdicts,
+        is_deterministic,
         nothing_compared_reason,
     )
-    from misslink.judge.checks.audit_variants import audit_asks, audit_cases, is_deterministic
     from misslink.judge.checks.dry_run import forecast_judging
     from misslink.judge.checks.pairwise import (
         judge_pairs,
@@ -291,7 +293,7 @@ def _draw_sample(
     run: Run, folder: Path, metrics: Sequence[str], size: int, seed: int
 ) -> tuple[Sequence[str], AuditSample]:
     """The metrics to audit and the drawn cases; raise InputError if there are none."""
-    from misslink.judge.checks.audit_variants import AUDITED, draw_audit_sample
+    from misslink.judge.checks.audit import AUDITED, draw_audit_sample
 
     for name in metrics:
         if name not in AUDITED:

@@ -48,13 +48,13 @@ def print_run_summary(run: Run, report: str, *, verbose: bool = False) -> None:
     about_judge = [note["message"] for note in warnings if note["code"] == "judge"]
     others = [note["message"] for note in warnings if note["code"] not in {"judge", "inferred"}]
     judging = describe_judging(run)
-    if not about_judge and judging:
-        about_judge = [f"Judge: {run.summary.get('judge')}. {judging[0]}"]
+    judge = str(run.summary.get("judge", "not recorded"))
+    if judging and (not about_judge or judge.startswith("cascade:")):
+        about_judge = [f"Judge: {judge}. {judging[0]}", *about_judge]
     if errors:  # before any number
         _print_wrapped(errors, "bold")
     if verbose:
         at = "" if (k := run.summary.get("k")) is None else f", k = {k}"
-        judge = run.summary.get("judge", "not recorded")
         print_line(f"{pluralize(len(run.cases), 'case')}, judge {judge}{at}", "bold")
         _print_numbers(run)
         for line in (*others, *judging):

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from pydantic import TypeAdapter
 
-from misslink.judge.backends.heuristic.quantities import QuantityIndex
+from misslink.judge.backends.heuristic.matching import QuantityIndex
 from misslink.judge.protocol import Examination, ExaminedClaim, Reply
 from misslink.judge.quotes import (
     find_quote,
@@ -227,10 +227,14 @@ def factual_spans(answer: str) -> list[tuple[int, int]]:
 
 def _is_covered(sentence: str, claims: Sequence[tuple[str, str]]) -> bool:
     """Whether the claims of a sentence, with their spans, have all of its numbers and half its words."""
+    if not claims:
+        return False
     roots = _roots(strip_source_mentions(sentence))
     stated = roots & _roots(" ".join(chain.from_iterable(claims)))
-    numbers = _plain_numbers(" ".join(claim for _, claim in claims))
-    return bool(claims) and len(stated) >= len(roots) / 2 and _plain_numbers(sentence) <= numbers
+    if len(stated) < len(roots) / 2:
+        return False
+    numbers = _plain_numbers(sentence)
+    return not numbers or numbers <= _plain_numbers(" ".join(claim for _, claim in claims))
 
 
 def _plain_numbers(text: str) -> set[str]:

@@ -141,7 +141,7 @@ def asserts(match: FuzzyMatch, passage: str, claim: str, question: str = "") -> 
     if not_asserted(words) == "denied" or loses_denial(passage, match.start, match.end):
         return False
     numbers = _numbers(claim)
-    new_numbers = numbers - _numbers(sentence)
+    new_numbers = numbers - _numbers(sentence) if numbers else numbers
     if numbers and MatchingContext([sentence], quoting=True).misquoted_numbers(claim):
         return False
     return not any(

@@ -113,8 +113,8 @@ class JudgeSession:
     def cascade(self) -> dict[str, Any]:
         """Return which judge of a cascade answered what; empty for any other judge.
 
-        ``stages`` has, by earlier judge, how many questions it was ``sure`` of, its ``agreement``
-        with the judges after it, and its usage and cost where its replies cost something.
+        ``stages`` has, by judge, how many questions it was ``sure`` of (the last one: answered), its
+        ``agreement`` with the judges after it, and its usage and cost where its replies cost something.
         """
         if not isinstance(self.judge, CascadeJudge):
             return {}
@@ -125,7 +125,8 @@ class JudgeSession:
             of_stage = layer.summary()
             stages[layer.cheap.name] = {name: of_stage[name] for name in ("sure", "agreement")}
             layer = layer.judge
-        for name, cache in self._stages.items():
+        stages[layer.name] = {"sure": summary["seen_by"].get(layer.name, 0)}
+        for name, cache in {**self._stages, layer.name: self.cache}.items():
             used = cache.usage()
             stages[name] |= {**used, "cost": self._cost(cache.judge, used)}
         document: dict[str, Any] = to_jsonable_python({**summary, "stages": stages})

@@ -9,9 +9,8 @@ from functools import cached_property
 from typing import Literal
 
 from misslink.judge.backends.heuristic import match_claims
-from misslink.judge.backends.heuristic.judge import match_support
+from misslink.judge.backends.heuristic.judge import compare, match_support
 from misslink.judge.backends.heuristic.matching import MatchingContext, strip_polarity
-from misslink.judge.backends.heuristic.reference import compare
 from misslink.linking.judge_calibration import Calibration
 from misslink.retrieval import RetrievalOutcome, relevant_ids, retrieval_outcome
 from misslink.text.abstention import claim_spans, content_stems, declines

@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict
 
 from misslink.judge.backends.heuristic import HeuristicJudge, claim_relations
 from misslink.judge.backends.heuristic.matching import MatchingContext
+from misslink.judge.backends.response_parsing import is_length_error
 from misslink.judge.judge_case import ask_safely
 from misslink.judge.middleware.long_context import (
     PassagePiece,
@@ -20,7 +21,6 @@ from misslink.judge.middleware.long_context import (
 from misslink.judge.prompts import BUILT_IN, Prompts
 from misslink.judge.protocol import Ask, Judge, Reply, judge_info, unwrap_judge
 from misslink.judge.quotes import MIN_LANGUAGE_WORDS, SHORT_CLAIM, verify_quote
-from misslink.judge.reply_text import is_length_error
 from misslink.text.abstention import SOURCE_STEMS, content_stems
 from misslink.text.fuzzy_matching import UNSPACED
 from misslink.text.near_duplicates import passage_stems

@@ -142,7 +142,7 @@ def _cascade_notes(cascade: Cascade) -> Iterator[str]:
         )
     else:
         yield "The random sample of the cheap judge's cases is empty, so the two were not compared."
-    for name, stage in cascade.stages.items() if len(cascade.stages) > 1 else ():
+    for name, stage in cascade.stages.items():
         same = format_estimate("agreement", stage.agreement)
         agreed = (
             f"; the judges after it gave the same label in {same.text}" if same.measured else ""

@@ -131,6 +131,7 @@ def states_absence(answer: str) -> bool:
     )
 
 
+@lru_cache(maxsize=4_096)
 def strip_source_mentions(sentence: str) -> str:
     """The sentence without its list marker and its "according to passage 2"."""
     return _SOURCE.sub(" ", _MARKER.sub("", sentence))

@@ -564,8 +564,8 @@ def test_three_judges_make_a_cascade(judge_server, tmp_path):
     assert [one.judge.partition(":")[0], two.judge] == ["systemone", "openai:test-judge"]
     summary = judge.cascade()
     assert sum(summary["seen_by"].values()) == 2
-    heuristic, stage = summary["stages"].values()
-    assert heuristic["sure"] == 0
+    heuristic, stage, final = summary["stages"].values()
+    assert (heuristic["sure"], final["sure"], final["calls"]) == (0, 1, 1)
     assert (stage["sure"], stage["agreement"]["value"], stage["cost"]) == (1, None, None)
     last, usage = judge.cache.usage(), judge.usage()
     assert (stage["calls"], last["calls"], usage["calls"]) == (2, 1, 3)

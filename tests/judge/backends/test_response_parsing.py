@@ -9,13 +9,13 @@ import pytest
 from pydantic import BaseModel
 
 from misslink.judge.backends.response_parsing import (
+    DECLINED,
     extract_answer,
     extract_label,
     parse_completion,
     reply_from_completion,
 )
 from misslink.judge.protocol import LabelAlone
-from misslink.judge.reply_text import DECLINED
 from misslink.types import Usage
 
 

@@ -12,7 +12,7 @@ from judge_faults import Reset, error
 from misslink.engines.batch import BatchEngine
 from misslink.errors import InputError, JudgeUnreachableError
 from misslink.judge.batch.queue import BatchQueue, BatchTiming
-from misslink.judge.batch.store import pending_batches
+from misslink.judge.batch.service import pending_batches
 
 
 def test_an_expired_batch_counts_as_far_as_it_came(server, tmp_path, caplog):

@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from honest_judge import small_ask
-from misslink.judge.batch.store import BatchStore, pending_batches
+from misslink.judge.batch.service import BatchStore, pending_batches
 from misslink.judge.middleware.cache import CacheStore
 from misslink.judge.protocol import Reply
 

@@ -14,12 +14,14 @@ from fake_judge import answer_to
 from honest_judge import fenced, honest
 from misslink.errors import JudgeUnreachableError
 from misslink.judge.backends.heuristic import open_heuristic
-from misslink.judge.checks.audit import audit_document, compare_verdicts, nothing_compared_reason
-from misslink.judge.checks.audit_variants import (
+from misslink.judge.checks.audit import (
     AUDITED,
     audit_asks,
     audit_cases,
+    audit_document,
+    compare_verdicts,
     draw_audit_sample,
+    nothing_compared_reason,
     pad_answer,
     reorder_passages,
 )

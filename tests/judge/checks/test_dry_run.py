@@ -295,7 +295,7 @@ def test_a_heuristic_judge_bills_nothing(tmp_path, metrics):
     foreseen = run(lambda judge: forecast_judging(subjects(3), metrics, judge), judge)
     assert foreseen.calls == 3
     assert (foreseen.prompt_tokens, foreseen.completion_tokens, foreseen.cost) == (0, 0, None)
-    assert "bills nothing" in foreseen.basis
+    assert "costs nothing" in foreseen.basis
 
 
 def test_without_a_judge_nothing_is_foreseen(metrics):

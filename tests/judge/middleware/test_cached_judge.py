@@ -23,11 +23,11 @@ from judge_faults import after, broken_json, no_schema, status
 from judge_server import JudgeServer
 from misslink.errors import InputError, JudgeUnreachableError
 from misslink.judge.backends.openai import open_openai
+from misslink.judge.backends.response_parsing import DECLINED, WITHHELD
 from misslink.judge.config import JudgeConfig
 from misslink.judge.middleware.cache import CachedJudge
 from misslink.judge.middleware.throttle import ThrottledJudge
 from misslink.judge.protocol import LabelAlone, Reply, SkippedAskError
-from misslink.judge.reply_text import DECLINED, WITHHELD
 from misslink.types import Usage
 
 

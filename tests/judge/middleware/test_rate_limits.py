@@ -12,8 +12,12 @@ from hypothesis import strategies as st
 
 from misslink.errors import JudgeUnreachableError
 from misslink.judge.config import JudgeConfig
-from misslink.judge.middleware.rate_limits import ConcurrencyLimit, RateLimit, SlidingWindow
-from misslink.judge.middleware.throttle import ThrottledJudge
+from misslink.judge.middleware.throttle import (
+    ConcurrencyLimit,
+    RateLimit,
+    SlidingWindow,
+    ThrottledJudge,
+)
 from misslink.judge.protocol import JudgeInfo, Reply, SkippedAskError
 from misslink.types import Usage
 from staged_judge import (

@@ -16,10 +16,9 @@ from pydantic import ValidationError
 from misslink.errors import JudgeUnreachableError
 from misslink.judge.backends.heuristic.judge import rules_version
 from misslink.judge.backends.request_format import REFUSAL_MESSAGE
-from misslink.judge.backends.response_parsing import EXCERPT_LENGTH
+from misslink.judge.backends.response_parsing import DECLINED, EXCERPT_LENGTH
 from misslink.judge.prompts import FENCE_LABELS, Fence
 from misslink.judge.protocol import Ask, JudgeInfo, Probabilities, Reply, total_usage
-from misslink.judge.reply_text import DECLINED
 from misslink.text.abstention import claim_spans, declines
 from misslink.text.normalization import content_words, sentence_spans
 from misslink.types import Usage

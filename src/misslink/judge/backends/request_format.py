@@ -9,9 +9,8 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, get_args
 
-from misslink.judge.backends.response_parsing import ParsedResponse
+from misslink.judge.backends.response_parsing import ParsedResponse, is_question_error
 from misslink.judge.protocol import Ask, Reply, RetryableError, schema_json
-from misslink.judge.reply_text import is_question_error
 
 Structure = Literal["json_schema", "json_object", "plain"]
 

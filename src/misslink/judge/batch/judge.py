@@ -15,8 +15,13 @@ from typing import Any
 from misslink.errors import InputError, JudgeUnreachableError, MisslinkError
 from misslink.judge.backends.openai import OpenAIJudge
 from misslink.judge.batch import queue
-from misslink.judge.batch.service import MAX_BYTES, MAX_QUESTIONS, BatchService, input_line
-from misslink.judge.batch.store import BatchStore
+from misslink.judge.batch.service import (
+    MAX_BYTES,
+    MAX_QUESTIONS,
+    BatchService,
+    BatchStore,
+    input_line,
+)
 from misslink.judge.config import JudgeConfig, Price
 from misslink.judge.middleware.budget import BudgetedJudge
 from misslink.judge.middleware.cache import cache_key, identity_json

@@ -20,8 +20,9 @@ from misslink.judge.batch.service import (
     BatchLine,
     BatchService,
     BatchState,
+    BatchStore,
+    StoredBatch,
 )
-from misslink.judge.batch.store import BatchStore, StoredBatch
 from misslink.judge.protocol import Ask, RetryableError
 
 _log = logging.getLogger(__name__)

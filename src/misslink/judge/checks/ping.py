@@ -48,9 +48,7 @@ async def ping_judge(judge: Judge) -> dict[str, Any]:
     requests_before = judge_info(inner).requests_sent or 0
     # Past the throttle, which would apply the deadline.
     seconds = getattr(judge, "terms", JudgeConfig()).timeout
-    start = time.perf_counter()
-    reply = await _ask_within(inner, ask, seconds)
-    latency = time.perf_counter() - start
+    reply, latency = await _ask_within(inner, ask, seconds)
     ok = reply.parsed is not None
     info = judge_info(inner)
     abilities = info.abilities or {}
@@ -105,22 +103,25 @@ async def ping_judge_spec(spec: str, config: JudgeConfig | None = None) -> dict[
             raise InputError(f"closing the judge {judge.name}: {_error_summary(error)}") from None
 
 
-async def _ask_within(judge: Judge, ask: Ask, seconds: float) -> Reply:
-    """Ask; where no reply arrives, return `Reply.nothing` with the reason."""
+async def _ask_within(judge: Judge, ask: Ask, seconds: float) -> tuple[Reply, float]:
+    """Ask, and return the seconds that it took; where no reply arrives, `Reply.nothing` says why."""
+    start = time.perf_counter()
     try:
         check = judge_info(judge).check_reachable
         if check is not None:
             await check()  # lists the models, which may say more than a question can find out
+            start = time.perf_counter()  # its client is imported, and connected
         async with asyncio.timeout(seconds):
             reply = await _ask_with_retry(judge, ask)
     except TimeoutError:
-        return Reply.nothing(f"no reply came within {seconds:g} s")
+        reply = Reply.nothing(f"no reply came within {seconds:g} s")
     except RetryableError as error:
-        return Reply.nothing(error.problem)
+        reply = Reply.nothing(error.problem)
     except MisslinkError:
         raise
     except Exception as error:  # noqa: BLE001 (a custom judge; the message names the error)
-        return Reply.nothing(_error_summary(error))
+        reply = Reply.nothing(_error_summary(error))
+    latency = time.perf_counter() - start
     if not isinstance(reply, Reply):
         raise InputError(
             f"the judge {judge.name} returned {type(reply).__name__}. Its ask() must return a "
@@ -128,8 +129,8 @@ async def _ask_within(judge: Judge, ask: Ask, seconds: float) -> Reply:
         )
     if reply.parsed is not None and not isinstance(reply.parsed, ask.schema | LabelAlone):
         problem = f"the judge returned {type(reply.parsed).__name__}, not {ask.schema.__name__}"
-        return replace(reply, parsed=None, problem=problem)
-    return reply
+        reply = replace(reply, parsed=None, problem=problem)
+    return reply, latency
 
 
 async def _ask_with_retry(judge: Judge, ask: Ask) -> Reply:

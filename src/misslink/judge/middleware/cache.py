@@ -25,8 +25,8 @@ from pydantic_core import PydanticSerializationError
 from misslink.errors import InputError
 from misslink.io.atomic import is_running
 from misslink.io.sqlite import SqliteFormat, transaction
+from misslink.judge.backends.response_parsing import DECLINED, WITHHELD
 from misslink.judge.protocol import Ask, Judge, Reply, judge_info, unwrap_judge
-from misslink.judge.reply_text import DECLINED, WITHHELD
 from misslink.text.normalization import valid_text
 from misslink.types import Usage
 

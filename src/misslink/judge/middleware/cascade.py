@@ -107,9 +107,11 @@ class CascadeJudge:
     def info(self) -> protocol.JudgeInfo:
         """The info of the expensive judge, with the notes of both."""
         notes = [
-            (judge.name, protocol.judge_info(judge).note) for judge in (self.cheap, self.judge)
+            note if note.startswith(judge.name) else f"{judge.name}: {note}"
+            for judge in (self.cheap, self.judge)
+            if (note := protocol.judge_info(judge).note)
         ]
-        note = "; ".join(f"{name}: {note}" for name, note in notes if note) or None
+        note = "; ".join(notes) or None
         return replace(protocol.judge_info(self.judge), note=note)
 
     async def ask(self, ask: protocol.Ask) -> protocol.Reply:

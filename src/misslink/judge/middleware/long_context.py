@@ -13,9 +13,9 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict
 
 from misslink.judge import protocol
+from misslink.judge.backends.response_parsing import is_length_error
 from misslink.judge.prompts import BUILT_IN, Prompts
 from misslink.judge.quotes import verify_quote
-from misslink.judge.reply_text import is_length_error
 from misslink.text.normalization import sentence_spans
 from misslink.types import Support
 
