@@ -159,6 +159,8 @@ class MissMeasurements:
         BM25 and, where `nearest` has the query, meaning, fused. The first query is the question,
         which the ranks are of.
         """
+        import numpy as np
+
         if self.pool is None or not self.pool.passages:
             return ()
         in_context = {passage.id for passage in trace.context(k)}
@@ -175,7 +177,7 @@ class MissMeasurements:
             passage = self.pool.passages[place]
             if passage.id in in_context:
                 continue
-            by_words = 1 + int((asked > asked[place]).sum()) if asked[place] > 0 else None
+            by_words = 1 + int(np.count_nonzero(asked > asked[place])) if asked[place] > 0 else None
             numbers: dict[str, float | None] = {
                 "bm25_rank": by_words,
                 "dense_rank": nearest.index(place) + 1 if place in nearest else None,

