@@ -10,6 +10,7 @@ from functools import partial
 
 import pytest
 
+import misslink
 from misslink.capture import Watcher, load_app
 from misslink.capture.hooks import SharedHook, _warn_of_framework, wrap_methods
 from misslink.types import Case
@@ -424,6 +425,44 @@ def test_a_chromadb_client_is_seen(chroma_client):
         chroma_client.delete_collection("raw")
     assert retrieved(first) == retrieved(second) == [("times", FERRY)]
     assert [call.retriever for call in first.calls] == ["raw"]
+
+
+@pytest.mark.parametrize("by", ["query_texts", "query_embeddings"])
+def test_a_chromadb_collection_says_true_ranks_and_what_it_lacks(chroma_client, by):
+    from chromadb import EmbeddingFunction
+
+    class Same(EmbeddingFunction):
+        def __init__(self):
+            pass
+
+        def __call__(self, input):  # noqa: A002 - the name that chromadb wants
+            return [[1.0, 0.0] for _ in input]
+
+        @staticmethod
+        def name():
+            return "same"
+
+    collection = chroma_client.create_collection("ranks", embedding_function=Same())
+    names = [f"p{n}" for n in range(6)]
+    collection.add(
+        ids=names, documents=names, embeddings=[[1.0, n / 10] for n in range(6)],
+        metadatas=[{"kind": "odd" if n % 2 else "even"} for n in range(6)],
+    )  # fmt: skip
+
+    def app(question):
+        query = [question] if by == "query_texts" else [[1.0, 0.0]]
+        found = collection.query(**{by: query}, n_results=1, where={"kind": "even"})
+        return found["documents"][0][0]
+
+    wanted = {"p0": None, "p4": ("not_retrieved", 3), "p1": ("not_retrieved", None),
+              "gone": ("not_indexed", None)}  # fmt: skip
+    gold = [{"id": name, "question": "Which?", "relevant": [name]} for name in wanted]
+    try:
+        run = misslink.evaluate(app, gold, k=1, cache=None)
+    finally:
+        chroma_client.delete_collection("ranks")
+    found = {link.case_id: (*link.missed, None)[0] for link in run.links}
+    assert {name: miss and (miss.status, miss.true_rank) for name, miss in found.items()} == wanted
 
 
 def test_an_asynchronous_chromadb_collection_is_seen(chroma_client):

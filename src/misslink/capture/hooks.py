@@ -212,6 +212,7 @@ def _wrap_search(original: Callable[..., Any], name: str) -> Callable[..., Any]:
 
 
 _CHROMADB_COLUMNS = ("ids", "documents", "metadatas", "distances")
+_CHROMADB_QUERY = ("query_embeddings", "ids", "where", "where_document")  # what a search depends on
 
 
 def _wrap_chromadb(original: Callable[..., Any], _: str) -> Callable[..., Any]:
@@ -222,12 +223,19 @@ def _wrap_chromadb(original: Callable[..., Any], _: str) -> Callable[..., Any]:
         # A search of LangChain's store is known already.
         if recorder is None or recorder.enclosing(frame) or is_example_search(frame):
             return
-        texts = keywords.get("query_texts", args[1] if len(args) > 1 else None) or ()
+        given = {**dict(zip(("query_embeddings", "query_texts"), args, strict=False)), **keywords}
+        texts = given.get("query_texts") or ()
         texts = [texts] if isinstance(texts, str) else texts
         columns = (result[name] or () for name in _CHROMADB_COLUMNS)
         for place, found in enumerate(zip_longest(*columns)):
             text = texts[place] if place < len(texts) else ""
-            recorder.record(text, dict(zip(_CHROMADB_COLUMNS, found, strict=True)), self.name)
+            call = recorder.record(
+                text, dict(zip(_CHROMADB_COLUMNS, found, strict=True)), self.name
+            )
+            if text or len(result["ids"]) == 1:  # else it is not known which vector is meant
+                call.source, call.method = self, "query"
+                call.keywords = {k: v for k, v in given.items() if k in _CHROMADB_QUERY}
+                call.keywords |= {"query_texts": [text]} if text else {}
 
     @wraps(original)
     def query(self: Any, *args: Any, **keywords: Any) -> Any:

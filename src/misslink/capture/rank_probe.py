@@ -11,7 +11,7 @@ from itertools import repeat
 from types import CodeType, FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any
 
-from misslink.capture.passages import passages_from
+from misslink.capture.passages import document_list, passages_from
 from misslink.types import Passage
 from misslink.user_code import is_user_file
 
@@ -60,6 +60,10 @@ async def _probe_documents(call: SearchCall, depth: int) -> tuple[list[Any], str
     """Repeat a search for `depth` results, with a copy where the retriever must be changed for it."""
     source, name, note = call.source, call.name, None
     arguments, keywords = call.arguments, {**call.keywords, "k": depth}
+    if call.method == "query" and _is_chroma(source):
+        include = ["documents", "metadatas", "distances"]
+        found = await call_like_app(source.query, **call.keywords, n_results=depth, include=include)
+        return document_list(found) or [], None
     kind = getattr(source, "search_type", None) if hasattr(source, "vectorstore") else ""
     if kind == "similarity_score_threshold":
         kept = {k: v for k, v in source.search_kwargs.items() if k != "score_threshold"}
@@ -213,9 +217,9 @@ def _held_documents(source: Any) -> list[Any] | None:
 
 
 def _is_chroma(source: Any) -> bool:
-    return type(source).__name__ == "Chroma" and {"limit", "offset"} <= set(
-        _parameters(source, "get")
-    )
+    """Whether it is LangChain's store, or a collection of chromadb's own client."""
+    named = type(source).__name__ in {"Chroma", "Collection", "AsyncCollection"}
+    return named and {"limit", "offset"} <= set(_parameters(source, "get"))
 
 
 def _chroma_rows(page: Any) -> list[dict[str, Any]]:

@@ -262,15 +262,17 @@ class Recorder(BaseCallbackHandler):
         self._begin(call, frame)
         return call
 
-    def record(self, query: str, passages: Any, name: str) -> None:
-        """Record a search that the app itself reports."""
+    def record(self, query: str, passages: Any, name: str) -> SearchCall:
+        """Record a search that has ended, such as one that the app itself reports."""
         documents = document_list(passages, strings=True)
         if documents is None:
             raise InputError(
                 f"record_retrieval got {type(passages).__name__}; give a list of documents, texts or "
                 "objects with 'id' and 'text'"
             )
-        self.begin_search(query, name, None).finish(documents)
+        call = self.begin_search(query, name, None)
+        call.finish(documents)
+        return call
 
     def _begin(self, call: SearchCall, frame: FrameType | None, *, is_listed: bool = True) -> None:
         call.outer = self.enclosing(frame)
