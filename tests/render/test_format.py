@@ -8,9 +8,10 @@ from hypothesis import strategies as st
 
 from misslink.render.format import (
     format_decimal,
+    format_difference,
     format_estimate,
+    format_p_value,
     format_percent,
-    format_points_interval,
     pluralize,
 )
 from misslink.types import Estimate
@@ -58,10 +59,51 @@ def test_nearly_none_and_nearly_all_are_not_rounded_to_none_and_all():
     ]  # fmt: skip
 
 
-def test_points_are_written_as_in_every_other_sentence():
-    for value in (-0.2, -0.001, 0.0, 0.005, 0.081):
-        found = _estimate(value, -0.3, 0.3)
-        assert format_estimate("risk_difference", found).brief == format_points_interval(found)
+@pytest.mark.parametrize(
+    ("ends", "written"),
+    [
+        ((0.86, 0.6, 0.93), "+86 points [60, 93]"),
+        ((-0.2, -0.31, -0.004), f"{MINUS}20 points [{MINUS}31, 0]"),
+        ((-0.004, -0.3, 0.3), f"0 points [{MINUS}30, 30]"),
+        ((0.1, None, None), "+10 points"),
+        ((0.1, None, 0.3), "+10 points [unbounded, 30]"),
+    ],
+)
+def test_a_difference_is_in_points_with_a_real_minus_and_no_minus_zero(ends, written):
+    assert format_difference("recall@5", _estimate(*ends, reason="r")).brief == written
+
+
+@pytest.mark.parametrize(
+    ("method", "written", "difference"),
+    [
+        ("wilson", "3 of 9", "+0.33 [0.10, 0.60], n = 9"),
+        ("bootstrap", "0.33 [0.10, 0.60], n = 9", "+0.33 [0.10, 0.60], n = 9"),
+    ],
+)
+def test_of_fewer_than_ten_nothing_is_a_percentage(method, written, difference):
+    few = Estimate(value=1 / 3, low=0.1, high=0.6, n=9, method=method)
+    counted = few.model_copy(update={"method": "newcombe"})
+
+    assert format_estimate("recall@5", few).text == written
+    assert format_difference("recall@5", counted).text == difference
+    assert (
+        format_estimate("recall@5", few).bar
+        == format_estimate("recall@5", few.model_copy(update={"n": 10})).bar
+    )
+
+
+@pytest.mark.parametrize(
+    ("p", "written"),
+    [
+        (9.2e-05, "p < 0.001"),
+        (0.001, "p = 0.001"),
+        (0.0132, "p = 0.013"),
+        (0.21, "p = 0.21"),
+        (1.0, "p = 1.00"),
+    ],
+)
+def test_a_p_value_is_never_in_powers_of_ten(p, written):
+    assert format_p_value(p) == written
 
 
 def test_no_number_is_minus_zero():

@@ -76,7 +76,7 @@ def test_the_trend_stands_under_the_table(run, trend, note):
 def test_corrected_numbers_stand_beside_those_as_judged_and_the_judge_s_line_says_so(run):
     found = correct_association(run)
 
-    assert [shown.value for shown in found.rows[0][1:]] == ["50%", "61%"]
+    assert [shown.value for shown in found.rows[0][1:]] == ["2 of 4", "61%"]
     assert (
         found.brief == "Corrected for the judge's errors, the attributable fraction is 43% [3, 70]."
     )

@@ -65,7 +65,7 @@ def test_an_unfaithful_claim_points_at_the_missed_passage_and_its_true_rank(entr
     missed = case.missed[first.missed - 1]
 
     assert first.where == "rank 17 of 100 searched"
-    assert first.words.startswith("would have contradicted")
+    assert first.words.startswith("contradicts")
     assert _texts(missed, "needed") == ["its type, value and traceback are passed to it"]
     assert [piece.numbers for piece in missed.pieces if piece.kind == "needed"] == [(1,)]
     assert case.claims[3].needed[0].where == "not within the first 100"
@@ -121,7 +121,12 @@ def test_one_raw_reply_that_serves_several_metrics_is_shown_once(entries):
 @pytest.mark.parametrize(
     ("missed", "retrieved", "expected"),
     [
-        (RetrievalMiss(passage_id="a"), (), "rank not known, no deeper search"),
+        (RetrievalMiss(passage_id="a"), (), "rank not known"),
+        (
+            RetrievalMiss(passage_id="a"),
+            (Passage(id="b", rank=1), Passage(id="c", rank=2)),
+            "not among the 2 retrieved",
+        ),
         (RetrievalMiss(passage_id="a", true_rank=7), (), "rank 7"),
         (RetrievalMiss(passage_id="a", true_rank=7, depth=50), (), "rank 7 of 50 searched"),
         (RetrievalMiss(passage_id="a", depth=50), (), "not within the first 50"),

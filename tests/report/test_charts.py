@@ -186,9 +186,9 @@ def test_what_was_missed_comes_in_at_its_true_rank():
     drawn = draw_cutoff_curve(_run(("a", _trace("ax")), ("b", _trace("xy", [("b", 6)], 20))), 2)
     values = {j: (recall.value, precision.value) for j, recall, precision in drawn.rows}
 
-    assert values[1] == ("50%", "50%")
-    assert values[5] == ("50%", "10%")
-    assert values[6] == ("100%", "17%")  # one hit of six places in both
+    assert values[1] == ("1 of 2", "1 of 2")
+    assert values[5] == ("1 of 2", "0.10")
+    assert values[6] == ("2 of 2", "0.17")  # one hit of six places in both
     assert max(values) == 6  # all is found, further down nothing changes but precision
 
 
@@ -203,7 +203,8 @@ def test_it_agrees_with_a_ranking_written_out_in_full():
         names = [f"recall@{j}", f"precision@{j}"]
         oracle = score_cases(full.cases, full.traces, names)
         for shown, name in zip(rows[j], names, strict=True):
-            assert shown.value == f"{round(100 * oracle[name]['0'])}%"
+            value = oracle[name]["0"]
+            assert shown.value == (f"{value:.0f} of 1" if value in (0, 1) else f"{value:.2f}")
 
 
 def test_it_ends_where_the_ranks_of_some_case_are_no_longer_known():

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from example_run import HOSTILE, example_run
-from misslink.report.judge_notes import describe_judging, read_audit, repeat_rows
+from misslink.report.judge_trust import describe_judging, read_audit, repeat_rows
 from misslink.report.page import build_page, render_page
 from misslink.types import Case, Claim, Passage, Run, Trace, Usage, Verdict
 from people_documents import audit
@@ -89,8 +89,8 @@ def test_what_the_replies_took_is_told_whenever_they_were_paid_for():
 
 def test_a_cascade_tells_the_share_it_saw_and_the_agreement():
     share, agreement = describe_judging(run(cascade={"share_dear": HALF, "agreement": HALF}))
-    assert "saw 50% [20, 80], n = 8 of the questions" in share
-    assert "same label in 50% [20, 80], n = 8" in agreement
+    assert "saw 4 of 8 questions" in share
+    assert "same label in 4 of 8" in agreement
     _, empty = describe_judging(run(cascade={"share_dear": HALF}))
     assert "were not compared" in empty
     stages = {
@@ -101,7 +101,7 @@ def test_a_cascade_tells_the_share_it_saw_and_the_agreement():
     assert first == "heuristic decided 4 questions (0 calls)."
     assert second == (
         "systemone:x#m decided 1 question (6 calls, cost 0.02); the judges after it gave the same"
-        " label in 50% [20, 80], n = 8."
+        " label in 4 of 8."
     )
 
 
@@ -126,10 +126,10 @@ def test_repeats_tell_how_often_a_verdict_flips():
     (note,) = describe_judging(run(repeats=repeats))
     assert note == (
         "The judge answered each question 3 times; verdicts that were not unanimous: "
-        "faithfulness 50% [20, 80], n = 8."
+        "faithfulness 4 of 8."
     )
     (row,) = repeat_rows(run(repeats=repeats))
-    assert (row.metric, row.flips.brief, row.moved) == ("faithfulness", "50% [20, 80]", "0.013")
+    assert (row.metric, row.flips.brief, row.moved) == ("faithfulness", "4 of 8", "0.013")
     assert repeat_rows(run()) == ()
 
 

@@ -129,12 +129,12 @@ def test_few_judged_passages_are_told_beside_the_rank_metrics():
     given = run({"p": 1})
     assert given.summary["judged"]["judged@2"]["value"] == 0.5
     retrieval, *others = metric_levels(given)
-    assert "only 50%" in retrieval.warning
+    assert "only 0.50" in retrieval.warning
     assert "first 2 passages" in retrieval.warning
     assert not any(level.warning for level in others)
     page = build_page(given)
     assert retrieval.warning in render_page(page)
-    assert "only 50%" in render_markdown(page)
+    assert "only 0.50" in render_markdown(page)
 
 
 def test_a_gold_set_that_judged_everything_has_no_warning():

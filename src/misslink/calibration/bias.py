@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from misslink.calibration.inter_annotator import LabelPair, judge_calls
 from misslink.calibration.verdicts import MODEL_TAG
-from misslink.render.format import format_share_interval
+from misslink.render.format import format_share_of
 from misslink.stats import holm, mean
 from misslink.stats.intervals import (
     LEVEL,
@@ -265,7 +265,7 @@ def _add_matched_pairs(entries: dict[str, dict[str, Any]], pairs: Sequence[Label
             entry["finding"] = (
                 "of two answers to one question with the same label, the judge scores "
                 f"{'the longer one' if name == 'length' else other} higher in "
-                f"{format_share_interval(share)} of {share.n} pairs"
+                f"{format_share_of(share, 'pair')}"
             )
         entries[name]["matched"] = entry
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from misslink.render.format import format_points_interval, pluralize
+from misslink.render.format import format_difference, pluralize
 from misslink.stats.control_charts import (
     ChartName,
     ChartPoint,
@@ -140,7 +140,7 @@ class CanaryMeasure:
         if shift.value is None or shift.low is None or shift.high is None:
             return "a change of unknown size"
         if self.unit == "share":
-            return format_points_interval(shift)
+            return format_difference("share", shift).brief
         plus = "+" if shift.value > 0 else ""
         ends = f"[{self.written(shift.low)}, {self.written(shift.high)}]"
         return f"{plus}{self.written(shift.value)} {ends}"

@@ -334,6 +334,9 @@ def _print_audit(document: Mapping[str, Any]) -> None:
     """Print an audit, as ``audit.json`` has it: one table per metric, then findings and notes."""
     metrics = document["metrics"]
     output.print_line(f"{document['judge']} asked again about {document['cases']} cases", "bold")
+    from misslink.render.format import format_share_of
+    from misslink.types import Estimate
+
     shares = ("flipped", "to_good", "to_bad")
     for metric, changes in metrics.items():
         columns = ("change", "cases", "flipped [95%]", "to good", "to bad", "score moved by")
@@ -353,7 +356,7 @@ def _print_audit(document: Mapping[str, Any]) -> None:
         places = entry["places"]
         output.print_line(
             "Order of two answers: the preferred answer changes with the order in "
-            f"{_format_brief(entry['flipped'])} of {entry['n']} pairs: always the first in "
+            f"{format_share_of(Estimate.model_validate(entry['flipped']), 'pair')}: always the first in "
             f"{places['first']}, always the second in {places['second']}."
         )
     findings = [entry["finding"] for entry in (*entries, *preferences) if entry["finding"]]
@@ -377,12 +380,14 @@ def _format_brief(estimate: Mapping[str, Any]) -> str:
 
 def _format_shift(estimate: Mapping[str, Any]) -> str:
     """A shift in percentage points, with its interval."""
-    from misslink.render.format import format_points_interval
+    from misslink.render.format import format_difference
     from misslink.types import Estimate
 
     if estimate["value"] is None:
         return "-"
-    return format_points_interval(Estimate.model_validate(dict(estimate))).replace(" points", "")
+    return format_difference("share", Estimate.model_validate(dict(estimate))).brief.replace(
+        " points", ""
+    )
 
 
 @app.command("pairwise")
@@ -453,24 +458,27 @@ def _print_pairwise(document: Mapping[str, Any]) -> None:
 
 def _pairwise_lines(document: Mapping[str, Any]) -> Iterator[str]:
     """The preferred run, the effect of the order in which answers are shown, and what is missing."""
-    share = document["preference"]
-    if share["value"] is None:
-        yield f"Which run answers better is not measured: {share['reason']}."
+    from misslink.render.format import format_share_of
+    from misslink.types import Estimate
+
+    share = Estimate.model_validate(document["preference"])
+    flips, places = Estimate.model_validate(document["position_flips"]), document["positions"]
+    if share.value is None:
+        yield f"Which run answers better is not measured: {share.reason}."
     else:
         yield (
-            f"B is better in {output.format_estimate(share)} of the {share['n']} decided cases"
+            f"B is better in {format_share_of(share, 'decided case')}"
             f" (exact sign test, p = {document['p']:.2g})."
         )
-    flips, places = document["position_flips"], document["positions"]
-    if flips["value"] is not None:
-        pairs = "1 pair was" if flips["n"] == 1 else f"{flips['n']} pairs were"
+    if flips.value is not None:
+        pairs = "1 pair was" if flips.n == 1 else f"{flips.n:,} pairs were"
         judged = f"{pairs} judged twice, each answer shown first once;"
-        if not flips["value"]:
+        if not flips.value:
             yield f"{judged} the verdict was the same both times in all of them."
         else:
             yield (
-                f"{judged} in {output.format_estimate(flips)} of them the verdict changed with the "
-                "order, and these count as ties."
+                f"{judged} the verdict changed with the order in "
+                f"{format_share_of(flips, 'pair')}, and these count as ties."
             )
             if any(places.values()):
                 yield (

@@ -313,30 +313,21 @@ def format_estimate(
     name: str = "share",
     *,
     as_decimal: bool = False,
-    counts: bool = False,
 ) -> str:
     """An estimate in the unit of the metric `name`; `as_decimal` for coefficients such as kappa.
-
-    With `counts` a proportion of fewer than 10 is a count.
 
     >>> found = {"value": 0.62, "low": 0.51, "high": 0.72, "n": 87, "method": "wilson"}
     >>> format_estimate(found), format_estimate(found, "mrr")
     ('62% [51, 72]', '0.62 [0.51, 0.72]')
     >>> format_estimate({**found, "value": 0.0, "low": None, "high": None, "reason": "few"})
     '0%, n = 87'
-    >>> format_estimate({**found, "value": 0.75, "n": 8}, counts=True)
-    '6 of 8'
     """
-    from misslink.render.format import MIN_PERCENT, format_decimal_estimate
+    from misslink.render.format import format_decimal_estimate
     from misslink.render.format import format_estimate as format_metric_estimate
     from misslink.types import Estimate
 
     formatter = format_decimal_estimate if as_decimal else format_metric_estimate
-    share = Estimate.model_validate(estimate)
-    few = share.n < MIN_PERCENT and share.method == "wilson"
-    if counts and few and share.value is not None:
-        return f"{round(share.value * share.n)} of {share.n}"
-    text = formatter(name, share)
+    text = formatter(name, Estimate.model_validate(estimate))
     return text.brief if text.interval or not text.measured else text.text
 
 

@@ -136,9 +136,7 @@ def _print_replay(document: Mapping[str, Any]) -> None:
     for mode, entry in document["failures"].items():
         counts = (mode, str(entry["cases"]), str(entry["replayed"]))
         for name in ("fixed", "placebo_fixed", "net_fixed", "confirmed") if entry["cases"] else ():
-            rows.append(
-                (*counts, name.replace("_", " "), output.format_estimate(entry[name], counts=True))
-            )
+            rows.append((*counts, name.replace("_", " "), output.format_estimate(entry[name])))
             counts = ("", "", "")  # once for all of its shares; so they fit 80 columns
     columns = ("failure", "cases", "replayed", "answers", "share [95%]")
     title = f"Replay of {document['run']}, judge {document['judge']}"
@@ -151,7 +149,7 @@ def _print_replay(document: Mapping[str, Any]) -> None:
         ("Answers that change with the order of passages", "order_sensitive"),
     ):
         if document[name]["value"] is not None:
-            output.print_line(f"{words}: {output.format_estimate(document[name], counts=True)}.")
+            output.print_line(f"{words}: {output.format_estimate(document[name])}.")
     usage = document["usage"]
     reused = f"{usage['generations_kept']} reused"
     if document["cases_kept"]:

@@ -36,7 +36,7 @@ def print_run_summary(run: Run, report: str, *, verbose: bool = False) -> None:
     from misslink.linking.findings import find
     from misslink.render.format import pluralize
     from misslink.render.headline import describe_errors, describe_evidence, describe_verdict
-    from misslink.report.judge_notes import describe_judging
+    from misslink.report.judge_trust import describe_judging
 
     width = _width()
     findings = find(run)

@@ -18,7 +18,7 @@ from misslink.failure_modes import FAILURE_MODES
 from misslink.gate.criteria import describe_filter, select_gate_cases
 from misslink.gate.outcome import GateDecision, GateOutcome
 from misslink.registry import judged_metrics, rank_metrics
-from misslink.render.format import format_values, metric_cutoff, question_count
+from misslink.render.format import format_values, metric_cutoff, pluralize
 from misslink.render.markdown import code_span, escape_markdown, markdown_table, single_line
 from misslink.retrieval import case_needs, match_needs, retrieval_cutoff
 from misslink.types import Case, RetrievalMiss, Run, Trace
@@ -89,12 +89,14 @@ def _case_list_intro(outcome: GateOutcome, entries: list[RegressedCase]) -> str:
         if not worse:
             return " These have no value now:"
         missed_count = sum(bool(entry.newly_missed) for entry in worse)
-        text = f" {question_count(len(worse))} got worse"
+        text = f" {pluralize(len(worse), 'question')} got worse"
         if missed_count and is_rank_metric(outcome.metric):
             passage = f"lost {'its' if missed_count == 1 else 'their'} passage"
             text += f", {missed_count:,} of them {passage}"
             text = (
-                f" {question_count(missed_count)} {passage}" if missed_count == len(worse) else text
+                f" {pluralize(missed_count, 'question')} {passage}"
+                if missed_count == len(worse)
+                else text
             )
         unmeasured = len(entries) - len(worse)
         has = "has" if unmeasured == 1 else "have"
@@ -113,7 +115,7 @@ def _case_list(
         question = escape_markdown(question)
         yield f"- {question} ({code_span(entry.case.id[:_MAX_TEXT])}){_case_detail(outcome, entry, k)}"
     if len(entries) > _QUESTIONS:
-        yield f"- and {question_count(len(entries) - _QUESTIONS)} more"
+        yield f"- and {pluralize(len(entries) - _QUESTIONS, 'question')} more"
     if entries:
         yield ""
 

@@ -35,8 +35,13 @@ from misslink.gate.outcome import GateDecision, GateOutcome, MetricChange
 from misslink.io.manifest import display_path
 from misslink.io.storage import redact_url
 from misslink.metrics import GOOD_SHARES
-from misslink.render.format import format_values, metric_candidates, metric_cutoff, question_count
-from misslink.render.reasons import count_labels, describe_reason
+from misslink.render.format import (
+    format_estimate,
+    metric_candidates,
+    metric_cutoff,
+    pluralize,
+)
+from misslink.render.reasons import describe_reason
 from misslink.types import Estimate, Reason, Run
 
 _TWO_SIDED = frozenset({"link.answers.declined"})  # good where there is no answer to give
@@ -409,7 +414,7 @@ def _corrected_notes(run: Run, gate: Gate, share: CorrectedRate | None) -> Itera
     """Yield the judge's own number beside a corrected one, or the corrected beside the judge's."""
     if share is None:
         return
-    labels = count_labels(share.labels)
+    labels = pluralize(share.labels, "label")
     if gate.estimate == "corrected":
         if calibrations_of(run)[share.metric].verdict == "do not use":
             yield (
@@ -418,25 +423,14 @@ def _corrected_notes(run: Run, gate: Gate, share: CorrectedRate | None) -> Itera
             )
         if share.raw.value is not None:
             yield (
-                f"By the judge alone it is {_format_share_interval(share.name, share.raw)}; corrected "
+                f"By the judge alone it is {format_estimate(share.name, share.raw).brief}; corrected "
                 f"by {labels}."
             )
     elif share.estimate.value is not None:
-        interval = _format_share_interval(share.name, share.estimate)
+        interval = format_estimate(share.name, share.estimate).brief
         yield f"Corrected for the judge's errors it is {interval}, by {labels}."
     else:
         yield f"It could not be corrected for the judge's errors: {share.estimate.reason}."
-
-
-def _format_share_interval(name: str, share: Estimate) -> str:
-    """Format a share with its interval, such as '74% [67, 81]'."""
-    if share.value is None:
-        return "not known"
-    if share.low is None or share.high is None:
-        return format_values(name, share.value)[0]
-    ends = (share.value, share.low, share.high)
-    value, low, high = (format_values(name, number)[0] for number in ends)
-    return f"{value} [{low.removesuffix('%')}, {high.removesuffix('%')}]"
 
 
 def _calibrated_metrics(run: Run) -> dict[str, str]:
@@ -565,8 +559,10 @@ def _case_notes(
     notes = []
     if added := sum(name not in diff.both for name in new):
         are = "is" if added == 1 else "are"
-        notes.append(f"{question_count(added)} of these {are} not in the baseline.")
+        notes.append(f"{pluralize(added, 'question')} of these {are} not in the baseline.")
     if inconclusive:
         are = "is" if inconclusive == 1 else "are"
-        notes.append(f"{question_count(inconclusive)} {are} inconclusive now and not counted.")
+        notes.append(
+            f"{pluralize(inconclusive, 'question')} {are} inconclusive now and not counted."
+        )
     return notes

@@ -10,7 +10,7 @@ from typing import Any
 from misslink.calibration.stored_calibration import CorrectedRate
 from misslink.compare.run_metrics import ROUNDING_TOLERANCE
 from misslink.gate.criteria import Gate, ShipCriteria
-from misslink.render.format import question_count
+from misslink.render.format import pluralize
 from misslink.render.markdown import single_line
 from misslink.render.reasons import describe_reasons
 from misslink.types import Estimate, Reason, Run
@@ -206,7 +206,7 @@ class GateDecision:
         errors = sum(outcome.gate.severity == "error" for outcome in failed)
         warnings = len(failed) - errors
         gates = f"{count:,} {'gate' if count == 1 else 'gates'}"
-        cases = question_count(len(self.run.cases))
+        cases = pluralize(len(self.run.cases), "question")
         if not failed:
             return f"All of {gates} passed over {cases}."
         more = f"; {warnings:,}{' more' if errors else ''} {'warns' if warnings == 1 else 'warn'}"

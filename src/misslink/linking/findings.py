@@ -27,9 +27,8 @@ from misslink.types import (
 LEVELS = {"miss": "none", "partial": "some", "hit": "all"}  # of the relevant passages
 _FEW_CASES = 20  # below it counts are reported and nothing is inferred
 _SIGNIFICANT = 0.05
-_SMALL_FRACTION = (
-    1 / 3
-)  # of the failures at most, if perfect retrieval is not the first thing to do
+# Of the failures at most, if perfect retrieval is not the first thing to do.
+_SMALL_FRACTION = 1 / 3
 _SMALL_GAP = 0.1  # between the risks of none and all, as a share of the cases
 _DECIDING_METRICS = ("faithfulness", "correctness")
 
@@ -123,6 +122,8 @@ def _explain_by_exposure(run: Run, decided: Sequence[Link], failed: int) -> Reas
     """Why answers fail, as far as the passages that reached the prompts can tell."""
     if not failed or len(decided) < _FEW_CASES:
         return None
+    if all(link.retrieval == "hit" for link in decided if link.failed):
+        return Reason(code="complete")
     labelled = [link for link in decided if link.retrieval in LEVELS]
     if not labelled:
         inferred = sum(link.basis == "inferred" for link in decided)
@@ -225,9 +226,9 @@ def rank_fixes(run: Run, *, seed: int = 0) -> tuple[Fix, ...]:
     """Return the fixes of missed passages, best first.
 
     A fix whose whole forecast is above 0 comes first, by failures avoided; then the others by the
-    missed passages that they would retrieve, of which an upper bound counts half. A fix that
-    the run's own evidence speaks against is left out: its forecast is below 0, or cases fail less
-    after a miss.
+    missed passages that they would retrieve, of which an upper bound counts half; what was tried
+    without a detectable gain comes last. A fix that the run's own evidence speaks against is left
+    out: its forecast is below 0, or cases fail less after a miss.
 
     Parameters
     ----------
@@ -298,4 +299,4 @@ def _evidence(avoided: Estimate, matters: Estimate) -> Reason | None:
 def _order(fix: Fix) -> tuple[int, float, int]:
     if fix.evidence.code == "fix_gains":
         return 0, -(fix.avoided.value or 0.0), -fix.retrieves
-    return 1, -fix.retrieves * fix.weight, -fix.retrieves
+    return 2 if fix.basis == "whatif" else 1, -fix.retrieves * fix.weight, -fix.retrieves

@@ -240,7 +240,7 @@ MISS_TYPES: dict[MissType, MissTypeInfo] = {
         "copies took the places that the passage needed.",
     ),
     "keyword_match": MissTypeInfo(
-        "found by its words",
+        "found by keywords",
         keyword_match,
         "Search by words and by meaning together (BM25 and dense, fused by rank): BM25 alone "
         "finds the passage within the cutoff.",

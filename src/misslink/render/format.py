@@ -28,33 +28,6 @@ def format_p_value(p: float | None) -> str:
     return f"p = {p:.3f}" if p < 0.1 else f"p = {p:.2f}"
 
 
-def format_share_interval(share: Estimate) -> str:
-    """Write a share as a percentage with its interval, or with n if it has no interval.
-
-    Examples
-    --------
-    >>> format_share_interval(Estimate(value=0.62, low=0.51, high=0.72, n=87, method="wilson"))
-    '62% [51, 72]'
-    """
-    if share.value is None:
-        raise ValueError("a missing share cannot be written as a percentage")
-    value = f"{format_whole_points(share.value)}%"
-    return value + (_format_interval(share, format_whole_points) or f", n = {share.n}")
-
-
-def format_points_interval(difference: Estimate) -> str:
-    """Write a difference of two shares in percentage points with its interval.
-
-    Examples
-    --------
-    >>> format_points_interval(Estimate(value=0.081, low=-0.004, high=0.13, n=87, method="bootstrap"))
-    '+8 points [0, 13]'
-    """
-    if difference.value is None:
-        raise ValueError("a missing difference cannot be written in points")
-    return format_points(difference.value) + _format_interval(difference, format_whole_points)
-
-
 def _format_interval(estimate: Estimate, write: Callable[[float], str]) -> str:
     """The interval after a space; "" if both ends are open."""
     if estimate.low is None and estimate.high is None:
@@ -155,20 +128,40 @@ class FormattedEstimate:
     @property
     def text(self) -> str:
         """Everything in one line, such as "62% [51, 72], n = 87"."""
-        return f"{self.brief}, n = {self.n}" if self.measured else self.brief
+        if not self.measured or self.value.endswith(f" of {self.n}"):
+            return self.brief
+        return f"{self.brief}, n = {self.n:,}"
 
 
 def format_estimate(name: str, estimate: Estimate) -> FormattedEstimate:
-    """Write `estimate` in the unit of the metric `name`.
+    """Write `estimate` in the unit of the metric `name`; of fewer than 10, no percentage.
 
     Examples
     --------
     >>> format_estimate("recall@5", Estimate(value=0.62, low=0.51, high=0.72, n=87, method="wilson")).text
     '62% [51, 72], n = 87'
+    >>> format_estimate("hit@5", Estimate(value=0.75, low=0.41, high=0.93, n=8, method="wilson")).text
+    '6 of 8'
+    >>> format_estimate("recall@5", Estimate(value=0.7, low=0.4, high=0.9, n=8, method="bootstrap")).text
+    '0.70 [0.40, 0.90], n = 8'
     >>> format_estimate("recall@5", Estimate.missing("no case has a relevant passage")).text
     'not measured: no case has a relevant passage'
     """
     return _format_in_unit(name, estimate, _metric_unit(name))
+
+
+def format_share_of(share: Estimate, noun: str) -> str:
+    """Write a measured share with what it is a share of.
+
+    Examples
+    --------
+    >>> format_share_of(Estimate(value=0.62, low=0.51, high=0.72, n=87, method="wilson"), "pair")
+    '62% [51, 72] of 87 pairs'
+    >>> format_share_of(Estimate(value=0.75, low=0.41, high=0.93, n=8, method="wilson"), "pair")
+    '6 of 8 pairs'
+    """
+    brief = format_estimate("share", share).brief
+    return f"{brief.removesuffix(f' of {share.n}')} of {pluralize(share.n, noun)}"
 
 
 def format_decimal_estimate(name: str, estimate: Estimate) -> FormattedEstimate:
@@ -199,16 +192,22 @@ def _format_in_unit(name: str, estimate: Estimate, unit: str) -> FormattedEstima
     reason = estimate.reason or ""
     if estimate.value is None:
         return FormattedEstimate(name, NOT_MEASURED, "", estimate.n, reason, estimate.method, None)
+    drawn = unit
+    if estimate.n < MIN_PERCENT:
+        unit = _FEW_UNITS.get(unit, unit)
     write, write_end = _FORMATTERS[unit]
+    value, interval = write(estimate.value), _format_interval(estimate, write_end)
+    if drawn == "share" != unit and estimate.method == "wilson":  # a proportion
+        value, interval = f"{round(estimate.value * estimate.n)} of {estimate.n}", ""
     return FormattedEstimate(
         name=name,
-        value=write(estimate.value),
-        interval=_format_interval(estimate, write_end).lstrip(),
+        value=value,
+        interval=interval.lstrip(),
         n=estimate.n,
         reason=reason,
         method=estimate.method,
-        bar=_interval_bar(estimate, signed=unit in ("points", "gain"))
-        if unit in _UNITS_WITH_BAR
+        bar=_interval_bar(estimate, signed=drawn in ("points", "gain"))
+        if drawn in _UNITS_WITH_BAR
         else None,
     )
 
@@ -316,6 +315,7 @@ def _bare_count(value: float) -> str:
     return format_number(round(value, 1))
 
 
+_FEW_UNITS = {"share": "decimal", "points": "gain"}  # in place of percentages
 _UNITS_WITH_BAR = ("share", "decimal", "points", "gain")  # units whose axis has two ends
 # By unit: how a value is written, and how an end of its interval is.
 _FORMATTERS: dict[str, tuple[Callable[[float], str], Callable[[float], str]]] = {
@@ -487,16 +487,7 @@ def format_drop(metric: str, change: float) -> str:
     if not size.endswith("%"):
         return size
     number = size.removesuffix("%")
-    return f"{number} point" if number == "1" else f"{number} points"
-
-
-def question_count(count: int) -> str:
-    """Write how many questions.
-
-    >>> question_count(1), question_count(6)
-    ('1 question', '6 questions')
-    """
-    return "1 question" if count == 1 else f"{count:,} questions"
+    return f"{number} point{'' if number == '1' else 's'}"
 
 
 def _metric_scale(metric: str, numbers: tuple[float, ...]) -> tuple[int, str, int]:

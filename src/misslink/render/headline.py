@@ -107,7 +107,8 @@ def describe_evidence(findings: Findings) -> str:
     if not findings.lacking:
         return ""
     failed = round((findings.failed.value or 0) * findings.failed.n)
-    text = f"{'It' if failed == 1 else f'{findings.lacking:,} of them'} lacked a relevant passage"
+    who = "All of them" if findings.lacking == failed else f"{findings.lacking:,} of them"
+    text = f"{'It' if failed == 1 else who} lacked a relevant passage"
     unsupported, compared = findings.unsupported_claims, findings.compared_claims
     supported, contradicted = findings.supported_by_missed, findings.contradicted_by_missed
     if not unsupported or (not supported + contradicted and 0 < compared < unsupported):

@@ -14,6 +14,7 @@ from misslink.render.format import (
     format_difference,
     format_estimate,
     format_p_value,
+    format_share_of,
     pluralize,
     shorten,
 )
@@ -35,6 +36,7 @@ _FILTERS = {
     "printable": single_line,
     "estimate": lambda estimate, name="share": format_estimate(name, estimate),
     "difference": lambda estimate, name="share": format_difference(name, estimate),
+    "share_of": format_share_of,
     "decimal": lambda estimate: format_decimal_estimate("", estimate),
     "p_value": format_p_value,
 }

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from misslink.render.checklist import CHECKLIST_SENTENCES
 from misslink.render.format import (
     format_change,
+    format_difference,
     format_drop,
     format_p_value,
     format_percent,
-    format_points_interval,
     format_values,
-    question_count,
+    pluralize,
 )
+from misslink.render.retrieval_sentences import CHECKLIST_SENTENCES
 from misslink.types import CompetingPassage, Estimate, Reason
 
 
@@ -59,15 +59,6 @@ def describe_loss(step: str | None, search: int | None) -> str:
     return f" ({place}{LOSS_STEPS[step]})"
 
 
-def count_labels(labels: int) -> str:
-    """Return how many labels.
-
-    >>> count_labels(1), count_labels(1200)
-    ('1 label', '1,200 labels')
-    """
-    return "1 label" if labels == 1 else f"{labels:,} labels"
-
-
 def describe_unmeasured(counts: Mapping[str, int]) -> str:
     """Describe why cases have no value, by the number of cases of each reason.
 
@@ -75,7 +66,7 @@ def describe_unmeasured(counts: Mapping[str, int]) -> str:
     'the app failed on 3 questions'
     """
     ordered = sorted(counts.items(), key=lambda item: -item[1])
-    return ", and ".join(f"{why} {question_count(n)}" for why, n in ordered)
+    return ", and ".join(f"{why} {pluralize(n, 'question')}" for why, n in ordered)
 
 
 def _no_verdict_value(verdicts: int, n: int, why: str, others: int) -> str:
@@ -88,7 +79,7 @@ def _called(metric: str, *, corrected: bool) -> str:
 
 
 def _have(count: int) -> str:
-    return f"{question_count(count)} {'has' if count == 1 else 'have'}"
+    return f"{pluralize(count, 'question')} {'has' if count == 1 else 'have'}"
 
 
 def _limit_not_met(
@@ -146,7 +137,7 @@ def _values_lost(metric: str, lost: int, reasons: Mapping[str, int]) -> str:
 
 def _fewer_values(metric: str, n: int, before: int, reasons: Mapping[str, int]) -> str:
     return (
-        f"{metric} is over {question_count(n)} now and was over {before:,}: "
+        f"{metric} is over {pluralize(n, 'question')} now and was over {before:,}: "
         f"{describe_unmeasured(reasons)}"
     )
 
@@ -182,7 +173,7 @@ def _exceeds(allowed: float, loss: Mapping[str, Any], **_: float) -> bool:
 
 def _format_loss(metric: str, loss: Mapping[str, Any], level: float, **_: float) -> str:
     estimate = Estimate.model_validate(loss)
-    over, interval = question_count(estimate.n), format_change(metric, estimate)
+    over, interval = pluralize(estimate.n, "question"), format_change(metric, estimate)
     return f"over the {over} in both: loss {interval}, {100 * level:.3g}% interval"
 
 
@@ -196,9 +187,9 @@ def _met(
     change: Mapping[str, Any] | None,
 ) -> str:
     (now,) = format_values(metric, value)
-    text = f"{_called(metric, corrected=corrected)} is {now} over {question_count(n)}"
+    text = f"{_called(metric, corrected=corrected)} is {now} over {pluralize(n, 'question')}"
     if labels is not None:
-        text += f", by {count_labels(labels)}"
+        text += f", by {pluralize(labels, 'label')}"
     return text if change is None else text + _met_change(metric, **change)
 
 
@@ -233,7 +224,7 @@ def _no_case_selected(selection: str, hint: str) -> str:
 
 def _unfinished_judging(run: str, unjudged: int, unknown: str) -> str:
     return (
-        f"the judging of {run} was stopped early ({question_count(unjudged)} left), so "
+        f"the judging of {run} was stopped early ({pluralize(unjudged, 'question')} left), so "
         f"{unknown} is not known; run the same  misslink evaluate  command again"
     )
 
@@ -254,7 +245,7 @@ def _outcomes_unknown(axis: str) -> str:
 
 def _inconclusive_now(n: int, axis: str, reasons: Mapping[str, int]) -> str:
     were, are = ("was", "is") if n == 1 else ("were", "are")
-    text = f"{question_count(n)} {were} decided before and {are} inconclusive now"
+    text = f"{pluralize(n, 'question')} {were} decided before and {are} inconclusive now"
     if reasons:
         return f"{text}, and may be among them ({describe_unmeasured(reasons)})"
     judged = "; the judge's verdicts do not settle the failure mode" if axis == "failures" else ""
@@ -293,7 +284,8 @@ def _replayed(fraction: Estimate) -> str:
 
 def _differences(crude: Mapping[str, Any], adjusted: Mapping[str, Any]) -> tuple[str, str]:
     first, second = (
-        format_points_interval(Estimate.model_validate(each)) for each in (crude, adjusted)
+        format_difference("share", Estimate.model_validate(each)).brief
+        for each in (crude, adjusted)
     )
     return first, second
 
@@ -527,6 +519,7 @@ SENTENCES: dict[str, str | Callable[..., str]] = {
     "generator": (
         "they fail as often with every relevant passage in the prompt: look at the generator first"
     ),
+    "complete": "the prompts held every relevant passage: look at the generator first",
     "few_associated": (
         "most of them are not associated with missing passages: look at the generator first"
     ),

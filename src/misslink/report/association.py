@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
+from types import SimpleNamespace
 
 from misslink.documents import (
     Replay,
     ReplayedCase,
-    ReplayedFailure,
     RiskAssociation,
     Risks,
-    Stratum,
     TestResult,
     calibrations_of,
     replay_of,
@@ -49,18 +48,6 @@ BeforeAfter = tuple[str, FormattedEstimate, FormattedEstimate]  # name; as count
 
 
 @dataclass(frozen=True)
-class AdjustedAssociation:
-    """The association within groups and pooled over them; ``warning`` is "" where they agree."""
-
-    bad: str
-    by: str
-    strata: tuple[Stratum, ...]
-    pooled: tuple[BeforeAfter, ...]
-    notes: tuple[str, ...]
-    warning: str
-
-
-@dataclass(frozen=True)
 class CorrectedAssociation:
     """The numbers corrected for the judge's errors at each exposure, and how it errs there."""
 
@@ -78,12 +65,12 @@ class CorrectedAssociation:
         return f"Corrected for the judge's errors, the attributable fraction is {fraction.brief}."
 
 
-def adjust_associations(run: Run) -> tuple[AdjustedAssociation, ...]:
+def adjust_associations(run: Run) -> tuple[SimpleNamespace, ...]:
     """Read the association within categories, for unfaithful and for wrong answers."""
     tables, summary = [], summary_of(run)
     for association, bad in ((summary.link, "unfaithful"), (summary.link_correctness, "wrong")):
         adjusted = association.adjusted
-        if not adjusted.strata:
+        if all(stratum.risk_difference.value is None for stratum in adjusted.strata):
             continue
         notes = (
             _as_sentence(adjusted.change.message),
@@ -98,7 +85,7 @@ def adjust_associations(run: Run) -> tuple[AdjustedAssociation, ...]:
             total = pluralize(sum(map(sum, sizes)), "case")
             warning += f" The adjusted numbers rest on {used:,} of {total}."
         tables.append(
-            AdjustedAssociation(
+            SimpleNamespace(
                 bad=bad,
                 by=adjusted.by or "group",
                 strata=adjusted.strata,
@@ -123,9 +110,10 @@ def correct_association(run: Run) -> CorrectedAssociation | None:
             "Between cases with none, some and all of their relevant passages, the judge's errors "
             f"{differ} ({format_p_value(errors.p)})."
         )
-    return CorrectedAssociation(
-        rows=_before_after(_RISKS | _EFFECTS, link, link.corrected), note=note
-    )
+    rows = _before_after(_RISKS | _EFFECTS, link, link.corrected)
+    if not any(after.measured for *_, after in rows):  # it was not evaluated with a calibration
+        return None
+    return CorrectedAssociation(rows, note)
 
 
 def _as_sentence(text: str) -> str:
@@ -192,23 +180,7 @@ def _test_name(p: float, test: TestResult) -> str:
     return f"{format_p_value(p)}, {method}" if method else format_p_value(p)
 
 
-@dataclass(frozen=True)
-class ContingencyTable:
-    """Bad and good answers by how many of the relevant passages were in the prompt.
-
-    A row has its name, the bad and the good answers (their number, and the view of them or ""), and
-    the risk.
-    """
-
-    bad: str
-    good: str
-    rows: tuple[tuple[str, tuple[int, str], tuple[int, str], FormattedEstimate], ...]
-    left_out: int
-    numbers: tuple[tuple[str, FormattedEstimate], ...]
-    notes: tuple[str, ...]
-
-
-def contingency_tables(run: Run) -> tuple[ContingencyTable, ...]:
+def contingency_tables(run: Run) -> tuple[SimpleNamespace, ...]:
     """Return the table of unfaithful answers, and that of wrong ones if there is one."""
     summary = summary_of(run)
     link, correctness = summary.link, summary.link_correctness
@@ -221,7 +193,7 @@ def contingency_tables(run: Run) -> tuple[ContingencyTable, ...]:
 
 def _contingency_table(
     run: Run, association: RiskAssociation, key: str, columns: tuple[str, str], values: str
-) -> ContingencyTable | None:
+) -> SimpleNamespace | None:
     """A table of the document; `values` are those of the filter `key` for bad and for good."""
     table = association.table
     numbers = number_cases(run.cases)
@@ -243,7 +215,7 @@ def _contingency_table(
     if not table.total:
         return None
     bad, good = values.split()
-    return ContingencyTable(
+    return SimpleNamespace(
         bad=columns[0].capitalize(),
         good=columns[1].capitalize(),
         rows=tuple(
@@ -275,26 +247,13 @@ def _contingency_table(
 _GOOD = "passed"
 
 
-@dataclass(frozen=True)
-class ReplayTable:
-    """The replay as a table; ``facts`` say how it was run, ``skipped`` why cases were not."""
-
-    facts: str
-    causal: FormattedEstimate
-    causal_words: str
-    sentences: tuple[str, ...]
-    failures: tuple[tuple[str, ReplayedFailure], ...]
-    shares: tuple[tuple[str, str], ...]
-    skipped: tuple[str, ...]
-
-
-def read_replay(run: Run) -> ReplayTable | None:
+def read_replay(run: Run) -> SimpleNamespace | None:
     """Read the results of replay; None if the run was not replayed."""
     replay = replay_of(run)
     if replay is None:
         return None
     reasons = Counter(case.reason for case in replay.skipped)
-    return ReplayTable(
+    return SimpleNamespace(
         facts=_replay_facts(replay),
         causal=format_estimate("causal_fraction", replay.causal_fraction),
         causal_words=describe_causal_fraction(replay),

@@ -247,7 +247,7 @@ def build_case_entries(run: Run, k: int, most: int | None = None) -> tuple[CaseE
         like = [
             link.case_id
             for link in run.links
-            if link.failure != "lost_context" and any(map(applies, link.missed))
+            if link.failed and link.failure != "lost_context" and any(map(applies, link.missed))
         ]
         ids = sorted(places[case_id] for case_id in like if case_id in places)
         fixes = (

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
+from types import SimpleNamespace
 from typing import Any
 
 from misslink.failure_modes import FAILURE_MODES
@@ -20,27 +21,6 @@ _MAX_WORDS = 400  # of an answer that is compared word by word
 _MIN_ALIKE = 0.3  # share of words that two answers have in common, below which none is marked
 
 Piece = tuple[str, bool]  # a part of an answer, and whether the other answer lacks it
-
-
-@dataclass(frozen=True)
-class PassageChange:
-    """A passage that only one prompt held, or at another rank; a rank is None where it is not."""
-
-    id: str
-    before: int | None
-    after: int | None
-    relevant: bool
-    text: str
-
-
-@dataclass(frozen=True)
-class ClaimChange:
-    """A claim that both answers make, with another label."""
-
-    text: str
-    before: str
-    after: str
-    why: str
 
 
 @dataclass(frozen=True)
@@ -59,9 +39,9 @@ class RunAnswer:
     href: str
     change: str
     same_answer: bool
-    passages: tuple[PassageChange, ...] | None
+    passages: tuple[SimpleNamespace, ...] | None
     same_passages: int
-    claims: tuple[ClaimChange, ...]
+    claims: tuple[SimpleNamespace, ...]
     better: tuple[str, ...]
     worse: tuple[str, ...]
 
@@ -253,7 +233,7 @@ def mark_difference(before: str, after: str) -> tuple[Piece, ...]:
 
 def _passage_changes(
     case_id: str, first: _RunIndex, side: _RunIndex
-) -> tuple[tuple[PassageChange, ...] | None, int]:
+) -> tuple[tuple[SimpleNamespace, ...] | None, int]:
     """The passages that came in, went out or moved, and how many stayed; None where unknown."""
     from misslink.retrieval import relevant_ids  # imports numpy
 
@@ -267,7 +247,13 @@ def _passage_changes(
     passages = {passage.id: passage for passage in (*contexts[1], *contexts[0])}
     relevant = relevant_ids(side.cases[case_id], tuple(passages.values()))
     changes = [
-        PassageChange(name, before.get(name), after.get(name), name in relevant, passage.text or "")
+        SimpleNamespace(
+            id=name,
+            before=before.get(name),
+            after=after.get(name),
+            relevant=name in relevant,
+            text=passage.text or "",
+        )
         for name, passage in passages.items()
         if before.get(name) != after.get(name)
     ]
@@ -275,7 +261,7 @@ def _passage_changes(
     return tuple(changes), len(passages) - len(changes)
 
 
-def _claim_changes(case_id: str, first: _RunIndex, side: _RunIndex) -> tuple[ClaimChange, ...]:
+def _claim_changes(case_id: str, first: _RunIndex, side: _RunIndex) -> tuple[SimpleNamespace, ...]:
     """The claims of both answers whose label changed, and why."""
     before = {fold(claim.text): claim for claim in first.claims.get(case_id, ())}
     pairs = [
@@ -288,8 +274,11 @@ def _claim_changes(case_id: str, first: _RunIndex, side: _RunIndex) -> tuple[Cla
     prompts = [[passage.id for passage in run.context(case_id) or ()] for run in (first, side)]
     names = first.name, side.name
     return tuple(
-        ClaimChange(
-            claim.text, was.support, claim.support, _claim_reason(was, claim, prompts, names)
+        SimpleNamespace(
+            text=claim.text,
+            before=was.support,
+            after=claim.support,
+            why=_claim_reason(was, claim, prompts, names),
         )
         for was, claim in pairs
     )

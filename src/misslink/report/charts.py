@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 from misslink.documents import EmbeddingMap, MapPoint, map_of
 from misslink.failure_modes import FAILURE_MODES, FAILURES
 from misslink.render.format import (
-    FormattedEstimate,
     format_estimate,
     format_percent,
     pluralize,
@@ -42,50 +42,7 @@ _OUTCOME_LABELS = (
 )
 
 
-@dataclass(frozen=True)
-class SankeyNode:
-    """One outcome: a bar with its label, its count and the view of its cases."""
-
-    column: int
-    key: str
-    label: str
-    count: int
-    x: float
-    y: float
-    width: float
-    height: float
-    fragment: str
-
-
-@dataclass(frozen=True)
-class SankeyRibbon:
-    """The cases of one combination: a path of two curved bands, and the same in words.
-
-    ``tone`` is 'linked' (a miss and an unfaithful answer), 'failed' or 'fine'; ``fragment`` the
-    view of its cases.
-    """
-
-    retrieval: str
-    answer: str
-    failure: str
-    count: int
-    tone: str
-    path: str
-    fragment: str
-
-
-@dataclass(frozen=True)
-class SankeyDiagram:
-    """The whole drawing, ``width`` by ``height`` units; ``columns`` are the x of its nodes."""
-
-    width: float
-    height: float
-    columns: tuple[float, ...]
-    nodes: tuple[SankeyNode, ...]
-    ribbons: tuple[SankeyRibbon, ...]
-
-
-def draw_sankey(links: Sequence[Link]) -> SankeyDiagram | None:
+def draw_sankey(links: Sequence[Link]) -> SimpleNamespace | None:
     """Lay out the flow of `links`, with the most severe outcome on top; None without links."""
     counts: Counter[_OutcomeTriple] = Counter(
         (link.retrieval, link.answer, link.failure or "inconclusive") for link in links
@@ -100,7 +57,7 @@ def draw_sankey(links: Sequence[Link]) -> SankeyDiagram | None:
     )
     bands = _ribbon_edges(order, counts, tops, unit)
     ribbons = tuple(
-        SankeyRibbon(
+        SimpleNamespace(
             retrieval=RETRIEVALS[triple[0]],
             answer=ANSWERS[triple[1]],
             failure=FAILURE_MODES[triple[2]].label,
@@ -113,10 +70,16 @@ def draw_sankey(links: Sequence[Link]) -> SankeyDiagram | None:
     )
     everything = tuple(node for column in nodes for node in column)
     height = max(node.y + node.height for node in everything) + 8
-    return SankeyDiagram(_FLOW_WIDTH, round(height, 1), _COLUMN_POSITIONS, everything, ribbons)
+    return SimpleNamespace(
+        width=_FLOW_WIDTH,
+        height=round(height, 1),
+        columns=_COLUMN_POSITIONS,
+        nodes=everything,
+        ribbons=ribbons,
+    )
 
 
-def _node_column(index: int, counts: Counter[_OutcomeTriple], unit: float) -> list[SankeyNode]:
+def _node_column(index: int, counts: Counter[_OutcomeTriple], unit: float) -> list[SimpleNamespace]:
     sums: Counter[str] = Counter()
     for triple, count in counts.items():
         sums[triple[index]] += count
@@ -127,16 +90,16 @@ def _node_column(index: int, counts: Counter[_OutcomeTriple], unit: float) -> li
             tall = sums[key] * unit
             label = _OUTCOME_LABELS[index][key]
             nodes.append(
-                SankeyNode(
-                    index,
-                    key,
-                    label,
-                    sums[key],
-                    _COLUMN_POSITIONS[index],
-                    round(y, 1),
-                    _BAR_WIDTH,
-                    round(max(tall, 1), 1),
-                    view_fragment(**{_FILTERS[index]: key}),
+                SimpleNamespace(
+                    column=index,
+                    key=key,
+                    label=label,
+                    count=sums[key],
+                    x=_COLUMN_POSITIONS[index],
+                    y=round(y, 1),
+                    width=_BAR_WIDTH,
+                    height=round(max(tall, 1), 1),
+                    fragment=view_fragment(**{_FILTERS[index]: key}),
                 )
             )
             y += tall + _NODE_GAP
@@ -198,58 +161,7 @@ _MODE_SHAPES = {
 }
 
 
-@dataclass(frozen=True)
-class QuestionMark:
-    """A question on the map: ``kind`` is a failure mode or 'other', ``href`` a fragment or ""."""
-
-    x: float
-    y: float
-    kind: str
-    shape: str
-    title: str
-    href: str
-
-
-@dataclass(frozen=True)
-class MissSegment:
-    """From a question to a needed passage that was missed, as a line and in words."""
-
-    x1: float
-    y1: float
-    x2: float
-    y2: float
-    kind: str
-    question: str
-    href: str
-    failure: str
-    passage_id: str
-    passage: str
-
-
-@dataclass(frozen=True)
-class LegendEntry:
-    """An entry of the legend."""
-
-    kind: str
-    shape: str
-    label: str
-    count: int
-
-
-@dataclass(frozen=True)
-class ScatterMap:
-    """The map; ``dots`` are passages as x, y, whether one was needed, and a text."""
-
-    width: float
-    height: float
-    facts: str
-    dots: tuple[tuple[float, float, bool, str], ...]
-    segments: tuple[MissSegment, ...]
-    marks: tuple[QuestionMark, ...]
-    keys: tuple[LegendEntry, ...]
-
-
-def draw_scatter(run: Run) -> ScatterMap | None:
+def draw_scatter(run: Run) -> SimpleNamespace | None:
     """Lay out the run's map; None if it has none."""
     document = map_of(run)
     if document is None:
@@ -272,33 +184,42 @@ def draw_scatter(run: Run) -> ScatterMap | None:
         x2, y2, passage, _ = passages[passage_id]
         href = fragments.get(case_id, "")
         segments.append(
-            MissSegment(
-                x1, y1, x2, y2, kind, question, href, _mode_label(kind), passage_id, passage
+            SimpleNamespace(
+                x1=x1,
+                y1=y1,
+                x2=x2,
+                y2=y2,
+                kind=kind,
+                question=question,
+                href=href,
+                failure=_mode_label(kind),
+                passage_id=passage_id,
+                passage=passage,
             )
         )
     dots = [(x, y, name in needed, f"{name}: {text}") for name, (x, y, text, _) in passages.items()]
     order = list(_MODE_SHAPES)
     marks = sorted(questions.items(), key=lambda point: -order.index(point[1][3]))
     counts = Counter(kind for *_, kind in questions.values())
-    return ScatterMap(
+    return SimpleNamespace(
         width=_MAP_SIZE,
         height=_MAP_SIZE,
         facts=_map_facts(document),
         dots=tuple(sorted(dots, key=lambda dot: dot[2])),  # needed ones last, to be on top
         segments=tuple(segments),
         marks=tuple(  # the worst last
-            QuestionMark(
-                x,
-                y,
-                kind,
-                _MODE_SHAPES[kind],
-                f"{_mode_label(kind)}: {text}",
-                fragments.get(case_id, ""),
+            SimpleNamespace(
+                x=x,
+                y=y,
+                kind=kind,
+                shape=_MODE_SHAPES[kind],
+                title=f"{_mode_label(kind)}: {text}",
+                href=fragments.get(case_id, ""),
             )
             for case_id, (x, y, text, kind) in marks
         ),
         keys=tuple(
-            LegendEntry(kind, shape, _mode_label(kind), counts[kind])
+            SimpleNamespace(kind=kind, shape=shape, label=_mode_label(kind), count=counts[kind])
             for kind, shape in _MODE_SHAPES.items()
             if counts[kind]
         ),
@@ -357,42 +278,7 @@ _MIN_LINE_GAP = 18.0  # between two names on the axis
 _MEASURES = ("recall", "precision")
 
 
-@dataclass(frozen=True)
-class CurveTick:
-    """A place on an axis and its name."""
-
-    at: float
-    label: str
-
-
-@dataclass(frozen=True)
-class CurveLine:
-    """One metric: its line, the band of its interval, and the label at its right end."""
-
-    name: str
-    path: str
-    band: str
-    label_y: float
-    last: str
-
-
-@dataclass(frozen=True)
-class CutoffCurve:
-    """Recall and precision by cutoff, as a drawing and as rows; ``k_x`` is None off the chart."""
-
-    width: float
-    height: float
-    frame: tuple[float, float, float, float]
-    xs: tuple[CurveTick, ...]
-    ys: tuple[CurveTick, ...]
-    lines: tuple[CurveLine, ...]
-    k: int
-    k_x: float | None
-    rows: tuple[tuple[int, FormattedEstimate, FormattedEstimate], ...]
-    facts: tuple[str, ...]
-
-
-def draw_cutoff_curves(run: Run, k: int) -> tuple[CutoffCurve, ...]:
+def draw_cutoff_curves(run: Run, k: int) -> tuple[SimpleNamespace, ...]:
     """Draw recall and precision at every cutoff up to the depth that is known of all cases.
 
     Returns the drawing for a wide and for a narrow window; nothing where no case has relevant
@@ -416,12 +302,14 @@ def draw_cutoff_curves(run: Run, k: int) -> tuple[CutoffCurve, ...]:
         right = width - _LABELS
         places = [_x_position(j, depth, right) for j in cutoffs]
         curves.append(
-            CutoffCurve(
+            SimpleNamespace(
                 width=width,
                 height=_HEIGHT,
                 frame=(_LEFT, _TOP, right, _BOTTOM),
                 xs=_axis_ticks(depth, k, right),
-                ys=tuple(CurveTick(_y_position(y), format_percent(y)) for y in (0, 0.5, 1)),
+                ys=tuple(
+                    SimpleNamespace(at=_y_position(y), label=format_percent(y)) for y in (0, 0.5, 1)
+                ),
                 lines=_curve_lines(means, places),
                 k=k,
                 k_x=_x_position(k, depth, right) if k <= depth else None,
@@ -510,7 +398,7 @@ def _cutoff_means(hits: Hits, name: str, cutoffs: Sequence[int]) -> list[Estimat
 
 def _curve_lines(
     means: dict[str, list[Estimate]], places: Sequence[float]
-) -> tuple[CurveLine, ...]:
+) -> tuple[SimpleNamespace, ...]:
     drawn = {
         name: _line_points(places, [estimate.value for estimate in estimates])
         for name, estimates in means.items()
@@ -522,7 +410,7 @@ def _curve_lines(
         ends[upper] -= (_LABEL_GAP - gap) / 2
         ends[lower] += (_LABEL_GAP - gap) / 2
     return tuple(
-        CurveLine(
+        SimpleNamespace(
             name=name,
             path=_svg_path(drawn[name]),
             band=_svg_path(
@@ -537,13 +425,13 @@ def _curve_lines(
     )
 
 
-def _axis_ticks(depth: int, k: int, right: float) -> tuple[CurveTick, ...]:
+def _axis_ticks(depth: int, k: int, right: float) -> tuple[SimpleNamespace, ...]:
     """Names on the axis: k first, then as many others as do not run into one that is there."""
-    ticks: list[CurveTick] = []
+    ticks: list[SimpleNamespace] = []
     for j in dict.fromkeys((k, 1, depth, *_LABELLED_CUTOFFS)):
         x = _x_position(j, depth, right)
         if j <= depth and all(abs(tick.at - x) >= _MIN_LINE_GAP for tick in ticks):
-            ticks.append(CurveTick(x, f"{j:,}"))
+            ticks.append(SimpleNamespace(at=x, label=f"{j:,}"))
     return tuple(sorted(ticks, key=lambda tick: tick.at))
 
 

@@ -275,14 +275,16 @@ class CaseLocations:
         passage = self._passages.get(missed.passage_id)
         if passage is not None:
             if self._trace is None or self._trace.prompted is None:
-                return f"rank {passage.rank}, beyond the first k"
+                return f"rank {passage.rank}, below the cutoff"
             return f"rank {passage.rank}, retrieved but not in the prompt"
         if missed.true_rank is not None:
             depth = f" of {missed.depth:,} searched" if missed.depth else ""
             return f"rank {missed.true_rank:,}{depth}"
         if missed.depth:
             return f"not within the first {missed.depth}"
-        return "rank not known, no deeper search"
+        if self._passages:
+            return f"not among the {len(self._passages)} retrieved"
+        return "rank not known"
 
 
 def _in_search(miss: RetrievalMiss) -> str:
@@ -299,12 +301,10 @@ def _as_rank(value: float | None) -> int | None:
 
 def _describe_relation(link: ClaimLink) -> str:
     """What the passage would have said of the claim, by whom, and how sure that is."""
-    text = RELATIONS[link.relation]
-    if link.by:
-        text += f", by {link.by}"
+    notes = [f"by {link.by}"] if link.by else []
     if link.probability is not None:
-        text += f", P(supports) {format_decimal(link.probability)}"
-    return text
+        notes.append(f"P(supports) {format_decimal(link.probability)}")
+    return RELATIONS[link.relation] + (f" ({', '.join(notes)})" if notes else "")
 
 
 def _has_valid_offsets(claim: Claim, answer: str) -> bool:

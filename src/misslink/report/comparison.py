@@ -15,6 +15,7 @@ from misslink.render.format import (
     format_estimate,
     format_number,
     format_p_value,
+    format_share_of,
     pluralize,
     shorten,
 )
@@ -454,13 +455,13 @@ def describe_preferences(
     if share.value is None:
         yield f"No preference: {share.reason}."
     else:
-        of = f"{format_estimate('preference', share).brief} of the {pluralize(share.n, 'decided case')}"
-        yield f"The judge preferred {names[1]} in {of}{p}."
+        cases = format_share_of(share, "decided case")
+        yield f"The judge preferred {names[1]} in {cases}{p}."
     if flips.value is None:
         yield f"How far the order of the two answers decides is not known: {flips.reason}."
     else:
-        of = f"{format_estimate('flips', flips).brief} of the {pluralize(flips.n, 'pair')}"
-        yield f"Only the order of the two answers decided in {of}."
+        pairs = format_share_of(flips, "pair")
+        yield f"Only the order of the two answers decided in {pairs}."
     if preferences["identical"]:
         yield f"{pluralize(preferences['identical'], 'tie')} between identical answers."
     if omitted := sum(preferences["left_out"].values()) + preferences["not_asked"]:

@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any
 
 from misslink.documents import (
     NOT_COMPUTED,
     ChecklistItem,
     Estimates,
-    MetricWithLabels,
-    MissingLabelDocument,
     OptionCheck,
     OptionMetric,
-    WhatIfOption,
     summary_of,
     whatif_of,
 )
 from misslink.linking.miss_types import MISS_LABELS, miss_type_advice
 from misslink.render.format import (
-    FormattedEstimate,
     format_decimal,
     format_difference,
     format_estimate,
@@ -49,24 +45,6 @@ _DECISIVE_NUMBERS = {
 _MAX_MISSING_LABELS = 500  # on a page; a large run has thousands
 
 
-@dataclass(frozen=True)
-class MissTypeRow:
-    """A miss type: how many passages, in how many failed cases, and what to do about it.
-
-    ``example`` is the evidence of the first of them, ``example_at`` the fragment of its case, and
-    ``fragment`` the view of all cases with this type ("" if the type is not known).
-    """
-
-    label: str
-    count: int
-    share: FormattedEstimate
-    failed: int
-    advice: str
-    example: str
-    example_at: str
-    fragment: str
-
-
 def missed_passages(links: Iterable[Link]) -> tuple[tuple[Link, RetrievalMiss], ...]:
     """Return every missed passage of every case once, also if two evidences need it.
 
@@ -81,7 +59,7 @@ def missed_passages(links: Iterable[Link]) -> tuple[tuple[Link, RetrievalMiss], 
     return tuple(misses.values())
 
 
-def miss_type_rows(run: Run) -> tuple[MissTypeRow, ...]:
+def miss_type_rows(run: Run) -> tuple[SimpleNamespace, ...]:
     """Return missed passages by miss type, the most frequent first.
 
     Empty if nothing was missed, or if no miss has a type (older runs, traces without ranks).
@@ -102,7 +80,7 @@ def miss_type_rows(run: Run) -> tuple[MissTypeRow, ...]:
         link, miss = next((pair for pair in misses if pair[1].reason), misses[0])
         number = numbers.get(link.case_id)
         rows.append(
-            MissTypeRow(
+            SimpleNamespace(
                 label=MISS_LABELS[miss_type] if miss_type else "not known",
                 count=len(misses),
                 share=format_estimate("share", proportion(len(misses), total)),
@@ -165,15 +143,7 @@ def _format_measurement(name: str, value: float) -> str:
     return format_decimal(value) if name.startswith("cosine") else format_number(value)
 
 
-@dataclass(frozen=True)
-class Checklist:
-    """What the checklist was measured with; its questions with their `check_verdict` and numbers."""
-
-    facts: str
-    checks: tuple[tuple[ChecklistItem, str, str, tuple[tuple[str, str], ...]], ...]
-
-
-def read_checklist(run: Run) -> Checklist | None:
+def read_checklist(run: Run) -> SimpleNamespace | None:
     """Read the checklist of `run`; None if there is none."""
     diagnosis = summary_of(run).diagnosis
     if not diagnosis.checklist:
@@ -192,19 +162,10 @@ def read_checklist(run: Run) -> Checklist | None:
             for name, value in item.numbers.items()
         )
         checks.append((item, *check_verdict(item), numbers))
-    return Checklist(f"{similarity}; {passages}.", tuple(checks))
+    return SimpleNamespace(facts=f"{similarity}; {passages}.", checks=tuple(checks))
 
 
-@dataclass(frozen=True)
-class MissingLabels:
-    """The first 500 of ``count`` passages to add, each with its place on the page or ""."""
-
-    rows: tuple[tuple[MissingLabelDocument, str], ...]
-    metrics: dict[str, MetricWithLabels]
-    count: int
-
-
-def read_missing_labels(run: Run) -> MissingLabels | None:
+def read_missing_labels(run: Run) -> SimpleNamespace | None:
     """Read the passages that the gold set may lack; None if there are none."""
     missing = summary_of(run).diagnosis.missing_labels
     rows = missing.holes[:_MAX_MISSING_LABELS]
@@ -219,7 +180,7 @@ def read_missing_labels(run: Run) -> MissingLabels | None:
         for position, passage in enumerate(trace.retrieved, 1)
     }
     linked = tuple((row, anchors.get((row.case_id, row.passage_id), "")) for row in rows)
-    return MissingLabels(linked, missing.metrics, len(missing.holes))
+    return SimpleNamespace(rows=linked, metrics=missing.metrics, count=len(missing.holes))
 
 
 def check_verdict(item: ChecklistItem) -> tuple[str, str]:
@@ -281,44 +242,7 @@ def _format_unitless(name: str, estimate: Estimate) -> str:
 _VERDICTS = {"option": "better", "today": "worse"}
 
 
-@dataclass(frozen=True)
-class OptionEffect:
-    """One metric today and with an option; ``verdict`` says which is better.
-
-    ``at`` is the cutoff with the option if it differs from today's; else "".
-    """
-
-    at: str
-    today: FormattedEstimate
-    option: FormattedEstimate
-    difference: FormattedEstimate
-    verdict: str
-    p: str
-
-
-@dataclass(frozen=True)
-class OptionRow:
-    """One retrieval option: its main metric, all of its metrics, context tokens before and after."""
-
-    option: WhatIfOption
-    main: OptionEffect | None
-    changes: tuple[OptionEffect, ...]
-    tokens: tuple[FormattedEstimate, ...]
-
-
-@dataclass(frozen=True)
-class WhatIfTable:
-    """All options, best first."""
-
-    facts: str
-    metric: str
-    heading: str
-    options: tuple[OptionRow, ...]
-    check: tuple[tuple[str, str], ...]
-    notes: tuple[str, ...]
-
-
-def read_whatif(run: Run) -> WhatIfTable | None:
+def read_whatif(run: Run) -> SimpleNamespace | None:
     """Read what other retrieval options would change; None if this was not evaluated."""
     whatif = whatif_of(run)
     if whatif is None or not whatif.options:
@@ -338,14 +262,14 @@ def read_whatif(run: Run) -> WhatIfTable | None:
         effects = {name: _option_effect(name, m, today) for name, m in option.metrics.items()}
         tokens = (option.context_tokens.get(name, NOT_COMPUTED) for name in ("today", "b"))
         rows.append(
-            OptionRow(
-                option,
-                effects.get(metric),
-                tuple(effects.values()),
-                tuple(format_estimate("context_tokens", count) for count in tokens),
+            SimpleNamespace(
+                option=option,
+                main=effects.get(metric),
+                changes=tuple(effects.values()),
+                tokens=tuple(format_estimate("context_tokens", count) for count in tokens),
             )
         )
-    return WhatIfTable(
+    return SimpleNamespace(
         facts=facts,
         metric=metric,
         heading=f"Recall in the context (today {pluralize(width, 'passage')})"
@@ -357,12 +281,12 @@ def read_whatif(run: Run) -> WhatIfTable | None:
     )
 
 
-def _option_effect(name: str, compared: OptionMetric, today: Estimates) -> OptionEffect:
+def _option_effect(name: str, compared: OptionMetric, today: Estimates) -> SimpleNamespace:
     untested = "not tested" if compared.p_holm is None else "no detectable difference"
     other = compared.at and name.partition("@")[2] != str(compared.at)
     # Where the option has fewer cases than the run, today's value is that of the same cases.
     paired = compared.a or today.get(name, NOT_COMPUTED)
-    return OptionEffect(
+    return SimpleNamespace(
         at=f"at {compared.at} under the option" if other else "",
         today=format_estimate(name, paired),
         option=format_estimate(name, compared.b),

@@ -30,8 +30,8 @@ PEOPLE = {
     "tied": "annotators are tied",
 }
 RELATIONS = {
-    "would_support": "would have supported this claim",
-    "would_contradict": "would have contradicted this claim",
+    "would_support": "supports this claim",
+    "would_contradict": "contradicts this claim",
     "unrelated": "says nothing about this claim",
 }
 # The arms of a replay, beside the answer of the run.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from types import SimpleNamespace
 
 from misslink.documents import CalibrationDocument, DisputedLabel, calibrations_of
 from misslink.io.numbers import parse_decimal
@@ -18,44 +19,7 @@ _QUESTION_LENGTH = 160
 _GOOD_FROM = 0.5  # the least mean label that counts as good
 
 
-@dataclass(frozen=True)
-class Dispute:
-    """One item that annotators labelled differently.
-
-    Parameters
-    ----------
-    number : int or None
-        Of its case, from 1; None if the run does not hold the case.
-    case_id, question : str
-    fragment : str
-        Its place on the page; "" if it has none.
-    claim : str
-        Such as 'claim 2'; "" where the whole case was labelled.
-    labels : tuple of (str, str)
-        Each annotator's name and label.
-    tied : bool
-        Whether no majority decides it.
-    """
-
-    number: int | None
-    case_id: str
-    question: str
-    fragment: str
-    claim: str
-    labels: tuple[tuple[str, str], ...]
-    tied: bool
-
-
-@dataclass(frozen=True)
-class DisputeQueue:
-    """The disputes of one metric, ties first; ``more`` counts those that are not shown."""
-
-    says: str
-    disputes: tuple[Dispute, ...]
-    more: int
-
-
-def read_disputes(run: Run, calibration: CalibrationDocument) -> DisputeQueue | None:
+def read_disputes(run: Run, calibration: CalibrationDocument) -> SimpleNamespace | None:
     """Read the disputes of a calibration; None if annotators agree."""
     disputes = sorted(_disputes(run, calibration), key=lambda dispute: not dispute.tied)
     if not disputes:
@@ -71,7 +35,7 @@ def read_disputes(run: Run, calibration: CalibrationDocument) -> DisputeQueue | 
     text += "; what is tied counts as neither good nor bad." if tied else "."
     text += f" To settle them: `{ADJUDICATE_COMMAND}`, then `misslink calibrate RUN` again."
     more = max(len(disputes) - _MAX_DISPUTES, 0)
-    return DisputeQueue(text, tuple(disputes[:_MAX_DISPUTES]), more)
+    return SimpleNamespace(says=text, disputes=tuple(disputes[:_MAX_DISPUTES]), more=more)
 
 
 def describe_label(value: float) -> str:
@@ -86,7 +50,7 @@ def describe_label(value: float) -> str:
     return word if value in (0.0, 1.0) else f"{word} ({format_decimal(value)})"
 
 
-def _disputes(run: Run, calibration: CalibrationDocument) -> Iterator[Dispute]:
+def _disputes(run: Run, calibration: CalibrationDocument) -> Iterator[SimpleNamespace]:
     numbers = number_cases(run.cases)
     for row in calibration.human.queue:
         number = numbers.get(row.case_id)
@@ -95,7 +59,7 @@ def _disputes(run: Run, calibration: CalibrationDocument) -> Iterator[Dispute]:
         if number is not None:
             fragment = case_fragment(number) + ("" if claim is None else f"&claim={claim}")
             question = shorten(run.cases[number - 1].question, _QUESTION_LENGTH)
-        yield Dispute(
+        yield SimpleNamespace(
             number=number,
             case_id=row.case_id,
             question=question,

@@ -1,30 +1,37 @@
-"""How far the judge can be trusted: one line, calibration and reliability diagram."""
+"""How far the judge can be trusted: calibration, how the run was judged, and audits."""
 
 from __future__ import annotations
 
 import datetime as dt
+from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from types import SimpleNamespace
 
 from misslink.documents import (
-    Bias,
+    AuditedChange,
     CalibrationDocument,
+    Cascade,
     Document,
+    JudgeUsage,
+    audit_of,
     calibration_of,
     calibrations_of,
     manifest_of,
     parse_document,
+    summary_of,
 )
 from misslink.render.format import (
+    MIN_PERCENT,
     FormattedEstimate,
     format_decimal,
     format_decimal_estimate,
     format_estimate,
     format_percent,
+    format_share_of,
     pluralize,
     shorten,
 )
-from misslink.report.human_labels import DisputeQueue, forecast_labels, read_disputes
+from misslink.report.human_labels import forecast_labels, read_disputes
 from misslink.types import Estimate, Run
 
 _ADVICE = {"trust": "", "caution": "Use it with caution."}  # by the verdict of a calibration
@@ -58,7 +65,6 @@ _METHOD_NAMES = {
     "prediction_powered": "Judge and labels (prediction-powered)",
 }
 _CORRECTED_METRIC = "faithfulness"  # the metric that corrects the risks
-_MIN_PERCENT_CASES = 10  # below it counts are printed
 
 
 def describe_judge(run: Run) -> tuple[str, str]:
@@ -77,7 +83,7 @@ def describe_judge(run: Run) -> tuple[str, str]:
         if table:
             bad = table.true_bad + table.false_good  # by the annotators
             found = f"{table.true_bad:,} of their {pluralize(bad, 'bad answer')}"
-            if bad >= _MIN_PERCENT_CASES:
+            if bad >= MIN_PERCENT:
                 found = f"{format_percent(table.true_bad / bad)} of their bad answers"
             right = (
                 f"Of {table.true_bad + table.false_bad:,} answers it calls bad, annotators agree "
@@ -105,39 +111,7 @@ def describe_judge(run: Run) -> tuple[str, str]:
     return f"{name}. Not compared with human labels: run `misslink annotate`.", note
 
 
-@dataclass(frozen=True)
-class JudgeTrust:
-    """The calibration of the judge for one metric; parts that are not known are empty or None.
-
-    ``metric`` is "" without labels; ``applied`` says whether the run's failure modes and risks were
-    made with this calibration. ``verdict`` is 'trust', 'caution' or another word of the calibration;
-    ``labels_needed`` is that of `forecast_labels`; ``biases`` with a finding come first; ``advice``
-    says what to do next.
-    """
-
-    document: CalibrationDocument
-    metric: str
-    applied: str
-    verdict: str
-    facts: str
-    agreement: tuple[tuple[str, FormattedEstimate], ...]
-    detection: tuple[tuple[str, FormattedEstimate], ...]
-    human: tuple[tuple[str, FormattedEstimate], ...]
-    settling: DisputeQueue | None
-    probability: tuple[tuple[str, str], ...]
-    baselines: tuple[tuple[str, str], ...]
-    corrected: tuple[tuple[str, FormattedEstimate], ...]
-    labels_needed: tuple[str, list[tuple[str, str, str]]]
-    biases: list[tuple[str, Bias]]
-    advice: str
-
-    @property
-    def measured(self) -> bool:
-        """Whether the judge was compared with human labels."""
-        return bool(self.agreement or self.document.confusion)
-
-
-def read_judge_trust(run: Run) -> tuple[JudgeTrust, ...]:
+def read_judge_trust(run: Run) -> tuple[SimpleNamespace, ...]:
     """Read what human labels say about the judge of `run`, by metric, faithfulness first.
 
     Without labels there is one entry that says how to get some; without a judge there is none.
@@ -152,17 +126,18 @@ def read_judge_trust(run: Run) -> tuple[JudgeTrust, ...]:
     return (_metric_trust(run, calibration_of(run) or _manifest_calibration(run)),)
 
 
-def _metric_trust(run: Run, calibration: CalibrationDocument) -> JudgeTrust:
+def _metric_trust(run: Run, calibration: CalibrationDocument) -> SimpleNamespace:
     human = _estimate_rows(_estimates(calibration.human))
-    corrected = _estimates(calibration.corrected)
+    corrected, agreement = _estimates(calibration.corrected), _estimate_rows(calibration.agreement)
     facts = (_calibration_facts(calibration), *_age_notes(run, calibration))
-    return JudgeTrust(
+    return SimpleNamespace(
         document=calibration,
+        measured=bool(agreement or calibration.confusion),
         metric=shorten(calibration.metric, 60),
         applied=_application_note(run, calibration),
         verdict=shorten(calibration.verdict, 40),
         facts=" ".join(filter(None, facts)),
-        agreement=_estimate_rows(calibration.agreement),
+        agreement=agreement,
         detection=_estimate_rows(calibration.detection),
         # If nothing is known of the annotators' agreement, one row says why.
         human=tuple(row for row in human if row[1].measured) or human[:1],
@@ -302,3 +277,203 @@ def _labeling_advice(run: Run, calibration: CalibrationDocument) -> str:
         "`misslink calibrate RUN` (with a file: `--labels FILE`), which saves "
         f"RUN/calibration.json; then {again}"
     )
+
+
+_CORE_METRICS = ("faithfulness", "correctness")  # named in the sentence; the table has all
+_NAME_LENGTH = 60
+_DECISION_PRICE = 0.10  # USD per million tokens: OpenAI, Gemini and Upstage in November 2026
+# The changes of an audit, in the order of the table.
+_CHANGE_NAMES = {
+    "padding": "answer padded with its passages",
+    "passage_order": "passages in reverse order",
+    "passage_shuffle": "passages shuffled",
+    "again": "nothing: asked again",
+    "answer_order": "two answers swapped",
+}
+
+
+def describe_judging(run: Run) -> tuple[str, ...]:
+    """Describe how the run was judged, in sentences; empty for a run without a judge."""
+    if run.manifest.get("judge") in (None, "none"):
+        return ()
+    return tuple(_judging_notes(run))
+
+
+def _judging_notes(run: Run) -> Iterator[str]:
+    summary = summary_of(run)
+    if summary.usage:
+        yield from _usage_notes(run, summary.usage)
+    failed = {v.case_id: v.reason for v in run.verdicts if v.status == "failed"}
+    if failed:
+        reason, count = Counter(failed.values()).most_common(1)[0]
+        yield (
+            f"Verdicts failed in {len(failed):,} of {pluralize(len(run.cases), 'case')}, most often "
+            f"({count:,}) because: {reason}"
+        )
+    claims = [c for v in run.verdicts if v.metric == "faithfulness" for c in v.claims]
+    if claims:
+        yield (
+            "Claims that count as unsupported because the judge's quote did not hold (it was "
+            "missing, in no passage, or about something else): "
+            f"{sum(claim.overruled for claim in claims):,} of {len(claims):,}."
+        )
+    if summary.cascade:
+        yield from _cascade_notes(summary.cascade)
+    if manifest_of(run).judge == "heuristic":
+        yield from _heuristic_notes(run)
+    rows = {row.metric: row.flips.text for row in repeat_rows(run) if row.flips.measured}
+    if rows:
+        named = [f"{metric} {rows[metric]}" for metric in _CORE_METRICS if metric in rows]
+        which = f"; verdicts that were not unanimous: {'; '.join(named)}" if named else ""
+        yield f"The judge answered each question {summary.repeats.samples} times{which}."
+    abilities = manifest_of(run).judging.abilities
+    if abilities.get("structure") in ("plain", "json_object"):
+        yield "The judge's server supports no answer schema. The schema was in the prompt and cost tokens."
+    if abilities.get("gives_logprobs") is False:
+        yield "The judge gives no log-probabilities, so its verdicts carry no probability."
+
+
+def _heuristic_notes(run: Run) -> Iterator[str]:
+    """What the heuristic judge misses, and what a model would cost that does not."""
+    from misslink.judge.checks.dry_run import estimate_run_tokens
+
+    yield (
+        "An earlier fit of the heuristic judge found 49 of 70 answers with an evident fabrication and"
+        " 5 of 20 with a contradiction, in answers that were not used to build it. To find"
+        " contradictions, use a language model or a decision model as the judge."
+    )
+    calls, tokens, decision_tokens = estimate_run_tokens(run)
+    if calls:
+        cost = decision_tokens * _DECISION_PRICE / 1_000_000
+        yield (
+            f"To judge this run with a model takes {pluralize(calls, 'call')}: about {tokens:,} prompt"
+            f" tokens of a language model, or {decision_tokens:,} of a decision model"
+            f" ({cost:.2g} USD at {_DECISION_PRICE:.2f} USD per million)."
+        )
+
+
+def _usage_notes(run: Run, usage: JudgeUsage) -> Iterator[str]:
+    tokens = cost = ""
+    if usage.prompt_tokens is not None and usage.calls:
+        tokens = (
+            f", {usage.prompt_tokens:,} prompt and"
+            f" {usage.completion_tokens or 0:,} completion tokens"
+        )
+    if usage.cost is not None and usage.calls:
+        cost = f", cost {usage.cost:.4g}"
+    yield (
+        f"The judge was sent {pluralize(usage.calls, 'question')}{tokens}{cost}; "
+        f"{usage.from_cache:,} more came from the cache, free."
+    )
+    spent = [v.usage for v in run.verdicts if v.usage is not None]
+    prompt = sum(verdict_usage.prompt_tokens or 0 for verdict_usage in spent)
+    if prompt:
+        completion = sum(verdict_usage.completion_tokens or 0 for verdict_usage in spent)
+        yield (
+            f"All replies behind this run, whenever they were paid for: {prompt:,} prompt and "
+            f"{completion:,} completion tokens."
+        )
+    if usage.not_asked:
+        yield (
+            f"Questions not asked: {usage.not_asked:,}, because the budget or the time of the run was used up. "
+            "The same command continues the run; missing verdicts are counted as skipped."
+        )
+
+
+def _cascade_notes(cascade: Cascade) -> Iterator[str]:
+    yield (
+        "A cascade judged: the cheap judge decided where it was sure, and the other one saw "
+        f"{format_share_of(cascade.share_dear, 'question')}. One judge decides all metrics "
+        "of a case. Metrics that the cheap judge lacks (context sufficiency, helpfulness) cover only "
+        "the cases of the other judge."
+    )
+    agreement = format_estimate("agreement", cascade.agreement)
+    if agreement.measured:
+        yield (
+            "Both judged a random sample of the cheap judge's cases, and gave the same label in "
+            f"{agreement.text}."
+        )
+    else:
+        yield "The random sample of the cheap judge's cases is empty, so the two were not compared."
+    for name, stage in cascade.stages.items():
+        same = format_estimate("agreement", stage.agreement)
+        agreed = (
+            f"; the judges after it gave the same label in {same.text}" if same.measured else ""
+        )
+        cost = "" if stage.cost is None else f", cost {stage.cost:.4g}"
+        yield (
+            f"{shorten(name, _NAME_LENGTH)} decided {pluralize(stage.sure, 'question')}"
+            f" ({pluralize(stage.calls, 'call')}{cost}){agreed}."
+        )
+
+
+def repeat_rows(run: Run) -> tuple[SimpleNamespace, ...]:
+    """Return how far each metric moved between samples; empty if each question was put once."""
+    repeats = summary_of(run).repeats
+    rows = []
+    for metric, repeatability in repeats.metrics.items():
+        flips = format_estimate(metric, repeatability.flip_rate)
+        spread = format_estimate(metric, repeatability.spread)
+        if flips.measured or spread.measured:
+            sd = repeats.run.get(metric, {}).get("sd")
+            rows.append(
+                SimpleNamespace(
+                    metric=metric,
+                    flips=flips,
+                    spread=spread,
+                    moved="" if sd is None else f"{sd:.3f}",
+                )
+            )
+    return tuple(rows)
+
+
+def read_audit(run: Run) -> SimpleNamespace | None:
+    """Read the audit of a run's judge, rows with a finding first; None if there is none."""
+    audit = audit_of(run)
+    if audit is None:
+        return None
+    tables = [
+        (metric, change, row)
+        for metric, changes in (*audit.metrics.items(), ("preference", audit.preferences))
+        for change, row in changes.items()
+    ]
+    order = {change: position for position, change in enumerate(_CHANGE_NAMES)}
+    tables.sort(key=lambda table: (not table[2].finding, order.get(table[1], len(order))))
+    rows = tuple(
+        (
+            shorten(metric, _NAME_LENGTH),
+            _CHANGE_NAMES.get(change, shorten(change.replace("_", " "), _NAME_LENGTH)),
+            row,
+            _flip_directions(row),
+        )
+        for metric, change, row in tables
+    )
+    if not rows and not audit.notes:
+        return None
+    judge = shorten(audit.judge, _NAME_LENGTH)
+    facts = f"The judge {judge} judged" if judge else "The judge judged"
+    if audit.cases:
+        facts += f" {pluralize(audit.cases, 'case')} of the run"
+    facts += " again, with changes that must not matter."
+    if judge and judge != run.manifest.get("judge"):
+        facts += " It is not the judge of this run."
+    return SimpleNamespace(facts=facts, rows=rows, notes=audit.notes)
+
+
+def _flip_directions(row: AuditedChange) -> str:
+    """Which way labels turned, as shares of all that were asked."""
+    ways = (("good", row.to_good), ("bad", row.to_bad))
+    parts = [
+        f"{format_estimate('share', share).brief} to {word}"
+        for word, share in ways
+        if share.value is not None
+    ]
+    if row.places:
+        first, second = row.places.get("first", 0), row.places.get("second", 0)
+        parts.append(f"{first:,} for the one shown first, {second:,} for the second")
+    if row.claims and row.claims.value is not None:
+        claims = format_estimate("share", row.claims).brief
+        parts.append(f"of the answer's own claims {claims} get another verdict")
+    if row.may_lower:
+        parts.append("here a good verdict may turn bad and still be right")
+    return "; ".join(parts)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from types import SimpleNamespace
 
-from misslink.documents import NOT_COMPUTED, Coverage, Summary, manifest_of, summary_of
+from misslink.documents import NOT_COMPUTED, Summary, manifest_of, summary_of
 from misslink.render.format import (
-    FormattedEstimate,
     format_estimate,
     format_number,
     pluralize,
@@ -24,19 +23,7 @@ _TAIL_SHARE, _TAIL_MIN_TIMES = 0.95, 20  # with fewer times, one in twenty is le
 _TOKENS = (("prompt_tokens", "Prompt tokens"), ("completion_tokens", "Written tokens"))
 
 
-@dataclass(frozen=True)
-class RunUsage:
-    """What judge and app used, as labels and texts; an unknown value says why.
-
-    The slowest cases have a number, the question and the time.
-    """
-
-    judge: tuple[tuple[str, str], ...]
-    app: tuple[tuple[str, str], ...]
-    slowest: tuple[tuple[int, str, str], ...]
-
-
-def read_usage(run: Run) -> RunUsage | None:
+def read_usage(run: Run) -> SimpleNamespace | None:
     """Read the usage of a run; None if nothing is known of it."""
     judge = tuple(_judge_rows(run))
     latencies = {t.case_id: t.latency_s for t in run.traces if t.latency_s is not None}
@@ -49,10 +36,10 @@ def read_usage(run: Run) -> RunUsage | None:
         ((latency, case_id) for case_id, latency in latencies.items() if case_id in numbers),
         key=lambda slow: -slow[0],
     )
-    return RunUsage(
-        judge,
-        app,
-        tuple(
+    return SimpleNamespace(
+        judge=judge,
+        app=app,
+        slowest=tuple(
             (
                 numbers[case_id],
                 shorten(run.cases[numbers[case_id] - 1].question, _QUESTION_LENGTH),
@@ -154,36 +141,7 @@ _LEVELS = {
 }
 
 
-@dataclass(frozen=True)
-class CorrectedShare:
-    """One share as the judge labels cases, and corrected by human labels.
-
-    Parameters
-    ----------
-    name, metric : str
-        Of the share, such as 'fully_faithful', and of the metric whose labels correct it.
-    of : str
-        What it is a share of, in plain words.
-    judged, corrected : FormattedEstimate
-    labels : int
-        How many human labels the correction rests on.
-    how : str
-        The method, and whose answers were labelled.
-    hint : str
-        What it means if the judge's share lies outside of the corrected interval; else "".
-    """
-
-    name: str
-    metric: str
-    of: str
-    judged: FormattedEstimate
-    corrected: FormattedEstimate
-    labels: int
-    how: str
-    hint: str
-
-
-def corrected_shares(run: Run) -> dict[str, CorrectedShare]:
+def corrected_shares(run: Run) -> dict[str, SimpleNamespace]:
     """Return every share that human labels correct, by its name.
 
     Labels of the run's own verdicts are used together with all of these; a calibration from another
@@ -192,7 +150,7 @@ def corrected_shares(run: Run) -> dict[str, CorrectedShare]:
     from misslink.calibration import stored_calibration  # imports numpy
 
     return {
-        name: CorrectedShare(
+        name: SimpleNamespace(
             name=name,
             metric=share.metric,
             of=_SHARE_NOUNS.get(name, f"cases that are good by {share.metric}"),
@@ -217,40 +175,7 @@ def _impossible_share_hint(judged: Estimate, corrected: Estimate) -> str:
     return ""
 
 
-@dataclass(frozen=True)
-class MetricRow:
-    """A metric with its coverage (None: not counted), and why cases have no value."""
-
-    shown: FormattedEstimate
-    coverage: Coverage | None
-    why: tuple[str, ...]
-    low_is_good: bool
-    truth: CorrectedShare | None = None
-
-
-@dataclass(frozen=True)
-class MetricLevel:
-    """One level of the evaluation and its metrics; ``warning`` says what they do not show."""
-
-    title: str
-    question: str
-    metrics: tuple[MetricRow, ...]
-    warning: str = ""
-
-
-@dataclass(frozen=True)
-class GroupTable:
-    """All groups by category, by tier or by one tag: worst first, small ones last.
-
-    A group has a name, its number of cases, whether that is small, its metrics and the view of it.
-    """
-
-    dimension: str
-    metrics: tuple[str, ...]
-    groups: tuple[tuple[str, int, bool, tuple[FormattedEstimate, ...], str], ...]
-
-
-def metric_levels(run: Run) -> tuple[MetricLevel, ...]:
+def metric_levels(run: Run) -> tuple[SimpleNamespace, ...]:
     """Return the three levels with every metric of the summary."""
     summary, shares = summary_of(run), corrected_shares(run)
     estimates = {
@@ -266,7 +191,7 @@ def metric_levels(run: Run) -> tuple[MetricLevel, ...]:
     levels = []
     for key, (title, question) in _LEVELS.items():
         metrics = tuple(
-            MetricRow(
+            SimpleNamespace(
                 shown=format_estimate(name, estimate),
                 coverage=summary.coverage.get(_SOURCE_METRICS.get(name, name)),
                 why=tuple(
@@ -279,7 +204,9 @@ def metric_levels(run: Run) -> tuple[MetricLevel, ...]:
             for name, estimate in estimates[key].items()
         )
         warning = coverage_warning(run) if key == "retrieval" else ""
-        levels.append(MetricLevel(title, question, metrics, warning))
+        levels.append(
+            SimpleNamespace(title=title, question=question, metrics=metrics, warning=warning)
+        )
     return tuple(levels)
 
 
@@ -295,7 +222,7 @@ def coverage_warning(run: Run) -> str:
     return ""
 
 
-def group_tables(run: Run) -> tuple[GroupTable, ...]:
+def group_tables(run: Run) -> tuple[SimpleNamespace, ...]:
     """Return groups by category, tier and each tag, the lowest numbers first, small groups last."""
     tables = []
     for dimension, groups in summary_of(run).slices.items():
@@ -311,13 +238,17 @@ def group_tables(run: Run) -> tuple[GroupTable, ...]:
             rows.append(((small, mean, name), (name, group.n, small, metrics, fragment)))
         if rows:
             rows.sort(key=lambda row: row[0])
-            tables.append(GroupTable(dimension, names, tuple(row for _, row in rows)))
+            tables.append(
+                SimpleNamespace(
+                    dimension=dimension, metrics=names, groups=tuple(row for _, row in rows)
+                )
+            )
     return tuple(tables)
 
 
 def _corrected_share(
-    summary: Summary, name: str, shares: Mapping[str, CorrectedShare]
-) -> CorrectedShare | None:
+    summary: Summary, name: str, shares: Mapping[str, SimpleNamespace]
+) -> SimpleNamespace | None:
     """The corrected share of the number `name`, else of the metric as a whole."""
     if name in shares:
         return shares[name]

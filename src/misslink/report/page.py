@@ -15,11 +15,10 @@ from misslink.linking.findings import find
 from misslink.registry import exporters
 from misslink.render.headline import describe_errors, describe_evidence, describe_verdict
 from misslink.render.html import read_assets, render_markdown_template, render_template
-from misslink.report import association, charts, diagnosis, judge_notes, overview
+from misslink.report import association, charts, diagnosis, judge_trust, overview
 from misslink.report.cases import page_size, run_cutoff
 from misslink.report.explorer import build_blocks, build_case_list
 from misslink.report.glossary import ANSWERS, RETRIEVALS, metric_words, term_words
-from misslink.report.judge_trust import describe_judge, read_judge_trust
 from misslink.report.summary import (
     failure_mode_rows,
     inferred_note,
@@ -145,7 +144,7 @@ def build_page(run: Run, *, cases: int | None = None, table: str = "") -> Report
             *((("Gold set", goldset),) if goldset not in title else ()),
             ("Date", manifest.created.partition("T")[0] or _NOT_RECORDED),
         ),
-        judge=describe_judge(run),
+        judge=judge_trust.describe_judge(run),
         errors=describe_errors(findings),
         warnings=tuple(
             warning["message"]
@@ -167,10 +166,10 @@ def build_page(run: Run, *, cases: int | None = None, table: str = "") -> Report
         checks=diagnosis.read_checklist(run),
         missing_labels=diagnosis.read_missing_labels(run),
         map=charts.draw_scatter(run),
-        trusts=read_judge_trust(run),
-        audits=judge_notes.read_audit(run),
-        judging=judge_notes.describe_judging(run),
-        repeats=judge_notes.repeat_rows(run),
+        trusts=judge_trust.read_judge_trust(run),
+        audits=judge_trust.read_audit(run),
+        judging=judge_trust.describe_judging(run),
+        repeats=judge_trust.repeat_rows(run),
         adjusted=association.adjust_associations(run),
         corrected=association.correct_association(run),
         replay=association.read_replay(run),

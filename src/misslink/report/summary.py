@@ -7,22 +7,24 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import TypeAlias
 
 from misslink.documents import calibrations_of, summary_of
 from misslink.failure_modes import FAILURE_MODES, FAILURES, OWNERS, FailureModeInfo
-from misslink.linking.findings import LEVELS, Fix, find, rank_fixes
+from misslink.linking.findings import LEVELS, find, rank_fixes
 from misslink.linking.miss_types import miss_type_advice
-from misslink.render.format import FormattedEstimate, format_estimate, pluralize, shorten
+from misslink.render.format import format_estimate, pluralize, shorten
 from misslink.render.headline import Findings
 from misslink.render.reasons import describe_reason
 from misslink.report.cases import FIX_LABELS, rank_cases
 from misslink.report.links import case_fragment, number_cases, view_fragment
-from misslink.types import Case, Claim, ClaimLink, Estimate, Link, Reason, RetrievalMiss, Run
+from misslink.types import Case, Claim, ClaimLink, Link, Reason, RetrievalMiss, Run
 
 _MAX_FIXES, _MIN_FIX = 3, 0.1  # of the missed passages; the view of retrieval has all
 _MAX_MODES = 3
-_TEXT_LENGTH = 44
+_TEXT_LENGTH = 100  # of a claim and its quote in the example
+_LIST_MARK = re.compile(r"^\s*(?:[-*+]|\d+[.)])\s+")
 _EXPOSURE_TITLES = {
     "missing_passages": "More relevant passages, fewer failures",
     "generator": "As many failures with every relevant passage",
@@ -32,6 +34,8 @@ _RELATIONS = {
     "would_contradict": "Missed passage contradicts it",
     "would_support": "Missed passage supports it",
 }
+_MISSED = "Missed passage"
+_UNSUPPORTED = "No passage in the prompt supports it"
 _FRAGMENTS = {
     "unexplained": view_fragment(state="failed", failure="inconclusive"),
     "inconclusive": view_fragment(state="inconclusive"),
@@ -48,28 +52,12 @@ _UNEXPLAINED = FailureModeInfo(
 ModeGroup: TypeAlias = tuple[str, str, tuple[tuple[str, int, str], ...]]
 
 
-@dataclass(frozen=True)
-class FirstScreen:
-    """The parts of the first screen; empty or None where nothing was measured.
-
-    ``modes`` are the parts of a bar. ``exposure`` has the share of failed answers at each level,
-    with the level and the outcome of retrieval. ``fixes`` have a label and the view of their cases.
-    ``example`` is a claim, and what decides it.
-    """
-
-    modes: tuple[ModeGroup, ...]
-    exposure_title: str
-    exposure: tuple[tuple[str, str, Estimate], ...]
-    fixes: tuple[tuple[str, Fix, str], ...]
-    example: Mapping[str, str] | None
-
-
-def read_first_screen(run: Run, findings: Findings) -> FirstScreen:
+def read_first_screen(run: Run, findings: Findings) -> SimpleNamespace:
     """Collect the first screen of a run."""
     why = findings.by_exposure.code if findings.by_exposure else ""
     numbers = number_cases(run.cases)
     exposure = ((level, outcome, findings.exposure[level]) for outcome, level in LEVELS.items())
-    return FirstScreen(
+    return SimpleNamespace(
         modes=tuple(_mode_groups(run) if findings.judged else _retrieval_groups(run)),
         exposure_title=_EXPOSURE_TITLES.get(why, "Too few answers to tell whether passages help"),
         exposure=tuple(row for row in exposure if findings.judged and row[2].value is not None),
@@ -110,23 +98,10 @@ def _mode_groups(run: Run) -> Iterator[ModeGroup]:
             yield owner.replace("_", " "), owner, tuple(parts)
     known = {*failed, "unexplained", "inconclusive", ""}
     passed = sum(len(cases) for name, cases in modes.items() if name not in known)
-    for label, name, count, fragment in (
-        (
-            "unexplained",
-            "unexplained",
-            len(modes.get("unexplained", ())),
-            _FRAGMENTS["unexplained"],
-        ),
-        ("passed", "passed", passed, "state=passed"),
-        (
-            "inconclusive",
-            "inconclusive",
-            len(modes.get("inconclusive", ())),
-            _FRAGMENTS["inconclusive"],
-        ),
-    ):
-        if count:
-            yield "", name, ((label, count, fragment),)
+    counts = {name: len(modes.get(name, ())) for name in _FRAGMENTS} | {"passed": passed}
+    for name in ("unexplained", "passed", "inconclusive"):
+        if counts[name]:
+            yield "", name, ((name, counts[name], _FRAGMENTS.get(name, "state=passed")),)
 
 
 def _retrieval_groups(run: Run) -> Iterator[ModeGroup]:
@@ -139,25 +114,37 @@ def _retrieval_groups(run: Run) -> Iterator[ModeGroup]:
 
 
 def _find_example(run: Run) -> Mapping[str, str] | None:
-    """The worst case of the most frequent failure mode in which something decides a claim."""
+    """A claim of the most frequent failure mode that has one, and what decides it.
+
+    The worst case in which a text decides the claim, and both can be shown whole.
+    """
     links = {link.case_id: link for link in run.links if link.failure in FAILURES}
     counts = Counter(link.failure for link in links.values())
     claims = {v.case_id: v.claims for v in run.verdicts if v.metric == "faithfulness"}
     ranked = [number for number in rank_cases(run) if run.cases[number - 1].id in links]
+    examples: dict[tuple[bool, bool], dict[str, str]] = {}
+    mode = None
     for number in sorted(ranked, key=lambda n: -counts[links[run.cases[n - 1].id].failure]):
         case = run.cases[number - 1]
-        link, own = links[case.id], claims.get(case.id, ())
-        evidence = next(_decisive_evidence(case, link, own), None)
-        if evidence:
-            claim, relation, quote, ranks = evidence
-            return {
-                "claim": shorten(claim, _TEXT_LENGTH),
-                "relation": relation,
-                "quote": shorten(quote, _TEXT_LENGTH),
-                "rank": ranks,
-                "fragment": case_fragment(number),
-            }
-    return None
+        link = links[case.id]
+        if (True, True) in examples or (examples and link.failure != mode):
+            break
+        evidence = next(_decisive_evidence(case, link, claims.get(case.id, ())), None)
+        if evidence is None:
+            continue
+        mode = link.failure
+        claim, relation, quote, ranks = evidence
+        claim, quote = (_LIST_MARK.sub("", text) for text in (claim, quote))
+        decided = relation not in (_MISSED, _UNSUPPORTED)
+        example = {
+            "claim": shorten(claim, _TEXT_LENGTH),
+            "relation": relation,
+            "quote": shorten(quote, _TEXT_LENGTH),
+            "rank": ranks,
+            "fragment": case_fragment(number),
+        }
+        examples.setdefault((decided, max(len(claim), len(quote)) <= _TEXT_LENGTH), example)
+    return examples[max(examples)] if examples else None
 
 
 def _decisive_evidence(
@@ -167,24 +154,31 @@ def _decisive_evidence(
     tied = _decisive_tie(link)
     if tied and tied[0].index < len(claims):
         tie, miss = tied
-        ranks = [f"rank {miss.true_rank:,}"] if miss.true_rank else []
-        if miss.bm25_rank and miss.bm25_rank < (miss.true_rank or math.inf):
-            ranks.append(f"{'keywords' if ranks else 'keyword rank'} {miss.bm25_rank:,}")
-        yield (
-            claims[tie.index].text,
-            _RELATIONS[tie.relation],
-            tie.quote or miss.text or "",
-            ", ".join(ranks),
-        )
+        quote = tie.quote or miss.text or ""
+        yield claims[tie.index].text, _RELATIONS[tie.relation], quote, _describe_ranks(miss)
+    bad = [claim for claim in claims if claim.support != "supported" or claim.correct is False]
     if link.missed:
+        texts = [(miss, miss.evidence or miss.text) for miss in link.missed]
+        for miss, text in texts:
+            if text and claims:
+                yield (*bad, *claims)[0].text, _MISSED, text, _describe_ranks(miss)
         return
     for claim in claims:
         if claim.support == "contradicted" and claim.evidence:
-            quote = claim.evidence[0].quote
-            yield claim.text, "Prompt contradicts it", quote, ""
-    for claim in claims:
+            yield claim.text, "Prompt contradicts it", claim.evidence[0].quote, ""
+    for claim in bad:
         if case.references and (claim.correct is False or claim.support == "unsupported"):
             yield claim.text, "The reference answer", case.references[0], ""
+        elif claim.support == "unsupported":
+            yield claim.text, _UNSUPPORTED, "", ""
+
+
+def _describe_ranks(miss: RetrievalMiss) -> str:
+    """Such as "rank 8, keywords 1": where the search and keywords put a missed passage."""
+    ranks = [f"rank {miss.true_rank:,}"] if miss.true_rank else []
+    if miss.bm25_rank and miss.bm25_rank < (miss.true_rank or math.inf):
+        ranks.append(f"{'keywords' if ranks else 'keyword rank'} {miss.bm25_rank:,}")
+    return ", ".join(ranks)
 
 
 def _decisive_tie(link: Link) -> tuple[ClaimLink, RetrievalMiss] | None:
@@ -236,24 +230,7 @@ def mode_advice(run: Run, mode: str) -> str:
     return action
 
 
-@dataclass(frozen=True)
-class FailureModeRow:
-    """A failure mode, how often it was the primary one, where its cases are, and what to do.
-
-    ``inferred``: of how many of the cases a search found it, without labels.
-    """
-
-    key: str
-    mode: FailureModeInfo
-    owner: str
-    count: int
-    inferred: int
-    share: FormattedEstimate
-    fragment: str
-    advice: str
-
-
-def failure_mode_rows(run: Run) -> tuple[FailureModeRow, ...]:
+def failure_mode_rows(run: Run) -> tuple[SimpleNamespace, ...]:
     """Return every outcome that occurs, failures first, the most frequent first, with its share."""
     from misslink.stats import proportion  # may import scipy
 
@@ -265,7 +242,7 @@ def failure_mode_rows(run: Run) -> tuple[FailureModeRow, ...]:
     )
     modes = {**FAILURE_MODES, "unexplained": _UNEXPLAINED}
     return tuple(
-        FailureModeRow(
+        SimpleNamespace(
             key=key,
             mode=mode,
             owner=mode.owner.replace("_", " ") if mode.failed else "",
@@ -326,7 +303,7 @@ def _blamed_owners(why: Reason | None) -> Collection[str]:
             code = "generator"
     if code == "missing_passages":
         return ("retriever", "index", "prompt")
-    return ("generator",) if code in ("generator", "few_associated") else ()
+    return ("generator",) if code in ("generator", "few_associated", "complete") else ()
 
 
 def no_steps_reason(run: Run) -> str:

@@ -21,7 +21,7 @@ from misslink.linking.whatif.option_evaluation import (
     context_tokens,
 )
 from misslink.linking.whatif.options import OptionResult, RetrievalBaseline
-from misslink.render.whatif import describe_option
+from misslink.render.retrieval_sentences import describe_option
 from misslink.retrieval import score_cases
 from misslink.stats import holm, paired_difference
 from misslink.types import Estimate, Passage, Trace, Verdict

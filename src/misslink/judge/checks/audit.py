@@ -17,7 +17,7 @@ from misslink.judge.backends.heuristic import HeuristicJudge
 from misslink.judge.judge_case import judge_case
 from misslink.judge.judged_metric import JudgedMetric, Subject
 from misslink.judge.protocol import Ask, Judge, unwrap_judge
-from misslink.render.format import format_share_interval
+from misslink.render.format import format_share_of
 from misslink.stats import holm, mean, paired_difference, proportion
 from misslink.stats.paired_tests import mcnemar_test
 from misslink.text.abstention import claim_spans, states_absence
@@ -630,21 +630,20 @@ def _finding(metric: str, change: str, entry: Mapping[str, Any]) -> str | None:
         one_sided = one_sided and (entry["gained"] > entry["lost"] or not entry["may_lower"])
     if not one_sided and not more_flips:
         return None
-    flipped, n = format_share_interval(entry["flipped"]), entry["n"]
+    flipped = entry["flipped"]
     if change == "answer_order":
         places = entry["places"]
         favored = "first" if places["first"] > places["second"] else "second"
         direction = f", in favor of the one shown {favored}" if one_sided else ""
-        return (
-            f"Which of two answers is better changes with their order in {flipped} of {n}"
-            f" pairs{direction}."
-        )
+        pairs = format_share_of(flipped, "pair") + direction
+        return f"Which of two answers is better changes with their order in {pairs}."
     label = metric.replace("_", " ")
     if change == "again":
-        return f"Asked again, the judge changes its verdict on {label} in {flipped} of {n} cases."
+        cases = format_share_of(flipped, "case")
+        return f"Asked again, the judge changes its verdict on {label} in {cases}."
     if entry["may_lower"]:
-        to_good_share = format_share_interval(entry["to_good"])
-        return f"{_CHANGE_LABELS[change]} turns {label} good in {to_good_share} of {n} cases."
+        cases = format_share_of(entry["to_good"], "case")
+        return f"{_CHANGE_LABELS[change]} turns {label} good in {cases}."
     better = "good" if entry["gained"] > entry["lost"] else "bad"
     direction = f", more often to {better}" if one_sided else ""
-    return f"{_CHANGE_LABELS[change]} turns {flipped} of {n} verdicts on {label}{direction}."
+    return f"{_CHANGE_LABELS[change]} turns {format_share_of(flipped, 'verdict')} on {label}{direction}."

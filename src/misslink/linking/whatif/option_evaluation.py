@@ -24,7 +24,7 @@ from misslink.linking.whatif.options import (
     make_options,
 )
 from misslink.render.reasons import describe_reason
-from misslink.render.whatif import describe_option
+from misslink.render.retrieval_sentences import describe_option
 from misslink.retrieval import mean_scores, score_cases, unmeasured_reason
 from misslink.stats import mean
 from misslink.stats.paired_tests import (

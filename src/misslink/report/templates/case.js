@@ -150,13 +150,16 @@ const passagesOf = (row, body) => {
   const [inside, outside] = [[], []];
   for (const passage of body.retrieved) (passage.flags.includes("not in the prompt") ? outside : inside).push(passage);
   const unseen = inside.some((passage) => passage.flags.includes("prompt not seen"));
+  const below = unseen ? inside.splice(data.k) : [];
   const list = (title, passages, missed) => passages.length > 0 && [
     el("h4", {}, `${title}: ${plural(passages.length, "passage")}`),
     passages.map((passage) => passageOf(row, passage, missed))];
   return [
     list("Missed", body.missed, true),
-    list(unseen ? "Retrieved; the prompt was not seen" : "In the prompt", inside, false),
+    list(unseen ? "Retrieved within the cutoff; the prompt was not seen" : "In the prompt", inside, false),
     !body.retrieved.length && el("p", { class: "none" }, "Nothing was retrieved."),
+    below.length > 0 && folded(`Below the cutoff: ${plural(below.length, "passage")}`,
+      below.map((passage) => passageOf(row, passage, false))),
     outside.length > 0 && folded(`Retrieved, not in the prompt: ${plural(outside.length, "passage")}`,
       outside.map((passage) => passageOf(row, passage, false))),
     body.prompt && folded("The prompt itself", el("pre", { tabindex: 0, dir: "auto" }, visible(body.prompt))),

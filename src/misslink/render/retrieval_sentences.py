@@ -1,0 +1,154 @@
+"""The sentences of the retrieval checklist and of what-if options."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from misslink.render.format import (
+    MIN_PERCENT,
+    format_difference,
+    format_estimate,
+    format_p_value,
+    format_whole_points,
+    pluralize,
+)
+from misslink.types import Estimate
+
+
+def _share(share: Estimate) -> str:
+    return format_estimate("share", share).brief
+
+
+def _chunks(passages: int, *, listed: bool, **numbers: Any) -> str:
+    low, high = numbers["lower_quartile_characters"], numbers["upper_quartile_characters"]
+    lost = numbers["places_lost_to_duplicates"]
+    cut, copies = (_share(numbers[name]) for name in ("cut_within_a_sentence", "near_duplicates"))
+    text = (
+        f"The {'corpus has' if listed else 'traces show'} {passages} chunks of "
+        f"{numbers['median_characters'].value:.0f} characters in the median (middle half {low:.0f} "
+        f"to {high:.0f}); {cut} are cut within a sentence, {copies} repeat another one"
+    )
+    if lost.value is not None:
+        text += f", and {_share(lost)} of the places in the prompts go to repetitions"
+    return f"{text}."
+
+
+def _embedding(auroc: Estimate, known: int, random: int, embedding: str, **_: Any) -> str:
+    return (
+        "A question is nearer to a passage it needs than to a random one in "
+        f"{_share(auroc)} of {known} known and {random} random pairs ({embedding})."
+    )
+
+
+def _recall(recall_in_context: Estimate, recall_at_depth: Estimate, depth: int, **_: Any) -> str:
+    text = f"{_share(recall_in_context)} of the relevant passages reached the prompt"
+    if recall_at_depth.value is not None:
+        text += f", {_share(recall_at_depth)} is among the first {depth}"
+    return f"{text}."
+
+
+def _scores(
+    auroc: Estimate, relevant: int, irrelevant: int, *, by_cosine: bool, rising: bool, **_: Any
+) -> str:
+    source = (
+        "cosines, since the traces have no scores" if by_cosine else "the retriever's own scores"
+    )
+    return (
+        "A relevant passage scores better than an irrelevant one in "
+        f"{_share(auroc)} of cases, by {source} ({relevant} relevant, {irrelevant} "
+        f"irrelevant; {'high' if rising else 'low'} is better)."
+    )
+
+
+def _vocabulary(**numbers: Any) -> str:
+    shares = " and ".join(
+        f"{name} ones share {_share(numbers[f'median_shared_{name}'])}"
+        for name in ("found", "missed")
+        if numbers[f"median_shared_{name}"].value is not None
+    )
+    return f"Of needed passages {shares} of their question's content words in the median."
+
+
+def _boundaries(cut: int, located: int, share: Estimate) -> str:
+    text = f"{cut} of {located} evidence texts that were found span two chunks"
+    return f"{text} ({_share(share)})." if located >= MIN_PERCENT else f"{text}."
+
+
+CHECKLIST_SENTENCES: dict[str, str | Callable[..., str]] = {
+    "ask_chunk_quality": "Are chunks whole sentences, of similar size, and unique?",
+    "ask_embedding_quality": "Are questions closer to their relevant passages than to others?",
+    "ask_recall": "Are relevant passages among the first {k}, or further down?",
+    "ask_precision": "Do the scores separate relevant passages from others?",
+    "ask_vocabulary": "Do questions and their relevant passages share words?",
+    "ask_boundaries": "Is each evidence text within one chunk?",
+    "check_not_measured": "Not measured: {why}.",
+    "checked_chunks": _chunks,
+    "checked_embedding": _embedding,
+    "checked_recall": _recall,
+    "checked_scores": _scores,
+    "checked_vocabulary": _vocabulary,
+    "checked_boundaries": _boundaries,
+}
+
+
+def describe_option(
+    metric: str,
+    compared: Mapping[str, Any],
+    avoided: Estimate,
+    bad: int,
+    unknown: str | None,
+    retrieved: int | None,
+) -> str:
+    """Return one sentence on an option: the change of its metric, and what it would avoid."""
+    difference, before, after = (
+        Estimate.model_validate(compared[name]) for name in ("difference", "a", "b")
+    )
+    # Of misses that are all unknown none could be retrieved: no change says nothing.
+    blind = unknown and retrieved is None and not difference.value
+    if blind or difference.value is None or before.value is None or after.value is None:
+        return f"{metric} was not measured: {unknown or difference.reason or after.reason}."
+    gap = f"{format_difference('share', difference).brief}{_p_value_text(compared)}"
+    if compared["winner"] is None:
+        power = _power_text(compared, difference.n)
+        finding = f"Not enough data to tell whether {metric} changes: {gap}{power}"
+        return f"{finding}; {unknown}." if unknown else f"{finding}."
+    verb = "rises" if compared["winner"] == "option" else "falls"
+    old, new = format_whole_points(before.value), format_whole_points(after.value)
+    savings = unknown or _savings_text(avoided, bad)
+    return f"{metric} {verb} from {old} to {new}%, {gap}; {savings}."
+
+
+def _savings_text(avoided: Estimate, bad: int) -> str:
+    """What an option avoids; an interval that includes 0 promises nothing."""
+    if avoided.value is None or avoided.low is None or avoided.high is None:
+        return f"failures avoided are not known: {avoided.reason}"
+    low, high = round(avoided.low), round(avoided.high)
+    size = f"{round(abs(avoided.value), 1) + 0.0:g}"
+    if avoided.low > 0:
+        return f"about {size} [{low}, {high}] fewer failures, of {bad} now"
+    if avoided.high < 0:
+        return f"about {size} [{-high}, {-low}] more failures, on top of the {bad} now"
+    return f"not enough data to tell whether it avoids failures, of {bad} now"
+
+
+def _p_value_text(compared: Mapping[str, Any]) -> str:
+    """The p-value alone, and corrected where several options were tested."""
+    p, corrected, tests = compared["p"], compared["p_holm"], compared["tests"]
+    if p is None or corrected is None:
+        return ""
+    if tests == 1:
+        return f" ({format_p_value(p)})"
+    after = format_p_value(corrected).removeprefix("p ").removeprefix("= ")
+    return f" ({format_p_value(p)} alone, {after} after Holm over {tests} options)"
+
+
+def _power_text(compared: Mapping[str, Any], n: int) -> str:
+    cases = pluralize(n, "case")
+    if compared["detectable"] is None:
+        return f" over {cases}"
+    if compared["detectable"] > 1:
+        return f"; {cases} are too few to show any difference"
+    corrected = "" if compared["tests"] == 1 else ", corrected"
+    points = format_whole_points(compared["detectable"])
+    return f"; {cases} show a difference from {points} points on (80% power{corrected})"
