@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import subprocess
 import sys
@@ -12,14 +11,8 @@ from urllib.request import Request, urlopen
 
 import pytest
 
-from honest_judge import honest, small_ask
+from honest_judge import small_ask
 from judge_server import MODEL
-from misslink.judge.checks.pairwise import AnswerPair, Preference, judge_pairs
-from misslink.judge.config import JudgeConfig
-from misslink.judge.middleware.long_context import ExaminationPart, examine_part
-from misslink.judge.prompts import BUILT_IN, Prompts
-from misslink.judge.protocol import Examination, ExaminationWithReference, examine
-from misslink.judge.session import open_judge
 
 
 def request_for(ask, **changes):
@@ -37,95 +30,6 @@ def post(url, body):
         return json.load(answer)
 
 
-def test_it_examines_by_containment():
-    ask = examine(
-        "Where do newts live?",
-        ("Stones are hard.", "Newts live in ponds, and so do frogs."),
-        "Newts live in ponds. Newts can fly.",
-        ("Newts live in ponds. They are small.",),
-    )
-    said = ExaminationWithReference.model_validate(honest(request_for(ask)))
-    assert [(claim.support, claim.quote, claim.reference) for claim in said.claims] == [
-        ("supported", "Newts live in ponds", "agrees"),
-        ("unsupported", None, "silent"),
-    ]
-    assert [passage.relevant for passage in said.passages] == [False, True]
-    assert [(r.text, r.answer) for r in said.reference_claims] == [
-        ("Newts live in ponds.", "states"),
-        ("They are small.", "omits"),
-    ]
-    assert said.response == "answers"
-
-
-def test_an_answer_that_declines_has_no_claims():
-    ask = examine("Who?", ("Stones are hard.",), "I cannot answer that from the passages.")
-    said = Examination.model_validate(honest(request_for(ask)))
-    assert (said.claims, said.response) == ((), "declines")
-
-
-GOOD, BAD = "Newts live in ponds.", "I cannot answer that."
-
-
-@pytest.mark.parametrize(
-    ("first", "second", "better"),
-    [
-        (GOOD, BAD, "first"),
-        (BAD, GOOD, "second"),
-        (GOOD, "Stones are hard.", "first"),
-        (GOOD, "Newts live in rivers.", "tie"),
-    ],
-)
-@pytest.mark.parametrize("language", [None, "de"])
-def test_it_prefers_an_answer_to_a_refusal_and_to_what_is_beside_the_question(
-    first, second, better, language
-):
-    pair = AnswerPair("1", "Where do newts live?", first, second)
-    ask, _ = pair.asks(Prompts.from_spec(language))
-    assert Preference.model_validate(honest(request_for(ask))).better == better
-    in_prompt = {"messages": request_for(ask)["messages"]}
-    assert honest(in_prompt) == {"better": better}
-    assert honest({"messages": request_for(ask.alone())["messages"]}) == better
-
-
-def test_it_holds_numbered_claims_against_a_part_of_the_passages():
-    ask = examine_part(
-        "Where do newts live?",
-        "Newts live in ponds. Newts can fly.",
-        ("Newts live in ponds.", "Newts can fly."),
-        ("Stones are hard.", "Newts live in ponds, and so do frogs."),
-        prompts=BUILT_IN,
-    )
-    said = ExaminationPart.model_validate(honest(request_for(ask)))
-    assert [(claim.claim, claim.support, claim.quote) for claim in said.claims] == [
-        (1, "supported", "Newts live in ponds"),
-        (2, "unsupported", None),
-    ]
-    assert [passage.relevant for passage in said.passages] == [False, True]
-    assert said.sufficient == "yes"
-
-
-def test_it_serves_a_comparison_and_a_long_context_as_they_are_asked(judge_server):
-    filler = " ".join(["Gulls cry over the pier and the tar smells in the sun."] * 40)
-    passages = (filler, filler, filler, "Newts live in ponds, and so do frogs.")
-    long = examine("Where do newts live?", passages, GOOD)
-    terms = JudgeConfig(base_url=judge_server.url, context_length=2600, max_tokens=500)
-
-    async def asked():
-        judge = open_judge("openai:test-judge", cache=None, concurrency=2, terms=terms)
-        try:
-            outcomes = await judge_pairs(
-                [AnswerPair("1", "Where do newts live?", BAD, GOOD)], judge
-            )
-            return outcomes, await judge.ask(long)
-        finally:
-            await judge.close()
-
-    (outcome,), reply = asyncio.run(asked())
-    assert (outcome.winner, outcome.orders) == ("b", ("b", "b"))
-    assert len(judge_server.calls) > 3
-    assert [claim.support for claim in reply.parsed.claims] == ["supported"]
-
-
 def test_a_client_that_leaves_is_no_fault_of_the_server_and_anything_else_is(judge_server, capfd):
     for problem, told in ((ConnectionResetError("gone"), ""), (KeyError("oops"), "oops")):
         try:
@@ -135,13 +39,6 @@ def test_a_client_that_leaves_is_no_fault_of_the_server_and_anything_else_is(jud
         printed = capfd.readouterr().err
         assert told in printed
         assert bool(told) is bool(printed)
-
-
-def test_it_speaks_chat_completions_and_counts(judge_server):
-    answer = post(judge_server.url, request_for(small_ask(1)))
-    Examination.model_validate_json(answer["choices"][0]["message"]["content"])
-    assert answer["usage"]["prompt_tokens"] > 100
-    assert [call.status for call in judge_server.calls] == [200]
 
 
 OPEN_SCHEMA = {"type": "object", "properties": {"a": {"type": "string"}}}

@@ -109,23 +109,6 @@ def test_of_a_cascade_the_dear_judge_sees_what_the_cheap_one_is_unsure_of(evalua
     assert [verdict["value"] for verdict in faithfulness()] == [1.0, 0.0] * 3
 
 
-def test_the_audit_of_a_cascade_tells_how_often_both_agree(evaluate, judge_server):
-    copied_or_invented(6)
-
-    def doubting(body):
-        said = honest(body)
-        if "town 4" in dict(fenced(body))["question"]:
-            said["claims"][0] |= {"support": "unsupported", "quote": None}
-        return said
-
-    judge_server.script = doubting
-    cascade = evaluate(f"cascade:heuristic,{JUDGE}", cascade_check=1.0).summary["cascade"]
-    assert (cascade["sure"], cascade["drawn"], cascade["audited"]) == (3, 3, 3)
-    assert cascade["agreement"]["value"] == pytest.approx(2 / 3)
-    assert len(judge_server.calls) == 6
-    assert {verdict["judge"] for verdict in faithfulness()} == {JUDGE}
-
-
 def test_german_prompts_are_asked_in_german_and_told_apart(evaluate, judge_server):
     short_cases(2)
     evaluate()
