@@ -1,11 +1,11 @@
 """Run the tests of what was changed since the last commit, or since REV: python tests/quick.py [REV].
 
-A package's tests are in the folder of the same name; a change of a top-level module or of a shared builder
-runs the tests at the top level of tests/.
+A package's tests are in the folder of the same name, and those of a builder import it.
 """
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -40,20 +40,36 @@ def tests_of(files):
     chosen = {"test_layout.py"}
     for file in files:
         parts = file.parts
-        if parts[0] == "tests":
-            if len(parts) > 2 and parts[1] != "builders":
-                chosen.add(parts[1])
-            elif parts[-1].startswith("test_"):
-                chosen.add(parts[-1])
+        if parts[:2] == ("tests", "builders"):
+            chosen.update(users_of(file.stem))
+        elif parts[0] == "tests":
+            whole = file if file.name.startswith("test_") else file.parent
+            chosen.add(str(whole.relative_to("tests")))
         elif parts[:2] == ("src", "misslink"):
-            chosen.update([parts[2], "cli/test_messages.py", *ALSO.get(parts[2], [])])
+            inner = "/".join(parts[2:4])  # a folder in a package, where that has tests of its own
+            own = inner if (TESTS / inner).is_dir() else parts[2]
+            chosen |= {own, f"test_{parts[2]}", "cli/test_messages.py", *ALSO.get(parts[2], [])}
         elif parts[0] == "prompts":
             chosen.add("judge")
+        elif parts[0] == "examples":
+            chosen.add("examples")
         elif file.suffix == ".md":
             chosen.update(["test_readme.py", "test_contributing.py"])
     return sorted(
-        str(TESTS / name) for name in chosen if (TESTS / name).exists() and name != "quick.py"
+        str(TESTS / name)
+        for name in chosen - {".", "gold"}
+        if (TESTS / name).is_dir() or ((TESTS / name).exists() and "test_" in name)
     )
+
+
+def users_of(builder):
+    """Return the test files that import a builder."""
+    imports = re.compile(rf"^(?:from|import) {builder}\b", re.MULTILINE)
+    return [
+        str(path.relative_to(TESTS))
+        for path in TESTS.rglob("test_*.py")
+        if imports.search(path.read_text(encoding="utf-8"))
+    ]
 
 
 if __name__ == "__main__":
