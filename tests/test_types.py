@@ -87,7 +87,10 @@ def test_an_estimate_that_is_missing_says_why():
         Estimate(value=None, low=None, high=None, n=0, method="m")
 
 
-@pytest.mark.parametrize("invisible", ["\u200b", "\u2060 \u00ad", "\u3164", "\u202e\u202c", "\x1b"])
+@pytest.mark.parametrize(
+    "invisible",
+    ["\u200b", "\u2060 \u00ad", "\u3164", "\u115f\U000e0041\ufe0f", "\u202e\u202c", "\x1b"],
+)
 def test_what_no_reader_sees_is_blank(invisible):
     with pytest.raises(ValidationError, match="the question is blank"):
         Case(question=invisible)

@@ -10,6 +10,8 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, field_validator
 
+from misslink.text.normalization import drop_invisible
+
 
 class Message(BaseModel):
     """An earlier message of a conversation."""
@@ -100,18 +102,18 @@ def read_number_as_id(value: Any) -> Any:
     return str(value) if is_number else value
 
 
-# Letters and a symbol without ink: fillers of Hangul, and the blank of Braille.
-_FILLERS = frozenset("\u115f\u1160\u2800\u3164\uffa0")
+_BRAILLE_BLANK = "\u2800"  # a symbol without ink
 
 
 def is_blank(text: str) -> bool:
     """Whether a reader would see nothing: only blanks, controls and invisible characters."""
     return not any(
-        unicodedata.category(sign)[0] in "LNPS" and sign not in _FILLERS for sign in text
+        unicodedata.category(sign)[0] in "LNPS" and sign != _BRAILLE_BLANK
+        for sign in drop_invisible(text)
     )
 
 
-def drop_invisible(value: str | None) -> str | None:
+def empty_if_blank(value: str | None) -> str | None:
     """Read an answer in which a reader would see nothing as an empty one."""
     return "" if value is not None and is_blank(value) else value
 

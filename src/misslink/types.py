@@ -251,7 +251,7 @@ class Trace(FrozenModel):
     span_id: str | None = None
     history: tuple[Message, ...] = ()
 
-    _visible_answer = field_validator("answer")(case_fields.drop_invisible)
+    _visible_answer = field_validator("answer")(case_fields.empty_if_blank)
     _history_alternates = field_validator("history")(case_fields.check_history)
     _number_as_id = field_validator("case_id", mode="before")(case_fields.read_number_as_id)
 

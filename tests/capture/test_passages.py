@@ -11,7 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.documents import Document
 
-from misslink.capture.passages import merge_rankings, passage_from, passages_from
+from misslink.capture.passages import (
+    adopt_inner_ids,
+    merge_rankings,
+    passage_from,
+    passages_from,
+)
 from misslink.text.normalization import content_id
 from misslink.text.prompt_matching import ModelCall, match_prompts
 from misslink.types import Passage
@@ -73,17 +78,16 @@ def test_a_repeated_id_keeps_its_first_place():
 
 def test_no_documents_no_passages():
     assert passages_from([]) == ()
-    assert merge_rankings([]) == ((), [])
+    assert merge_rankings([]) == ()
 
 
 def test_best_rank_then_call_order():
     def ranked(names):
         return tuple(Passage(id=name, text=name, rank=at) for at, name in enumerate(names, 1))
 
-    passages, notes = merge_rankings([ranked("abc"), ranked("dca")])
+    passages = merge_rankings([ranked("abc"), ranked("dca")])
     # ranks: a 1, d 1, b 2, c 2 (second call)
     assert [(one.id, one.rank) for one in passages] == [("a", 1), ("d", 2), ("b", 3), ("c", 4)]
-    assert notes == []
 
 
 @given(st.lists(st.lists(st.sampled_from("abcdefgh"), unique=True), max_size=4))
@@ -92,10 +96,9 @@ def test_merging_ranks_every_passage_once_from_one(names):
         tuple(Passage(id=one, text=one, rank=at) for at, one in enumerate(part, 1))
         for part in names
     ]
-    passages, notes = merge_rankings(lists)
+    passages = merge_rankings(lists)
     assert [one.rank for one in passages] == list(range(1, len(passages) + 1))
     assert {one.id for one in passages} == {one for part in names for one in part}
-    assert notes == []
     if len(names) == 1:
         assert [one.id for one in passages] == names[0]
 
@@ -103,7 +106,7 @@ def test_merging_ranks_every_passage_once_from_one(names):
 def test_merging_one_list_with_itself_changes_nothing():
     names = random.Random(3).sample("abcdefgh", 8)
     ranked = tuple(Passage(id=one, text=one, rank=at) for at, one in enumerate(names, 1))
-    assert merge_rankings([ranked, ranked])[0] == merge_rankings([ranked])[0]
+    assert merge_rankings([ranked, ranked]) == merge_rankings([ranked])
 
 
 OAK = "The oak is a tree that grows acorns\nand lives for centuries in English parks."
@@ -198,9 +201,28 @@ def test_the_prompt_of_the_call_that_made_the_answer_is_recorded():
     assert match_prompts(PASSAGES, calls, "Something else.").text is None
 
 
-def test_chunks_under_one_id_have_all_their_texts_where_they_are_joined():
-    chunks = [
-        {"id": "fares", "text": text} for text in ("One way 12.", "Return 20.", "One way 12.")
-    ]
-    assert [p.text for p in passages_from(chunks)] == ["One way 12."]
-    assert [p.text for p in passages_from(chunks, join=True)] == ["One way 12.\n\nReturn 20."]
+CHUNKS = [{"id": "fares", "text": text} for text in ("One way 12.", "Return 20.", "One way 12.")]
+
+
+def test_chunks_of_one_id_are_one_passage_with_all_their_texts():
+    (passage,) = passages_from(CHUNKS)
+    assert (passage.text, passage.rank) == ("One way 12.\n\nReturn 20.", 1)
+    one, two = ([Passage(rank=1, **chunk)] for chunk in CHUNKS[:2])
+    assert merge_rankings([one, two]) == (passage,)
+
+
+def test_of_the_chunks_of_one_id_those_in_the_prompt_are_what_the_model_read():
+    texts = ("One way 12.", "Return 20.", "Dogs on a leash.", "Cats too.")
+    ids = ("fares", "fares", "dogs", "dogs")
+    chunks = [Passage(id=i, text=text, rank=1) for i, text in zip(ids, texts, strict=True)]
+    calls = [ModelCall("Return 20. Dogs on a leash. Cats too.", "20")]
+    found = match_prompts(chunks, calls, "20")
+    assert (found.whole, found.shown) == (("fares", "dogs"), {"fares": "Return 20."})
+
+
+def test_pieces_of_a_chunk_have_its_id():
+    inner = [Passage(id="oak", text=OAK, rank=1)]
+    pieces = passages_from([Document(OAK[:40]), Document(OAK[40:]), Document("Something else.")])
+    first, second, other = adopt_inner_ids(pieces, inner)
+    assert (first.id, second.id) == ("oak", "oak")
+    assert other == pieces[2]

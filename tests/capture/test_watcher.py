@@ -515,8 +515,18 @@ class TestTrouble:
         found = [Document("first text", id="x"), Document("other text", id="x")]
         a, b = (Fixed(found=[document]) for document in found)
         trace = watch(lambda question: joined(a.invoke(question) + b.invoke(question)))
-        assert [passage.text for passage in trace.retrieved] == ["first text"]
-        assert any("two different texts were retrieved under the id 'x'" in n for n in trace.notes)
+        assert [passage.text for passage in trace.retrieved] == ["first text\n\nother text"]
+        assert any("different texts were retrieved under the id 'x'" in n for n in trace.notes)
+
+    def test_chunks_of_one_document_are_one_passage_with_what_the_model_read(self):
+        texts = ("The ferry leaves at seven.", "A ticket costs 12.", "Dogs need a leash.")
+        found = [Document(text, metadata={"doc": "ferry"}) for text in texts]
+        app = Fixed(found=found) | (lambda found: joined(found[:2])) | model("12")
+        trace = watch(app, id_key="doc")
+        assert [passage.text for passage in trace.retrieved] == [joined(found[:2])]
+        assert trace.prompted == ("ferry",)
+        assert trace.calls[0].passages == ("ferry",)
+        assert not trace.notes
 
     def test_key_that_the_documents_do_not_have(self):
         trace = watch(Fixed(found=documents("oak")), id_key="nope")

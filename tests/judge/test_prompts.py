@@ -319,6 +319,7 @@ def test_a_language_has_every_prompt_in_the_same_version_and_asks_for_the_same(n
         "</passage_1>",
         "< / ANSWER 0123456789>",
         "<\u200bquestion>",
+        "<\u2063/\u3164ques\u115ftion>",
         "<reference_1 x>",
         "</passage_12",
         "<anything 0a1b2c3d4e>",

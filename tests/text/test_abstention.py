@@ -94,7 +94,7 @@ def test_a_refusal_after_an_answer_is_seen_but_is_no_pure_decline():
     ],
 )
 def test_a_sentence_that_states_nothing_is_no_claim(idle):
-    assert claim_spans(idle) == []
+    assert claim_spans(idle) == ()
     followed = f"{idle}\n\nCalderas are large."
     assert [followed[a:b] for a, b in claim_spans(followed)] == ["Calderas are large."]
 
@@ -110,7 +110,7 @@ def test_a_sentence_that_states_nothing_is_no_claim(idle):
     ],
 )
 def test_a_sentence_that_states_something_beside_an_absence_is_a_claim(sentence):
-    assert claim_spans(sentence) == [(0, len(sentence))]
+    assert claim_spans(sentence) == ((0, len(sentence)),)
 
 
 def test_list_markers_and_references_to_passages_are_no_content():
@@ -122,4 +122,4 @@ def test_list_markers_and_references_to_passages_are_no_content():
 
 
 def test_a_list_marker_alone_is_no_claim():
-    assert claim_spans("1.") == []
+    assert claim_spans("1.") == ()

@@ -1,19 +1,27 @@
 """Folding, locating and cutting text."""
 
+import re
+import sys
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import misslink
+from misslink.render.html import show_marks
 from misslink.text.abstention import _IGNORANCE
 from misslink.text.assertion import _DENIED, _EXAMPLE, _HEARSAY
 from misslink.text.normalization import (
+    _HIDDEN,
+    _SELECTORS,
     _WORD,
     STOPWORDS,
     _cut_runs,
     _fold_character,
     content_words,
+    drop_invisible,
     fold,
     fold_with_offsets,
     has_content,
@@ -151,3 +159,32 @@ def test_every_folded_character_knows_where_it_came_from(text):
 def test_every_match_of_a_pattern_has_one_of_its_keywords(pattern, data):
     text = data.draw(st.from_regex(pattern.pattern))
     assert bool(pattern.search(text)) == bool(pattern.pattern.search(text))
+
+
+def test_characters_that_display_as_nothing_are_those_of_unicode():
+    regex = pytest.importorskip("regex")
+    everything = "".join(map(chr, range(sys.maxunicode + 1)))
+    ignorable = set(regex.findall(r"\p{Default_Ignorable_Code_Point}", everything))
+    assert set(everything) - set(drop_invisible(everything)) == ignorable | set(
+        "\ufff9\ufffa\ufffb"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("a\u3164b\u115f", "a[U+3164]b[U+115F]"),
+        ("\u2764\ufe0f\u200d\U0001f525", "\u2764\ufe0f\u200d\U0001f525"),  # one picture
+        ("a\U000e0101\U000e0102", "a\U000e0101[U+E0102]"),  # of several selectors one can count
+    ],
+)
+def test_a_page_marks_what_displays_as_nothing(text, shown):
+    assert show_marks(text) == shown
+
+
+@pytest.mark.source
+def test_the_scripts_of_the_report_mark_the_same_characters():
+    script = Path(misslink.__file__).parent / "report" / "templates" / "report.js"
+    line = next(x for x in script.read_text("utf-8").splitlines() if x.startswith("const HIDDEN"))
+    written = re.sub(r"\\u\{?([0-9a-f]+)\}?", lambda code: chr(int(code[1], 16)), line)
+    assert f"/[{_HIDDEN}]|(?<=[{_SELECTORS}])[{_SELECTORS}]/gu" in written

@@ -14,6 +14,7 @@ from typing import Any
 from pydantic import JsonValue
 
 from misslink.text.normalization import content_id, fold, valid_text
+from misslink.text.prompt_matching import chunk_texts, join_texts
 from misslink.types import Passage
 
 # Where rerankers and retrievers written after LangChain's own guide leave the score they ranked by.
@@ -57,14 +58,10 @@ def _is_document(item: Any) -> bool:
     return isinstance(getattr(item, "page_content", text), str) or isinstance(in_node, str)
 
 
-def passages_from(
-    documents: Iterable[Any],
-    scores: Sequence[float | None] = (),
-    *,
-    id_key: str | None = None,
-    join: bool = False,
+def chunks_from(
+    documents: Iterable[Any], scores: Sequence[float | None] = (), *, id_key: str | None = None
 ) -> tuple[Passage, ...]:
-    """Passages of one list of documents, best first, a repeated id keeping its first place.
+    """One list of documents as passages, best first; those of one id have the rank of the first.
 
     Parameters
     ----------
@@ -74,18 +71,22 @@ def passages_from(
         One for each document, where they are known.
     id_key : str or None
         The metadata key that holds the id; it wins over ``Document.id``.
-    join : bool
-        Whether a repeated id has all its texts, and not its first alone.
     """
-    by_id: dict[str, Passage] = {}
+    ranks: dict[str, int] = {}
+    chunks = []
     for index, document in enumerate(documents):
         score = scores[index] if index < len(scores) else None
-        passage = passage_from(document, rank=len(by_id) + 1, score=score, id_key=id_key)
-        first = by_id.setdefault(passage.id, passage)
-        if join and passage.text not in first.text:  # chunks with the id of their document
-            text = f"{first.text}\n\n{passage.text}"
-            by_id[passage.id] = first.model_copy(update={"text": text})
-    return tuple(by_id.values())
+        chunk = passage_from(document, score=score, id_key=id_key)
+        rank = ranks.setdefault(chunk.id, len(ranks) + 1)
+        chunks.append(chunk.model_copy(update={"rank": rank}))
+    return tuple(chunks)
+
+
+def passages_from(
+    documents: Iterable[Any], scores: Sequence[float | None] = (), *, id_key: str | None = None
+) -> tuple[Passage, ...]:
+    """Passages as of `chunks_from`, each id once, with all its texts."""
+    return merge_rankings([chunks_from(documents, scores, id_key=id_key)])
 
 
 def passage_from(
@@ -114,37 +115,23 @@ def passage_from(
     )
 
 
-def merge_rankings(lists: Iterable[Sequence[Passage]]) -> tuple[tuple[Passage, ...], list[str]]:
-    """One ranking out of several calls, and notes on what had to be decided.
+def merge_rankings(lists: Collection[Sequence[Passage]]) -> tuple[Passage, ...]:
+    """One ranking out of those of several searches, in which chunks may share an id.
 
-    A passage keeps its best rank; ties go by the order of the calls; ranks are then counted again
-    from 1 without repetitions. Of two different texts under one id the first called stays.
+    A passage keeps its best rank; ties go by the order of the searches; ranks are then counted
+    again from 1. The different texts of an id are joined, for the app has them all.
     """
     best: dict[str, tuple[int, int, Passage]] = {}
-    clashes: list[str] = []
-    for order, passages in enumerate(lists):
-        for passage in passages:
-            earlier = best.get(passage.id)
-            if earlier is None:
-                best[passage.id] = (passage.rank, order, passage)
-                continue
-            if earlier[2].text != passage.text and passage.id not in clashes:
-                clashes.append(passage.id)
-            if passage.rank < earlier[0]:
-                merged = passage.model_copy(update={"text": earlier[2].text})
-                best[passage.id] = (passage.rank, order, merged)
+    for order, chunks in enumerate(lists):
+        for chunk in chunks:
+            earlier = best.get(chunk.id)
+            if earlier is None or chunk.rank < earlier[0]:
+                best[chunk.id] = chunk.rank, order, chunk
+    texts = chunk_texts(chain(*lists))
     ranked = sorted(best.values(), key=lambda entry: entry[:2])
-    notes = [
-        f"two different texts were retrieved under the id '{name}'; misslink uses the first. "
-        "Give each chunk its own id (Document.id, or a metadata key named by --id-key)."
-        for name in clashes
-    ]
-    return (
-        tuple(
-            passage.model_copy(update={"rank": rank})
-            for rank, (_, _, passage) in enumerate(ranked, start=1)
-        ),
-        notes,
+    return tuple(
+        passage.model_copy(update={"rank": rank, "text": join_texts(texts[passage.id])})
+        for rank, (_, _, passage) in enumerate(ranked, start=1)
     )
 
 
@@ -196,25 +183,23 @@ def _id_value(value: Any) -> str | None:
     return plain_id(str(value)) if is_id else None
 
 
-def adopt_inner_ids(passages: Sequence[Passage], inner: Iterable[Passage]) -> tuple[Passage, ...]:
-    """Give passages without an id that of the inner search's passage with the same text.
+def adopt_inner_ids(chunks: Sequence[Passage], inner: Iterable[Passage]) -> tuple[Passage, ...]:
+    """Give chunks without an id that of the inner search's chunk with the same text.
 
     A compressor cuts texts and builds new documents: if no text is the same, that of the only
     passage that contains it.
     """
-    texts = {passage.id: fold(passage.text) for passage in inner if has_own_id(passage)}
-    taken = {passage.id for passage in passages}
+    wholes = [(chunk.id, fold(chunk.text)) for chunk in inner if has_own_id(chunk)]
     result = []
-    for passage in passages:
-        if texts and not has_own_id(passage):
-            text = fold(passage.text)
-            sources = [name for name, whole in texts.items() if whole == text]
+    for chunk in chunks:
+        if wholes and not has_own_id(chunk):
+            text = fold(chunk.text)
+            sources = {name for name, whole in wholes if whole == text}
             if not sources and len(text) >= _MIN_CUT:
-                sources = [name for name, whole in texts.items() if text in whole]
-            if len(sources) == 1 and sources[0] not in taken:
-                taken.add(sources[0])
-                passage = passage.model_copy(update={"id": sources[0]})  # noqa: PLW2901
-        result.append(passage)
+                sources = {name for name, whole in wholes if text in whole}
+            if len(sources) == 1:
+                chunk = chunk.model_copy(update={"id": sources.pop()})  # noqa: PLW2901
+        result.append(chunk)
     return tuple(result)
 
 

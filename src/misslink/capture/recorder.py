@@ -17,7 +17,7 @@ from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.retrievers import BaseRetriever
 
 from misslink.capture.injection import query_and_name
-from misslink.capture.passages import document_list, passages_from
+from misslink.capture.passages import chunks_from, document_list
 from misslink.errors import InputError
 from misslink.io.trace_formats.requests import tool_documents
 from misslink.text.prompt_matching import ModelCall
@@ -245,8 +245,8 @@ class Recorder(BaseCallbackHandler):
             getattr(output, "content", output)
         )
         found = [document for call in self.calls[calls:] for document in call.documents]
-        seen = {passage.text for passage in passages_from([*found, *self.inner[inner:]])}
-        if documents and seen.isdisjoint(p.text for p in passages_from(documents)):
+        seen = {chunk.text for chunk in chunks_from([*found, *self.inner[inner:]])}
+        if documents and seen.isdisjoint(chunk.text for chunk in chunks_from(documents)):
             self.begin_search(query, _CURRENT_TOOL.get(), None).finish(documents)
         _CURRENT_TOOL.set("")
 

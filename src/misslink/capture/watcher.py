@@ -14,12 +14,12 @@ from collections.abc import (
     Collection,
     Coroutine,
     Iterable,
-    Iterator,
     Mapping,
 )
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import cache, partial
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import WeakKeyDictionary
@@ -34,6 +34,7 @@ from misslink.capture.app import (
 )
 from misslink.capture.passages import (
     adopt_inner_ids,
+    chunks_from,
     find_id_key,
     has_own_id,
     merge_rankings,
@@ -50,7 +51,7 @@ from misslink.embedding import embedding_identity
 from misslink.errors import InputError
 from misslink.io.jsonl import check_length
 from misslink.text.normalization import valid_text
-from misslink.text.prompt_matching import match_prompts
+from misslink.text.prompt_matching import chunk_texts, match_prompts
 from misslink.timeouts import BackgroundLoop, TookTooLongError
 from misslink.types import Case, Passage, RetrieverCall, Trace
 from misslink.user_code import error_location
@@ -171,13 +172,14 @@ class Watcher:
                 outcome = await asyncio.create_task(run())
         try:
             lists = self._rankings(recorder, outcome.returned)
-            for text in (outcome.returned.answer or "", *_texts(lists)):
-                check_length(text)
+            check_length(outcome.returned.answer or "")
+            for passage in merge_rankings([chunks for _, chunks in lists]):
+                check_length(passage.text)
         except InputError as too_long:
             return Trace(case_id=case.id, error=str(too_long), latency_s=outcome.seconds)
-        passages = [passage for _, ranked in lists for passage in ranked]
-        if self.id_key is None and not any(map(has_own_id, passages)):
-            key, is_unique = find_id_key(passages, self.labels)
+        chunks = [chunk for _, chunks in lists for chunk in chunks]
+        if self.id_key is None and not any(map(has_own_id, chunks)):
+            key, is_unique = find_id_key(chunks, self.labels)
             if is_unique:
                 self.id_key = key
                 lists = self._rankings(recorder, outcome.returned)
@@ -377,30 +379,42 @@ class Watcher:
     def _rankings(self, recorder: Recorder, returned: AppOutput) -> Rankings:
         """What each search retrieved; if none was seen, what the app says it retrieved."""
         lists: Rankings = [
-            (call, passages_from(call.documents, call.scores, id_key=self.id_key))
+            (call, chunks_from(call.documents, call.scores, id_key=self.id_key))
             for call in recorder.calls
         ]
         is_seen = any(call.outer is None for call in recorder.calls)
         if not is_seen and returned.documents is not None:
-            documents = passages_from(returned.documents, id_key=self.id_key, join=True)
-            lists.append((None, documents))
-        inner = list(passages_from(recorder.inner, id_key=self.id_key))
-        inner += [p for call, ranked in lists if call and call.outer for p in ranked]
-        return [(call, adopt_inner_ids(ranked, inner)) for call, ranked in lists]
+            lists.append((None, chunks_from(returned.documents, id_key=self.id_key)))
+        inner = list(chunks_from(recorder.inner, id_key=self.id_key))
+        inner += [chunk for call, chunks in lists if call and call.outer for chunk in chunks]
+        return [(call, adopt_inner_ids(chunks, inner)) for call, chunks in lists]
 
     def _trace(
         self, case: Case, recorder: Recorder, outcome: _AppOutcome, lists: Rankings
     ) -> Trace:
         returned = outcome.returned
-        outermost = [ranked for call, ranked in lists if call is None or call.outer is None]
-        retrieved, notes = merge_rankings(outermost)
+        outermost = [chunks for call, chunks in lists if call is None or call.outer is None]
+        retrieved = merge_rankings(outermost)
+        chunks = list(chain(*outermost))
+        notes = []
+        several = (name for name, texts in chunk_texts(chunks).items() if len(texts) > 1)
+        if self.id_key is None and (shared := next(several, None)):
+            notes.append(
+                f"different texts were retrieved under the id '{shared}', and count as one passage. "
+                "Give each chunk its own id (Document.id, or a metadata key named by --id-key)."
+            )
         prompted = returned.prompted
         prompt = None
         graded: tuple[str, ...] = ()
         if prompted is None and recorder.models:
-            match = match_prompts(retrieved, recorder.models, returned.answer)
-            prompted, prompt, graded = match.whole, match.text, match.graded
+            match = match_prompts(chunks, recorder.models, returned.answer)
+            prompt, graded = match.text, match.graded
+            if match.whole is not None:
+                prompted = tuple(p.id for p in retrieved if p.id in match.whole)
             notes += match.notes
+            retrieved = tuple(  # of several chunks those that the model read
+                p.model_copy(update={"text": match.shown.get(p.id, p.text)}) for p in retrieved
+            )
         unseen = not outermost and bool(recorder.models or returned.answer is not None)
         if prompted is None and returned.answer is not None:
             notes.append(f"{_OTHER_MODEL if recorder.models else _NO_MODEL}, {_PROMPT_UNSEEN}")
@@ -419,12 +433,12 @@ class Watcher:
             calls=tuple(
                 RetrieverCall(
                     query=valid_text(call.query),
-                    passages=tuple(passage.id for passage in passages),
+                    passages=tuple(dict.fromkeys(chunk.id for chunk in chunks)),
                     retriever=call.name,
                     tool=call.tool,
                     nested=call.outer is not None,
                 )
-                for call, passages in _in_search_order(lists)
+                for call, chunks in _in_search_order(lists)
             ),
             graded=graded,
             notes=tuple(notes),
@@ -479,10 +493,6 @@ async def _one_conversation(app: Any) -> AsyncIterator[None]:
         yield
     finally:
         lock.release()
-
-
-def _texts(lists: Rankings) -> Iterator[str]:
-    return (passage.text for _, passages in lists for passage in passages)
 
 
 def _in_search_order(lists: Rankings) -> list[tuple[SearchCall, tuple[Passage, ...]]]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
-import re
 import unicodedata
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass
@@ -25,7 +24,7 @@ from pydantic import (
 from misslink.errors import InputError
 from misslink.io.atomic import atomic_write
 from misslink.io.run_folder import read_json_object, read_run
-from misslink.text.normalization import valid_text
+from misslink.text.normalization import drop_invisible, valid_text
 from misslink.types import Claim, Passage, Run, Trace
 
 PLAN_FILE = "plan.json"
@@ -173,9 +172,6 @@ ItemKey = tuple[str, str, int | None]  # a case, a metric, and a claim or None
 
 MAX_NAME_LENGTH = 40
 _NAME_SIGNS = frozenset("_-. ")  # in a name besides letters, their marks and digits
-_INVISIBLE_CHARACTERS = re.compile(  # invisible letters and marks: fillers, variation selectors
-    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
-)
 
 
 def normalize_name(name: str) -> str:
@@ -202,7 +198,7 @@ def is_annotator_name(name: str) -> bool:
         kind[0] in "LM" or kind == "Nd" or sign in _NAME_SIGNS
         for kind, sign in zip(kinds, name, strict=True)
     )
-    return allowed and "  " not in name and _INVISIBLE_CHARACTERS.search(name) is None
+    return allowed and "  " not in name and drop_invisible(name) == name
 
 
 _Count = Annotated[StrictInt, Field(ge=0)]

@@ -37,6 +37,7 @@ from misslink.io.storage import (
     open_decompressed,
     redact_url,
 )
+from misslink.text.normalization import drop_invisible
 from misslink.types import Trace
 
 PARQUET_MAGIC = b"PAR1"  # what a parquet file begins with
@@ -380,7 +381,8 @@ def escape_formula(text: str) -> str:
     text = text.replace("\0", "\N{REPLACEMENT CHARACTER}")  # ends a text in many readers
     if _PLAIN_NUMBER.fullmatch(text):
         return text
-    visible = (sign for sign in text if unicodedata.category(sign) not in _INVISIBLE_CATEGORIES)
+    seen = drop_invisible(text)
+    visible = (sign for sign in seen if unicodedata.category(sign) not in _INVISIBLE_CATEGORIES)
     # Some programs read full-width, small and raised forms as the plain ones.
     first = unicodedata.normalize("NFKC", next(visible, ""))
     return f"'{text}" if first in _FORMULA_SIGNS or text[:1] in _FORMULA_BREAKS else text

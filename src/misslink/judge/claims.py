@@ -28,11 +28,13 @@ from misslink.text.abstention import (
 from misslink.text.assertion import is_negated, loses_denial
 from misslink.text.fuzzy_matching import FuzzyMatch, fuzzy_match
 from misslink.text.normalization import (
+    Spans,
     content_words,
     extract_numbers,
     fold,
     has_content,
     number_words_to_digits,
+    overlapping,
     sentence_spans,
 )
 from misslink.types import Claim, Passage
@@ -41,6 +43,7 @@ MAX_UNCOVERED = 1 / 3  # share of the factual sentences that may have no claim
 _MIN_SHARED = 0.6  # share of a reworded claim's words that the answer or the question must have
 _SENTENCE_WORDS = 3  # content words that a sentence has, at least, to need a claim
 _ROOT_LETTERS = 5
+_REPEAT_MARGIN = 64  # characters behind a repeated span, which tell whether it ends with a word
 _MAX_CLAIMS = 2_000  # more are no examination of an answer
 _LISTED, _EXCERPT = 3, 80  # sentences that a reason lists, and characters of each
 
@@ -159,7 +162,8 @@ def cover_answer(
     neither has, or deny what the answer does not. Repetitions count as often as the answer has the
     words.
     """
-    sentences = [(start, end) for start, end in factual_spans(answer)]
+    sentences = factual_spans(answer)
+    numbers = {span: number for number, span in enumerate(sentences)}
     claims = claims or spans
     if any(map(str.isdigit, answer)):  # "90 minutes" is what the answer calls 1.5 hours
         quantities = QuantityIndex([number_words_to_digits(fold(answer))])
@@ -173,7 +177,10 @@ def cover_answer(
         since = searched_to.get(key, 0)
         if since is None or not has_content(claim):
             continue
-        match = fuzzy_match(span, answer[since:])
+        rest = answer[since:]
+        if since and (verbatim := rest.find(span)) >= 0:  # a repetition: it begins there or before
+            rest = rest[: verbatim + len(span) + _REPEAT_MARGIN]
+        match = fuzzy_match(span, rest)
         place = match and FuzzyMatch(since + match.start, since + match.end, match.edits)
         repeated, searched_to[key] = since > 0, place.end if place else None
         is_copy = place is not None and (
@@ -184,14 +191,13 @@ def cover_answer(
         if place is not None:
             if not _is_statement(answer, place):
                 continue
-            of = [n for n, (s, e) in enumerate(sentences) if s < place.end and place.start < e]
+            of = [numbers[span] for span in overlapping(sentences, place.start, place.end)]
         elif repeated:
             continue
         else:
             roots = _roots(claim)
-            of = [
-                n for n, (s, e) in enumerate(sentences) if _shares_most(roots, _roots(answer[s:e]))
-            ]
+            own = _sentence_roots(answer, sentences)
+            of = [n for n, of_one in enumerate(own) if _shares_most(roots, of_one)]
         for n in of:
             claimed[n].append((span, claim))
         places[index] = place
@@ -210,19 +216,19 @@ def cover_answer(
     )
 
 
-def factual_spans(answer: str) -> list[tuple[int, int]]:
+def factual_spans(answer: str) -> Spans:
     """Return the offsets of the sentences of `answer` that state a fact about the world.
 
     Hedges, courtesies, questions, headings, and sentences about the passages or about the answer
     itself are left out, and so are sentences of fewer than three content words.
     """
-    return [
+    return tuple(
         (start, end)
         for start, end in claim_spans(answer)
         if len(content_words(answer[start:end])) >= _SENTENCE_WORDS
         and not _HEDGE.search(folded := fold(answer[start:end]))
         and not _ABOUT_TEXTS.search(folded)
-    ]
+    )
 
 
 def _is_covered(sentence: str, claims: Sequence[tuple[str, str]]) -> bool:
@@ -275,8 +281,10 @@ def _rewords(claim: str, answer: str, question: str) -> bool:
         return False
     if len(roots & (there | _roots(question))) < _MIN_SHARED * len(roots):
         return False
-    near = [answer[start:end] for start, end in sentence_spans(answer)]
-    near = [sentence for sentence in near if _shares_most(roots, _roots(sentence))] or [answer]
+    spans = sentence_spans(answer)
+    pairs = zip(spans, _sentence_roots(answer, spans), strict=True)
+    near = [answer[start:end] for (start, end), own in pairs if _shares_most(roots, own)]
+    near = near or [answer]
     if _numbers(claim).difference(*map(_numbers, (*near, question))):
         return False
     return not is_negated(claim) or is_negated(answer)
@@ -284,6 +292,11 @@ def _rewords(claim: str, answer: str, question: str) -> bool:
 
 def _shares_most(claim: frozenset[str], sentence: frozenset[str]) -> bool:
     return len(claim & sentence) >= max(1.0, min(len(claim), len(sentence)) / 2)
+
+
+@lru_cache(maxsize=64)
+def _sentence_roots(answer: str, spans: Spans) -> tuple[frozenset[str], ...]:
+    return tuple(_roots(answer[start:end]) for start, end in spans)
 
 
 @lru_cache(maxsize=4_096)

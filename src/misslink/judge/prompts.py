@@ -19,6 +19,7 @@ from jinja2 import meta, nodes
 from pydantic import ValidationError
 
 from misslink.errors import InputError
+from misslink.text.normalization import INVISIBLE
 from misslink.types import PromptRef
 
 # What the built-in prompts fence; a template's own labels come on top.
@@ -26,7 +27,6 @@ FENCE_LABELS = frozenset(
     {"answer", "claim", "first", "history", "passage", "question", "reference", "second"}
 )
 _LABEL_PATTERN = re.compile(r"\w{1,40}")
-_INVISIBLE = r"[\s/\u00ad\u200b-\u200f\u2060\ufeff]*"
 _LESS_THAN = "\uff1c"  # full width; `misslink.text.normalization.fold` reads it as "<", so quotes still verify
 
 
@@ -80,9 +80,10 @@ class Fence:
 @lru_cache(maxsize=64)
 def _delimiter_pattern(labels: frozenset[str]) -> re.Pattern[str]:
     """A "<" before one of the labels, or before any word with something like a boundary."""
-    names = "|".join(re.escape(label) for label in sorted(labels))
+    unseen = f"[{INVISIBLE}]*"
+    names = "|".join(unseen.join(map(re.escape, label)) for label in sorted(labels))
     return re.compile(
-        rf"<(?={_INVISIBLE}(?:(?:{names})(?:_?\d+)?(?![^\W\d_])|\w+\s+[0-9a-f]{{8,}}\b))",
+        rf"<(?=[\s/{INVISIBLE}]*(?:(?:{names})(?:_?\d+)?(?![^\W\d_])|\w+\s+[0-9a-f]{{8,}}\b))",
         re.IGNORECASE,
     )
 

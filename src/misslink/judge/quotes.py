@@ -16,6 +16,7 @@ from misslink.text.normalization import (
     KeywordPattern,
     fold,
     has_content,
+    overlapping,
     sentence_spans,
     stems,
 )
@@ -119,8 +120,7 @@ def asserts(match: FuzzyMatch, passage: str, claim: str, question: str = "") -> 
         return False
     kinds = {
         not_asserted(passage[start:end])
-        for start, end in sentence_spans(passage)
-        if start < match.end and match.start < end
+        for start, end in overlapping(sentence_spans(passage), match.start, match.end)
     }
     if kinds and kinds <= _UNASSERTED and not_asserted(claim) is None:
         return False
@@ -187,8 +187,7 @@ def shares_topic(match: FuzzyMatch, passage: str, claim: str, question: str = ""
         return True
     around = (
         passage[start:end]
-        for start, end in sentence_spans(passage)
-        if start < match.end and match.start < end
+        for start, end in overlapping(sentence_spans(passage), match.start, match.end)
     )
     return any(not topic.isdisjoint(content_stems(sentence)) for sentence in around)
 

@@ -19,16 +19,12 @@ from misslink.render.format import (
     shorten,
 )
 from misslink.render.markdown import code_span, escape_markdown, escape_with_commands, single_line
+from misslink.text.normalization import HIDDEN_MARK
 
 if TYPE_CHECKING:
     import jinja2
 
 
-# They turn or hide text; written out, they cannot. The scripts of the report have the same list.
-_HIDDEN_MARKS = re.compile(
-    "[\u00ad\u034f\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
-    "\U000e0000-\U000e007f]"
-)
 _FILTERS = {
     "thousands": "{:,}".format,
     "pluralize": pluralize,
@@ -126,14 +122,14 @@ def _environment(folder: Path, *, markdown: bool = False) -> jinja2.Environment:
 
 
 def show_marks(text: str) -> str:
-    """Write out bidirectional and invisible marks.
+    """Write out bidirectional and invisible marks: they turn or hide text, and written out cannot.
 
     Examples
     --------
     >>> show_marks("a\u202eb")
     'a[U+202E]b'
     """
-    return _HIDDEN_MARKS.sub(lambda mark: f"[U+{ord(mark[0]):04X}]", text)
+    return HIDDEN_MARK.sub(lambda mark: f"[U+{ord(mark[0]):04X}]", text)
 
 
 def _csp_hash(text: str) -> str:

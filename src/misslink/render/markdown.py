@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 
+from misslink.text.normalization import drop_invisible
+
 _WORD_JOINER = "\u2060"  # seen by no reader, but by everybody who looks for "@name" or "://"
 _ENTITIES = str.maketrans(
     {"&": "&amp;", "<": "&lt;", ">": "&gt;", "|": "&#124;", "$": "&#36;"}  # $ begins mathematics
@@ -24,7 +26,8 @@ def single_line(text: str) -> str:
     >>> single_line("one\n\ttwo\u202e")
     'one two'
     """
-    kept = "".join(c if c.isprintable() else " " * c.isspace() for c in text)
+    seen = drop_invisible(text)
+    kept = "".join(c if c.isprintable() else " " * c.isspace() for c in seen)
     return " ".join(kept.split())
 
 

@@ -7,6 +7,7 @@ from functools import lru_cache
 
 from misslink.text.normalization import (
     KeywordPattern,
+    Spans,
     content_words,
     fold,
     sentence_spans,
@@ -137,7 +138,8 @@ def strip_source_mentions(sentence: str) -> str:
     return _SOURCE.sub(" ", _MARKER.sub("", sentence))
 
 
-def claim_spans(answer: str) -> list[tuple[int, int]]:
+@lru_cache(maxsize=512)
+def claim_spans(answer: str) -> Spans:
     """Character offsets of the sentences of `answer` that state something to check.
 
     Left out: questions, lines that end in a colon, courtesies, mere references to a passage, and
@@ -147,11 +149,11 @@ def claim_spans(answer: str) -> list[tuple[int, int]]:
     spans = sentence_spans(answer)
     absences = [_is_absence_statement(fold(answer[start:end])) for start, end in spans]
     absent = any(absences)
-    return [
+    return tuple(
         (start, end)
         for (start, end), is_absence in zip(spans, absences, strict=True)
         if _is_claim(answer[start:end], is_absence=is_absence, absent=absent)
-    ]
+    )
 
 
 def _is_claim(sentence: str, *, is_absence: bool, absent: bool) -> bool:

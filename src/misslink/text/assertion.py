@@ -6,7 +6,7 @@ import re
 from functools import lru_cache
 from typing import Literal
 
-from misslink.text.normalization import KeywordPattern, fold, sentence_spans
+from misslink.text.normalization import KeywordPattern, fold, overlapping, sentence_spans
 
 NotAsserted = Literal["denied", "hearsay", "example", "question"]
 
@@ -160,5 +160,5 @@ def loses_denial(text: str, start: int, end: int) -> bool:
 
 def enclosing_sentences(text: str, start: int, end: int) -> tuple[int, int]:
     """Return the offsets of the sentences of `text` that hold the place from `start` to `end`."""
-    around = [span for span in sentence_spans(text) if span[0] < end and start < span[1]]
+    around = overlapping(sentence_spans(text), start, end)
     return (min(start, around[0][0]), max(end, around[-1][1])) if around else (start, end)

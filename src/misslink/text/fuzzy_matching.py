@@ -106,7 +106,8 @@ def _match_in_text(text: str, plain: str, start: int, end: int, edits: int = 0) 
     """Offsets into `plain`, the folded text, as offsets into the text."""
     if len(text) == len(plain) and text.isascii():
         return FuzzyMatch(start, end, edits)
-    size = end + _OFFSET_MARGIN  # of a long text only the beginning is folded by character
+    # Of a long text only the beginning is folded by character, in few sizes, which are cached.
+    size = 1 << (end + _OFFSET_MARGIN).bit_length()
     folded, places = fold_with_offsets(text[:size])
     while size < len(text) and len(folded) < end + _OFFSET_MARGIN // 2:
         size *= 2

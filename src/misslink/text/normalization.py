@@ -6,8 +6,10 @@ import hashlib
 import re
 import unicodedata
 from array import array
+from bisect import bisect_left, bisect_right
 from functools import lru_cache
 from itertools import chain, filterfalse
+from operator import itemgetter
 
 _UNITS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 _TEENS = (
@@ -107,6 +109,18 @@ _LIST_MARKER = re.compile(r"(?:\A|\n)[ \t]*\(?\d{1,3}[.)]\Z")
 _ABBREVIATION = re.compile(
     r"(?:\b(?:e\.g|i\.e|etc|vs|cf|Dr|Mr|Mrs|Ms|Prof|St|No|Fig|Sec|approx|[Pp]p?)|\b[A-Z])\.$"
 )
+# Characters that display as nothing, as classes of a regular expression: together Unicode's property
+# Default_Ignorable_Code_Point and the marks of interlinear notes. The selectors, like the joiners,
+# shape a visible character before them. The scripts of the report have the same list.
+_HIDDEN = (
+    "\u00ad\u034f\u061c\u115f-\u1160\u17b4-\u17b5\u180e\u200b\u200e-\u200f\u202a-\u202e"
+    "\u2060-\u206f\u3164\ufeff\uffa0\ufff0-\ufffb\U0001bca0-\U0001bca3"
+    "\U0001d173-\U0001d17a\U000e0000-\U000e00ff\U000e01f0-\U000e0fff"
+)
+_SELECTORS = "\u180b-\u180d\u180f\ufe00-\ufe0f\U000e0100-\U000e01ef"
+INVISIBLE = f"{_HIDDEN}{_SELECTORS}\u200c\u200d"
+HIDDEN_MARK = re.compile(f"[{_HIDDEN}]|(?<=[{_SELECTORS}])[{_SELECTORS}]")
+_INVISIBLE_MARK = re.compile(f"[{INVISIBLE}]")
 # One character for every way of writing a quote mark or a dash.
 _CHARACTER_MAP = str.maketrans(
     {
@@ -146,7 +160,7 @@ def fold(text: str) -> str:
     if not joined.isascii():
         joined = _RAISED.sub("^", joined)
         plain = unicodedata.normalize("NFKD", joined).translate(_CHARACTER_MAP)
-        joined = "".join(c for c in plain if not unicodedata.combining(c)).casefold()
+        joined = "".join(filterfalse(unicodedata.combining, plain)).casefold()
     return _WHITESPACE.sub(" ", joined).strip().lower()
 
 
@@ -191,8 +205,11 @@ def fold_with_offsets(text: str) -> tuple[str, array[int]]:
     return "".join(pieces), places
 
 
+Spans = tuple[tuple[int, int], ...]  # character offsets, in order
+
+
 @lru_cache(maxsize=1_024)
-def sentence_spans(text: str) -> tuple[tuple[int, int], ...]:
+def sentence_spans(text: str) -> Spans:
     """Character offsets of the sentences and list items of `text`, blanks trimmed."""
     ends = (
         end.end()
@@ -226,6 +243,21 @@ class KeywordPattern:
             if keyword in text:
                 return self.pattern.search(text)
         return None
+
+
+def overlapping(spans: Spans, start: int, end: int) -> Spans:
+    """Return those of the spans that share a character with the place from `start` to `end`."""
+    first = bisect_right(spans, start, key=itemgetter(1))
+    return spans[first : bisect_left(spans, end, key=itemgetter(0))]
+
+
+def drop_invisible(text: str) -> str:
+    """Return a text without the characters that display as nothing.
+
+    >>> drop_invisible("a\u3164\u200bb")
+    'ab'
+    """
+    return _INVISIBLE_MARK.sub("", text)
 
 
 def valid_text(text: str) -> str:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from misslink.text.normalization import fold
-from misslink.types import Passage
+
+if TYPE_CHECKING:
+    from misslink.types import Passage
 
 FULL_SHARE = (
     0.8  # of a passage's word 5-grams: blanks, markup or the cut of a last sentence may differ
@@ -41,12 +44,15 @@ class PromptMatch:
         Passages that only calls other than the answer's were shown.
     text : str or None
         The prompt of the call that made the answer.
+    shown : dict of str to str
+        Of the passages of several chunks the texts of those that reached the model.
     """
 
     whole: tuple[str, ...] | None
     part: dict[str, float]
     graded: tuple[str, ...] = ()
     text: str | None = None
+    shown: dict[str, str] = field(default_factory=dict)
 
     @property
     def notes(self) -> list[str]:
@@ -58,13 +64,28 @@ class PromptMatch:
         ]
 
 
+def chunk_texts(chunks: Iterable[Passage]) -> dict[str, list[str]]:
+    """The texts of each id, without those that are part of one before."""
+    texts: dict[str, list[str]] = {}
+    for chunk in chunks:
+        earlier = texts.setdefault(chunk.id, [])
+        if not any(chunk.text in text for text in earlier):
+            earlier.append(chunk.text)
+    return texts
+
+
+def join_texts(texts: Iterable[str]) -> str:
+    """The text of a passage that was retrieved in chunks."""
+    return "\n\n".join(texts)
+
+
 def match_prompts(
-    passages: Sequence[Passage], models: Sequence[ModelCall], answer: str | None
+    chunks: Sequence[Passage], models: Sequence[ModelCall], answer: str | None
 ) -> PromptMatch:
     """Look each passage up in the prompts of the model calls that the answer comes from.
 
-    A passage reached the model if its folded text is in a prompt, or 80% of its word 5-grams
-    are. The calls that count are those whose output is the answer, is part of it, or went into
+    A passage reached the model if the folded text of one of its chunks is in a prompt, or 80% of
+    its word 5-grams are. The calls that count are those whose output is the answer, is part of it, or went into
     the prompt of a call that counts: an app may also show passages to a grader, or rewrite the
     question. Where no output can be recognised in the answer all calls count; if none of their
     prompts holds anything of any passage, the model that answered was not among them, as when a
@@ -74,23 +95,29 @@ def match_prompts(
     prompts = [_Prompt(model.prompt) for model in counted or models]
     whole: list[str] = []
     part: dict[str, float] = {}
-    for passage in passages:
-        share = max((prompt.share(passage.text) for prompt in prompts), default=0.0)
-        if share >= FULL_SHARE:
-            whole.append(passage.id)
-        elif share >= _PARTIAL_SHARE:
-            part[passage.id] = share
-    unseen = not (counted or whole or part)
+    shown: dict[str, str] = {}
+    by_id = chunk_texts(chunks)
+    for name, texts in by_id.items():
+        shares = [max((prompt.share(text) for prompt in prompts), default=0.0) for text in texts]
+        if max(shares) >= FULL_SHARE:
+            whole.append(name)
+            if min(shares) < FULL_SHARE:
+                pairs = zip(texts, shares, strict=True)
+                shown[name] = join_texts(text for text, share in pairs if share >= FULL_SHARE)
+        elif max(shares) >= _PARTIAL_SHARE:
+            part[name] = max(shares)
     others = [model for model in models if counted and all(model is not one for one in counted)]
-    shown = [_Prompt(model.prompt) for model in others]
+    other_prompts = [_Prompt(model.prompt) for model in others]
     graded = tuple(
-        passage.id
-        for passage in passages
-        if passage.id not in whole and any(p.share(passage.text) >= FULL_SHARE for p in shown)
+        name
+        for name, texts in by_id.items()
+        if name not in whole
+        and any(prompt.share(text) >= FULL_SHARE for prompt in other_prompts for text in texts)
     )
-    if unseen:
+    if not (counted or whole or part):
         return PromptMatch(None, part, graded)
-    return PromptMatch(tuple(whole), part, graded, counted[0].prompt if counted else None)
+    prompt = counted[0].prompt if counted else None
+    return PromptMatch(tuple(whole), part, graded, prompt, shown)
 
 
 class _Prompt:

@@ -21,7 +21,7 @@ from misslink.io.goldset import GoldSet
 from misslink.render.format import list_first
 from misslink.retrieval.matching import Need, find_split, satisfies
 from misslink.text.fuzzy_matching import UNSPACED, invariant_tokens
-from misslink.text.normalization import fold, fold_with_offsets, sentence_spans
+from misslink.text.normalization import fold, fold_with_offsets, overlapping, sentence_spans
 from misslink.types import Case, Passage
 
 _WORD = re.compile(r"\w+")
@@ -135,7 +135,7 @@ class PassageSearch:
         low = max(starts, key=lambda start: fuzz.ratio(target, folded[start:high]), default=low)
         _, offsets = fold_with_offsets(text)
         start, end = offsets[low], offsets[high - 1] + 1
-        spans = [span for span in sentence_spans(text) if span[0] < end and start < span[1]]
+        spans = overlapping(sentence_spans(text), start, end)
         wide = [text[spans[0][0] : spans[-1][1]]] if spans else []
         return [*wide, *(text[a:b] for a, b in spans), text[start:end].strip()]
 

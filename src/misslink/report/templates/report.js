@@ -17,8 +17,8 @@ const svg = (tag, attributes) => {
   return made;
 };
 
-// Marks that turn or hide text are written out, as in render/html.py.
-const HIDDEN_MARKS = /[\u00ad\u034f\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\u{e0000}-\u{e007f}]/gu;
+// Marks that turn or hide text are written out, as in text/normalization.py.
+const HIDDEN_MARKS = /[\u00ad\u034f\u061c\u115f-\u1160\u17b4-\u17b5\u180e\u200b\u200e-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff0-\ufffb\u{1bca0}-\u{1bca3}\u{1d173}-\u{1d17a}\u{e0000}-\u{e00ff}\u{e01f0}-\u{e0fff}]|(?<=[\u180b-\u180d\u180f\ufe00-\ufe0f\u{e0100}-\u{e01ef}])[\u180b-\u180d\u180f\ufe00-\ufe0f\u{e0100}-\u{e01ef}]/gu;
 const visible = (text) => text.replace(HIDDEN_MARKS, (mark) =>
   `[U+${mark.codePointAt(0).toString(16).toUpperCase().padStart(4, "0")}]`);
 
