@@ -1,7 +1,5 @@
 """What tests of several packages share."""
 
-from __future__ import annotations
-
 import gc
 import os
 import sys

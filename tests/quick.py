@@ -3,8 +3,6 @@
 A package's tests are in the folder of the same name, and those of a builder import it.
 """
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """The judge of one's own that CONTRIBUTING shows is whole, and judges."""
 
-from __future__ import annotations
-
 import json
 import re
 import shlex

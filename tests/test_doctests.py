@@ -1,7 +1,5 @@
 """Every example in a docstring gives what it says."""
 
-from __future__ import annotations
-
 import doctest
 import importlib
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The typed documents inside a run."""
 
-from __future__ import annotations
-
 import pytest
 
 from misslink import documents

@@ -1,7 +1,5 @@
 """kill -9 at any moment, then the same command: nothing is asked twice, nothing comes out other."""
 
-from __future__ import annotations
-
 import random
 import signal
 import threading

@@ -1,7 +1,5 @@
 """The size of each package, and the layers between them."""
 
-from __future__ import annotations
-
 import ast
 import re
 import subprocess

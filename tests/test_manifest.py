@@ -1,7 +1,5 @@
 """What a run was made of: the app's own code is known again, and nothing else is taken for it."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

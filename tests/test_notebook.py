@@ -1,7 +1,5 @@
 """A notebook cell, where an event loop is already running, evaluates like a script."""
 
-from __future__ import annotations
-
 import pytest
 
 pytestmark = pytest.mark.slow

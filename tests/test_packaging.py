@@ -1,7 +1,5 @@
 """The package: one version, extras that fit together, and a wheel that holds all that is needed."""
 
-from __future__ import annotations
-
 import contextlib
 import csv
 import io

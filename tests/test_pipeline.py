@@ -1,7 +1,5 @@
 """The straight line, end to end: a real app, a real judge server, a run folder."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import re

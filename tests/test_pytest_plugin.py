@@ -1,7 +1,5 @@
 """The pytest plugin, in a suite of its own: it gates, and does nothing unless it is asked."""
 
-from __future__ import annotations
-
 import re
 import tomllib
 from importlib.metadata import entry_points

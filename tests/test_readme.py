@@ -1,7 +1,5 @@
 """What the README shows runs as it stands; what the pages point to is there, and is listed."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

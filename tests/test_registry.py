@@ -1,7 +1,5 @@
 """One file and one line make a new metric, judge or exporter."""
 
-from __future__ import annotations
-
 import pytest
 
 from misslink.errors import InputError

@@ -1,7 +1,5 @@
 """How much the verdicts and the run move between samples, worked out by hand."""
 
-from __future__ import annotations
-
 import json
 import math
 

@@ -1,7 +1,5 @@
 """What a notebook shows of a run: a short repr, a small table, one row per case."""
 
-from __future__ import annotations
-
 from misslink.types import Case, Link, Run, Verdict
 
 HOSTILE = '<img src="x">'

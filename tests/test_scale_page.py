@@ -1,7 +1,5 @@
 """docs/scale.md is computed from what the benchmarks measured."""
 
-from __future__ import annotations
-
 import json
 import runpy
 import subprocess

@@ -1,7 +1,5 @@
 """Levels, slices and coverage from verdicts counted by hand."""
 
-from __future__ import annotations
-
 import pytest
 
 from misslink.pipeline.summary import level_estimates, slice_estimates, verdict_coverage

@@ -1,7 +1,5 @@
 """What hangs is abandoned: it holds up nobody, takes nothing with it, and is not waited for."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import os

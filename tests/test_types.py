@@ -1,7 +1,5 @@
 """The nouns refuse what cannot be, and read what people write."""
 
-from __future__ import annotations
-
 import pytest
 from pydantic import ValidationError
 

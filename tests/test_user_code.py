@@ -1,7 +1,5 @@
 """Files and modules of the user's own, and whose line it is that failed."""
 
-from __future__ import annotations
-
 import json
 import sys
 

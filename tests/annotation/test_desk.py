@@ -1,7 +1,5 @@
 """The desk: what is asked next, what was said, the judge kept hidden, and undo."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

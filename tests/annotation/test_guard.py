@@ -1,7 +1,5 @@
 """The page's server answers its own page alone: no other site, name, method or kind of content."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import socket

@@ -1,7 +1,5 @@
 """The order of labelling: any beginning of it is a random sample of known chances."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import numpy as np

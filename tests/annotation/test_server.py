@@ -1,7 +1,5 @@
 """The page's addresses, over a real connection."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """Adjudication: what people disagree on, without their names, and the word that settles it."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import pytest

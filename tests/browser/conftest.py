@@ -3,8 +3,6 @@
 Where Chromium or Playwright is missing the tests are skipped, and say so.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

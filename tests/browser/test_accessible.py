@@ -1,7 +1,5 @@
 """The report for people who see little, use no mouse, or have it read aloud."""
 
-from __future__ import annotations
-
 import pytest
 
 from misslink.report import links as places

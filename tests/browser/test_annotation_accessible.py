@@ -1,7 +1,5 @@
 """The page for labelling, for people who see little, use no mouse, or have it read aloud."""
 
-from __future__ import annotations
-
 import re
 from importlib import resources
 

@@ -1,7 +1,5 @@
 """Attacks in every text of a run that is labelled: a page of them is a page of words."""
 
-from __future__ import annotations
-
 import pytest
 
 from annotation_desk import Served, write_run

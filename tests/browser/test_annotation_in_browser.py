@@ -1,7 +1,5 @@
 """Labelling a run in a real Chromium, against the real server: keys, files, undo, coming back."""
 
-from __future__ import annotations
-
 from annotation_desk import (
     FIRST,
     SECOND,

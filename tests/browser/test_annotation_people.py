@@ -1,7 +1,5 @@
 """Who labels, and what they see of the judge and of each other, in a real Chromium."""
 
-from __future__ import annotations
-
 from annotation_desk import (
     Served,
     lines_of,

@@ -1,7 +1,5 @@
 """Grading a pool in a real Chromium: keys, undo, adjudication, hostile text, a narrow screen."""
 
-from __future__ import annotations
-
 import pytest
 
 from labelled_runs import TOKEN, served

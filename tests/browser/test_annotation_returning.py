@@ -1,7 +1,5 @@
 """Two pages of one person, a server that comes back, and what the page says and redraws of it."""
 
-from __future__ import annotations
-
 import pytest
 
 from annotation_desk import Served, open_case, said_of, saved, small_run, states, write_run

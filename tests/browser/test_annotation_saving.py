@@ -1,7 +1,5 @@
 """Labels while the server is away, and requests from elsewhere: nothing lost, nothing let in."""
 
-from __future__ import annotations
-
 import pytest
 
 from annotation_desk import Served, open_case, said_of, small_run, write_run

@@ -1,7 +1,5 @@
 """The page of a comparison in a real browser: quiet, readable, and hostile texts are words."""
 
-from __future__ import annotations
-
 import pytest
 
 from attacks import ATTACKS

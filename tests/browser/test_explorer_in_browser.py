@@ -1,7 +1,5 @@
 """The explorer of cases in a real Chromium: filters, addresses, keys, claims, paper, length."""
 
-from __future__ import annotations
-
 import csv
 import itertools
 

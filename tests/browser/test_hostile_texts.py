@@ -1,7 +1,5 @@
 """Every text of a run as an attack, kind by kind: a page of them is a page of words and no more."""
 
-from __future__ import annotations
-
 import pytest
 from markupsafe import escape
 

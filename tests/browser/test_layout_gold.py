@@ -6,8 +6,6 @@ differ with the fonts of a machine, these hardly. After a change that is meant, 
 then accept it with MISSLINK_ACCEPT=1.
 """
 
-from __future__ import annotations
-
 import json
 import os
 from pathlib import Path

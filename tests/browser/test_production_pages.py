@@ -1,7 +1,5 @@
 """The canary and live pages in a real browser: accessible, nothing loaded, nothing wider than it."""
 
-from __future__ import annotations
-
 import pytest
 
 from canary_runs import finished

@@ -1,7 +1,5 @@
 """The report in a real Chromium: what people click, and what hostile texts try."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

@@ -1,7 +1,5 @@
 """The page of a large run in a real Chromium: what is here, and the way to what is not."""
 
-from __future__ import annotations
-
 from urllib.parse import quote
 
 import pyarrow.parquet as pq

@@ -1,7 +1,5 @@
 """Ask a server through the judge for it, in one line of a test."""
 
-from __future__ import annotations
-
 import asyncio
 
 import pytest

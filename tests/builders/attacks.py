@@ -3,8 +3,6 @@
 Whichever runs sets ``window.pwned``; whichever loads something asks example.org.
 """
 
-from __future__ import annotations
-
 OUT = "https://example.org/leak"
 PWNED = "window.pwned=1"
 IMG = f"<img src=x onerror={PWNED}>"

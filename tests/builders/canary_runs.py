@@ -1,7 +1,5 @@
 """Canary runs written down by hand, for tests of what is made of them."""
 
-from __future__ import annotations
-
 from misslink.canary.results import CanaryResult, Fingerprint, FinishedRun
 
 HOUR = 3600.0

@@ -1,7 +1,5 @@
 """A clean gold set with its corpus, made by hypothesis, and faults to plant in it."""
 
-from __future__ import annotations
-
 from hypothesis import strategies as st
 
 from misslink.goldset.checks.stale_labels import PassageSearch

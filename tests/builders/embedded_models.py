@@ -1,7 +1,5 @@
 """Embedding models that count what they are asked."""
 
-from __future__ import annotations
-
 import json
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer

@@ -1,7 +1,5 @@
 """Runs to hold against criteria, by hand: who found its passage, whose answer is faithful."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

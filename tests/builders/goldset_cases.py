@@ -1,7 +1,5 @@
 """Gold sets that hypothesis makes."""
 
-from __future__ import annotations
-
 from hypothesis import strategies as st
 
 from misslink.io.goldset import GoldSet

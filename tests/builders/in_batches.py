@@ -1,7 +1,5 @@
 """Questions put in batches to a real server, without a wait between two looks."""
 
-from __future__ import annotations
-
 import asyncio
 
 from honest_judge import small_ask

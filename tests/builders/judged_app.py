@@ -3,8 +3,6 @@
 Everything lies in the working folder: a test gives itself one of its own.
 """
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Judged runs with a calibration, made up from marks: what the judge says, and what people say."""
 
-from __future__ import annotations
-
 from misslink.calibration import calibrate, verdicts_from_run
 from misslink.calibration.stored_calibration import merge_calibration
 from misslink.io.labels import read_labels

@@ -1,7 +1,5 @@
 """A judge that costs nothing to ask, and caches that hold what it said."""
 
-from __future__ import annotations
-
 import asyncio
 
 from fake_judge import FakeJudge, answer_to

@@ -1,7 +1,5 @@
 """Inputs of a run that is killed, and what must be the same as of one that was not."""
 
-from __future__ import annotations
-
 import json
 import re
 import sqlite3

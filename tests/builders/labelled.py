@@ -1,7 +1,5 @@
 """Labels and verdicts made up from the counts of a 2 x 2 table."""
 
-from __future__ import annotations
-
 from misslink.calibration import calibrate, read_verdicts
 from misslink.io.labels import read_labels
 

@@ -1,7 +1,5 @@
 """A run of more cases than the page lists."""
 
-from __future__ import annotations
-
 from misslink.types import Case, Claim, Link, Passage, Run, Trace, Verdict
 
 CASES = 900

@@ -1,7 +1,5 @@
 """Apps that answer, fail and hang, for tests of what is put before them."""
 
-from __future__ import annotations
-
 import asyncio
 import threading
 

@@ -1,7 +1,5 @@
 """Live logs of users who are a model: how often each is pleased depends on what it is served."""
 
-from __future__ import annotations
-
 import random
 
 from misslink.live import Experiment, LiveLog

@@ -1,7 +1,5 @@
 """Pools of made-up questions, of which it is known what is relevant, and people who grade them."""
 
-from __future__ import annotations
-
 from misslink.goldset.pooling.annotation import PoolAnnotationSession
 from misslink.goldset.pooling.pool import make_pool, write_pool
 from misslink.goldset.pooling.rankings import PassageRanking, RetrieverRankings

@@ -1,7 +1,5 @@
 """What people said of the example run's judge, and what moved it: for `proven_run.proven_run`."""
 
-from __future__ import annotations
-
 from example_run import HOSTILE, estimate, missing
 
 MARKUP = HOSTILE[3]

@@ -1,7 +1,5 @@
 """Texts with personal data planted in them, made by a script from a seed: no person is in it."""
 
-from __future__ import annotations
-
 import random
 
 from stdnum.br import cpf

@@ -1,7 +1,5 @@
 """What tests of the Ray engine share: an app and a judge that can die, and how runs compare."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A judge that says what a test gives it, and the verdicts that the metrics read from it."""
 
-from __future__ import annotations
-
 import asyncio
 from typing import get_args
 

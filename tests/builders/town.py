@@ -1,7 +1,5 @@
 """A small town of passages and a run over it, whose ranks are known."""
 
-from __future__ import annotations
-
 import hashlib
 
 import numpy as np

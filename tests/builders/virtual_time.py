@@ -1,7 +1,5 @@
 """An event loop whose clock jumps to the next timer: tests of waits that wait for nothing."""
 
-from __future__ import annotations
-
 import asyncio
 import selectors
 

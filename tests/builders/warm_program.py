@@ -1,7 +1,5 @@
 """The program in processes of their own that start fast: forked from one that has imported it all."""
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 import sys

@@ -1,7 +1,5 @@
 """What a hostile page is watched for: what runs, what leaves, what its texts turn into."""
 
-from __future__ import annotations
-
 from misslink.report import links as places
 
 # Text stays text if a page of attacks is built of the same elements and attributes as one of

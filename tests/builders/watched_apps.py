@@ -1,7 +1,5 @@
 """A small corpus, and the apps that people write over one, small."""
 
-from __future__ import annotations
-
 import re
 import zlib
 

@@ -1,7 +1,5 @@
 """Whether to trust the judge: rules, criteria files and audits."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """What the judge's errors depend on, over all answers and within a question."""
 
-from __future__ import annotations
-
 import json
 import random
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A judge compared with human labels, made up and real."""
 
-from __future__ import annotations
-
 import json
 import math
 import random

@@ -1,7 +1,5 @@
 """Shares of good answers corrected by labels, and their difference between runs."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from statsmodels.stats.proportion import proportion_confint

@@ -1,7 +1,5 @@
 """Labels of several annotators: read, settled and compared."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

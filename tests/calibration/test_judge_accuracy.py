@@ -1,7 +1,5 @@
 """The judge's probabilities: checked, recalibrated, cut."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """benchmarks/judge_agreement.py: what it compares with people, and what it writes where."""
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 

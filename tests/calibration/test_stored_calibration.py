@@ -1,7 +1,5 @@
 """Calibrations stored in a run, and whether its scores have drifted since."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Verdicts of one metric, from a run or a file."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """Control charts of runs: when an alarm opens, what it says, and when it recovers."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 import random

@@ -1,7 +1,5 @@
 """The history enters whole runs, compares like with like, and tells each alarm once."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -1,7 +1,5 @@
 """A run as text and tables, the alarm first; a series as the trend page."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

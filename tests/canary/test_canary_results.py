@@ -1,7 +1,5 @@
 """The figures of a run, which canaries have degraded, and what changed in the corpus."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

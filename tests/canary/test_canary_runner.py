@@ -1,7 +1,5 @@
 """A run of canaries against real apps: stores, hanging ones, raising ones, judged ones."""
 
-from __future__ import annotations
-
 import asyncio
 import re
 import threading

@@ -1,7 +1,5 @@
 """A canary set says what a healthy app brings, and refuses what its history would not survive."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

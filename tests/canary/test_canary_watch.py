@@ -1,7 +1,5 @@
 """Runs at whole intervals, one watcher a series."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

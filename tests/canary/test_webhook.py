@@ -1,7 +1,5 @@
 """News reaches a real webhook, signed, in bounded time; what does not arrive waits."""
 
-from __future__ import annotations
-
 import functools
 import http.server
 import json

@@ -1,7 +1,5 @@
 """A real Chroma over a small corpus whose nearest passages can be worked out by hand."""
 
-from __future__ import annotations
-
 import uuid
 
 import pytest

@@ -1,7 +1,5 @@
 """The share of attention on the context: small matrices by hand, then invariants."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

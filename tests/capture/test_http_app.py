@@ -1,7 +1,5 @@
 """An app behind HTTP, asked over a real server on the loopback."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import re

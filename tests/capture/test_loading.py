@@ -1,7 +1,5 @@
 """Apps by name, and what is said of names that are none."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

@@ -1,7 +1,5 @@
 """Attention weights of real transformers: the averages are the model's own, however it is read."""
 
-from __future__ import annotations
-
 import importlib.util
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Documents as passages, and several lists as one."""
 
-from __future__ import annotations
-
 import datetime as dt
 import json
 import random

@@ -1,7 +1,5 @@
 """The program, run as from a shell but in this process, in a folder of its own."""
 
-from __future__ import annotations
-
 import functools
 import json
 import sys

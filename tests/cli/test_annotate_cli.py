@@ -1,7 +1,5 @@
 """misslink annotate: served until Ctrl-C, exported, and what is told before."""
 
-from __future__ import annotations
-
 import functools
 import json
 import os

@@ -1,7 +1,5 @@
 """misslink judge audit: what it asks, keeps and prints, and the biases that it finds."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

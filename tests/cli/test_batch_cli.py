@@ -1,7 +1,5 @@
 """--engine batch on the command line: what it would save, and what it cannot do."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

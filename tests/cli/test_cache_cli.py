@@ -1,7 +1,5 @@
 """misslink cache: what it prints, its exit codes, and one sentence for a mistake."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import sqlite3

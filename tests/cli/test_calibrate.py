@@ -1,7 +1,5 @@
 """misslink calibrate: one document or a page of text, kept in the run, and exit codes."""
 
-from __future__ import annotations
-
 import csv
 import json
 import re

@@ -1,7 +1,5 @@
 """misslink canary as a user runs it: a real store, its index edited, an app that hangs."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -1,7 +1,5 @@
 """What docs/canary.md shows runs as it stands, and every option and exit code in it is one."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """A run evaluated again into its folder keeps its replay and its what-if if nothing has changed."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

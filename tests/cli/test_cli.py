@@ -1,7 +1,5 @@
 """The command line: what it prints, its exit codes, and one sentence for a mistake."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

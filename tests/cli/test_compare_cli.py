@@ -1,7 +1,5 @@
 """misslink compare: tables, JSON, pages, and what it refuses."""
 
-from __future__ import annotations
-
 import io
 import json
 import re

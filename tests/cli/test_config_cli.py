@@ -1,7 +1,5 @@
 """Settings in misslink.toml and pyproject.toml, and the command that writes them."""
 
-from __future__ import annotations
-
 import json
 import tomllib
 from pathlib import Path

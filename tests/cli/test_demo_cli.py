@@ -1,7 +1,5 @@
 """misslink demo: two readers of the same passages, and their comparison."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """misslink diagnose: what it prints of a run folder, and runs that have nothing to print."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """misslink gate: exit codes, documents, files, and a table that fits a terminal."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

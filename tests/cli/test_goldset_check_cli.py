@@ -1,7 +1,5 @@
 """misslink goldset check, as from a shell."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """misslink goldset generate, as from a shell: documents, tables, mistakes, kill -9."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -1,7 +1,5 @@
 """misslink goldset from-logs, import, export: one document, one sentence for a mistake."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

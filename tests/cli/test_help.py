@@ -1,7 +1,5 @@
 """Help pages: all their texts in one file, grouped by task, with examples, by the rules for texts."""
 
-from __future__ import annotations
-
 import os
 import re
 import shlex

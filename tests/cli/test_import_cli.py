@@ -1,7 +1,5 @@
 """misslink goldset import of a label set: what it prints, what comes next, and one sentence for a mistake."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

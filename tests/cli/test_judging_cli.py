@@ -1,7 +1,5 @@
 """The judge on the command line: what it may cost, how fast it is asked, and its own commands."""
 
-from __future__ import annotations
-
 import json
 import re
 import threading

@@ -1,7 +1,5 @@
 """What a mistake about the judge costs: one sentence, an exit code, and nothing else."""
 
-from __future__ import annotations
-
 import ctypes
 import resource
 import shutil

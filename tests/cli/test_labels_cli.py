@@ -1,7 +1,5 @@
 """Human labels on the command line: from the run, from several files, and wrong ones."""
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The program as a whole: what of its packages' logs reaches a person."""
 
-from __future__ import annotations
-
 import logging
 import os
 import subprocess

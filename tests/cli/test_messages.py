@@ -1,7 +1,5 @@
 """All texts of errors, warnings, reasons and commands in one file, and the rules for them."""
 
-from __future__ import annotations
-
 import ast
 import os
 import re

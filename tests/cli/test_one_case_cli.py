@@ -1,7 +1,5 @@
 """evaluate --case: only the named cases, in a run that says so."""
 
-from __future__ import annotations
-
 import json
 import shlex
 from pathlib import Path

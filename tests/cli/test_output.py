@@ -1,7 +1,5 @@
 """What commands say while they run."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

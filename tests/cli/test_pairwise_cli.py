@@ -1,7 +1,5 @@
 """misslink judge pairwise on the command line: what it prints, its exit codes, and mistakes."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

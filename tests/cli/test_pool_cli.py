@@ -1,7 +1,5 @@
 """misslink goldset pool and pool-apply: from two runs to a graded gold set, and what is told."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

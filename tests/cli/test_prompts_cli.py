@@ -1,7 +1,5 @@
 """misslink prompts: what a judge reads can be seen, and compared with one's own."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """misslink judge redteam: what it prints, and that nothing measured is no success."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """misslink replay on the command line: what it prints and writes, its exit codes, and mistakes."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

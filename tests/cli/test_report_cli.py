@@ -1,7 +1,5 @@
 """misslink report: its forms, where they are written, and where they are not."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """misslink report of a large run: its page and the table beside it, in one folder and elsewhere."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

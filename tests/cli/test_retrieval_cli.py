@@ -1,7 +1,5 @@
 """misslink retrieval: tables, JSON, slices, comparisons, curves, and what it refuses."""
 
-from __future__ import annotations
-
 import io
 import json
 import re

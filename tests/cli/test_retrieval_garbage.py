@@ -1,7 +1,5 @@
 """misslink retrieval on files that nobody meant to give: a result, or one sentence and exit 2."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Two runs, case by case: against scipy, statsmodels and brute force, and against being misled."""
 
-from __future__ import annotations
-
 import json
 from itertools import product
 from statistics import stdev

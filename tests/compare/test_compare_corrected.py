@@ -1,7 +1,5 @@
 """Two runs compared by what people would call good, in JSON, markdown and on the page."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

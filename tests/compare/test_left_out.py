@@ -1,7 +1,5 @@
 """Why a case has no value of a metric: the reason is that of the very axis that is asked of."""
 
-from __future__ import annotations
-
 import pytest
 
 from gated_run import gated_run

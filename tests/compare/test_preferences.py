@@ -1,7 +1,5 @@
 """What a judge prefers, beside a comparison of the very runs that it was asked about."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """Vectors kept between runs, and work that goes on without them."""
 
-from __future__ import annotations
-
 import asyncio
 import dataclasses
 import logging

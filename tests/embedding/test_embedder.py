@@ -1,7 +1,5 @@
 """Texts asked once, in batches, checked and normalised."""
 
-from __future__ import annotations
-
 import asyncio
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Embedding models found by name."""
 
-from __future__ import annotations
-
 import asyncio
 
 import numpy as np

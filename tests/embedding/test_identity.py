@@ -1,7 +1,5 @@
 """What a model is called, and what makes it another one."""
 
-from __future__ import annotations
-
 import pytest
 from pydantic import SecretStr
 

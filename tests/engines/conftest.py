@@ -1,7 +1,5 @@
 """A real Ray cluster of two nodes on this machine, for all tests of the engine."""
 
-from __future__ import annotations
-
 import pytest
 
 

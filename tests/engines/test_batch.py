@@ -1,7 +1,5 @@
 """The batch engine gives what the local one gives, for less, and says so before."""
 
-from __future__ import annotations
-
 import json
 import logging
 from pathlib import Path

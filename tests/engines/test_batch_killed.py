@@ -1,7 +1,5 @@
 """kill -9 at every step of a batch, then the same call: nothing is submitted or paid twice."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """The local engine keeps the order, the bound, and the first error."""
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import weakref

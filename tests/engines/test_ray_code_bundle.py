@@ -1,7 +1,5 @@
 """What goes to machines that do not have an app's code: its folder, and no more."""
 
-from __future__ import annotations
-
 import sys
 
 import pytest

@@ -1,7 +1,5 @@
 """On a real cluster of two nodes a run comes out as in one process, whatever becomes of workers."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import tempfile

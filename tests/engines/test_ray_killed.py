@@ -1,7 +1,5 @@
 """Nodes, drivers and users that end a run in the middle: nothing is lost, nothing is paid twice."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

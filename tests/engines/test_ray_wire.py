@@ -1,7 +1,5 @@
 """What crosses to workers and back arrives as it was."""
 
-from __future__ import annotations
-
 import asyncio
 import pickle
 

@@ -1,7 +1,5 @@
 """Every shape of app in examples/apps is evaluated as its README says."""
 
-from __future__ import annotations
-
 import importlib
 import json
 import re

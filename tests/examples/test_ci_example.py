@@ -1,7 +1,5 @@
 """The workflow of examples/ci: its commands run as they stand, and its rights are the least."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """Three retrievers by rank metrics, by a judge and by simulated users: from end to end."""
 
-from __future__ import annotations
-
 import importlib
 import importlib.util
 import json

@@ -1,7 +1,5 @@
 """A run beside its baseline: a summary.json, pairs, margins, and intervals widened by Holm."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

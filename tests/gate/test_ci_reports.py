@@ -1,7 +1,5 @@
 """The pull request comment and the JUnit file: what got worse, in plain words, within the limits."""
 
-from __future__ import annotations
-
 from xml.etree import ElementTree as ET
 
 from markdown_it import MarkdownIt

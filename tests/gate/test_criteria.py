@@ -1,7 +1,5 @@
 """Criteria files: every form that is accepted, every mistake in one sentence with its place."""
 
-from __future__ import annotations
-
 import jsonschema
 import pytest
 

@@ -1,7 +1,5 @@
 """Gates: limits, severities, new failures, lost values, and every mistake with its place."""
 
-from __future__ import annotations
-
 import pytest
 
 from gated_run import decided, gated_run, numbers_of, write

@@ -1,7 +1,5 @@
 """Figures: per cent for shares, counts as counts, and never one text for two numbers."""
 
-from __future__ import annotations
-
 import pytest
 
 from misslink.render.format import format_drop, format_values

@@ -1,7 +1,5 @@
 """Gates on the share that people would call good."""
 
-from __future__ import annotations
-
 import json
 import re
 

@@ -1,7 +1,5 @@
 """Every number of a run by its name: the same as the summary has it, of a part as of the whole."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

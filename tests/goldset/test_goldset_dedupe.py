@@ -1,7 +1,5 @@
 """One rule for questions that ask the same; rapidfuzz and all pairs are its oracles."""
 
-from __future__ import annotations
-
 import random
 
 import numpy as np

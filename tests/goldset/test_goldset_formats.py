@@ -1,7 +1,5 @@
 """Gold sets of other tools: what goes out and comes back is the same, or is counted as lost."""
 
-from __future__ import annotations
-
 import csv
 import gzip
 import json

@@ -1,7 +1,5 @@
 """A gold set in parts: nothing lost, nothing torn, the same every time."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """A gold set that is written is read back without loss, and nothing that is there is lost."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 

@@ -1,7 +1,5 @@
 """Personal data in logs: found, masked by kind, the same for the same, and in time for any text."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Which questions of a log are picked: frequent, failing, one of each kind; nothing personal."""
 
-from __future__ import annotations
-
 import asyncio
 import datetime as dt
 import json

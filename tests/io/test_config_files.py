@@ -1,7 +1,5 @@
 """YAML and JSON are read plainly, and every entry knows its line."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

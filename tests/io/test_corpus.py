@@ -1,7 +1,5 @@
 """Corpora read from files, folders and Chroma."""
 
-from __future__ import annotations
-
 import csv
 import hashlib
 import json

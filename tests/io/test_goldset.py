@@ -1,7 +1,5 @@
 """A gold set that is wrong says where, and what to do."""
 
-from __future__ import annotations
-
 import json
 import re
 

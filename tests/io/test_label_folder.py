@@ -1,7 +1,5 @@
 """A run's folder of labels: journals, the plan, weights, and what is left out and told."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 

@@ -1,7 +1,5 @@
 """Human labels read from files and frames, and what is refused."""
 
-from __future__ import annotations
-
 import json
 
 import pandas as pd

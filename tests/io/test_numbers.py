@@ -1,7 +1,5 @@
 """Numbers in documents by others: what is one, and what is missing with a reason."""
 
-from __future__ import annotations
-
 import itertools
 
 import pyarrow as pa

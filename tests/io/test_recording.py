@@ -1,7 +1,5 @@
 """Recorded traces of any tool become traces and cases; what cannot be read names its place."""
 
-from __future__ import annotations
-
 import csv
 import json
 

@@ -1,7 +1,5 @@
 """Runs in a storage: whole, or none; and no run there is replaced unasked."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

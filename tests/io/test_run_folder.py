@@ -1,7 +1,5 @@
 """A run folder is whole or not there, and nothing of anybody else's is lost."""
 
-from __future__ import annotations
-
 import os
 
 import pytest

@@ -1,7 +1,5 @@
 """Gold sets and traces in shards: in which order, what is passed over, and who stands where."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import os

@@ -1,7 +1,5 @@
 """Files on this disk, in a storage or behind an address, plain or packed."""
 
-from __future__ import annotations
-
 import gzip
 import http.server
 import json

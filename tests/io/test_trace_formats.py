@@ -1,7 +1,5 @@
 """Logs as they come: tables of any names, OTLP, Phoenix; broken lines by their place."""
 
-from __future__ import annotations
-
 import csv
 import gzip
 import json

@@ -1,7 +1,5 @@
 """The claims of a reply are those of the answer, and cover it."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 

@@ -1,7 +1,5 @@
 """On what terms a judge is asked: numbers that could never be meant are refused."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

@@ -1,7 +1,5 @@
 """One case: a verdict per metric, from one reply or from several samples."""
 
-from __future__ import annotations
-
 import asyncio
 import itertools
 import math

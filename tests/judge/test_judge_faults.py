@@ -1,7 +1,5 @@
 """A server that misbehaves in every way there is costs no verdict that could be had."""
 
-from __future__ import annotations
-
 import asyncio
 
 import pytest

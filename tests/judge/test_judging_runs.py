@@ -1,7 +1,5 @@
 """Every way to judge, through the straight line: a real app, a real judge server, a run folder."""
 
-from __future__ import annotations
-
 import resource
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Prompts: rendered, fenced, and within their length."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 from pydoc_data.topics import topics

@@ -1,7 +1,5 @@
 """Claims and their quotes, looked up in the passages."""
 
-from __future__ import annotations
-
 import time
 
 import pytest

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import pytest
 
 from misslink.judge.backends.response_parsing import (

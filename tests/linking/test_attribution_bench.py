@@ -1,7 +1,5 @@
 """The attribution bench in small: what is broken on purpose gets its failure mode and owner."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import pytest

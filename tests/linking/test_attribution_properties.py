@@ -1,7 +1,5 @@
 """What holds of the failure modes of any case, whatever was retrieved, said and judged."""
 
-from __future__ import annotations
-
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

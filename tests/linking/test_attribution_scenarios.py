@@ -3,8 +3,6 @@
 After the bar of a text stands what it asserts: subject, attribute and value. The judge knows it.
 """
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import pytest

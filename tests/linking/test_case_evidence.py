@@ -1,7 +1,5 @@
 """What is gathered of a case: what is known, what is missing, and what is too uncertain."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The checklist over a planted run: every number against an oracle, every verdict on both sides."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import re

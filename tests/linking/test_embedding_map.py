@@ -1,7 +1,5 @@
 """The map of questions and passages."""
 
-from __future__ import annotations
-
 import asyncio
 from importlib.util import find_spec
 

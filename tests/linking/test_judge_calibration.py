@@ -1,7 +1,5 @@
 """What linking reads of a calibration, and how it answers a file that is none."""
 
-from __future__ import annotations
-
 import datetime as dt
 import json
 

@@ -1,7 +1,5 @@
 """Risks of bad answers by how much of what was needed reached the prompt."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Cosines, ranks and shared words of missed passages."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import uuid

@@ -1,7 +1,5 @@
 """The near misses of every rule: what is measured just on the other side of each threshold."""
 
-from __future__ import annotations
-
 from typing import get_args
 
 import pytest

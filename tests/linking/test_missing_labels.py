@@ -1,7 +1,5 @@
 """Missing labels: which unlisted passage answers a question, and what the metrics are with it."""
 
-from __future__ import annotations
-
 import asyncio
 
 import pytest

@@ -1,7 +1,5 @@
 """Claims are tied to the passage that they needed; `benchmarks/ties.py` has more rounds."""
 
-from __future__ import annotations
-
 import pytest
 
 from ties import KINDS, shares

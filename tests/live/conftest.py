@@ -1,7 +1,5 @@
 """What the tests of live traffic share."""
 
-from __future__ import annotations
-
 import pytest
 
 from live_apps import Hangs

@@ -1,7 +1,5 @@
 """A variant that fails, hangs or gives no answer: control answers, and nobody notices."""
 
-from __future__ import annotations
-
 import asyncio
 import threading
 from collections import Counter

@@ -1,7 +1,5 @@
 """Units are split by share, stay where they are, and are known in the log only by a hash."""
 
-from __future__ import annotations
-
 import datetime as dt
 import hashlib
 import hmac

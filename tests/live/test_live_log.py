@@ -1,7 +1,5 @@
 """A live log is read as of one moment, and what is wrong with it is said."""
 
-from __future__ import annotations
-
 import sqlite3
 
 import pytest

@@ -1,7 +1,5 @@
 """The page, the rows and the markdown of a live experiment."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

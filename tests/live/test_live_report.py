@@ -1,7 +1,5 @@
 """What a live log says: whose figures count, what is decided, and what is odd is told."""
 
-from __future__ import annotations
-
 import json
 import math
 import random

@@ -1,7 +1,5 @@
 """Everything is written, by whoever, whatever becomes of the file; and requests never wait."""
 
-from __future__ import annotations
-
 import logging
 import os
 import signal

@@ -1,7 +1,5 @@
 """What is known of a request: question, passages, feedback, and questions asked again."""
 
-from __future__ import annotations
-
 from uuid import uuid4
 
 import pytest

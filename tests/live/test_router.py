@@ -1,7 +1,5 @@
 """Each request gets its variant's answer, or control's; what fails in between nobody notices."""
 
-from __future__ import annotations
-
 import asyncio
 import sqlite3
 from collections import Counter

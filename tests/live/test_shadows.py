@@ -1,7 +1,5 @@
 """Shadows run out of the way, in bounds, and tell what came of them."""
 
-from __future__ import annotations
-
 import asyncio
 import threading
 from contextvars import ContextVar

@@ -1,7 +1,5 @@
 """Citations: found in an answer, and whether the cited passage supports it."""
 
-from __future__ import annotations
-
 import asyncio
 
 import pytest

@@ -1,7 +1,5 @@
 """What each judged metric reads from a reply."""
 
-from __future__ import annotations
-
 import pytest
 
 from misslink.judge.protocol import LabelAlone, Reply

@@ -1,7 +1,5 @@
 """A run evaluated again into the same folder keeps what is still true of its judge."""
 
-from __future__ import annotations
-
 import html
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A calibration reaches the numbers, the links and the manifest of a run."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

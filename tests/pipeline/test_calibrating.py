@@ -1,7 +1,5 @@
 """evaluate(labels=...): judged, held against people and linked by that in one go."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A dry run counts what linking will ask about missed passages, too."""
 
-from __future__ import annotations
-
 import asyncio
 
 import misslink

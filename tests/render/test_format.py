@@ -1,7 +1,5 @@
 """Every number of the report is written here, so it is pinned here."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """The k-curve: with characters, and as an SVG picture."""
 
-from __future__ import annotations
-
 import re
 from itertools import pairwise
 from xml.etree import ElementTree as ET

@@ -1,7 +1,5 @@
 """Whatever a text holds, in markdown it is that text: held against a parser of CommonMark."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

@@ -1,7 +1,5 @@
 """Bad answers by exposure: the tables, within groups, corrected, and replayed."""
 
-from __future__ import annotations
-
 import pytest
 
 from example_run import HOSTILE, estimate, missing

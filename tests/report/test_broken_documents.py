@@ -1,7 +1,5 @@
 """A document that does not fit is refused with its file; no other error comes of it."""
 
-from __future__ import annotations
-
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

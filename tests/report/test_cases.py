@@ -1,7 +1,5 @@
 """The order of the cases, and each as data: claims point at what decides them."""
 
-from __future__ import annotations
-
 import random
 
 import pytest

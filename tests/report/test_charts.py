@@ -1,7 +1,5 @@
 """The charts: areas, scales and lines stay true and inside their frames."""
 
-from __future__ import annotations
-
 import re
 from itertools import pairwise
 from typing import get_args

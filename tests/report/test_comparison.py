@@ -1,7 +1,5 @@
 """A comparison for people: what it says, what it links to, and that texts under test stay texts."""
 
-from __future__ import annotations
-
 import re
 from html.parser import HTMLParser
 

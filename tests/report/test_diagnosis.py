@@ -1,7 +1,5 @@
 """Missed passages, the checklist, the gaps of the gold set, and other retrieval."""
 
-from __future__ import annotations
-
 import asyncio
 from typing import get_args
 

@@ -1,7 +1,5 @@
 """The blocks of data: whole, each text once, counted by filter, and nothing that ends a script."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 

@@ -1,7 +1,5 @@
 """A run as JSON, CSV and parquet."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

@@ -3,8 +3,6 @@
 The expected page is ``tests/gold/report.html``; `gold_page` says how a new one is accepted.
 """
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import json

@@ -1,7 +1,5 @@
 """Human labels in the report: beside the judge's, disputed, and how many are enough."""
 
-from __future__ import annotations
-
 import pytest
 
 from example_run import HOSTILE, example_run, verdict

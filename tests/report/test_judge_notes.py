@@ -1,7 +1,5 @@
 """How a run was judged, in sentences, and what audits of the judge found."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

@@ -1,7 +1,5 @@
 """Whether the judge can be trusted: what labels say, and how to come by them."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

@@ -1,7 +1,5 @@
 """The command that repeats one case: built from the run's own, safe to paste."""
 
-from __future__ import annotations
-
 import pytest
 
 from misslink.documents import Manifest

@@ -1,7 +1,5 @@
 """The report as markdown: the page's story, and nobody else's markup in it."""
 
-from __future__ import annotations
-
 import html
 import re
 from itertools import pairwise, takewhile

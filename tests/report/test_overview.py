@@ -1,7 +1,5 @@
 """The run in numbers: usage, shares that labels correct, and what few labels cannot show."""
 
-from __future__ import annotations
-
 import pytest
 
 import misslink

@@ -1,7 +1,5 @@
 """What the report says, before anything is drawn."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Scores go back to the tool that the traces come from, tied to its ids."""
 
-from __future__ import annotations
-
 import base64
 import csv
 import json

@@ -1,7 +1,5 @@
 """The first screen, and what the report advises."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

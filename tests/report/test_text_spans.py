@@ -1,7 +1,5 @@
 """Marked texts: nothing is lost, whatever overlaps."""
 
-from __future__ import annotations
-
 from hypothesis import given
 from hypothesis import strategies as st
 

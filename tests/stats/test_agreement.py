@@ -1,7 +1,5 @@
 """Agreement of raters and rank correlations."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Coverage of the association by exposure, as benchmarks/association_coverage.py measures it."""
 
-from __future__ import annotations
-
 import pytest
 
 import association_coverage

@@ -1,7 +1,5 @@
 """Confusion matrix, AUROC, average precision and thresholds."""
 
-from __future__ import annotations
-
 import itertools
 import math
 

@@ -1,7 +1,5 @@
 """Unit means, CUPED, sequential tests and sample ratios."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Intervals of shares, means and medians."""
 
-from __future__ import annotations
-
 import math
 import random
 import tracemalloc

@@ -1,7 +1,5 @@
 """Paired tests, effect sizes and detectable differences."""
 
-from __future__ import annotations
-
 import itertools
 import math
 import random

@@ -1,7 +1,5 @@
 """Rates corrected by human labels."""
 
-from __future__ import annotations
-
 import json
 import math
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Brier score, calibration error and recalibration."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from sklearn.calibration import _SigmoidCalibration, calibration_curve

@@ -6,8 +6,6 @@ own, 0.8% at 93 and 0.5% at 97, and one of it is granted. ``benchmarks/calibrati
 shows the same cells, and more judges, in figures.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 

@@ -1,7 +1,5 @@
 """Near-duplicates: what counts as one, and that the fast search finds what comparing all does."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from misslink.text.near_duplicates import first_duplicates, flag_duplicates, is_near_duplicate

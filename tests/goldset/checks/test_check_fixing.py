@@ -1,7 +1,5 @@
 """Stale labels and what is proposed for them; what is taken is marked, and says the same."""
 
-from __future__ import annotations
-
 import pytest
 
 from checked_sets import TEXTS, a_case, corpus, evidence_text, gold_of, passage_text

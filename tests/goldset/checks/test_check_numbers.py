@@ -1,7 +1,5 @@
 """The numbers of the checks against other people's: scipy, statsmodels, judged@k."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings

@@ -1,7 +1,5 @@
 """Which passages a question is tried from: by seed alone, documents in turn, what suits first."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import pytest

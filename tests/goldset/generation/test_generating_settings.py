@@ -1,7 +1,5 @@
 """A settings file changes what it names and nothing else; what is wrong in it is told by name."""
 
-from __future__ import annotations
-
 import pytest
 
 from misslink.errors import InputError

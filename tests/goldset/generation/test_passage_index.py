@@ -1,7 +1,5 @@
 """What is near: held against cosines and BM25 worked out here."""
 
-from __future__ import annotations
-
 import asyncio
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Grading a pool at the desk: blind in every byte, kept at once, undone, resumed, adjudicated."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

@@ -1,7 +1,5 @@
 """A pool on disk: read back as drawn, never drawn over labels, and damage told."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """BEGIN: its tab-separated files, the reduced form, and what is wrong with others."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """CLAPNQ: questions with and without an answer, and nothing that gives away which is which."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

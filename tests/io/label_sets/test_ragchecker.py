@@ -1,7 +1,5 @@
 """RAGChecker's pairs: two people's grades as labels, its own scores as verdicts."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

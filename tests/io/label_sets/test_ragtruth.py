@@ -1,7 +1,5 @@
 """RAGTruth: the two public files in any order, the reduced one, and what is wrong with others."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """TREC RAG: qrels of people and of a model, as labels and verdicts."""
 
-from __future__ import annotations
-
 import pytest
 
 from misslink.calibration import calibrate, read_verdicts

@@ -1,7 +1,5 @@
 """An imported set on disk: whole or not at all, and nobody's file lost."""
 
-from __future__ import annotations
-
 import pytest
 
 from misslink.errors import InputError

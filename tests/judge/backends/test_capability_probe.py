@@ -1,7 +1,5 @@
 """How it is found out what a server takes."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from dataclasses import asdict

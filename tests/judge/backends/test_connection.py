@@ -1,7 +1,5 @@
 """The address of a server, its errors, and what it lists of its models."""
 
-from __future__ import annotations
-
 import pytest
 
 from misslink.errors import InputError

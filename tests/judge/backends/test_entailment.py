@@ -1,7 +1,5 @@
 """A judge around a cross-encoder: a scripted one, that is called as sentence-transformers' is."""
 
-from __future__ import annotations
-
 import asyncio
 from dataclasses import replace
 

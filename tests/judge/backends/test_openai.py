@@ -1,7 +1,5 @@
 """The judges openai and openai-responses, at a real server."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import threading

@@ -1,7 +1,5 @@
 """A real, tiny LLM as judge: it is at chance, but its replies have a real model's shape."""
 
-from __future__ import annotations
-
 import asyncio
 import importlib.util
 from pathlib import Path

@@ -1,7 +1,5 @@
 """However a batch ends, no answer that was paid for is lost and none is paid for twice."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 

@@ -1,7 +1,5 @@
 """A judge asked in batches: as few as can be, within all limits, whatever the lines bring."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import logging

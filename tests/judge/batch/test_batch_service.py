@@ -1,7 +1,5 @@
 """Files and batches of a real server, of one that sends what is none, and when questions go out."""
 
-from __future__ import annotations
-
 import asyncio
 import io
 import json

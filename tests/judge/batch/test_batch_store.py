@@ -1,7 +1,5 @@
 """What is out is noted before it goes, once among all processes, and forgotten when it is home."""
 
-from __future__ import annotations
-
 import dataclasses
 import os
 import subprocess

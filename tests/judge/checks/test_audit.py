@@ -1,7 +1,5 @@
 """What a judge says of answers that were changed, and what the numbers of that are."""
 
-from __future__ import annotations
-
 import asyncio
 import random
 from collections import Counter

@@ -1,7 +1,5 @@
 """What a dry run says is what the run then uses."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import random

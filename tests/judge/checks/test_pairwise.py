@@ -1,7 +1,5 @@
 """Which of two answers a judge prefers, and what the numbers of that are."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A judge that obeys every order is caught by the quote check; an honest one is not accused."""
 
-from __future__ import annotations
-
 import asyncio
 import re
 from collections import Counter

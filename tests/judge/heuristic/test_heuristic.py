@@ -1,7 +1,5 @@
 """The heuristic judge, on cases made by hand."""
 
-from __future__ import annotations
-
 import asyncio
 import subprocess
 import sys

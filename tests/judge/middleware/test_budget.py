@@ -1,7 +1,5 @@
 """What a run may cost, in calls, tokens and money."""
 
-from __future__ import annotations
-
 import asyncio
 import random
 from dataclasses import replace

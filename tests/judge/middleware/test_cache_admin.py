@@ -1,7 +1,5 @@
 """Looking into a response cache, copying it out, thinning it."""
 
-from __future__ import annotations
-
 import asyncio
 import datetime as dt
 import json

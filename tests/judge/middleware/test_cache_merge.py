@@ -1,7 +1,5 @@
 """Caches merged by what was asked: nothing twice, nothing lost, nothing replaced."""
 
-from __future__ import annotations
-
 import asyncio
 import sqlite3
 import threading

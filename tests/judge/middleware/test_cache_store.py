@@ -1,7 +1,5 @@
 """The cache's file: what comes back, what is refused, and damage in single replies."""
 
-from __future__ import annotations
-
 import asyncio
 import resource
 import shutil

@@ -1,7 +1,5 @@
 """What is paid for once is not paid for again, whatever ends the run."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import resource

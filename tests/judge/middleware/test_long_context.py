@@ -1,7 +1,5 @@
 """A context that is longer than the judge takes, in parts."""
 
-from __future__ import annotations
-
 import asyncio
 import itertools
 import json

@@ -1,7 +1,5 @@
 """Calls and tokens per minute, and the deadline of a run."""
 
-from __future__ import annotations
-
 import asyncio
 import math
 import random

@@ -1,7 +1,5 @@
 """A reply that cannot be read is asked for again."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """How many calls are out at once, how long they wait, and when a judge is given up."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import itertools

@@ -1,7 +1,5 @@
 """A real server for the judge of every replay."""
 
-from __future__ import annotations
-
 import pytest
 
 from replayed_app import forget_stores

@@ -1,7 +1,5 @@
 """What each arm gives the app, and when a case cannot be replayed."""
 
-from __future__ import annotations
-
 from misslink.linking.replay.plan import index_passages, plan_case
 from misslink.linking.replay.runner import draw_cases
 from misslink.types import Case, Link, Passage, RetrievalMiss, RetrieverCall, Run, Trace

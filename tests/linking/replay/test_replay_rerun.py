@@ -1,7 +1,5 @@
 """One case run again: what is kept, what is judged, and whether it is judged as in the run."""
 
-from __future__ import annotations
-
 import asyncio
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Net effects, confirmation and the causal fraction, and how often the intervals hold the truth."""
 
-from __future__ import annotations
-
 import pytest
 
 import replay as bench

@@ -1,7 +1,5 @@
 """Whole replays over a real store and a judge's server."""
 
-from __future__ import annotations
-
 import json
 import threading
 

@@ -1,3 +1,1 @@
 """The town's module can be imported by the tests beside it."""
-
-from __future__ import annotations

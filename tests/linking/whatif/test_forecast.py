@@ -1,7 +1,5 @@
 """How many failures an option would avoid."""
 
-from __future__ import annotations
-
 import asyncio
 
 import numpy as np

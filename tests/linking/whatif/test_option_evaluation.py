@@ -1,7 +1,5 @@
 """Options compared with the run, ranked, and the best forecast checked."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 

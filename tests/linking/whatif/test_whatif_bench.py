@@ -1,7 +1,5 @@
 """Failures avoided are those that come; `benchmarks/whatif.py` has more rounds."""
 
-from __future__ import annotations
-
 import pytest
 
 from whatif import SCENARIOS, simulate

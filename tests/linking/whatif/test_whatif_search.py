@@ -1,7 +1,5 @@
 """Searches over a corpus in memory, rerankers, and the corpus cut another way."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 
