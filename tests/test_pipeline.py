@@ -262,6 +262,17 @@ def test_traces_and_gold_that_share_no_case_are_refused(caplog):
     assert run.summary["cases"] == 2
 
 
+def test_a_dead_judge_is_told_before_the_app_is_run(judge_server, tmp_path):
+    judge_server.stop()
+    options = {
+        "judge": "openai:test-judge",
+        "terms": misslink.JudgeConfig(base_url=judge_server.url),
+    }
+    with pytest.raises(JudgeUnreachableError, match=r"127\.0\.0\.1"):
+        misslink.evaluate(counted(tmp_path, "    return ''\n"), [{"question": "One?"}], **options)
+    assert not Path("asked.txt").exists()
+
+
 def test_an_app_that_was_down_is_asked_again_by_the_same_command(tmp_path):
     spec = counted(
         tmp_path,
