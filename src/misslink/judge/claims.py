@@ -233,8 +233,9 @@ def factual_spans(answer: str) -> Spans:
 
 def _is_covered(sentence: str, claims: Sequence[tuple[str, str]]) -> bool:
     """Whether the claims of a sentence, with their spans, have all of its numbers and half its words."""
-    if not claims:
-        return False
+    folded = fold(sentence)
+    if any(fold(claim) == folded for _, claim in claims) or not claims:
+        return bool(claims)
     roots = _roots(strip_source_mentions(sentence))
     stated = roots & _roots(" ".join(chain.from_iterable(claims)))
     if len(stated) < len(roots) / 2:
