@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from misslink.render.format import format_difference, pluralize
+from misslink.render.format import format_points, format_whole_points, pluralize
 from misslink.stats.control_charts import (
     ChartName,
     ChartPoint,
@@ -140,7 +140,8 @@ class CanaryMeasure:
         if shift.value is None or shift.low is None or shift.high is None:
             return "a change of unknown size"
         if self.unit == "share":
-            return format_difference("share", shift).brief
+            low, high = format_whole_points(shift.low), format_whole_points(shift.high)
+            return f"{format_points(shift.value)} [{low}, {high}]"  # n counts runs, not cases
         plus = "+" if shift.value > 0 else ""
         ends = f"[{self.written(shift.low)}, {self.written(shift.high)}]"
         return f"{plus}{self.written(shift.value)} {ends}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import datetime as dt
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -373,6 +374,8 @@ def _axis_range(
     least, most = bounds
     low = low - air if least is None else max(low - air, least)
     high = high + air if most is None else min(high + air, most)
+    if bounds == (0.0, 1.0):  # shares: whole tens
+        low, high = math.floor(10 * low) / 10, math.ceil(10 * high) / 10
     return (low, high) if high > low else (low, low + 1)
 
 
