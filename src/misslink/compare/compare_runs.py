@@ -8,9 +8,8 @@ from dataclasses import replace
 from typing import Any
 
 from misslink.calibration.corrected_prevalence import compare_corrected_shares
-from misslink.compare.config_diff import config_differences
 from misslink.compare.missing_values import count_missing_values, one_sided_missing_values
-from misslink.compare.pairing import CaseSelection, NamedRun, pair_cases
+from misslink.compare.pairing import CaseSelection, NamedRun, config_differences, pair_cases
 from misslink.compare.preferences import StoredPreferences, answers_hash
 from misslink.compare.run_metrics import (
     CONVERSATIONS,

@@ -11,9 +11,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from misslink.compare.config_diff import config_differences
 from misslink.compare.missing_values import newly_unmeasured
-from misslink.compare.pairing import NamedRun, pair_cases
+from misslink.compare.pairing import NamedRun, config_differences, pair_cases
 from misslink.compare.run_metrics import (
     ROUNDING_TOLERANCE,
     UNKNOWN_OUTCOMES,

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import islice
+from types import SimpleNamespace
 
 from misslink.failure_modes import FAILURE_MODES, FAILURES
 from misslink.linking.findings import FIXES, rank_fixes
@@ -13,8 +14,6 @@ from misslink.render.format import format_decimal, format_percent, pluralize
 from misslink.report.association import describe_case_replays
 from misslink.report.claims import (
     CaseLocations,
-    ClaimRow,
-    PassageRow,
     TextPiece,
     TextSpan,
     split_text,
@@ -160,68 +159,7 @@ class VerdictRow:
     stands: str
 
 
-@dataclass(frozen=True)
-class CaseEntry:
-    """One case of the run, by its place in the gold set (``number``, from 1).
-
-    ``failure``, ``retrieval`` and ``answered`` are keys of the glossary, "" where no link speaks of
-    the case; ``also`` has the other failure modes with their evidence. ``summary`` is the verdict
-    of a failed case in two sentences, ``fix`` its label, the number of cases like it and their
-    fragment. ``values`` are those of its scored verdicts by metric, ``bad`` the metrics with a bad
-    label. ``calls`` are searches: query, tool or retriever, number of passages, what it found. ``history`` are earlier
-    messages, role and text; ``standalone`` the question without them, and who worded it.
-    """
-
-    number: int
-    id: str
-    question: str
-    failure: str
-    unexplained: bool
-    retrieval: str
-    answered: str
-    correct: str
-    miss_types: tuple[str, ...]
-    best_rank: int | None
-    keyword_rank: int | None
-    category: str
-    tier: str
-    tags: tuple[str, ...]
-    values: Mapping[str, float]
-    bad: tuple[str, ...]
-    people: tuple[str, ...]
-    latency_s: float | None
-    failed_to_run: bool
-    reason: str
-    also: tuple[tuple[str, str], ...]
-    summary: tuple[str, ...]
-    fix: tuple[str, int, str] | None
-    basis: str
-    replays: tuple[str, ...]
-    answer: str
-    pieces: tuple[TextPiece, ...]
-    answer_note: str
-    claims: tuple[ClaimRow, ...]
-    retrieved: tuple[PassageRow, ...]
-    missed: tuple[PassageRow, ...]
-    prompt: str
-    calls: tuple[tuple[str, str, int, str], ...]
-    references: tuple[str, ...]
-    history: tuple[tuple[str, str], ...]
-    standalone: tuple[str, str] | None
-    verdicts: tuple[VerdictRow, ...]
-    judges: tuple[str, ...]
-    notes: tuple[str, ...]
-    error: str
-    raws: tuple[tuple[str, str], ...]
-
-    @property
-    def bad_claims(self) -> tuple[ClaimRow, ...]:
-        """The claims that the prompt does not support, else those that the reference contradicts."""
-        unsupported = tuple(claim for claim in self.claims if claim.support != "supported")
-        return unsupported or tuple(claim for claim in self.claims if claim.wrong)
-
-
-def build_case_entries(run: Run, k: int, most: int | None = None) -> tuple[CaseEntry, ...]:
+def build_case_entries(run: Run, k: int, most: int | None = None) -> tuple[SimpleNamespace, ...]:
     """The cases of `run` at its cutoff `k`, in the order of `misslink.report.cases`.
 
     Parameters
@@ -269,7 +207,7 @@ def build_case_entries(run: Run, k: int, most: int | None = None) -> tuple[CaseE
         if link and link.failed and link.failure:
             owner = FAILURE_MODES[link.failure].owner
             advice = fixes.get(case.id) if owner in _FIXABLE else None
-            entry = replace(entry, fix=advice or modes.get(link.failure))
+            entry.fix = advice or modes.get(link.failure)
         entries.append(entry)
     return tuple(entries)
 
@@ -283,17 +221,28 @@ def _case_entry(
     replays: tuple[str, ...],
     people: Mapping[str, HumanLabel],
     k: int,
-) -> CaseEntry:
+) -> SimpleNamespace:
+    """Return one case of the run, by its place in the gold set (``number``, from 1).
+
+    ``failure``, ``retrieval`` and ``answered`` are keys of the glossary, "" where no link speaks of
+    the case; ``also`` has the other failure modes with their evidence. ``summary`` is the verdict
+    of a failed case in two sentences, ``fix`` its label, the number of cases like it and their
+    fragment. ``values`` are those of its scored verdicts by metric, ``bad`` the metrics with a bad
+    label. ``bad_claims`` are those that the prompt does not support, else those that the reference
+    contradicts. ``calls`` are searches: query, tool or retriever, number of passages, what it found.
+    ``history`` are earlier messages, role and text; ``standalone`` the question without them, and
+    who worded it.
+    """
     from misslink.retrieval import relevant_ids  # imports numpy
 
     faithfulness = next((v for v in verdicts if v.metric == "faithfulness"), None)
     claims = faithfulness.claims if faithfulness else ()
-    retrieved = trace.retrieved if trace else ()
+    retrieved, missed = trace.retrieved if trace else (), link.missed if link else ()
     spots = CaseLocations(trace, link)
     rows = tuple(spots.claim(index, claim) for index, claim in enumerate(claims))
     relevant = relevant_ids(case, retrieved) if retrieved else set()
     note = _retrieval_note(case, trace, k) if trace else None
-    return CaseEntry(
+    return SimpleNamespace(
         number=number,
         id=case.id,
         question=case.question,
@@ -302,17 +251,9 @@ def _case_entry(
         retrieval=link.retrieval if link else "",
         answered=link.answer if link else "",
         correct=CORRECT_VALUES[link.correct if link else None],
-        miss_types=tuple(dict.fromkeys(miss.kind for miss in link.missed if miss.kind))
-        if link
-        else (),
-        best_rank=min(
-            (miss.true_rank for miss in (link.missed if link else ()) if miss.true_rank),
-            default=None,
-        ),
-        keyword_rank=min(
-            (miss.bm25_rank for miss in (link.missed if link else ()) if miss.bm25_rank),
-            default=None,
-        ),
+        miss_types=tuple(dict.fromkeys(miss.kind for miss in missed if miss.kind)),
+        best_rank=min((miss.true_rank for miss in missed if miss.true_rank), default=None),
+        keyword_rank=min((miss.bm25_rank for miss in missed if miss.bm25_rank), default=None),
         category=case.category or "",
         tier=case.tier or "",
         tags=tuple(f"{name}:{tag}" for name, tag in case.tags.items()),
@@ -341,6 +282,8 @@ def _case_entry(
         pieces=_mark_answer(trace, claims, rows),
         answer_note=_answer_note(trace),
         claims=rows,
+        bad_claims=tuple(row for row in rows if row.support != "supported")
+        or tuple(row for row in rows if row.wrong),
         retrieved=tuple(spots.retrieved(passage, relevant) for passage in retrieved),
         missed=spots.missed(),
         prompt=(trace.prompt or "") if trace else "",
@@ -412,7 +355,7 @@ def _retrieval_note(case: Case, trace: Trace, k: int) -> str | None:
 
 
 def _mark_answer(
-    trace: Trace | None, claims: Sequence[Claim], rows: Sequence[ClaimRow]
+    trace: Trace | None, claims: Sequence[Claim], rows: Sequence[SimpleNamespace]
 ) -> tuple[TextPiece, ...]:
     text = (trace.answer or "") if trace else ""
     spans = [

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from itertools import pairwise
 from math import inf
-from typing import Any, NamedTuple
+from types import SimpleNamespace
+from typing import NamedTuple
 
 from misslink.linking.miss_types import MISS_LABELS
 from misslink.render.format import format_decimal
@@ -115,41 +116,6 @@ class ClaimPointer:
     missed: int = 0
 
 
-@dataclass(frozen=True)
-class ClaimRow:
-    """A claim, its support, and where its quotes and the passages it needed stand."""
-
-    number: int
-    text: str
-    support: str
-    probability: str
-    located: bool
-    correct: str
-    wrong: bool
-    note: str
-    quotes: tuple[ClaimPointer, ...]
-    needed: tuple[ClaimPointer, ...]
-
-
-@dataclass(frozen=True)
-class PassageRow:
-    """A passage, retrieved or missed; ``flags`` are words, the first of them the strongest.
-
-    ``pieces`` mark its text; ``details`` are the measurements of a missed one, and ``ranks`` its
-    ranks by the app's search, by keywords and by meaning, None where not known.
-    """
-
-    id: str
-    rank: str
-    score: str
-    relevant: bool
-    flags: tuple[str, ...]
-    text: str
-    pieces: tuple[TextPiece, ...]
-    details: Sequence[Mapping[str, Any]] = ()
-    ranks: tuple[int | None, ...] = ()
-
-
 class CaseLocations:
     """The places of one case that a claim can point to, collected while its claims are read."""
 
@@ -171,11 +137,11 @@ class CaseLocations:
         self._quotes: dict[str, list[TextSpan]] = {}
         self._needed: dict[str, list[TextSpan]] = {}
 
-    def claim(self, index: int, claim: Claim) -> ClaimRow:
+    def claim(self, index: int, claim: Claim) -> SimpleNamespace:
         """Read a claim, and remember the quotes it marks."""
         answer = (self._trace.answer or "") if self._trace else ""
         correct = {True: "agrees with the reference", False: "contradicts the reference", None: ""}
-        return ClaimRow(
+        return SimpleNamespace(
             number=index + 1,
             text=claim.text,
             support=claim.support,
@@ -194,13 +160,13 @@ class CaseLocations:
             needed=tuple(self._need(link) for link in self._links if link.index == index),
         )
 
-    def retrieved(self, passage: Passage, relevant: AbstractSet[str]) -> PassageRow:
-        """A retrieved passage, after all claims were read."""
+    def retrieved(self, passage: Passage, relevant: AbstractSet[str]) -> SimpleNamespace:
+        """A retrieved passage, after all claims were read; the first of ``flags`` is the strongest."""
         is_relevant = passage.id in relevant
         flags = [_in_prompt(passage, self._trace)]
         if is_relevant:
             flags.insert(0, "relevant")
-        return PassageRow(
+        return SimpleNamespace(
             id=passage.id,
             rank=f"{passage.rank}",
             score="" if passage.score is None else format_decimal(passage.score, 3),
@@ -208,13 +174,15 @@ class CaseLocations:
             flags=tuple(flags),
             text=passage.text,
             pieces=split_text(passage.text, self._quotes.get(passage.id, [])),
+            details=(),
+            ranks=(),
         )
 
-    def missed(self) -> tuple[PassageRow, ...]:
+    def missed(self) -> tuple[SimpleNamespace, ...]:
         """All missed passages, after all claims were read."""
         return tuple(map(self._missed_row, self._missed))
 
-    def _missed_row(self, name: str) -> PassageRow:
+    def _missed_row(self, name: str) -> SimpleNamespace:
         ones, text = self._missed[name], self._texts[name]
         first = ones[0]
         flags = [
@@ -226,7 +194,7 @@ class CaseLocations:
         flags += sorted(steps)
         spots = [locate_quote(text, None, None, miss.evidence) for miss in ones if miss.evidence]
         spans = [TextSpan(*spot, "evidence") for spot in spots if spot is not None]
-        return PassageRow(
+        return SimpleNamespace(
             id=name,
             rank=self._rank(first),
             score="" if first.score is None else format_decimal(first.score, 3),

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote, unquote
 
@@ -21,13 +22,12 @@ from misslink.linking.miss_types import MISS_LABELS
 from misslink.render.format import shorten
 from misslink.report.cases import (
     ORDER_RULE,
-    CaseEntry,
     build_case_entries,
     cases_per_mode,
     page_size,
     run_cutoff,
 )
-from misslink.report.claims import ClaimRow, PassageRow, TextPiece
+from misslink.report.claims import TextPiece
 from misslink.report.glossary import ANSWERS, PEOPLE, RETRIEVALS
 from misslink.report.human_labels import read_human_labels
 from misslink.report.links import CORRECT_VALUES, CaseCommand, build_case_command, quote_case_id
@@ -99,7 +99,7 @@ class CaseList:
     "".
     """
 
-    entries: tuple[CaseEntry, ...]
+    entries: tuple[SimpleNamespace, ...]
     total: int
     failed: int
     ids: tuple[str, ...]
@@ -223,7 +223,7 @@ class _SharedValues:
         Text of a passage to its place.
     """
 
-    def __init__(self, entries: Sequence[CaseEntry]) -> None:
+    def __init__(self, entries: Sequence[SimpleNamespace]) -> None:
         counts = Counter(part for entry in entries for part in _shareable_parts(entry) if part)
         self.parts = tuple(part for part, count in counts.most_common() if count > 1)
         self._places = {part: place for place, part in enumerate(self.parts)}
@@ -235,7 +235,7 @@ class _SharedValues:
         return self._places.get(part, part)
 
 
-def _shareable_parts(entry: CaseEntry) -> Iterator[Hashable]:
+def _shareable_parts(entry: SimpleNamespace) -> Iterator[Hashable]:
     """What other cases may have as well."""
     yield from entry.verdicts
     yield entry.judges
@@ -296,7 +296,7 @@ def _partial_list_data(cases: CaseList) -> dict[str, Any]:
     }
 
 
-def _list_row(entry: CaseEntry, metrics: Mapping[str, int]) -> dict[str, Any]:
+def _list_row(entry: SimpleNamespace, metrics: Mapping[str, int]) -> dict[str, Any]:
     return _without_empty(
         number=entry.number,
         id=entry.id,
@@ -322,13 +322,13 @@ def _list_row(entry: CaseEntry, metrics: Mapping[str, int]) -> dict[str, Any]:
     )
 
 
-def _count_claims(claims: Sequence[ClaimRow]) -> tuple[int, int, int]:
+def _count_claims(claims: Sequence[SimpleNamespace]) -> tuple[int, int, int]:
     """How many the prompt does not support, of how many, and how many the reference contradicts."""
     unsupported = sum(claim.support != "supported" for claim in claims)
     return unsupported, len(claims), sum(claim.wrong for claim in claims)
 
 
-def _prompt_data(entry: CaseEntry, shared: _SharedValues) -> list[str | int]:
+def _prompt_data(entry: SimpleNamespace, shared: _SharedValues) -> list[str | int]:
     """The prompt in pieces; the text of a passage is its place among the shared texts."""
     pieces: list[str | int] = [entry.prompt]
     texts = {row.text for row in entry.retrieved if row.text and row.text in entry.prompt}
@@ -343,7 +343,7 @@ def _prompt_data(entry: CaseEntry, shared: _SharedValues) -> list[str | int]:
     return [piece for piece in pieces if piece != ""]
 
 
-def _case_body(entry: CaseEntry, shared: _SharedValues, *, raws: bool) -> dict[str, Any]:
+def _case_body(entry: SimpleNamespace, shared: _SharedValues, *, raws: bool) -> dict[str, Any]:
     shell = quote_case_id(entry.id)
     return _without_empty(
         reason=entry.reason,
@@ -376,7 +376,7 @@ def _case_body(entry: CaseEntry, shared: _SharedValues, *, raws: bool) -> dict[s
     )
 
 
-def _claim_data(entry: CaseEntry, shared: _SharedValues) -> list[dict[str, Any]]:
+def _claim_data(entry: SimpleNamespace, shared: _SharedValues) -> list[dict[str, Any]]:
     """Return the claims; a claim that is marked verbatim in the answer has no text."""
     spans: dict[int, tuple[int, int]] = {}
     for piece in entry.pieces:
@@ -388,7 +388,7 @@ def _claim_data(entry: CaseEntry, shared: _SharedValues) -> list[dict[str, Any]]
 
 
 def _claim_item(
-    claim: ClaimRow, answer: str, span: tuple[int, int] | None, shared: _SharedValues
+    claim: SimpleNamespace, answer: str, span: tuple[int, int] | None, shared: _SharedValues
 ) -> dict[str, Any]:
     is_quoted = span is not None and answer[span[0] : span[1]] == claim.text
     return _without_empty(
@@ -404,7 +404,7 @@ def _claim_item(
     )
 
 
-def _passage_data(row: PassageRow, shared: _SharedValues, place: int = 0) -> dict[str, Any]:
+def _passage_data(row: SimpleNamespace, shared: _SharedValues, place: int = 0) -> dict[str, Any]:
     return _without_empty(
         id=row.id,
         rank="" if row.rank == str(place) else row.rank,
@@ -440,7 +440,7 @@ def _mark_offsets(text: str, pieces: Sequence[TextPiece]) -> list[list[Any]]:
     return marks
 
 
-def _cases_with_raw(entries: Iterable[CaseEntry]) -> set[int]:
+def _cases_with_raw(entries: Iterable[SimpleNamespace]) -> set[int]:
     """The numbers of the cases, the worst first, whose raw replies the page has room for."""
     room, numbers = _MAX_RAW_CHARACTERS, set()
     for entry in entries:

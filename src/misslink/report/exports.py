@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
@@ -238,15 +238,21 @@ def write_csv(run: Run, path: Path) -> Path:
         The file cannot be written, or two cases or traces have the same id.
     """
     names = case_columns(run)
+    rows = ([row.get(name) for name in names] for row in case_rows(run))
+    write_csv_rows(path, names, rows)
+    return path
+
+
+def write_csv_rows(path: Path, header: Iterable[str], rows: Iterable[Iterable[object]]) -> None:
+    """Write a table as CSV that a spreadsheet may open, whole or not at all."""
     # Half a surrogate pair, which a careless app may leave, is in no UTF-8 file.
     with (
         atomic_path(path) as part,
         part.open("w", encoding="utf-8", errors="replace", newline="") as file,
     ):
         out = csv.writer(file, lineterminator="\r\n", quoting=csv.QUOTE_ALL)
-        out.writerow(map(csv_cell, names))
-        out.writerows([csv_cell(row.get(name)) for name in names] for row in case_rows(run))
-    return path
+        out.writerow(map(csv_cell, header))
+        out.writerows(map(csv_cell, row) for row in rows)
 
 
 def case_rows(run: Run) -> Iterator[dict[str, Any]]:

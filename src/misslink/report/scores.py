@@ -8,7 +8,6 @@ the API of the langfuse client (5.0, scores); the feedback schema of the langsmi
 from __future__ import annotations
 
 import base64
-import csv
 import datetime as dt
 import json
 import re
@@ -21,8 +20,8 @@ from urllib.parse import unquote
 
 from misslink import __version__
 from misslink.errors import InputError, known_names
-from misslink.io.atomic import atomic_path, atomic_write
-from misslink.report.exports import csv_cell, iter_case_records
+from misslink.io.atomic import atomic_write
+from misslink.report.exports import iter_case_records, write_csv_rows
 from misslink.types import Run
 
 _BATCH = 500  # scores a request
@@ -125,13 +124,7 @@ def write_scores(run: Run, to: str, path: Path) -> tuple[int, int]:
     """
     scores = list(iter_scores(run))
     if to == "csv":
-        with (
-            atomic_path(path) as part,
-            part.open("w", encoding="utf-8", errors="replace", newline="") as file,
-        ):
-            out = csv.writer(file, quoting=csv.QUOTE_ALL)
-            out.writerow(Score._fields)
-            out.writerows([csv_cell(value) for value in score] for score in scores)
+        write_csv_rows(path, Score._fields, scores)
         return len(scores), 0
     target = _target(to)
     tied = [
