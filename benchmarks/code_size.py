@@ -32,7 +32,7 @@ BUDGETS = {
     "io": 3834,  # 2600; a key twice is an error; redact_keys and read_toml came down from judge and capture; sheets that are not read are named
     "io/trace_formats": 1395,  # prompts of model spans; numbered columns, and unread ones are named; came from goldset
     "judge": 1565,  # numbers and words of a sentence that its claims have took 51; usage and caps of all stages of a cascade
-    "judge/backends": 3416,  # answers with more numbers than their reference; an answer that is its reference; 2200; roles of numbers and names, answers against references; decision models took 675
+    "judge/backends": 3419,  # answers with more numbers than their reference; an answer that is its reference; 2200; roles of numbers and names, answers against references; decision models took 675
     "judge/batch": 998,  # 800
     "judge/checks": 1200,  # 1100; attacks that hold the wrong fact
     "judge/middleware": 1968,  # what is no reply is named, in 19; 1700; one ledger for the stages of a cascade; sentences without a claim are asked for again
@@ -46,7 +46,7 @@ BUDGETS = {
     "report": 4059,  # 3400; one glossary for page and docs
     "retrieval": 2078,  # 2000; the mean of rank scores came from pipeline and linking
     "stats": 2480,  # 2400; risks by exposure, in clusters and by labels took 130
-    "text": 929,  # words of scripts without blanks took 15; keywords tried before long patterns took 32; prompt matching came from capture; declining answers and what they claim came from judge/backends; long passages are folded in part
+    "text": 931,  # words of scripts without blanks took 15; keywords tried before long patterns took 32; prompt matching came from capture; declining answers and what they claim came from judge/backends; long passages are folded in part
 }
 
 

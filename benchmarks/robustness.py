@@ -140,11 +140,11 @@ def count_publishing(folder: Path, rounds: int) -> Count:
         for _ in range(rounds):
             process = kill_tests.start(folder / "killed", server)
             staged = folder / "killed" / ".run.misslink-partial" / "run"
-            while process.poll() is None and not staged.exists():
+            while process.is_alive() and not staged.exists():
                 time.sleep(0.001)
             time.sleep(draw.uniform(0, 0.15))
-            process.send_signal(signal.SIGKILL)
-            process.communicate()
+            process.kill()
+            process.join()
             whole = [folder / "killed" / name for name in ("run", ".run.misslink-old")]
             if not any((path / "manifest.json").exists() for path in whole):
                 count.note("silent", "no whole run was left")

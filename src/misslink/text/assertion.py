@@ -40,11 +40,13 @@ _DENIED = KeywordPattern(
     r"|\bno\s+(?:evidence|proof|reason\s+to\s+(?:believe|think))\b[^.;]{0,20}?\bthat\b"
     rf"|\b(?:{_CLAIM}|that|which|this|dies|das|what)\b[^?!]*\b(?:is|are|was|were|ist|war|sind)\s+"
     rf"(?:\w+ly\s+|simply\s+|einfach\s+)?{_FALSE}\W*$"
-    r"|^(?:false|wrong|untrue|falsch|myth|mythos)\s*:|\bby\s+no\s+means\b|\bfar\s+from\s+it\b"
+    r"|^(?:false|wrong|untrue|falsch|myth|mythos|correction)\s*:|(?:[:;?]|--?)\s*(?:false|wrong|untrue|falsch)\W*$"
+    rf"|\b(?:sentence|{_CLAIM})\b.*\bcontains?\s+(?:a|an)\s+(?:mistake|error)\b"
+    r"|\b(?:do\s+not|don't|never)\s+(?:believe|trust)\b|\bsaid\s+(?:no\s+one|nobody)\b|\bby\s+no\s+means\b|\bfar\s+from\s+it\b"
     r"|\b(?:no|never|hardly|unclear|doubtful|unlikely)\b(?!\s+(?:doubt|matter|surprise|wonder))"
     r"[^,.;]{0,40}\b(?:that|whether|dass|ob|(?:thinks|believes|says))\b(?!\s+(?:is|are|was|were)\b)",
     keywords=(
-        "no n't never hardly fals untrue correct wrong mistake made myth lie misconception "
+        "no n't never correction error hardly fals untrue correct wrong mistake made myth lie misconception "
         "hoax unfounded baseless fictitious far deny denie refute reject dispute disprove "
         "debunk dismiss discredit doubt contrary erroneous unclear unlikely nicht niemand unwahr "
         "irrtum luge unsinn erfunden bestreitet bestritt widerlegt bezweifelt entgegen "
@@ -83,7 +85,7 @@ _EXAMPLE = KeywordPattern(
     r"|you\s+wrote|an?\s+\w+\s+(?:said|wrote))|angenommen|stellen\s+sie\s+sich\s+vor|gesetzt\s+den\s+fall)\b"
     r"|\b(?:example|sample|instance|beispiel\w*|muster)\s+(?:\w+\s+){0,2}?(?:of|for|fur|eine[rs]?|sentence"
     r"|claim|statement|answer|satz|aussage|antwort)\b[^.]{0,60}[:\"']"
-    r"|\b(?:example|exercise|beispiel|ubung)(?:\s+\w+){0,3}\s*:"
+    r"|\b(?:example|exercise|beispiel|ubung)(?:\s+\w+){0,3}\s*:|\b(?:expected|model|wrong)\s+answer\s*:"
     r"|\b(?:e\.g\.|for\s+example|for\s+instance|such\s+as|zum\s+beispiel|z\.\s?b\.|etwa)[^.]{0,30}"
     r"\b(?:claim|statement|sentence|answer|satz|aussage|antwort)\b"
     r"|\b(?:a|the|this|ein)\s+(?:sentence|statement|claim|answer|satz)\s+(?:such\s+as|like|wie)\b",

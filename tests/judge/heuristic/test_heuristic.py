@@ -506,6 +506,17 @@ def supports(passages, claim, question):
         (("The claim that the ferry takes three hours is false.",),
          "The ferry takes three hours.", ""),
         (("Imagine the ferry takes three hours.",), "The ferry takes three hours.", ""),
+        *(
+            ((text,), "The ferry takes three hours.", "")
+            for text in (
+                "The ferry takes three hours: false.",
+                "The sentence 'The ferry takes three hours' contains a mistake.",
+                "Don't believe anybody who says the ferry takes three hours.",
+                "Expected answer: The ferry takes three hours.",
+                "The ferry no longer takes three hours.",
+                "The ferry failed to take three hours.",
+            )
+        ),
         (("Es ist falsch, dass die Fähre drei Stunden braucht.",),
          "Die Fähre braucht drei Stunden.", ""),
         (("Die Fähre braucht nicht drei Stunden.",), "Die Fähre braucht drei Stunden.", ""),

@@ -189,6 +189,9 @@ _NEGATIONS = frozenset(
 )
 _COORDINATED_NEGATIONS = frozenset(("neither", "nor"))  # what they negate stands elsewhere
 _NON_NEGATIONS = ("not only", "no longer than", "no more than", "not just", "no matter", "no doubt")
+_IMPLIED_NEGATION = re.compile(
+    r"\b(?:no longer|(?:fail(?:s|ed)?|refus(?:es|ed|e)|declin(?:es|ed|e)|unable) to|lack(?:s|ed)?)\b"
+)
 _NEGATION_REACH = 4  # words after a negation among which the first content word is what it negates
 
 
@@ -248,6 +251,7 @@ def _asserted_and_negated(text: str) -> tuple[set[str], set[str]]:
     folded = fold(text)
     for phrase in _NON_NEGATIONS:
         folded = folded.replace(phrase, "")
+    folded = _IMPLIED_NEGATION.sub("not", folded)
     words = STEM_WORD.findall(folded)
     asserted = {
         strip_ending(word) for word in words if word not in STOPWORDS and not word.endswith("n't")
