@@ -135,7 +135,7 @@ def best_structure(model: BaseChatModel) -> Structure:
     return "plain"
 
 
-_OK, _SERVER_FAULT = 200, 500
+_OK = 200
 _CUT_REASONS = ("length", "max_tokens", "MAX_TOKENS", "model_length")
 _FILTER_REASONS = (
     "content_filter",
@@ -292,15 +292,9 @@ class LangChainJudge:
             message = f"the judge {self.name} cannot be asked: {meaning}"
             raise JudgeUnreachableError(message) from None
         if meaning is not None:
-            other = None
-            is_server_fault = (http_status(error) or 0) >= _SERVER_FAULT
-            if meaning.after is None and ask.structured and is_server_fault:
-                other = self._probe.broken(ask.key, tried)
-            if other is None:
-                raise meaning from None
-            return other
+            return self._probe.after_failure(tried, ask, meaning, http_status(error))
         if is_request_refusal(error):
-            return self._probe.other_format(tried, complaint, complaint)
+            return self._probe.after_refusal(tried, complaint, complaint)
         return None
 
     async def _call(self, request_format: RequestFormat, ask: Ask) -> ParsedResponse:

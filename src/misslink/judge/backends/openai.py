@@ -48,7 +48,6 @@ _JSON_MODE_PROBE = Ask(
 )
 _MIN_REPLY_TOKENS = 256  # tokens; what needs more room than that is better refused than cut off
 _QUOTA_EXCEEDED = "insufficient_quota"
-_SERVER_ERROR = 500
 
 
 @judges.register("openai")
@@ -222,16 +221,12 @@ class OpenAIJudge:
             except openai.APIError as error:
                 self.connection.raise_if_pointless(error)
                 complaint = self.connection.error_message(error)
-                other = None
-                if getattr(error, "status_code", None) in connection.REFUSAL_STATUSES:
+                status, other = getattr(error, "status_code", None), None
+                if status in connection.REFUSAL_STATUSES:
                     about = f"{complaint} '{error.param}' {error.code}"
-                    other = self._probe.other_format(tried, complaint, about)
-                elif again := connection.transient_openai_error(error, complaint):
-                    is_server_error = getattr(error, "status_code", 0) >= _SERVER_ERROR
-                    if ask.structured and is_server_error and again.after is None:
-                        other = self._probe.broken(ask.key, tried)
-                    if other is None:
-                        raise again from None
+                    other = self._probe.after_refusal(tried, complaint, about)
+                elif failure := connection.transient_openai_error(error, complaint):
+                    other = self._probe.after_failure(tried, ask, failure, status)
                 if other is None:
                     return Reply.nothing(REFUSAL_MESSAGE.format(complaint))
                 tried.append(other)

@@ -171,6 +171,7 @@ class ApiInterface:
 
 
 REFUSAL_MESSAGE = "the judge refused the question: {}"
+_SERVER_ERROR = 500
 _MAX_FORMATS = 3  # of one question, until the server is known
 _PROBE_WAIT_S = 10.0  # a refusal comes at once; a first reply that takes longer is being written
 
@@ -322,13 +323,25 @@ class CapabilityProbe:
             return None
         return other
 
-    def other_format(
+    def after_refusal(
         self, tried: Sequence[RequestFormat], complaint: str, about: str
     ) -> RequestFormat | None:
         """As `refused` with a complaint `about` this; raises where the question may be put again."""
         other = self.refused(tried, about)
         if other is None and self.request_format not in tried:
             raise RetryableError(REFUSAL_MESSAGE.format(complaint), "server") from None
+        return other
+
+    def after_failure(
+        self, tried: Sequence[RequestFormat], ask: Ask, failure: RetryableError, status: int | None
+    ) -> RequestFormat:
+        """As `broken`, for an ask that failed with this HTTP status; raises `failure` where it is None."""
+        is_server_error = (status or 0) >= _SERVER_ERROR
+        other = None
+        if ask.structured and is_server_error and failure.after is None:
+            other = self.broken(ask.key, tried)
+        if other is None:
+            raise failure from None
         return other
 
     def broken(self, question: str, tried: Sequence[RequestFormat]) -> RequestFormat | None:
