@@ -273,3 +273,18 @@ def test_references_that_people_wrote_are_found_in_their_passage_and_in_no_other
     assert len(rows) == 143
     assert values[True].count("yes") >= 0.92 * len(rows)
     assert values[False].count("no") + values[False].count("partly") >= 0.95 * len(rows)
+
+
+@pytest.mark.parametrize(
+    ("references", "has_no_answer"),
+    [
+        ([], False),
+        (["I do not know."], True),
+        (["I do not know.", "In 1904."], False),
+        (["None."], False),  # a function returns None, say
+        (["It fails when the text is missing."], False),
+    ],
+)
+def test_references_of_an_unlabelled_case_say_that_there_is_no_answer(references, has_no_answer):
+    evidence = facts(relevant=[], references=references)
+    assert evidence.has_no_answer == has_no_answer

@@ -58,6 +58,7 @@ def test_an_answer_that_only_says_it_cannot_answer_declines(answer):
         "I don't know. The tower is 330 metres tall.",
         "The tower is 330 metres tall. The passages do not mention its weight.",
         "A tuple cannot be changed after it was made.",
+        "It raises an error when the text is missing.",
         "The function does not give a value back.",
         "Python does not include a switch statement.",
         "Nobody lives there.",

@@ -15,7 +15,7 @@ from misslink.linking.judge_calibration import Calibration
 from misslink.retrieval import RetrievalOutcome, relevant_ids, retrieval_outcome
 from misslink.text.abstention import claim_spans, content_stems, declines
 from misslink.text.near_duplicates import is_near_duplicate, passage_stems
-from misslink.text.normalization import sentence_spans
+from misslink.text.normalization import fold, sentence_spans
 from misslink.types import Case, Claim, Passage, RetrievalMiss, Support, Trace, Verdict
 
 AnswerOutcome = Literal["faithful", "unfaithful", "declined", "unknown"]
@@ -231,8 +231,14 @@ class CaseEvidence:
     @property
     def has_no_answer(self) -> bool:
         """Whether the gold set says that there is no answer: by its flag, or by every reference."""
-        declining = bool(self.case.references) and not self.reference_answers
-        return self.retrieval == "not_needed" or (self.retrieval == "unlabelled" and declining)
+        if self.retrieval != "unlabelled":
+            return self.retrieval == "not_needed"
+        references = self.case.references
+        # "None." may be the answer, to what a function returns, say.
+        return bool(references) and all(
+            declines(reference) and fold(reference).strip(" .!") != "none"
+            for reference in references
+        )
 
     @property
     def claims(self) -> tuple[Claim, ...]:

@@ -53,7 +53,9 @@ _ABSENT = re.compile(
     r"|(?:cannot|can't|can not|could not|couldn't) (?:\w+ )?(?:be (?:determined|answered|found)"
     r"|provide|answer|find|determine|give|help|say|tell)"
     rf"|(?:no|insufficient|not enough|lacks?|without) (?:\w+ ){{0,2}}{_INFORMATION}"
-    rf"|no (?:mention|answer)|{_INFORMATION} (?:is|are) (?:insufficient|missing)"
+    r"|no (?:mention|answer)"
+    rf"|(?<!\bif )(?<!\bif the )(?<!\bwhen )(?<!\bwhen the ){_INFORMATION} (?:is|are) (?:insufficient"
+    r"|missing)"
     r"|difficult to (?:provide|determine|give|say|answer))"
 )
 _ABOUT_SOURCES = re.compile(
