@@ -130,6 +130,26 @@ def test_a_passage_that_a_compressor_dropped_inside_of_a_search():
 
 
 @pytest.mark.parametrize(
+    ("query", "failure", "owner"),
+    [
+        ("coach in the evening", "lost_context", "prompt"),
+        ("Holm ferry, cost of a ticket", "retrieval_miss", "retriever"),
+    ],
+)
+def test_a_query_that_lost_what_the_question_names(query, failure, owner):
+    def app(_):
+        misslink.record_retrieval(query, [{"id": "coach", "text": TEXTS["coach"]}])
+        return {"answer": "I do not know.", "prompted": ["coach"]}
+
+    corpus = [{"id": name, "text": text} for name, text in TEXTS.items()]
+    run = misslink.evaluate(app, [{**GOLD, "relevant": ["price"]}], corpus=corpus, k=2, cache=None)
+    (link,) = run.links
+    assert (link.failure, link.owner) == (failure, owner)
+    code = "question_finds_it" if owner == "prompt" else "passage_missing"
+    assert link.evidence[0].reason_code == code
+
+
+@pytest.mark.parametrize(
     ("app", "warned"),
     [
         (lambda question: WRONG + str(Keywords(k=3).invoke(question))[:0], True),

@@ -114,8 +114,8 @@ FAILURE_MODES: dict[str, FailureModeInfo] = {
     "lost_context": FailureModeInfo(
         "prompt",
         "Lost context",
-        "An earlier turn contained what was needed, and the standalone question lost it.",
-        "Rewrite the question with the conversation, and look at the rewritten text.",
+        "An earlier turn or the question names what was needed, and the app's query lost it.",
+        "Look at the query that the app wrote: it must keep what the question and earlier turns name.",
         shape="M-5.5-5.5L0-2L5.5-5.5V5.5L0 2L-5.5 5.5Z",
     ),
     "missing_label": FailureModeInfo(

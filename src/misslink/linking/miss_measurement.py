@@ -127,12 +127,13 @@ class MissMeasurements:
 
         An earlier turn had it in its prompt, or BM25 finds it for the standalone question among as
         many passages as the prompt takes; and no query of the app finds it so, or is that question.
-        None too where the query of a search is not known.
+        Without a history the question itself is meant: the app rewrote it. None too where the query
+        of a search is not known.
         """
         k = len(trace.context(k)) or k
         queries = [call.query for call in trace.calls if not call.nested]
-        whole = case.standalone_question
-        if not case.history or not queries or not {"", VECTOR_QUERY}.isdisjoint(queries):
+        whole = case.standalone_question if case.history else case.question
+        if not queries or not {"", VECTOR_QUERY}.isdisjoint(queries):
             return None
         if any(fold(query) == fold(whole or "") for query in queries):
             return None
@@ -142,7 +143,10 @@ class MissMeasurements:
         if turn := self.prompted_before.get(case.id, {}).get(passage_id):
             return {**shown, "reason_code": "prompted_before", "turn": turn}
         if whole and self._keyword_rank(whole, passage_id) <= k:
-            return {**shown, "reason_code": "standalone_finds_it"}
+            return {
+                **shown,
+                "reason_code": f"{'standalone' if case.history else 'question'}_finds_it",
+            }
         return None
 
     def _keyword_rank(self, query: str, passage_id: str) -> float:

@@ -629,6 +629,9 @@ SENTENCES: dict[str, str | Callable[..., str]] = {
         "passage '{passage}' was in the prompt of turn {turn}, and the query '{query}' did not "
         "retrieve it again"
     ),
+    "question_finds_it": (
+        "the question finds passage '{passage}' by its words, and the app's query '{query}' does not"
+    ),
     "standalone_finds_it": (
         "the standalone question finds passage '{passage}' by its words, and the query '{query}' "
         "does not"
