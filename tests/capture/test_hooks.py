@@ -13,6 +13,7 @@ import pytest
 import misslink
 from misslink.capture import Watcher, load_app
 from misslink.capture.hooks import SharedHook, _warn_of_framework, wrap_methods
+from misslink.capture.passages import passages_from
 from misslink.types import Case
 
 os.environ.setdefault("HAYSTACK_TELEMETRY_ENABLED", "False")
@@ -531,3 +532,35 @@ def test_what_was_wrapped_before_wrapping_failed_is_put_back():
         pytest.fail("nothing is wrapped")
     assert vars(Root)["find"] is mine
     assert vars(Other)["find"] is theirs
+
+
+def test_cases_that_share_a_memory_take_turns(llama):
+    from llama_index.core.llms import ChatMessage
+    from llama_index.core.memory import Memory
+
+    memory = Memory.from_defaults(session_id="all", tokenizer_fn=str.split)
+    under_way = []
+
+    def app(question):
+        under_way.append(question)
+        memory.put(ChatMessage(role="user", content=question))  # hangs in several threads at once
+        llama[0].retrieve(question)
+        memory.put(ChatMessage(role="user", content="more"))
+        assert under_way == [question]
+        return under_way.pop()
+
+    traces = watch(app, *[WHEN, PETS] * 8)
+    assert [(trace.error, trace.answer) for trace in traces] == [
+        (None, case.question) for case in [WHEN, PETS] * 8
+    ]
+
+
+def test_the_document_of_a_node_is_a_key_of_its_metadata():
+    from llama_index.core.schema import NodeRelationship, NodeWithScore, RelatedNodeInfo, TextNode
+
+    source = {NodeRelationship.SOURCE: RelatedNodeInfo(node_id="fares")}
+    nodes = [TextNode(id_=str(n), text=f"part {n}", relationships=source) for n in range(2)]
+    found = [NodeWithScore(node=node, score=1.0) for node in nodes]
+    assert [p.id for p in passages_from(found)] == ["0", "1"]
+    (passage,) = passages_from(found, id_key="ref_doc_id")
+    assert (passage.id, passage.text) == ("fares", "part 0\n\npart 1")

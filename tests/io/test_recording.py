@@ -673,3 +673,12 @@ def test_an_answer_that_is_a_number_is_an_answer():
     row = {"user_input": "How many?", "retrieved_contexts": ["Five."], "response": 5}
     (trace,) = read_recording([row]).traces.values()
     assert trace.answer == "5"
+
+
+def test_a_misspelt_column_of_passages_is_named(tmp_path, caplog):
+    path = write(
+        tmp_path / "traces.jsonl",
+        {"question": "When?", "answer": "At 7.", "retrived_contexts": ["At 7."]},
+    )
+    read_recording(path)
+    assert "did you mean 'retrieved_contexts'?" in caplog.text.lower()

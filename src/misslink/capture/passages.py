@@ -216,9 +216,11 @@ def _document_fields(document: Any) -> tuple[Any, str, dict[Any, Any], Any]:
     node = getattr(document, "node", document)  # LlamaIndex's node with a score
     texts = (getattr(node, key, None) for key in ("page_content", "text", "content"))
     text = next((text for text in texts if isinstance(text, str)), str(document))
-    metadata = getattr(node, "metadata", None) or getattr(node, "meta", None) or {}
+    metadata = dict(getattr(node, "metadata", None) or getattr(node, "meta", None) or {})
+    if source := getattr(node, "ref_doc_id", None):  # LlamaIndex's id of the document it is of
+        metadata.setdefault("ref_doc_id", source)
     identity = getattr(node, "id", None) or getattr(node, "node_id", None)
-    return identity, valid_text(text), dict(metadata), getattr(document, "score", None)
+    return identity, valid_text(text), metadata, getattr(document, "score", None)
 
 
 def _finite_number(value: Any) -> float | None:

@@ -6,7 +6,7 @@ import asyncio
 import gc
 import inspect
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import repeat
 from types import CodeType, FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any
@@ -121,7 +121,23 @@ def find_sources(app: Any) -> list[Any]:
     from langchain_core.retrievers import BaseRetriever
     from langchain_core.vectorstores import VectorStore
 
-    sources: list[Any] = []
+    def is_source(thing: Any, kinds: Sequence[type]) -> bool:
+        is_retriever = BaseRetriever in kinds and _held_documents(thing) is not None
+        return VectorStore in kinds or is_retriever
+
+    return _reachable(app, is_source)
+
+
+def find_memory(app: Any) -> Any:
+    """A memory of LlamaIndex that an app uses for all questions, or None."""
+    base = getattr(sys.modules.get("llama_index.core.memory"), "BaseMemory", None)
+    memories = _reachable(app, lambda _, kinds: base in kinds) if base else []
+    return memories[0] if memories else None
+
+
+def _reachable(app: Any, is_wanted: Callable[[Any, Sequence[type]], bool]) -> list[Any]:
+    """Those of the objects an app uses, however indirectly, that are wanted, by their types."""
+    wanted: list[Any] = []
     waiting, seen = [app], dict[int, Any]()
     while waiting and len(seen) < _MOST_OBJECTS:
         thing = waiting.pop()
@@ -130,11 +146,11 @@ def find_sources(app: Any) -> list[Any]:
         seen[id(thing)] = thing  # so that no other object gets this id
         # Not isinstance: some objects pretend, and import things when they are looked at.
         kinds = type(thing).__mro__
-        if VectorStore in kinds or (BaseRetriever in kinds and _held_documents(thing) is not None):
-            sources.append(thing)
+        if is_wanted(thing, kinds):
+            wanted.append(thing)
         else:
             waiting += _references(thing, kinds)
-    return sources
+    return wanted
 
 
 def _references(thing: Any, kinds: Sequence[type]) -> list[Any]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import sys
-import threading
 import time
 import traceback
 from collections.abc import (
@@ -21,14 +20,13 @@ from dataclasses import dataclass
 from functools import cache, partial
 from itertools import chain
 from pathlib import Path
+from threading import Lock
 from typing import TYPE_CHECKING, Any, TypeVar
-from weakref import WeakKeyDictionary
 
 from misslink.capture.app import (
     AppOutput,
     check_app,
     create_caller,
-    framework_caller,
     history_place,
     parse_app_output,
 )
@@ -42,6 +40,7 @@ from misslink.capture.passages import (
 )
 from misslink.capture.rank_probe import (
     fetch_by_ids,
+    find_memory,
     find_sources,
     probe_passages,
     searched_source,
@@ -141,6 +140,8 @@ class Watcher:
         self._loop = BackgroundLoop() if timeout is not None else None
         self._ask = create_caller(app, input_key, settings)
         self.takes_history = history_place(app, input_key) is not None
+        memory = find_memory(app)
+        self._lock = None if memory is None else _MEMORY_LOCKS.setdefault(id(memory), Lock())
         self._calls: dict[str, list[SearchCall]] = {}  # outermost ones, by case
         self._sources: dict[int, Any] = {}
         self._seen: dict[int, dict[str, None]] = {}  # ids that each source gave, in order
@@ -344,7 +345,7 @@ class Watcher:
             return await self._in_time(call)
 
         try:
-            async with _one_conversation(self.app):
+            async with _turn(self._lock):
                 came_back = await self._ask(case.question, case.history, run)
             seconds = time.perf_counter() - began
             returned = parse_app_output(came_back)
@@ -418,7 +419,7 @@ class Watcher:
         unseen = not outermost and bool(recorder.models or returned.answer is not None)
         if prompted is None and returned.answer is not None:
             notes.append(f"{_OTHER_MODEL if recorder.models else _NO_MODEL}, {_PROMPT_UNSEEN}")
-        notes += filter(None, [self._without_key(recorder)])
+        notes += filter(None, [self._without_key(lists)])
         return Trace(
             case_id=case.id,
             retrieved=retrieved,
@@ -461,32 +462,26 @@ class Watcher:
             seen = self._seen.setdefault(id(source), {})
             seen |= dict.fromkeys(passage.id for passage in passages)
 
-    def _without_key(self, recorder: Recorder) -> str | None:
-        if self.id_key is None:
+    def _without_key(self, lists: Rankings) -> str | None:
+        chunks = [chunk for call, chunks in lists if call is not None for chunk in chunks]
+        without = sum(self.id_key not in chunk.metadata for chunk in chunks)
+        if self.id_key is None or not without:
             return None
-        documents = [document for call in recorder.calls for document in call.documents]
-        without = sum(
-            self.id_key not in (getattr(document, "metadata", None) or {}) for document in documents
-        )
-        if not without:
-            return None
-        return (
-            f"{without} of {len(documents)} documents have no metadata '{self.id_key}' (--id-key)"
-        )
+        return f"{without} of {len(chunks)} documents have no metadata '{self.id_key}' (--id-key)"
 
 
-# A chat engine has one memory for all who ask it. Threads' locks: event loops may be several.
-_ENGINE_LOCKS: WeakKeyDictionary[Any, threading.Lock] = WeakKeyDictionary()
+# Cases that share a memory take turns: it mixes them, and LlamaIndex's own hangs in several event
+# loops. Threads' locks, by the memory: event loops may be several, too.
+_MEMORY_LOCKS: dict[int, Lock] = {}
 _POLL_S = 0.005
 
 
 @asynccontextmanager
-async def _one_conversation(app: Any) -> AsyncIterator[None]:
-    """Wait until no other case talks to a chat engine; any other app is free at once."""
-    if not hasattr(app, "achat") or framework_caller(app) is None:
+async def _turn(lock: Lock | None) -> AsyncIterator[None]:
+    """Wait until no other case uses the app's memory; an app without one is free at once."""
+    if lock is None:
         yield
         return
-    lock = _ENGINE_LOCKS.setdefault(app, threading.Lock())
     while not lock.acquire(blocking=False):  # noqa: ASYNC110 - an Event belongs to one loop
         await asyncio.sleep(_POLL_S)
     try:

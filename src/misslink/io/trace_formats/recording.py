@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from misslink.errors import InputError
+from misslink.errors import InputError, did_you_mean
 from misslink.io.goldset import GoldSet
 from misslink.io.jsonl import EMPTY_FILE, SourceItem, intern_text
 from misslink.io.rows import open_items, read_file_items
@@ -25,7 +25,7 @@ from misslink.io.trace_formats.spans import (
     read_spans,
     requests_from_spans,
 )
-from misslink.io.trace_formats.tables import requests_from_rows
+from misslink.io.trace_formats.tables import COLUMN_NAMES, requests_from_rows
 from misslink.text.normalization import content_id, fold, valid_text
 from misslink.text.prompt_matching import PromptMatch
 from misslink.types import Case, Passage, Trace
@@ -258,10 +258,13 @@ class _Recorder:
             ) from None
         if all(request.passages is None for request in log.requests):
             unread = [name for name in first.data if name not in log.columns.values()]
+            hints = (did_you_mean(str(name), COLUMN_NAMES["passages"]) for name in unread)
+            hint = next(filter(None, hints), "Name it 'passages', or number several: passage_1.")
             _log.warning(
-                "%s: no column holds passages%s. Name it 'passages', or number several: passage_1.",
+                "%s: no column holds passages%s. %s",
                 first.file,
                 f" (not read: {', '.join(map(str, unread[:_SHOWN]))})" if unread else "",
+                hint[0].upper() + hint[1:],
             )
         self._add_log(log, samples.NOT_RECORDED)
 
