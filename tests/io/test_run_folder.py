@@ -63,6 +63,28 @@ def test_a_run_of_the_same_inputs_is_replaced_and_one_of_others_is_refused(tmp_p
     assert read_run(out).manifest["inputs"] == {"k": "i2"}
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "difference"),
+    [
+        ("0123456789abcdef", "fedcba9876543210", "goldset has changed"),
+        (None, "fedcba9876543210", "goldset was not given, is given"),
+        ("0123456789abcdef", None, "goldset was given, is not given"),
+        ("0.5", "0.7", "goldset was 0.5, is 0.7"),
+    ],
+)
+def test_a_changed_input_is_named_without_its_hash(tmp_path, old, new, difference):
+    def inputs(value):
+        return {"k": "3"} if value is None else {"k": "3", "goldset": value}
+
+    with RunStaging(tmp_path / "run", inputs(old), "w") as staging:
+        run = example().model_copy(
+            update={"manifest": {**example().manifest, "inputs": inputs(old)}}
+        )
+        staging.publish(run, lambda path: path.write_text("page", encoding="utf-8"))
+    with pytest.raises(InputError, match=rf"other inputs \({difference}\)"):
+        RunStaging(tmp_path / "run", inputs(new), "w")
+
+
 def test_a_folder_with_something_else_is_refused_and_with_overwrite_its_files_stay(tmp_path):
     out = tmp_path / "mine"
     out.mkdir()

@@ -11,6 +11,7 @@ import errno
 import hashlib
 import json
 import os
+import re
 import shutil
 import tempfile
 from collections import Counter
@@ -50,6 +51,7 @@ _WRITER_COMMANDS = {
 }
 _CASE_BYTES = 16_000  # of a run folder per case: 15 kB in examples/harbour, 17 in the demo
 _MAX_LISTED_DIFFERENCES = 3
+_HASH = re.compile("[0-9a-f]{16,64}")
 _NO_RUN = "this is not a run folder (it has no manifest.json); name one that  misslink evaluate --out  wrote"
 _LOCAL_RUNS = Path(".misslink/runs")  # copies of runs in a storage
 _HASH_DIGITS = 8  # enough for the runs of one working folder
@@ -359,7 +361,7 @@ def _reject_other_inputs(
     content = "something that is not a run"
     if old is not None:
         differences = [
-            f"{name} was {old.get(name, 'not given')}, is {new.get(name, 'not given')}"
+            _describe_change(name, old.get(name), new.get(name))
             for name in dict.fromkeys([*new, *old])
             if old.get(name) != new.get(name)
         ]
@@ -372,6 +374,13 @@ def _reject_other_inputs(
     raise InputError(
         f"this folder has {content}; choose another --out, or add --overwrite", path=shown_path
     )
+
+
+def _describe_change(name: str, old: str | None, new: str | None) -> str:
+    if old and new and _HASH.fullmatch(new):  # of a file's content, which says nothing to a reader
+        return f"{name} has changed"
+    was, now = (_HASH.sub("given", value) if value else "not given" for value in (old, new))
+    return f"{name} was {was}, is {now}"
 
 
 def _folder_inputs(folder: Path) -> Mapping[str, str] | None:
