@@ -342,7 +342,7 @@ def test_a_text_with_half_a_surrogate_pair_is_written_all_the_same(tmp_path):
         ({"app": APP, "goldset": [{"question": "A?"}], "k": 0}, "of 1 or more"),
         ({"app": APP, "goldset": [{"question": "A?"}], "k": 2.5}, "of 1 or more"),
         ({"app": APP, "goldset": [{"question": "A?"}], "concurrency": None}, "of 1 or more"),
-        ({"app": APP, "goldset": [{"question": "A?"}], "judge": 7}, "is an int and no judge"),
+        ({"app": APP, "goldset": [{"question": "A?"}], "judge": 7}, "is an int and not a judge"),
         ({"app": APP, "goldset": [{"question": "A?"}], "seed": -1}, "--seed is -1; give a whole"),
     ],
 )
