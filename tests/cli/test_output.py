@@ -12,7 +12,7 @@ from misslink.types import Estimate
 def _estimate(value, low, high):
     reason = "no interval" if None in (low, high) else None
     ends = {"value": value, "low": low, "high": high}
-    return {**ends, "n": 5, "method": "made", "reason": reason}
+    return {**ends, "n": 50, "method": "made", "reason": reason}
 
 
 def test_a_bar_follows_a_total_that_changes(capsys, monkeypatch):
@@ -36,7 +36,7 @@ def test_without_a_terminal_there_is_no_progress(capsys):
     [
         (-0.001, -0.2, -0.001, "0% [\u221220, 0]"),
         (0.616, 0.5, 0.72, "62% [50, 72]"),
-        (0.0, None, None, "0%, n = 5"),
+        (0.0, None, None, "0%, n = 50"),
         (0.3, None, 0.9, "30% [unbounded, 90]"),
     ],
 )

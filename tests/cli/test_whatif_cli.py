@@ -116,7 +116,7 @@ def test_without_a_corpus_the_table_says_what_was_not_tried():
 def test_the_table_names_each_option_with_its_finding():
     found = run("--corpus", "corpus.jsonl", "--options", "bm25,k", "--passages", "4")
     assert found.exception is None, found.output
-    assert "What if: recall@2 today 25%" in found.output
+    assert "What if: recall@2 today 1 of 4" in found.output
     assert "bm25: " in found.output
     assert "k=4: recall@2 was not measured" in found.output
     assert "association" in found.output

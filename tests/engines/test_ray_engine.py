@@ -105,12 +105,15 @@ def test_a_case_that_kills_every_worker_is_that_cases_error():
 
 
 def test_what_the_app_raises_is_its_trace_as_in_one_process(towns):
-    app = "def app(question):\n    return {2: 'blue'}[len(question) % 3]\n"
+    app = "class Odd(BaseException): pass\ndef app(question):\n"
+    app += "    if 'town 3' in question: raise Odd('past all')\n"
+    app += "    return {2: 'blue'}[len(question) % 3]\n"
     (towns / "raising.py").write_text(app, encoding="utf-8")
     evaluate("raising.py:app", judge="none", engine="local")
     evaluate("raising.py:app", judge="none")
     errors = {trace["error"] for trace in lines("ray/traces.jsonl")}
-    assert errors == {None, "KeyError: 0 (raising.py, line 2)"}
+    of_key, odd = "KeyError: 0 (raising.py, line 4)", "Odd: past all (raising.py, line 3)"
+    assert errors == {None, of_key, odd}
     assert said("ray") == said("local")
 
 
@@ -208,16 +211,6 @@ class Judge:
     async def close(self):
         await self.inner.close()
 """
-
-
-def test_what_an_app_raises_past_every_handler_is_raised_here_as_in_one_process(towns):
-    app = "class Odd(BaseException): pass\ndef app(question):\n"
-    app += "    if '0' in question: return 'blue'\n    raise Odd('past all')\n"
-    (towns / "odd.py").write_text(app, encoding="utf-8")
-    for engine in ("local", "ray"):
-        with pytest.raises(BaseException, match="past all") as caught:
-            evaluate("odd.py:app", judge="none", engine=engine)
-        assert type(caught.value).__name__ == "Odd"
 
 
 def test_two_runs_of_one_connection_do_not_take_each_others_workers_for_their_own():
