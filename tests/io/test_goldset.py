@@ -197,6 +197,9 @@ def test_a_frame_splits_ids_as_a_file_does_and_has_no_column_twice():
     rows = {"id": ["c1", "c2"], "question": ["A?", "B?"], "relevant": ["d1;d2", '["d3"]']}
     cases = read_goldset(pd.DataFrame(rows)).cases
     assert [list(case.relevant) for case in cases] == [["d1", "d2"], ["d3"]]
+    for drop in (True, False):
+        indexed = read_goldset(pd.DataFrame(rows).set_index("id", drop=drop)).cases
+        assert [case.id for case in indexed] == ["c1", "c2"], "ids may be the index"
     twice = pd.DataFrame([["c1", "A?", "B?"]], columns=["id", "question", "question"])
     with pytest.raises(InputError, match="two columns 'question'; keep one"):
         read_goldset(twice)

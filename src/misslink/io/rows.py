@@ -228,10 +228,16 @@ def _named_values(fields: Iterable[tuple[Any, Any]]) -> dict[str, Any]:
     }
 
 
+_INDEX_NAMES = "id", "case_id"
+
+
 def _as_list(source: Any, name: str) -> list[Any]:
     """What was given in Python in place of a file, as a list; of a data frame its rows."""
     to_rows = getattr(source, "to_dicts", None)  # polars
     if to_rows is None and hasattr(source, "columns"):
+        index = getattr(getattr(source, "index", None), "name", None)
+        if index in _INDEX_NAMES and index not in source.columns:  # df.set_index("id")
+            source = source.reset_index()
         to_rows = partial(getattr(source, "to_dict"), "records")  # noqa: B009 - pandas
     if callable(to_rows):
         if twice := [column for column, n in Counter(source.columns).items() if n > 1]:
