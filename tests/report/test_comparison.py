@@ -108,10 +108,8 @@ def test_metrics_with_a_winner_lead_where_the_answers_tell_too_little():
     links = [a.links[0].model_copy(update={"failure": "fabricated"}), *a.links[1:]]
     text = headline(a.model_copy(update={"links": tuple(links)}), b)
     assert text.startswith(
+        "Not enough data on answers: 10 of 10 answers pass, 9 in runs/a. 1 fixed, 0 broken. But "
         "runs/b is better than runs/a on over_refused (\N{MINUS SIGN}100 points ["
-    )
-    assert text.endswith(
-        "Not enough data on answers: 10 of 10 answers pass, 9 in runs/a. 1 fixed, 0 broken."
     )
 
 

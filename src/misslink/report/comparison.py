@@ -281,7 +281,7 @@ def _headline(
         return f"{b} passes the same answers as {a}: {after:,} of {passed['n']:,}."
     counts = f"{answers}, {before:,} in {a}. {flips}"
     if metrics:
-        return f"{metrics} Not enough data on answers: {counts}"
+        return f"Not enough data on answers: {counts} But {metrics}"
     return f"Not enough data to tell {b} from {a}: {counts}"
 
 

@@ -28,7 +28,7 @@ export const drawWho = (session, problem, begin) => {
     button(name, () => begin(name), { class: "known-name", dir: "auto" }));
   return el("section", { class: "start", "aria-labelledby": "start-title" },
     el("h2", { id: "start-title", tabindex: -1 }, "Who labels?"),
-    el("p", { class: "intro" }, `Your labels go into a file of your own beside the ${session.kind ?? "run"}, and nobody who labels sees those of another. Come back under the same name to go on where you stopped.`),
+    el("p", { class: "intro" }, `Your labels are saved in your own file beside the ${session.kind ?? "run"}. Other annotators do not see them. Use the same name to continue later.`),
     form,
     el("p", { class: "small", id: "name-hint" }, "Letters and digits of any script, hyphens, dots, underscores and blanks; it need not be your real one."),
     known.length > 0 && [el("h3", {}, "Labelled before"), el("p", { class: "known-names" }, known)]);
