@@ -11,12 +11,11 @@ from langchain_core.documents import Document
 
 from misslink.capture.passages import (
     adopt_inner_ids,
-    merge_rankings,
     passage_from,
     passages_from,
 )
 from misslink.text.normalization import content_id
-from misslink.text.prompt_matching import ModelCall, match_prompts
+from misslink.text.prompt_matching import ModelCall, match_prompts, merge_rankings
 from misslink.types import Passage
 
 

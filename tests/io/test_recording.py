@@ -682,3 +682,47 @@ def test_a_misspelt_column_of_passages_is_named(tmp_path, caplog):
     )
     read_recording(path)
     assert "did you mean 'retrieved_contexts'?" in caplog.text.lower()
+
+
+CHUNKS = [
+    {"doc_id": "fares", "text": "One way costs 12 crowns."},
+    {"doc_id": "dogs", "text": "Dogs need a leash."},
+    {"doc_id": "fares", "text": "A return costs 20 crowns."},
+]
+
+
+def test_chunks_of_one_id_are_one_passage_with_what_the_model_read(tmp_path):
+    row = {"question": "Return?", "answer": "20", "documents": CHUNKS}
+    (trace,) = read_recording(write(tmp_path / "table.jsonl", row)).traces.values()
+    fares = trace.retrieved[0]
+    assert [passage.id for passage in trace.retrieved] == ["fares", "dogs"]
+    assert (fares.id, fares.text) == ("fares", f"{CHUNKS[0]['text']}\n\n{CHUNKS[2]['text']}")
+    shown = [{"page_content": c["text"], "metadata": {"doc_id": c["doc_id"]}} for c in CHUNKS]
+    run = {"trace_id": "t", "parent_run_id": "root", "inputs": {"query": "Return?"}}
+    runs = [
+        {
+            "id": "root",
+            "run_type": "chain",
+            "inputs": {"input": "Return?"},
+            "outputs": {"output": "20"},
+        },
+        {**run, "id": "r", "run_type": "retriever", "outputs": {"documents": shown}},
+        {
+            **run,
+            "id": "m",
+            "run_type": "llm",
+            "inputs": {"prompts": [CHUNKS[2]["text"]]},
+            "outputs": {"output": "20"},
+        },
+    ]
+    runs[0] |= {"trace_id": "t", "child_runs": "none"}  # no list: no runs
+    (trace,) = read_recording(write(tmp_path / "runs.jsonl", *runs)).traces.values()
+    assert [passage.id for passage in trace.retrieved] == ["fares", "dogs"]
+    assert trace.prompted == ("fares",)
+    assert trace.retrieved[0].text == CHUNKS[2]["text"]
+
+
+def test_documents_without_a_text_are_not_recorded(tmp_path):
+    row = {"question": "When?", "answer": "7", "documents": [{"text": None}, {"source": "x.pdf"}]}
+    (trace,) = read_recording(write(tmp_path / "table.jsonl", row)).traces.values()
+    assert trace.unmeasured is not None

@@ -14,7 +14,7 @@ from typing import Any
 from pydantic import JsonValue
 
 from misslink.text.normalization import content_id, fold, valid_text
-from misslink.text.prompt_matching import chunk_texts, join_texts
+from misslink.text.prompt_matching import merge_rankings
 from misslink.types import Passage
 
 # Where rerankers and retrievers written after LangChain's own guide leave the score they ranked by.
@@ -112,26 +112,6 @@ def passage_from(
         rank=rank,
         score=score if score is None else _finite_number(score),
         metadata={valid_text(str(key)): _json_value(value) for key, value in metadata.items()},
-    )
-
-
-def merge_rankings(lists: Collection[Sequence[Passage]]) -> tuple[Passage, ...]:
-    """One ranking out of those of several searches, in which chunks may share an id.
-
-    A passage keeps its best rank; ties go by the order of the searches; ranks are then counted
-    again from 1. The different texts of an id are joined, for the app has them all.
-    """
-    best: dict[str, tuple[int, int, Passage]] = {}
-    for order, chunks in enumerate(lists):
-        for chunk in chunks:
-            earlier = best.get(chunk.id)
-            if earlier is None or chunk.rank < earlier[0]:
-                best[chunk.id] = chunk.rank, order, chunk
-    texts = chunk_texts(chain(*lists))
-    ranked = sorted(best.values(), key=lambda entry: entry[:2])
-    return tuple(
-        passage.model_copy(update={"rank": rank, "text": join_texts(texts[passage.id])})
-        for rank, (_, _, passage) in enumerate(ranked, start=1)
     )
 
 

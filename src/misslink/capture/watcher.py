@@ -35,7 +35,6 @@ from misslink.capture.passages import (
     chunks_from,
     find_id_key,
     has_own_id,
-    merge_rankings,
     passages_from,
 )
 from misslink.capture.rank_probe import (
@@ -50,7 +49,7 @@ from misslink.embedding import embedding_identity
 from misslink.errors import InputError
 from misslink.io.jsonl import check_length
 from misslink.text.normalization import valid_text
-from misslink.text.prompt_matching import chunk_texts, match_prompts
+from misslink.text.prompt_matching import chunk_texts, match_prompts, merge_rankings
 from misslink.timeouts import BackgroundLoop, TookTooLongError
 from misslink.types import Case, Passage, RetrieverCall, Trace
 from misslink.user_code import error_location
@@ -413,9 +412,7 @@ class Watcher:
             if match.whole is not None:
                 prompted = tuple(p.id for p in retrieved if p.id in match.whole)
             notes += match.notes
-            retrieved = tuple(  # of several chunks those that the model read
-                p.model_copy(update={"text": match.shown.get(p.id, p.text)}) for p in retrieved
-            )
+            retrieved = match.as_read(retrieved)
         unseen = not outermost and bool(recorder.models or returned.answer is not None)
         if prompted is None and returned.answer is not None:
             notes.append(f"{_OTHER_MODEL if recorder.models else _NO_MODEL}, {_PROMPT_UNSEEN}")

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from misslink.text.normalization import fold
@@ -54,6 +55,13 @@ class PromptMatch:
     text: str | None = None
     shown: dict[str, str] = field(default_factory=dict)
 
+    def as_read(self, passages: Iterable[Passage]) -> tuple[Passage, ...]:
+        """The passages, those of several chunks with the texts that reached the model."""
+        return tuple(
+            passage.model_copy(update={"text": self.shown.get(passage.id, passage.text)})
+            for passage in passages
+        )
+
     @property
     def notes(self) -> list[str]:
         """What people should know of the passages that were cut short."""
@@ -74,9 +82,24 @@ def chunk_texts(chunks: Iterable[Passage]) -> dict[str, list[str]]:
     return texts
 
 
-def join_texts(texts: Iterable[str]) -> str:
-    """The text of a passage that was retrieved in chunks."""
-    return "\n\n".join(texts)
+def merge_rankings(lists: Collection[Sequence[Passage]]) -> tuple[Passage, ...]:
+    """One ranking out of those of several searches, in which chunks may share an id.
+
+    A passage keeps its best rank; ties go by the order of the searches; ranks are then counted
+    again from 1. The different texts of an id are joined, for the app has them all.
+    """
+    best: dict[str, tuple[int, int, Passage]] = {}
+    for order, chunks in enumerate(lists):
+        for chunk in chunks:
+            earlier = best.get(chunk.id)
+            if earlier is None or chunk.rank < earlier[0]:
+                best[chunk.id] = chunk.rank, order, chunk
+    texts = chunk_texts(chain(*lists))
+    ranked = sorted(best.values(), key=lambda entry: entry[:2])
+    return tuple(
+        passage.model_copy(update={"rank": rank, "text": "\n\n".join(texts[passage.id])})
+        for rank, (_, _, passage) in enumerate(ranked, start=1)
+    )
 
 
 def match_prompts(
@@ -103,7 +126,7 @@ def match_prompts(
             whole.append(name)
             if min(shares) < FULL_SHARE:
                 pairs = zip(texts, shares, strict=True)
-                shown[name] = join_texts(text for text, share in pairs if share >= FULL_SHARE)
+                shown[name] = "\n\n".join(text for text, share in pairs if share >= FULL_SHARE)
         elif max(shares) >= _PARTIAL_SHARE:
             part[name] = max(shares)
     others = [model for model in models if counted and all(model is not one for one in counted)]

@@ -14,7 +14,7 @@ from misslink.io.jsonl import SourceItem
 from misslink.io.numbers import parse_number
 from misslink.io.rows import read_rows
 from misslink.text.normalization import content_id, valid_text
-from misslink.text.prompt_matching import PromptMatch
+from misslink.text.prompt_matching import PromptMatch, merge_rankings
 from misslink.types import Passage, RetrieverCall
 
 # Seconds since 1970 stay below the least of these until 5138.
@@ -216,22 +216,25 @@ def decode_json(value: Any) -> Any:
 
 
 def extract_passages(value: Any) -> tuple[Passage, ...] | None:
-    """Return retrieved passages from a list of texts, ids or objects, in order, each once.
+    """Return passages as `extract_chunks` does, each id once, with all its texts."""
+    chunks = extract_chunks(value)
+    return None if chunks is None else merge_rankings([chunks])
+
+
+def extract_chunks(value: Any) -> list[Passage] | None:
+    """Return what was retrieved from a list of texts, ids or objects, in order.
 
     Objects have an id (``id``, ``document.id``, ``_id``, ``doc_id``, ``chunk_id``), a text
-    (``text``, ``content``, ``page_content``, ``document.content``) and a score. None without a list.
+    (``text``, ``content``, ``page_content``, ``document.content``) and a score. None without a list, or if no object has an id or a text.
     """
     value = decode_json(value)
     if isinstance(value, Mapping):
         value = decode_json(first_value(value, ("documents", "results", "retrieved")))
     if not isinstance(value, Sequence) or isinstance(value, str):
         return None
-    passages: dict[str, Passage] = {}
-    for item in map(decode_json, value):
-        passage = _to_passage(item, len(passages) + 1)
-        if passage is not None:
-            passages.setdefault(passage.id, passage)
-    return tuple(passages.values())
+    items = list(map(decode_json, value))
+    chunks = [chunk for rank, item in enumerate(items, 1) if (chunk := _to_passage(item, rank))]
+    return None if not chunks and any(isinstance(item, Mapping) for item in items) else chunks
 
 
 _RESULT_KEYS = (

@@ -25,6 +25,7 @@ from misslink.io.trace_formats.requests import (
     RequestLog,
     decode_json,
     extract_answer,
+    extract_chunks,
     extract_history,
     extract_passages,
     extract_question,
@@ -33,7 +34,12 @@ from misslink.io.trace_formats.requests import (
     tool_documents,
 )
 from misslink.io.trace_formats.samples import parse_printed_list
-from misslink.text.prompt_matching import ModelCall, PromptMatch, match_prompts
+from misslink.text.prompt_matching import (
+    ModelCall,
+    PromptMatch,
+    match_prompts,
+    merge_rankings,
+)
 from misslink.types import Passage, RetrieverCall
 
 _BATCH_KEYS = ("resourceSpans", "resource_spans")
@@ -329,7 +335,11 @@ def _trace_request(spans: Sequence[OtelSpan]) -> LogRequest | None:
     question = _trace_question(root, spans)
     if question is None:
         return None
-    answer, passages = _trace_answer(root, spans), _trace_passages(spans)
+    answer, chunks = _trace_answer(root, spans), _trace_chunks(spans)
+    prompt = _match_prompts(chunks or (), spans, answer)
+    passages = None if chunks is None else merge_rankings([chunks])
+    if passages is not None and prompt is not None:
+        passages = prompt.as_read(passages)
     latency = (root.end - root.start).total_seconds() if root.start and root.end else None
     sessions = (span.attributes.get(name) for span in (root, *spans) for name in _SESSION_KEYS)
     return LogRequest(
@@ -348,12 +358,12 @@ def _trace_request(spans: Sequence[OtelSpan]) -> LogRequest | None:
         span_id=None if root.id == root.place else root.id,
         history=next(filter(None, map(extract_history, _root_inputs(root))), ()),
         calls=tuple(_retriever_calls(spans)),
-        prompt=_match_prompts(passages or (), spans, answer),
+        prompt=prompt,
     )
 
 
 def _match_prompts(
-    passages: Sequence[Passage], spans: Sequence[OtelSpan], answer: str | None
+    chunks: Sequence[Passage], spans: Sequence[OtelSpan], answer: str | None
 ) -> PromptMatch | None:
     """The passages in the prompts of the trace's models.
 
@@ -369,7 +379,7 @@ def _match_prompts(
     ]
     if not all(call.prompt for call in calls):
         return None
-    match = match_prompts(passages, calls, answer)
+    match = match_prompts(chunks, calls, answer)
     return match if match.whole or match.part or match.graded else None
 
 
@@ -485,7 +495,7 @@ def _indexed_objects(attributes: Mapping[str, Any], prefix: str) -> Iterator[dic
     yield from (objects[index] for index in sorted(objects))
 
 
-def _trace_passages(spans: Sequence[OtelSpan]) -> tuple[Passage, ...] | None:
+def _trace_chunks(spans: Sequence[OtelSpan]) -> Sequence[Passage] | None:
     """The retrieved passages; None where no retriever's span lists them, not even as none."""
     outermost = _without_nested(spans)
     for prefix in ("reranker.output_documents", "retrieval.documents"):
@@ -493,7 +503,7 @@ def _trace_passages(spans: Sequence[OtelSpan]) -> tuple[Passage, ...] | None:
         for span in outermost:
             documents += _span_documents(span, prefix)
         if documents:
-            return extract_passages(documents)
+            return extract_chunks(documents)
     retrievers = [span for span in outermost if span.is_retrieval and span.kind != "RERANKER"]
     return () if retrievers and all(map(_lists_none, retrievers)) else None
 
@@ -593,8 +603,10 @@ def langsmith_spans(item: SourceItem) -> Iterator[OtelSpan]:
         values=(run["inputs"], run.get("outputs")),
         error=run.get("error"),
     )
-    for child in run.get("child_runs") or ():
-        yield from langsmith_spans(item._replace(data=child))
+    children = run.get("child_runs") or ()
+    for child in children if isinstance(children, list) else ():
+        if isinstance(child, Mapping) and is_langsmith_row(child):
+            yield from langsmith_spans(item._replace(data=child))
 
 
 def langfuse_spans(item: SourceItem) -> Iterator[OtelSpan]:
@@ -613,7 +625,8 @@ def langfuse_spans(item: SourceItem) -> Iterator[OtelSpan]:
         values=(row.get("input"), row.get("output")),
         error=(row.get("statusMessage") or "The observation is an error.") if is_error else None,
     )
-    for part in row.get("observations") or ():
+    parts = row.get("observations")
+    for part in parts if isinstance(parts, list) else ():
         if isinstance(part, Mapping):  # a list of traces has ids alone
             data = {"traceId": row.get("id"), **part}
             yield from langfuse_spans(item._replace(data=data))
