@@ -21,7 +21,7 @@ BUDGETS = {
     "annotation": 1108,  # 1150; a token against other users, the time of a case
     "calibration": 1896,  # 1650; how many labels an interval needs and the regression of biases came from stats, 135; the judge's error by exposure took 70
     "canary": 2180,  # 2300
-    "capture": 2386,  # what an app raises beside exceptions; labels that are not indexed; 1300; secrets that a server repeats took 15; limits of what an app returns
+    "capture": 2372,  # what an app raises beside exceptions; labels that are not indexed; 1300; secrets that a server repeats took 15; limits of what an app returns
     "cli": 3633,  # one module of audits is imported; 3200; misslink.toml and init took 220, annotate --case and its token 13
     "compare": 917,  # 750; who passes more, with names
     "embedding": 456,  # 420
@@ -30,7 +30,7 @@ BUDGETS = {
     "gate": 1481,  # 1200
     "goldset": 6294,  # 7300 with the readers of traces, which are io/trace_formats now; deepeval
     "io": 3845,  # changed inputs are named without their hashes; 2600; a key twice is an error; redact_keys and read_toml came down from judge and capture; sheets that are not read are named
-    "io/trace_formats": 1398,  # prompts of model spans; numbered columns, and unread ones are named; came from goldset
+    "io/trace_formats": 1410,  # prompts of model spans; numbered columns, and unread ones are named; came from goldset
     "judge": 1565,  # numbers and words of a sentence that its claims have took 51; usage and caps of all stages of a cascade
     "judge/backends": 3419,  # answers with more numbers than their reference; an answer that is its reference; 2200; roles of numbers and names, answers against references; decision models took 675
     "judge/batch": 998,  # 800
@@ -46,7 +46,7 @@ BUDGETS = {
     "report": 4059,  # 3400; one glossary for page and docs
     "retrieval": 2078,  # 2000; the mean of rank scores came from pipeline and linking
     "stats": 2480,  # 2400; risks by exposure, in clusters and by labels took 130
-    "text": 933,  # words of scripts without blanks took 15; keywords tried before long patterns took 32; prompt matching came from capture; declining answers and what they claim came from judge/backends; long passages are folded in part
+    "text": 948,  # words of scripts without blanks took 15; keywords tried before long patterns took 32; prompt matching came from capture; declining answers and what they claim came from judge/backends; long passages are folded in part
 }
 
 
