@@ -697,6 +697,11 @@ def test_chunks_of_one_id_are_one_passage_with_what_the_model_read(tmp_path):
     fares = trace.retrieved[0]
     assert [passage.id for passage in trace.retrieved] == ["fares", "dogs"]
     assert (fares.id, fares.text) == ("fares", f"{CHUNKS[0]['text']}\n\n{CHUNKS[2]['text']}")
+    ragas = {"user_input": "Return?", "response": "20"}
+    ragas["retrieved_contexts"] = [chunk["text"] for chunk in CHUNKS]
+    ragas["retrieved_context_ids"] = [chunk["doc_id"] for chunk in CHUNKS]
+    (trace,) = read_recording(write(tmp_path / "ragas.jsonl", ragas)).traces.values()
+    assert [passage.text for passage in trace.retrieved] == [fares.text, CHUNKS[1]["text"]]
     shown = [{"page_content": c["text"], "metadata": {"doc_id": c["doc_id"]}} for c in CHUNKS]
     run = {"trace_id": "t", "parent_run_id": "root", "inputs": {"query": "Return?"}}
     runs = [

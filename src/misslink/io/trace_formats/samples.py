@@ -145,7 +145,10 @@ def trace_fields(
     passages: dict[str, Fields] = {}
     for given, text in zip_longest(ids or (), texts or (), fillvalue=""):
         if name := given.strip() or (content_id(text) if text.strip() else ""):
-            passages.setdefault(name, {"id": name, "text": text, "rank": len(passages) + 1})
+            new = {"id": name, "text": text, "rank": len(passages) + 1}
+            passage = passages.setdefault(name, new)
+            if text not in passage["text"]:  # another chunk of the same document
+                passage["text"] += f"\n\n{text}"
     trace: Fields = {"retrieved": list(passages.values())}
     if isinstance(answer, str | int | float):
         trace["answer"] = valid_text(str(answer))
