@@ -30,7 +30,7 @@ BUDGETS = {
     "gate": 1481,  # 1200
     "goldset": 6294,  # 7300 with the readers of traces, which are io/trace_formats now; deepeval
     "io": 3845,  # changed inputs are named without their hashes; 2600; a key twice is an error; redact_keys and read_toml came down from judge and capture; sheets that are not read are named
-    "io/trace_formats": 1410,  # prompts of model spans; numbered columns, and unread ones are named; came from goldset
+    "io/trace_formats": 1413,  # prompts of model spans; numbered columns, and unread ones are named; came from goldset
     "judge": 1565,  # numbers and words of a sentence that its claims have took 51; usage and caps of all stages of a cascade
     "judge/backends": 3419,  # answers with more numbers than their reference; an answer that is its reference; 2200; roles of numbers and names, answers against references; decision models took 675
     "judge/batch": 998,  # 800
