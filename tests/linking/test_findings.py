@@ -182,6 +182,17 @@ def test_the_sentences_are_those_of_every_output():
     assert run.headline in run._repr_html_()
 
 
+def test_intervals_respect_clusters():
+    alone = run_of((5, 10), (0, 0), (5, 10))
+    cases = tuple(
+        case.model_copy(update={"group": f"g{n % 4}"}) for n, case in enumerate(alone.cases)
+    )
+    apart, together = find(alone), find(alone.model_copy(update={"cases": cases}))
+    assert apart.failed.method == apart.exposure["none"].method == "wilson"
+    assert together.failed.method == together.exposure["none"].method == "cluster bootstrap"
+    assert together.failed.value == together.exposure["all"].value == 0.5
+
+
 def test_failed_answers_of_unknown_cause_count_as_failures():
     run = run_of((15, 30))
     unknown = {"retrieval": "unlabelled", "failure": "inconclusive", "unexplained": True}

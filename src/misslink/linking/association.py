@@ -122,7 +122,7 @@ def summarize_association(
     )
     failures = Counter(link.failure for link in links)
     outcomes = {
-        "failed": _failed(linked).model_dump(),
+        "failed": failed_share(links, linked.clusters, seed=seed).model_dump(),
         "failures": {failure: failures[failure] for failure in FAILURE_MODES if failures[failure]},
         "owners": dict(Counter(str(link.owner) for link in links if link.owner)),
         "retrieval": dict(sorted(Counter(link.retrieval for link in links).items())),
@@ -154,14 +154,15 @@ def association_warnings(blocks: Mapping[str, Mapping[str, Any]]) -> list[dict[s
     ]
 
 
-def _failed(linked: _LinkedCases) -> Estimate:
-    """The share of failed cases among those whose outcome is known."""
-    known = [link for link in linked.links if link.failed is not None]
-    failed = [bool(link.failed) for link in known]
-    clusters = [linked.clusters.get(link.case_id, link.case_id) for link in known]
-    if len(set(clusters)) == len(clusters):
-        return proportion(sum(failed), len(failed))
-    return clustered_mean(failed, clusters, seed=linked.seed)
+def failed_share(
+    links: Sequence[Link], clusters: Mapping[str, Hashable], *, seed: int = 0
+) -> Estimate:
+    """Return the share of failed cases among those whose outcome is known."""
+    failed = {link.case_id: link.failed for link in links if link.failed is not None}
+    names = [clusters.get(case_id, case_id) for case_id in failed]
+    if len(set(names)) == len(names):
+        return proportion(sum(failed.values()), len(failed))
+    return clustered_mean(list(failed.values()), names, seed=seed)
 
 
 def _associate(linked: _LinkedCases, metric: str) -> dict[str, Any]:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from misslink.documents import replay_of, summary_of, whatif_of
+from misslink.linking.association import failed_share
 from misslink.linking.whatif.forecast import EffectModel, ExposureChange
 from misslink.render.headline import Findings, describe_findings
 from misslink.retrieval import cluster_cases, unmeasured_reason
-from misslink.stats import proportion
 from misslink.stats.exposure import EXPOSURES, ExposedCases, exposure_risks, exposure_trend
 from misslink.types import (
     Estimate,
@@ -47,17 +47,21 @@ def find(run: Run) -> Findings:
     labelled = [link for link in run.links if link.retrieval in LEVELS]
     with_labels = {c.id for c in run.cases if c.relevant or c.relevant_any or c.evidence}
     unmeasured = (unmeasured_reason(t) for t in run.traces if t.case_id in with_labels)
-    fails = {name: [link.failed for link in decided if link.retrieval == name] for name in LEVELS}
-    by_exposure = _explain_by_exposure(run, decided, len(failed))
+    clusters = cluster_cases(run.cases)
+    exposed = [link for link in decided if link.retrieval in LEVELS]
+    cases = ExposedCases(
+        [EXPOSURES.index(LEVELS[link.retrieval]) for link in exposed],
+        [float(bool(link.failed)) for link in exposed],
+        [clusters.get(link.case_id, link.case_id) for link in exposed],
+    )
+    risks = exposure_risks(cases)
+    by_exposure = _explain_by_exposure(run, decided, cases, risks)
     return Findings(
         cases=len(run.cases),
         errors=count_errors(run.traces, run.verdicts),
         judged=any(link.failure for link in run.links),
-        failed=proportion(len(failed), len(decided)),
-        exposure={
-            level: proportion(sum(map(bool, fails[name])), len(fails[name]))
-            for name, level in LEVELS.items()
-        },
+        failed=failed_share(decided, clusters),
+        exposure={level: risks[f"risk_given_{level}"] for level in EXPOSURES},
         why=by_exposure and (_explain_by_replay(run) or by_exposure),
         by_exposure=by_exposure,
         lacking=len(lacking),
@@ -118,31 +122,26 @@ def _explain_by_replay(run: Run) -> Reason | None:
     return Reason(code="replayed", fraction=causal)
 
 
-def _explain_by_exposure(run: Run, decided: Sequence[Link], failed: int) -> Reason | None:
+def _explain_by_exposure(
+    run: Run, decided: Sequence[Link], cases: ExposedCases, risks: Mapping[str, Estimate]
+) -> Reason | None:
     """Why answers fail, as far as the passages that reached the prompts can tell."""
+    failed = sum(bool(link.failed) for link in decided)
     if not failed or len(decided) < _FEW_CASES:
         return None
     if all(link.retrieval == "hit" for link in decided if link.failed):
         return Reason(code="complete")
-    labelled = [link for link in decided if link.retrieval in LEVELS]
-    if not labelled:
+    if not cases.bad:
         inferred = sum(link.basis == "inferred" for link in decided)
         unknown = sum(link.unexplained for link in decided)
         matched = any(link.retrieval == "unlabelled" for link in run.links)
         return Reason(code="unlabelled", inferred=inferred, unknown=unknown, matched=matched)
-    clusters = cluster_cases(run.cases)
-    cases = ExposedCases(
-        [EXPOSURES.index(LEVELS[link.retrieval]) for link in labelled],
-        [float(bool(link.failed)) for link in labelled],
-        [clusters.get(link.case_id, link.case_id) for link in labelled],
-    )
     trend = exposure_trend(cases)
     if trend.p is not None and trend.p < _SIGNIFICANT and (trend.slope or 0) < 0:
         lacking = sum(bad for bad, _ in cases.table()[:2])
         return Reason(code="missing_passages", most=2 * lacking > failed)
-    risks = exposure_risks(cases)
     fraction, gap = risks["attributable_fraction"], risks["risk_difference"]
-    all_complete = len(labelled) == cases.table()[2][1]
+    all_complete = len(cases.bad) == cases.table()[2][1]
     if not all_complete and fraction.high is not None and fraction.high < _SMALL_FRACTION:
         # Without a gap misses do not matter; with one they explain few failures.
         return Reason(code="generator" if (gap.value or 0) <= _SMALL_GAP else "few_associated")
