@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from misslink.errors import InputError, known_names
 from misslink.linking.corpus_search import DenseSearch, LexicalSearch, fuse_rankings
@@ -246,9 +246,9 @@ class SearchContext:
         return LexicalSearch(self.texts)
 
     @cached_property
-    def dense(self) -> DenseSearch | None:
-        """The embedding over the corpus, embedded once."""
-        return DenseSearch(self.texts, self.tools.embedder) if self.tools.embedder else None
+    def dense(self) -> DenseSearch:
+        """The embedding, which must be known, over the corpus; embedded once."""
+        return DenseSearch(self.texts, cast("Embedder", self.tools.embedder))
 
     @property
     def searcher(self) -> str:
@@ -261,7 +261,7 @@ class SearchContext:
         return [RetrieverOption(name, description, lambda today: _search(today, corpus, rank))]
 
 
-def _k_options(context: SearchContext) -> list[RetrieverOption] | str:
+def _k_options(context: SearchContext) -> list[RetrieverOption]:
     today = context.baseline.width
     indexed = None if context.corpus is None else len(context.corpus)
     widths = context.tools.widths or tuple(times * today for times in _K_MULTIPLES)
@@ -270,21 +270,17 @@ def _k_options(context: SearchContext) -> list[RetrieverOption] | str:
     return [larger_k(width, indexed) for width in dict.fromkeys(widths) if width != today]
 
 
-def _bm25_options(context: SearchContext) -> list[RetrieverOption] | str:
+def _bm25_options(context: SearchContext) -> list[RetrieverOption]:
     return context.search("bm25", "BM25 over stems finds the passages", context.lexical.rank)
 
 
-def _dense_options(context: SearchContext) -> list[RetrieverOption] | str:
+def _dense_options(context: SearchContext) -> list[RetrieverOption]:
     dense = context.dense
-    if dense is None:
-        return "no embedding is known"
     return context.search("dense", f"the embedding {dense.embedder.name} finds them", dense.rank)
 
 
-def _hybrid_options(context: SearchContext) -> list[RetrieverOption] | str:
+def _hybrid_options(context: SearchContext) -> list[RetrieverOption]:
     dense = context.dense
-    if dense is None:
-        return "no embedding is known"
 
     async def rank(questions: Sequence[str], depth: int) -> list[list[int]]:
         deep = max(depth, _FUSION_DEPTH)
@@ -295,10 +291,8 @@ def _hybrid_options(context: SearchContext) -> list[RetrieverOption] | str:
     return context.search("hybrid", description, rank)
 
 
-def _mmr_options(context: SearchContext) -> list[RetrieverOption] | str:
+def _mmr_options(context: SearchContext) -> list[RetrieverOption]:
     dense = context.dense
-    if dense is None:
-        return "no embedding is known"
 
     async def rank(questions: Sequence[str], depth: int) -> list[list[int]]:
         return await dense.diverse(questions, depth, _RERANK_POOL)
@@ -309,11 +303,9 @@ def _mmr_options(context: SearchContext) -> list[RetrieverOption] | str:
     return context.search("mmr", description, rank)
 
 
-def _rerank_options(context: SearchContext) -> list[RetrieverOption] | str:
-    reranker = context.tools.reranker
-    if reranker is None:
-        return "no reranker is named"
-    first = context.dense or context.lexical
+def _rerank_options(context: SearchContext) -> list[RetrieverOption]:
+    reranker = cast("Reranker", context.tools.reranker)
+    first = context.dense if context.tools.embedder else context.lexical
 
     async def rank(questions: Sequence[str], depth: int) -> list[list[int]]:
         rankings = []
@@ -327,17 +319,14 @@ def _rerank_options(context: SearchContext) -> list[RetrieverOption] | str:
     return context.search("rerank", description, rank)
 
 
-def _embedding_options(context: SearchContext) -> list[RetrieverOption] | str:
-    if context.tools.other is None:
-        return "no other embedding is named"
-    name, other = context.tools.other.name, DenseSearch(context.texts, context.tools.other)
+def _embedding_options(context: SearchContext) -> list[RetrieverOption]:
+    other = DenseSearch(context.texts, cast("Embedder", context.tools.other))
+    name = other.embedder.name
     return context.search(f"embedding={name}", f"the embedding {name} finds them", other.rank)
 
 
 def _chunk_options(context: SearchContext) -> list[RetrieverOption] | str:
-    chunking = context.tools.chunking
-    if chunking is None:
-        return "no chunking is named"
+    chunking = cast("Chunking", context.tools.chunking)
     documents = rebuild_documents(context.corpus or ())
     longest = max(map(len, context.texts), default=0)
     if chunking.size >= longest and len(documents) == len(context.texts):
@@ -368,24 +357,25 @@ def _chunk_options(context: SearchContext) -> list[RetrieverOption] | str:
     return [RetrieverOption(f"chunk={chunking}", description, retrieve)]
 
 
-# By the name that --options takes, in the order in which they are tried.
-OPTION_KINDS: dict[str, Callable[[SearchContext], list[RetrieverOption] | str]] = {
-    "k": _k_options,
-    "bm25": _bm25_options,
-    "dense": _dense_options,
-    "hybrid": _hybrid_options,
-    "rerank": _rerank_options,
-    "mmr": _mmr_options,
-    "chunk": _chunk_options,
-    "embedding": _embedding_options,
+# By the name that --options takes, in the order in which they are tried, with what each needs.
+OPTION_KINDS: dict[
+    str, tuple[Callable[[SearchContext], list[RetrieverOption] | str], tuple[str, ...]]
+] = {
+    "k": (_k_options, ()),
+    "bm25": (_bm25_options, ("corpus",)),
+    "dense": (_dense_options, ("corpus", "embedder")),
+    "hybrid": (_hybrid_options, ("corpus", "embedder")),
+    "rerank": (_rerank_options, ("corpus", "reranker")),
+    "mmr": (_mmr_options, ("corpus", "embedder")),
+    "chunk": (_chunk_options, ("corpus", "chunking")),
+    "embedding": (_embedding_options, ("corpus", "other")),
 }
-# How to provide what an option lacks, by the reason that it returns.
-_FIXES = {
-    "no corpus is given": "give --corpus or --app",
-    "no embedding is known": "name one with --embedding, or the app with --app",
-    "no reranker is named": "name one with --reranker",
-    "no chunking is named": "name one with --chunk, as 600/0",
-    "no other embedding is named": "name one with --embedding beside --app",
+_LACKING = {
+    "corpus": "no corpus is given; give --corpus or --app",
+    "embedder": "no embedding is known; name one with --embedding, or the app with --app",
+    "reranker": "no reranker is named; name one with --reranker",
+    "chunking": "no chunking is named; name one with --chunk, as 600/0",
+    "other": "no other embedding is named; name one with --embedding beside --app",
 }
 
 
@@ -410,13 +400,14 @@ def make_options(
     options: list[RetrieverOption] = []
     skipped: list[dict[str, str]] = []
     for name in names or OPTION_KINDS:
-        lacks_corpus = context.corpus is None and name != "k"
-        made = "no corpus is given" if lacks_corpus else OPTION_KINDS[name](context)
+        make, needs = OPTION_KINDS[name]
+        given = {"corpus": context.corpus, **vars(context.tools)}
+        lacking = next((need for need in needs if given[need] is None), None)
+        made = make(context) if lacking is None else _LACKING[lacking]
         if not isinstance(made, str):
             options += made
             continue
-        reason = f"{made}; {_FIXES[made]}" if made in _FIXES else made
         if names:
-            raise InputError(f"option '{name}' cannot be tried: {reason}")
-        skipped.append({"name": name, "reason": reason})
+            raise InputError(f"option '{name}' cannot be tried: {made}")
+        skipped.append({"name": name, "reason": made})
     return options, skipped
