@@ -191,6 +191,36 @@ def test_the_reference_says_whether_the_passages_suffice(references, passages, v
 
 
 @pytest.mark.parametrize(
+    ("judge", "missed", "prompt", "value"),
+    [
+        ("heuristic", "Tickets cost four euros.", "The ferry leaves at nine.", "partly"),
+        ("heuristic", "The crossing is calm.", "The ferry leaves at nine.", "unknown"),
+        (
+            "heuristic",
+            "Tickets cost 4.",
+            "The ferry leaves at nine. Tickets cost four euros.",
+            "yes",
+        ),
+        ("openai:m", "Tickets cost four euros.", "The ferry leaves at nine.", "unknown"),
+    ],
+)
+def test_at_a_partial_hit_the_reference_stands_in_for_the_heuristic_judge(
+    judge, missed, prompt, value
+):
+    case = Case(
+        id="1",
+        question="When does the ferry leave, and what do tickets cost?",
+        relevant=["hour", "price"],
+        references=["The ferry leaves at nine. Tickets cost four euros."],
+    )
+    hour, price = Passage(id="hour", text=prompt, rank=1), Passage(id="price", text=missed, rank=2)
+    trace = Trace(case_id="1", retrieved=[hour], prompted=["hour"], deeper=[price], answer="Nine.")
+    verdict = Verdict(case_id="1", metric="faithfulness", status="skipped", reason="r", judge=judge)
+    evidence = CaseEvidence.from_verdicts(case, trace, {"faithfulness": verdict}, 5)
+    assert (evidence.retrieval, evidence.sufficient_value) == ("partial", value)
+
+
+@pytest.mark.parametrize(
     ("reference", "value"), [("No, dogs are not allowed.", "yes"), ("No.", "unknown")]
 )
 def test_passages_need_not_say_the_yes_or_no_of_a_reference(reference, value):

@@ -171,9 +171,20 @@ class CaseEvidence:
     def sufficient_value(self) -> Sufficiency:
         """Whether the prompt held the answer: the labels decide, else the judge, else the reference."""
         by_labels: dict[str, Sufficiency] = {"hit": "yes", "miss": "no", "not_needed": "no"}
-        return by_labels.get(
-            self.retrieval, self._by_reference[0] if self.by_reference else self.sufficient_judge
+        value = by_labels.get(self.retrieval, self.sufficient_judge)
+        asks_reference = self.by_reference or (self.by_heuristic and self.retrieval == "partial")
+        if value != "unknown" or not asks_reference:
+            return value
+        by_reference, lacking = self._by_reference
+        # Word overlap misses paraphrases: at a partial hit a missed passage has to hold the rest.
+        missed = [miss.text or miss.evidence or "" for miss in self.missed]
+        holds_rest = any(
+            states_claim(text, claim, self.case.judged_question)
+            for text in missed
+            for claim in lacking
         )
+        known = self.by_reference or by_reference == "yes" or holds_rest
+        return by_reference if known else "unknown"
 
     @property
     def by_reference(self) -> bool:
