@@ -107,6 +107,8 @@ _BRAILLE_BLANK = "\u2800"  # a symbol without ink
 
 def is_blank(text: str) -> bool:
     """Whether a reader would see nothing: only blanks, controls and invisible characters."""
+    if any("!" <= sign <= "~" for sign in text):  # most texts, at their first letter
+        return False
     return not any(
         unicodedata.category(sign)[0] in "LNPS" and sign != _BRAILLE_BLANK
         for sign in drop_invisible(text)

@@ -178,6 +178,8 @@ def extract_history(value: Any) -> list[dict[str, str]]:
             value = before or decode_json(first_value(value, ("messages", "input")))
         elif isinstance(value, list) and len(value) == 1 and not _is_role_pair(value):
             value = value[0] if isinstance(value[0], list) else value  # a batch of messages
+        else:
+            break
     items = value if isinstance(value, list) else []
     messages: list[dict[str, str]] = []
     for item in items:
