@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from misslink.linking.findings import count_errors, find, rank_fixes
+from misslink.render.format import CLUSTERED_SHARE
 from misslink.render.headline import (
     describe_errors,
     describe_evidence,
@@ -189,7 +190,7 @@ def test_intervals_respect_clusters():
     )
     apart, together = find(alone), find(alone.model_copy(update={"cases": cases}))
     assert apart.failed.method == apart.exposure["none"].method == "wilson"
-    assert together.failed.method == together.exposure["none"].method == "cluster bootstrap"
+    assert together.failed.method == together.exposure["none"].method == CLUSTERED_SHARE
     assert together.failed.value == together.exposure["all"].value == 0.5
 
 

@@ -9,6 +9,7 @@ from typing import Literal
 from misslink.documents import replay_of, summary_of, whatif_of
 from misslink.linking.association import failed_share
 from misslink.linking.whatif.forecast import EffectModel, ExposureChange
+from misslink.render.format import CLUSTERED_SHARE
 from misslink.render.headline import Findings, describe_findings
 from misslink.retrieval import cluster_cases, unmeasured_reason
 from misslink.stats.exposure import EXPOSURES, ExposedCases, exposure_risks, exposure_trend
@@ -60,8 +61,8 @@ def find(run: Run) -> Findings:
         cases=len(run.cases),
         errors=count_errors(run.traces, run.verdicts),
         judged=any(link.failure for link in run.links),
-        failed=failed_share(decided, clusters),
-        exposure={level: risks[f"risk_given_{level}"] for level in EXPOSURES},
+        failed=_as_share(failed_share(decided, clusters)),
+        exposure={level: _as_share(risks[f"risk_given_{level}"]) for level in EXPOSURES},
         why=by_exposure and (_explain_by_replay(run) or by_exposure),
         by_exposure=by_exposure,
         lacking=len(lacking),
@@ -73,6 +74,11 @@ def find(run: Run) -> Findings:
         incomplete=sum(link.retrieval != "hit" for link in labelled),
         unmeasured=None if labelled else next(filter(None, unmeasured), None),
     )
+
+
+def _as_share(estimate: Estimate) -> Estimate:
+    clustered = estimate.method.startswith("cluster")
+    return estimate.model_copy(update={"method": CLUSTERED_SHARE}) if clustered else estimate
 
 
 def count_errors(traces: Sequence[Trace], verdicts: Sequence[Verdict]) -> dict[str, int]:

@@ -133,6 +133,10 @@ class FormattedEstimate:
         return f"{self.brief}, n = {self.n:,}"
 
 
+# The method of a share of cases, not a mean of scores, whose interval respects clusters.
+CLUSTERED_SHARE = "cluster bootstrap of a share"
+
+
 def format_estimate(name: str, estimate: Estimate) -> FormattedEstimate:
     """Write `estimate` in the unit of the metric `name`; of fewer than 10, no percentage.
 
@@ -197,7 +201,7 @@ def _format_in_unit(name: str, estimate: Estimate, unit: str) -> FormattedEstima
         unit = _FEW_UNITS.get(unit, unit)
     write, write_end = _FORMATTERS[unit]
     value, interval = write(estimate.value), _format_interval(estimate, write_end)
-    if drawn == "share" != unit and estimate.method == "wilson":  # a proportion
+    if drawn == "share" != unit and estimate.method in ("wilson", CLUSTERED_SHARE):
         value, interval = f"{round(estimate.value * estimate.n)} of {estimate.n}", ""
     return FormattedEstimate(
         name=name,
