@@ -147,7 +147,12 @@ def _one(hostile: Hostile, variant: int) -> tuple[Case, Trace, list[Verdict], Li
     roles = ("user", "assistant")  # they alternate, and the question follows
     history = tuple(hostile.model(Message, role=role) for role in roles)
     case = hostile.model(
-        Case, id=name, question=question, relevant={lost: 2, seen: 1}, history=history
+        Case,
+        id=name,
+        question=question,
+        relevant={lost: 2, seen: 1},
+        history=history,
+        group=f"{hostile.text('Case.group')} {variant}",  # cases of one group have no interval
     )
     trace = hostile.model(
         Trace,
