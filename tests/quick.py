@@ -13,8 +13,8 @@ TESTS = Path(__file__).parent
 ALSO = {
     "types.py": ["pipeline"],
     "failure_modes.py": ["linking", "report", "test_readme.py"],
-    "metrics": ["judge"],
-    "render": ["report", "cli"],
+    "metrics": ["judge", "compare", "report", "annotation"],
+    "render": ["report", "cli", "gate", "compare"],
     "text": ["linking", "judge"],
     "pipeline": ["cli"],
 }

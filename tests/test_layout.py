@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from code_size import BUDGETS, PACKAGE, SELF_CONTAINED, sizes
+from code_size import BUDGETS, PACKAGE, SELF_CONTAINED, SLACK, sizes
 from misslink.render.reasons import SENTENCES
 
 pytestmark = pytest.mark.source
@@ -30,7 +30,9 @@ def trees():
 
 def test_each_package_is_within_its_budget():
     assert {path.parts[0] for path in trees() if len(path.parts) > 1} <= set(BUDGETS)
-    longer = {name: lines for name, lines in sizes().items() if lines > BUDGETS.get(name, 0)}
+    longer = {
+        name: lines for name, lines in sizes().items() if lines > SLACK * BUDGETS.get(name, 0)
+    }
     assert longer == {}, "shorten it, or raise its budget and say why"
 
 

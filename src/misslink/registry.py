@@ -58,6 +58,11 @@ class Registry:
 
         return enter
 
+    def __contains__(self, name: str) -> bool:
+        """Whether something is registered as `name`."""
+        self._load()
+        return name in self._entries
+
     def names(self) -> list[str]:
         """All names, sorted."""
         self._load()
@@ -117,6 +122,20 @@ annotation_sessions = Registry(
     "misslink.annotation_sessions",
 )
 importers = Registry("importer", ("misslink.io.label_sets",), "misslink.importers")
+
+
+def rank_metric_key(name: str) -> str | None:
+    """Return the name under which a rank metric is registered; None for any other name.
+
+    Examples
+    --------
+    >>> rank_metric_key("recall@5"), rank_metric_key("mrr"), rank_metric_key("faithfulness")
+    ('recall@{k}', 'mrr', None)
+    """
+    base = name.partition("@")[0]
+    keys = (base, f"{base}@{{k}}", f"{base}@{{p}}")
+    return next((key for key in keys if key in rank_metrics), None)
+
 
 # Functions of later layers that methods of the data models call, by their modules.
 _LATE_FUNCTIONS = {

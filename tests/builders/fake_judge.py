@@ -32,6 +32,8 @@ def _plain(node: dict[str, Any]) -> Any:
         return None if None in node["enum"] else node["enum"][0]
     plain = {"array": [], "string": "", "boolean": False, "integer": node.get("minimum", 0)}
     kind = node.get("type")
+    if isinstance(kind, list):  # or null
+        return None
     return complete(node, {}) if kind == "object" else plain.get(kind) if kind in plain else None
 
 

@@ -27,7 +27,7 @@ FALSE_QUOTE = ("It has a zoo.", "supported", "it has a zoo")
 # Each field of an examination that a judge may leave out, and its values, the best first.
 OPTIONAL_FIELDS = {
     name: sorted(
-        get_args(get_args(field.annotation)[0]),
+        get_args(get_args(field.annotation)[0]) or (True, False),  # or a yes or no
         key=lambda value: -value if isinstance(value, int) else 0,
     )
     for name, field in Examination.model_fields.items()

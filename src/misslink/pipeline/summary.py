@@ -10,23 +10,12 @@ from typing import Any, TypeVar
 
 from misslink.case_fields import conversation_turns
 from misslink.judge.judged_metric import JudgedMetric
-from misslink.metrics import GOOD_SHARES
+from misslink.metrics import GOOD_SHARES, NAMED_PARTS
 from misslink.retrieval import mean_scores
 from misslink.stats import mean, proportion
 from misslink.types import Case, Estimate, Link, Reason, Repeats, Verdict
 
 _CASE_AXES = ("category", "tier")  # of a case; they come before its tags
-# Of abstention, which is good when high.
-_LOWER_IS_BETTER_PARTS = ("over_refused", "should_have_abstained")
-# Parts of verdicts that are numbers of their own, and what these are called.
-_NAMED_PARTS: dict[str, dict[str, str]] = {
-    "correctness": {"precision": "correctness_precision", "recall": "correctness_recall"},
-    "abstention": {
-        "over_refused": "over_refused",
-        "should_have_abstained": "should_have_abstained",
-    },
-    "citation_correctness": {"recall": "citation_recall"},
-}
 
 RankScores = Mapping[str, Mapping[str, float | None]]  # rank metric -> case id -> value
 Reading = Callable[[Verdict], float | None]  # one number of a verdict, in [0, 1]
@@ -144,7 +133,7 @@ def verdict_coverage(
 def lower_is_better(metrics: Iterable[JudgedMetric]) -> list[str]:
     """Names of the numbers of `levels` that are good when they are low, sorted."""
     low = [metric.name for metric in metrics if getattr(metric, "better", "high") == "low"]
-    return sorted([*low, *_LOWER_IS_BETTER_PARTS])
+    return sorted([*low, *NAMED_PARTS["abstention"].values()])
 
 
 def metric_readings(metric: str) -> dict[str, Reading]:
@@ -154,7 +143,7 @@ def metric_readings(metric: str) -> dict[str, Reading]:
     (['faithfulness', 'fully_faithful'], ['context_relevance'])
     """
     numbers: dict[str, Reading] = {metric: _verdict_value}
-    numbers |= {name: _verdict_part(part) for part, name in _NAMED_PARTS.get(metric, {}).items()}
+    numbers |= {name: _verdict_part(part) for part, name in NAMED_PARTS.get(metric, {}).items()}
     if metric in GOOD_SHARES:
         numbers[GOOD_SHARES[metric]] = _verdict_label
     return numbers

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from misslink.registry import rank_metric_key, rank_metrics
 from misslink.types import Estimate
 
 _SMALLEST_P = 0.001  # what a permutation test can resolve
@@ -63,8 +64,6 @@ def format_whole_points(share: float) -> str:
 
 
 NOT_MEASURED = "not measured"
-# Means of ranking metrics are written as decimals, all other metrics as percentages.
-_DECIMAL_METRICS = ("mrr", "ndcg", "map", "bpref", "rbp")
 _UNITS = {
     "risk_difference": "points",
     "risk_ratio": "ratio",
@@ -279,7 +278,12 @@ def shorten(text: str, limit: int) -> str:
 
 def _metric_unit(name: str) -> str:
     base = name.partition("@")[0]
-    return _UNITS.get(base, "decimal" if base.startswith(_DECIMAL_METRICS) else "share")
+    return _UNITS.get(base, "decimal" if _is_decimal_rank_metric(name) else "share")
+
+
+def _is_decimal_rank_metric(name: str) -> bool:
+    key = rank_metric_key(name)
+    return key is not None and rank_metrics.details(key).get("unit") == "decimal"
 
 
 def _interval_bar(estimate: Estimate, *, signed: bool) -> IntervalBar | None:
@@ -438,8 +442,8 @@ def metric_cutoff(metric: str) -> int | None:
 _TOLERANCE = 1e-9
 _MAX_DIGITS = 6  # digits
 _SECONDS_UNIT = " s"
-# Ranks weighed, agreement beyond chance, seconds: nobody reads these in per cent.
-_DECIMAL_PREFIXES = ("mrr", "ndcg", "map", "bpref", "rbp", "trust.", "latency", "helpfulness")
+# Agreement beyond chance, seconds, and a grade are no percentages.
+_DECIMAL_PREFIXES = ("trust.", "latency", "helpfulness")
 
 
 def format_values(metric: str, *numbers: float) -> list[str]:
@@ -498,10 +502,9 @@ def _metric_scale(metric: str, numbers: tuple[float, ...]) -> tuple[int, str, in
     """By what a number is multiplied, its unit, and its fewest digits."""
     name = base_metric(metric)
     within = metric_bounds(name)
-    if name.startswith(_DECIMAL_PREFIXES) or within is None or within[1] > 1:
-        whole = not name.startswith(_DECIMAL_PREFIXES) and all(
-            number == int(number) for number in numbers
-        )
+    is_decimal = name.startswith(_DECIMAL_PREFIXES) or _is_decimal_rank_metric(name)
+    if is_decimal or within is None or within[1] > 1:
+        whole = not is_decimal and all(number == int(number) for number in numbers)
         return 1, _SECONDS_UNIT if name.startswith("latency") else "", 0 if whole else 2
     return 100, "%", 0
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-from misslink.registry import judged_metrics, rank_metrics
+from misslink.registry import judged_metrics, rank_metric_key, rank_metrics
 
 RETRIEVALS = {
     "miss": "Miss",
@@ -141,12 +141,8 @@ def metric_words(name: str) -> str:
 
 def _docstring_lines(name: str) -> Iterator[str]:
     """The first lines of the docstrings of the registered metrics with this name."""
-    base, at, _ = name.partition("@")
-    for registry, known in (
-        (rank_metrics, f"{base}@{{k}}" if at else name),
-        (judged_metrics, name),
-    ):
-        if known in registry.names():
+    for registry, known in ((rank_metrics, rank_metric_key(name)), (judged_metrics, name)):
+        if known is not None and known in registry:
             yield (inspect.getdoc(registry.get(known)) or "").partition("\n")[0]
 
 

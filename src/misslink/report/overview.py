@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import SimpleNamespace
 
 from misslink.documents import NOT_COMPUTED, Summary, manifest_of, summary_of
+from misslink.metrics import SOURCE_METRICS
 from misslink.render.format import (
     format_estimate,
     format_number,
@@ -124,16 +125,6 @@ _SHARE_NOUNS = {"fully_faithful": "faithful answers", "correct": "correct answer
 _MIN_JUDGED_SHARE = 0.9  # of the first k passages; below it rank metrics depend on the labels
 _SMALL_GROUP = 10  # groups with fewer cases are marked
 _GROUP_FIELDS = ("category", "tier")  # group cases beside their tags
-# Numbers that come from the verdicts of another metric.
-_SOURCE_METRICS = {
-    "fully_faithful": "faithfulness",
-    "correct": "correctness",
-    "correctness_precision": "correctness",
-    "correctness_recall": "correctness",
-    "over_refused": "abstention",
-    "should_have_abstained": "abstention",
-    "citation_recall": "citation_correctness",
-}
 _LEVELS = {
     "retrieval": ("1. Retrieval", "Did the relevant passages reach the prompt?"),
     "generation": ("2. Generation", "Is the answer supported by the passages in the prompt?"),
@@ -193,7 +184,7 @@ def metric_levels(run: Run) -> tuple[SimpleNamespace, ...]:
         metrics = tuple(
             SimpleNamespace(
                 shown=format_estimate(name, estimate),
-                coverage=summary.coverage.get(_SOURCE_METRICS.get(name, name)),
+                coverage=summary.coverage.get(SOURCE_METRICS.get(name, name)),
                 why=tuple(
                     f"{count} {reason}"
                     for reason, count in unscored.get(name, Counter()).most_common(3)

@@ -90,7 +90,9 @@ class RankMetric:
         return self.function(hits, *parameters)
 
 
-def register_metric(name: str, **traits: Any) -> Callable[[F], F]:
+def register_metric(
+    name: str, *, unit: Literal["share", "decimal"] = "share", **traits: Any
+) -> Callable[[F], F]:
     """Register the decorated function as a rank metric.
 
     Parameters
@@ -99,6 +101,8 @@ def register_metric(name: str, **traits: Any) -> Callable[[F], F]:
         'NAME', 'NAME@{k}' for a cutoff, or 'NAME@{p}' for a fraction. The function takes `Hits`
         and the parameter. A cutoff may also be an array, as `Hits.sums` takes it: the result has
         the shape (cutoffs, rows), to the last bit the values of each cutoff by itself.
+    unit : {'share', 'decimal'}
+        How its mean is written: "62%" or "0.62".
     **traits
         ``without_relevant``, ``about_judgements``, ``rises`` and ``better`` of `RankMetric`.
 
@@ -114,7 +118,7 @@ def register_metric(name: str, **traits: Any) -> Callable[[F], F]:
             named: dict[str, Any] = {} if parameter is None else {name[-2]: parameter}
             return RankMetric(text, function, **named, **traits)
 
-        rank_metrics.register(name)(create)
+        rank_metrics.register(name, unit=unit)(create)
         return function
 
     return register
@@ -316,8 +320,8 @@ def f1(hits: Hits, k: Cutoffs) -> FloatArray:
     )
 
 
-@register_metric("mrr", rises=True)
-@register_metric("mrr@{k}", rises=True)
+@register_metric("mrr", unit="decimal", rises=True)
+@register_metric("mrr@{k}", unit="decimal", rises=True)
 def reciprocal_rank(hits: Hits, k: Cutoffs = None) -> FloatArray:
     """1 / rank of the first relevant passage; 0 if there is none.
 
@@ -341,8 +345,8 @@ def reciprocal_rank(hits: Hits, k: Cutoffs = None) -> FloatArray:
     return hits.sums(first / hits.rank, k)
 
 
-@register_metric("map")
-@register_metric("map@{k}")
+@register_metric("map", unit="decimal")
+@register_metric("map@{k}", unit="decimal")
 def average_precision(hits: Hits, k: Cutoffs = None) -> FloatArray:
     """Mean over the relevant passages of the precision at their ranks.
 
@@ -392,7 +396,7 @@ def r_precision(hits: Hits) -> FloatArray:
     return hits.per_need(hits.sums(satisfied, None))
 
 
-@register_metric("ndcg@{k}")
+@register_metric("ndcg@{k}", unit="decimal")
 def ndcg(hits: Hits, k: Cutoffs) -> FloatArray:
     """Gain of the first k passages, discounted by rank, as a share of the best possible ranking's.
 
@@ -416,7 +420,7 @@ def ndcg(hits: Hits, k: Cutoffs) -> FloatArray:
     return _normalized_gain(hits, hits.gain.astype(float), hits.ideal_gain.astype(float), k)
 
 
-@register_metric("ndcg_exp@{k}")
+@register_metric("ndcg_exp@{k}", unit="decimal")
 def ndcg_exp(hits: Hits, k: Cutoffs) -> FloatArray:
     """NDCG with exponential gain: each grade counts more than twice the one below it.
 
@@ -456,7 +460,7 @@ def _normalized_gain(
     return np.minimum(share, 1.0)
 
 
-@register_metric("rbp@{p}", rises=True)
+@register_metric("rbp@{p}", unit="decimal", rises=True)
 def rbp(hits: Hits, p: float) -> FloatArray:
     """Expected gain of a reader who continues to the next passage with probability p.
 
@@ -481,7 +485,7 @@ def rbp(hits: Hits, p: float) -> FloatArray:
     return hits.sums(hits.relevant * weight, None)
 
 
-@register_metric("rbp_residual@{p}", about_judgements=True, better="low")
+@register_metric("rbp_residual@{p}", unit="decimal", about_judgements=True, better="low")
 def rbp_residual(hits: Hits, p: float) -> FloatArray:
     """How much higher rbp@p would be if all unknown passages were relevant.
 
@@ -508,7 +512,7 @@ def rbp_residual(hits: Hits, p: float) -> FloatArray:
     return np.maximum(1 - judged_weight, 0.0)
 
 
-@register_metric("bpref")
+@register_metric("bpref", unit="decimal")
 def bpref(hits: Hits) -> FloatArray:
     """Binary preference: how rarely a passage judged not relevant ranks above a relevant one.
 
