@@ -28,6 +28,8 @@ def server():
     params.model.path = str(next(Path(found.submodule_search_locations[0]).rglob("*.gguf")))
     params.n_ctx = 4096
     params.n_gpu_layers = 0
+    # Threads that share a core with other tests wait for each other.
+    params.cpuparams.n_threads = params.cpuparams_batch.n_threads = 1
     params.cache_ram_mib = 0
     params.verbosity = -1
     model = xllamacpp.Server(params)
