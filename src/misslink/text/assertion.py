@@ -53,9 +53,9 @@ _DENIED = KeywordPattern(
         "unrichtig"
     ),
 )
-_SOMEBODY = (
+_SPEAKERS = (
     r"(?:some|many|few|people|critics|others?|they|visitors?|locals|neighbou?rs?|fans|users?|bloggers?"
-    r"|tourists?|guests?|skeptics|somebody|someone|manche|einige|viele|leute|kritiker|jemand"
+    r"|tourists?|guests?|skeptics|some(?:body|one)|manche|einige|viele|leute|kritiker|jemand"
     r"|a\s+(?:\w+\s+)?(?:man|woman|friend|visitor|neighbou?r|tourist|guest|blogger|user))"
 )
 _SAYS = (
@@ -64,7 +64,7 @@ _SAYS = (
     r"|sagen|sagt|sagte|behaupten|behauptet|behauptete|glauben|glaubt|meinen|meint)"
 )
 _HEARSAY = KeywordPattern(
-    rf"\b{_SOMEBODY}\s+(?:\w+\s+){{0,4}}?{_SAYS}\b"
+    rf"\b{_SPEAKERS}\s+(?:\w+\s+){{0,4}}?{_SAYS}\b"
     r"|\b(?:allegedly|supposedly|purportedly|rumou?r(?:s|ed)?|hearsay|gossip|angeblich|vermeintlich"
     r"|geruchten?|gerucht)\b"
     rf"|\bit\s+(?:is|was|has\s+been)\s+(?:\w+\s+)?(?:said|claimed|alleged|whispered)\s+that\b"
@@ -81,7 +81,7 @@ _HEARSAY = KeywordPattern(
     ),
 )
 _EXAMPLE = KeywordPattern(
-    r"(?:^|[,:] )(?:imagine|suppose|supposing|assume|pretend)\b|\b(?:let's\s+say|hypothetical\w*|if\s+(?:somebody|someone"
+    r"(?:^|[,:] )(?:imagine|suppose|supposing|assume|pretend)\b|\b(?:let's\s+say|hypothetical\w*|if\s+(?:some(?:body|one)"
     r"|you\s+wrote|an?\s+\w+\s+(?:said|wrote))|angenommen|stellen\s+sie\s+sich\s+vor|gesetzt\s+den\s+fall)\b"
     r"|\b(?:example|sample|instance|beispiel\w*|muster)\s+(?:\w+\s+){0,2}?(?:of|for|fur|eine[rs]?|sentence"
     r"|claim|statement|answer|satz|aussage|antwort)\b[^.]{0,60}[:\"']"
@@ -90,7 +90,7 @@ _EXAMPLE = KeywordPattern(
     r"\b(?:claim|statement|sentence|answer|satz|aussage|antwort)\b"
     r"|\b(?:a|the|this|ein)\s+(?:sentence|statement|claim|answer|satz)\s+(?:such\s+as|like|wie)\b",
     keywords=(
-        "imagine suppos assume pretend let's hypothetical somebody someone wrote said example "
+        "imagine suppos assume pretend let's hypothetical somebod someone wrote said example "
         "sample instance exercise sentence statement claim answer angenommen stellen gesetzt "
         "beispiel muster ubung satz aussage antwort"
     ),
