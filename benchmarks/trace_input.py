@@ -167,7 +167,7 @@ def main() -> None:
         ),
         "",
         f"Each of the {CASES:,} cases also has its question searched for. Embedding the questions and claims with a",
-        "real model is not counted. Other work ran on the same two cores.",
+        "real model is not counted.",
     ]
     text = "\n".join(lines) + "\n"
     print(text)
