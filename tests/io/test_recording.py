@@ -315,6 +315,8 @@ def test_gen_ai_spans_of_the_sdk(spans):
         ("Nothing.", f"Relevant? {FERRY} {DOGS}", ()),
         ("Nothing.", None, None),  # as where texts are hidden
         ("", None, None),
+        (f"{DOGS} {FERRY[:-3]}", None, None),  # the exporter cut the text
+        (f'[{{"role": "user", "content": "{FERRY}', None, None),  # or JSON
     ],
 )
 def test_the_prompt_of_a_trace_says_which_passages_reached_the_model(

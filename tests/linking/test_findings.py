@@ -75,6 +75,20 @@ def test_the_exposure_trend_decides_why_answers_fail(groups, code):
     assert (why and why.code) == code
 
 
+@pytest.mark.parametrize(
+    ("failure", "generator"), [("fabricated", True), ("conflicting_sources", False)]
+)
+def test_complete_prompts_point_at_the_generator_only_where_failures_are_its_own(
+    failure, generator
+):
+    run = run_of((0, 5), (0, 0), (9, 40))
+    links = [
+        link.model_copy(update={"failure": failure}) if link.failed else link for link in run.links
+    ]
+    why = find(run.model_copy(update={"links": tuple(links)})).why
+    assert (why.code, why.parameters["generator"]) == ("complete", generator)
+
+
 def test_every_level_of_exposure_has_its_share_of_failures():
     findings = find(run_of((95, 100), (40, 60), (15, 40), inconclusive=7))
     assert {level: (share.value, share.n) for level, share in findings.exposure.items()} == {

@@ -360,7 +360,7 @@ def _print_audit(document: Mapping[str, Any]) -> None:
             f"{places['first']}, always the second in {places['second']}."
         )
     findings = [entry["finding"] for entry in (*entries, *preferences) if entry["finding"]]
-    output.print_lines(findings or ["No verdict depends on what must not matter, beyond chance."])
+    output.print_lines(findings or ["None of these changes moved the verdicts beyond chance."])
     output.print_lines(document["notes"])
     reasons: dict[str, int] = {}
     for entry in entries:  # a reason once, however many changes have it

@@ -136,7 +136,8 @@ def _explain_by_exposure(
     if not failed or len(decided) < _FEW_CASES:
         return None
     if all(link.retrieval == "hit" for link in decided if link.failed):
-        return Reason(code="complete")
+        by_generator = sum(link.owner == "generator" for link in decided if link.failed)
+        return Reason(code="complete", generator=2 * by_generator > failed)
     if not cases.bad:
         inferred = sum(link.basis == "inferred" for link in decided)
         unknown = sum(link.unexplained for link in decided)

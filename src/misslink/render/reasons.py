@@ -519,7 +519,10 @@ SENTENCES: dict[str, str | Callable[..., str]] = {
     "generator": (
         "they fail as often with every relevant passage in the prompt: look at the generator first"
     ),
-    "complete": "the prompts held every relevant passage: look at the generator first",
+    "complete": lambda generator: (
+        "the prompts held every relevant passage"
+        + (": look at the generator first" if generator else "")
+    ),
     "few_associated": (
         "most of them are not associated with missing passages: look at the generator first"
     ),

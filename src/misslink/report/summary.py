@@ -303,6 +303,8 @@ def _blamed_owners(why: Reason | None) -> Collection[str]:
             code = "generator"
     if code == "missing_passages":
         return ("retriever", "index", "prompt")
+    if code == "complete" and why and not why.parameters["generator"]:
+        return ()
     return ("generator",) if code in ("generator", "few_associated", "complete") else ()
 
 

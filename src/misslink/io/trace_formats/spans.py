@@ -60,6 +60,7 @@ _PROMPT_KEYS = (
 )  # fmt: skip
 _REPLY_KEYS = (*_OUTPUT_KEYS, "gen_ai.choice")
 _LABEL_KEYS = ("role", "type", "finish_reason", "id", "mime_type")  # of a message: no text
+_CUT_LETTERS = 20  # of a passage, at the end of a prompt: fewer may be chance
 _MODEL_KINDS = {"LLM", "GENERATION"}
 _MODEL_OPERATIONS = {"chat", "text_completion", "generate_content"}
 _QUERY_KEYS = (
@@ -367,23 +368,36 @@ def _match_prompts(
 ) -> PromptMatch | None:
     """The passages in the prompts of the trace's models.
 
-    None where a prompt is hidden, or where none has a text of any passage: then it is not known.
+    None where a prompt is hidden or was cut by the exporter's limit of length, or where none has a
+    text of any passage: then it is not known.
     """
-    calls = [
-        ModelCall(
-            _joined_texts(span, _PROMPT_KEYS) or _joined_texts(span, ("input.value",)),
-            _joined_texts(span, _REPLY_KEYS) or _joined_texts(span, ("output.value",)),
-        )
-        for span in spans
-        if span.kind in _MODEL_KINDS or span.attributes.get(_OPERATION_KEY) in _MODEL_OPERATIONS
-    ]
-    if not all(call.prompt for call in calls):
-        return None
+    calls = []
+    for span in spans:
+        if span.kind in _MODEL_KINDS or span.attributes.get(_OPERATION_KEY) in _MODEL_OPERATIONS:
+            prompt = _texts(span, _PROMPT_KEYS) or _texts(span, ("input.value",))
+            reply = _texts(span, _REPLY_KEYS) or _texts(span, ("output.value",))
+            if not prompt or any(_is_cut(text, chunks) for text in prompt):
+                return None
+            calls.append(ModelCall("\n".join(prompt), "\n".join(reply)))
     match = match_prompts(chunks, calls, answer)
     return match if match.whole or match.part or match.graded else None
 
 
-def _joined_texts(span: OtelSpan, names: tuple[str, ...]) -> str:
+def _is_cut(text: str, chunks: Sequence[Passage]) -> bool:
+    """Whether a text ends within a passage that begins in it, or is JSON that cannot be read."""
+    if text.startswith(('[{"', '{"')):
+        return True
+    end = text[-_CUT_LETTERS:]
+    for chunk in chunks:
+        place = chunk.text.find(end)
+        begun = chunk.text[: place + len(end)]
+        is_part = place >= 0 and len(begun) < len(chunk.text.rstrip())
+        if is_part and len(end) == _CUT_LETTERS and text.endswith(begun):
+            return True
+    return False
+
+
+def _texts(span: OtelSpan, names: tuple[str, ...]) -> list[str]:
     """The texts of a span's attributes and events with these names, and of what is below them."""
     texts = [
         text
@@ -394,7 +408,7 @@ def _joined_texts(span: OtelSpan, names: tuple[str, ...]) -> str:
     for event in span.events:
         if event.get("name") in names:
             texts += _all_texts({name: event[name] for name in event if name != "name"})
-    return "\n".join(texts)
+    return texts
 
 
 def _all_texts(value: Any, levels: int = _MAX_LEVELS) -> Iterator[str]:
