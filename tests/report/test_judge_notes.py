@@ -48,6 +48,8 @@ def test_calls_tokens_and_cost_stand_in_one_sentence():
     )
     (note,) = describe_judging(run(usage={**usage, "prompt_tokens": None, "cost": None}))
     assert note.startswith("The judge was sent 2 questions; ")
+    (note,) = describe_judging(run(usage={**usage, "completion_tokens": None}))
+    assert note.startswith("The judge was sent 2 questions, 3,000 prompt tokens; ")
 
 
 def test_what_was_not_asked_is_said_with_the_way_on():

@@ -32,7 +32,7 @@ from misslink.render.format import (
     shorten,
 )
 from misslink.report.human_labels import forecast_labels, read_disputes
-from misslink.types import Estimate, Run
+from misslink.types import Estimate, Run, Usage
 
 _ADVICE = {"trust": "", "caution": "Use it with caution."}  # by the verdict of a calibration
 _DECIMAL_NAMES = {
@@ -355,29 +355,28 @@ def _heuristic_notes(run: Run) -> Iterator[str]:
 def _usage_notes(run: Run, usage: JudgeUsage) -> Iterator[str]:
     tokens = cost = ""
     if usage.prompt_tokens is not None and usage.calls:
-        tokens = (
-            f", {usage.prompt_tokens:,} prompt and"
-            f" {usage.completion_tokens or 0:,} completion tokens"
-        )
+        tokens = f", {_format_tokens(usage.prompt_tokens, usage.completion_tokens)}"
     if usage.cost is not None and usage.calls:
         cost = f", cost {usage.cost:.4g}"
     yield (
         f"The judge was sent {pluralize(usage.calls, 'question')}{tokens}{cost}; "
         f"{usage.from_cache:,} more came from the cache, free."
     )
-    spent = [v.usage for v in run.verdicts if v.usage is not None]
-    prompt = sum(verdict_usage.prompt_tokens or 0 for verdict_usage in spent)
-    if prompt:
-        completion = sum(verdict_usage.completion_tokens or 0 for verdict_usage in spent)
-        yield (
-            f"All replies behind this run, whenever they were paid for: {prompt:,} prompt and "
-            f"{completion:,} completion tokens."
-        )
+    spent = Usage.total(verdict.usage for verdict in run.verdicts)
+    if spent and spent.prompt_tokens:
+        tokens = _format_tokens(spent.prompt_tokens, spent.completion_tokens)
+        yield f"All replies behind this run, whenever they were paid for: {tokens}."
     if usage.not_asked:
         yield (
             f"Questions not asked: {usage.not_asked:,}, because the budget or the time of the run was used up. "
             "The same command continues the run; missing verdicts are counted as skipped."
         )
+
+
+def _format_tokens(prompt: int, completion: int | None) -> str:
+    """Write what a judge counted; one that returns no text may not count any."""
+    more = "" if completion is None else f" and {completion:,} completion"
+    return f"{prompt:,} prompt{more} tokens"
 
 
 def _cascade_notes(cascade: Cascade) -> Iterator[str]:
