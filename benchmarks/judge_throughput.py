@@ -7,9 +7,10 @@ through `loopback_judge.py`, a server in a process of its own that answers every
 The peers want an environment of their own:
 
     python -m venv PEERS
-    PEERS/bin/pip install ragas "langchain-community<0.4" deepeval openevals arize-phoenix-evals
+    uv pip install --python PEERS/bin/python ragas==0.4.3 "langchain-community<0.4" \\
+        deepeval==4.3.1 openevals==0.2.2 arize-phoenix-evals==3.9.4
 
-(ragas 0.4.3 imports what langchain-community has dropped since.)
+(ragas 0.4.3 imports what langchain-community has dropped since. pip resolves these for minutes.)
 
 With --write the tables go to benchmarks/judge_throughput.md; with --only ours the rows of the other
 tools stay there, with the day they were measured on.

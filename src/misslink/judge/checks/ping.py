@@ -37,7 +37,8 @@ async def ping_judge(judge: Judge) -> dict[str, Any]:
         ``judge``; ``ok``: whether it gave a readable answer; ``latency_s``; ``structure``: how it gives
         structured answers, 'json_schema', 'json_object', or 'plain'; ``json_schema``, ``json_mode``,
         ``logprobs`` and ``seed``: whether it supports them; ``context_length``: tokens of prompt and
-        reply together; ``limits`` of one request to a decision model; ``price`` of a million tokens;
+        reply together; ``limits`` of one request to a decision model (OpenAI's, until the server
+        states lower ones); ``price`` of a million tokens;
         ``prompt_tokens`` and ``completion_tokens`` of the question; ``note``: what readers of its
         verdicts must know; ``problem``: why it is not ok. None: unknown.
     """
@@ -68,7 +69,7 @@ async def ping_judge(judge: Judge) -> dict[str, Any]:
         "logprobs": gives_logprobs if logprobs and gives_logprobs is not None else logprobs,
         "seed": supports("seed"),
         "context_length": info.context_length,
-        "limits": info.limits,
+        "limits": info.limits if ok else None,
         "price": info.price and asdict(info.price),
         "prompt_tokens": getattr(usage, "prompt_tokens", None),
         "completion_tokens": getattr(usage, "completion_tokens", None),
