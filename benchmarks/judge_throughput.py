@@ -1,4 +1,4 @@
-"""How fast cases are judged, and what it costs the machine that asks: misslink and its peers.
+r"""How fast cases are judged, and what it costs the machine that asks: misslink and its peers.
 
     python benchmarks/judge_throughput.py [--peers-python PATH] [--only ours|peers] [--write]
 
@@ -7,7 +7,7 @@ through `loopback_judge.py`, a server in a process of its own that answers every
 The peers want an environment of their own:
 
     python -m venv PEERS
-    uv pip install --python PEERS/bin/python ragas==0.4.3 "langchain-community<0.4" \\
+    uv pip install --python PEERS/bin/python ragas==0.4.3 "langchain-community<0.4" \
         deepeval==4.3.1 openevals==0.2.2 arize-phoenix-evals==3.9.4
 
 (ragas 0.4.3 imports what langchain-community has dropped since. pip resolves these for minutes.)
