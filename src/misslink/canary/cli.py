@@ -258,8 +258,8 @@ def run(
         envvar="MISSLINK_JUDGE",
         help="Judge of the answers: heuristic, openai:MODEL or none.",
     ),
-    corpus: str | None = options.option(
-        None, *options.CORPUS, show_default="what the app's own store lists"
+    corpus: str | None = options.field_option(
+        "corpus", show_default="what the app's own store lists"
     ),
     embedding: str = typer.Option(
         "app", "--embedding", help="Embedding: app, minilm, PROVIDER:MODEL, FILE.py:NAME, none."
@@ -288,8 +288,8 @@ def run(
     ),
     markdown: Path | None = options.MARKDOWN_OPTION,
     html: Path | None = options.HTML_OPTION,
-    id_key: str | None = options.ID_KEY_OPTION,
-    input_key: str | None = options.INPUT_KEY_OPTION,
+    id_key: str | None = options.field_option("id_key"),
+    input_key: str | None = options.field_option("input_key"),
     cache: Path | None = options.CACHE_OPTION,
     *,
     given: options.JudgeOptions,

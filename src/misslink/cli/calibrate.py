@@ -54,10 +54,8 @@ _QUEUE = 5
 
 def calibrate(
     run: Path | None = typer.Argument(None, help="Run folder; the result is saved in it."),
-    labels: list[Path] | None = option(
-        None,
-        *shared.LABELS,
-        show_default="RUN/labels, which  misslink annotate  writes",
+    labels: list[Path] | None = shared.field_option(
+        "labels", show_default="RUN/labels, which  misslink annotate  writes"
     ),
     verdicts: Path | None = option(
         None, "--verdicts", "File of case_id, metric, value, probability, instead of a run."

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from pydantic import (
     create_model,
 )
 
-from misslink.cli.options import CASE_OPTIONS, JSON_OPTION, JUDGE_TYPES, OF_RUN, OVERWRITE_OPTION
+from misslink.cli.options import CASE_OPTIONS, JSON_OPTION, OF_RUN, OVERWRITE_OPTION, field_type
 from misslink.cli.output import first_few, print_json, strip_control
 from misslink.errors import InputError, did_you_mean
 from misslink.io.config_files import read_toml
@@ -60,9 +61,9 @@ class _Settings(BaseModel):
 
 
 _JUDGE_FIELDS: Any = {
-    name: (hint | None, None)
-    for name, hint in JUDGE_TYPES.items()
-    if name != "api_key"  # secrets belong in the environment
+    field.name: (field_type(field.name) | None, None)
+    for field in fields(JudgeConfig)
+    if field.name != "api_key"  # secrets belong in the environment
 }
 Settings = create_model("Settings", __base__=_Settings, **_JUDGE_FIELDS)
 

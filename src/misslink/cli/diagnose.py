@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from misslink.cli.options import CORPUS, JSON_OPTION, RUN_ARGUMENT, option
+from misslink.cli.options import JSON_OPTION, OF_RUN, RUN_ARGUMENT, field_option, option
 from misslink.cli.output import (
     check_output_paths,
     format_estimate,
@@ -35,11 +35,7 @@ def diagnose(
         "--missing-labels",
         "JSONL file for missing labels, as cases to review.",
     ),
-    corpus: str | None = option(
-        None,
-        *CORPUS,
-        show_default="the run's",
-    ),
+    corpus: str | None = field_option("corpus", show_default=OF_RUN),
     every: bool = option(False, "--all", "Show every case, not the first 5 of a group."),
     as_json: bool = JSON_OPTION,
 ) -> None:

@@ -4,18 +4,47 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from functools import wraps
+from dataclasses import fields
+from functools import partial, wraps
 from typing import Any, TypeAlias, get_type_hints
 
 import typer
 from typer.models import OptionInfo
 
 from misslink.judge.config import JudgeConfig
+from misslink.pipeline.config import EvaluationConfig
 
 
 def option(default: Any, flag: str, text: str, **more: Any) -> Any:
     """A Typer option: `option(None, "--out", "Folder to write.")`."""
     return typer.Option(default, flag, help=text, **more)
+
+
+_FIELDS = {
+    field.name: field
+    for config in (JudgeConfig, EvaluationConfig)
+    for field in fields(config)
+    if "help" in field.metadata
+}
+_TYPES = {"bool": bool, "int": int, "float": float, "int | None": int | None}
+_TYPES |= {"float | None": float | None}
+
+
+def field_type(name: str) -> Any:
+    """The type of the option of a field, which may be narrower than that of the field."""
+    field = _FIELDS[name]
+    return field.metadata.get("type") or _TYPES.get(str(field.type), str | None)
+
+
+def field_option(name: str, **more: Any) -> Any:
+    """The option of a field of `JudgeConfig` or `EvaluationConfig`; `more` replaces its settings."""
+    field = _FIELDS[name]
+    settings = {**field.metadata, "default": field.default, **more}
+    default, text = settings.pop("default"), settings.pop("help")
+    flag = settings.pop("flag", f"--{name.replace('_', '-')}")
+    for key in ("type", "decides"):
+        settings.pop(key, None)
+    return option(default, flag, text, **settings)
 
 
 OF_RUN = "the run's"  # the default of what an earlier run decides; no setting replaces it
@@ -27,8 +56,8 @@ CACHE_OPTION: Any = option(
 JUDGE_OPTION: Any = option(
     ..., "--judge", "Judge, such as openai:MODEL.", envvar="MISSLINK_JUDGE", show_default=False
 )
-CONCURRENCY_OPTION: Any = option(8, "--concurrency", "Cases in flight at once.", min=1)
-SEED_OPTION: Any = option(0, "--seed", "Random seed for samples and intervals.", min=0)
+CONCURRENCY_OPTION: Any = field_option("concurrency")
+SEED_OPTION: Any = field_option("seed")
 VERBOSE_OPTION: Any = option(False, "--verbose", "Print all metrics, warnings and notes, too.")
 DRY_RUN_OPTION: Any = option(
     False, "--dry-run", "Print the number of judge calls and their cost; make none."
@@ -36,30 +65,21 @@ DRY_RUN_OPTION: Any = option(
 RUN_ARGUMENT: Any = typer.Argument(..., help="Run folder.")
 OVERWRITE_OPTION: Any = option(False, "--overwrite", "Replace existing files.")
 CRITERIA_OPTION: Any = option(None, "--criteria", "Criteria file, such as ship-criteria.yaml.")
-KNOWN_ONLY_OPTION: Any = option(False, "--known-only", "Ignore labels of unknown cases.")
-LABELS = ("--labels", "Human labels to calibrate the judge (CSV, JSONL); repeatable.")
-CORPUS = ("--corpus", "Corpus of the app: JSONL, CSV, folder or chroma:FOLDER.")
+KNOWN_ONLY_OPTION: Any = field_option("known_only")
 MARKDOWN_OPTION: Any = option(None, "--markdown", "Markdown report to write; - prints it.")
 HTML_OPTION: Any = option(None, "--html", "HTML page to write.")
 
-# Commands that call an app.
-_ID_KEY = ("--id-key", "Metadata key of the passage id.")
-_INPUT_KEY = ("--input-key", "Input key of the app for the question.")
-_APP_CONFIG = ("--app-config", "Call-time settings of the app (YAML, JSON, TOML).")
-APP_CONFIG_OPTION: Any = option(None, *_APP_CONFIG, show_default=False)
-APP_CONFIG_OF_RUN: Any = option(None, *_APP_CONFIG, show_default="the run's")
-ID_KEY_OPTION: Any = option(None, *_ID_KEY)
-INPUT_KEY_OPTION: Any = option(None, *_INPUT_KEY)
-
 # Commands that call the app or the judge of a run again; without a value they take the run's.
 JUDGE_OF_RUN: Any = option(None, "--judge", "Judge, such as openai:MODEL.", show_default=OF_RUN)
-ID_KEY_OF_RUN: Any = option(None, *_ID_KEY, show_default=OF_RUN)
-INPUT_KEY_OF_RUN: Any = option(None, *_INPUT_KEY, show_default=OF_RUN)
+APP_CONFIG_OF_RUN: Any = field_option("app_config", show_default=OF_RUN)
+ID_KEY_OF_RUN: Any = field_option("id_key", show_default=OF_RUN)
+INPUT_KEY_OF_RUN: Any = field_option("input_key", show_default=OF_RUN)
 
 JudgeOptions: TypeAlias = Mapping[str, Any]
 """Values of the judge options, by the field names of JudgeConfig."""
 
-_PARAMETER = "given"
+EvaluationOptions: TypeAlias = dict[str, Any]
+"""Values of the options of an evaluation, by the field names of EvaluationConfig."""
 
 # Groups of judge options, in the order of the help.
 MODEL_OPTIONS = ("base_url", "prompts", "temperature", "max_tokens")
@@ -72,39 +92,7 @@ PRICE_OPTIONS = ("price_in", "price_out")
 CAP_OPTIONS = ("max_calls", "max_cost")
 
 
-# Help of each judge option, and what it shows in place of a default of None. Name, type and default
-# are those of the field of `JudgeConfig`.
-_JUDGE_HELP: dict[str, tuple[str, str | bool]] = {
-    "base_url": ("Base URL of the judge's server.", "OPENAI_BASE_URL"),
-    "temperature": ("Sampling temperature.", "0"),
-    "max_tokens": ("Maximum tokens of a reply.", "4096"),
-    "context_length": ("Tokens of prompt and reply.", "from the server"),
-    "prompts": ("Folder of prompts that replace built-in ones, or a language: de.", True),
-    "repeats": ("Samples per question.", True),
-    "cascade_check": ("Share of a cascade's cheap decisions that both judges get.", True),
-    "retry_refused": ("Ask again what the judge refused to answer.", True),
-    "timeout": ("Seconds per judge call.", True),
-    "retries": ("Retries per failed judge call.", True),
-    "deadline": ("Seconds for all judge calls; later ones are skipped.", True),
-    "rpm": ("Maximum requests per minute.", True),
-    "tpm": ("Maximum tokens per minute.", True),
-    "price_in": ("Price of a million prompt tokens.", True),
-    "price_out": ("Price of a million completion tokens.", True),
-    "batch_price": ("Batch price, as a share of the live price.", True),
-    "max_calls": ("Maximum judge calls, failed ones included.", True),
-    "max_cost": ("Maximum cost; needs prices.", True),
-}
-JUDGE_TYPES: dict[str, Any] = get_type_hints(JudgeConfig) | {"prompts": str | None}
-
-
-def _judge_option(name: str, **more: Any) -> Any:
-    """The option of a field of `JudgeConfig`."""
-    text, shown = _JUDGE_HELP[name]
-    default = more.pop("default", getattr(JudgeConfig, name))
-    settings = {"rich_help_panel": "Judge options", "show_default": shown, **more}
-    return option(default, f"--{name.replace('_', '-')}", text, **settings)
-
-
+_judge_option = partial(field_option, rich_help_panel="Judge options")
 PROMPTS_OPTION: Any = _judge_option("prompts")
 REPEATS_OF_RUN: Any = _judge_option("repeats", default=None, min=1, show_default=OF_RUN)
 CASCADE_CHECK_OF_RUN: Any = _judge_option("cascade_check", default=None, show_default=OF_RUN)
@@ -150,37 +138,51 @@ def with_judge_options(
     """
     if unknown := own.keys() - set(names):
         raise KeyError(*unknown)
-    options = [
-        inspect.Parameter(
+    options = {
+        name: inspect.Parameter(
             name,
             inspect.Parameter.KEYWORD_ONLY,
             default=own.get(name) or _judge_option(name),
-            annotation=JUDGE_TYPES[name] | None if name in own else JUDGE_TYPES[name],
+            annotation=field_type(name) | None if name in own else field_type(name),
         )
         for name in names
-    ]
+    }
+    return partial(_replace_parameter, "given", options)
 
-    def decorate(command: Callable[..., None]) -> Callable[..., None]:
-        hints = get_type_hints(command)
-        if _PARAMETER not in hints:
-            raise TypeError(f"{command.__name__} has no parameter {_PARAMETER}")
-        parameters: list[inspect.Parameter] = []
-        for parameter in inspect.signature(command).parameters.values():
-            if parameter.name == _PARAMETER:
-                parameters += options
-            else:
-                parameters.append(parameter.replace(annotation=hints[parameter.name]))
 
-        @wraps(command)
-        def wrapper(*args: Any, **kwargs: Any) -> None:
-            given = {name: kwargs.pop(name) for name in names}
-            command(*args, **kwargs, **{_PARAMETER: given})
+def with_evaluation_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Replace a command's parameter ``options`` by the options of an evaluation, but for the app."""
+    names = [field.name for field in fields(EvaluationConfig) if field.name in _FIELDS]
+    kind = inspect.Parameter.KEYWORD_ONLY
+    options = {
+        name: inspect.Parameter(name, kind, default=field_option(name), annotation=field_type(name))
+        for name in names
+    }
+    return _replace_parameter("options", options, command)
 
-        # Typer reads both, and needs types rather than their names.
-        wrapper.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
-            parameters, return_annotation=None
-        )
-        wrapper.__annotations__ = {item.name: item.annotation for item in parameters}
-        return wrapper
 
-    return decorate
+def _replace_parameter(
+    replaced: str, options: Mapping[str, inspect.Parameter], command: Callable[..., None]
+) -> Callable[..., None]:
+    """Return the command with several parameters instead of one, which gets them as a dict."""
+    hints = get_type_hints(command)
+    if replaced not in hints:
+        raise TypeError(f"{command.__name__} has no parameter {replaced}")
+    parameters: list[inspect.Parameter] = []
+    for parameter in inspect.signature(command).parameters.values():
+        if parameter.name == replaced:
+            parameters += options.values()
+        else:
+            parameters.append(parameter.replace(annotation=hints[parameter.name]))
+
+    @wraps(command)
+    def wrapper(*args: Any, **kwargs: Any) -> None:
+        values = {name: kwargs.pop(name) for name in options}
+        command(*args, **kwargs, **{replaced: values})
+
+    # Typer reads both, and needs types rather than their names.
+    wrapper.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+        parameters, return_annotation=None
+    )
+    wrapper.__annotations__ = {item.name: item.annotation for item in parameters}
+    return wrapper

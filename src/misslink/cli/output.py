@@ -22,7 +22,7 @@ from misslink.timeouts import MAIN_TASK, run_async
 
 if TYPE_CHECKING:
     from misslink.judge.checks.dry_run import JudgingForecast
-    from misslink.pipeline import Progress
+    from misslink.pipeline.config import Progress
     from misslink.render.table import Part, TextTable
     from misslink.types import Estimate
 

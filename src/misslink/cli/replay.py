@@ -17,7 +17,7 @@ from misslink.errors import InputError
 from misslink.render.table import TextTable
 
 if TYPE_CHECKING:
-    from misslink.pipeline import Progress
+    from misslink.pipeline.config import Progress
     from misslink.types import Run
 
 

@@ -18,7 +18,7 @@ from misslink.render.table import TextTable
 if TYPE_CHECKING:
     from misslink.embedding import Embedder
     from misslink.linking.whatif.forecast import DeeperSearch
-    from misslink.pipeline import Progress
+    from misslink.pipeline.config import Progress
     from misslink.types import Case, Passage, Run
 
 
@@ -30,7 +30,7 @@ _MAX_PASSAGES = 200_000  # read from an app's own store: 300 MB of vectors at 38
 )
 def whatif(
     run: Path = shared.RUN_ARGUMENT,
-    corpus: str | None = option(None, *shared.CORPUS),
+    corpus: str | None = shared.field_option("corpus", show_default=False),
     app: str | None = option(
         None, "--app", "App whose own corpus and embedding are used: app.py:chain."
     ),

@@ -5,11 +5,17 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from misslink.errors import InputError
 
 _MILLION = 1_000_000
 _MOST_REPEATS = 1000  # all samples of a question are under way at once; the spread needs far fewer
+
+
+def option_field(default: Any, text: str, **more: Any) -> Any:
+    """A field that is an option of commands, with its help; `more` goes to `typer.Option`."""
+    return field(default=default, metadata={"help": text, **more})
 
 
 @dataclass(frozen=True)
@@ -78,25 +84,35 @@ class JudgeConfig:
         A number is out of range or not finite, or a cost is limited without prices.
     """
 
-    base_url: str | None = None
+    base_url: str | None = option_field(
+        None, "Base URL of the judge's server.", show_default="OPENAI_BASE_URL"
+    )
     api_key: str | None = field(default=None, repr=False)
-    temperature: float | None = None
-    max_tokens: int | None = None
-    context_length: int | None = None
-    timeout: float = 300.0
-    retries: int = 5
-    deadline: float | None = None
-    rpm: int | None = None
-    tpm: int | None = None
-    max_calls: int | None = None
-    max_cost: float | None = None
-    price_in: float | None = None
-    price_out: float | None = None
-    batch_price: float = 0.5
-    repeats: int = 1
-    cascade_check: float = 0.05
-    retry_refused: bool = False
-    prompts: str | Path | None = None
+    temperature: float | None = option_field(None, "Sampling temperature.", show_default="0")
+    max_tokens: int | None = option_field(None, "Maximum tokens of a reply.", show_default="4096")
+    context_length: int | None = option_field(
+        None, "Tokens of prompt and reply.", show_default="from the server"
+    )
+    timeout: float = option_field(300.0, "Seconds per judge call.")
+    retries: int = option_field(5, "Retries per failed judge call.")
+    deadline: float | None = option_field(
+        None, "Seconds for all judge calls; later ones are skipped."
+    )
+    rpm: int | None = option_field(None, "Maximum requests per minute.")
+    tpm: int | None = option_field(None, "Maximum tokens per minute.")
+    max_calls: int | None = option_field(None, "Maximum judge calls, failed ones included.")
+    max_cost: float | None = option_field(None, "Maximum cost; needs prices.")
+    price_in: float | None = option_field(None, "Price of a million prompt tokens.")
+    price_out: float | None = option_field(None, "Price of a million completion tokens.")
+    batch_price: float = option_field(0.5, "Batch price, as a share of the live price.")
+    repeats: int = option_field(1, "Samples per question.")
+    cascade_check: float = option_field(
+        0.05, "Share of a cascade's cheap decisions that both judges get."
+    )
+    retry_refused: bool = option_field(False, "Ask again what the judge refused to answer.")
+    prompts: str | Path | None = option_field(
+        None, "Folder of prompts that replace built-in ones, or a language: de."
+    )
 
     def __post_init__(self) -> None:
         for name, value in vars(self).items():

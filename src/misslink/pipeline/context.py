@@ -1,9 +1,9 @@
-"""The options of an evaluation, and everything that it opens before the first judge call."""
+"""Everything that an evaluation opens before the first judge call."""
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -23,106 +23,15 @@ from misslink.io.corpus import read_corpus
 from misslink.io.labels import Labels
 from misslink.io.manifest import display_path, flatten_inputs, hash_app_code, hash_content
 from misslink.io.trace_formats import read_recording
-from misslink.judge.config import JudgeConfig
 from misslink.judge.judged_metric import JudgedMetric, Subject
 from misslink.judge.prompts import Prompts
-from misslink.judge.protocol import Judge
 from misslink.judge.session import JudgeSession, open_judge
 from misslink.linking.judge_calibration import Calibration, check_judge, read_calibration_document
+from misslink.pipeline.config import EvaluationConfig
 from misslink.registry import engines, judged_metrics
-from misslink.types import Case, Passage, Trace
+from misslink.types import Passage, Trace
 
 _HASH_DIGITS = 16
-
-Progress = Callable[[str, int, int], None]  # stage, done, total
-
-
-@dataclass(frozen=True, kw_only=True)
-class EvaluationConfig:
-    """The options of an evaluation; `misslink.evaluate` documents each.
-
-    Raises
-    ------
-    InputError
-        The options contradict each other, or a number is out of range.
-    """
-
-    app: Any
-    goldset: str | Path | Iterable[Case | Mapping[str, Any]] | None
-    traces: str | Path | Iterable[Trace | Mapping[str, Any]] | None
-    judge: str | Judge | None
-    corpus: str | Path | Sequence[Passage | Mapping[str, Any]] | None
-    out: str | Path | None
-    k: int | None
-    depth: int
-    concurrency: int
-    cache: str | Path | None
-    id_key: str | None
-    input_key: str | None
-    app_config: str | Path | Mapping[str, Any] | None
-    app_timeout: float | None
-    embedding: Any
-    calibration: str | Path | None
-    labels: Any
-    known_only: bool
-    terms: JudgeConfig | None
-    seed: int
-    overwrite: bool
-    only: Sequence[str]
-    engine: str | Engine
-    ray_address: str | None
-    workers: int | None
-    progress: Progress | None
-    command: str | None
-
-    def __post_init__(self) -> None:
-        if (self.app is None) == (self.traces is None):
-            raise InputError("give an app, such as app.py:chain, or --traces FILE, and not both")
-        if self.goldset is None and self.traces is None:
-            raise InputError("give a gold set: a file with one JSON object a line")
-        if self.labels is not None and self.calibration is not None:
-            raise InputError(
-                "give --calibration, made before, or --labels, to calibrate this run's judge on; "
-                "not both"
-            )
-        if self.labels is not None and (self.judge is None or self.judge == "none"):
-            raise InputError("labels calibrate a judge, and there is none. Name one with --judge")
-        counts = (1 if self.k is None else self.k, self.depth, self.concurrency)
-        if any(not isinstance(count, int) or count < 1 for count in counts):
-            raise InputError("k, depth and concurrency must be whole numbers of 1 or more")
-        if not isinstance(self.seed, int) or self.seed < 0:
-            raise InputError(f"--seed is {self.seed}; give a whole number of 0 or more")
-        if self.app_timeout is not None and not self.app_timeout > 0:
-            raise InputError(f"--app-timeout is {self.app_timeout}; give seconds, more than 0")
-        if self.workers is not None and (not isinstance(self.workers, int) or self.workers < 1):
-            raise InputError(f"--workers is {self.workers}; it must be 1 or more")
-
-    @property
-    def judge_config(self) -> JudgeConfig:
-        """`terms`, or the defaults."""
-        return self.terms or JudgeConfig()
-
-    @property
-    def spec(self) -> str | None:
-        """Where the app is imported from; None for an object and for traces."""
-        return self.app if isinstance(self.app, str) else None
-
-    @property
-    def app_name(self) -> str | None:
-        """The spec or the qualified name of the app; None for traces."""
-        return self.app if self.app is None or self.spec else _qualified_name(self.app)
-
-    @property
-    def embedding_name(self) -> str:
-        """The spec or the qualified name of the embedding that measures misses."""
-        if isinstance(self.embedding, str):
-            return self.embedding
-        return _qualified_name(type(self.embedding))
-
-
-def _qualified_name(value: Any) -> str:
-    named = value if hasattr(value, "__qualname__") else type(value)
-    return f"{named.__module__}.{named.__qualname__}"
 
 
 @dataclass(frozen=True)
@@ -160,10 +69,7 @@ class EvaluationContext:
         settings = hash_content(self.app_config)[:_HASH_DIGITS] if self.app_config else None
         return {
             "app": display_path(config.spec) if config.spec else config.app_name,
-            "k": config.k,
-            "depth": config.depth,
-            "id_key": config.id_key,
-            "input_key": config.input_key,
+            **config.deciding("traces"),
             "app_config": settings,
         }
 
@@ -174,7 +80,7 @@ class EvaluationContext:
             **self.app_settings,
             "judge": self.judge_name,
             "embedding": self.config.embedding_name,
-            "seed": self.config.seed,
+            **self.config.deciding("results"),
         }
 
     def subjects(self, traces: Mapping[str, Trace]) -> Iterator[Subject]:
@@ -197,13 +103,12 @@ async def open_context(config: EvaluationConfig) -> AsyncIterator[EvaluationCont
     InputError
         Something in `config` is wrong. No judge call was made.
     """
-    gold, recorded = _read_cases(config)
+    whole, recorded = _read_cases(config)
+    gold = _select_cases(config, whole)
     corpus = _read_corpus(config)
     metrics = [judged_metrics.get(name) for name in judged_metrics.names()]
     metrics.sort(key=lambda metric: metric.level)
-    labels = _read_labels(config, gold, [metric.name for metric in metrics])
-    if config.only:
-        gold = gold.only(config.only)
+    labels = _read_labels(config, whole, gold, [metric.name for metric in metrics])
     terms = config.judge_config
     prompts = Prompts.from_spec(terms.prompts)
     document, calibration = None, None
@@ -255,7 +160,7 @@ async def open_context(config: EvaluationConfig) -> AsyncIterator[EvaluationCont
                 prompts=hashes,
                 identity=flatten_inputs({"judge_identity": judge.identity}),
             )
-        context = _hash_inputs(context, hashes)
+        context = _hash_inputs(context, hashes, selected=gold is not whole)
         if config.out:
             staging = RunStaging(
                 Path(config.out),
@@ -273,7 +178,9 @@ def open_named_embedder(name: Any) -> Embedder | None:
     return None if isinstance(name, str) and name in {"app", "none"} else open_embedder(name)
 
 
-def _hash_inputs(context: EvaluationContext, prompt_hashes: Mapping[str, str]) -> EvaluationContext:
+def _hash_inputs(
+    context: EvaluationContext, prompt_hashes: Mapping[str, str], *, selected: bool
+) -> EvaluationContext:
     """Add what identifies this run and its traces: options, and the hashes of everything read."""
     config, terms = context.config, context.config.judge_config
 
@@ -288,7 +195,7 @@ def _hash_inputs(context: EvaluationContext, prompt_hashes: Mapping[str, str]) -
             **context.settings,
             "app object (new at each call)": call_id,
             "goldset": short_hash(context.gold.cases),
-            "cases": [case.id for case in context.gold.cases] if config.only else None,
+            "cases": [case.id for case in context.gold.cases] if selected else None,
             "traces": short_hash(context.recorded),
             "corpus": short_hash(context.corpus),
             "repeats": terms.repeats,
@@ -325,8 +232,15 @@ def _read_cases(config: EvaluationConfig) -> tuple[GoldSet, Mapping[str, Trace] 
     return replace(gold, cases=tag_turns(gold.cases)), recorded
 
 
-def _read_labels(config: EvaluationConfig, gold: GoldSet, judged: Sequence[str]) -> Labels | None:
-    """Read the human labels of the evaluated cases.
+def _select_cases(config: EvaluationConfig, gold: GoldSet) -> GoldSet:
+    """Return the cases to evaluate; `gold` itself if no option selects any."""
+    return gold.only(config.only) if config.only else gold
+
+
+def _read_labels(
+    config: EvaluationConfig, whole: GoldSet, gold: GoldSet, judged: Sequence[str]
+) -> Labels | None:
+    """Read the human labels of the evaluated cases; those of other cases of the `whole` are fine.
 
     Raises
     ------
@@ -338,11 +252,10 @@ def _read_labels(config: EvaluationConfig, gold: GoldSet, judged: Sequence[str])
     labels = load_labels(config.labels)
     labels.check_metrics(judged)
     labels = labels.select_cases(
-        [case.id for case in gold.cases], display_path(gold.name), leave_out=config.known_only
+        [case.id for case in whole.cases], display_path(whole.name), leave_out=config.known_only
     )
-    if not config.only:
-        return labels
-    items = tuple(label for label in labels.items if label.case_id in set(config.only))
+    evaluated = {case.id for case in gold.cases}
+    items = tuple(label for label in labels.items if label.case_id in evaluated)
     return replace(labels, items=items)
 
 

@@ -14,7 +14,8 @@ from misslink.judge.config import JudgeConfig
 from misslink.judge.middleware.cache import DEFAULT_CACHE
 from misslink.judge.protocol import Judge
 from misslink.pipeline.assembly import assemble_run
-from misslink.pipeline.context import EvaluationConfig, Progress, open_context
+from misslink.pipeline.config import EvaluationConfig, Progress
+from misslink.pipeline.context import open_context
 from misslink.pipeline.links import link_cases, open_corpus_context
 from misslink.pipeline.traces import capture_traces, score_ranks
 from misslink.pipeline.verdicts import calibrate_run, judge_cases

@@ -11,7 +11,8 @@ from misslink.capture import Watcher, check_gold_ids, labelled_ids, match_labels
 from misslink.documents import DEFAULT_K
 from misslink.engines.protocol import AppSpec, capture_case
 from misslink.errors import AppUnreachableError
-from misslink.pipeline.context import EvaluationConfig, EvaluationContext
+from misslink.pipeline.config import EvaluationConfig
+from misslink.pipeline.context import EvaluationContext
 from misslink.render.reasons import describe_reason
 from misslink.retrieval import score_cases, unmatched_reason
 from misslink.timeouts import map_concurrently

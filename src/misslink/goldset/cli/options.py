@@ -8,14 +8,14 @@ from typing import Any
 
 import typer
 
-from misslink.cli.options import CORPUS, option
+from misslink.cli.options import field_option, option
 from misslink.cli.output import matching_paths, print_line
 from misslink.errors import InputError
 
 GOLDSET_ARGUMENT: Any = typer.Argument(..., help="A gold set: a file, folder, pattern or URL.")
 OUT_OPTION: Any = option(..., "--out", "Gold set to write, as JSON Lines.")
 MARKDOWN_OPTION: Any = option(None, "--markdown", "Also write a markdown report.")
-CORPUS_OPTION: Any = option(None, *CORPUS)
+CORPUS_OPTION: Any = field_option("corpus", show_default=False)
 TRACES_OUT_OPTION: Any = option(None, "--traces-out", "Also write traces for evaluate, if present.")
 COLUMN_OPTION: Any = option(
     [], "--column", "FIELD=NAME for a log column with another name: question=query."

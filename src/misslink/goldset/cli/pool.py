@@ -33,7 +33,7 @@ def pool_command(
     goldset: Path = options.option(
         ..., "--goldset", "Gold set: file, folder, glob pattern or URL."
     ),
-    corpus: str = options.option(..., *options.CORPUS),
+    corpus: str = options.field_option("corpus", default=..., show_default=False),
     out: Path = options.option(..., "--out", "Folder of the pool."),
     run: list[str] = options.option([], "--run", "Run file of a retriever; repeatable."),
     retriever: list[str] = options.option(
@@ -53,7 +53,7 @@ def pool_command(
     rejudge: bool = options.option(
         False, "--rejudge", "Also grade passages that the gold set grades already."
     ),
-    id_key: str | None = options.ID_KEY_OPTION,
+    id_key: str | None = options.field_option("id_key"),
     prelabel: str | None = options.option(
         None, "--prelabel", "Judge that grades all items too, hidden from annotators."
     ),

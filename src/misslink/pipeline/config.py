@@ -1,0 +1,172 @@
+"""The options of an evaluation, each with its help and with what depends on it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from misslink.errors import InputError
+from misslink.judge.config import JudgeConfig, option_field
+from misslink.judge.middleware.cache import DEFAULT_CACHE
+
+if TYPE_CHECKING:  # the command line reads the options and need not load these
+    from misslink.engines.protocol import Engine
+    from misslink.judge.protocol import Judge
+    from misslink.types import Case, Passage, Trace
+
+Progress = Callable[[str, int, int], None]  # stage, done, total
+
+
+@dataclass(frozen=True, kw_only=True)
+class EvaluationConfig:
+    """The options of an evaluation; `misslink.evaluate` documents each.
+
+    A field with a help text is an option of the command of the same name. ``decides`` says what
+    depends on its value: the app's traces, or the results too.
+
+    Raises
+    ------
+    InputError
+        The options contradict each other, or a number is out of range.
+    """
+
+    app: Any = None
+    goldset: str | Path | Iterable[Case | Mapping[str, Any]] | None = option_field(
+        None, "Gold set: file, folder, glob pattern or URL.", show_default="made from --traces"
+    )
+    traces: str | Path | Iterable[Trace | Mapping[str, Any]] | None = option_field(
+        None, "Evaluate recorded traces instead of calling an app."
+    )
+    corpus: str | Path | Sequence[Passage | Mapping[str, Any]] | None = option_field(
+        None,
+        "Corpus of the app: JSONL, CSV, folder or chroma:FOLDER.",
+        show_default="the app's own index",
+    )
+    only: Sequence[str] = option_field(
+        (),
+        "Evaluate only the case with this id; repeatable.",
+        flag="--case",
+        type=list[str],
+        show_default="all",
+    )
+    judge: str | Judge | None = option_field(
+        "heuristic",
+        "Judge: heuristic, openai:MODEL, none, or another (see above).",
+        envvar="MISSLINK_JUDGE",
+    )
+    out: str | Path | None = option_field(
+        None, "Run folder to write, or a URL.", show_default="reports/DATE-TIME"
+    )
+    k: int | None = option_field(
+        None,
+        "Cutoff: number of first passages that count.",
+        min=1,
+        show_default="as many as the app's prompt holds, else 5",
+        decides="traces",
+    )
+    depth: int = option_field(
+        100, "Depth of the search for missed passages.", min=1, decides="traces"
+    )
+    concurrency: int = option_field(8, "Cases in flight at once.", min=1)
+    engine: str | Engine = option_field(
+        "local", "Engine: local (this process), ray (a cluster) or batch (batch API)."
+    )
+    ray_address: str | None = option_field(
+        None, "Ray cluster: auto, or HOST:PORT.", show_default="a local cluster"
+    )
+    workers: int | None = option_field(
+        None, "Number of Ray workers.", min=1, show_default="one per processor"
+    )
+    cache: str | Path | None = option_field(
+        DEFAULT_CACHE, "Response cache of the judge.", type=Path | None
+    )
+    id_key: str | None = option_field(None, "Metadata key of the passage id.", decides="traces")
+    input_key: str | None = option_field(
+        None, "Input key of the app for the question.", decides="traces"
+    )
+    app_config: str | Path | Mapping[str, Any] | None = option_field(
+        None,
+        "Call-time settings of the app (YAML, JSON, TOML).",
+        type=Path | None,
+        show_default=False,
+    )
+    app_timeout: float | None = option_field(
+        None, "Seconds the app may take for a case.", show_default="no limit"
+    )
+    embedding: Any = option_field(
+        "app", "Embedding: app, minilm, PROVIDER:MODEL, FILE.py:NAME, none."
+    )
+    calibration: str | Path | None = option_field(
+        None,
+        "Earlier calibration.json, to correct rates for the judge's errors.",
+        type=Path | None,
+        show_default=False,
+    )
+    labels: Any = option_field(
+        None,
+        "Human labels to calibrate the judge (CSV, JSONL); repeatable.",
+        type=list[Path] | None,
+        show_default=False,
+    )
+    known_only: bool = option_field(False, "Ignore labels of unknown cases.")
+    seed: int = option_field(0, "Random seed for samples and intervals.", min=0, decides="results")
+    overwrite: bool = option_field(False, "Replace a run of other inputs.")
+    terms: JudgeConfig | None = None
+    progress: Progress | None = None
+    command: str | None = None
+
+    def __post_init__(self) -> None:
+        if (self.app is None) == (self.traces is None):
+            raise InputError("give an app, such as app.py:chain, or --traces FILE, and not both")
+        if self.goldset is None and self.traces is None:
+            raise InputError("give a gold set: a file with one JSON object a line")
+        if self.labels is not None and self.calibration is not None:
+            raise InputError(
+                "give --calibration, made before, or --labels, to calibrate this run's judge on; "
+                "not both"
+            )
+        if self.labels is not None and (self.judge is None or self.judge == "none"):
+            raise InputError("labels calibrate a judge, and there is none. Name one with --judge")
+        for field in fields(self):
+            value, least = getattr(self, field.name), field.metadata.get("min")
+            if least is None or value == field.default:
+                continue
+            if not isinstance(value, int) or value < least:
+                flag = f"--{field.name}"
+                raise InputError(f"{flag} is {value}; give a whole number of {least} or more")
+        if self.app_timeout is not None and not self.app_timeout > 0:
+            raise InputError(f"--app-timeout is {self.app_timeout}; give seconds, more than 0")
+
+    def deciding(self, what: Literal["traces", "results"]) -> dict[str, Any]:
+        """The options whose values decide the app's traces, or the results."""
+        names = [field.name for field in fields(self) if field.metadata.get("decides") == what]
+        return {name: getattr(self, name) for name in names}
+
+    @property
+    def judge_config(self) -> JudgeConfig:
+        """`terms`, or the defaults."""
+        return self.terms or JudgeConfig()
+
+    @property
+    def spec(self) -> str | None:
+        """Where the app is imported from; None for an object and for traces."""
+        return self.app if isinstance(self.app, str) else None
+
+    @property
+    def app_name(self) -> str | None:
+        """The spec or the qualified name of the app; None for traces."""
+        return self.app if self.app is None or self.spec else _qualified_name(self.app)
+
+    @property
+    def embedding_name(self) -> str:
+        """The spec or the qualified name of the embedding that measures misses."""
+        if isinstance(self.embedding, str):
+            return self.embedding
+        return _qualified_name(type(self.embedding))
+
+
+def _qualified_name(value: Any) -> str:
+    named = value if hasattr(value, "__qualname__") else type(value)
+    return f"{named.__module__}.{named.__qualname__}"

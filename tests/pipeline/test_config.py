@@ -1,0 +1,33 @@
+"""The options of an evaluation are the same for Python and for the command line."""
+
+import inspect
+import re
+from dataclasses import fields
+
+import typer
+
+from misslink import evaluate
+from misslink.cli.main import app
+from misslink.pipeline.config import EvaluationConfig
+
+FIELDS = {field.name: field for field in fields(EvaluationConfig)}
+
+
+def test_evaluate_has_the_fields_of_its_config_with_their_types_and_defaults():
+    parameters = inspect.signature(evaluate).parameters
+    assert {name: (one.annotation, one.default) for name, one in parameters.items()} == {
+        name: (field.type, field.default) for name, field in FIELDS.items()
+    }
+
+
+def test_evaluate_documents_each_option():
+    documented = re.findall(r"^(\w+) : ", inspect.getdoc(evaluate) or "", re.MULTILINE)
+    assert set(documented) == set(FIELDS)
+
+
+def test_the_command_has_an_option_for_each_field_with_a_help_text():
+    command = typer.main.get_command(app).commands["evaluate"]
+    options = {option.name: option for option in command.params}
+    helped = {name: field.metadata["help"] for name, field in FIELDS.items() if field.metadata}
+    assert {name: options[name].help for name in helped} == helped
+    assert set(FIELDS) - set(helped) == {"app", "terms", "progress", "command"}
