@@ -32,10 +32,10 @@ BUDGETS = {
     "goldset": 6294,  # 7300 with the readers of traces, which are io/trace_formats now; deepeval
     "io": 3845,  # changed inputs are named without their hashes; 2600; a key twice is an error; redact_keys and read_toml came down from judge and capture; sheets that are not read are named
     "io/trace_formats": 1415,  # prompts of model spans; numbered columns, and unread ones are named; came from goldset
-    "judge": 1565,  # numbers and words of a sentence that its claims have took 51; usage and caps of all stages of a cascade
+    "judge": 1611,  # questions to decision models came from backends, what a metric says of itself from annotation and checks; numbers and words of a sentence that its claims have took 51; usage and caps of all stages of a cascade
     "judge/backends": 3419,  # answers with more numbers than their reference; an answer that is its reference; 2200; roles of numbers and names, answers against references; decision models took 675
     "judge/batch": 998,  # 800
-    "judge/checks": 1200,  # 1100; attacks that hold the wrong fact
+    "judge/checks": 1191,  # 1100; attacks that hold the wrong fact
     "judge/middleware": 1968,  # what is no reply is named, in 19; 1700; one ledger for the stages of a cascade; sentences without a claim are asked for again
     "linking": 2923,  # references at partial hits took 8; drops inside a search; references of yes and no; 2000; attribution took 200, exposure levels, clusters and difficulty 100
     "linking/replay": 824,  # 800; placebos without sorting all passages for each case

@@ -12,7 +12,13 @@ from pydantic import ValidationError
 
 from misslink.judge.backends.response_parsing import parse_label
 from misslink.judge.judge_case import combine_samples, judge_case
-from misslink.judge.judged_metric import Finding, Subject, failed_finding, skipped_finding
+from misslink.judge.judged_metric import (
+    Finding,
+    JudgedMetric,
+    Subject,
+    failed_finding,
+    skipped_finding,
+)
 from misslink.judge.protocol import ExaminedPassage, LabelAlone, Reply
 from misslink.registry import judged_metrics
 from misslink.types import Case, Claim, Trace, Usage, Verdict
@@ -255,11 +261,8 @@ def test_context_relevance_is_as_probable_as_any_relevant_passage():
 
 
 def test_a_metric_whose_value_is_no_share_is_refused_and_named_by_its_place():
-    class Percent:
-        name, level = "percent", 2
-
-        def ask(self, subject):
-            return subject.examination
+    class Percent(JudgedMetric):
+        name = "percent"
 
         def read(self, _subject, _reply):
             return Finding("scored", value=97.0, label=True)

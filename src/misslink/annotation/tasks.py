@@ -25,22 +25,12 @@ from misslink.io.label_folder import (
     write_label_plan,
 )
 from misslink.io.labels import ADJUDICATED, Label, read_labels
+from misslink.registry import judged_metrics
 from misslink.types import Case, Run, Trace, Verdict
 
 CLAIM_METRIC = "faithfulness"  # labelled per claim, too
-_REFERENCE_METRICS = frozenset({"correctness", "completeness"})
 DEFAULT_METRICS = (CLAIM_METRIC, "answer_relevance", "correctness")
 _MAX_METRICS = 5  # metrics at once, two digits each
-_QUESTION_TEXTS = {
-    CLAIM_METRIC: ("Is every claim supported by the passages?", "faithful", "unfaithful"),
-    "answer_relevance": ("Does the answer address the question?", "relevant", "irrelevant"),
-    "correctness": ("Does the answer say what the reference says?", "correct", "incorrect"),
-    "completeness": (
-        "Does the answer state everything that the reference says?", "complete", "incomplete"
-    ),
-    "helpfulness": ("Does the answer help the user?", "helpful", "unhelpful"),
-    "abstention": ("Does the answer decline to answer?", "declines", "answers")
-}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -58,9 +48,9 @@ class LabelQuestion:
 
 def question_for(metric: str, place: int) -> LabelQuestion:
     """Return the question of a metric, which is the `place`-th of at most five."""
-    ask, good, bad = _QUESTION_TEXTS.get(
-        metric, (f"Is the answer good by the metric {metric.replace('_', ' ')}?", "good", "bad")
-    )
+    asked = metric in judged_metrics and judged_metrics.get(metric).label_question
+    name = metric.replace("_", " ")
+    ask, good, bad = asked or (f"Is the answer good by the metric {name}?", "good", "bad")
     keys = str(2 * place + 1), str((2 * place + 2) % 10)
     return LabelQuestion(metric, ask, good, bad, *keys, metric == CLAIM_METRIC)
 
@@ -72,7 +62,8 @@ def metrics_to_label(run: Run, requested: Sequence[str], name: str) -> tuple[str
     `name` is the run folder in messages.
     """
     judged = {verdict.metric for verdict in run.verdicts}
-    labelable = sorted(judged | set(_QUESTION_TEXTS))
+    known = judged_metrics.names()
+    labelable = sorted(judged | {name for name in known if judged_metrics.get(name).label_question})
     for metric in requested:
         if metric not in labelable:
             raise InputError(
@@ -92,7 +83,7 @@ def metrics_to_label(run: Run, requested: Sequence[str], name: str) -> tuple[str
     if not any(case_metrics(case, traces.get(case.id), metrics) for case in run.cases):
         raise InputError(
             f"no case has an answer that could be labelled for {', '.join(metrics)}"
-            + (": there is no reference answer" if set(metrics) <= _REFERENCE_METRICS else ""),
+            + (": there is no reference answer" if all(map(_needs_reference, metrics)) else ""),
             path=name,
         )
     return metrics
@@ -103,7 +94,11 @@ def case_metrics(case: Case, trace: Trace | None, metrics: Sequence[str]) -> tup
     if trace is None or trace.error is not None or not (trace.answer or "").strip():
         return ()
     referred = any(text.strip() for text in case.references)
-    return tuple(metric for metric in metrics if referred or metric not in _REFERENCE_METRICS)
+    return tuple(metric for metric in metrics if referred or not _needs_reference(metric))
+
+
+def _needs_reference(metric: str) -> bool:
+    return metric in judged_metrics and judged_metrics.get(metric).needs_reference
 
 
 _MIN_STRATUM = 5  # cases of a stratum

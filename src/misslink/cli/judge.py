@@ -293,11 +293,12 @@ def _draw_sample(
     run: Run, folder: Path, metrics: Sequence[str], size: int, seed: int
 ) -> tuple[Sequence[str], AuditSample]:
     """The metrics to audit and the drawn cases; raise InputError if there are none."""
-    from misslink.judge.checks.audit import AUDITED, draw_audit_sample
+    from misslink.judge.checks.audit import audited_metrics, draw_audit_sample
 
+    known = audited_metrics()
     for name in metrics:
-        if name not in AUDITED:
-            hint = known_names(name, sorted(AUDITED), " to audit")
+        if name not in known:
+            hint = known_names(name, sorted(known), " to audit")
             raise InputError(f"the metric '{name}' cannot be audited; {hint}")
     judged = {verdict.metric for verdict in run.verdicts if verdict.label is not None}
     usual = [name for name in _DEFAULT_METRICS if name in judged]

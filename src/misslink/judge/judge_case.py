@@ -242,7 +242,7 @@ def _find(
     if parsed is None:
         return failed_finding(reply.problem or "the judge's reply cannot be read")
     if isinstance(parsed, protocol.LabelAlone):
-        if not getattr(metric, "reads_one_word", False):
+        if not metric.reads_one_word:
             return failed_finding(ONE_WORD)
     elif not isinstance(parsed, ask.schema):
         kind = type(parsed).__name__

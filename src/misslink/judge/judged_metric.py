@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple
 
 from misslink.judge.claims import ClaimCoverage, examined_coverage, factual_spans, read_claims
 from misslink.judge.prompts import BUILT_IN, Prompts
@@ -50,6 +51,13 @@ class Subject:
     def expects_answer(self) -> bool | None:
         """Whether the app ought to answer, which most metrics ask; see `Case.expects_answer`."""
         return self.case.expects_answer
+
+    @property
+    def missing_reference(self) -> str | None:
+        """Why the case has no usable reference answer; None: it has one."""
+        if self.expects_answer is False:
+            return "the question has no answer; see abstention"
+        return None if self.case.references else "the case has no reference answer"
 
     @cached_property
     def grounded(self) -> Ask | str:
@@ -123,25 +131,41 @@ class Finding(NamedTuple):
     repeats: Repeats | None = None
 
 
-class JudgedMetric(Protocol):
-    """A metric of level 2 or 3. Metrics with the same question about a case share one judge call.
+class Padding(NamedTuple):
+    """How an audit pads the answer: with sentences of its passages, or with itself once more.
 
-    Optional attributes: ``better`` ('high' or 'low') says which values are good, 'high' by default;
-    a label is good in either case. ``reads_one_word`` (bool) says that the metric can read a
-    `LabelAlone`, which remains of an examination by a judge that cannot answer in JSON; by default
-    such a verdict is failed.
+    Passages are no filler for what is measured against the question or a reference: one of their
+    sentences may be the very answer, and then a better verdict is right. `may_lower`: a padded
+    answer may rightly be called bad, so only a verdict that turns good counts against the judge.
     """
 
+    filler: Literal["passages", "answer"]
+    may_lower: bool = False
+
+
+class JudgedMetric(ABC):
+    """A metric of level 2 or 3. Metrics with the same question about a case share one judge call."""
+
     name: str
-    level: Literal[2, 3]
+    level: Literal[2, 3] = 2
+    better: Literal["high", "low"] = "high"  # a label is good in either case
+    needs_passages = False  # cases whose passages were not seen are skipped
+    needs_reference = False  # cases without a reference answer are skipped
+    # Can read a `LabelAlone`, which remains of an examination by a judge that cannot answer in JSON.
+    reads_one_word = False
+    # What annotators are asked about an answer, and the names of its good and its bad label.
+    label_question: tuple[str, str, str] | None = None
+    padding: Padding | None = None  # None: no audit
 
     def ask(self, subject: Subject) -> Ask | str:
         """Return what to ask, or why there is nothing to judge."""
-        ...
+        if self.needs_reference and subject.missing_reference is not None:
+            return subject.missing_reference
+        return subject.grounded if self.needs_passages else subject.examination
 
+    @abstractmethod
     def read(self, subject: Subject, reply: Reply) -> Finding:
         """Read a reply whose ``parsed`` is not None."""
-        ...
 
 
 def skipped_finding(reason: str, **more: Any) -> Finding:

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Se
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import cache, cached_property
-from typing import Any, Literal, Protocol
+from typing import Annotated, Any, Literal, Protocol
 
 from pydantic import BaseModel, ConfigDict
 
@@ -409,17 +409,50 @@ class ExaminedReferenceClaim(_Part):
     answer: Literal["states", "contradicts", "omits"]
 
 
+@dataclass(frozen=True)
+class DecisionQuestion:
+    """How a decision model is asked for a field of an examination.
+
+    ``meanings`` has what each value means; without them it is a question of yes or no. ``is_scale``:
+    the values are levels, lowest first.
+    """
+
+    text: str
+    meanings: Mapping[Any, str] = field(default_factory=dict)
+    is_scale: bool = False
+
+
 class Examination(_Part):
     """What is said of a case that has no reference answer.
 
-    ``sufficient`` and ``helpful`` are null where a judge cannot tell, as the heuristic one.
+    A field with a default is null where a judge cannot tell, as the heuristic one.
     """
 
     claims: tuple[ExaminedClaim, ...]
     passages: tuple[ExaminedPassage, ...]
-    sufficient: Literal["yes", "partly", "no"] | None = None
-    response: Literal["answers", "partly", "evades", "declines"]
-    helpful: Literal[1, 2, 3, 4, 5] | None = None
+    sufficient: Annotated[
+        Literal["yes", "partly", "no"] | None,
+        DecisionQuestion("Do the passages alone answer the question in full?"),
+    ] = None
+    response: Annotated[
+        Literal["answers", "partly", "evades", "declines"],
+        DecisionQuestion(  # whether it declines is another question
+            "How does the answer respond to the question?",
+            {
+                "answers": "It answers it.",
+                "partly": "It answers part of it.",
+                "evades": "It talks about something else.",
+            },
+        ),
+    ]
+    helpful: Annotated[
+        Literal[1, 2, 3, 4, 5] | None,
+        DecisionQuestion(
+            "How well would the answer satisfy the asker? Longer is not better.",
+            dict(enumerate(("useless", "hardly", "half", "mostly", "fully"), 1)),
+            is_scale=True,
+        ),
+    ] = None
 
 
 class ExaminationWithReference(Examination):

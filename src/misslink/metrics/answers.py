@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 from misslink.judge import judged_metric
-from misslink.judge.protocol import Ask, Reply
+from misslink.judge.protocol import Reply
 from misslink.registry import judged_metrics
 
 _VALUE = {"answers": 1.0, "partly": 0.5, "evades": 0.0}
 
 
-class AnswerRelevance:
+class AnswerRelevance(judged_metric.JudgedMetric):
     """1 if the answer addresses the question, 0.5 if it does in part, 0 if it evades it.
 
     The label is good at 1; its probability is P(answers). It does not measure truth. Skipped if the
@@ -22,11 +20,8 @@ class AnswerRelevance:
     """
 
     name = "answer_relevance"
-    level: Literal[2, 3] = 2
-
-    def ask(self, subject: judged_metric.Subject) -> Ask | str:
-        """Ask for the shared examination."""
-        return subject.examination
+    label_question = ("Does the answer address the question?", "relevant", "irrelevant")
+    padding = judged_metric.Padding("answer", may_lower=True)  # repetition helps no reader
 
     def read(self, subject: judged_metric.Subject, reply: Reply) -> judged_metric.Finding:  # noqa: ARG002 (the protocol's)
         """Read how the answer responds."""
@@ -51,7 +46,7 @@ _GOOD = 4
 _RUBRIC = {1: "useless", 2: "hardly", 3: "half", 4: "mostly", 5: "fully"}
 
 
-class Helpfulness:
+class Helpfulness(judged_metric.JudgedMetric):
     """(h - 1) / 4 of the judge's grade h, from 1 (useless) to 5 (satisfies the user fully).
 
     The label is good from 4; its probability is P(4) + P(5). It does not measure truth. Skipped if
@@ -62,11 +57,9 @@ class Helpfulness:
     """
 
     name = "helpfulness"
-    level: Literal[2, 3] = 3
-
-    def ask(self, subject: judged_metric.Subject) -> Ask | str:
-        """Ask for the shared examination."""
-        return subject.examination
+    level = 3
+    label_question = ("Does the answer help the user?", "helpful", "unhelpful")
+    padding = judged_metric.Padding("answer", may_lower=True)
 
     def read(self, subject: judged_metric.Subject, reply: Reply) -> judged_metric.Finding:
         """Read the grade."""
@@ -90,7 +83,7 @@ class Helpfulness:
 judged_metrics.register(Helpfulness.name)(Helpfulness())
 
 
-class Abstention:
+class Abstention(judged_metric.JudgedMetric):
     """1 if the app answered an answerable question or declined an unanswerable one, else 0.
 
     A case with relevant passages counts as answerable unless the gold set says otherwise. The label
@@ -105,11 +98,9 @@ class Abstention:
     """
 
     name = "abstention"
-    level: Literal[2, 3] = 3
-
-    def ask(self, subject: judged_metric.Subject) -> Ask | str:
-        """Ask for the shared examination."""
-        return subject.examination
+    level = 3
+    label_question = ("Does the answer decline to answer?", "declines", "answers")
+    padding = judged_metric.Padding("answer")
 
     def read(self, subject: judged_metric.Subject, reply: Reply) -> judged_metric.Finding:
         """Compare what the app did with what it should have done."""

@@ -11,7 +11,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from misslink.judge.judged_metric import Finding, Subject, failed_finding
+from misslink.judge.judged_metric import Finding, JudgedMetric, Subject, failed_finding
 from misslink.judge.protocol import Ask, Reply
 from misslink.judge.quotes import verify_quote
 from misslink.registry import judged_metrics
@@ -274,7 +274,7 @@ class _CheckedCitation:
 _CitationAnswer = tuple[CitationReply, float | None]  # what is said of a pair, and P(supported)
 
 
-class CitationCorrectness:
+class CitationCorrectness(JudgedMetric):
     """Share of the pairs of a statement and a passage it cites in which the passage supports it.
 
     With p pairs, s of them supported, it is s / p (citation precision). A pair is not supported if
@@ -293,7 +293,6 @@ class CitationCorrectness:
     """
 
     name = "citation_correctness"
-    level: Literal[2, 3] = 2
     reads_one_word = True  # of what cites nothing that exists, whatever the reply
 
     def ask(self, subject: Subject) -> Ask | str:

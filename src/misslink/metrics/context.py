@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Literal
 
 from misslink.judge import judged_metric
-from misslink.judge.protocol import Ask, Examination, Reply
+from misslink.judge.protocol import Examination, Reply
 from misslink.registry import judged_metrics
 from misslink.retrieval import Need, case_needs, match_needs, relevant_ids, satisfies
 
@@ -37,7 +36,7 @@ def judged_labels(subject: judged_metric.Subject, reply: Reply) -> Mapping[str, 
     }
 
 
-class ContextRelevance:
+class ContextRelevance(judged_metric.JudgedMetric):
     """Share of the passages in the prompt that the judge calls relevant to the question.
 
     ``passages`` of the verdict has 1, 0 or None (the judge left it out) for each passage. A passage
@@ -49,11 +48,8 @@ class ContextRelevance:
     """
 
     name = "context_relevance"
-    level: Literal[2, 3] = 2
-
-    def ask(self, subject: judged_metric.Subject) -> Ask | str:
-        """Ask for the shared examination, of an answer whose passages are known."""
-        return subject.grounded
+    needs_passages = True
+    padding = judged_metric.Padding("passages")  # the answer does not matter here
 
     def read(self, subject: judged_metric.Subject, reply: Reply) -> judged_metric.Finding:
         """Count the relevant passages."""
@@ -99,7 +95,7 @@ _REASON = {
 }
 
 
-class ContextSufficiency:
+class ContextSufficiency(judged_metric.JudgedMetric):
     """1 if the passages alone contain a full answer, 0.5 if they contain part of it, else 0.
 
     The label is good at 1; its probability is P(yes). It does not depend on the answer, so it is
@@ -111,11 +107,8 @@ class ContextSufficiency:
     """
 
     name = "context_sufficiency"
-    level: Literal[2, 3] = 2
-
-    def ask(self, subject: judged_metric.Subject) -> Ask | str:
-        """Ask for the shared examination, of an answer whose passages are known."""
-        return subject.grounded
+    needs_passages = True
+    padding = judged_metric.Padding("passages")
 
     def read(self, subject: judged_metric.Subject, reply: Reply) -> judged_metric.Finding:
         """Read whether the passages suffice."""
@@ -142,7 +135,7 @@ class ContextSufficiency:
 judged_metrics.register(ContextSufficiency.name)(ContextSufficiency())
 
 
-class ContextUtilization:
+class ContextUtilization(judged_metric.JudgedMetric):
     """Share of the relevant passages in the prompt that support a claim of the answer.
 
     The gold set says which passages are relevant; if it lists none, the judge does. If several sets
@@ -156,11 +149,7 @@ class ContextUtilization:
     """
 
     name = "context_utilization"
-    level: Literal[2, 3] = 2
-
-    def ask(self, subject: judged_metric.Subject) -> Ask | str:
-        """Ask for the shared examination, of an answer whose passages are known."""
-        return subject.grounded
+    needs_passages = True
 
     def read(self, subject: judged_metric.Subject, reply: Reply) -> judged_metric.Finding:
         """Count the relevant passages that are used."""

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 from misslink.judge import judged_metric
 from misslink.judge.backends.heuristic.judge import match_claims, match_support
 from misslink.judge.backends.heuristic.matching import MatchingContext
-from misslink.judge.protocol import Ask, LabelAlone, Reply
+from misslink.judge.protocol import LabelAlone, Reply
 from misslink.registry import judged_metrics
 from misslink.text.abstention import claim_spans, declines
 from misslink.types import Claim, Evidence
@@ -77,7 +75,7 @@ def _quoted_claims(subject: judged_metric.Subject) -> tuple[Claim, ...]:
     return tuple(claims)
 
 
-class Faithfulness:
+class Faithfulness(judged_metric.JudgedMetric):
     """Share of the answer's claims that the passages support, by quotes found in them.
 
     With n claims, s of them supported, it is s / n. The label is good if no claim is unsupported or
@@ -93,12 +91,10 @@ class Faithfulness:
     """
 
     name = "faithfulness"
-    level: Literal[2, 3] = 2
     reads_one_word = True
-
-    def ask(self, subject: judged_metric.Subject) -> Ask | str:
-        """Ask for the shared examination, of an answer whose passages are known."""
-        return subject.grounded
+    needs_passages = True
+    label_question = ("Is every claim supported by the passages?", "faithful", "unfaithful")
+    padding = judged_metric.Padding("passages")  # every added sentence is verbatim in a passage
 
     def read(self, subject: judged_metric.Subject, reply: Reply) -> judged_metric.Finding:
         """Count the supported claims."""

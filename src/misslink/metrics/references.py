@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Literal
 
-from misslink.judge.judged_metric import REFUSED, Finding, Subject, failed_finding, skipped_finding
-from misslink.judge.protocol import Ask, ExaminationWithReference, ExaminedReferenceClaim, Reply
+from misslink.judge.judged_metric import (
+    REFUSED,
+    Finding,
+    JudgedMetric,
+    Padding,
+    Subject,
+    failed_finding,
+    skipped_finding,
+)
+from misslink.judge.protocol import ExaminationWithReference, ExaminedReferenceClaim, Reply
 from misslink.metrics.context import context_labels
 from misslink.registry import judged_metrics
 from misslink.types import Claim, Support
-
-
-def missing_reference_reason(subject: Subject) -> str | None:
-    """Why the case has no usable reference answer; None: it has one."""
-    if subject.expects_answer is False:
-        return "the question has no answer; see abstention"
-    if not subject.case.references:
-        return "the case has no reference answer"
-    return None
 
 
 def claims_with_references(subject: Subject, reply: Reply) -> tuple[Claim, ...] | Finding:
@@ -89,7 +87,7 @@ def stated_claims(claims: Sequence[NumberedClaim], reply: Reply) -> tuple[Claim,
 _MIN_RECALL = 0.5
 
 
-class Correctness:
+class Correctness(JudgedMetric):
     """F1 of claim precision and claim recall against the best reference answer.
 
     Precision is the share of the answer's claims that the references agree with, recall the share
@@ -105,11 +103,10 @@ class Correctness:
     """
 
     name = "correctness"
-    level: Literal[2, 3] = 3
-
-    def ask(self, subject: Subject) -> Ask | str:
-        """Ask for the shared examination, with the references."""
-        return missing_reference_reason(subject) or subject.examination
+    level = 3
+    needs_reference = True
+    label_question = ("Does the answer say what the reference says?", "correct", "incorrect")
+    padding = Padding("answer")  # repeating an answer makes it no more correct
 
     def read(self, subject: Subject, reply: Reply) -> Finding:
         """Compute precision, recall and F1 over claims."""
@@ -152,7 +149,7 @@ def _contradicts(claims: Sequence[NumberedClaim]) -> bool:
 judged_metrics.register(Correctness.name)(Correctness())
 
 
-class Completeness:
+class Completeness(JudgedMetric):
     """Share of the best reference answer's claims that the answer states (claim recall).
 
     The best reference is the one with the highest share of stated claims. The label is good when
@@ -165,11 +162,14 @@ class Completeness:
     """
 
     name = "completeness"
-    level: Literal[2, 3] = 3
-
-    def ask(self, subject: Subject) -> Ask | str:
-        """Ask for the shared examination, with the references."""
-        return missing_reference_reason(subject) or subject.examination
+    level = 3
+    needs_reference = True
+    label_question = (
+        "Does the answer state everything that the reference says?",
+        "complete",
+        "incomplete",
+    )
+    padding = Padding("answer")
 
     def read(self, subject: Subject, reply: Reply) -> Finding:
         """Count the best reference's claims that are stated."""
@@ -196,7 +196,7 @@ class Completeness:
 judged_metrics.register(Completeness.name)(Completeness())
 
 
-class NoiseSensitivity:
+class NoiseSensitivity(JudgedMetric):
     """Share of the answer's claims that are incorrect and that a passage supports. Lower is better.
 
     With n claims, w of them supported by a passage and by no reference, it is w / n. As in the
@@ -218,12 +218,9 @@ class NoiseSensitivity:
     """
 
     name = "noise_sensitivity"
-    level: Literal[2, 3] = 2
-    better: Literal["high", "low"] = "low"
-
-    def ask(self, subject: Subject) -> Ask | str:
-        """Ask for the shared examination, with the references."""
-        return missing_reference_reason(subject) or subject.grounded
+    better = "low"
+    needs_passages = True
+    needs_reference = True
 
     def read(self, subject: Subject, reply: Reply) -> Finding:
         """Count the incorrect claims that rest on a passage."""
@@ -259,7 +256,7 @@ class NoiseSensitivity:
 judged_metrics.register(NoiseSensitivity.name)(NoiseSensitivity())
 
 
-class SelfKnowledge:
+class SelfKnowledge(JudgedMetric):
     """Share of the answer's claims that a reference agrees with and no passage supports.
 
     With n claims, s of them correct and unsupported or contradicted by the passages, it is s / n.
@@ -273,12 +270,9 @@ class SelfKnowledge:
     """
 
     name = "self_knowledge"
-    level: Literal[2, 3] = 2
-    better: Literal["high", "low"] = "low"
-
-    def ask(self, subject: Subject) -> Ask | str:
-        """Ask for the shared examination, with the references."""
-        return missing_reference_reason(subject) or subject.grounded
+    better = "low"
+    needs_passages = True
+    needs_reference = True
 
     def read(self, subject: Subject, reply: Reply) -> Finding:
         """Count the correct claims that rest on no passage."""

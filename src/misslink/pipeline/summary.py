@@ -132,7 +132,7 @@ def verdict_coverage(
 
 def lower_is_better(metrics: Iterable[JudgedMetric]) -> list[str]:
     """Names of the numbers of `levels` that are good when they are low, sorted."""
-    low = [metric.name for metric in metrics if getattr(metric, "better", "high") == "low"]
+    low = [metric.name for metric in metrics if metric.better == "low"]
     return sorted([*low, *NAMED_PARTS["abstention"].values()])
 
 

@@ -18,7 +18,15 @@ from misslink.judge.backends.heuristic.judge import rules_version
 from misslink.judge.backends.request_format import REFUSAL_MESSAGE
 from misslink.judge.backends.response_parsing import DECLINED, EXCERPT_LENGTH
 from misslink.judge.prompts import FENCE_LABELS, Fence
-from misslink.judge.protocol import Ask, JudgeInfo, Probabilities, Reply, total_usage
+from misslink.judge.protocol import (
+    Ask,
+    DecisionQuestion,
+    Examination,
+    JudgeInfo,
+    Probabilities,
+    Reply,
+    total_usage,
+)
 from misslink.text.abstention import claim_spans, declines
 from misslink.text.normalization import content_words, sentence_spans
 from misslink.types import Usage
@@ -158,7 +166,9 @@ class DecisionJudge:
 
     def __init__(self, name: str, identity: Mapping[str, Any], server: DecisionServer) -> None:
         self.name = name
-        questions = hashlib.sha256(Path(__file__).read_bytes()).hexdigest()[:16]
+        fields = repr([part.metadata for part in Examination.model_fields.values()])
+        source = Path(__file__).read_bytes() + fields.encode()
+        questions = hashlib.sha256(source).hexdigest()[:16]
         self.identity: Mapping[str, Any] = {
             **identity,
             "questions": questions,
@@ -421,9 +431,17 @@ def _relevance(passages: Sequence[str]) -> list[dict[str, Any]]:
     ]
 
 
-_SUFFICIENCY = Question(
-    "Do the passages alone answer the question in full?", values=_YES_NO_WORDS, fallback=None
-)
+def _field_questions() -> dict[str, Question]:
+    """The questions of the fields of an examination that have one."""
+    questions = {}
+    for name, part in Examination.model_fields.items():
+        fallback = _REQUIRED if part.is_required() else part.default
+        for asked in part.metadata:
+            if isinstance(asked, DecisionQuestion):
+                options = {str(value): text for value, text in asked.meanings.items()}
+                values = {str(value): value for value in asked.meanings} or _YES_NO_WORDS
+                questions[name] = Question(asked.text, options, values, asked.is_scale, fallback)
+    return questions
 
 
 def _examination(task: DecisionTask, inputs: Mapping[str, Any]) -> dict[str, Any]:
@@ -439,23 +457,8 @@ def _examination(task: DecisionTask, inputs: Mapping[str, Any]) -> dict[str, Any
             for n, text in enumerate(claims, 1)
         ],
         "passages": _relevance(inputs["passages"]),
-        "sufficient": _SUFFICIENCY,
         "declined": Question("Does the answer only say that it cannot answer?", values=_YES_NO),
-        "response": Question(
-            "How does the answer respond to the question?",
-            {
-                "answers": "It answers it.",
-                "partly": "It answers part of it.",
-                "evades": "It talks about something else.",
-            },
-        ),
-        "helpful": Question(
-            "How well would the answer satisfy the asker? Longer is not better.",
-            dict(zip("12345", ("useless", "hardly", "half", "mostly", "fully"), strict=True)),
-            {level: int(level) for level in "12345"},
-            is_scale=True,
-            fallback=None,
-        ),
+        **_field_questions(),
     }
     if references:
         _add_references(task, draft, references)
@@ -517,7 +520,7 @@ def _examination_part(task: DecisionTask, inputs: Mapping[str, Any]) -> dict[str
             for n, text in enumerate(inputs["claims"], 1)
         ],
         "passages": _relevance(inputs["passages"]),
-        "sufficient": _SUFFICIENCY,
+        "sufficient": _field_questions()["sufficient"],
     }
 
 

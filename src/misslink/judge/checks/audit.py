@@ -8,15 +8,15 @@ import random
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
 from pydantic_core import to_jsonable_python
 
 from misslink.judge.backends.heuristic import HeuristicJudge
 from misslink.judge.judge_case import judge_case
-from misslink.judge.judged_metric import JudgedMetric, Subject
+from misslink.judge.judged_metric import JudgedMetric, Padding, Subject
 from misslink.judge.protocol import Ask, Judge, unwrap_judge
+from misslink.registry import judged_metrics
 from misslink.render.format import format_share_of
 from misslink.stats import holm, mean, paired_difference, proportion
 from misslink.stats.paired_tests import mcnemar_test
@@ -83,31 +83,10 @@ def draw_audit_sample(run: Run, metric: str, size: int, seed: int = 0) -> AuditS
     )
 
 
-class Padding(NamedTuple):
-    """What the answer is padded with: sentences of its passages, or its own once more.
-
-    `may_lower`: a padded answer may rightly be called bad, so only a verdict that turns good
-    counts against the judge.
-    """
-
-    filler: Literal["passages", "answer"]
-    may_lower: bool = False
-
-
-# Passages are no filler for what is measured against the question or a reference: one of their
-# sentences may be the very answer, and then a better verdict is right.
-AUDITED: Mapping[str, Padding] = MappingProxyType(
-    {
-        "faithfulness": Padding("passages"),  # every added sentence is verbatim in a passage
-        "context_relevance": Padding("passages"),  # the answer does not matter here
-        "context_sufficiency": Padding("passages"),
-        "correctness": Padding("answer"),  # repeating an answer makes it no more correct
-        "completeness": Padding("answer"),
-        "abstention": Padding("answer"),
-        "answer_relevance": Padding("answer", may_lower=True),  # repetition helps no reader
-        "helpfulness": Padding("answer", may_lower=True),
-    }
-)
+def audited_metrics() -> dict[str, Padding]:
+    """How the answer is padded for each metric that can be audited."""
+    metrics = {name: judged_metrics.get(name) for name in judged_metrics.names()}
+    return {name: metric.padding for name, metric in metrics.items() if metric.padding}
 
 
 def pad_answer(subject: Subject, filler: Literal["passages", "answer"], seed: int) -> Subject | str:
@@ -241,7 +220,7 @@ async def audit_cases(
         With its response cache: replies from the audited run are not paid for again.
     subjects : sequence of Subject
     metrics : sequence of JudgedMetric
-        Of `AUDITED`.
+        Of `audited_metrics`.
     repeat : int
         The number of the sample for asking again, at least 1: one that the run has not asked for,
         or the cache would only repeat a reply. A deterministic judge is not asked again.
@@ -320,8 +299,9 @@ def _changed_subjects(
         elif served:
             unchanged.setdefault(change, {}).update(dict.fromkeys(served, variant))
 
-    for filler in dict.fromkeys(AUDITED[name].filler for name in names):
-        served = [name for name in names if AUDITED[name].filler == filler]
+    padding = {name: audited_metrics()[name].filler for name in names}
+    for filler in dict.fromkeys(padding.values()):
+        served = [name for name in names if padding[name] == filler]
         serve(pad_answer(subject, filler, seed), "padding", served)
     for change in ("passage_order", "passage_shuffle") if names else ():
         serve(reorder_passages(subject, change, seed), change, names)
@@ -387,7 +367,7 @@ def _change_entry(
             return proportion(count, n)
         return Estimate.missing("no case has a verdict before and after")
 
-    may_lower = change == "padding" and AUDITED[metric].may_lower
+    may_lower = change == "padding" and audited_metrics()[metric].may_lower
     of_claims = (metric, change) == ("faithfulness", "padding")
     return {
         "n": n,
@@ -409,7 +389,7 @@ def _change_tests(
     """The tests and the shift, compared with the case asked again where that was done."""
     # Compare with the repeated verdict: cases were sampled by their first verdict, and a verdict
     # that is bad by chance tends to be good the next time (regression to the mean).
-    may_lower = change == "padding" and AUDITED[metric].may_lower
+    may_lower = change == "padding" and audited_metrics()[metric].may_lower
     rows = []
     for case, before, after in pairs:
         reference: Verdict | None = before
