@@ -96,9 +96,9 @@ def renamed(run, kept):
 
 
 def test_so_few_pairs_that_no_loss_could_show_fail(tmp_path):
-    """All of one to three lost: Wilson's interval of 3 of 3 reaches down to 44%."""
-    assert [n for n in range(8) if loss_can_exceed(0.0, n)] == [4, 5, 6, 7]
-    assert [n for n in range(8) if loss_can_exceed(0.03, n)] == [5, 6, 7]
+    """All of one to five lost: the sign-flip test of 5 of 5 has p = 0.06."""
+    assert [n for n in range(8) if loss_can_exceed(0.0, n)] == [6, 7]
+    assert [n for n in range(8) if loss_can_exceed(0.03, n)] == [6, 7]
     for kept in (1, 3):
         found = one(tmp_path, PAIRED, renamed(gated_run("0" * 50), kept), gated_run("1" * 50))
         assert not found.passed

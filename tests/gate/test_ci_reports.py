@@ -119,7 +119,7 @@ def test_of_a_judged_metric_a_question_says_what_became_of_its_answer(tmp_path):
     text = pull_request_comment(
         decided(tmp_path, ["metric: faithfulness, regression_max: 0.01"], run, before)
     )
-    assert "(`c1`): `faithfulness` 50% now, was 100%\n" in text
+    assert "(`c1`): `faithfulness` 0.50 now, was 1.00\n" in text
 
 
 def test_where_a_passage_is_now_goes_by_what_was_seen():

@@ -47,6 +47,26 @@ def test_a_floor_and_a_ceiling(tmp_path, gate, passed):
     assert found.reason
 
 
+@pytest.mark.parametrize(
+    ("marks", "reason"),
+    [
+        ("11100", "recall@1 is 0.60, below the floor of 0.80"),
+        ("11111", "recall@1 is 1.00 over 5 questions"),
+        ("1110011100", "recall@1 is 60%, below the floor of 80%"),
+    ],
+)
+def test_of_fewer_than_10_questions_no_percentage_is_printed(tmp_path, marks, reason):
+    found = one(tmp_path, "metric: recall@1, threshold: 0.8", gated_run(marks))
+    assert found.reason == reason
+
+
+def test_of_fewer_than_10_questions_a_loss_is_no_percentage(tmp_path):
+    gate = "metric: recall@1, threshold: 0, regression_max: 0.1"
+    found = one(tmp_path, gate, gated_run("11100"), gated_run("11110"))
+    assert "from 0.80 to 0.60: a loss of 0.20, more than the 0.10 allowed" in found.reason
+    assert "%" not in found.reason.replace("95% interval", "")
+
+
 def test_what_could_not_be_computed_says_why(tmp_path):
     found = one(tmp_path, "metric: helpfulness, threshold: 0.1", gated_run(TEN))
     assert found.reason.startswith("helpfulness could not be computed: this run was not judged")

@@ -149,18 +149,13 @@ def test_all_bad_answers_after_misses_is_1_with_a_width():
     assert estimate.low < 0.95
 
 
-def test_no_misses_is_0_with_a_width():
-    estimate = attributable_fraction(0, 0, 5, 20)
-    assert estimate.value == 0
-    assert estimate.low < 0 < estimate.high
-
-
 @pytest.mark.parametrize(
     ("cells", "reason"),
     [
         ((0, 0, 0, 0), "no cases"),
         ((0, 5, 0, 9), "no bad answer"),
         ((3, 5, 0, 0), "no case with a hit"),
+        ((0, 0, 5, 20), "no bad answer can be attributed"),
     ],
 )
 def test_missing_says_why(cells, reason):
@@ -645,3 +640,12 @@ def test_the_same_seed_gives_the_same_p():
     strata = [(5, 5, 2, 8), (3, 9, 4, 5)]
     assert heterogeneity_test(strata, seed=3) == heterogeneity_test(strata, seed=3)
     assert heterogeneity_test(strata, seed=3) != heterogeneity_test(strata, seed=4)
+
+
+@pytest.mark.parametrize("clusters", [range(30), [place // 3 for place in range(30)]])
+def test_where_no_case_is_exposed_there_is_no_fraction(clusters):
+    found = exposure_risks(ExposedCases([2] * 30, [1] * 6 + [0] * 24, clusters))
+    fraction = found["attributable_fraction"]
+    assert (fraction.value, fraction.low, fraction.high) == (None, None, None)
+    assert fraction.reason_code.code == "nothing_missed"
+    assert found["risk_given_all"].value == 0.2

@@ -160,3 +160,17 @@ def test_clusters_without_any_difference_leave_the_room_that_clusters_have():
     one = clustered_difference([0.5] * 20, [0.5] * 20, range(20)).difference
     three = clustered_difference([0.5] * 60, [0.5] * 60, [*range(20)] * 3).difference
     assert (three.low, three.high) == pytest.approx((one.low, one.high), abs=1e-3)
+
+
+@settings(deadline=None)
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 2), st.integers(0, 2), st.integers(0, 9)), min_size=2, max_size=40
+    )
+)
+def test_the_interval_of_a_difference_includes_0_exactly_if_the_test_does_not_reject_it(rows):
+    a, b, names = zip(*rows, strict=True)
+    found = clustered_difference([x / 2 for x in a], [x / 2 for x in b], names)
+    low, high = found.difference.low, found.difference.high
+    if low is not None:
+        assert (low <= 0 <= high) == (found.p >= 0.05)

@@ -57,6 +57,27 @@ def test_the_exact_p_is_scipys_where_every_size_differs():
         assert found.p == pytest.approx(scipys(differences, n_resamples=np.inf), abs=1e-12)
 
 
+@settings(deadline=None)
+@given(shares, st.sampled_from([0.9, 0.95, 0.99]))
+def test_the_interval_includes_0_exactly_if_the_test_does_not_reject_it(pairs, level):
+    found = paired_difference(*zip(*pairs, strict=True), level=level)
+    low, value, high = (getattr(found.difference, end) for end in ("low", "value", "high"))
+    assert low <= value <= high
+    assert (low <= 0 <= high) == (found.p >= 1 - level)
+
+
+def test_four_gains_in_46_cases_are_not_beyond_chance():
+    found = paired_difference([0] * 46, [1] * 4 + [0] * 42)
+    assert (found.p, found.difference.low) == (0.125, 0.0)
+    assert found.difference.high == pytest.approx(0.19, abs=0.02)
+
+
+def test_six_equal_gains_are_beyond_chance_although_the_bounds_allow_losses():
+    found = paired_difference([0.2] * 6, [0.4, 0.4, 0.4, 0.4, 0.4, 0.5])
+    assert found.p < 0.05
+    assert 0 < found.difference.low < found.difference.value < found.difference.high
+
+
 def test_the_exact_p_goes_through_every_flip_where_sizes_repeat():
     differences = [0.5, 0.5, -0.5, 0.25, 0.25, 0.25, -0.25, 1.0]
     flips = itertools.product([1, -1], repeat=len(differences))

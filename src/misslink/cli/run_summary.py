@@ -157,7 +157,7 @@ def _print_link(run: Run, most: int | None) -> None:
     from misslink.report.summary import failure_mode_rows, inferred_note
 
     corrected = correct_association(run)
-    if most is None and corrected and corrected.brief:
+    if most is None and corrected:
         _print_wrapped(corrected.brief)
     rows = failure_mode_rows(run)
     if not rows:

@@ -336,6 +336,7 @@ def regression_problems(outcome: GateOutcome) -> Iterator[Reason]:
         before=before,
         value=value,
         drop=change.drop,
+        n=change.loss.n if outcome.paired and change.loss else now.n,
         paired=outcome.paired,
         margin=_margin_parameters(outcome),
     )

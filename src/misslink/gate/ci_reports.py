@@ -131,7 +131,7 @@ def _case_detail(outcome: GateOutcome, entry: RegressedCase, k: int) -> str:
         entry.answer == "unfaithful" and outcome.metric in {"fully_faithful", "faithfulness"}
     )
     if entry.values and entry.values[0] != entry.values[1] and not is_the_answer:
-        was, is_now = format_values(outcome.metric, *entry.values)
+        was, is_now = format_values(outcome.metric, *entry.values, n=1)
         parts.append(f"{code_span(outcome.metric)} {is_now} now, was {was}")
     if entry.answer and not rank:
         parts.append(f"answer {entry.answer} now")
@@ -164,7 +164,7 @@ def _group_table(decision: GateDecision, outcome: GateOutcome) -> Iterator[str]:
     rows = []
     for name, cases, before, now in groups:
         numbers = (now,) if before is None else (before, now)
-        shown = format_values(outcome.metric, *numbers)
+        shown = format_values(outcome.metric, *numbers, n=cases)
         rows.append([code_span(name[:_MAX_TEXT]), str(cases), *shown])
     header = ["where it is lowest", "questions", "now"]
     if outcome.lower_is_better:

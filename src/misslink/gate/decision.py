@@ -264,7 +264,8 @@ def _limit_problems(outcome: GateOutcome) -> Iterator[Reason]:
         elif sign * (number - limit) < -run_metrics.ROUNDING_TOLERANCE:
             code = "below_floor" if sign > 0 else "above_ceiling"
             shown_end = end if by_end else None
-            yield Reason(code=code, **about, value=number, limit=limit, end=shown_end)
+            numbers = {"value": number, "limit": limit, "n": _measured_cases(outcome)}
+            yield Reason(code=code, **about, **numbers, end=shown_end)
 
 
 def _met(outcome: GateOutcome) -> Reason:

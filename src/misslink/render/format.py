@@ -446,8 +446,10 @@ _SECONDS_UNIT = " s"
 _DECIMAL_PREFIXES = ("trust.", "latency", "helpfulness")
 
 
-def format_values(metric: str, *numbers: float) -> list[str]:
+def format_values(metric: str, *numbers: float, n: int = MIN_PERCENT) -> list[str]:
     """Write numbers of one metric so that those that differ look different.
+
+    Of `n` cases, fewer than 10, no percentage.
 
     Examples
     --------
@@ -457,8 +459,12 @@ def format_values(metric: str, *numbers: float) -> list[str]:
     (['0.73', '0.70'], ['1,200', '80'])
     >>> format_values("latency", 2.5, 3), format_values("latency", 0.0024)
     (['2.50 s', '3.00 s'], ['0.002 s'])
+    >>> format_values("recall@5", 0.6, 0.8, n=5)
+    ['0.60', '0.80']
     """
     scale, unit, least = _metric_scale(metric, numbers)
+    if unit == "%" and n < MIN_PERCENT:
+        scale, unit, least = 1, "", 2
     compared = (*numbers, 0.0) if unit == _SECONDS_UNIT else numbers  # no app takes 0.00 s
     for digits in range(least, _MAX_DIGITS + 1):
         texts = [_with_minus_sign(f"{scale * number:,.{digits}f}") for number in compared]
@@ -475,13 +481,13 @@ def format_change(metric: str, change: Estimate) -> str:
     ('15 points [6, 27]', '0.15 [0.06, 0.27]')
     """
     numbers = (change.value, change.low, change.high, 0.0)
-    texts = format_values(metric, *(number for number in numbers if number is not None))
+    texts = format_values(metric, *(x for x in numbers if x is not None), n=change.n)
     value, *ends = [text.removesuffix("%") for text in texts[:-1]]
     unit = "" if not texts[0].endswith("%") else " point" if value == "1" else " points"
     return f"{value}{unit} [{', '.join(ends)}]" if ends else f"{value}{unit}"
 
 
-def format_drop(metric: str, change: float) -> str:
+def format_drop(metric: str, change: float, n: int = MIN_PERCENT) -> str:
     """Write the size of a change; of a metric in per cent, in points.
 
     Examples
@@ -491,7 +497,7 @@ def format_drop(metric: str, change: float) -> str:
     >>> format_drop("mrr", 0.05), format_drop("recall@5", 0.01)
     ('0.05', '1 point')
     """
-    (size, _) = format_values(metric, abs(change), 0.0)
+    (size, _) = format_values(metric, abs(change), 0.0, n=n)
     if not size.endswith("%"):
         return size
     number = size.removesuffix("%")

@@ -83,24 +83,25 @@ def _have(count: int) -> str:
 
 
 def _limit_not_met(
-    metric: str, value: float, limit: float, side: str, *, end: str | None, corrected: bool
+    metric: str, value: float, limit: float, n: int, side: str, *, end: str | None, corrected: bool
 ) -> str:
-    number, needed = format_values(metric, value, limit)
+    number, needed = format_values(metric, value, limit, n=n)
     called = _called(metric, corrected=corrected)
     name = called if end is None else f"the {end} end of the interval of {called}"
     return f"{name} is {number}, {side} of {needed}"
 
 
 def _below_floor(
-    metric: str, value: float, limit: float, *, end: str | None, corrected: bool
+    metric: str, value: float, limit: float, n: int, *, end: str | None, corrected: bool
 ) -> str:
-    return _limit_not_met(metric, value, limit, "below the floor", end=end, corrected=corrected)
+    return _limit_not_met(metric, value, limit, n, "below the floor", end=end, corrected=corrected)
 
 
 def _above_ceiling(
-    metric: str, value: float, limit: float, *, end: str | None, corrected: bool
+    metric: str, value: float, limit: float, n: int, *, end: str | None, corrected: bool
 ) -> str:
-    return _limit_not_met(metric, value, limit, "above the ceiling", end=end, corrected=corrected)
+    side = "above the ceiling"
+    return _limit_not_met(metric, value, limit, n, side, end=end, corrected=corrected)
 
 
 def _no_interval_end(metric: str, end: str, why: str, *, corrected: bool) -> str:
@@ -122,7 +123,7 @@ def _too_few_pairs(metric: str, n: int, needed: int) -> str:
 def _pairs_undecided(metric: str, n: int, allowed: float) -> str:
     return (
         f"only {_have(n)} a value of {metric} in both runs: even if all of them got worse, the "
-        f"interval of the loss would reach below the margin of {format_drop(metric, allowed)}, so "
+        f"interval of the loss would reach below the margin of {format_drop(metric, allowed, n)}, so "
         "nothing is decided"
     )
 
@@ -147,16 +148,17 @@ def _regressed(
     before: float,
     value: float,
     drop: float,
+    n: int,
     margin: Mapping[str, Any],
     *,
     corrected: bool,
     paired: bool,
 ) -> str:
-    was, is_now = format_values(metric, before, value)
+    was, is_now = format_values(metric, before, value, n=n)
     text = (
         f"{_called(metric, corrected=corrected)} {'rose' if value > before else 'dropped'} from "
-        f"{was} to {is_now}: a loss of {format_drop(metric, drop)}, more than the "
-        f"{format_drop(metric, margin['allowed'])} allowed"
+        f"{was} to {is_now}: a loss of {format_drop(metric, drop, n)}, more than the "
+        f"{format_drop(metric, margin['allowed'], n)} allowed"
     )
     if margin["loss"] is None:
         return text
@@ -186,15 +188,16 @@ def _met(
     corrected: bool,
     change: Mapping[str, Any] | None,
 ) -> str:
-    (now,) = format_values(metric, value)
+    (now,) = format_values(metric, value, n=n)
     text = f"{_called(metric, corrected=corrected)} is {now} over {pluralize(n, 'question')}"
     if labels is not None:
         text += f", by {pluralize(labels, 'label')}"
-    return text if change is None else text + _met_change(metric, **change)
+    return text if change is None else text + _met_change(metric, n, **change)
 
 
 def _met_change(
     metric: str,
+    n: int,
     by: str,
     before: float = 0.0,
     value: float = 0.0,
@@ -202,7 +205,7 @@ def _met_change(
 ) -> str:
     if by == "no_baseline":
         return "; there is no baseline, so its regression was not checked"
-    was, is_now = format_values(metric, before, value)
+    was, is_now = format_values(metric, before, value, n=n)
     text = {
         "value": f", was {was}",
         "error_rates": f"; by the judge's error rates alone it was {was} and is {is_now}",
@@ -210,7 +213,7 @@ def _met_change(
     }[by]
     if margin is None:
         return text
-    text += f"; margin {format_drop(metric, margin['allowed'])}"
+    text += f"; margin {format_drop(metric, margin['allowed'], n)}"
     if margin["loss"] is not None:
         text += f", {_format_loss(metric, **margin)}"
         if by == "pairs" and margin["drop"] > margin["allowed"]:
@@ -529,6 +532,10 @@ SENTENCES: dict[str, str | Callable[..., str]] = {
     "unlabelled": _unlabelled,
     "too_few": "not enough data to tell why",
     # an association
+    "nothing_missed": (
+        "every case has all of its relevant passages in the prompt, so no bad answer can be "
+        "attributed to a missing one"
+    ),
     "no_case_at_exposure": "no case has {exposure} of its relevant passages in the prompt",
     "few_labels_at_exposure": (
         "{n} labels of cases with {exposure} of their relevant passages in the prompt are too few; "

@@ -56,12 +56,10 @@ class CorrectedAssociation:
 
     @property
     def brief(self) -> str:
-        """The corrected attributable fraction in one line; "" if it is not known."""
+        """The corrected attributable fraction in one line, or why there is none."""
         (fraction,) = (
             after for label, _, after in self.rows if label == _EFFECTS["attributable_fraction"]
         )
-        if not fraction.measured:
-            return ""
         return f"Corrected for the judge's errors, the attributable fraction is {fraction.brief}."
 
 

@@ -25,7 +25,7 @@ from misslink.stats.intervals import (
     wilson_interval,
     without_interval,
 )
-from misslink.types import Estimate
+from misslink.types import Estimate, Reason
 
 _Z_95 = critical_value()
 FRACTION_DRAWS = 20_000
@@ -152,7 +152,7 @@ def attributable_fraction(
     Returns
     -------
     Estimate
-        At most 1, without a lower bound; missing if no answer is bad or no retrieval hit.
+        At most 1, without a lower bound; missing if no answer is bad, or without a miss or a hit.
 
     Raises
     ------
@@ -183,7 +183,12 @@ def attributable_fraction(
     if min(cells) < 0:
         raise ValueError(f"a count is negative: {cells}")
     n, hits, bad, method = sum(cells), hit_bad + hit_good, miss_bad + hit_bad, "dirichlet"
-    missing = {"no cases": n, "no bad answer to attribute": bad, "no case with a hit": hits}
+    missing: dict[str | Reason, int] = {
+        "no cases": n,
+        "no bad answer to attribute": bad,
+        "no case with a hit": hits,
+        Reason(code="nothing_missed"): n - hits,
+    }
     for reason, count in missing.items():
         if not count:
             return Estimate.missing(reason, n=n, method=method)

@@ -301,7 +301,7 @@ def _compare_groups(groups: _Groups, method: str, cases: ExposedCases) -> dict[s
         for name, size, why in zip(_GROUP_NAMES, groups.sizes, groups.lacking, strict=True)
     ]
     if not groups.sizes[3]:
-        lacks[3] = []  # nothing can be attributed to what never happened
+        lacks[3] = [Reason(code="nothing_missed")]
     measures = {
         f"risk_given_{name}": (groups.values[place], drawn[place], (place,), lacks[place])
         for place, name in enumerate(EXPOSURES)

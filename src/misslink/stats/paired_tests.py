@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 
@@ -17,6 +18,7 @@ _DECIMALS = 12  # 0.6 - 0.4 and 0.4 - 0.2 are one size
 _ALPHA, _POWER = 0.05, 0.80  # of the difference that could be detected
 _MAX_DISTINCT_SIZES = 200  # from here on it is faster to draw the sign of each difference
 _SIGNS_PER_BYTE = 8
+_HALVINGS = 30  # of the range in which an end of an interval is looked for
 _MAX_EXACT_RANKS = 50  # differences up to which every outcome is enumerated, ties included
 
 
@@ -68,10 +70,11 @@ def paired_difference(
     Returns
     -------
     PairedComparison
-        The interval is that of `misslink.stats.mean`, bounded by the largest difference seen. If
-        no case differs (``wilson bound``), at most as many could as Wilson's interval for none of
-        n allows, each by the whole range. The test enumerates all sign flips if there are at most
-        10,000 outcomes (for yes-or-no values it is McNemar's exact test), else it draws 10,000.
+        The interval is that of `misslink.stats.mean`, bounded by the largest difference seen, and
+        includes 0 exactly if the test does not reject it (`interval_of_test`). If no case differs
+        (``wilson bound``), at most as many could as Wilson's interval for none of n allows, each by
+        the whole range. The test enumerates all sign flips if there are at most 10,000 outcomes
+        (for yes-or-no values it is McNemar's exact test), else it draws 10,000.
 
     Raises
     ------
@@ -106,9 +109,16 @@ def paired_difference(
         return PairedComparison(Estimate.missing("no case has a value in both"), None, None)
     n = len(differences)
     moments, _ = _moments(differences)
+
+    @cache
+    def p_at(shift: float) -> float:
+        shifted = [round(difference - shift, _DECIMALS) for difference in differences]
+        return sign_flips(shifted, seed=seed)
+
+    estimate = _difference_estimate(differences, span, seed, level)
     return PairedComparison(
-        difference=_difference_estimate(differences, span, seed, level),
-        p=sign_flips(differences, seed=seed),
+        difference=interval_of_test(estimate, p_at, level),
+        p=p_at(0.0),
         detectable=detectable_shift(n) * moments[1] / math.sqrt(n) if moments else None,
     )
 
@@ -126,6 +136,36 @@ def _difference_estimate(
         bounds = None if span is None else (-span, span)
     estimate = intervals.mean(differences, seed=seed, bounds=bounds, level=level)
     return estimate.model_copy(update={"value": math.fsum(differences) / n})  # not scaled and back
+
+
+def interval_of_test(
+    estimate: Estimate, p_at: Callable[[float], float], level: float = intervals.LEVEL
+) -> Estimate:
+    """Return an estimate whose interval includes 0 exactly if a test does not reject 0.
+
+    Parameters
+    ----------
+    estimate : Estimate
+        Its interval stays where both agree on 0. Else it reaches 0, or ends at the value nearest
+        to 0 that the test does not reject.
+    p_at : callable
+        The p-value of the test that the true value is the given one.
+    level : float
+        Confidence level of the interval, in (0, 1).
+    """
+    value, low, high = estimate.value, estimate.low, estimate.high
+    if value is None or low is None or high is None:
+        return estimate
+    rejected = p_at(0.0) < 1 - level
+    if rejected == (low > 0 or high < 0):
+        return estimate
+    if not rejected:
+        return estimate.model_copy(update={"low": min(low, 0.0), "high": max(high, 0.0)})
+    outside, end = 0.0, value
+    for _ in range(_HALVINGS):
+        middle = (outside + end) / 2
+        outside, end = (middle, end) if p_at(middle) < 1 - level else (outside, middle)
+    return estimate.model_copy(update={"low" if value > 0 else "high": end})
 
 
 def sign_flips(differences: Sequence[float], *, seed: int = 0) -> float:
