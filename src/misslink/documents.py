@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, TypeVar
 
 from pydantic import (
@@ -597,9 +598,21 @@ class Manifest(Document):
     judging: Judging = Judging()
     k: int | None = None
     seed: int | None = None
+    id_key: str | None = None
+    input_key: str | None = None
+    app_config: str | None = None
+    calibration: dict[str, JsonValue] = {}
+    unfinished: int = 0
     inputs: dict[str, JsonValue] = {}
     prompts: tuple[PromptFile, ...] = ()
     versions: dict[str, JsonValue] = {}
+
+    @property
+    def judge_identity(self) -> dict[str, str]:
+        """What the judge's replies depend on, by name, such as ``model``."""
+        start = "judge_identity."
+        inputs = self.inputs.items()
+        return {name.removeprefix(start): str(x) for name, x in inputs if name.startswith(start)}
 
 
 class MapPoint(Document):
@@ -645,47 +658,6 @@ def parse_document(model: type[DocumentT], content: object, path: object) -> Doc
         raise InputError(error["msg"], path=path, field=field or None) from None
 
 
-def manifest_of(run: Run) -> Manifest:
-    """Return the run's manifest; raises InputError as `parse_document`."""
-    return _document_of(run, "manifest", Manifest) or Manifest()
-
-
-def summary_of(run: Run) -> Summary:
-    """Return the run's summary; raises InputError as `parse_document`."""
-    return _document_of(run, "summary", Summary) or Summary()
-
-
-def calibration_of(run: Run) -> CalibrationDocument | None:
-    """Return the run's calibration; raises InputError as `parse_document`."""
-    return _document_of(run, "calibration", CalibrationDocument)
-
-
-def calibrations_of(run: Run) -> dict[str, CalibrationDocument]:
-    """Return the run's calibrations by metric; raises InputError as `parse_document`."""
-    calibration = calibration_of(run)
-    return calibration.by_metric() if calibration else {}
-
-
-def replay_of(run: Run) -> Replay | None:
-    """Return the run's replay; raises InputError as `parse_document`."""
-    return _document_of(run, "replay", Replay)
-
-
-def whatif_of(run: Run) -> WhatIf | None:
-    """Return the run's what-if; raises InputError as `parse_document`."""
-    return _document_of(run, "whatif", WhatIf)
-
-
-def audit_of(run: Run) -> Audit | None:
-    """Return the audit of the run's judge; raises InputError as `parse_document`."""
-    return _document_of(run, "audit", Audit)
-
-
-def map_of(run: Run) -> EmbeddingMap | None:
-    """Return the run's embedding map; raises InputError as `parse_document`."""
-    return _document_of(run, "map", EmbeddingMap)
-
-
 def _document_of(run: Run, name: str, model: type[DocumentT]) -> DocumentT | None:
     content = getattr(run, name)
     if content is None:
@@ -696,3 +668,32 @@ def _document_of(run: Run, name: str, model: type[DocumentT]) -> DocumentT | Non
         document = parse_document(model, content, f"{name}.json")
         run.parsed[name] = content, document
     return document  # type: ignore[no-any-return]
+
+
+# Each raises InputError as `parse_document`.
+calibration_of = partial(_document_of, name="calibration", model=CalibrationDocument)
+replay_of = partial(_document_of, name="replay", model=Replay)
+whatif_of = partial(_document_of, name="whatif", model=WhatIf)
+audit_of = partial(_document_of, name="audit", model=Audit)
+map_of = partial(_document_of, name="map", model=EmbeddingMap)
+
+
+def manifest_of(run: Run) -> Manifest:
+    """Return the run's manifest; raises InputError as `parse_document`."""
+    return _document_of(run, "manifest", Manifest) or Manifest()
+
+
+def summary_of(run: Run) -> Summary:
+    """Return the run's summary; raises InputError as `parse_document`."""
+    return _document_of(run, "summary", Summary) or Summary()
+
+
+def cutoff_of(run: Run) -> int:
+    """Return the number of passages that the run's app puts in its prompt, or the default."""
+    return summary_of(run).k or manifest_of(run).k or DEFAULT_K
+
+
+def calibrations_of(run: Run) -> dict[str, CalibrationDocument]:
+    """Return the run's calibrations by metric; raises InputError as `parse_document`."""
+    calibration = calibration_of(run)
+    return calibration.by_metric() if calibration else {}

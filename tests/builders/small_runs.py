@@ -7,7 +7,9 @@ from pathlib import Path
 from misslink.compare.pairing import NamedRun
 from misslink.io.jsonl import write_jsonl
 from misslink.io.run_folder import write_json
-from misslink.types import Case, Link, Passage, Run, Trace, Verdict
+from misslink.types import Case, Estimate, Link, Passage, Run, Trace, Verdict
+
+RECORDED = Estimate.missing("it is computed from cases").model_dump()
 
 
 def small_run(
@@ -55,9 +57,9 @@ def small_run(
     about = {"misslink": "1.0", "judge": "heuristic", "k": 1, "seed": 0, "inputs": {}, **manifest}
     summary = {
         "k": about["k"],
-        "retrieval": {"recall@1": {}},
-        "generation": {"faithfulness": {}, "fully_faithful": {}} if faithful else {},
-        "answer": {"over_refused": {}} if over_refused else {},
+        "retrieval": {"recall@1": RECORDED},
+        "generation": {"faithfulness": RECORDED, "fully_faithful": RECORDED} if faithful else {},
+        "answer": {"over_refused": RECORDED} if over_refused else {},
     }
     return Run(
         manifest=about, cases=cases, traces=traces, verdicts=verdicts, links=links, summary=summary

@@ -5,13 +5,13 @@ import random
 import pytest
 
 from example_run import example_run
+from misslink.documents import cutoff_of
 from misslink.report.cases import (
     MAX_FULL_PAGE,
     PARTIAL_PAGE_CASES,
     build_case_entries,
     page_size,
     rank_cases,
-    run_cutoff,
     select_worst,
 )
 from misslink.types import Case, Claim, Evidence, Link, Passage, RetrievalMiss, Run, Trace, Verdict
@@ -322,8 +322,8 @@ def test_up_to_so_many_cases_all_are_shown_and_of_more_the_worst():
 
 @pytest.mark.parametrize(
     ("summary", "manifest", "expected"),
-    [({"k": 3}, {"k": 7}, 3), ({}, {"k": 7}, 7), ({"k": None}, {}, 5), ({"k": 0}, {"k": "9"}, 5)],
+    [({"k": 3}, {"k": 7}, 3), ({}, {"k": 7}, 7), ({"k": None}, {}, 5), ({"k": 0}, {"k": None}, 5)],
 )
 def test_the_cutoff_is_what_the_run_tells(summary, manifest, expected):
     run = Run(manifest=manifest, cases=(), traces=(), verdicts=(), links=(), summary=summary)
-    assert run_cutoff(run) == expected
+    assert cutoff_of(run) == expected

@@ -13,7 +13,7 @@ from typing import Any
 from misslink.calibration.inter_annotator import LabelPair, label_weights
 from misslink.calibration.judge_accuracy import judge_confusion, weighted_rates
 from misslink.calibration.stored_calibration import judge_error_rates, label_count, verdict_scores
-from misslink.documents import CalibrationDocument, calibrations_of
+from misslink.documents import CalibrationDocument, calibrations_of, manifest_of
 from misslink.metrics import GOOD_SHARES
 from misslink.stats import paired_difference, proportion
 from misslink.stats.classification import ConfusionMatrix, ErrorRates
@@ -273,7 +273,7 @@ def judge_mismatch(a: Run, b: Run, metric: str, *documents: CalibrationDocument)
         Its prompts are compared.
     *documents : CalibrationDocument
     """
-    judges = [str(run.manifest.get("judge") or "") for run in (a, b)]
+    judges = [manifest_of(run).judge for run in (a, b)]
     if judges[0] != judges[1] or not judges[0]:
         named = [judge or "no judge" for judge in judges]
         return f"one run was judged by {named[0]}, the other by {named[1]}"

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from misslink.documents import manifest_of
 from misslink.errors import InputError, known_names
 from misslink.io.jsonl import SourceItem
 from misslink.io.labels import parse_id
@@ -150,8 +151,7 @@ def verdicts_from_run(run: Run, metric: str, name: str) -> MetricVerdicts:
     InputError
         The run has no verdict of the metric.
     """
-    k = run.manifest.get("k")
-    width = k if isinstance(k, int) and k > 0 else None
+    manifest = manifest_of(run)
     cases = {case.id: case for case in run.cases}
     traces = {trace.case_id: trace for trace in run.traces}
     items = {}
@@ -174,20 +174,18 @@ def verdicts_from_run(run: Run, metric: str, name: str) -> MetricVerdicts:
             judge=verdict.judge,
             prompt=(verdict.prompt.name, verdict.prompt.sha256) if verdict.prompt else None,
             length=None if answer is None else len(answer),
-            covariates=_run_covariates(case, trace, width) if case and trace else {},
+            covariates=_run_covariates(case, trace, manifest.k) if case and trace else {},
             group=fold(case.question) if case else None,
         )
     if not items:
         raise _missing_metric_error(metric, {verdict.metric for verdict in run.verdicts}, name)
-    judge, inputs = run.manifest.get("judge"), run.manifest.get("inputs")
-    inputs = inputs if isinstance(inputs, Mapping) else {}
     return MetricVerdicts(
         items,
         metric,
         name,
         frozenset(cases),
-        str(judge) if judge else None,
-        {n: str(v) for n, v in inputs.items() if n.startswith("judge_identity.")},
+        manifest.judge or None,
+        {f"judge_identity.{name}": value for name, value in manifest.judge_identity.items()},
         hash_verdicts(run, metric),
         case_exposures(run.links)[1],
         cluster_cases(run.cases),

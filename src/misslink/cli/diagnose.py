@@ -16,6 +16,7 @@ from misslink.cli.output import (
     print_lines,
     print_table,
 )
+from misslink.documents import cutoff_of, manifest_of
 from misslink.render.table import TextTable
 
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ def _measured_again(run: Run, source: str) -> Run:
     from misslink.linking.miss_measurement import measure_misses
     from misslink.timeouts import run_async
 
-    k, seed = int(str(run.manifest["k"])), int(str(run.manifest.get("seed") or 0))
+    k, seed = cutoff_of(run), manifest_of(run).seed or 0
     gold = GoldSet(run.cases, "the gold set of the run")
     by_case = {trace.case_id: trace for trace in run.traces}
     matched, passages, _ = match_labels(gold, by_case, read_corpus(source))

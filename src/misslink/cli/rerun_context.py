@@ -88,11 +88,10 @@ def save_to_run(
 async def _check_judge_address(run: Run, session: JudgeSession | None) -> None:
     """Raise InputError where the judge now has another address than in the run."""
     from misslink.io.manifest import flatten_inputs
-    from misslink.linking.replay import judge_identity_of_run
 
     if session is None:
         return
-    before, now = judge_identity_of_run(run), flatten_inputs(session.identity)
+    before, now = manifest_of(run).judge_identity, flatten_inputs(session.identity)
     await session.close()
     for name, address in before.items():
         if name.endswith("base_url") and now.get(name) != address:
@@ -104,9 +103,7 @@ async def _check_judge_address(run: Run, session: JudgeSession | None) -> None:
 
 def _identity_number(run: Run, name: str) -> float | None:
     """A number in the identity of the run's judge, such as its temperature."""
-    from misslink.linking.replay import judge_identity_of_run
-
-    identity = judge_identity_of_run(run)
+    identity = manifest_of(run).judge_identity
     for key in (name, f"dear.{name}"):
         try:
             value = json.loads(identity[key])

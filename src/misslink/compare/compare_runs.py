@@ -15,10 +15,10 @@ from misslink.compare.run_metrics import (
     CONVERSATIONS,
     MetricValue,
     judged_readings,
-    manifest_int,
     metric_value,
     select_cases,
 )
+from misslink.documents import manifest_of, summary_of
 from misslink.errors import InputError
 from misslink.metrics import GOOD_SHARES
 from misslink.stats.run_comparison import compare_paired_runs
@@ -77,7 +77,7 @@ def compare_runs(
     if not runs[1:]:
         raise InputError("one run cannot be compared; name at least two run folders")
     pairing = pair_cases(runs, cases)
-    ids, seed = pairing.ids, manifest_int(runs[0].run, "seed", 0)
+    ids, seed = pairing.ids, manifest_of(runs[0].run).seed or 0
     selected = [select_cases(named.run, frozenset(ids)) for named in runs]
     names = _summary_metrics(selected) if metrics is None else metrics
     # Under its normalized name, so that a metric with two names appears once.
@@ -225,9 +225,8 @@ def _summary_metrics(runs: Sequence[Run]) -> list[str]:
     names: list[str] = []
     for level in _LEVELS:
         for run in runs:
-            metrics = run.summary.get(level)
-            listed = metrics if isinstance(metrics, Mapping) else ()
-            names += (name for name in listed if name != CONVERSATIONS)
+            metrics = getattr(summary_of(run), level)
+            names += (name for name in metrics if name != CONVERSATIONS)
     judged = [name for run in runs if run.verdicts for name in judged_readings(run)]
     return list(dict.fromkeys([*names, *(judged if not names else ())]))
 
@@ -283,10 +282,8 @@ def _is_good_share(name: str, comparison: Mapping[str, Any]) -> bool:
 
 def _metric_level(a: Run, b: Run, name: str) -> str:
     for level in _LEVELS:
-        for run in (a, b):
-            metrics = run.summary.get(level)
-            if isinstance(metrics, Mapping) and name in metrics:
-                return level
+        if any(name in getattr(summary_of(run), level) for run in (a, b)):
+            return level
     room = name.partition(".")[0]
     return room if room in ("link", "coverage") else "retrieval"
 

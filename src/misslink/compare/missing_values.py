@@ -8,6 +8,7 @@ from collections.abc import Set as AbstractSet
 from typing import Any
 
 from misslink.compare.run_metrics import MetricValue, judged_readings
+from misslink.documents import manifest_of
 from misslink.render.reasons import describe_unmeasured
 from misslink.retrieval import case_needs, unmeasured_reason
 from misslink.types import Reason, Run, Verdict
@@ -197,7 +198,7 @@ def unjudged_cases(run: Run, metrics: AbstractSet[str]) -> frozenset[str]:
     A verdict that is skipped because there is nothing to judge has no prompt, or others of the
     same reply; a skipped question has a prompt and no reply.
     """
-    if not run.manifest.get("unfinished"):
+    if not manifest_of(run).unfinished:
         return frozenset()
     answered = {
         (verdict.case_id, verdict.prompt.name)

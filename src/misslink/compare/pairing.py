@@ -7,8 +7,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Literal
 
-from misslink.compare.run_metrics import manifest_int
-from misslink.documents import Manifest, manifest_of
+from misslink.documents import manifest_of
 from misslink.errors import InputError
 from misslink.types import Case, Run
 
@@ -213,7 +212,7 @@ def config_differences(
             if " " in key:
                 sentence = sentence[:1].upper() + sentence[1:]
             differences.append(ConfigDifference(key, before, after, sentence))
-    missing = [manifest_int(run, "unfinished", 0) for run in (a, b)]
+    missing = [manifest_of(run).unfinished for run in (a, b)]
     counts = [f"{n} in {name}" for n, name in zip(missing, names, strict=True) if n]
     if counts:
         sentence = f"Verdicts are missing ({', '.join(counts)}) and are not compared."
@@ -227,30 +226,19 @@ def _settings(run: Run, other: Run) -> Iterator[tuple[str, str, str]]:
     """Name, meaning and value of each setting of `run` that is comparable with `other`."""
     manifest, other_manifest = manifest_of(run), manifest_of(other)
     yield "misslink", "numbers may differ by the versions alone", manifest.misslink
-    k = manifest_int(run, "k", 0)
     meaning = "rank metrics are compared at each k, and unseen prompts are cut at k"
-    yield "k", meaning, str(k or "")
+    yield "k", meaning, str(manifest.k or "")
     yield "judge", _JUDGE_CHANGED, manifest.judge
     repeats = getattr(manifest.judging, "repeats", 1)
     yield "samples per verdict", _JUDGE_SETTING_CHANGED, str(repeats)
     if manifest.judge == other_manifest.judge:  # another judge differs in everything
-        identity = _judge_identity(manifest)
-        for part in sorted({*identity, *_judge_identity(other_manifest)}):
+        identity = manifest.judge_identity
+        for part in sorted({*identity, *other_manifest.judge_identity}):
             yield f"the judge's {part}", _JUDGE_SETTING_CHANGED, identity.get(part, "")
     prompts = {p.name: f"version {p.version}, {p.sha256[:8]}" for p in manifest.prompts if p.name}
     for name in sorted(prompts.keys() & {prompt.name for prompt in other_manifest.prompts}):
         yield f"the prompt '{name}'", _JUDGE_SETTING_CHANGED, prompts[name]
-    stored = run.manifest.get("calibration")
-    value = ""
-    if isinstance(stored, dict) and "metric" in stored:
-        value = f"of {stored['metric']} at {stored.get('threshold')}"
+    stored = manifest.calibration
+    value = f"of {stored['metric']} at {stored.get('threshold')}" if "metric" in stored else ""
     meaning = "verdicts in a calibrated judge's uncertain band give no failure mode"
     yield "calibration", meaning, value
-
-
-def _judge_identity(manifest: Manifest) -> dict[str, str]:
-    return {
-        name.removeprefix(_IDENTITY_PREFIX): str(value)
-        for name, value in manifest.inputs.items()
-        if name.startswith(_IDENTITY_PREFIX)
-    }

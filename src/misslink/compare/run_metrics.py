@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, get_args
 
 from misslink.calibration.stored_calibration import corrected_shares, own_calibrations
+from misslink.documents import cutoff_of, manifest_of, summary_of
 from misslink.errors import InputError, did_you_mean
 from misslink.failure_modes import OWNERS
 from misslink.io.numbers import as_finite, parse_estimate
@@ -116,7 +117,7 @@ def metric_value(run: Run, name: str) -> MetricValue:
         parsed = parse_metric(metric)
         of_case = score_cases(run.cases, run.traces, [str(parsed)])[str(parsed)]
         estimate = mean_scores(
-            of_case.values(), unmatched_reason(run.traces), seed=manifest_int(run, "seed", 0)
+            of_case.values(), unmatched_reason(run.traces), seed=manifest_of(run).seed or 0
         )
         low = getattr(parsed, "better", "high") == "low"
         return _case_metric(run, str(parsed), estimate, of_case, low=low)
@@ -183,11 +184,9 @@ def select_cases(run: Run, ids: AbstractSet[str]) -> Run:
 
 def known_metric_names(run: Run) -> list[str]:
     """Return the names that `metric_value` takes; rank metrics at the run's own cutoffs."""
-    retrieval = run.summary.get("retrieval")
-    readings = judged_readings(run)
-    k = manifest_int(run, "k", 5)
+    readings, k = judged_readings(run), cutoff_of(run)
     names = [
-        *(retrieval if isinstance(retrieval, Mapping) else ()),
+        *summary_of(run).retrieval,
         *(format_metric_name(name, k, _RBP_PERSISTENCE) for name in rank_metrics.names()),
         *readings,
         *(f"link.{axis}.{name}" for axis, (group, _) in LINK_AXES.items() for name in group),
@@ -221,14 +220,8 @@ def link_summary(run: Run) -> dict[str, Any]:
     whole = "selected" not in run.manifest and run.calibration is None
     if whole and run.summary.keys() >= _ASSOCIATIONS:
         return {name: run.summary[name] for name in _ASSOCIATIONS}
-    seed = manifest_int(run, "seed", 0)
+    seed = manifest_of(run).seed or 0
     return summarize_association(run, own=own_calibrations(run), seed=seed)
-
-
-def manifest_int(run: Run, name: str, default: int) -> int:
-    """Return a whole number of the manifest or summary, such as k or seed."""
-    value = run.manifest.get(name, run.summary.get(name))
-    return value if isinstance(value, int) and not isinstance(value, bool) else default
 
 
 def _case_metric(
@@ -253,7 +246,7 @@ def _judged_metric(run: Run, name: str, metric: str, read: Reading) -> MetricVal
     verdicts = [verdict for verdict in run.verdicts if verdict.metric == metric]
     of_case: dict[str, float | None] = {case.id: None for case in run.cases}
     of_case |= {verdict.case_id: read(verdict) for verdict in verdicts}
-    estimate = mean_reading(verdicts, read, seed=manifest_int(run, "seed", 0))
+    estimate = mean_reading(verdicts, read, seed=manifest_of(run).seed or 0)
     if not verdicts and run.verdicts:
         estimate = Estimate.missing(Reason(code="not_judged_by", metric=metric))
     return _case_metric(run, name, estimate, of_case, low=name in _lower_is_better_names(run))
@@ -295,8 +288,7 @@ def _outcome_share(run: Run, axis: str, outcome: str) -> MetricValue:
 def _lower_is_better_names(run: Run) -> set[str]:
     """Metrics that are better when low, as registered or as recorded by the run."""
     registered = lower_is_better(judged_metrics.get(name) for name in judged_metrics.names())
-    recorded = run.summary.get("lower_is_better")
-    return {*registered, *(map(str, recorded) if isinstance(recorded, list) else ())}
+    return {*registered, *summary_of(run).lower_is_better}
 
 
 def _document_estimate(run: Run, name: str) -> Estimate:

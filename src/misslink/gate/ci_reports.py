@@ -10,9 +10,9 @@ from xml.etree import ElementTree as ET
 from misslink.compare.run_metrics import (
     ROUNDING_TOLERANCE,
     is_rank_metric,
-    manifest_int,
     metric_value,
 )
+from misslink.documents import cutoff_of
 from misslink.errors import InputError
 from misslink.failure_modes import FAILURE_MODES
 from misslink.gate.criteria import describe_filter, select_gate_cases
@@ -107,7 +107,7 @@ def _case_list_intro(outcome: GateOutcome, entries: list[RegressedCase]) -> str:
 def _case_list(
     decision: GateDecision, outcome: GateOutcome, entries: list[RegressedCase]
 ) -> Iterator[str]:
-    k = manifest_int(decision.run, "k", 1)
+    k = cutoff_of(decision.run)
     for entry in entries[:_QUESTIONS]:
         question = single_line(entry.case.question)
         if len(question) > _MAX_TEXT:

@@ -20,7 +20,7 @@ from misslink.calibration.stored_calibration import (
 )
 from misslink.compare import missing_values, run_metrics
 from misslink.compare.compare_runs import is_binary
-from misslink.documents import calibrations_of
+from misslink.documents import calibrations_of, manifest_of
 from misslink.errors import InputError, did_you_mean
 from misslink.gate import baseline_diff
 from misslink.gate.criteria import (
@@ -391,7 +391,7 @@ def _corrected_change(
             )
         return None, None
     ids = diff.both & {case.id for case in run.cases}
-    seed = run_metrics.manifest_int(diff.run, "seed", 0)
+    seed = manifest_of(diff.run).seed or 0
 
     def compare(level: float) -> Any:  # run first: a share of good answers falls
         runs = diff.run, before

@@ -15,6 +15,7 @@ from misslink.calibration.stored_calibration import (
     stored_calibrations,
 )
 from misslink.calibration.verdicts import hash_verdicts
+from misslink.documents import manifest_of
 from misslink.errors import InputError
 from misslink.io import read_run
 from misslink.io.manifest import build_manifest, display_path, hash_content
@@ -248,24 +249,19 @@ def _difference(before: Run, run: Run) -> str | None:
 
 def _fingerprints(run: Run) -> dict[str, Any]:
     """Hashes of everything that these results depend on, by name; of traces by case."""
-    inputs = run.manifest.get("inputs")
-    judge: dict[str, Any] = {
-        name: value
-        for name, value in (inputs.items() if isinstance(inputs, dict) else ())
-        if name.startswith(("judge_identity.", "prompts."))
-    }
+    manifest = manifest_of(run)
+    prompts = {name: x for name, x in manifest.inputs.items() if name.startswith("prompts.")}
     links = []
     for link in run.links:
         misses = [(m.passage_id, m.grade, m.true_rank, m.text, m.evidence) for m in link.missed]
         outcome = (link.retrieval, link.answer, link.correct, link.failure, link.also)
         links.append([link.case_id, outcome, misses])
     traces = {trace.case_id: trace.model_dump(exclude=_VARYING_FIELDS) for trace in run.traces}
-    manifest = run.manifest
     return {
         "the gold set": hash_content(run.cases),
-        "the app's code or settings": hash_content([manifest.get("k"), manifest.get("work")]),
+        "the app's code or settings": hash_content([manifest.k, run.manifest.get("work")]),
         "traces": {case_id: hash_content(trace) for case_id, trace in traces.items()},
-        "the judge": hash_content([manifest.get("judge"), judge]),
+        "the judge": hash_content([manifest.judge, manifest.judge_identity, prompts]),
         "the verdicts": [
             hash_verdicts(run, metric) for metric in sorted({v.metric for v in run.verdicts})
         ],

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import islice
 from types import SimpleNamespace
 
+from misslink.documents import cutoff_of
 from misslink.failure_modes import FAILURE_MODES, FAILURES
 from misslink.linking.findings import FIXES, rank_fixes
 from misslink.render.format import format_decimal, format_percent, pluralize
@@ -58,14 +59,6 @@ def page_size(cases: int) -> int:
     (10000, 5000)
     """
     return cases if cases <= MAX_FULL_PAGE else PARTIAL_PAGE_CASES
-
-
-def run_cutoff(run: Run) -> int:
-    """The cutoff k of `run`, from 1; 5, as `misslink evaluate` has it, where it tells none."""
-    for value in (run.summary.get("k"), run.manifest.get("k")):
-        if isinstance(value, int) and value > 0:
-            return value
-    return 5
 
 
 def cases_per_mode(most: int) -> int:
@@ -136,7 +129,7 @@ def _rank_values(run: Run) -> tuple[Mapping[str, float | None], ...]:
 
     cases = {case.id: case for case in run.cases}
     traces = {trace.case_id: trace for trace in run.traces}
-    names = [f"recall@{run_cutoff(run)}", "mrr"]
+    names = [f"recall@{cutoff_of(run)}", "mrr"]
     return tuple(score_cases([*cases.values()], [*traces.values()], names).values())
 
 

@@ -9,8 +9,8 @@ from difflib import SequenceMatcher
 from types import SimpleNamespace
 from typing import Any
 
+from misslink.documents import cutoff_of
 from misslink.failure_modes import FAILURE_MODES
-from misslink.report.cases import run_cutoff
 from misslink.report.glossary import RETRIEVALS
 from misslink.report.links import case_fragment, number_cases
 from misslink.text.normalization import fold
@@ -118,7 +118,7 @@ class _RunIndex:
     """A run, looked up case by case."""
 
     def __init__(self, name: str, run: Run, address: str) -> None:
-        self.name, self.address, self.k = name, address, run_cutoff(run)
+        self.name, self.address, self.k = name, address, cutoff_of(run)
         self.numbers = number_cases(run.cases)
         self.cases = {case.id: case for case in run.cases}
         self.traces = {trace.case_id: trace for trace in run.traces}

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote, unquote
 
 from misslink.compare.run_metrics import LINK_STATES
-from misslink.documents import manifest_of, summary_of
+from misslink.documents import cutoff_of, manifest_of, summary_of
 from misslink.failure_modes import FAILURE_MODES, FAILURES, OWNERS
 from misslink.linking.miss_types import MISS_LABELS
 from misslink.render.format import shorten
@@ -25,7 +25,6 @@ from misslink.report.cases import (
     build_case_entries,
     cases_per_mode,
     page_size,
-    run_cutoff,
 )
 from misslink.report.claims import TextPiece
 from misslink.report.glossary import ANSWERS, PEOPLE, RETRIEVALS
@@ -144,11 +143,11 @@ def build_case_list(run: Run, *, most: int | None = None, table: str = "") -> Ca
     total = len(run.cases)
     most = page_size(total) if most is None else most
     return CaseList(
-        entries=build_case_entries(run, run_cutoff(run), most),
+        entries=build_case_entries(run, cutoff_of(run), most),
         total=total,
         failed=_count_failed(run),
         ids=tuple(case.id for case in run.cases),
-        k=run_cutoff(run),
+        k=cutoff_of(run),
         counts=count_facets(run) if most < total else {},
         table=quote(os.fsencode(table), safe=""),
         lower_is_better=summary_of(run).lower_is_better,

@@ -6,7 +6,7 @@ import re
 from pathlib import Path, PurePath
 from types import SimpleNamespace
 
-from misslink.documents import manifest_of, summary_of
+from misslink.documents import cutoff_of, manifest_of, summary_of
 from misslink.engines.local import reduced_gc
 from misslink.errors import InputError
 from misslink.failure_modes import FAILURE_MODES
@@ -16,7 +16,7 @@ from misslink.registry import exporters
 from misslink.render.headline import describe_errors, describe_evidence, describe_verdict
 from misslink.render.html import read_assets, render_markdown_template, render_template
 from misslink.report import association, charts, diagnosis, judge_trust, overview
-from misslink.report.cases import page_size, run_cutoff
+from misslink.report.cases import page_size
 from misslink.report.explorer import build_blocks, build_case_list
 from misslink.report.glossary import ANSWERS, RETRIEVALS, metric_words, term_words
 from misslink.report.summary import (
@@ -161,7 +161,7 @@ def build_page(run: Run, *, cases: int | None = None, table: str = "") -> Report
         inferred=inferred_note(run),
         cases=build_case_list(run, most=cases, table=table),
         misses=diagnosis.miss_type_rows(run),
-        curves=charts.draw_cutoff_curves(run, run_cutoff(run)),
+        curves=charts.draw_cutoff_curves(run, cutoff_of(run)),
         whatif=diagnosis.read_whatif(run),
         checks=diagnosis.read_checklist(run),
         missing_labels=diagnosis.read_missing_labels(run),

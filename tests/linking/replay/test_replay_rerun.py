@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from misslink.documents import manifest_of
 from misslink.errors import InputError
 from misslink.io.manifest import flatten_inputs
 from misslink.judge.prompts import BUILT_IN
@@ -13,7 +14,6 @@ from misslink.linking.replay import REPLAY_METRICS, Rerunner, RerunSettings, ope
 from misslink.linking.replay.rerun import (
     NO_RETRIEVER,
     ReplayCache,
-    judge_identity_of_run,
     judging_difference,
 )
 from misslink.types import Passage, Run, Trace
@@ -196,10 +196,10 @@ def test_what_differs_is_said(judge, manifest, said):
     assert said in judging_difference(run_by(Stub(), **manifest), judge, BUILT_IN)
 
 
-@pytest.mark.parametrize("inputs", [{}, None, "text"])
+@pytest.mark.parametrize("inputs", [{}, None])
 def test_of_a_run_that_does_not_say_more_the_name_decides(inputs):
     run = run_by(Stub(), inputs=inputs, prompts=None, judging=None)
-    assert judge_identity_of_run(run) == {}
+    assert manifest_of(run).judge_identity == {}
     assert judging_difference(run, Stub(temperature=1), BUILT_IN) is None
 
 

@@ -236,13 +236,13 @@ def from_run_command(
     misslink annotate POOL  opens it; stop at any time.  misslink goldset pool-apply POOL  writes
     the gold set.
     """
-    from misslink.compare.run_metrics import manifest_int
+    from misslink.documents import cutoff_of
     from misslink.goldset.pooling.pool import pool_from_run, write_pool
     from misslink.io import read_complete_run
     from misslink.io.manifest import display_path
 
     evaluation = read_complete_run(run)
-    pool = pool_from_run(evaluation, manifest_int(evaluation, "k", 5), display_path(run))
+    pool = pool_from_run(evaluation, cutoff_of(evaluation), display_path(run))
     written = write_pool(pool, out)
     found = sum(len(link.missed) for link in evaluation.links if link.basis == "inferred")
     document = {"pool": str(out), "items": len(pool.items), "inferred": found, "written": written}

@@ -6,7 +6,6 @@ from misslink.linking.replay.rerun import (
     REPLAY_METRICS,
     Rerunner,
     RerunSettings,
-    judge_identity_of_run,
     open_rerunner,
 )
 from misslink.linking.replay.runner import ReplayResult, forecast_subjects, replay_run
@@ -17,7 +16,6 @@ __all__ = [
     "RerunSettings",
     "Rerunner",
     "forecast_subjects",
-    "judge_identity_of_run",
     "open_rerunner",
     "replay_run",
 ]

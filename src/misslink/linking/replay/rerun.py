@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from misslink.capture import Watcher, load_app
 from misslink.capture.app import read_app_config
 from misslink.capture.injection import InjectedSearch
-from misslink.documents import DEFAULT_K
+from misslink.documents import DEFAULT_K, cutoff_of, manifest_of
 from misslink.errors import InputError
 from misslink.io.atomic import lock_open_file
 from misslink.io.manifest import flatten_inputs, hash_app_code, hash_content
@@ -27,43 +27,26 @@ from misslink.linking.judge_calibration import Calibration
 from misslink.registry import judged_metrics
 from misslink.types import Case, Passage, Run, Trace, Verdict
 
-_IDENTITY_KEY = "judge_identity"
-
-
-def judge_identity_of_run(run: Run) -> dict[str, str]:
-    """The identity of the run's judge by name, such as ``model``; empty if not recorded."""
-    inputs = run.manifest.get("inputs")
-    start = f"{_IDENTITY_KEY}."
-    return {
-        name.removeprefix(start): str(value)
-        for name, value in (inputs if isinstance(inputs, Mapping) else {}).items()
-        if name.startswith(start)
-    }
-
 
 def judging_difference(run: Run, judge: Judge, prompts: Prompts, repeats: int = 1) -> str | None:
     """Return how the judging of a replay differs from that of its run; None if it does not."""
-    was = run.manifest.get("judge")
-    if was != judge.name:
-        return f"the run was judged by {was}, the replay by {judge.name}"
-    before, now = judge_identity_of_run(run), flatten_inputs(judge.identity)
+    manifest = manifest_of(run)
+    if manifest.judge != judge.name:
+        return f"the run was judged by {manifest.judge or None}, the replay by {judge.name}"
+    before = manifest.judge_identity
+    now = flatten_inputs(judge.identity)
     for name in sorted({*before, *now} if before else ()):
         if before.get(name) != now.get(name):
             return (
                 f"the run's judge had {name} {before.get(name, 'not given')}, "
                 f"the replay's has {now.get(name, 'not given')}"
             )
-    judging = run.manifest.get("judging")
-    put = judging.get("repeats") if isinstance(judging, Mapping) else None
+    put = manifest.judging.repeats
     if put is not None and put != repeats:
         return f"the run asked the judge {put} times per question, and the replay {repeats} times"
-    listed, prompt_names = run.manifest.get("prompts"), prompts.names()
-    for ref in listed if isinstance(listed, list) else ():
-        if not isinstance(ref, dict):
-            continue
-        name = str(ref.get("name"))
-        if name not in prompt_names or prompts.load(name).ref.sha256 != ref.get("sha256"):
-            return f"the prompt '{name}' is not the run's"
+    for ref in manifest.prompts:
+        if ref.name not in prompts.names() or prompts.load(ref.name).ref.sha256 != ref.sha256:
+            return f"the prompt '{ref.name}' is not the run's"
     return None
 
 
@@ -110,14 +93,13 @@ class RerunSettings:
 
     def for_run(self, run: Run) -> RerunSettings:
         """Return them with the run's own values where they have none."""
-        names = ("k", "id_key", "input_key", "app_config")
-        k, id_key, input_key, app_config = map(run.manifest.get, names)
+        manifest = manifest_of(run)
         return replace(
             self,
-            k=self.k or (k if isinstance(k, int) else DEFAULT_K),
-            id_key=self.id_key or (None if id_key is None else str(id_key)),
-            input_key=self.input_key or (None if input_key is None else str(input_key)),
-            app_config=self.app_config or app_config,
+            k=self.k or cutoff_of(run),
+            id_key=self.id_key or manifest.id_key,
+            input_key=self.input_key or manifest.input_key,
+            app_config=self.app_config or manifest.app_config,
         )
 
 

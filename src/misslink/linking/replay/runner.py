@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from misslink.documents import DEFAULT_K
+from misslink.documents import DEFAULT_K, manifest_of
 from misslink.errors import AppUnreachableError, InputError
 from misslink.io.manifest import display_path
 from misslink.judge.judged_metric import Subject
@@ -118,7 +118,7 @@ async def replay_run(
     document = replay_document(run, records, seed=seed, difference=difference)
     spent = getattr(judge, "usage", None)
     usage: dict[str, Any] = spent() if spent else {}
-    was, now = run.manifest.get("app"), display_path(app) if isinstance(app, str) else None
+    was, now = manifest_of(run).app, display_path(app) if isinstance(app, str) else None
     warnings = []
     if was and now and was != now:
         message = describe_reason(Reason(code="other_app", was=was, now=now))
