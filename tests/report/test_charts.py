@@ -107,7 +107,7 @@ def test_every_cause_has_a_shape_of_its_own(run):
     queries = [_query(failure, name=failure) for failure in get_args(FailureMode)]
     keys = _map(run, queries=queries, lines=[]).keys
 
-    assert [key.kind for key in keys] == list(get_args(FailureMode))
+    assert [key.label for key in keys] == [mode.label for mode in FAILURE_MODES.values()]
     assert len({key.shape for key in keys}) == len(keys)
 
 

@@ -11,6 +11,7 @@ import pytest
 
 from example_run import HOSTILE, example_run, verdict
 from misslink.errors import InputError
+from misslink.failure_modes import FAILURE_MODES
 from misslink.report import exports as table
 from misslink.report.exports import (
     build_document,
@@ -117,10 +118,8 @@ def test_every_case_has_every_metric(read):
 
 
 def test_causes_say_how_many_of_how_many_and_which(read):
-    assert [row["failure"] for row in read["failures"]][:2] == [
-        "retrieval_miss",
-        "over_refused",
-    ]
+    names = [row["failure"] for row in read["failures"]]
+    assert names == [name for name in FAILURE_MODES if name in names]
     first = read["failures"][0]
     assert (first["count"], first["cases"]) == (2, [4, 14])
     assert first["share"]["n"] == 14

@@ -63,9 +63,8 @@ def test_the_table_of_wrong_answers_stands_beside_that_of_unfaithful_ones(page):
 def test_causes_are_counted_from_the_links_and_point_at_their_cases(page):
     rows = {row.key: row for row in page.failures}
 
-    assert [(key, row.count) for key, row in rows.items()][:2] == [
-        ("retrieval_miss", 2), ("over_refused", 1),
-    ]  # fmt: skip
+    assert next(iter(rows)) == "retrieval_miss"
+    assert rows["retrieval_miss"].count == 2
     assert sum(row.count for row in rows.values()) == 14
     assert rows["retrieval_miss"].share.brief == "14% [4, 40]"  # Wilson for 2 of 14
 

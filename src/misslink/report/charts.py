@@ -190,6 +190,7 @@ def draw_scatter(run: Run) -> SimpleNamespace | None:
                 x2=x2,
                 y2=y2,
                 kind=kind,
+                owner=_mode_owner(kind),
                 question=question,
                 href=href,
                 failure=_mode_label(kind),
@@ -212,6 +213,7 @@ def draw_scatter(run: Run) -> SimpleNamespace | None:
                 x=x,
                 y=y,
                 kind=kind,
+                owner=_mode_owner(kind),
                 shape=_MODE_SHAPES[kind],
                 title=f"{_mode_label(kind)}: {text}",
                 href=fragments.get(case_id, ""),
@@ -219,7 +221,9 @@ def draw_scatter(run: Run) -> SimpleNamespace | None:
             for case_id, (x, y, text, kind) in marks
         ),
         keys=tuple(
-            SimpleNamespace(kind=kind, shape=shape, label=_mode_label(kind), count=counts[kind])
+            SimpleNamespace(
+                owner=_mode_owner(kind), shape=shape, label=_mode_label(kind), count=counts[kind]
+            )
             for kind, shape in _MODE_SHAPES.items()
             if counts[kind]
         ),
@@ -247,6 +251,10 @@ def _map_coordinate(share: float) -> float:
 def _known_mode(failure: str) -> str:
     """A known failure mode or 'other': no text of a document becomes a name on the page."""
     return failure if failure in FAILURE_MODES else _UNLINKED
+
+
+def _mode_owner(kind: str) -> str:
+    return FAILURE_MODES[kind].owner if kind in FAILURE_MODES else "unknown"
 
 
 def _mode_label(kind: str) -> str:
