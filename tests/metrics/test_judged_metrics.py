@@ -36,13 +36,29 @@ def test_the_outcome_is_named_and_each_mistake_counts_among_those_who_can_make_i
     [
         (("The harbour has a large casino.", "unsupported", None), True),
         (("The passages do not say when the harbour closed.", "unsupported", None), False),
+        (("The harbour opened its gates in 1904.", "supported", "opened in 1904"), True),
         (SUPPORTED, False),
     ],
 )
-def test_an_answer_that_declines_and_claims_what_nothing_supports_is_an_answer(claim, counts):
+def test_an_answer_that_declines_and_states_something_is_an_answer(claim, counts):
     found = verdicts(plain(claim, response="declines"), NOWHERE)[0]
     assert found["abstention"].parts["declined"] == float(not counts)
     assert found["faithfulness"].status == ("scored" if counts else "skipped")
+
+
+def test_what_the_passages_say_beside_an_absence_makes_no_answer():
+    claim = ("The harbour opened its gates in 1904.", "supported", "opened in 1904")
+    answer = "The harbour opened its gates in 1904. The passages do not say when it closed."
+    found = verdicts(plain(claim, response="declines"), NOWHERE, answer)[0]
+    assert found["abstention"].parts["declined"] == 1.0
+
+
+def test_metrics_with_references_call_the_same_answers_declining():
+    casino = ("The harbour has a large casino.", "unsupported", None, "contradicts")
+    said = referenced([casino], STATED, response="declines")
+    found = verdicts(said, noisy_case(), "The harbour has a large casino.")[0]
+    assert found["abstention"].parts["declined"] == 0.0
+    assert found["correctness"].reason != "the answer declines"
 
 
 def test_its_probability_is_that_of_what_would_have_been_right():
@@ -260,8 +276,9 @@ def test_without_a_reference_a_claim_or_an_answer_there_is_nothing_to_count():
         verdicts(nothing, noisy_case())[0]["noise_sensitivity"].reason
         == "the answer makes no claim"
     )
-    declined = referenced([(*TOLL, "silent")], STATED, response="declines")
-    assert verdicts(declined, noisy_case())[0]["noise_sensitivity"].reason == "the answer declines"
+    declined = referenced([], STATED, response="declines")
+    found = verdicts(declined, noisy_case(), "I do not know.")[0]
+    assert found["noise_sensitivity"].reason == "the answer declines"
     alone = Case(id="1", question="q")
     assert (
         verdicts(nothing, alone)[0]["noise_sensitivity"].reason

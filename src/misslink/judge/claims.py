@@ -135,14 +135,37 @@ def examined_coverage(examination: Examination, answer: str, question: str) -> C
     return coverage
 
 
+def settle_response(examination: Examination, answer: str) -> Examination:
+    """Return the examination of an answer that answers in part, if the judge calls that declining.
+
+    An answer that declines and also states something unsupported misleads like any other. And one
+    that nowhere says that something is not known declines nothing if the judge lists what it states.
+    """
+    if examination.response != "declines":
+        return examination
+    blunt = _is_blunt(answer)
+    partly = any(
+        claim.support == "contradicted"
+        or (claim.support == "unsupported" and factual_spans(claim.claim))
+        or (blunt and _statements(claim.claim))
+        for claim in examination.claims
+    )
+    return examination.model_copy(update={"response": "partly"}) if partly else examination
+
+
 def _states_facts(answer: str) -> bool:
-    """Whether an English or German answer states facts, speaks to nobody, and misses no answer."""
-    stated = [
-        (start, end)
-        for start, end in factual_spans(answer)
-        if not _ADDRESS.search(fold(answer[start:end]))
-    ]
-    return len(stated) >= _STATED and is_known_language(answer) and not states_absence(answer)
+    return len(_statements(answer)) >= _STATED and _is_blunt(answer)
+
+
+def _is_blunt(answer: str) -> bool:
+    """Whether an English or German answer nowhere says that something is not known."""
+    return is_known_language(answer) and not states_absence(answer)
+
+
+def _statements(text: str) -> list[str]:
+    """The factual sentences of a text that speak to nobody."""
+    sentences = (text[start:end] for start, end in factual_spans(text))
+    return [sentence for sentence in sentences if not _ADDRESS.search(fold(sentence))]
 
 
 def _favor(claim: ExaminedClaim) -> tuple[bool, str, str, str]:

@@ -13,6 +13,7 @@ from pydantic import TypeAdapter
 
 from misslink.errors import MisslinkError
 from misslink.judge import protocol
+from misslink.judge.claims import settle_response
 from misslink.judge.judged_metric import (
     EMPTY_ANSWER,
     ONE_WORD,
@@ -121,6 +122,8 @@ class SkippedReply(protocol.Reply):
 async def ask_safely(judge: protocol.Judge, ask: protocol.Ask) -> protocol.Reply:
     """Ask; an exception of a custom judge loses this reply, not the run.
 
+    What an examination calls the response is settled by its claims (`settle_response`).
+
     Returns
     -------
     Reply
@@ -133,7 +136,7 @@ async def ask_safely(judge: protocol.Judge, ask: protocol.Ask) -> protocol.Reply
         The judge cannot be reached, or a person must fix something first.
     """
     try:
-        return await judge.ask(ask)
+        reply = await judge.ask(ask)
     except MisslinkError:
         raise
     except protocol.SkippedAskError as limit:
@@ -142,6 +145,9 @@ async def ask_safely(judge: protocol.Judge, ask: protocol.Ask) -> protocol.Reply
         return protocol.Reply.nothing(trouble.problem)
     except Exception as error:  # noqa: BLE001 (it is told in the problem)
         return protocol.Reply.nothing(f"the judge raised {type(error).__name__}: {error}")
+    if isinstance(reply.parsed, protocol.Examination) and "answer" in ask.inputs:
+        return replace(reply, parsed=settle_response(reply.parsed, ask.inputs["answer"]))
+    return reply
 
 
 async def judge_case(

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
-from misslink.judge.claims import ClaimCoverage, examined_coverage, factual_spans, read_claims
+from misslink.judge.claims import ClaimCoverage, examined_coverage, read_claims
 from misslink.judge.prompts import BUILT_IN, Prompts
 from misslink.judge.protocol import Ask, Examination, Reply, examine
 from misslink.types import Case, Claim, Passage, Repeats, Status, Trace
@@ -179,18 +179,7 @@ def failed_finding(reason: str) -> Finding:
 
 
 def parsed_examination(reply: Reply) -> Examination:
-    """Return the examination that a reply holds.
-
-    An answer that says it cannot answer and also states something that the passages do not support
-    misleads like any other: it answers in part, and its claims count.
-    """
-    examination = reply.parsed
-    if not isinstance(examination, Examination):
-        raise TypeError(f"expected an Examination, got {type(examination).__name__}")
-    if examination.response == "declines" and any(
-        claim.support == "contradicted"
-        or (claim.support == "unsupported" and factual_spans(claim.claim))
-        for claim in examination.claims
-    ):
-        return examination.model_copy(update={"response": "partly"})
-    return examination
+    """Return the examination that a reply holds."""
+    if not isinstance(reply.parsed, Examination):
+        raise TypeError(f"expected an Examination, got {type(reply.parsed).__name__}")
+    return reply.parsed
