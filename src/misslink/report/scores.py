@@ -26,12 +26,7 @@ from misslink.types import Run
 
 _BATCH = 500  # scores a request
 _HEX = "[0-9a-f]"
-_SPAN_IDS = {  # of OpenTelemetry; LangSmith's are UUIDs
-    "otel": f"{_HEX}{{16}}",
-    "phoenix": f"{_HEX}{{16}}",
-    "langsmith": f"{_HEX}{{8}}(-{_HEX}{{4}}){{3}}-{_HEX}{{12}}",
-}
-_TRACE_IDS = {"otel": f"{_HEX}{{32}}"}
+_UUID = f"{_HEX}{{8}}(-{_HEX}{{4}}){{3}}-{_HEX}{{12}}"
 _COMMENT_CHARS = 2_000  # servers limit a request to 1 MB
 _TIMEOUT_S = 30.0
 
@@ -61,6 +56,9 @@ class Target(NamedTuple):
     """Headers, from the environment."""
     batch: int = _BATCH
     needs: str = "trace_id"
+    trace_id: str = ".*"
+    """Pattern of the ids that the tool takes."""
+    span_id: str = ".*"
 
 
 def iter_scores(run: Run) -> Iterator[Score]:
@@ -216,9 +214,9 @@ def _score_id(score: Score) -> str:
 def _require_ids(scores: Sequence[Score], to: str) -> None:
     """Raise where a trace was recorded by another kind of tool, whose ids this one refuses."""
     for score in scores:
-        ids = {"span_id": (_SPAN_IDS, score.span_id), "trace_id": (_TRACE_IDS, score.trace_id)}
-        for name, (patterns, value) in ids.items():
-            if value is not None and not re.fullmatch(patterns.get(to, ".*"), value.lower()):
+        for name in ("span_id", "trace_id"):
+            value = getattr(score, name)
+            if value is not None and not re.fullmatch(getattr(TARGETS[to], name), value.lower()):
                 raise InputError(
                     f"The trace of the case '{score.case_id}' has the {name} '{value}', which {to} "
                     "does not take. Export to the tool that recorded the traces."
@@ -341,8 +339,10 @@ def _phoenix_headers(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 TARGETS = {
-    "otel": Target("/v1/logs", _otel, _otel_headers),
+    "otel": Target("/v1/logs", _otel, _otel_headers, trace_id=_HEX + "{32}", span_id=_HEX + "{16}"),
     "langfuse": Target("/api/public/scores", _langfuse, _langfuse_headers, batch=100),
-    "langsmith": Target("/feedback", _langsmith, _langsmith_headers, batch=1, needs="span_id"),
-    "phoenix": Target("/v1/span_annotations", _phoenix, _phoenix_headers, needs="span_id"),
+    "langsmith": Target("/feedback", _langsmith, _langsmith_headers, 1, "span_id", span_id=_UUID),
+    "phoenix": Target(
+        "/v1/span_annotations", _phoenix, _phoenix_headers, needs="span_id", span_id=_HEX + "{16}"
+    ),
 }
