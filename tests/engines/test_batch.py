@@ -14,7 +14,7 @@ from misslink.engines.batch import BatchEngine, open_batch
 from misslink.errors import InputError, JudgeUnreachableError
 from misslink.judge.batch.queue import BatchTiming
 from misslink.judge.batch.service import pending_batches
-from misslink.pipeline.forecast import forecast_async
+from misslink.pipeline.evaluate import forecast_async
 from misslink.timeouts import run_async
 
 AT_ONCE = BatchEngine(BatchTiming(linger=0, first=0, longest=0))

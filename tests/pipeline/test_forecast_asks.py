@@ -3,7 +3,7 @@
 import asyncio
 
 import misslink
-from misslink.pipeline.forecast import forecast_async
+from misslink.pipeline.evaluate import forecast_async
 
 NOISE = "Gulls nest under the roof of the old casino, and nobody counts them there in winter."
 NEEDED = "The ferry to Holm leaves at seven in the morning, and it takes dogs free of charge."

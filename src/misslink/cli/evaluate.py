@@ -55,7 +55,7 @@ def evaluate(
     from misslink.errors import InputError
     from misslink.io.storage import redact_url
     from misslink.judge.config import JudgeConfig
-    from misslink.pipeline.forecast import forecast_async
+    from misslink.pipeline.evaluate import forecast_async
 
     if options["traces"] is not None and app == (context.default_map or {}).get("app"):
         app = None  # it is from misslink.toml

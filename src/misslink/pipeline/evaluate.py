@@ -6,19 +6,25 @@ import inspect
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from misslink.engines.local import reduced_gc
 from misslink.engines.protocol import Engine
+from misslink.judge.backends.heuristic import HeuristicJudge, open_heuristic
+from misslink.judge.checks.dry_run import JudgingForecast, forecast_judging
 from misslink.judge.config import JudgeConfig
+from misslink.judge.judge_case import judge_case
 from misslink.judge.middleware.cache import DEFAULT_CACHE
-from misslink.judge.protocol import Judge
+from misslink.judge.protocol import Ask, Judge, Reply, unwrap_judge
+from misslink.linking.attribution_rules import link_case
 from misslink.pipeline.assembly import assemble_run
 from misslink.pipeline.config import EvaluationConfig, Progress
-from misslink.pipeline.context import open_context
-from misslink.pipeline.links import link_cases, open_corpus_context
-from misslink.pipeline.traces import capture_traces, score_ranks
+from misslink.pipeline.context import EvaluationContext, open_context
+from misslink.pipeline.links import CorpusContext, link_cases, open_corpus_context
+from misslink.pipeline.traces import CaptureResult, capture_traces, score_ranks
 from misslink.pipeline.verdicts import calibrate_run, judge_cases
+from misslink.registry import judged_metrics
 from misslink.timeouts import run_async
 from misslink.types import Case, Passage, Run, Trace
 
@@ -163,18 +169,66 @@ def evaluate(
     return run_async(lambda: run_pipeline(config))
 
 
-async def evaluate_async(*args: Any, **options: Any) -> Run:
+async def evaluate_async(app: Any = None, goldset: Any = None, **options: Any) -> Run:
     """Evaluate a RAG app as `evaluate` does, with the same parameters, inside async code."""
-    return await run_pipeline(config_from(*args, **options))
+    return await run_pipeline(EvaluationConfig(app=app, goldset=goldset, **options))
 
 
-def config_from(*args: Any, **options: Any) -> EvaluationConfig:
-    """Return the options of a call with the parameters of `evaluate`."""
-    call = _SIGNATURE.bind(*args, **options)
-    call.apply_defaults()
-    return EvaluationConfig(**call.arguments)
-
-
-_SIGNATURE = inspect.signature(evaluate)
 # Documentation tools and editors show the parameters of `evaluate`.
-setattr(evaluate_async, "__signature__", _SIGNATURE)  # noqa: B010 (mypy)
+setattr(evaluate_async, "__signature__", inspect.signature(evaluate))  # noqa: B010 (mypy)
+
+
+async def forecast_async(**options: Any) -> JudgingForecast:
+    """Forecast the judge's calls of `evaluate` with these parameters, and their cost; make none.
+
+    The app runs, because the judge's questions depend on its answers. Its traces are saved beside
+    ``out``, so that the evaluation itself does not run it again.
+    """
+    async with open_context(EvaluationConfig(**options)) as opened:
+        captured = await capture_traces(opened)
+        context = replace(opened, k=captured.k)
+        asks = await _claim_need_asks(context, captured)
+        subjects = context.subjects(captured.traces)
+        return await forecast_judging(subjects, context.metrics, context.judge, asks)
+
+
+class _AskRecorder:
+    """A judge that records its questions and answers nothing."""
+
+    name = "forecast"
+    identity: Mapping[str, Any] = MappingProxyType({})
+
+    def __init__(self) -> None:
+        self.asks: list[Ask] = []
+
+    async def ask(self, ask: Ask) -> Reply:
+        self.asks.append(ask)
+        return Reply.nothing("a forecast makes no calls")
+
+    async def close(self) -> None: ...
+
+
+async def _claim_need_asks(context: EvaluationContext, captured: CaptureResult) -> list[Ask]:
+    """What linking would ask, if the heuristic judge's verdicts were the judge's own."""
+    if context.judge is None or isinstance(unwrap_judge(context.judge), HeuristicJudge):
+        return []
+    heuristic, recorder = open_heuristic(), _AskRecorder()
+    read_by_linking = ("faithfulness", "correctness", "completeness", "abstention")
+    metrics = [judged_metrics.get(name) for name in read_by_linking]
+    # No embedding: it measures ranks, which change no question.
+    corpus = CorpusContext(passages=captured.corpus)
+    measured = await corpus.measure(
+        context.gold.cases, captured.traces, context.k, context.config.seed
+    )
+    for subject in context.subjects(captured.traces):
+        verdicts = await judge_case(subject, metrics, heuristic)
+        await link_case(
+            subject.case,
+            subject.trace,
+            {verdict.metric: verdict for verdict in verdicts},
+            context.k,
+            measured=measured,
+            judge=recorder,
+            prompts=context.prompts,
+        )
+    return recorder.asks
