@@ -46,20 +46,42 @@ _VERBS = (
     r"(?:provide|mention|specify|state|contain|include|give|offer|address|say|discuss|cover|"
     r"explain|indicate|answer|describe)(?:d|s|ed)?"
 )
+# "The text in passage 2", "documents you provided": the sources, and no "text editor".
+_SOURCES = (
+    rf"{_INFORMATION}(?:,? (?:(?:provided|given|gave|above|below|here|itself|themselves|alone|also|only"
+    r"|available|retrieved|shown|you|i|we|have|has|is|are|was|were|and|or|the|this|these|your|my|\w+ly"
+    rf"|\d+|{_INFORMATION})\b|(?:in|on|of|from|about|for) (?:\w+ ){{0,3}}?\w+))*"
+)
+_NOT = r"(?: not|n't) (?:\w+ )?"
 _ABSENT = re.compile(
     r"\b(?:unable to (?:answer|find|determine|provide|say)"
-    rf"|(?:do|does|did|is|are|was|were)(?: not|n't) (?:\w+ )?(?:{_VERBS}|stated|given|available"
-    r"|known|clear|possible|found|enough|sufficient|have (?:any |enough |sufficient )?information)"
+    rf"|(?:{_SOURCES}|i|we|it|they|this|these|that|which|and|but|or|therefore|however),? "
+    rf"(?:do|does|did){_NOT}(?:{_VERBS}|have (?:any |enough |sufficient )?information)"
+    rf"|(?:is|are|was|were){_NOT}(?:{_VERBS}|stated|given|available|known|clear|possible|found"
+    r"|enough|sufficient)"
     r"|(?:cannot|can't|can not|could not|couldn't) (?:\w+ )?(?:be (?:determined|answered|found)"
     r"|provide|answer|find|determine|give|help|say|tell)"
-    rf"|(?:no|insufficient|not enough|lacks?|without) (?:\w+ ){{0,2}}{_INFORMATION}"
+    rf"|(?:there (?:is|are|was|were)|(?:has|have|had|with|{_VERBS})) no (?:\w+ ){{0,2}}{_INFORMATION}"
+    r"|(?:no|lacks?) (?:\w+ ){0,2}(?:information|details)"
+    rf"|(?:insufficient|not enough|without (?:\w+ )?(?:more|further|additional|enough|sufficient)) "
+    rf"(?:\w+ ){{0,2}}{_INFORMATION}"
     r"|no (?:mention|answer)"
-    rf"|(?<!\bif )(?<!\bif the )(?<!\bwhen )(?<!\bwhen the ){_INFORMATION} (?:is|are) (?:insufficient"
-    r"|missing)"
+    rf"|{_INFORMATION} (?:is|are) (?:insufficient|missing)"
     r"|difficult to (?:provide|determine|give|say|answer))"
 )
 _ABOUT_SOURCES = re.compile(
-    rf"\b(?:{_INFORMATION}|unable to|you|your|answer|question|i|we|it is not|it's not)\b"
+    r"\b(?:unable to|you|your|answer|question|i|we|it is not|it's not"
+    r"|(?:the|this|these|provided|given) (?:passages?|contexts?|documents?|sources?|text)|passage \d+"
+    rf"|(?:no|not enough|insufficient|more|further|enough|specific) (?:\w+ ){{0,2}}{_INFORMATION}"
+    rf"|{_SOURCES} (?:do|does|did|is|are|was|were|lacks?)"
+    rf"|(?:in|by|from|on|within|of|with|to) (?:\w+ ){{0,3}}{_INFORMATION})\b"
+)
+# "It returns -1 when the text is missing": what holds where something is absent. "The date when it
+# was built is not given" names what is absent.
+_CONDITION = re.compile(
+    r"(?:^(?=[^,;]*[,;])|(?<!\bdate)(?<!\bday)(?<!\byear)(?<!\btime)(?<!place)(?<!location)(?<!\bof)"
+    r"(?<!\babout)(?<!\bon)(?<!\band)(?<!\bor),? )"
+    r"(?:if|when|whenever|where|wherever|unless|once|until) [^,;]*"
 )
 # What the text or the asker may have meant, and where to look instead: beside an absence no claim.
 _GUESS = re.compile(
@@ -180,8 +202,9 @@ def _is_guess(folded: str) -> bool:
 
 
 def _is_absence_statement(folded: str) -> bool:
+    stated = _CONDITION.sub("", folded) if _ABSENT.search(folded) else ""
     return bool(
         _IGNORANCE.search(folded)
-        or (_ABSENT.search(folded) and _ABOUT_SOURCES.search(folded))
+        or (_ABSENT.search(stated) and _ABOUT_SOURCES.search(stated))
         or any(phrase in folded for phrase in _NO_ANSWER_PHRASES)
     )
