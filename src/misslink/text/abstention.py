@@ -102,24 +102,22 @@ _IGNORANCE = KeywordPattern(
     r"|^(?:unanswerable|not answerable|no answer)\W*$|\bas an ai\b",
     keywords="know have sure certain n/a na none answer ai",
 )
-# "I do not know" and "I cannot answer", folded as `fold` folds (no accents).
-_NO_ANSWER_PHRASES = tuple(
-    fold(phrase)
-    for phrase in (
-        *(
-            "ich weiß es nicht",
-            "ich weiß nicht",
-            "kann ich nicht beantworten",
-            *("keine information", "keine angabe", "keine auskunft", "keine hinweise"),
-            *("keinen hinweis", "geht nicht hervor", "wird nicht erwähnt"),
-        ),
-        *("je ne sais pas", "je ne peux pas répondre", "aucune information"),
-        *("no lo sé", "no sé la respuesta", "no puedo responder", "no hay información"),
-        *("non lo so", "non posso rispondere", "não sei", "não posso responder"),
-        *("ik weet het niet", "jeg ved det ikke", "jeg vet ikke", "jag vet inte", "en tiedä"),
-        *("nie wiem", "nevím", "nem tudom", "bilmiyorum", "не знаю", "не могу ответить"),
-        *("我不知道", "无法回答", "無法回答", "わかりません", "分かりません", "모르겠습니다"),
-        *("لا أعرف", "मुझे नहीं पता", "tôi không biết"),
+# "I do not know", "I cannot answer" and "the text does not say", folded as `fold` folds (no accents).
+_NO_ANSWER = re.compile(
+    fold(
+        r"\bich weiß (?:es )?nicht|\bnicht (?:beantworten|hervor|erwähnt|genannt|angegeben)"
+        r"|\bkeine[nr]? (?:information|angabe|auskunft|hinweis|antwort)"
+        r"|\bje ne (?:sais|trouve|peux|connais)[^.]* pas\b|\baucune (?:information|mention)"
+        r"|\bne (?:l[ea] |les )?(?:précis|mentionn|indiqu|d(?:it|isent)\b|contien)\w* (?:pas|rien)\b"
+        r"|\bn'est pas (?:précis|mentionn|indiqu)é"
+        r"|\bno (?:lo sé|sé la|puedo (?:responder|encontrar)|hay información)"
+        r"|\bno (?:se |lo )?(?:menciona|especifica|indica)n?\b"
+        r"|\bnon (?:lo so|posso rispondere|menziona|specifica)"
+        r"|\bnão (?:sei|posso responder|menciona|especifica)|ik weet het niet|geen informatie"
+        r"|jeg ved det ikke|jeg vet ikke|jag vet inte|en tiedä|nie wiem|nevím|nem tudom|bilmiyorum"
+        r"|не знаю|не могу ответить|не упомина|모르겠습니다|언급되지|لا أعرف|मुझे नहीं पता|tôi không biết"
+        r"|不知道|[没沒]有?(?:提到|提及|说明|相关|找到)|未(?:提及|提到|说明)|[无無]法(?:回答|确定|得知)"
+        r"|[わ分]か(?:りません|らない)|答えられ|(?:記載|言及|情報|記述)[^。]{0,4}(?:ありません|ない|いません|見つかり)"
     )
 )
 _POLITE = re.compile(
@@ -206,5 +204,5 @@ def _is_absence_statement(folded: str) -> bool:
     return bool(
         _IGNORANCE.search(folded)
         or (_ABSENT.search(stated) and _ABOUT_SOURCES.search(stated))
-        or any(phrase in folded for phrase in _NO_ANSWER_PHRASES)
+        or _NO_ANSWER.search(folded)
     )

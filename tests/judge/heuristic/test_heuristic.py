@@ -238,6 +238,27 @@ def test_scripts_without_blanks_are_compared_too():
     assert claim.quote == "\u5730\u7403\u662f\u5706\u7684\u3002"
 
 
+@pytest.mark.parametrize(
+    ("claim", "support"),
+    [
+        ("メメク美術館は1953年に開館しました。", "supported"),
+        ("メメク美術館は1956年に開館しました。", "contradicted"),
+        ("梅维维博物馆于1966年开馆。", "supported"),
+        ("梅维维博物馆于1943年开馆。", "contradicted"),
+        ("Eine Führung durch das Museum Meptarvel kostet 67 Euro.", "supported"),
+    ],
+)
+def test_a_paraphrase_with_a_number_in_another_language(claim, support):
+    """A sentence without blanks is no identifier, and a German noun in the plural no new name."""
+    passages = [
+        "市がこの案内を発行している。メメク美術館は長い議論の末、1953年に開館した。",
+        "该市发布了这些说明。梅维维博物馆经过长期争论后于1966年开馆。",
+        "Die Stadt gibt diese Hinweise heraus. Führungen durch das Museum Meptarvel kosten 67 Euro.",
+    ]
+    found, _ = only_claim(claim, passages=passages)
+    assert found.support == support
+
+
 def test_the_reply_does_not_depend_on_the_hash_seed():
     code = (
         "import asyncio; from misslink.judge.backends.heuristic import open_heuristic;"

@@ -18,6 +18,7 @@ from misslink.text.assertion import not_asserted
 from misslink.text.normalization import (
     STEM_WORD,
     STOPWORDS,
+    UNSPACED_RUN,
     extract_numbers,
     fold,
     number_words_to_digits,
@@ -228,18 +229,21 @@ def find_conflict(
     return f"negation of {', '.join(sorted(both_ways))}" if both_ways else None
 
 
+_PARTICLE = re.compile(r"[\u3040-\u309f]")  # of Japanese, behind any word
+
+
 def number_neighbors(text: str) -> dict[tuple[str, str], str]:
     """Each number of `text` by the content word nearest before, and nearest after, it."""
-    words = [
-        word
-        for word in STEM_WORD.findall(number_words_to_digits(fold(text)))
-        if word not in STOPWORDS
-    ]
+    # Of a script without blanks the characters beside a number: 点 in 絵画を90点, 年 in 于1966年.
+    folded = UNSPACED_RUN.sub(
+        lambda run: f" {run[0][0]} {run[0][-1]} ", number_words_to_digits(fold(text))
+    )
+    words = [word for word in STEM_WORD.findall(folded) if word not in STOPWORDS]
     neighbors: dict[tuple[str, str], str] = {}
     for index, word in enumerate(words):
         if word[0].isdigit():
             number = word.replace(",", "")
-            if index:
+            if index and not _PARTICLE.fullmatch(words[index - 1]):
                 neighbors.setdefault(("after", words[index - 1]), number)
             if index + 1 < len(words):
                 neighbors.setdefault(("before", words[index + 1]), number)
@@ -279,11 +283,14 @@ _SENTENCE_GAP = ("",) * GAP
 
 _NAME = re.compile(r"(?<![.!?:\"'(*\n\u2022-])(?<!\d[.)])\s([A-Z][\w'\u2019-]+)")
 _FULL_NAME = re.compile(_NAME.pattern[:-1] + r"(?:\s[A-Z][\w'\u2019-]+)*)")
-# Words that only code spells: a_b, __x__, a.b, aB, a(); and words with digits in them.
-_SPELLING = re.compile(r"[\w.]+")
+# Words that only code spells: a_b, __x__, a.b, aB, a(); and words with digits in them. In ASCII: a
+# sentence without blanks is no such word.
+_SPELLING = re.compile(r"[\w.]+", re.ASCII)
 _IDENTIFIER = re.compile(
-    r"\b(?=\w*_|\w+\.\w{2}|\w*[a-z][A-Z]|\w+\(\)|[^\W\d]\w*\d)[^\W\d]\w*(?:\.\w+)*\b"
+    r"\b(?=\w*_|\w+\.\w{2}|\w*[a-z][A-Z]|\w+\(\)|[^\W\d]\w*\d)[^\W\d]\w*(?:\.\w+)*\b",
+    re.ASCII,
 )
+_NOUN_ENDINGS = ("en", "ern", "em")  # of German
 ROOT_LETTERS = 5  # letters by which the other forms of a word are known: "loyal" and "loyalty"
 MAX_COUNT = 10  # a number up to this may count what the passages list,
 LONG_CLAIM = 8  # in a claim of more content words than these
@@ -467,7 +474,16 @@ class MatchingContext:
         )
 
     def _is_new(self, stem: str) -> bool:
-        return not (stem in self._stems or stem in SOURCE_STEMS)
+        """Whether no passage has a name; one with another ending, as of a German noun, has it."""
+        return not (
+            stem in SOURCE_STEMS
+            or stem in self._stems
+            or any(stem + ending in self._stems for ending in _NOUN_ENDINGS)
+            or any(
+                stem.endswith(ending) and stem.removesuffix(ending) in self._stems
+                for ending in _NOUN_ENDINGS
+            )
+        )
 
     def _misplaced_numbers(self, roots: Sequence[str]) -> set[str]:
         """Numbers of a claim that the passages have, but beside none of its words."""
