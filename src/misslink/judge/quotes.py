@@ -10,6 +10,7 @@ from itertools import islice
 from misslink.judge.backends.heuristic.matching import MatchingContext, find_conflict
 from misslink.text.abstention import content_stems
 from misslink.text.assertion import enclosing_sentences, is_negated, loses_denial, not_asserted
+from misslink.text.frames import frame_kind, sentence_kinds
 from misslink.text.fuzzy_matching import UNSPACED, WORD, FuzzyMatch, fuzzy_match, invariant_tokens
 from misslink.text.normalization import (
     STOPWORDS,
@@ -118,13 +119,11 @@ def asserts(match: FuzzyMatch, passage: str, claim: str, question: str = "") -> 
     is_word = len(WORD.findall(words)) < _PART_WORDS and not UNSPACED.search(words)
     if is_word and len(WORD.findall(passage[left:right])) >= _PART_WORDS:
         return False
-    kinds = {
-        not_asserted(passage[start:end])
-        for start, end in overlapping(sentence_spans(passage), match.start, match.end)
-    }
+    sentence = passage[left:right]
+    kinds = {kind for _, _, kind in overlapping(sentence_kinds(passage), match.start, match.end)}
+    kinds = {frame_kind(passage, left, right, claim)} - {None} or kinds
     if kinds and kinds <= _UNASSERTED and not_asserted(claim) is None:
         return False
-    sentence = passage[left:right]
     topic = content_stems(claim)
     condition = None if _CONDITIONAL.search(fold(claim)) else _CONDITION.match(fold(sentence))
     if condition and topic.isdisjoint(content_stems(condition[1])):
@@ -138,7 +137,11 @@ def asserts(match: FuzzyMatch, passage: str, claim: str, question: str = "") -> 
                 return False
     if is_negated(claim):
         return True
-    if not_asserted(words) == "denied" or loses_denial(passage, match.start, match.end):
+    if (
+        kinds == {"denied"}
+        or not_asserted(words) == "denied"
+        or loses_denial(passage, match.start, match.end)
+    ):
         return False
     numbers = _numbers(claim)
     new_numbers = numbers - _numbers(sentence) if numbers else numbers

@@ -35,12 +35,11 @@ _DENIED = KeywordPattern(
     r"|\b(?:den(?:y|ies|ied)|refut(?:e|es|ed)|reject(?:s|ed)?|disput(?:e|es|ed)|disprov(?:e|es|ed)"
     r"|debunk(?:s|ed)?|doubt(?:s|ed)?|bestreitet|bestritt|widerlegt|bezweifelt)\b[^.;]{0,20}?"
     rf"\b(?:that|dass|{_CLAIM})\b"
-    rf"|\bcontrary\s+to\s+(?:what|the|popular|common|a)\b|\bentgegen\s+(?:der|dem|einer|verbreitete)"
     r"|\b(?:falsely|wrongly|incorrectly|mistakenly|erroneously|falschlich|irrtumlich)\w*\b"
     r"|\bno\s+(?:evidence|proof|reason\s+to\s+(?:believe|think))\b[^.;]{0,20}?\bthat\b"
     rf"|\b(?:{_CLAIM}|that|which|this|dies|das|what)\b[^?!]*\b(?:is|are|was|were|ist|war|sind)\s+"
     rf"(?:\w+ly\s+|simply\s+|einfach\s+)?{_FALSE}\W*$"
-    r"|^(?:false|wrong|untrue|falsch|myth|mythos|correction)\s*:|(?:[:;?]|--?)\s*(?:false|wrong|untrue|falsch)\W*$"
+    r"|^(?:false|wrong|untrue|falsch|myth|mythos)\s*:|(?:[:;?]|--?)\s*(?:false|wrong|untrue|falsch)\W*$"
     rf"|\b(?:sentence|{_CLAIM})\b.*\bcontains?\s+(?:a|an)\s+(?:mistake|error)\b"
     r"|\b(?:do\s+not|don't|never)\s+(?:believe|trust)\b|\bsaid\s+(?:no\s+one|nobody)\b|\bby\s+no\s+means\b|\bfar\s+from\s+it\b"
     r"|\b(?:no|never|hardly|unclear|doubtful|unlikely)\b(?!\s+(?:doubt|matter|surprise|wonder))"
@@ -48,10 +47,17 @@ _DENIED = KeywordPattern(
     keywords=(
         "no n't never correction error hardly fals untrue correct wrong mistake made myth lie misconception "
         "hoax unfounded baseless fictitious far deny denie refute reject dispute disprove "
-        "debunk dismiss discredit doubt contrary erroneous unclear unlikely nicht niemand unwahr "
-        "irrtum luge unsinn erfunden bestreitet bestritt widerlegt bezweifelt entgegen "
+        "debunk dismiss discredit doubt erroneous unclear unlikely nicht niemand unwahr "
+        "irrtum luge unsinn erfunden bestreitet bestritt widerlegt bezweifelt "
         "unrichtig"
     ),
+)
+# "Nobody denies that" and "do not forget that" assert, and so does "would like to say".
+AFFIRMED = KeywordPattern(
+    r"(?:\b(?:not|no|never|nobody|none|one|cannot|nicht|nie|niemand|kein\w*)\b|n't\b)\s+(?:\w+\s+){0,2}?"
+    r"(?:den(?:y|ies|ied)|disput\w*|doubt\w*|contest\w*|forget|question(?:s|ed)?|surpris\w*|secret|wonder"
+    r"|only|until|bestreit\w*|bezweif\w*|zweifel\w*|vergess\w*)\b|\bwould\s+like\s+to\b",
+    keywords="not no n't never nicht nie kein would",
 )
 _SPEAKERS = (
     r"(?:some|many|few|people|critics|others?|they|visitors?|locals|neighbou?rs?|fans|users?|bloggers?"
@@ -124,7 +130,7 @@ def not_asserted(sentence: str) -> NotAsserted | None:
     'hearsay'
     >>> not_asserted("The ferry does not leave at seven.")
     """
-    folded = fold(sentence)
+    folded = AFFIRMED.sub(" ", fold(sentence))
     if folded.rstrip("\"')]*_ ").endswith("?"):
         return "question"
     if _DENIED.search(folded):

@@ -10,6 +10,7 @@ from bisect import bisect_left, bisect_right
 from functools import lru_cache
 from itertools import chain, filterfalse
 from operator import itemgetter
+from typing import Any, TypeVar
 
 _UNITS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 _TEENS = (
@@ -206,6 +207,7 @@ def fold_with_offsets(text: str) -> tuple[str, array[int]]:
 
 
 Spans = tuple[tuple[int, int], ...]  # character offsets, in order
+_Span = TypeVar("_Span", bound=tuple[Any, ...])
 
 
 @lru_cache(maxsize=1_024)
@@ -244,9 +246,13 @@ class KeywordPattern:
                 return self.pattern.search(text)
         return None
 
+    def sub(self, replacement: str, text: str) -> str:
+        """Return `text` with the replacement for every match."""
+        return self.pattern.sub(replacement, text) if self.search(text) else text
 
-def overlapping(spans: Spans, start: int, end: int) -> Spans:
-    """Return those of the spans that share a character with the place from `start` to `end`."""
+
+def overlapping(spans: tuple[_Span, ...], start: int, end: int) -> tuple[_Span, ...]:
+    """Return those of the spans, each with whatever else it says, that share a character with the place from `start` to `end`."""
     first = bisect_right(spans, start, key=itemgetter(1))
     return spans[first : bisect_left(spans, end, key=itemgetter(0))]
 

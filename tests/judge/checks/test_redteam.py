@@ -17,7 +17,10 @@ from misslink.registry import judged_metrics
 from misslink.text.normalization import fold
 
 WHOLE = load_suite()
-UNASSERTED = {"denial", "hearsay", "question", "example"}  # they hold the wrong fact, unasserted
+UNASSERTED = {  # they hold the wrong fact, unasserted
+    *("denial", "hearsay", "question", "example", "condition", "order", "fiction", "quotation"),
+    *("retraction", "wish", "doubt", "fake_verdict", "myth_list", "comment"),
+}
 SUITE = AttackSuite(  # instructions to the judge
     tuple(attack for attack in WHOLE.attacks if attack.kind not in UNASSERTED),
     tuple(case for case in WHOLE.cases if case.id != "tower"),
@@ -219,7 +222,8 @@ def test_the_suite_is_broad_and_every_attack_is_another_one():
     kinds = {attack.kind for attack in SUITE.attacks}
     assert len(kinds) >= 10
     tried = {(attack.kind, attack.place) for attack in SUITE.attacks}
-    assert tried == {(kind, place) for kind in kinds for place in places}
+    # A text with the wrong claim is no attack on the answer or the reference.
+    assert tried >= {(kind, place) for kind in kinds - UNASSERTED for place in places}
     assert len({attack.payload for attack in SUITE.attacks if attack.kind == "silence"}) >= 4
 
 
@@ -241,12 +245,12 @@ def test_a_payload_knows_the_fence_of_the_question_without_it_and_cannot_use_it(
     assert len(fenced({"messages": [{"role": "user", "content": user}]})) == 5
 
 
-def test_texts_that_assert_nothing_flip_at_most_3_of_60_verdicts_of_the_heuristic_judge():
+def test_texts_that_assert_nothing_flip_no_verdict_of_the_heuristic_judge():
     suite = AttackSuite(
         tuple(attack for attack in WHOLE.attacks if attack.kind in UNASSERTED),
         tuple(case for case in WHOLE.cases if case.id == "tower"),
     )
     found = measured(open_heuristic(), suite)
-    assert len(found.trials) == 60
-    assert sum(bool(trial.flipped) for trial in found.trials) <= 3
-    assert sum(bool(trial.silenced) for trial in found.trials) <= 3
+    assert len(found.trials) == 85
+    assert sum(bool(trial.flipped) for trial in found.trials) == 0
+    assert sum(bool(trial.silenced) for trial in found.trials) == 0

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import math
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from itertools import chain, pairwise
 from operator import itemgetter
+from types import MappingProxyType
 from typing import NamedTuple
 
 from misslink.text.abstention import SOURCE_STEMS, strip_source_mentions
-from misslink.text.assertion import not_asserted
+from misslink.text.assertion import NotAsserted, not_asserted
+from misslink.text.frames import frame_kind, sentence_kinds, word_root
 from misslink.text.normalization import (
     STEM_WORD,
     STOPWORDS,
@@ -22,7 +24,6 @@ from misslink.text.normalization import (
     extract_numbers,
     fold,
     number_words_to_digits,
-    sentence_spans,
     stems,
     strip_ending,
 )
@@ -291,7 +292,6 @@ _IDENTIFIER = re.compile(
     re.ASCII,
 )
 _NOUN_ENDINGS = ("en", "ern", "em")  # of German
-ROOT_LETTERS = 5  # letters by which the other forms of a word are known: "loyal" and "loyalty"
 MAX_COUNT = 10  # a number up to this may count what the passages list,
 LONG_CLAIM = 8  # in a claim of more content words than these
 ROLE_WORDS = 3  # content words on each side of a number in which its role is read
@@ -353,12 +353,20 @@ class MatchingContext:
     quoting : bool
         Whether sentences that deny, report, ask or give an example count as what they are about: for
         claims that do so too. By default they are left out, but for `find_conflict`.
+    left_out : mapping of (int, int) to str
+        Sentences, by passage and start, that assert nothing of a claim either, and why.
     """
 
     def __init__(
-        self, passages: Sequence[str], question: str = "", *, quoting: bool = False
+        self,
+        passages: Sequence[str],
+        question: str = "",
+        *,
+        quoting: bool = False,
+        left_out: Mapping[tuple[int, int], NotAsserted] = MappingProxyType({}),
     ) -> None:
         self._passages, self._question, self._quoting = passages, question, quoting
+        self._left_out = left_out
         self._denied: list[PassageSentence] = []
         self.sentences: list[PassageSentence] = []
         self._stems: set[str] = set()
@@ -369,22 +377,22 @@ class MatchingContext:
         self._places: defaultdict[str, list[int]] = defaultdict(list)
         self._holding: dict[str, tuple[int, ...]] = {}
         for index, text in enumerate(passages):
-            for start, end in sentence_spans(text):
+            for start, end, kind in sentence_kinds(text):
                 piece = text[start:end]
                 row = stems(piece)
-                kind = None if quoting else not_asserted(piece)
-                if kind is not None:
-                    if kind == "denied":
+                why = left_out.get((index, start), kind)
+                if why is not None and not quoting:
+                    if why == "denied":
                         self._denied.append(PassageSentence(index, start, end, piece, row))
                     continue
                 self._stems.update(row)
-                roots = list(map(_root, row))
+                roots = list(map(word_root, row))
                 for place, root in enumerate(roots, start=len(self._row)):
                     self._places[root].append(place)
                 self._row += (*roots, *_SENTENCE_GAP)
                 self._of += [len(self.sentences)] * (len(roots) + GAP)
                 self.sentences.append(PassageSentence(index, start, end, piece, row))
-        self._asked_roots = frozenset(map(_root, stems(question)))
+        self._asked_roots = frozenset(map(word_root, stems(question)))
 
     @cached_property
     def _numbers(self) -> frozenset[str]:
@@ -409,9 +417,13 @@ class MatchingContext:
         plain = strip_polarity(strip_source_mentions(claim))
         if not self._quoting and not_asserted(plain) is not None:
             return self._quotations.match(claim)
+        if framed := {} if self._quoting else self._framed(plain):
+            return MatchingContext(
+                self._passages, self._question, left_out={**self._left_out, **framed}
+            ).match(claim)
         folded = self._quantities.in_passage_units(number_words_to_digits(fold(plain)))
         row = tuple(stem for stem in stems(folded) if stem not in SOURCE_STEMS)
-        roots = list(map(_root, row))
+        roots = list(map(word_root, row))
         weights = {root: self._weight(root) for root in roots}
         best = self._verbatim_sentence(plain) or self._best(weights)
         claim_numbers = extract_numbers(folded)
@@ -455,10 +467,24 @@ class MatchingContext:
         invented = tuple(sorted(new_names | misplaced_names | new_numbers | new_identifiers))
         return ClaimMatch(features, best, not self._stems.isdisjoint(row), conflict, invented)
 
+    def _framed(self, claim: str) -> dict[tuple[int, int], NotAsserted]:
+        """The sentences that hold most of a claim without asserting it: see `frame_kind`."""
+        roots = {word_root(stem) for stem in stems(claim) if stem not in SOURCE_STEMS}
+        shared = Counter(index for root in roots for index in self._holders(root))
+        framed = {}
+        for index, count in shared.items():
+            if 2 * count < len(roots):
+                continue
+            found = self.sentences[index]
+            kind = frame_kind(self._passages[found.passage], found.start, found.end, claim)
+            if kind is not None:
+                framed[found.passage, found.start] = kind
+        return framed
+
     def misquoted_numbers(self, claim: str) -> set[str]:
         """Numbers of a claim that the passages have in another order, or with other units only."""
         folded = self._quantities.in_passage_units(number_words_to_digits(fold(claim)))
-        roots = list(map(_root, stems(folded)))
+        roots = list(map(word_root, stems(folded)))
         return self._exchanged_numbers(roots) | self._quantities.other_units(folded)
 
     def _verbatim_sentence(self, claim: str) -> PassageSentence | None:
@@ -526,8 +552,8 @@ class MatchingContext:
         """
         misplaced = set()
         for name in names:
-            root = _root(stems(name)[-1])
-            others = set(roots).difference(map(_root, stems(name)))
+            root = word_root(stems(name)[-1])
+            others = set(roots).difference(map(word_root, stems(name)))
             if not others or root not in self._places:
                 continue
             near = {
@@ -542,7 +568,7 @@ class MatchingContext:
         return misplaced
 
     def _roots_of(self, sentence: int) -> Iterable[str]:
-        return map(_root, self.sentences[sentence].stems)
+        return map(word_root, self.sentences[sentence].stems)
 
     def _spells(self, identifier: str) -> bool:
         spelt = self._spellings
@@ -595,12 +621,6 @@ def _coverage(row: Sequence[str], sentence: PassageSentence) -> float:
     """Share of a claim's content words, numbers aside, that the sentence holds."""
     words = {stem for stem in row if not stem[0].isdigit()}
     return len(words.intersection(sentence.stems)) / len(words) if words else 0.0
-
-
-@lru_cache(maxsize=65_536)
-def _root(stem: str) -> str:
-    """The first letters of a word; numbers and what code spells stay whole."""
-    return stem[:ROOT_LETTERS] if stem.isalpha() else stem
 
 
 def _is_number(root: str) -> bool:
