@@ -32,7 +32,7 @@ BUDGETS = {
     "goldset": 6294,  # 7300 with the readers of traces, which are io/trace_formats now; deepeval
     "io": 3845,  # changed inputs are named without their hashes; 2600; a key twice is an error; redact_keys and read_toml came down from judge and capture; sheets that are not read are named
     "io/trace_formats": 1415,  # prompts of model spans; numbered columns, and unread ones are named; came from goldset
-    "judge": 1611,  # questions to decision models came from backends, what a metric says of itself from annotation and checks; numbers and words of a sentence that its claims have took 51; usage and caps of all stages of a cascade
+    "judge": 1670,  # words that exclude each other took 50; questions to decision models came from backends, what a metric says of itself from annotation and checks; numbers and words of a sentence that its claims have took 51; usage and caps of all stages of a cascade
     "judge/backends": 3419,  # answers with more numbers than their reference; an answer that is its reference; 2200; roles of numbers and names, answers against references; decision models took 675
     "judge/batch": 998,  # 800
     "judge/checks": 1191,  # 1100; attacks that hold the wrong fact

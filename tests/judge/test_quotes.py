@@ -517,3 +517,36 @@ def test_a_quote_without_its_condition_supports_only_what_mentions_it(sentence, 
 @given(st.from_regex(_LEFT_OUT_CONDITION.pattern))
 def test_every_condition_has_one_of_its_keywords(text):
     assert bool(_LEFT_OUT_CONDITION.search(text)) == bool(_LEFT_OUT_CONDITION.pattern.search(text))
+
+
+@pytest.mark.parametrize(
+    ("claim", "passage"),
+    [
+        ("Anna gave Bert the key.", "Bert gave Anna the key."),
+        ("The prize was won by Lind.", "The prize was won by Berg."),
+        ("Maria Lind wrote the book.", "Peter Lind wrote the book."),
+        ("A ticket costs 9 euros.", "A ticket costs 9 crowns."),
+        ("The fee is $20 a night.", "The fee is \u20ac20 a night."),
+        ("All rooms have a bath.", "Some rooms have a bath."),
+        ("The shop has been open since 1990.", "The shop was open until 1990."),
+        ("The road is open in winter.", "The road is closed in winter."),
+        ("The festival is in May.", "The festival is in June."),
+    ],
+)
+def test_a_quote_with_a_word_that_excludes_the_claims_supports_nothing(claim, passage):
+    assert verify_quote(passage, passage, claim) is None
+
+
+@pytest.mark.parametrize(
+    ("claim", "passage"),
+    [
+        ("Some rooms have a bath.", "All rooms have a bath."),
+        ("Anna and Bert met in Rome.", "Bert and Anna met in Rome."),
+        ("The house was sold to Berg by Lind.", "Lind sold the house to Berg."),
+        ("A ticket costs 9 euros.", "A ticket costs 9 euros or 10 dollars."),
+        ("Every visitor must register.", "All visitors must register."),
+        ("Visitors must register.", "Guests must register."),
+    ],
+)
+def test_what_only_words_it_otherwise_is_evidence(claim, passage):
+    assert verify_quote(passage, passage, claim) is not None

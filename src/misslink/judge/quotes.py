@@ -8,6 +8,7 @@ from functools import lru_cache
 from itertools import islice
 
 from misslink.judge.backends.heuristic.matching import MatchingContext, find_conflict
+from misslink.judge.contrast import contrast
 from misslink.text.abstention import content_stems
 from misslink.text.assertion import enclosing_sentences, is_negated, loses_denial, not_asserted
 from misslink.text.frames import frame_kind, sentence_kinds
@@ -147,7 +148,7 @@ def asserts(match: FuzzyMatch, passage: str, claim: str, question: str = "") -> 
     new_numbers = numbers - _numbers(sentence) if numbers else numbers
     if numbers and MatchingContext([sentence], quoting=True).misquoted_numbers(claim):
         return False
-    return not any(
+    return not contrast(claim, sentence) and not any(
         find_conflict(claim, text, _coverage(topic, text), new_numbers)
         for text in (words, *([sentence] if new_numbers else []))
     )
