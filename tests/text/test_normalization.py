@@ -57,7 +57,14 @@ def test_what_stands_around_the_words_changes_no_content_word(text, around):
 
 
 def test_a_number_inside_of_a_japanese_sentence_is_a_word_of_its_own():
-    assert stems("本は12冊まで") == ("本は", "12", "冊ま", "まて")  # folded: no voicing marks
+    assert stems("本は12冊まで") == ("本", "12", "冊")  # no particles
+    assert stems("青森のりんごを食べる") == (
+        "青森",
+        "りん",
+        "んこ",
+        "食",
+    )  # folded: no voicing marks
+    assert stems("開館しました") == stems("開館した") == stems("開館") == ("開館",)
     assert content_words("冊") == stems("冊") == ("冊",)
     assert stems("naïve cafés") == ("naiv", "caf")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -150,12 +151,14 @@ def powered_exposure_risks(
     -----
     The intervals hold the middle 95% of draws of the Bayesian bootstrap of clusters. A bad and a
     good label with an average verdict are added at each exposure, each as 0.75 clusters of average
-    size. ``benchmarks/association_coverage.md`` measures the coverage.
+    size, and the draws are spread as Student's t of the labelled clusters is.
+    ``benchmarks/association_coverage.md`` measures the coverage.
 
     References
     ----------
     Angelopoulos, Duchi and Zrnic (2023), PPI++: efficient prediction-powered inference. Rubin
-    (1981), The Bayesian bootstrap.
+    (1981), The Bayesian bootstrap. Hesterberg (2015), What teachers should know about the
+    bootstrap.
     """
     groups = _powered_groups(cases, labels, weights, seed)
     return _compare_groups(groups, "ppi++, cluster bootstrap", cases)
@@ -256,25 +259,26 @@ def _powered_groups(
     generator = np.random.default_rng(seed)
     rows = (member[:, :, np.newaxis] * base[:, np.newaxis, :]).reshape(len(f), -1)
     drawn = cluster_draws(rows, clusters, generator).reshape(-1, *member.T.shape[:1], 5)
-    # Labels added to the average cluster that has any at this exposure.
-    added = np.array(
-        [
-            total / max(len({c for c, x in zip(clusters, column, strict=True) if x}), 1)
-            for total, column in zip(labelled, (w[:, np.newaxis] * member).T, strict=True)
-        ]
+    columns = (w[:, np.newaxis] * member).T
+    units = np.array(  # clusters with a label at this exposure
+        [len({c for c, x in zip(clusters, column, strict=True) if x}) for column in columns]
     )
-    extra = added[:, np.newaxis] * generator.standard_gamma(
-        association.CELL_PRIOR, (len(drawn), len(added), 2)
+    extra = (labelled / np.maximum(units, 1))[:, np.newaxis] * generator.standard_gamma(
+        association.CELL_PRIOR, (len(drawn), len(units), 2)
     )
     both = extra.sum(axis=2)
     drawn += np.stack([both, extra[..., 1], both * all_f / n, both, both * all_f / n], axis=2)
     drawn = np.moveaxis(np.maximum(drawn, _TINY), 2, 0)
+    risks = drawn[1] / drawn[0] + slope * (drawn[4] / drawn[3] - drawn[2] / drawn[0])
+    centre = np.median(risks, axis=0)
+    # The mean and, where a label is missing, the slope take a degree of freedom each.
+    fitted = 1 if known.all() else 2
     size, counts = member.sum(axis=0).astype(int), (known @ member).astype(int)
     return _Groups(
         sizes=size,
         n=counts,
         values=np.clip(sum_y / labelled + slope * (all_f / n - sum_f / labelled), 0, 1),
-        drawn=drawn[1] / drawn[0] + slope * (drawn[4] / drawn[3] - drawn[2] / drawn[0]),
+        drawn=centre + (risks - centre) * [_small_sample_factor(each, fitted) for each in units],
         drawn_sizes=drawn[3],
         lacking=[
             Reason(code="few_labels_at_exposure", exposure=name, n=int(count), needed=MIN_LABELS)
@@ -283,6 +287,13 @@ def _powered_groups(
             for name, count, cases_of in zip(_GROUP_NAMES, counts, size, strict=True)
         ],
     )
+
+
+def _small_sample_factor(units: int, fitted: int) -> float:
+    """By how much Student's interval is wider than the normal one with the variance over `units`."""
+    freedom = max(units - fitted, 1)
+    short = math.sqrt(max(units, 1) / freedom)
+    return short * intervals.student_quantile(intervals.LEVEL, freedom) / intervals.critical_value()
 
 
 def _compare_groups(groups: _Groups, method: str, cases: ExposedCases) -> dict[str, Estimate]:

@@ -98,6 +98,16 @@ _HYPHENATED = re.compile(r"(?<=\w)-[ \t]*\n\s*(?=\w)")
 _ASCII_RUN_OR_CHARACTER = re.compile(r"([!-_a-~]+)|.", re.DOTALL)
 _WORD = re.compile(r"\w+(?:['.]\w+)*")
 UNSPACED_RUN = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\u0e00-\u0e7f]+")
+_HIRAGANA = re.compile(r"[\u3040-\u309f]+")
+_SAME_SCRIPT = re.compile(
+    rf"{_HIRAGANA.pattern}|[\u30a0-\u30ff]+|[\u3400-\u9fff]+|[\u0e00-\u0e7f]+|."
+)
+# Behind a word: its last syllable, particles, and endings of verbs; folded, as all words here.
+_JAPANESE_ENDINGS = re.compile(
+    r"^.(?:から|まて|より|なと|こと|もの|よう|ない|られ|ます|まし|ませ|てす|ある|[いるれてたなしっはかをにとものへやねよ])*"
+    r"|(?:から|まて|[はかをにてとものへ])$"
+)
+_SHORTEST_HIRAGANA = 3
 _OUTER_PUNCTUATION = " .,;:!?'\"()[]"
 _SENTENCE_END = re.compile(
     r"(?<=[.!?])['\")\]]*\s+(?=[\"'(\[]?[A-Z0-9`])"  # a full stop, then a capital or a number
@@ -299,14 +309,24 @@ def _content_words(folded: str) -> tuple[str, ...]:
 
 
 def _cut_runs(word: str) -> list[str]:
-    """The parts of `word`: pairs of characters of a script that puts no blanks between words."""
+    """The parts of `word`: pairs of characters of a script that puts no blanks between words.
+
+    Of Japanese only kanji, katakana and what hiragana say beside particles and endings: these differ
+    from one wording to another.
+    """
     parts: list[str] = []
     end = 0
     for match in UNSPACED_RUN.finditer(word):
         start = match.start()
         parts += [word[end:start]] if end < start else []
         end = match.end()
-        parts += [word[i : i + 2] for i in range(start, max(end - 1, start + 1))]
+        for run in _SAME_SCRIPT.finditer(word, start, end):
+            text = run[0]
+            if run.start() and _HIRAGANA.match(text):
+                text = _JAPANESE_ENDINGS.sub("", text)
+                if len(text) < _SHORTEST_HIRAGANA:
+                    continue
+            parts += [text[i : i + 2] for i in range(max(len(text) - 1, 1))]
     return [*parts, word[end:]] if end < len(word) else parts
 
 
