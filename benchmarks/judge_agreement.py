@@ -1,7 +1,7 @@
 """Compare judges with people, on label sets that other people published.
 
     python benchmarks/judge_agreement.py [--data ../shared/data | FOLDER ...] [--judge SPEC ...]
-        [--prompts v2,v3] [--cases N] [--deadline SECONDS] [--price-in X --price-out Y]
+        [--prompts v2,v3] [--sets NAME] [--cases N] [--deadline SECONDS] [--price-in X --price-out Y]
         [--base-url URL] [--cache FILE] [--dry-run] [--write]
 
 ``--data`` names the folder of reduced sets, or folders that  misslink import  wrote. Each judge is
@@ -11,8 +11,9 @@ it is ``heuristic``, which needs no key. The cut of each judge is its own, never
 
 ``--prompts`` names versions of the prompts: v3 is misslink's own, v2 the one before it, with its own
 answer schema (`prompts_v2/`). Where cases have references, v3 is asked without them too. The
-forecast of calls, tokens and cost is printed first; with ``--dry-run`` nothing is asked. ``--cases``
-asks model judges about a random sample of each set; ``--deadline`` ends the judging of a set.
+forecast of calls, tokens and cost is printed first; with ``--dry-run`` nothing is asked. Model judges
+are asked about sets whose name contains that of ``--sets``, and about a random sample of ``--cases``
+of each; ``--deadline`` ends the judging of a set.
 
 The heuristic judge was fitted on RAGTruth's dev answers, so it is not measured on them. With
 --write the table goes to benchmarks/judge_agreement.md.
@@ -183,6 +184,8 @@ def variants(data: Labelled, given: argparse.Namespace) -> Iterator[tuple[Varian
     """Yield how each judge is asked about a set, and about which of its cases."""
     pairs = len(data.sides) > 1
     for spec in given.judge if data.sides else ():
+        if spec not in OWN and given.sets not in data.name:
+            continue
         versions = [Variant(spec, version_) for version_ in given.prompts.split(",")]
         if any(case.references for case in data.cases):
             versions.append(Variant(spec, "v3", references=False))
@@ -346,7 +349,7 @@ def measure(sets: Iterable[Labelled], given: argparse.Namespace) -> list[Row]:
                 fitted = variant.spec in OWN and metric == "faithfulness" and data.fitted
                 if metric in verdicts and not fitted:
                     rows.append(row(data, verdicts[metric], variant.name))
-            if data.cases and set(given.judge) <= set(OWN):
+            if data.cases and not any(variant.spec not in OWN for variant in asked):
                 rows.append(Row(data.name, metric, "a model, v2 or v3", None, None))
             rows += [*baselines(data, metric), *people(data, metric)]
         print(f"{data.name}: done", file=sys.stderr)
@@ -387,7 +390,7 @@ def main() -> None:
     parser.add_argument("--judge", action="append", metavar="SPEC")
     parser.add_argument("--prompts", default="v3", choices=("v2", "v3", "v2,v3"))
     parser.add_argument("--cases", type=int)
-    parser.add_argument("--sets", help="Only sets whose name contains this.", default="")
+    parser.add_argument("--sets", default="", help="Ask model judges about sets of this name.")
     parser.add_argument("--base-url")
     parser.add_argument("--max-tokens", type=int)
     parser.add_argument("--deadline", type=float)
@@ -401,7 +404,7 @@ def main() -> None:
     given.judge = given.judge or list(OWN)
     since = time.perf_counter()
     try:
-        sets = [data for data in read(given.data) if given.sets in data.name]
+        sets = list(read(given.data))
         for data in sets:
             for variant, chosen in variants(data, given):
                 print(asyncio.run(forecast(chosen, variant, given)), file=sys.stderr)

@@ -26,7 +26,7 @@ SAID = {  # what was answered, and whether people found it in the passage
 
 def asked(tmp_path, *judges, **options):
     unset = ("base_url", "max_tokens", "deadline", "price_in", "price_out", "cases")
-    given = {**dict.fromkeys(unset), "prompts": "v3", "concurrency": 2, **options}
+    given = {**dict.fromkeys(unset), "prompts": "v3", "sets": "", "concurrency": 2, **options}
     return argparse.Namespace(judge=list(judges), cache=tmp_path / "cache.sqlite", **given)
 
 
@@ -117,6 +117,8 @@ def test_every_version_of_the_prompts_is_asked_and_without_references_where_ther
     rows = judge_agreement.measure([data], given)
     assert [row.judge for row in rows[:2]] == names
     assert rows[1].n == 3  # no tie of people among them
+    given.judge, given.sets = ["heuristic", "openai:test-judge"], "Another set"
+    assert [variant.name for variant, _ in judge_agreement.variants(data, given)] == ["heuristic"]
 
 
 def test_the_earlier_prompt_is_asked_by_its_own_schema_and_read_as_todays():
