@@ -83,8 +83,8 @@ judge (n counts the rest). CLAPNQ asks whether the one passage holds an answer; 
 In RAGChecker's pairs a judge that sees no difference is counted as preferring B, and people are
 compared with each other only where both see one.
 
-v2 and v3 are versions of the prompts. "{not_measured}": no model that could be asked was reachable
-where this was made. With a key, one command measures it, after a forecast of its cost:
+v2 and v3 are versions of the prompts. "{not_measured}": no larger model, and no more time for a small
+one, was at hand where this was made. With a key, one command measures it, after a forecast of its cost:
 `python benchmarks/judge_agreement.py --judge openai:MODEL --prompts v2,v3 --price-in X --price-out Y`.
 
 """
@@ -156,6 +156,8 @@ class Variant:
 
     def terms(self, given: argparse.Namespace) -> JudgeConfig:
         """Return the judge's settings."""
+        if self.spec in OWN:
+            return JudgeConfig()
         return JudgeConfig(
             base_url=given.base_url,
             max_tokens=given.max_tokens,
