@@ -10,28 +10,28 @@ from misslink.text.normalization import fold
 _SAME = 0.75  # share of a claim's other content words that the sentence must have
 _LONGEST = 400  # characters of a sentence; a longer one is a list or a table
 _WORD = re.compile(r"\w+|[$\u20ac\u00a3\u00a5]")
-# In each row, words of one place between bars; those of two places exclude each other.
+# In each row, words between bars mean the same, and exclude the others of the row.
 _EXCLUSIVE = tuple(
-    tuple(frozenset(place.split()) for place in row.split("|"))
+    tuple(frozenset(place.split(",")) for place in row.split("|"))
     for row in """
-euro euros eur \u20ac|dollar dollars usd $|pound pounds gbp \u00a3|crown crowns krone kroner|yen jpy \u00a5|franc francs chf|rupee rupees inr
-monday montag|tuesday dienstag|wednesday mittwoch|thursday donnerstag|friday freitag|saturday samstag|sunday sonntag
-january januar|february februar|april|june juni|july juli|august|september|october oktober|november|december dezember
-north northern|south southern|east eastern|west western
-since seit|until till bis
-before vor|after nach
-most many|few
-open offen geoffnet|closed geschlossen
+euro,euros,eur,\u20ac|dollar,dollars,usd,$|pound,pounds,gbp,\u00a3|crown,crowns,krone,kroner|yen,jpy,\u00a5|franc,francs,chf|rupee,rupees,inr
+monday,montag|tuesday,dienstag|wednesday,mittwoch|thursday,donnerstag|friday,freitag|saturday,samstag|sunday,sonntag
+january,januar|february,februar|april|june,juni|july,juli|august|september|october,oktober|november|december,dezember
+north,northern|south,southern|east,eastern|west,western
+since,seit|until,till,bis
+before,vor|after,nach
+most,many|few
+open,offen,geoffnet|closed,geschlossen
 hot|cold
-rise rises rose risen increase increased|fall falls fell fallen decrease decreased
-bought buys|sold sells
+rise,rises,rose,risen,increase,increased|fall,falls,fell,fallen,decrease,decreased
+bought,buys|sold,sells
 """.strip().splitlines()
 )
-# The words before the bar are not entailed by those behind it, but entail them.
+# What the first words of a pair say entails the second, and not the other way round.
 _WEAKER = (
-    ("all every each everyone everybody alle jeder jede", "some most many few several einige manche viele"),
-    ("always immer", "sometimes often usually occasionally manchmal oft"),
-    ("must muss", "may can kann"),
+    ("all,every,each,everyone,everybody,alle,jeder,jede", "some,most,many,few,several,einige,manche,viele"),
+    ("always,immer", "sometimes,often,usually,occasionally,manchmal,oft"),
+    ("must,muss", "may,can,kann"),
 )  # fmt: skip
 
 
@@ -56,8 +56,8 @@ def contrast(claim: str, sentence: str) -> bool:
             theirs = [place for place in places if place & others_new and place not in mine]
             excluded |= frozenset().union(*(place & new for place in mine)) if theirs else excluded
     for strong, weak in _WEAKER:
-        stronger = new.intersection(strong.split())
-        if stronger and other.isdisjoint(strong.split()) and others_new & set(weak.split()):
+        stronger = new.intersection(strong.split(","))
+        if stronger and other.isdisjoint(strong.split(",")) and others_new & set(weak.split(",")):
             excluded |= stronger
     topic = content_stems(claim) - content_stems(" ".join(excluded))
     if excluded:
