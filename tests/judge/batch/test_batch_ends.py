@@ -162,7 +162,7 @@ def test_where_little_may_be_queued_batches_wait_for_each_other_and_get_no_small
     done = [b for b in server.batches.values() if b["status"] == "completed"]
     sizes = [server.files[one["input_file_id"]].count(b"\n") for one in done]
     assert sum(sizes) == 79
-    assert len(sizes) <= 79 / 4 + 4  # 79, 39, 19, 9, 4
+    assert len(sizes) <= 79 / 2  # 79, 39, 19, 9, 4; after a failure it would be 79 of one question
     assert len(server.batches) <= 3 * len(sizes)
 
 
