@@ -4,10 +4,12 @@ import inspect
 import re
 from dataclasses import fields
 
+import pytest
 import typer
 
 from misslink import evaluate
 from misslink.cli.main import app
+from misslink.errors import InputError
 from misslink.pipeline.config import EvaluationConfig
 
 FIELDS = {field.name: field for field in fields(EvaluationConfig)}
@@ -31,3 +33,9 @@ def test_the_command_has_an_option_for_each_field_with_a_help_text():
     helped = {name: field.metadata["help"] for name, field in FIELDS.items() if field.metadata}
     assert {name: options[name].help for name in helped} == helped
     assert set(FIELDS) - set(helped) == {"app", "terms", "progress", "command"}
+
+
+@pytest.mark.parametrize("option", ["out", "cache", "calibration"])
+def test_what_is_no_path_is_refused_at_once(option):
+    with pytest.raises(InputError, match=f"{option} is 5; give a path"):
+        evaluate("app.py:app", goldset="gold.jsonl", **{option: 5})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
+from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -136,6 +137,10 @@ class EvaluationConfig:
             if not isinstance(value, int) or value < least:
                 flag = f"--{field.name}"
                 raise InputError(f"{flag} is {value}; give a whole number of {least} or more")
+        for name in ("out", "cache", "calibration"):
+            path = getattr(self, name)
+            if not isinstance(path, str | PathLike | None):
+                raise InputError(f"{name} is {path!r}; give a path")
         if self.app_timeout is not None and not self.app_timeout > 0:
             raise InputError(f"--app-timeout is {self.app_timeout}; give seconds, more than 0")
 
