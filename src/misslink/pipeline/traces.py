@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from typing import NamedTuple
 
 from misslink.capture import Watcher, check_gold_ids, labelled_ids, match_labels
@@ -24,6 +26,7 @@ _log = logging.getLogger(__name__)
 # larger index would take longer than evaluating the app; the passages in the traces replace it.
 MAX_LISTED = 10_000
 _NO_TRACE = "there is no trace of this case"
+_SLOW_CASE_S = 60.0  # of one case, after which a way out of a hung app is named
 _NEIGHBORS = 20  # cases before and after, whose questions an app that remembers has in its prompt
 _TELLING_LENGTH = 15  # characters of a question; a shorter one may be part of any text
 
@@ -119,11 +122,25 @@ async def _watch_app(context: EvaluationContext, watcher: Watcher) -> tuple[dict
         _log.warning("%d traces of the unfinished run are used again; %s", len(saved), fix)
     verified: bool | None = None
 
+    @cache
+    def warn_of_slow_app(limit: float | None) -> None:
+        if limit is None:
+            _log.warning(
+                "the app has not answered a question for %g s; --app-timeout SECONDS ends such a case",
+                _SLOW_CASE_S,
+            )
+
     async def capture(case: Case, observe: Callable[[Case], Awaitable[Trace]]) -> Trace:
         nonlocal verified
         if case.id in saved:
             return saved[case.id]
-        trace = await observe(case)
+        hint = asyncio.get_running_loop().call_later(
+            _SLOW_CASE_S, warn_of_slow_app, config.app_timeout
+        )
+        try:
+            trace = await observe(case)
+        finally:
+            hint.cancel()
         if verified is None:  # before it is saved, so that the same command reports the same error
             verified = await check_gold_ids(watcher, gold, trace)
         if staging and trace.error is None:
