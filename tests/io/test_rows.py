@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from misslink.errors import InputError
 from misslink.io import read_goldset
 from misslink.io.jsonl import SourceItem
-from misslink.io.rows import iter_csv_records, open_items, read_parquet_rows
+from misslink.io.rows import iter_csv_records, open_items, read_parquet_rows, read_rows
 from misslink.io.trace_formats import read_recording
 
 FIELDS = st.text(st.characters(exclude_characters="\0", exclude_categories=("Cs",)), max_size=6)
@@ -366,3 +366,14 @@ def test_of_several_sheets_the_one_that_is_read_is_named(tmp_path, caplog):
         assert [
             "questions" for text in caplog.messages if "'questions', is read; 'drafts'" in text
         ] == warned
+
+
+def test_what_pandas_prints_for_nothing_is_absent_but_for_ids(tmp_path, caplog):
+    path = tmp_path / "rows.csv"
+    path.write_text("query_id,context,answer\nNaN,nan,None\nb,A ferry.,<NA>\n", encoding="utf-8")
+    rows = [item.data for item in read_rows(path, "rows")]
+    assert rows == [{"query_id": "NaN", "answer": "None"}, {"query_id": "b", "context": "A ferry."}]
+    assert sorted(text.rpartition("column ")[2] for text in caplog.messages) == [
+        "'answer' that say 'nan' count as empty: 1",
+        "'context' that say 'nan' count as empty: 1",
+    ]

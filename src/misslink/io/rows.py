@@ -51,6 +51,9 @@ _BATCH_ROWS = 1024  # rows of traces are long
 _PANDAS_INDEX = re.compile(r"__index_level_\d+__")  # of a pandas frame, written beside its columns
 _ID_LISTS = {"relevant"}  # columns of tables whose text may be several ids
 _FILE_ENDING = re.compile(r"\.[A-Za-z]\w{1,4}$")  # "Smith, J.pdf" is one file
+# How pandas and NumPy print that nothing is there; "None" and "null" may be an answer.
+_PRINTED_GAPS = frozenset({"nan", "NaN", "<NA>", "NaT"})
+_ID_COLUMN = re.compile(r"ids?$|^relevant", re.IGNORECASE)  # where "NaN" may name a document
 _FORMULA_SIGNS = frozenset("=+-@")
 _FORMULA_BREAKS = frozenset("\t\r\n")
 _log = logging.getLogger(__name__)
@@ -353,6 +356,7 @@ def _named_rows(
     """The records below the names of a table; empty cells and empty rows are left out."""
     header: list[str] = []
     empty = True
+    gaps: Counter[str] = Counter()
     for number, cells in records:
         if not any(header):
             header = ["" if cell is None else str(cell).strip() for cell in cells]
@@ -363,11 +367,19 @@ def _named_rows(
             continue
         data = _named_values(zip(header, cells, strict=False))
         item = SourceItem(data, path, number, in_row)
+        for name in [name for name, value in data.items() if value in _PRINTED_GAPS]:
+            if not _ID_COLUMN.search(name):
+                gaps[name] += 1
+                del data[name]
         if len(cells) > len(header) and not in_row and any(map(str.strip, cells)):
             raise item.error(f"{len(cells)} fields, but {len(header)} names; quote texts in full")
         if data:
             empty = False
             yield item
+    for name, count in gaps.items():
+        _log.warning(
+            "%s: cells of the column '%s' that say 'nan' count as empty: %d", path, name, count
+        )
     if empty:
         problem = "the file is empty; the first line must name the columns"
         raise InputError(
