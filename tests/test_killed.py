@@ -59,16 +59,18 @@ def killed(server, killer, folder, moments, concurrency=CONCURRENCY):
     A moment is the question at which, or so many seconds after which, the signal is sent.
     """
     lost = 0
-    for question, late in moments:
-        before, asked = kept(folder), len(server.calls)
+    before, asked = kept(folder), len(server.calls)
+    for kill, (question, late) in enumerate(moments, 1):
         killer.process, killer.late, killer.left = None, late, None
         process = killer.process = start(folder, server, concurrency)
         killer.left = question
         code, told = warm_program.finish(process, folder)
         assert code in (0, -signal.SIGKILL), told
-        lost_now = len(server.calls) - asked - (kept(folder) - before)
-        assert 0 <= lost_now <= concurrency  # in flight when it was killed
-        lost += lost_now
+        # What the server reads after the process has ended belongs to this kill or the next one.
+        now_kept, now_asked = kept(folder), len(server.calls)
+        lost += now_asked - asked - (now_kept - before)
+        before, asked = now_kept, now_asked
+        assert 0 <= lost <= kill * concurrency  # in flight when it was killed
     return lost
 
 
