@@ -359,7 +359,11 @@ def test_of_several_sheets_the_one_that_is_read_is_named(tmp_path, caplog):
     book.save(tmp_path / "one.xlsx")
     book.create_sheet("drafts")
     book.save(tmp_path / "two.xlsx")
-    for name, warned in (("one.xlsx", []), ("two.xlsx", ["questions"])):
+    book.move_sheet("drafts", -1)
+    book["drafts"].sheet_state = "hidden"
+    book.save(tmp_path / "hidden.xlsx")
+    warnings = ("one.xlsx", []), ("two.xlsx", ["questions"]), ("hidden.xlsx", ["questions"])
+    for name, warned in warnings:
         caplog.clear()
         _, items = open_items(tmp_path / name, "the gold set")
         assert [item.data["id"] for item in items] == ["a"]

@@ -333,20 +333,21 @@ def iter_csv_records(text: str, path: object) -> Iterator[tuple[int, list[str]]]
 
 
 def _read_sheet_rows(content: IO[bytes], path: InputFile) -> Iterator[SourceItem]:
-    """The rows of an Excel file's first sheet."""
+    """The rows of an Excel file's first visible sheet."""
     try:
         import openpyxl
     except ImportError:
         raise MissingExtraError("openpyxl, which reads Excel files,", "excel") from None
     try:
         book = openpyxl.load_workbook(content, read_only=True, data_only=True)
-        rows = list(book.worksheets[0].iter_rows(values_only=True))
-        names = [sheet.title for sheet in book.worksheets]
+        sheets = sorted(book.worksheets, key=lambda sheet: sheet.sheet_state != "visible")
+        rows = list(sheets[0].iter_rows(values_only=True))
+        names = [sheet.title for sheet in sheets]
     except Exception as problem:
         raise InputError("This is not an Excel file. Save it again.", path=path) from problem
     if len(names) > 1:
         others = ", ".join(f"'{name}'" for name in names[1:])
-        _log.warning("%s: the first sheet, '%s', is read; %s is not", path, names[0], others)
+        _log.warning("%s: the first visible sheet, '%s', is read; %s is not", path, names[0], others)
     return _named_rows(enumerate(rows, 1), str(path), in_row=True)
 
 
