@@ -347,7 +347,9 @@ def _read_sheet_rows(content: IO[bytes], path: InputFile) -> Iterator[SourceItem
         raise InputError("This is not an Excel file. Save it again.", path=path) from problem
     if len(names) > 1:
         others = ", ".join(f"'{name}'" for name in names[1:])
-        _log.warning("%s: the first visible sheet, '%s', is read; %s is not", path, names[0], others)
+        _log.warning(
+            "%s: the first visible sheet, '%s', is read; %s is not", path, names[0], others
+        )
     return _named_rows(enumerate(rows, 1), str(path), in_row=True)
 
 
