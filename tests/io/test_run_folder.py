@@ -7,6 +7,7 @@ import pytest
 from misslink.cli.report import report_writers
 from misslink.errors import InputError
 from misslink.io import RunStaging, add_to_run, read_complete_run, read_run
+from misslink.registry import exporters
 from misslink.types import Case, Claim, Evidence, Link, Passage, Run, Trace, Verdict
 
 
@@ -280,6 +281,17 @@ def test_the_reports_that_a_folder_has_are_all_written_anew(folder):
     assert sorted(report_writers(folder)) == ["report.html", "report.md"]
     add_to_run(folder, read_run(folder), "replay", {"sample": 1}, report_writers(folder))
     assert "of before" not in (folder / "report.md").read_text(encoding="utf-8")
+    assert not (folder / "report.csv").exists()
+
+
+def test_a_report_of_any_format_goes_with_its_run_and_other_files_stay(folder, monkeypatch):
+    monkeypatch.setitem(exporters._entries, "tsv", page)
+    monkeypatch.setitem(exporters._details, "tsv", {"file": "cases.tsv"})
+    for name in ("cases.tsv", "report.csv", "notes.txt"):
+        (folder / name).write_text("of before", encoding="utf-8")
+    publish(folder)
+    assert (folder / "notes.txt").exists()
+    assert not (folder / "cases.tsv").exists()
     assert not (folder / "report.csv").exists()
 
 

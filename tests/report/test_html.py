@@ -19,7 +19,7 @@ import pytest
 from example_run import HOSTILE, example_run
 from gold_page import assert_accepted
 from misslink.errors import InputError
-from misslink.io.run_folder import RUN_FILES
+from misslink.io.run_folder import run_files
 from misslink.report import cases as worst
 from misslink.report.links import FILTERS
 from misslink.report.page import CASE_TABLE, build_page, render_page, write_html
@@ -249,7 +249,7 @@ def test_all_else_on_it_is_of_all_cases(tmp_path, large):
 def test_in_a_run_folder_the_table_is_called_as_the_run_s_own(tmp_path, large):
     write_html(proven_run(), tmp_path / "report.html")
     assert {one.name for one in tmp_path.iterdir()} == {"report.html", CASE_TABLE}
-    assert CASE_TABLE in RUN_FILES
+    assert CASE_TABLE in run_files()
 
 
 def test_a_small_run_has_no_table_beside_its_page(tmp_path):

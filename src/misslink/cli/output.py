@@ -391,9 +391,9 @@ def matching_paths(path: Path) -> Iterable[Path]:
 
 def is_part_of_run(path: Path) -> bool:
     """Whether a file is, or would be, one of the files of a run folder, reports included."""
-    from misslink.io.run_folder import RUN_FILES
+    from misslink.io.run_folder import run_files
 
     resolved = path.resolve()
     # Some disks ignore case. Replayed generations are paid for, though no run needs them.
-    named = resolved.name.casefold() in RUN_FILES | {"replays.jsonl"}
+    named = resolved.name.casefold() in run_files() | {"replays.jsonl"}
     return named and (resolved.parent / "manifest.json").is_file()

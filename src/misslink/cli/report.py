@@ -35,6 +35,7 @@ def report(
 ) -> None:
     """Write the report of a run and print its summary."""
     from misslink.io import read_complete_run
+    from misslink.io.run_folder import report_file
     from misslink.io.storage import as_url, redact_url
     from misslink.registry import exporters
 
@@ -50,7 +51,7 @@ def report(
         _refuse_two_files(read, form)
         _to_stdout(write, read)
         return
-    path = out or run / _report_filename(form)
+    path = out or run / report_file(form)
     _refuse_part_of_run(path)
     try:
         path = write(read, path)
@@ -69,6 +70,7 @@ def report(
 
 def report_writers(folder: Path) -> dict[str, Callable[[Run, Path], Path]]:
     """Return the writers of the reports that a run folder has; the HTML page is always included."""
+    from misslink.io.run_folder import report_file
     from misslink.registry import exporters
     from misslink.report.cases import page_size
     from misslink.report.page import write_page
@@ -76,21 +78,14 @@ def report_writers(folder: Path) -> dict[str, Callable[[Run, Path], Path]]:
     forms = {
         form: exporters.get(form)
         for form in exporters.names()
-        if form == "html" or (folder / _report_filename(form)).exists()
+        if form == "html" or (folder / report_file(form)).exists()
     }
     with (folder / "cases.jsonl").open("rb") as lines:
         cases = sum(not line.isspace() for line in lines)
     if page_size(cases) < cases:  # each file of its own, so that all are put in place at once
-        table = _report_filename("parquet")
+        table = report_file("parquet")
         forms |= {"html": partial(write_page, table=table), "parquet": exporters.get("parquet")}
-    return {_report_filename(form): write for form, write in forms.items()}
-
-
-def _report_filename(form: str) -> str:
-    """What a report of this form is called in a run folder."""
-    from misslink.registry import exporters
-
-    return exporters.details(form).get("file", f"report.{form}")
+    return {report_file(form): write for form, write in forms.items()}
 
 
 def _refuse_two_files(run: Run, form: str) -> None:
@@ -115,10 +110,11 @@ def _to_stdout(write: Callable[[Run, Path], Path], run: Run) -> None:
 
 def _refuse_part_of_run(path: Path) -> None:
     """Raise where the file is, or would be, one that a run folder is made of and no report."""
+    from misslink.io.run_folder import report_file
     from misslink.registry import exporters
 
     name = path.name.casefold()
-    reports = {_report_filename(form) for form in exporters.names()}
+    reports = set(map(report_file, exporters.names()))
     if is_part_of_run(path) and name not in reports and not name.startswith("report."):
         raise InputError("This is a part of a run. Name another file with --out.", path=path)
 

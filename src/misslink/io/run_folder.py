@@ -25,6 +25,7 @@ from misslink.errors import InputError
 from misslink.io import atomic
 from misslink.io.jsonl import read_objects, read_text, write_jsonl
 from misslink.io.storage import as_url, list_remote_files, redact_url, remote_file
+from misslink.registry import exporters
 from misslink.types import RUN_FORMAT, Case, Link, Run, Trace, Verdict
 
 MANIFEST = "manifest.json"  # written last: only it makes a folder a run
@@ -35,10 +36,9 @@ RUN_PARTS: dict[str, type[BaseModel]] = {
     "links": Link,
 }
 RUN_DOCUMENTS = ("replay", "whatif", "map", "calibration", "audit")  # optional
-RUN_FILES = frozenset(
+DATA_FILES = frozenset(
     {
-        *(MANIFEST, "summary.json", "report.html", "report.md", "report.json", "report.csv"),
-        "cases.parquet",
+        *(MANIFEST, "summary.json"),
         *(f"{part}.jsonl" for part in RUN_PARTS),
         *(f"{name}.json" for name in RUN_DOCUMENTS),
     }
@@ -302,7 +302,7 @@ class RunStaging:
             self._finish_swap()
             shutil.rmtree(self.folder, ignore_errors=True)
         if self._remote is not None:
-            self._remote.upload(self.out, RUN_FILES)
+            self._remote.upload(self.out, run_files())
         return self.out
 
     def _interrupted_traces(self, work: str) -> dict[str, Trace]:
@@ -323,8 +323,19 @@ class RunStaging:
         return traces
 
     def _finish_swap(self) -> None:
-        replaced = RUN_FILES if is_run_folder(self._retired) else frozenset()
-        atomic.finish_folder_swap(self._retired, self.out, replaced, RUN_FILES)
+        written = run_files()
+        replaced = written if is_run_folder(self._retired) else frozenset()
+        atomic.finish_folder_swap(self._retired, self.out, replaced, written)
+
+
+def run_files() -> frozenset[str]:
+    """Return the names of all files that misslink writes into a run folder, reports included."""
+    return DATA_FILES.union(map(report_file, exporters.names()))
+
+
+def report_file(form: str) -> str:
+    """Return what a report of this format is called in a run folder."""
+    return exporters.details(form).get("file", f"report.{form}")
 
 
 def is_run_folder(folder: Path) -> bool:
