@@ -41,7 +41,7 @@ wheel-test: $(VENV)/.dev
 
 # Accept the pages, messages and help texts as they are now. Look at the pages in a browser first.
 gold: $(VENV)/.dev
-	MISSLINK_ACCEPT=1 $(BIN)/pytest tests/report tests/cli/test_help.py tests/cli/test_messages.py
+	MISSLINK_ACCEPT=1 $(BIN)/pytest tests/report tests/cli/test_help.py tests/cli/test_messages.py tests/browser/test_layout_gold.py
 
 # The documentation site, in build/site.
 docs: $(VENV)/.dev

@@ -136,7 +136,8 @@ def asserts(match: FuzzyMatch, passage: str, claim: str, question: str = "") -> 
             supposed = content_stems(condition[1])
             if supposed and supposed.isdisjoint(content_stems(f"{claim} {question}")):
                 return False
-    if is_negated(claim):
+    # The rest compares what claim and sentence say.
+    if is_negated(claim) or (kinds != {"denied"} and fold(claim) == fold(sentence)):
         return True
     if (
         kinds == {"denied"}

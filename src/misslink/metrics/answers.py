@@ -47,9 +47,9 @@ _RUBRIC = {1: "useless", 2: "hardly", 3: "half", 4: "mostly", 5: "fully"}
 
 
 class Helpfulness(judged_metric.JudgedMetric):
-    """(h - 1) / 4 of the judge's grade h, from 1 (useless) to 5 (satisfies the user fully).
+    """How far the answer would satisfy who asked, by the judge's grade from 1 to 5.
 
-    The label is good from 4; its probability is P(4) + P(5). It does not measure truth. Skipped if
+    With grade h, from 1 (useless) to 5 (satisfies the user fully), it is (h - 1) / 4. The label is good from 4; its probability is P(4) + P(5). It does not measure truth. Skipped if
     the judge gives no grade, such as the heuristic judge, and if the app rightly declines; see
     abstention.
 

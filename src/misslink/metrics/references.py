@@ -88,7 +88,7 @@ _MIN_RECALL = 0.5
 
 
 class Correctness(JudgedMetric):
-    """F1 of claim precision and claim recall against the best reference answer.
+    """How far the answer states what the best reference states: F1 of precision and recall.
 
     Precision is the share of the answer's claims that the references agree with, recall the share
     of a reference's claims that the answer states; ``parts`` holds both. The label is good when the
@@ -257,9 +257,9 @@ judged_metrics.register(NoiseSensitivity.name)(NoiseSensitivity())
 
 
 class SelfKnowledge(JudgedMetric):
-    """Share of the answer's claims that a reference agrees with and no passage supports.
+    """Share of the answer's claims from the model's memory: correct, and supported by no passage.
 
-    With n claims, s of them correct and unsupported or contradicted by the passages, it is s / n.
+    With n claims, s of them agreed with by a reference and unsupported or contradicted by the passages, it is s / n.
     Lower is better: such a claim comes from the model's memory, so the next one may be wrong.
     ``claims`` of the verdict are these, and the label is good when there is none. An answer written
     without any passage has a value too: all its correct claims count.

@@ -25,7 +25,7 @@ class EvaluationConfig:
     """The options of an evaluation; `misslink.evaluate` documents each.
 
     A field with a help text is an option of the command of the same name. ``decides`` says what
-    depends on its value: the app's traces, or the results too.
+    depends on its value: which cases are evaluated, the app's traces, or the results alone.
 
     Raises
     ------
@@ -51,6 +51,7 @@ class EvaluationConfig:
         flag="--case",
         type=list[str],
         show_default="all",
+        decides="cases",
     )
     judge: str | Judge | None = option_field(
         "heuristic",

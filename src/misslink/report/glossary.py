@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
@@ -77,73 +76,37 @@ CHECKED = {
     "upper_quartile_characters": "a quarter has more characters than",
 }
 _FILE = Path(__file__).with_name("glossary.md")  # a page of the documentation, too
-_METRICS = {
-    "hit": "Share of questions for which at least one relevant passage is among the first k.",
-    "recall": "Share of a question's relevant passages that are among the first k, averaged.",
-    "precision": "Share of the first k passages that were needed, averaged.",
-    "f1": "Harmonic mean of precision and recall among the first k, averaged.",
-    "mrr": "One over the rank of the first relevant passage, averaged: 1 means always first.",
-    "map": "Precision at the rank of each relevant passage, averaged over them and then over "
-    "questions.",
-    "r-precision": "Precision at as many passages as the question needs, averaged.",
-    "bpref": "Share of judged pairs in which the relevant passage stands above the one that is not.",
-    "rbp": "Expected relevance for a reader who continues to the next passage with a fixed "
-    "probability.",
-    "judged": "Share of the first k passages that the gold set says anything about, averaged.",
-    "ndcg_exp": "As nDCG, with each grade worth more than twice the one below it.",
-    "rbp_residual": "How much higher rbp could be if every unjudged passage were relevant. "
-    "Lower is better.",
-    "ndcg": "How near the ranking is to the ideal one; highly relevant passages weigh more.",
+# Parts of judged metrics and rates of the run; a registered metric has the first line of its docstring.
+_PARTS = {
     "fully_faithful": "Share of answers without a single unsupported or contradicted claim.",
-    "faithfulness": "Share of an answer's claims that the passages it was given support, averaged.",
-    "answer_relevance": "How far answers address the question.",
-    "context_relevance": "Share of the passages given that help to answer the question, averaged.",
-    "context_utilization": "Share of relevant passages in the prompt that some supported claim rests on.",
-    "context_sufficiency": "How far the passages given hold an answer to the question at all.",
-    "noise_sensitivity": "Share of an answer's claims that a passage supports and no reference "
-    "answer agrees with, averaged. Lower is better.",
-    "self_knowledge": "Share of an answer's claims that a reference answer agrees with and no "
-    "passage supports, averaged: the model's own knowledge. Lower is better.",
-    "citation_correctness": "Share of an answer's citations whose passage says what it is cited "
-    "for, averaged over the answers that cite.",
     "citation_recall": "Share of an answer's cited statements that at least one of the "
     "passages cited for them supports, averaged.",
-    "correctness": "How far answers state what the reference answer states (F1 over claims).",
     "correct": "Share of answers that agree with the reference answer.",
     "correctness_precision": "Share of an answer's claims that the reference supports, averaged.",
     "correctness_recall": "Share of the reference's claims that the answer states, averaged.",
-    "abstention": "Share of questions rightly answered or rightly declined.",
     "over_refused": "Share of answerable questions that the app declined. Lower is better. The "
     "failure mode of this name is narrower: where the relevant passage never reached the prompt, the failure mode "
     "is a retrieval miss.",
     "should_have_abstained": "Share of unanswerable questions that the app answered. "
     "Lower is better.",
-    "completeness": "Share of the best reference answer's claims that the answer states, averaged.",
     "conversations_passed": "Share of conversations in which no turn failed.",
-    "helpfulness": "How far answers would satisfy who asked, by the judge's grade from 1 to 5.",
 }
 
 
 def metric_words(name: str) -> str:
-    """One line of meaning for the metric `name`, its cutoff filled in: ours, else its docstring's.
+    """Return one line of meaning for the metric `name`, its cutoff filled in.
 
     Examples
     --------
     >>> metric_words("hit@5")
-    'Share of questions for which at least one relevant passage is among the first 5.'
+    'Whether a relevant passage is among the first 5; the mean is the share of such questions.'
     """
-    base, _, k = name.partition("@")
-    words = _METRICS.get(base) or next(
-        filter(None, _docstring_lines(name)), "A metric of a plugin."
-    )
-    return words.replace("first k", f"first {k}") if k else words
-
-
-def _docstring_lines(name: str) -> Iterator[str]:
-    """The first lines of the docstrings of the registered metrics with this name."""
+    words = _PARTS.get(name, "")
     for registry, known in ((rank_metrics, rank_metric_key(name)), (judged_metrics, name)):
         if known is not None and known in registry:
-            yield (inspect.getdoc(registry.get(known)) or "").partition("\n")[0]
+            words = words or (inspect.getdoc(registry.get(known)) or "").partition("\n")[0]
+    k = name.partition("@")[2]
+    return (words or "A metric of a plugin.").replace("first k", f"first {k}" if k else "first k")
 
 
 @cache

@@ -6,10 +6,11 @@ import re
 import shlex
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from urllib.parse import quote
 
 from misslink.documents import Manifest
+from misslink.pipeline.config import EvaluationConfig
 from misslink.types import Case
 
 # What the explorer can be narrowed by; several of them combine by AND.
@@ -82,7 +83,15 @@ def _filter_value(given: str | Iterable[int]) -> str:
 
 
 _EVALUATE = ("misslink", "evaluate")
-_DROPPED_OPTIONS = ("--out", "--case")
+# The case has its own --case and --out.
+_DROPPED_OPTIONS = (
+    "--out",
+    *(
+        field.metadata.get("flag", f"--{field.name.replace('_', '-')}")
+        for field in fields(EvaluationConfig)
+        if field.metadata.get("decides") == "cases"
+    ),
+)
 _DROPPED_FLAGS = ("--overwrite", "--json", "--dry-run")
 # Of a run that another command made: what its manifest tells, by the option that sets it.
 _MANIFEST_OPTIONS = (

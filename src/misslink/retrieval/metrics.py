@@ -249,7 +249,7 @@ def _alias_name(text: str, names: list[str]) -> str | None:
 
 @register_metric("hit@{k}", rises=True)
 def hit_rate(hits: Hits, k: Cutoffs) -> FloatArray:
-    """Whether any relevant passage is among the first k: 1 or 0.
+    """Whether a relevant passage is among the first k; the mean is the share of such questions.
 
     Formula: 1 if one of the first k passages is relevant, else 0.
 
@@ -302,7 +302,7 @@ def precision(hits: Hits, k: Cutoffs) -> FloatArray:
 
 @register_metric("f1@{k}", rises=True)
 def f1(hits: Hits, k: Cutoffs) -> FloatArray:
-    """Harmonic mean of precision@k and recall@k, 0 if both are 0.
+    """Harmonic mean of precision and recall among the first k; 0 if both are 0.
 
     Formula: 2 * precision@k * recall@k / (precision@k + recall@k).
 
@@ -398,7 +398,7 @@ def r_precision(hits: Hits) -> FloatArray:
 
 @register_metric("ndcg@{k}", unit="decimal")
 def ndcg(hits: Hits, k: Cutoffs) -> FloatArray:
-    """Gain of the first k passages, discounted by rank, as a share of the best possible ranking's.
+    """How near the first k are to the ideal ranking; highly relevant passages weigh more.
 
     The gain of a passage is its grade (linear gain), even below the relevance level.
 
@@ -422,7 +422,7 @@ def ndcg(hits: Hits, k: Cutoffs) -> FloatArray:
 
 @register_metric("ndcg_exp@{k}", unit="decimal")
 def ndcg_exp(hits: Hits, k: Cutoffs) -> FloatArray:
-    """NDCG with exponential gain: each grade counts more than twice the one below it.
+    """Like nDCG, with exponential gain: each grade counts more than twice the one below it.
 
     Formula: as ndcg@k, with the gain 2^grade - 1 instead of the grade.
 
@@ -462,7 +462,7 @@ def _normalized_gain(
 
 @register_metric("rbp@{p}", unit="decimal", rises=True)
 def rbp(hits: Hits, p: float) -> FloatArray:
-    """Expected gain of a reader who continues to the next passage with probability p.
+    """Expected relevance for a reader who continues to the next passage with probability p.
 
     Relevance is yes or no, by the relevance level. Passages after the end of the ranking are
     unknown, so a ranking of finite length never reaches 1; rbp_residual@p is the unknown part.
@@ -487,7 +487,7 @@ def rbp(hits: Hits, p: float) -> FloatArray:
 
 @register_metric("rbp_residual@{p}", unit="decimal", about_judgements=True, better="low")
 def rbp_residual(hits: Hits, p: float) -> FloatArray:
-    """How much higher rbp@p would be if all unknown passages were relevant.
+    """How much higher rbp could be if every unjudged passage were relevant. Lower is better.
 
     Unknown are unjudged retrieved passages, and all passages after the end of the ranking. It
     measures the judgements, not the ranking. Lower is better.
