@@ -1,6 +1,7 @@
 """What tests of several packages share."""
 
 import gc
+import math
 import os
 import sys
 from pathlib import Path
@@ -38,6 +39,14 @@ def pytest_collection_finish():
     """Thousands of items and modules stay to the end: the garbage collector need not visit them."""
     gc.freeze()
     gc.enable()
+
+
+@pytest.fixture(autouse=True, scope="session")
+def map_by_components():
+    """Whether UMAP is installed must decide no test, and each process would compile it for 12 s."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("misslink.linking.embedding_map._UMAP_MIN_POINTS", math.inf)
+        yield
 
 
 @pytest.fixture

@@ -13,12 +13,6 @@ from misslink.linking.embedding_map import build_embedding_map
 from misslink.types import Case, Link, Passage, RetrievalMiss, Trace
 
 
-@pytest.fixture(autouse=True)
-def by_components(monkeypatch):
-    """Whether UMAP is installed must not decide these tests."""
-    monkeypatch.setattr(drawing, "_use_umap", lambda _: False)
-
-
 def passage(name, rank=1, text=None):
     return Passage(id=name, text=f"text of {name}" if text is None else text, rank=rank)
 
@@ -145,7 +139,7 @@ def test_long_texts_are_cut_to_300_characters():
 @pytest.mark.slow
 def test_umap_is_used_where_it_is_installed_and_is_seeded(monkeypatch):
     pytest.importorskip("umap", reason="the extra 'map' is not installed")
-    monkeypatch.undo()
+    monkeypatch.setattr(drawing, "_UMAP_MIN_POINTS", 100)
     assert find_spec("umap")
     cases = [Case(id=f"c{at}", question=f"question {at}?") for at in range(120)]
     one, other = (drawn(cases, TRACES, LINKS, seed=1) for _ in range(2))
