@@ -14,9 +14,9 @@ PACKAGE = Path(__file__).parents[1] / "src" / "misslink"
 SELF_CONTAINED = {"goldset", "canary", "live"}  # the rest is the core
 
 # Code lines of each package: no docstrings, comments, blank lines or lone closing brackets.
-# A change that needs over 2% more raises the number in the same commit and says why. A second number is
+# A change that needs over 2% or 40 lines more raises the number in the same commit and says why. A second number is
 # what the design wants: such a package still has to shrink, so its budget only goes down.
-SLACK = 1.02  # so that a small change needs no new number
+SLACK = 0.02, 40  # share or lines, whichever is more, so that a small change needs no new number
 BUDGETS = {
     "": 1782,  # a fast path for blank texts took 2; an error that leaves a loop took 3; run_async came from pipeline; 1200 and documents.py, timeouts.py, which came from other packages; map_concurrently from engines; what no reader sees is blank
     "annotation": 1108,  # 1150; a token against other users, the time of a case

@@ -39,8 +39,8 @@ that raises recall and precision at the same k is an improvement.
 RULES = """\
 ## Rules for all metrics
 
-- A query without relevant passages has no value, except for judged@k. It is counted and shown, and does
-  not enter the mean.
+- A query without relevant passages has no value, except for metrics of labels, such as judged@k. It is counted
+  and shown, and does not enter the mean.
 - A query that is missing from a run, or has an empty result list, scores 0 and is counted. Exceptions: it
   has no judged@k, and an rbp_residual@p of 1.
 - Precision divides by k, even if fewer passages were retrieved.
@@ -53,7 +53,7 @@ RULES = """\
 - If relevance is given by `evidence`, each evidence text counts as a relevant passage. The first passage
   that contains it counts, and further ones only take places.
 - If a case has alternatives (`relevant_any`), each metric uses the best one.
-- All values are between 0 and 1. More is better, except for rbp_residual@p.
+- All values are between 0 and 1. More is better, unless a metric says "Lower is better".
 
 """
 
@@ -91,6 +91,8 @@ A row of `Hits` is a query, and a hit is a retrieved relevant passage:
 | `satisfied` | number of relevant passages (or evidence texts) that the hit is the first to provide |
 | `relevant`, `place` | whether the hit is relevant; how many relevant passages there are down to it |
 | `needs`, `retrieved` | number of relevant passages, and of retrieved passages, of each row |
+| `judged_row`, `judged_rank`, `judged_against` | row and rank of each retrieved passage with a label; whether it was judged not relevant |
+| `nonrelevant` | number of passages judged not relevant, retrieved or not, of each row |
 | `sums(amount, k)` | sum of an amount over the hits of each row among the first k |
 
 `k` may be an array of several cutoffs; then the values have the shape (cutoffs, rows). Rows without

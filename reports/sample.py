@@ -1,13 +1,15 @@
-"""The page of the README's quickstart, as ``reports/sample/report.html``."""
+"""The page of the README's quickstart: ``python sample.py [PAGE.html]``, by default the one in sample/."""
 
 from __future__ import annotations
 
+import sys
 import tempfile
 from pathlib import Path
 
 import misslink
 from misslink.examples import load_example
 
+page = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parent / "sample" / "report.html"
 with tempfile.TemporaryDirectory() as folder:
     run = misslink.evaluate(**load_example("ferry"), out=Path(folder) / "first", cache=None)
-    run.html(Path(__file__).parent / "sample" / "report.html")
+    run.html(page)

@@ -112,7 +112,7 @@ def test_the_table_fits_80_columns_and_says_what_was_counted(misslink, files, mo
     assert re.fullmatch(r"mrr +0\.3750 +\[0\.\d{4}, 0\.\d{4}\] +4 +0\.\d{4} +0\.\d{4} *", row)
     assert widest(out) <= 80
     assert "5 queries in the qrels, 4 evaluated." in out
-    assert "1 query without a relevant document: only judged@k has a value." in out
+    assert "1 query without a relevant document: only metrics of labels have a value." in out
     assert "1 query missing from the run: counted as 0." in out
     assert "1 query of the run not in the qrels: ignored." in out
 

@@ -285,13 +285,13 @@ def test_the_reports_that_a_folder_has_are_all_written_anew(folder):
 
 
 def test_a_report_of_any_format_goes_with_its_run_and_other_files_stay(folder, monkeypatch):
-    monkeypatch.setitem(exporters._entries, "tsv", page)
-    monkeypatch.setitem(exporters._details, "tsv", {"file": "cases.tsv"})
-    for name in ("cases.tsv", "report.csv", "notes.txt"):
+    monkeypatch.setitem(exporters._entries, "outside", page)
+    monkeypatch.setitem(exporters._details, "outside", {"file": "cases.outside"})
+    for name in ("cases.outside", "report.csv", "notes.txt"):
         (folder / name).write_text("of before", encoding="utf-8")
     publish(folder)
     assert (folder / "notes.txt").exists()
-    assert not (folder / "cases.tsv").exists()
+    assert not (folder / "cases.outside").exists()
     assert not (folder / "report.csv").exists()
 
 

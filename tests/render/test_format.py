@@ -10,6 +10,7 @@ from misslink.render.format import (
     format_estimate,
     format_p_value,
     format_percent,
+    format_values,
     pluralize,
 )
 from misslink.types import Estimate
@@ -121,3 +122,11 @@ def test_counts_agree_with_their_noun():
     assert (pluralize(1, "case"), pluralize(0, "case"), pluralize(12000, "case")) == (
         "1 case", "0 cases", "12,000 cases",
     )  # fmt: skip
+
+
+def test_a_metric_that_says_decimal_is_no_percentage_in_the_gate_nor_on_the_page():
+    grade = Estimate(value=0.62, low=0.5, high=0.7, n=40, method="bootstrap")
+    assert format_values("helpfulness", 0.62) == ["0.62"]
+    assert format_estimate("helpfulness", grade).value == "0.62"
+    assert format_values("answer_relevance", 0.62) == ["62%"]
+    assert format_estimate("answer_relevance", grade).value == "62%"

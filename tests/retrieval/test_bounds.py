@@ -2,12 +2,14 @@
 
 import itertools
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from misslink.registry import rank_metrics
 from misslink.retrieval import collect_hits, format_metric_name, metric_bounds, parse_metric
+from misslink.retrieval.metrics import RankMetric
 from misslink.types import Case, Passage
 from naive_hits import hits_of_qrels
 
@@ -58,6 +60,21 @@ def test_bounds_are_reached_and_nothing_lies_outside(relevant, ids):
 )
 def test_bounds_worked_by_hand(name, low, high):
     assert ends(name, {"a": 1}, ["u", "a", "v"]) == pytest.approx((low, high))
+
+
+def test_a_row_without_a_value_of_its_own_has_no_bounds():
+    """A metric of labels says itself where it has none, such as where none is of a passage."""
+
+    def against(hits):
+        found = np.bincount(hits.judged_row[hits.judged_against], minlength=hits.rows)
+        return np.where(hits.nonrelevant > 0, found / np.maximum(hits.nonrelevant, 1), np.nan)
+
+    metric = RankMetric("against", against, without_relevant=True, better="low")
+    judged = {"one": {"a": 1}, "two": {"a": 1, "x": 0, "y": 0}, "three": {"x": 0}}
+    hits = hits_of_qrels(judged, {query: ["x", "u", "a"] for query in judged}, 1)
+    low, high = metric_bounds(metric, hits)
+    assert np.isnan([low[0], high[0]]).all()
+    assert (low[1:].tolist(), high[1:].tolist()) == ([1 / 2, 1], [2 / 3, 1])
 
 
 def test_a_relevant_passage_far_down_can_lower_what_a_perfect_start_reached():

@@ -22,7 +22,8 @@ EVERY = [
 ]
 EVERY = list(dict.fromkeys(EVERY))
 SAID = {name: parse_metric(name).about_judgements for name in EVERY}
-OF_THE_RANKING = [name for name in EVERY if not SAID[name]]
+# What says how good a ranking is; others are of labels, or of what is better when it is less.
+OF_THE_RANKING = [name for name in EVERY if not SAID[name] and parse_metric(name).better == "high"]
 
 identifiers = st.sampled_from("abcdefgh")
 rankings = st.lists(identifiers, unique=True, max_size=8)
@@ -79,10 +80,10 @@ def test_values_lie_within_0_and_1_and_are_none_where_there_is_none(pairs):
     for name, column in score_cases(cases, traces, EVERY).items():
         for case, trace in zip(cases, traces, strict=True):
             value = column[case.id]
-            if parse_metric(name).without_relevant:
-                assert (value is None) == (not case.relevant or not trace.retrieved)
-            else:
+            if not parse_metric(name).without_relevant:  # such a metric says itself when
                 assert (value is None) == (not any(case.relevant.values()))
+            elif name.startswith("judged@"):
+                assert (value is None) == (not case.relevant or not trace.retrieved)
             assert value is None or 0 <= value <= 1
 
 
@@ -95,6 +96,9 @@ def test_none_falls_when_a_better_passage_moves_up(relevant, ids, data):
         better = [*ids[: at - 1], ids[at], ids[at - 1], *ids[at + 1 :]]
         before, after = every(relevant, ids), every(relevant, better)
         for name in EVERY:
+            if before[name] is None:
+                assert after[name] is None, name
+                continue
             # The residual is open weight, which a judged passage further up makes less.
             falls = parse_metric(name).better == "low"
             rise = after[name] - before[name]

@@ -28,7 +28,7 @@ def report(
         None,
         "--out",
         "File to write; - is stdout.",
-        show_default="RUN/report.FORM, or RUN/cases.parquet",
+        show_default="the format's file in RUN",
     ),
     verbose: bool = VERBOSE_OPTION,
     as_json: bool = option(False, "--json", "Print the path as JSON."),

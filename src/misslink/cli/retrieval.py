@@ -518,7 +518,7 @@ def _count_sentences(counts: Mapping[str, Any], cluster: Mapping[str, Any] | Non
 
     yield f"{queries('queries')} in the qrels, {counts['evaluated']:,} evaluated."
     sentences = {
-        "without_relevant": "{} without a relevant document: only judged@k has a value.",
+        "without_relevant": "{} without a relevant document: only metrics of labels have a value.",
         "failed": "{} without retrieval in the trace, such as after an error: no value.",
         "missing_from_run": "{} missing from the run: counted as 0.",
         "not_in_qrels": "{} of the run not in the qrels: ignored.",

@@ -149,6 +149,7 @@ class JudgedMetric(ABC):
     name: str
     level: Literal[2, 3] = 2
     better: Literal["high", "low"] = "high"  # a label is good in either case
+    unit: Literal["share", "decimal"] = "share"  # how its mean is written: 62% or 0.62
     needs_passages = False  # cases whose passages were not seen are skipped
     needs_reference = False  # cases without a reference answer are skipped
     # Can read a `LabelAlone`, which remains of an examination by a judge that cannot answer in JSON.

@@ -58,6 +58,7 @@ class Helpfulness(judged_metric.JudgedMetric):
 
     name = "helpfulness"
     level = 3
+    unit = "decimal"
     label_question = ("Does the answer help the user?", "helpful", "unhelpful")
     padding = judged_metric.Padding("answer", may_lower=True)
 

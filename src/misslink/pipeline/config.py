@@ -136,7 +136,7 @@ class EvaluationConfig:
             if least is None or value == field.default:
                 continue
             if not isinstance(value, int) or value < least:
-                flag = f"--{field.name}"
+                flag = f"--{field.name.replace('_', '-')}"
                 raise InputError(f"{flag} is {value}; give a whole number of {least} or more")
         for name in ("out", "cache", "calibration"):
             path = getattr(self, name)

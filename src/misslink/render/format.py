@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from misslink.registry import rank_metric_key, rank_metrics
+from misslink.registry import judged_metrics, rank_metric_key, rank_metrics
 from misslink.types import Estimate
 
 _SMALLEST_P = 0.001  # what a permutation test can resolve
@@ -278,12 +278,15 @@ def shorten(text: str, limit: int) -> str:
 
 def _metric_unit(name: str) -> str:
     base = name.partition("@")[0]
-    return _UNITS.get(base, "decimal" if _is_decimal_rank_metric(name) else "share")
+    return _UNITS.get(base, "decimal" if _is_decimal(name) else "share")
 
 
-def _is_decimal_rank_metric(name: str) -> bool:
+def _is_decimal(name: str) -> bool:
+    """Whether a rank metric or a judged metric says that its mean is no percentage."""
     key = rank_metric_key(name)
-    return key is not None and rank_metrics.details(key).get("unit") == "decimal"
+    if key is not None:
+        return rank_metrics.details(key).get("unit") == "decimal"
+    return name in judged_metrics and judged_metrics.get(name).unit == "decimal"
 
 
 def _interval_bar(estimate: Estimate, *, signed: bool) -> IntervalBar | None:
@@ -442,8 +445,8 @@ def metric_cutoff(metric: str) -> int | None:
 _TOLERANCE = 1e-9
 _MAX_DIGITS = 6  # digits
 _SECONDS_UNIT = " s"
-# Agreement beyond chance, seconds, and a grade are no percentages.
-_DECIMAL_PREFIXES = ("trust.", "latency", "helpfulness")
+# Agreement beyond chance and seconds are no percentages.
+_DECIMAL_PREFIXES = ("trust.", "latency")
 
 
 def format_values(metric: str, *numbers: float, n: int = MIN_PERCENT) -> list[str]:
@@ -508,7 +511,7 @@ def _metric_scale(metric: str, numbers: tuple[float, ...]) -> tuple[int, str, in
     """By what a number is multiplied, its unit, and its fewest digits."""
     name = base_metric(metric)
     within = metric_bounds(name)
-    is_decimal = name.startswith(_DECIMAL_PREFIXES) or _is_decimal_rank_metric(name)
+    is_decimal = name.startswith(_DECIMAL_PREFIXES) or _is_decimal(name)
     if is_decimal or within is None or within[1] > 1:
         whole = not is_decimal and all(number == int(number) for number in numbers)
         return 1, _SECONDS_UNIT if name.startswith("latency") else "", 0 if whole else 2

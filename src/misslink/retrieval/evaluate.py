@@ -221,8 +221,8 @@ def score_cases(
     -------
     dict of str to dict of str to float or None
         Metric name to case id to a value in [0, 1], in the order of the cases. With alternatives
-        the best counts, for each metric by itself. None if the case needs nothing (but
-        ``judged@k`` has a value where a passage was judged not relevant), if the app failed before
+        the best counts, for each metric by itself. None if the case needs nothing (but a metric of
+        labels, such as ``judged@k``, has a value where a passage was judged not relevant), if the app failed before
         it retrieved anything, and (see `absent`) if there is no trace. An app that finished and
         retrieved nothing has 0.
 
@@ -302,7 +302,7 @@ def evaluate_run(
     Returns
     -------
     RankScores
-        A query without relevant documents has no value (except for judged@k), nor has one whose
+        A query without relevant documents has no value (but for metrics of labels, such as judged@k), nor has one whose
         trace failed before anything was retrieved (``failed`` in the counts). A query that is
         missing from the run has 0, like one with an empty ranking.
 
@@ -551,8 +551,8 @@ def metric_bounds(
             for relevant in (topmost,) if metric.rises else (topmost, bottom):
                 judged = metric.of(unjudged.judge(relevant))
                 lowest, highest = np.fmin(lowest, judged), np.fmax(highest, judged)
-    if not metric.without_relevant:
-        lowest[hits.needs == 0] = highest[hits.needs == 0] = np.nan
+    unknown = np.isnan(value) if metric.without_relevant else hits.needs == 0
+    lowest[unknown] = highest[unknown] = np.nan
     return lowest, highest
 
 
