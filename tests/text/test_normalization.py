@@ -10,9 +10,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import misslink
+from misslink.judge.quotes import _LEFT_OUT_CONDITION
 from misslink.render.html import show_marks
 from misslink.text.abstention import _IGNORANCE
-from misslink.text.assertion import _DENIED, _EXAMPLE, _HEARSAY
+from misslink.text.assertion import _DENIED, _EXAMPLE, _HEARSAY, AFFIRMED
 from misslink.text.normalization import (
     _HIDDEN,
     _SELECTORS,
@@ -160,7 +161,9 @@ def test_every_folded_character_knows_where_it_came_from(text):
     assert list(places) == sorted(places)
 
 
-@pytest.mark.parametrize("pattern", [_DENIED, _EXAMPLE, _HEARSAY, _IGNORANCE])
+@pytest.mark.parametrize(
+    "pattern", [_DENIED, _EXAMPLE, _HEARSAY, _IGNORANCE, _LEFT_OUT_CONDITION, AFFIRMED]
+)
 @settings(max_examples=200, suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data())
 def test_every_match_of_a_pattern_has_one_of_its_keywords(pattern, data):

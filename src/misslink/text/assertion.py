@@ -54,7 +54,7 @@ _DENIED = KeywordPattern(
 )
 # "Nobody denies that" and "do not forget that" assert, and so does "would like to say".
 AFFIRMED = KeywordPattern(
-    r"(?:\b(?:not|no|never|nobody|none|one|cannot|nicht|nie|niemand|kein\w*)\b|n't\b)\s+(?:\w+\s+){0,2}?"
+    r"(?:\b(?:not|no|never|nobody|none|cannot|nicht|nie|niemand|kein\w*)\b|n't\b)\s+(?:\w+\s+){0,2}?"
     r"(?:den(?:y|ies|ied)|disput\w*|doubt\w*|contest\w*|forget|question(?:s|ed)?|surpris\w*|secret|wonder"
     r"|only|until|bestreit\w*|bezweif\w*|zweifel\w*|vergess\w*)\b|\bwould\s+like\s+to\b",
     keywords="not no n't never nicht nie kein would",
