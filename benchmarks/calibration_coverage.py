@@ -33,7 +33,7 @@ from calibration_coverage_rates import (
     ends,
     percentile,
 )
-from misslink import stats
+from misslink.stats import agreement, classification
 from misslink.stats.classification import _average_precision_influence, auroc
 
 SIZES = (30, 100, 300)
@@ -100,7 +100,7 @@ def of_table(rate: str) -> Iterator[World]:
 
         def intervals(rng: np.random.Generator, n: int, cells: Floats = cells) -> Methods:
             drawn = rng.multinomial(n, cells)
-            found = getattr(stats.ConfusionMatrix(*drawn.tolist()), rate)
+            found = getattr(classification.ConfusionMatrix(*drawn.tolist()), rate)
             shares = drawn / n
             with np.errstate(all="ignore"):
                 value = float(function(shares))
@@ -153,7 +153,7 @@ def precision() -> Iterator[World]:
             rng: np.random.Generator, n: int, share: float = share, apart: float = apart
         ) -> Methods:
             labels, score = scores(rng, n, share, apart)
-            found = stats.average_precision(labels.tolist(), score.tolist())
+            found = classification.average_precision(labels.tolist(), score.tolist())
             if found.value is None or found.value >= 1:
                 return {"chosen": ends(found), "jackknife": None, "binomial": None}
             value, influence = _average_precision_influence(labels, score)
@@ -175,7 +175,7 @@ def precision() -> Iterator[World]:
 
 def correlation(name: str) -> Iterator[World]:
     """Spearman or Kendall over grades and scores: chosen, and Fisher's z with a fixed error."""
-    function = getattr(stats, name)
+    function = getattr(agreement, name)
     oracle = {"spearman": scipy_stats.spearmanr, "kendall_tau": scipy_stats.kendalltau}[name]
     for grades, noise in itertools.product((2, 3, 0), (0.3, 1.0, 4.0)):
 

@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from scipy.special import expit, logit
 from scipy.stats import norm
 
-from misslink import stats
-from misslink.stats import agreement
+from misslink.stats import agreement, classification, probability_calibration
 from misslink.types import Estimate
 
 Floats = NDArray[np.float64]
@@ -62,7 +61,7 @@ def alpha() -> Iterator[World]:
                     for row in zip(seen, lost, strict=True)]  # fmt: skip
 
         metric = "ordinal" if grades > 2 else "nominal"
-        many = stats.krippendorff_alpha(draw(np.random.default_rng(1), 40_000), metric=metric)
+        many = agreement.krippendorff_alpha(draw(np.random.default_rng(1), 40_000), metric=metric)
 
         def intervals(
             rng: np.random.Generator,
@@ -71,7 +70,7 @@ def alpha() -> Iterator[World]:
             metric: str = metric,
         ) -> Methods:
             ratings = draw(rng, n)
-            found = ends(stats.krippendorff_alpha(ratings, metric=metric))
+            found = ends(agreement.krippendorff_alpha(ratings, metric=metric))
             again = []
             for _ in range(100):
                 picked = [ratings[at] for at in rng.integers(0, n, n)]
@@ -113,7 +112,10 @@ def stepped(chance: Floats) -> Floats:
 
 def probabilities(what: str) -> Iterator[World]:
     """Brier score or calibration error, beside the percentile bootstrap."""
-    of = {"brier": stats.brier_score, "ece": stats.calibration_error}[what]
+    of = {
+        "brier": probability_calibration.brier_score,
+        "ece": probability_calibration.calibration_error,
+    }[what]
     quick = {"brier": lambda y, p: float(np.mean((y - p) ** 2)), "ece": binned}[what]
     for (bend, function), (spread, draw) in itertools.product(BENDS.items(), SPREADS.items()):
 
@@ -175,11 +177,11 @@ def nested_threshold() -> Iterator[World]:
             score = rng.normal(size=n) + apart * labels
             if min(labels.sum(), n - labels.sum()) < 2:
                 return {"chosen": None, "on what it was fitted on": None}
-            found = stats.nested_threshold(labels.tolist(), score.tolist())
+            found = classification.nested_threshold(labels.tolist(), score.tolist())
             cut = found.threshold or 0.0
             hits = share * norm.sf(cut - apart)
             truth = 2 * hits / (hits + (1 - share) * norm.sf(cut) + share)
-            naive = stats.confusion_matrix(labels.tolist(), (score >= cut).tolist()).f1
+            naive = classification.confusion_matrix(labels.tolist(), (score >= cut).tolist()).f1
             return {
                 "chosen": shifted(found.measured.f1, truth),
                 "on what it was fitted on": shifted(naive, truth),

@@ -20,7 +20,7 @@ from calibration_coverage_rates import (
     ends,
     judged,
 )
-from misslink import stats
+from misslink.stats import classification, intervals, paired_tests, prevalence
 from misslink.stats.intervals import wilson_interval
 
 CELLS = tuple(itertools.product((50, 100, 300), SHARES))  # labels, share of good cases
@@ -39,7 +39,7 @@ def prediction_powered() -> Iterator[World]:
             soft: bool = soft,
         ) -> Methods:
             y, f = judged(rng, n + OTHERS, share, judge, soft=soft)
-            found = stats.prediction_powered(y[:n].tolist(), f[:n].tolist(), f[n:].tolist())
+            found = prevalence.prediction_powered(y[:n].tolist(), f[:n].tolist(), f[n:].tolist())
             power = found.power or 0.0
             error = (y[:n] - power * f[:n]).var() / n + power**2 * f[n:].var() / OTHERS
             centre = y[:n].mean() + power * (f[n:].mean() - f[:n].mean())
@@ -69,10 +69,12 @@ def weighted() -> Iterator[World]:
             chance = n * lean / lean.sum()
             here = rng.random(len(y)) < chance
             weights = (1 / chance[here]).tolist()
-            found = stats.prediction_powered(
+            found = prevalence.prediction_powered(
                 y[here].tolist(), f[here].tolist(), f[~here].tolist(), weights=weights
             )
-            plain = stats.prediction_powered(y[here].tolist(), f[here].tolist(), f[~here].tolist())
+            plain = prevalence.prediction_powered(
+                y[here].tolist(), f[here].tolist(), f[~here].tolist()
+            )
             return {
                 "chosen": ends(found.estimate),
                 "labelled only": ends(found.labelled_only),
@@ -99,7 +101,7 @@ def by_plan() -> Iterator[World]:
             stratum = 3 * np.searchsorted([0.2, 0.4, 0.6, 0.8], f, side="right")
             stratum += rng.integers(0, 3, OTHERS)  # a category
             here, weights = drawn_by_plan(rng, stratum, n)
-            found = stats.prediction_powered(
+            found = prevalence.prediction_powered(
                 y[here].tolist(),
                 f[here].tolist(),
                 f[~here].tolist(),
@@ -110,7 +112,7 @@ def by_plan() -> Iterator[World]:
                 "spread within strata": within_strata(y, f, stratum, here, weights),
                 "labelled only": ends(found.labelled_only),
                 "labelled only, weights ignored": ends(
-                    stats.proportion(int(y[here].sum()), int(here.sum()))
+                    intervals.proportion(int(y[here].sum()), int(here.sum()))
                 ),
             }
 
@@ -163,15 +165,15 @@ def rogan_gladen() -> Iterator[World]:
             judge: tuple[float, float] = judge,
         ) -> Methods:
             y, f = judged(rng, n + OTHERS, share, judge, soft=False)
-            table = stats.confusion_matrix(y[:n].tolist(), f[:n].tolist())
+            table = classification.confusion_matrix(y[:n].tolist(), f[:n].tolist())
             every, rest = (int(f.sum()), len(f)), (int(f[n:].sum()), OTHERS)
             return {
-                "delta": ends(stats.rogan_gladen(*every, table, among=True)),
+                "delta": ends(prevalence.rogan_gladen(*every, table, among=True)),
                 "posterior": ends(
-                    stats.rogan_gladen(*every, table, among=True, interval="posterior")
+                    prevalence.rogan_gladen(*every, table, among=True, interval="posterior")
                 ),
-                "delta, labels of other cases": ends(stats.rogan_gladen(*rest, table)),
-                "delta, labelled calls counted twice": ends(stats.rogan_gladen(*every, table)),
+                "delta, labels of other cases": ends(prevalence.rogan_gladen(*rest, table)),
+                "delta, labelled calls counted twice": ends(prevalence.rogan_gladen(*every, table)),
             }
 
         yield World(f"share {share}, judge {judge[0]} {judge[1]}", share, intervals)
@@ -200,10 +202,10 @@ def difference() -> Iterator[World]:
                 calls.append((rng.random(500) < right).astype(float))
             alike = (first == second) & (rng.random(500) < 0.7)  # the same answer again
             calls[1][alike] = calls[0][alike]
-            raw = stats.paired_difference(calls[0].tolist(), calls[1].tolist()).difference
-            table = stats.confusion_matrix(y.tolist(), f.tolist())
+            raw = paired_tests.paired_difference(calls[0].tolist(), calls[1].tolist()).difference
+            table = classification.confusion_matrix(y.tolist(), f.tolist())
             return {
-                "chosen": ends(stats.corrected_difference(raw, table)),
+                "chosen": ends(prevalence.corrected_difference(raw, table)),
                 "uncorrected": ends(raw),
             }
 
@@ -237,21 +239,21 @@ def cells(times: int) -> Iterator[str]:
 def cell(rng: np.random.Generator, n: int, share: float, right: float) -> Methods:
     """One sample of a cell: n labels among n + 1,000 verdicts."""
     y, f = judged(rng, n + OTHERS, share, (right, right), soft=False)
-    found = stats.prediction_powered(y[:n].tolist(), f[:n].tolist(), f[n:].tolist())
-    table = stats.confusion_matrix(y[:n].tolist(), f[:n].tolist())
+    found = prevalence.prediction_powered(y[:n].tolist(), f[:n].tolist(), f[n:].tolist())
+    table = classification.confusion_matrix(y[:n].tolist(), f[:n].tolist())
     counts = int(f.sum()), len(f)
     return {
         "labelled only": ends(found.labelled_only),
         "prediction-powered": ends(found.estimate),
-        "Rogan-Gladen, delta": ends(stats.rogan_gladen(*counts, table, among=True)),
+        "Rogan-Gladen, delta": ends(prevalence.rogan_gladen(*counts, table, among=True)),
         "Rogan-Gladen, posterior": ends(
-            stats.rogan_gladen(*counts, table, among=True, interval="posterior")
+            prevalence.rogan_gladen(*counts, table, among=True, interval="posterior")
         ),
     }
 
 
 def binomial_coverage(n: int, share: float) -> float:
     """Of the labels alone, exactly: the chance of every count whose interval holds the share."""
-    intervals = [stats.proportion(good, n) for good in range(n + 1)]
+    intervals = [intervals.proportion(good, n) for good in range(n + 1)]
     inside = [good for good, x in enumerate(intervals) if x.low <= share <= x.high]
     return float(binom.pmf(inside, n, share).sum())

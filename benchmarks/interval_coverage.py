@@ -22,8 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 import linking_coverage
-from misslink import stats
-from misslink.stats.association import attributable_fraction_limits
+from misslink.stats import association, intervals
+from misslink.stats.association import attributable_fraction_limits, pooled_risk_ratio
 from misslink.types import Estimate
 
 Floats = NDArray[np.float64]
@@ -118,7 +118,7 @@ def share() -> None:
     """Wilson."""
     grid = np.arange(0.05, 0.96, 0.05)
     for n in (10, 30, 100, 500):
-        estimates = [stats.proportion(k, n) for k in range(n + 1)]
+        estimates = [intervals.proportion(k, n) for k in range(n + 1)]
         ends = limits(estimates)
         rows = [
             (*covered(binomial(n, risk), ends, risk), f"share {risk:.2f}")
@@ -128,12 +128,13 @@ def share() -> None:
 
 
 def risks() -> None:
-    """Newcombe and Katz, where the estimate has a value."""
+    """Differences and ratios, where the estimate has a value; Katz is what the ratio was chosen over."""
     for n1, n2 in ((5, 25), (15, 15), (10, 90), (50, 50), (100, 150)):
         pairs = list(itertools.product(range(n1 + 1), range(n2 + 1)))
         compared: dict[str, tuple[Callable[..., Estimate], Callable[[float, float], float]]] = {
-            "risk difference, newcombe": (stats.risk_difference, lambda p, q: p - q),
-            "risk ratio, katz": (stats.risk_ratio, lambda p, q: p / q),
+            "risk difference, newcombe": (association.risk_difference, lambda p, q: p - q),
+            "risk ratio, wilson": (association.risk_ratio, lambda p, q: p / q),
+            "risk ratio, katz": (katz_ratio, lambda p, q: p / q),
         }
         for name, (estimate, truth) in compared.items():
             estimates = [estimate(a, n1, b, n2) for a, b in pairs]
@@ -144,6 +145,13 @@ def risks() -> None:
                 weights = np.outer(binomial(n1, p), binomial(n2, q)).ravel()[has_value]
                 rows.append((*covered(weights, ends, truth(p, q)), f"risks {p} {q}"))
             show(f"{name}, n {n1} + {n2}", rows)
+
+
+def katz_ratio(a: int, n1: int, b: int, n2: int) -> Estimate:
+    """Katz's log interval, with half a case added where a cell is empty."""
+    if not b:
+        return Estimate.missing("no ratio", n=n1 + n2, method="katz")
+    return pooled_risk_ratio(np.array([[a, n1 - a, b, n2 - b]], dtype=float))
 
 
 def limits(estimates: list[Estimate]) -> Ends:
@@ -263,7 +271,7 @@ def bootstrap(tables: Ints, generator: np.random.Generator) -> Ends:
 
 
 def mean() -> None:
-    """stats.mean beside the percentile bootstrap, over metrics' typical distributions."""
+    """intervals.mean beside the percentile bootstrap, over metrics' typical distributions."""
     generator = np.random.default_rng(0)
     shapes: dict[str, tuple[Callable[[int], Floats], float]] = {
         "uniform": (generator.random, 0.5),
@@ -282,7 +290,7 @@ def mean() -> None:
         for name, (draw, truth) in shapes.items():
             samples = [draw(n) for _ in range(400)]
             alike = np.ones(len(samples))
-            estimates = [stats.mean(sample.tolist()) for sample in samples]
+            estimates = [intervals.mean(sample.tolist()) for sample in samples]
             chosen.append((*covered(alike, limits(estimates), truth), name))
             resampled = [percentile_ends(sample, generator) for sample in samples]
             low, high = np.array(resampled).T

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import chi2
 
-from misslink import stats
+from misslink.stats import association, intervals, paired_tests
 from misslink.stats.association import (
     TwoByTwo,
     cochran_q,
@@ -129,7 +129,7 @@ def heterogeneity() -> Rows:
         for name, step in itertools.product(STRATA, (0.0, 0.2, 0.5)):
             sets = [s for s in simulated(planted(name, None, step), n, generator) if len(s) > 1]
             where = f"{name}, difference {step}"
-            ps = [stats.heterogeneity_test(each, draws=1_000) for each in sets]
+            ps = [association.heterogeneity_test(each, draws=1_000) for each in sets]
             ours.append((float(np.mean([p is None or p >= 0.05 for p in ps])), 0.0, where))
             tails = [
                 float(chi2.sf(cochran_q(np.array(each, dtype=float)), len(each) - 1))
@@ -163,11 +163,11 @@ def paired() -> Rows:
             samples = [draw(n).tolist() for _ in range(SIMULATIONS // 2)]
             nothing = [0.0] * n
             found = [
-                stats.paired_difference(nothing, each, bounds=(-1, 1)).difference
+                paired_tests.paired_difference(nothing, each, bounds=(-1, 1)).difference
                 for each in samples
             ]
             chosen.append(rate(found, truth, name))
-            without = [stats.mean(each, bounds=None) for each in samples]
+            without = [intervals.mean(each, bounds=None) for each in samples]
             points = [
                 each.model_copy(update={"low": each.value, "high": each.value})
                 if each.low is None

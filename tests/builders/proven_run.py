@@ -181,7 +181,7 @@ def _stratum(name, miss, hit, miss_risk, hit_risk):
         "risk_difference": missing("no misses") if apart is None
         else estimate(apart, apart - 0.35, apart + 0.3, sum(miss + hit), "newcombe"),
         "risk_ratio": missing("no misses") if apart is None
-        else estimate(miss_risk / hit_risk, 0.2, 9.0, sum(miss + hit), "katz"),
+        else estimate(miss_risk / hit_risk, 0.2, 9.0, sum(miss + hit), "wilson ratio"),
     }  # fmt: skip
 
 

@@ -11,7 +11,7 @@ from statsmodels.stats.contingency_tables import Table2x2
 from statsmodels.stats.proportion import confint_proportions_2indep, proportion_confint
 
 from misslink.stats import mean, proportion
-from misslink.stats.association import risk_difference, risk_ratio
+from misslink.stats.association import pooled_risk_ratio, risk_difference
 
 COUNTS = [(0, 7), (1, 9), (5, 12), (30, 31), (40, 40), (333, 1000)]
 
@@ -32,10 +32,10 @@ def test_newcombe_is_that_of_statsmodels(first, second):
 
 
 @pytest.mark.parametrize(("first", "second"), list(itertools.product(COUNTS[1:4], COUNTS[1:4])))
-def test_katz_is_that_of_statsmodels(first, second):
+def test_the_pooled_ratio_of_one_stratum_is_that_of_statsmodels(first, second):
     (a, n1), (b, n2) = first, second
     table = Table2x2(np.array([[a, n1 - a], [b, n2 - b]]))
-    estimate = risk_ratio(a, n1, b, n2)
+    estimate = pooled_risk_ratio(np.array([[a, n1 - a, b, n2 - b]], dtype=float))
     assert estimate.value == pytest.approx(table.riskratio)
     assert (estimate.low, estimate.high) == pytest.approx(table.riskratio_confint())
 

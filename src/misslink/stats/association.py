@@ -91,10 +91,9 @@ def risk_ratio(a: int, n1: int, b: int, n2: int) -> Estimate:
     Returns
     -------
     Estimate
-        0 or more, with Katz's log interval. If no case of the first group or all cases of a group
-        have the outcome, the ends are taken with half a case added to both outcomes of both
-        groups (``katz +0.5``); the value stays. Missing if a group is empty or no case of the
-        second group has the outcome.
+        0 or more, with the interval that follows from Wilson's of both shares, as Newcombe's does
+        for the difference. Missing if a group is empty or no case of the second group has the
+        outcome.
 
     Raises
     ------
@@ -103,27 +102,31 @@ def risk_ratio(a: int, n1: int, b: int, n2: int) -> Estimate:
 
     References
     ----------
-    Katz, Baptista, Azen and Pike (1978), Obtaining confidence intervals for the risk ratio in
-    cohort studies. Agresti (1999), On logit confidence intervals for the odds ratio with small
-    samples, for the half cases.
+    Donner and Zou (2012), Closed-form confidence intervals for functions of the normal mean and
+    standard deviation. Katz's log interval covers 86% at worst, this one 92%
+    (``benchmarks/interval_coverage.md``).
 
     Examples
     --------
     >>> estimate = risk_ratio(12, 20, 5, 50)
     >>> round(estimate.low, 1), estimate.value, round(estimate.high, 1)
-    (2.4, 6.0, 14.8)
+    (2.5, 6.0, 14.3)
     """
     check_counts(a, n1)
     check_counts(b, n2)
-    z, n = critical_value(), n1 + n2
+    z, n, method = critical_value(), n1 + n2, "wilson ratio"
     if not n1 or not n2:
-        return Estimate.missing(_empty_group(n1, n2), n=n, method="katz")
+        return Estimate.missing(_empty_group(n1, n2), n=n, method=method)
     if not b:
         reason = f"none of the {n2} cases of the second group has the outcome, so there is no ratio"
-        return Estimate.missing(reason, n=n, method="katz")
-    ratio = pooled_risk_ratio(np.array([[a, n1 - a, b, n2 - b]], dtype=float), z)
-    method = ratio.method.replace("greenland-robins", "katz")  # its form for one stratum
-    return ratio.model_copy(update={"method": method})
+        return Estimate.missing(reason, n=n, method=method)
+    first, second = a / n1, b / n2
+    (low1, high1), (low2, high2) = wilson_interval(first, n1, z), wilson_interval(second, n2, z)
+    product, least, most = first * second, low1 * (2 * first - low1), high1 * (2 * first - high1)
+    largest, smallest = high2 * (2 * second - high2), low2 * (2 * second - low2)
+    low = least / (product + math.sqrt(product**2 - least * largest)) if least else 0.0
+    high = (product + math.sqrt(product**2 - most * smallest)) / smallest
+    return interval_estimate(a * n2 / (b * n1), low, high, n=n, method=method)
 
 
 def _empty_group(n1: int, n2: int) -> str:
