@@ -1,11 +1,10 @@
-"""The judged documents among the rows of a table, however many rows are compared at a time."""
+"""The judged documents among the rows of a run, however many rows are compared at a time."""
 
 import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from misslink.retrieval import table_runs as judged_rows
 from misslink.retrieval.evaluate import evaluate_run
 
 METRICS = ["mrr", "recall@5", "ndcg@5", "map", "bpref", "judged@10"]
@@ -29,15 +28,21 @@ RUNS = st.dictionaries(st.sampled_from("pqrstuv"), RANKING, min_size=1)
 
 @settings(deadline=None, max_examples=60)
 @given(QRELS, RUNS, st.sampled_from([1, 3, 20, 1 << 15]))
-def test_a_frame_gives_what_the_scored_documents_give(qrels, run, at_once):
+def test_scored_documents_are_ranked_as_a_sort_ranks_them(qrels, run, at_once):
     run = {**run, next(iter(qrels)): {"document-3": 1.0, "document-4": 2.0, "document-5": 2.0}}
     frame = pd.DataFrame(
         [(query, *pair) for query, scores in run.items() for pair in scores.items()],
         columns=["query_id", "doc_id", "score"],
     )
+    ranked = {
+        query: sorted(scores, key=lambda name: (scores[name], name), reverse=True)
+        for query, scores in run.items()
+    }
+    expected = evaluate_run(qrels, ranked, METRICS)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(judged_rows, "_PART_ROWS", at_once)
-        by_frame = evaluate_run(qrels, frame, METRICS)
-    by_mapping = evaluate_run(qrels, run, METRICS)
-    assert by_frame.per_query() == by_mapping.per_query()
-    assert by_frame.counts == by_mapping.counts
+        patch.setattr("misslink.io.tables.BATCH_ROWS", at_once)
+        patch.setattr("misslink.retrieval.runs.BATCH_ROWS", at_once)
+        for source in (frame, run, ranked):
+            found = evaluate_run(qrels, source, METRICS)
+            assert found.per_query() == expected.per_query()
+            assert found.counts == expected.counts

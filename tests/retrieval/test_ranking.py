@@ -9,11 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from misslink.errors import InputError
-from misslink.retrieval import arrays as keys
-from misslink.retrieval import table_runs
 from misslink.retrieval.evaluate import evaluate_run
 from misslink.retrieval.readers import open_qrels, open_run
-from misslink.retrieval.runs import MappingRun
+from misslink.retrieval.runs import RankedRun
 
 THEIRS = {
     "hit@1": "success_1",
@@ -214,17 +212,6 @@ def random_case(seed, queries=60):
     return qrels, run
 
 
-def test_ids_that_share_a_key_are_told_apart(monkeypatch):
-    qrels, run = random_case(1)
-    expected = evaluate_run(qrels, run, list(THEIRS)).per_query()
-    real = keys.hash_ids
-    coarse = lambda ids: real(ids) & np.uint64(15)  # noqa: E731
-    for module in (table_runs, keys):
-        monkeypatch.setattr(module, "hash_ids", coarse)
-    again = evaluate_run(frame_of(qrels, "rel"), frame_of(run, "score"), list(THEIRS))
-    assert again.per_query() == expected
-
-
 @pytest.mark.parametrize("rows", [1, 7, 64])
 def test_blocks_do_not_show(monkeypatch, tmp_path, rows):
     qrels, run = random_case(2, 20)
@@ -234,7 +221,7 @@ def test_blocks_do_not_show(monkeypatch, tmp_path, rows):
     path = tmp_path / "run.parquet"
     frame_of(run, "score").to_parquet(path)
     monkeypatch.setattr("misslink.io.tables.BATCH_ROWS", rows)
-    monkeypatch.setattr("misslink.retrieval.runs._BLOCK_QUERIES", rows)
+    monkeypatch.setattr("misslink.retrieval.runs.BATCH_ROWS", rows)
     for given_run in (run, path, frame_of(run, "score")):
         assert evaluate_run(qrels, given_run, list(THEIRS)).per_query() == expected.per_query()
         again = evaluate_run(qrels, given_run, ["recall@5", "ndcg@5"], bounds=True)
@@ -323,7 +310,7 @@ def test_wrong_options_are_told():
 def test_what_is_open_stays_open():
     judgements, run = open_qrels({"q": ["a"]}), open_run({"q": ["a"]})
     assert open_qrels(judgements) is judgements
-    assert isinstance(open_run(run), MappingRun)
+    assert isinstance(open_run(run), RankedRun)
     assert evaluate_run(judgements, run, ["mrr"]).means() == {"mrr": 1}
 
 

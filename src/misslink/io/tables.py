@@ -30,7 +30,7 @@ TablePurpose = Literal["qrels", "run"]
 TableBatch = tuple[Any, Any, "NDArray[np.float64] | None"]
 _NumberKind = Literal["grade", "score", "rank", "order"]
 
-BATCH_ROWS = 1 << 18
+BATCH_ROWS = 1 << 16
 MAX_GRADE = float((1 << 53) - 1)  # every whole number up to it is a float of its own
 _QUERY_COLUMNS = ("query_id", "qid", "q_id", "topic_id", "case_id", "queryid", "topic", "query")
 _DOCUMENT_COLUMNS = (
@@ -88,14 +88,14 @@ class RetrievalTable:
     line : callable
         Line of the file of a source row, from 0; None without lines.
     source_row : callable
-        Source row of a row in the order of `batches`.
+        Source row of a row in the order of `batches`; None if it was no table.
     """
 
     name: str
     kind: _NumberKind
     batches: Callable[[], Iterator[TableBatch]]
     line: Callable[[int], int | None]
-    source_row: Callable[[int], int] = int
+    source_row: Callable[[int], int | None] = int
 
     def error(self, row: int | None, problem: str) -> InputError:
         """Return an error that names the file and the line of a row."""

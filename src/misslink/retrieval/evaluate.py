@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from numbers import Integral
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from misslink.errors import InputError
 from misslink.io.goldset import GoldSet
 from misslink.retrieval import runs
-from misslink.retrieval.arrays import BoolArray, FloatArray, IntArray
+from misslink.retrieval.arrays import BoolArray, FloatArray, IntArray, as_text_array
 from misslink.retrieval.hits import Hits, collect_hits
 from misslink.retrieval.metrics import RankMetric, metric_errors, parse_metric
 from misslink.retrieval.outcomes import unmeasured_reason
@@ -243,7 +244,7 @@ def score_cases(
     ids_by_kind = {"case": [case.id for case in cases], "trace": [t.case_id for t in traces]}
     for kind, ids in ids_by_kind.items():
         if len(set(ids)) < len(ids):
-            name = runs.first_duplicate(ids)[1]
+            name = runs.first_duplicate(ids)
             raise InputError(f"two {kind}s have the id '{name}'; remove one or rename it")
     by_case = {trace.case_id: trace for trace in traces if unmeasured_reason(trace) is None}
     without_trace = {case.id for case in cases} - {trace.case_id for trace in traces}
@@ -392,13 +393,12 @@ def _enter_ids(
 ) -> dict[str, int | float | None]:
     """Enter a run whose relevance is given by id; return the counts."""
     missing = np.ones(len(judged), dtype=bool)
-    unjudged_queries, judged_documents = [np.empty(0, np.uint64)], 0
-    for blocks in _group_blocks(ranked.blocks(judged)):
-        query = np.concatenate([block.query for block in blocks])
-        table.enter(runs.join_blocks(judged, blocks, table.level), query)
-        missing[query] = False
-        unjudged_queries += [block.strangers for block in blocks]
-        judged_documents += sum(len(block.row) for block in blocks)
+    unjudged_queries, judged_documents = [as_text_array([])], 0
+    for block in ranked.blocks(judged):
+        table.enter(runs.block_hits(judged, block, table.level), block.query)
+        missing[block.query] = False
+        unjudged_queries.append(block.unjudged)
+        judged_documents += len(block.row)
     if missing.all() and not ranked.unmeasured:
         raise InputError(
             f"no query of it has judgments in {judged.name} (whose first is "
@@ -412,7 +412,7 @@ def _enter_ids(
     absent = np.flatnonzero(missing)
     for start in range(0, len(absent), _BLOCK_QUERIES):
         query = absent[start : start + _BLOCK_QUERIES]
-        table.enter(runs.join_blocks(judged, [runs.empty_block(query)], table.level), query)
+        table.enter(runs.block_hits(judged, runs.empty_block(query), table.level), query)
     evaluated = int(table.relevant.sum())
     return {
         "queries": len(judged),
@@ -420,20 +420,8 @@ def _enter_ids(
         "without_relevant": len(judged) - evaluated - len(failed),
         "failed": len(failed),
         "missing_from_run": int((missing & table.relevant).sum()),
-        "not_in_qrels": len(np.unique(np.concatenate(unjudged_queries))),
+        "not_in_qrels": len(pa.chunked_array(unjudged_queries).unique()),
     }
-
-
-def _group_blocks(blocks: Iterator[runs.RunBlock]) -> Iterator[list[runs.RunBlock]]:
-    """Yield blocks of some thousand queries together, since each call of a metric costs time."""
-    group: list[runs.RunBlock] = []
-    for block in blocks:
-        group.append(block)
-        if sum(len(member.query) for member in group) >= _BLOCK_QUERIES:
-            yield group
-            group = []
-    if group:
-        yield group
 
 
 def _enter_texts(

@@ -33,17 +33,15 @@ class Qrels:
     start : array of int, shape (queries + 1,)
         Where the entries of each query start.
     grade : array of int, shape (entries,)
-    mapping : mapping or None
-        Query to document to grade, if they were given so.
-    columns : pair of arrow arrays or None
-        The ids of the queries and the document ids of the entries, if they were given so.
+    ids, documents : arrow arrays of text
+        The ids of the queries, and the document ids of the entries.
     """
 
     name: str
     start: arrays.IntArray
     grade: arrays.IntArray
-    mapping: Mapping[str, Mapping[str, int]] | None = None
-    columns: tuple[Any, Any] | None = None
+    ids: Any
+    documents: Any
 
     @classmethod
     def of_mapping(cls, source: Mapping[Any, Any], name: str = "the qrels") -> Qrels:
@@ -72,7 +70,13 @@ class Qrels:
             valid = False
         if not valid or str in set(map(type, listed)):
             raise _grade_error(mapping, name)
-        return cls(name, arrays.segment_offsets(lengths), grades.astype(np.int64), mapping=mapping)
+        return cls(
+            name,
+            arrays.segment_offsets(lengths),
+            grades.astype(np.int64),
+            arrays.as_text_array(mapping, name),
+            arrays.as_text_array(chain.from_iterable(mapping.values()), name),
+        )
 
     @classmethod
     def of_table(cls, table: RetrievalTable) -> Qrels:
@@ -99,19 +103,18 @@ class Qrels:
             order = np.argsort(query, kind="stable")
             query, documents, grades = query[order], documents.take(order), grades[order]
         start = arrays.segment_offsets(np.bincount(query, minlength=len(ids)))
-        qrels = cls(table.name, start, grades.astype(np.int64), columns=(ids, documents))
-        hashes = qrels.document_hashes
-        by_hash = np.argsort(hashes, kind="stable")
-        equal = np.flatnonzero(hashes[by_hash][1:] == hashes[by_hash][:-1])
-        for one, other in zip(by_hash[equal].tolist(), by_hash[equal + 1].tolist(), strict=True):
-            document = documents[other].as_py()
-            if query[one] == query[other] and documents[one].as_py() == document:
-                raise table.error(
-                    other if order is None else int(order[other]),
-                    f"the document '{document}' is judged twice for query "
-                    f"'{ids[int(query[other])].as_py()}'; keep one",
-                )
-        return qrels
+        encoded = documents.dictionary_encode()
+        pair = query * len(encoded.dictionary) + encoded.indices.to_numpy()
+        by_pair = np.argsort(pair, kind="stable")
+        repeated = by_pair[1:][np.diff(pair[by_pair]) == 0]
+        if len(repeated):
+            row = int(repeated.min())
+            raise table.error(
+                row if order is None else int(order[row]),
+                f"the document '{documents[row].as_py()}' is judged twice for query "
+                f"'{ids[int(query[row])].as_py()}'; keep one",
+            )
+        return cls(table.name, start, grades.astype(np.int64), ids, documents)
 
     def __len__(self) -> int:
         """Return the number of queries."""
@@ -120,7 +123,7 @@ class Qrels:
     @cached_property
     def queries(self) -> list[str]:
         """Their ids, in order."""
-        names: list[str] = list(self.mapping) if self.mapping is not None else self.ids.to_pylist()
+        names: list[str] = self.ids.to_pylist()
         return names
 
     @cached_property
@@ -131,8 +134,6 @@ class Qrels:
     @cached_property
     def by_query(self) -> Mapping[str, Mapping[str, int]]:
         """Query to document to grade."""
-        if self.mapping is not None:
-            return self.mapping
         pairs = list(zip(self.documents.to_pylist(), self.grade.tolist(), strict=True))
         edges = self.start.tolist()
         return {
@@ -140,54 +141,10 @@ class Qrels:
             for number, query in enumerate(self.queries)
         }
 
-    @property
-    def ids(self) -> Any:
-        """The queries as an arrow array."""
-        return self._arrow[0]
-
-    @property
-    def documents(self) -> Any:
-        """The documents of the entries as an arrow array."""
-        return self._arrow[1]
-
-    @cached_property
-    def document_hashes(self) -> arrays.IdHashes:
-        """A hash of each entry's query and document together."""
-        query = np.repeat(np.arange(len(self)), np.diff(self.start))
-        return arrays.hash_pairs(query, arrays.hash_ids(self.documents))
-
     def find(self, ids: Any) -> arrays.IntArray:
         """Return the number of each query of a large_string array, -1 without judgments."""
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
-        order, hashes = self._query_hashes
-        searched = arrays.hash_ids(ids)
-        index = np.minimum(np.searchsorted(hashes, searched), len(hashes) - 1)
-        is_known = hashes[index] == searched
-        number: arrays.IntArray = np.where(is_known, order[index], -1)
-        equal = pc.equal(ids.filter(pa.array(is_known)), self.ids.take(number[is_known]))
-        if len(equal) and not pc.all(equal).as_py():  # two ids with one hash
-            return np.array([self.place.get(name, -1) for name in ids.to_pylist()], dtype=np.int64)
-        return number
-
-    @cached_property
-    def _query_hashes(self) -> tuple[arrays.IntArray, arrays.IdHashes]:
-        hashes = arrays.hash_ids(self.ids)
-        order = np.argsort(hashes, kind="stable")
-        return order, hashes[order]
-
-    @cached_property
-    def _arrow(self) -> tuple[Any, Any]:
-        if self.columns is not None:
-            return self.columns
-        import pyarrow as pa
-
-        documents = chain.from_iterable(self.by_query.values())
-        return (
-            pa.array(self.queries, pa.large_string()),
-            pa.array(documents, pa.large_string(), size=len(self.grade)),
-        )
+        numbers = (self.place.get(name, -1) for name in ids.to_pylist())
+        return np.fromiter(numbers, np.int64, len(ids))
 
 
 def _parse_grades(documents: Any, query: object, name: str) -> Mapping[str, int]:

@@ -95,10 +95,8 @@ def open_run(source: Any, *, dedupe: runs.Dedupe = None) -> runs.RankedRun:
     InputError
         It cannot be read, is empty, or is qrels.
     """
-    from misslink.retrieval.table_runs import TableRun  # imports pyarrow
-
     _check_dedupe(dedupe)
-    if isinstance(source, runs.MappingRun | TableRun):
+    if isinstance(source, runs.RankedRun):
         return source
     source = _to_frame(source, "run")
     name = "the run"
@@ -109,16 +107,16 @@ def open_run(source: Any, *, dedupe: runs.Dedupe = None) -> runs.RankedRun:
     elif not isinstance(source, Mapping):
         source = _read_run_traces(source, dedupe)
     if isinstance(source, RetrievalTable):
-        return TableRun(source, dedupe)
+        return runs.RankedRun(source, dedupe)
     if not isinstance(next(iter(source.values()), None), Trace):
-        return runs.MappingRun(source, name, dedupe)
+        return runs.RankedRun.of_mapping(source, name, dedupe)
     failed = frozenset(query for query, trace in source.items() if unmeasured_reason(trace))
     rankings = {
         query: [passage.id for passage in trace.retrieved]
         for query, trace in source.items()
         if query not in failed
     }
-    return runs.MappingRun(rankings, name, dedupe, failed)
+    return runs.RankedRun.of_mapping(rankings, name, dedupe, failed)
 
 
 def as_traces(source: Any, *, dedupe: runs.Dedupe = None) -> dict[str, Trace]:
@@ -233,7 +231,7 @@ def _read_json(
                 parse_int=lambda digits: int(digits) if len(digits) < 400 else float(digits),
             )
     if _is_pairs(document):
-        twice = runs.first_duplicate(query for query, _ in document)[1]
+        twice = runs.first_duplicate(query for query, _ in document)
         raise InputError(f"the query '{twice}' occurs twice; keep one", path=path)
     if isinstance(document, dict) and all(isinstance(v, dict | list) for v in document.values()):
         for query, pairs in document.items():
@@ -269,12 +267,12 @@ def _merge_repeated(
     """The documents of a query, each with its highest score; an error without `dedupe`."""
     names = [name for name, _ in pairs]
     if purpose == "qrels":
-        twice = runs.first_duplicate(names)[1]
+        twice = runs.first_duplicate(names)
         raise InputError(
             f"the document '{twice}' is judged twice for query '{query}'; keep one", path=path
         )
     if dedupe is None:
-        raise InputError(runs.duplicate_message(names, query), path=path)
+        raise InputError(runs.duplicate_message(query, runs.first_duplicate(names)), path=path)
     # What is no number comes last, stays, and is reported later.
     return dict(sorted(pairs, key=lambda p: p[1] if isinstance(p[1], int | float) else math.inf))
 

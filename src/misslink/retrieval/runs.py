@@ -1,25 +1,34 @@
-"""Runs in blocks of queries, and runs from Python mappings."""
+"""Runs: the ranked documents of each query, in blocks of queries."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from misslink.errors import InputError
-from misslink.retrieval import arrays
+from misslink.io.tables import BATCH_ROWS, RetrievalTable, TableBatch
+from misslink.retrieval.arrays import (
+    IntArray,
+    ScoreArray,
+    as_single_precision,
+    as_text_array,
+    group_starts,
+    order_by_row,
+    segment_indices,
+    segment_offsets,
+)
 from misslink.retrieval.hits import Hits
 from misslink.retrieval.qrels import Qrels, number_error, with_text_ids
 
 Dedupe = Literal["first"] | None
-
-_BLOCK_QUERIES = 4096
-_NO_IDS = np.empty(0, dtype=np.uint64)
 
 
 @dataclass(frozen=True)
@@ -34,79 +43,240 @@ class RunBlock:
         Length of its ranking.
     row, grade, rank : array of int, shape (judged and retrieved,)
         Rows ascending.
-    strangers : array of unsigned int
-        A hash of each query without judgments in this block.
+    unjudged : arrow array of text
+        The queries without judgments in this block.
     """
 
-    query: arrays.IntArray
-    retrieved: arrays.IntArray
-    row: arrays.IntArray
-    grade: arrays.IntArray
-    rank: arrays.IntArray
-    strangers: NDArray[np.uint64]
+    query: IntArray
+    retrieved: IntArray
+    row: IntArray
+    grade: IntArray
+    rank: IntArray
+    unjudged: Any
 
 
 class UngroupedRunError(InputError):
     """A run that is read in batches has rows of a query in several places."""
 
 
-class RankedRun(Protocol):
-    """A run."""
+@dataclass(frozen=True)
+class RankedRun:
+    """A run.
+
+    If the rows of every query are together, in any order, one batch of them is in memory at a time;
+    else all rows are read and sorted by query. Rows of queries without judgments may be apart if
+    repeated documents are allowed.
+
+    Parameters
+    ----------
+    table : RetrievalTable
+    dedupe : {'first'} or None
+        Whether a document that a ranking repeats counts where it is first, or is an error.
+    grouped : bool
+        Whether the rows of every query are known to be together.
+    unmeasured : frozenset of str
+        Queries whose retrieval is unknown; they have no values.
+    empty : frozenset of str
+        Queries with an empty ranking.
+    """
+
+    table: RetrievalTable
+    dedupe: Dedupe = None
+    grouped: bool = False
+    unmeasured: frozenset[str] = frozenset()
+    empty: frozenset[str] = frozenset()
+
+    @classmethod
+    def of_mapping(
+        cls,
+        rankings: Mapping[Any, Any],
+        name: str = "the run",
+        dedupe: Dedupe = None,
+        unmeasured: frozenset[str] = frozenset(),
+    ) -> RankedRun:
+        """Build it from ``{query: [document, ...]}``, best first, or ``{query: {document: score}}``.
+
+        Ids are text or whole numbers.
+
+        Raises
+        ------
+        InputError
+            There is no query, two have the same id, or a ranking is neither; later: an id is none,
+            or a score is no finite number.
+        """
+        if not rankings:
+            raise InputError("it has no queries", path=name)
+        if len({str(query) for query in rankings}) < len(rankings):
+            raise InputError("two of its queries have the same id", path=name)
+        has_scores = isinstance(next(iter(rankings.values())), Mapping)
+        for query, ranking in rankings.items():
+            if (
+                isinstance(ranking, Mapping) is not has_scores
+                or isinstance(ranking, str | AbstractSet)
+                or not hasattr(ranking, "__len__")
+            ):
+                raise InputError(
+                    f"query '{query}' has {type(ranking).__name__}; give each query a list of "
+                    "documents, best first, or each a dict of documents with scores",
+                    path=name,
+                )
+
+        def batches() -> Iterator[TableBatch]:
+            waiting: list[tuple[str, Any]] = []
+            rows = 0
+            for query, ranking in rankings.items():
+                alternative = "a dict of documents with scores"
+                waiting.append((str(query), with_text_ids(ranking, query, name, alternative)))
+                rows += len(ranking)
+                if rows >= BATCH_ROWS:
+                    yield _batch_of_rankings(waiting, name, has_scores=has_scores)
+                    waiting, rows = [], 0
+            yield _batch_of_rankings(waiting, name, has_scores=has_scores)
+
+        kind: Literal["score", "order"] = "score" if has_scores else "order"
+        table = RetrievalTable(name, kind, batches, line=lambda _: None, source_row=lambda _: None)
+        empty = frozenset(str(query) for query, ranking in rankings.items() if not len(ranking))
+        return cls(table, dedupe, grouped=True, unmeasured=unmeasured, empty=empty)
 
     @property
     def name(self) -> str:
         """Its name in messages."""
-        ...
-
-    @property
-    def unmeasured(self) -> frozenset[str]:
-        """Queries whose retrieval is unknown; they have no values."""
-        ...
+        return self.table.name
 
     def blocks(self, judgements: Qrels) -> Iterator[RunBlock]:
-        """Yield the run from its start at each call, every query in one block.
+        """Yield the run from its start at each call, about a batch at a time.
 
         Raises
         ------
         UngroupedRunError
-            The rows of a query are in several places: use `together`.
+            A query comes again after another one, and it was judged or may repeat a document: use
+            `together`.
+        InputError
+            A ranking repeats a document, or the table is wrong.
         """
-        ...
+        seen = np.zeros(len(judgements), dtype=bool)
+        unjudged = [as_text_array([])]
+        first = 0  # its row in the table
+        for batch, starts in _whole_queries(self.table.batches()):
+            ids = batch[0].take(starts)
+            number = judgements.find(ids)
+            judged = number[number >= 0]
+            if seen[judged].any() or len(np.unique(judged)) < len(judged):
+                raise _ungrouped_error(self.name)
+            seen[judged] = True
+            block = self._block(judgements, batch, starts, number, first)
+            unjudged.append(block.unjudged)
+            yield block
+            first += len(batch[0])
+        if self.empty:
+            ids = as_text_array(sorted(self.empty), self.name)
+            number = judgements.find(ids)
+            judged, others = number[number >= 0], ids.filter(pa.array(number < 0))
+            yield replace(empty_block(judged), unjudged=others)
+        strangers = pa.chunked_array(unjudged)
+        if self.dedupe is None and not self.grouped and len(strangers.unique()) < len(strangers):
+            raise _ungrouped_error(self.name)
 
     def together(self) -> RankedRun:
-        """Return the run with the rows of each query together, all in memory."""
-        ...
+        """Return the run with the rows of each query together, all in memory, in their order."""
+        batches = list(self.table.batches())
+        query = pa.chunked_array([batch[0] for batch in batches]).combine_chunks()
+        codes = query.dictionary_encode().indices.to_numpy(zero_copy_only=False)
+        order = np.argsort(codes, kind="stable")
+        document = pa.chunked_array([batch[1] for batch in batches]).combine_chunks().take(order)
+        query = query.take(order)
+        numbers = [batch[2] for batch in batches if batch[2] is not None]
+        number = np.concatenate(numbers)[order] if numbers else None
+
+        def sorted_batches() -> Iterator[TableBatch]:
+            for start in range(0, len(query), BATCH_ROWS):
+                part = slice(start, start + BATCH_ROWS)
+                yield query[part], document[part], None if number is None else number[part]
+
+        table = replace(self.table, batches=sorted_batches, source_row=lambda row: int(order[row]))
+        return replace(self, table=table, grouped=True)
+
+    def _block(
+        self, judgements: Qrels, batch: TableBatch, starts: IntArray, number: IntArray, first: int
+    ) -> RunBlock:
+        """Match whole queries, which begin at `starts` and have these numbers in the qrels."""
+        query, document, values = batch
+        row = np.repeat(np.arange(len(starts)), np.diff(starts, append=len(query)))
+        merit: ScoreArray = -np.arange(len(row), dtype=np.float64) if values is None else values
+        if self.table.kind == "rank":
+            merit = -merit
+        elif self.table.kind == "score":
+            merit = as_single_precision(merit)
+        is_judged = number >= 0
+        start = judgements.start[number[is_judged]]
+        count = judgements.start[number[is_judged] + 1] - start
+        entry = segment_indices(start, count)
+        row_of_entry = np.repeat(np.flatnonzero(is_judged), count)
+        both = pa.concat_arrays([document, judgements.documents.take(entry)]).dictionary_encode()
+        code, judged_code = np.split(both.indices.to_numpy(), [len(row)])
+        pair = row * len(both.dictionary) + code
+        by_pair = np.argsort(pair, kind="stable")
+        repeated = by_pair[1:][np.diff(pair[by_pair]) == 0]
+        if len(repeated) and self.dedupe is None:
+            at = int(repeated.min())
+            raise self.table.error(
+                first + at, duplicate_message(query[at].as_py(), document[at].as_py())
+            )
+        if len(repeated):
+            best_first = np.lexsort((-merit, pair))
+            kept = np.sort(best_first[np.diff(pair[best_first], prepend=-1) > 0])
+            row, merit, pair, document = row[kept], merit[kept], pair[kept], document.take(kept)
+            by_pair = np.argsort(pair)
+        wanted = row_of_entry * len(both.dictionary) + judged_code
+        place = by_pair[np.minimum(np.searchsorted(pair[by_pair], wanted), len(pair) - 1)]
+        retrieved = pair[place] == wanted
+        return RunBlock(
+            query=number[is_judged],
+            retrieved=np.bincount(row, minlength=len(number))[is_judged],
+            row=(np.cumsum(is_judged) - 1)[row_of_entry[retrieved]],
+            grade=judgements.grade[entry[retrieved]],
+            rank=_rank_rows(row, merit, document)[place[retrieved]],
+            unjudged=query.take(starts[~is_judged]),
+        )
 
 
-def empty_block(query: arrays.IntArray) -> RunBlock:
+def _rank_rows(row: IntArray, merit: ScoreArray, document: Any) -> IntArray:
+    """Rank the documents of each row from 1, by merit, then by id descending like trec_eval."""
+    order = np.lexsort((-merit, row))
+    row_in_order, merit_in_order = row[order], merit[order]
+    tied_with_next = row_in_order[1:] == row_in_order[:-1]
+    tied_with_next &= merit_in_order[1:] == merit_in_order[:-1]
+    if tied_with_next.any():
+        tied = np.flatnonzero(np.append(tied_with_next, False) | np.append(False, tied_with_next))
+        group = np.cumsum(np.append(True, ~tied_with_next))[tied]
+        by_id = pc.array_sort_indices(document.take(order[tied]), order="descending").to_numpy()
+        order[tied] = order[tied][by_id[np.argsort(group[by_id], kind="stable")]]
+    rank = np.empty(len(row), dtype=np.int64)
+    rank[order] = np.arange(1, len(row) + 1)
+    return rank - segment_offsets(np.bincount(row))[row]
+
+
+def empty_block(query: IntArray) -> RunBlock:
     """Return a block of queries with empty rankings."""
     none = np.empty(0, dtype=np.int64)
-    return RunBlock(query, np.zeros(len(query), np.int64), none, none, none, _NO_IDS)
+    return RunBlock(query, np.zeros(len(query), np.int64), none, none, none, as_text_array([]))
 
 
-def join_blocks(judgements: Qrels, blocks: list[RunBlock], relevance_level: int) -> Hits:
-    """Return the hits of several blocks together."""
-    if relevance_level < 1:
-        raise InputError(f"the relevance level is {relevance_level}; it counts from 1")
-    blocks = blocks or [empty_block(np.empty(0, dtype=np.int64))]
-    first = arrays.segment_offsets(np.array([len(block.query) for block in blocks], dtype=np.int64))
-    query = np.concatenate([block.query for block in blocks])
-    row = np.concatenate([block.row + offset for block, offset in zip(blocks, first, strict=False)])
-    rank = np.concatenate([block.rank for block in blocks])
-    order = arrays.order_by_row(row, rank)
-    row, rank = row[order], rank[order]
-    grade = np.concatenate([block.grade for block in blocks])[order]
-
+def block_hits(judgements: Qrels, block: RunBlock, relevance_level: int) -> Hits:
+    """Return the hits of a block, where grades from `relevance_level` (from 1) up are relevant."""
+    query = block.query
+    order = order_by_row(block.row, block.rank)
+    row, rank, grade = block.row[order], block.rank[order], block.grade[order]
     judged_count = np.diff(judgements.start)[query]
-    judged_grade = judgements.grade[arrays.segment_indices(judgements.start[query], judged_count)]
+    judged_grade = judgements.grade[segment_indices(judgements.start[query], judged_count)]
     judged_row = np.repeat(np.arange(len(query)), judged_count)
     needs = np.bincount(judged_row[judged_grade >= relevance_level], minlength=len(query))
     low = (judged_grade >= 0) & (judged_grade < relevance_level)
     nonrelevant = np.bincount(judged_row[low], minlength=len(query))
     ideal_row = judged_row[judged_grade > 0]
     ideal_gain = judged_grade[judged_grade > 0]
-    ideal_gain = ideal_gain[arrays.order_by_row(ideal_row, ideal_gain.max(initial=0) - ideal_gain)]
-    ideal_start = arrays.segment_offsets(np.bincount(ideal_row, minlength=len(query)))
+    ideal_gain = ideal_gain[order_by_row(ideal_row, ideal_gain.max(initial=0) - ideal_gain)]
+    ideal_start = segment_offsets(np.bincount(ideal_row, minlength=len(query)))
     # A query without judgments has no row.
     has_row = needs + nonrelevant > 0
     renumbered = np.cumsum(has_row) - 1
@@ -124,202 +294,82 @@ def join_blocks(judgements: Qrels, blocks: list[RunBlock], relevance_level: int)
         judged_rank=rank[judged_low],
         judged_against=np.ones(int(judged_low.sum()), dtype=bool),
         nonrelevant=nonrelevant[has_row],
-        retrieved=np.concatenate([block.retrieved for block in blocks])[has_row],
+        retrieved=block.retrieved[has_row],
         case=np.flatnonzero(has_row),
         cases=len(query),
     )
 
 
-@dataclass(frozen=True)
-class MappingRun:
-    """A run as ``{query: [document, ...]}``, best first, or ``{query: {document: score}}``.
-
-    Ids are text or whole numbers.
-
-    Parameters
-    ----------
-    rankings : mapping
-    name : str
-        Its name in messages.
-    dedupe : {'first'} or None
-        Whether a document that a list repeats counts where it is first, or is an error.
-    unmeasured : frozenset of str
-        Queries whose retrieval is unknown; they have no values.
-    """
-
-    rankings: Mapping[Any, Any]
-    name: str = "the run"
-    dedupe: Dedupe = None
-    unmeasured: frozenset[str] = frozenset()
-
-    def blocks(self, judgements: Qrels) -> Iterator[RunBlock]:
-        """Yield some thousand queries at a time."""
-        if not self.rankings:
-            raise InputError("it has no queries", path=self.name)
-        if len({str(query) for query in self.rankings}) < len(self.rankings):
-            raise InputError("two of its queries have the same id", path=self.name)
-        waiting: list[tuple[int, Any]] = []
-        unjudged = 0
-        has_scores = isinstance(next(iter(self.rankings.values())), Mapping)
-        make_block = block_from_scores if has_scores else block_from_lists
-        for query, raw in self.rankings.items():
-            if (
-                isinstance(raw, Mapping) is not has_scores
-                or isinstance(raw, str | AbstractSet)
-                or not hasattr(raw, "__len__")
-            ):
-                raise InputError(
-                    f"query '{query}' has {type(raw).__name__}; give each query a list of "
-                    "documents, best first, or each a dict of documents with scores",
-                    path=self.name,
-                )
-            ranking = with_text_ids(raw, query, self.name, "a dict of documents with scores")
-            number = judgements.place.get(query if type(query) is str else str(query))
-            if number is None:
-                self._check_unjudged(ranking, str(query))
-                unjudged += 1
-                continue
-            waiting.append((number, ranking))
-            if len(waiting) == _BLOCK_QUERIES:
-                yield make_block(judgements, waiting, self)
-                waiting = []
-        strangers = np.arange(unjudged, dtype=np.uint64)
-        yield make_block(judgements, waiting, self, strangers=strangers)
-
-    def _check_unjudged(self, ranking: Any, query: str) -> None:
-        """Reject errors in a ranking without judgments too: it may be the wrong file."""
-        if not isinstance(ranking, Mapping):
-            if self.dedupe is None and len(set(ranking)) < len(ranking):
-                raise InputError(duplicate_message(ranking, query), path=self.name)
-        elif not np.isfinite(_score_array(ranking.values(), len(ranking))).all():
-            raise _score_error([(query, ranking)], self.name)
-
-    def together(self) -> MappingRun:
-        """Return itself: a query has one ranking."""
-        return self
+def _whole_queries(batches: Iterator[TableBatch]) -> Iterator[tuple[TableBatch, IntArray]]:
+    """Yield batches of whole queries and where each begins; the last query waits for its end."""
+    waiting: list[TableBatch] = []  # rows of one query
+    for query, document, number in batches:
+        if not len(query):
+            continue
+        starts = group_starts(query)
+        continues = bool(waiting) and waiting[-1][0][-1].as_py() == query[0].as_py()
+        cut = int(starts[-1])
+        if cut == 0 and (continues or not waiting):
+            waiting.append((query, document, number))
+            continue
+        before = sum(len(part[0]) for part in waiting)
+        starts = starts[int(continues) : -1] + before
+        starts = np.append(0, starts) if waiting else starts
+        if cut:
+            waiting.append((query[:cut], document[:cut], None if number is None else number[:cut]))
+        yield _concatenate(waiting), starts
+        waiting = [(query[cut:], document[cut:], None if number is None else number[cut:])]
+    if waiting:
+        yield _concatenate(waiting), np.zeros(1, dtype=np.int64)
 
 
-def block_from_lists(
-    judgements: Qrels,
-    rankings: Sequence[tuple[int, Sequence[str]]],
-    run: Any,
-    strangers: NDArray[np.uint64] = _NO_IDS,
-) -> RunBlock:
-    """Return a block of ranked lists.
-
-    Parameters
-    ----------
-    judgements : Qrels
-    rankings : sequence of pairs
-        A query's number and its documents, best first.
-    run : RankedRun
-        Its ``name`` and ``dedupe`` are used.
-    strangers : array of unsigned int
-        See `RunBlock`.
-    """
-    queries, by_query = judgements.queries, judgements.by_query
-    counts: list[int] = []
-    grades: list[int] = []
-    ranks: list[int] = []
-    lengths: list[int] = []
-    for number, ranking in rankings:
-        place = dict(zip(ranking, range(1, len(ranking) + 1), strict=True))
-        if len(place) < len(ranking):
-            if run.dedupe is None:
-                raise InputError(duplicate_message(ranking, queries[number]), path=run.name)
-            place = {name: rank for rank, name in enumerate(dict.fromkeys(ranking), start=1)}
-        judged = by_query[queries[number]]
-        retrieved = judged.keys() & place.keys()
-        counts.append(len(retrieved))
-        grades += [judged[name] for name in retrieved]
-        ranks += [place[name] for name in retrieved]
-        lengths.append(len(place))
-    return RunBlock(
-        query=np.array([number for number, _ in rankings], dtype=np.int64),
-        retrieved=np.array(lengths, dtype=np.int64),
-        row=np.repeat(np.arange(len(counts)), counts),
-        grade=np.array(grades, dtype=np.int64),
-        rank=np.array(ranks, dtype=np.int64),
-        strangers=strangers,
-    )
+def _concatenate(parts: list[TableBatch]) -> TableBatch:
+    if len(parts) == 1:
+        return parts[0]
+    query, document = (pa.concat_arrays([part[column] for part in parts]) for column in (0, 1))
+    numbers = [part[2] for part in parts if part[2] is not None]
+    return query, document, np.concatenate(numbers) if numbers else None
 
 
-def block_from_scores(
-    judgements: Qrels,
-    rankings: Sequence[tuple[int, Mapping[str, float]]],
-    run: Any,
-    strangers: NDArray[np.uint64] = _NO_IDS,
-) -> RunBlock:
-    """Return a block of documents with scores, as `block_from_lists`."""
-    queries, by_query = judgements.queries, judgements.by_query
-    counts: list[int] = []
-    grades: list[int] = []
-    judged_scores: list[float] = []
-    names: list[str] = []
-    for number, scores in rankings:
-        judged = by_query[queries[number]]
-        retrieved = judged.keys() & scores.keys()
-        counts.append(len(retrieved))
-        grades += [judged[name] for name in retrieved]
-        judged_scores += [scores[name] for name in retrieved]
-        names += retrieved
-    lengths = np.array([len(scores) for _, scores in rankings], dtype=np.int64)
-    start = arrays.segment_offsets(lengths)
-    values = _score_array(
-        chain.from_iterable(scores.values() for _, scores in rankings), int(start[-1])
-    )
-    if not np.isfinite(values).all():
-        raise _score_error([(queries[number], scores) for number, scores in rankings], run.name)
-    row = np.repeat(np.arange(len(counts)), counts)
-    single = arrays.as_single_precision(values)
+def _batch_of_rankings(
+    rankings: list[tuple[str, Any]], name: str, *, has_scores: bool
+) -> TableBatch:
+    """Rankings of several queries as a table; what is no finite score is an error."""
+    queries = as_text_array([query for query, _ in rankings], name)
+    lengths = np.array([len(ranking) for _, ranking in rankings], dtype=np.int64)
+    query = queries.take(np.repeat(np.arange(len(rankings)), lengths))
+    document = as_text_array(chain.from_iterable(ranking for _, ranking in rankings), name)
+    if not has_scores:
+        return query, document, None
+    try:
+        listed = chain.from_iterable(ranking.values() for _, ranking in rankings)
+        score = np.fromiter(listed, np.float64, len(query))
+    except (TypeError, ValueError, OverflowError):
+        score = np.array([np.nan])
+    if not np.isfinite(score).all():
+        unreadable = "not a finite number"
 
-    def row_items(index: int) -> Iterable[tuple[str, float]]:
-        return zip(
-            rankings[index][1], single[start[index] : start[index + 1]].tolist(), strict=True
-        )
+        def problem(score: Any) -> str | None:
+            return None if np.isfinite(float(score)) else unreadable
 
-    rank = arrays.rank_documents(
-        single,
-        start,
-        row,
-        arrays.as_single_precision(np.array(judged_scores, float)),
-        names.__getitem__,
-        row_items,
-    )
-    query = np.array([number for number, _ in rankings], dtype=np.int64)
-    return RunBlock(query, lengths, row, np.array(grades, dtype=np.int64), rank, strangers)
+        raise number_error("score", rankings, problem, unreadable, name)
+    return query, document, score
 
 
-def first_duplicate(ids: Iterable[str]) -> tuple[int, str]:
-    """Return the index and the id of the first repetition."""
-    seen: set[str] = set()
-    for index, name in enumerate(ids):
-        if name in seen:
-            return index, name
-        seen.add(name)
-    raise ValueError("no id is repeated")
+def first_duplicate(ids: Iterable[str]) -> str:
+    """Return the first id that occurs twice."""
+    return next(name for name, count in Counter(ids).items() if count > 1)
 
 
-def duplicate_message(ranking: Iterable[str], query: str) -> str:
+def duplicate_message(query: str, document: str) -> str:
     """Return what is wrong with a ranking that repeats a document."""
     return (
-        f"query '{query}' has the document '{first_duplicate(ranking)[1]}' twice; a ranking names "
+        f"query '{query}' has the document '{document}' twice; a ranking names "
         "a document once (dedupe 'first' keeps the first)"
     )
 
 
-def _score_array(scores: Iterable[Any], count: int) -> NDArray[np.float64]:
-    """Scores as an array; a single NaN if one is no number."""
-    try:
-        return np.fromiter(scores, np.float64, count)
-    except (TypeError, ValueError, OverflowError):
-        return np.full(1, np.nan)
-
-
-def _score_error(rankings: Iterable[tuple[str, Mapping[str, Any]]], name: str) -> InputError:
-    unreadable = "not a finite number"
-
-    def problem(score: Any) -> str | None:
-        return None if np.isfinite(float(score)) else unreadable
-
-    return number_error("score", rankings, problem, unreadable, name)
+def _ungrouped_error(name: str) -> UngroupedRunError:
+    return UngroupedRunError(
+        "the rows of a query are not together; sort the run by query", path=name
+    )

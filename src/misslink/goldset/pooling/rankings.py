@@ -17,8 +17,6 @@ from misslink.errors import AppUnreachableError, InputError
 from misslink.render.format import list_first
 from misslink.retrieval.arrays import as_single_precision
 from misslink.retrieval.readers import open_run
-from misslink.retrieval.runs import MappingRun
-from misslink.retrieval.table_runs import TableRun
 from misslink.text.bm25 import Bm25Index
 from misslink.text.normalization import content_id, stems
 from misslink.types import Case
@@ -90,24 +88,16 @@ def read_rankings(path: str, name: str, cases: Collection[str], depth: int) -> R
     """
     run = open_run(path)
     rows: dict[str, tuple[list[str], list[Any] | None]] = {}
-    if isinstance(run, MappingRun):
-        for query, ranking in run.rankings.items():
-            if str(query) in cases and str(query) not in run.unmeasured:
-                scores = list(ranking.values()) if isinstance(ranking, Mapping) else None
-                rows[str(query)] = [str(name) for name in ranking], scores
-    elif isinstance(run, TableRun):
-        sign = -1 if run.table.kind == "rank" else 1
-        for queries, documents, numbers in run.table.batches():
-            columns = queries.to_pylist(), documents.to_pylist()
-            values = repeat(None) if numbers is None else (sign * numbers).tolist()
-            for query, document, value in zip(*columns, values, strict=False):
-                if query in cases:
-                    names, scores = rows.setdefault(query, ([], None if value is None else []))
-                    names.append(document)
-                    if scores is not None:
-                        scores.append(value)
-    else:
-        raise InputError("A pool cannot be drawn from this run. Use a TREC run.", path=path)
+    sign = -1 if run.table.kind == "rank" else 1
+    for queries, documents, numbers in run.table.batches():
+        columns = queries.to_pylist(), documents.to_pylist()
+        values = repeat(None) if numbers is None else (sign * numbers).tolist()
+        for query, document, value in zip(*columns, values, strict=False):
+            if query in cases:
+                names, scores = rows.setdefault(query, ([], None if value is None else []))
+                names.append(document)
+                if scores is not None:
+                    scores.append(value)
     if not rows:
         raise InputError(
             "The run contains no question of the gold set. Compare the ids of both.", path=path
@@ -227,14 +217,7 @@ def _best_first(names: list[str], scores: list[Any] | None, query: str, path: st
         raise InputError(message, path=path)
     if scores is None:
         return names
-    try:
-        values = np.array(scores, dtype=np.float64)
-    except (TypeError, ValueError, OverflowError):
-        values = np.array([np.nan])
-    if not np.isfinite(values).all():
-        message = f"A score of query '{query}' is not a finite number. Correct it."
-        raise InputError(message, path=path)
-    singles = as_single_precision(values).tolist()
+    singles = as_single_precision(np.array(scores)).tolist()
     return [name for _, name in sorted(zip(singles, names, strict=True), reverse=True)]
 
 
