@@ -3,7 +3,7 @@
 Where Chromium or Playwright is missing the tests are skipped, and say so.
 """
 
-from pathlib import Path
+import shutil
 
 import pytest
 
@@ -12,7 +12,8 @@ from misslink.report.page import write_html
 from proven_run import proven_run
 from watch import listening
 
-CHROMIUM = Path("/usr/bin/chromium")
+# The shell has the same engine and no window, and opens a page in half of the time.
+CHROMIUM = shutil.which("chromium-headless-shell") or shutil.which("chromium")
 FLAGS = [
     "--no-sandbox",
     "--disable-gpu",
@@ -36,11 +37,11 @@ def browser():
 
     Not for the whole session: while Playwright runs, no other test can call asyncio.run.
     """
-    if not CHROMIUM.exists():
-        pytest.skip(f"{CHROMIUM} is not installed")
+    if CHROMIUM is None:
+        pytest.skip("neither chromium-headless-shell nor chromium is installed")
     playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
     with playwright.sync_playwright() as driver:
-        chromium = driver.chromium.launch(executable_path=str(CHROMIUM), args=FLAGS)
+        chromium = driver.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
         yield chromium
         chromium.close()
 
