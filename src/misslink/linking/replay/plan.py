@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import heapq
+from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from misslink.capture.injection import InjectedSearch
 from misslink.failure_modes import FAILURES
@@ -53,13 +55,16 @@ def replay_group(link: Link, case: Case) -> str | None:
 
 
 def index_passages(traces: Iterable[Trace]) -> dict[str, Passage]:
-    """Every passage with a text that any case of the run has seen, by id; the first seen stays."""
+    """Every passage with a text that any case of the run has seen, by id, the shortest first.
+
+    Of several with one id the first seen stays.
+    """
     by_id: dict[str, Passage] = {}
     for trace in traces:
         for passage in (*trace.retrieved, *trace.deeper):
             if passage.text:
                 by_id.setdefault(passage.id, passage)
-    return by_id
+    return dict(sorted(by_id.items(), key=lambda item: (len(item[1].text), item[0])))
 
 
 def plan_case(
@@ -87,7 +92,7 @@ def plan_case(
     k : int
         How many passages count as context where the prompt was not seen.
     known_passages : mapping of str to Passage
-        All passages of the run with their texts: the placebos are drawn from them.
+        All passages of the run with their texts, the shortest first: the placebos are drawn from them.
     """
     if trace.unmeasured is not None:
         return f"what was retrieved is not known: {trace.unmeasured}"
@@ -163,23 +168,33 @@ def _placebos(
     texts = [passage.text for passage in injected]
     related = set(stems(" ".join((case.question, *case.references, *texts))))
     used = {passage.id for passage in (*trace.retrieved, *trace.deeper)}
+    by_length = list(known_passages.values())
     placebos: list[Passage] = []
     for passage in injected:
         length = len(passage.text)
-        candidates: list[Passage] = []
-        # A run may know very many, and the first few of them are enough.
-        nearest = [(abs(len(known.text) - length), known.id) for known in known_passages.values()]
-        heapq.heapify(nearest)
-        while nearest and len(candidates) < _PLACEBO_CANDIDATES:
-            other = known_passages[heapq.heappop(nearest)[1]]
-            if other.id in used or relevant_ids(case, [other]):
-                continue
-            if not any(is_near_duplicate(other.text, text) for text in texts):
-                candidates.append(other)
-        if not candidates:
+        place = bisect_left(by_length, length, key=lambda known: len(known.text))
+        nearest = heapq.merge(
+            reversed(by_length[:place]),
+            by_length[place:],
+            key=lambda known: abs(len(known.text) - length),
+        )
+        candidates = islice(
+            (
+                other
+                for other in nearest
+                if other.id not in used
+                and not relevant_ids(case, [other])
+                and not any(is_near_duplicate(other.text, text) for text in texts)
+            ),
+            _PLACEBO_CANDIDATES,
+        )
+        least = min(
+            candidates, key=lambda other: len(related & set(stems(other.text))), default=None
+        )
+        if least is None:
             break
-        placebos.append(min(candidates, key=lambda other: len(related & set(stems(other.text)))))
-        used.add(placebos[-1].id)
+        placebos.append(least)
+        used.add(least.id)
     return placebos
 
 
