@@ -229,7 +229,7 @@ def test_error_rates_of_one_gate_and_of_a_family(monkeypatch):
     monkeypatch.syspath_prepend(Path(__file__).parents[2] / "benchmarks")
     from gate_errors import FAMILY, MARGIN, count_failures
 
-    rounds = 200
+    rounds = 100
     for n, family in ((100, 1), (100 * FAMILY, FAMILY)):
         exactly = count_failures(n, MARGIN, family=family, rounds=rounds)
         assert exactly["paired"] <= 0.06 * rounds, "2.5% by design, 5% two-sided"
