@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import tempfile
 from pathlib import Path
@@ -9,7 +10,8 @@ from pathlib import Path
 import misslink
 from misslink.examples import load_example
 
-page = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parent / "sample" / "report.html"
-with tempfile.TemporaryDirectory() as folder:
-    run = misslink.evaluate(**load_example("ferry"), out=Path(folder) / "first", cache=None)
+page = Path(sys.argv[1] if len(sys.argv) > 1 else Path(__file__).parent / "sample" / "report.html")
+page = page.resolve()
+with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):  # the page names the run
+    run = misslink.evaluate(**load_example("ferry"), out="reports/first", cache=None)
     run.html(page)

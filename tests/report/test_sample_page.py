@@ -13,9 +13,13 @@ REPORTS = Path(__file__).parents[2] / "reports"
 
 
 def shown(page):
-    """What a reader sees of a page, but for the time; the data of its table have seconds."""
-    text = page.read_text(encoding="utf-8").partition('<script type="application/json"')[0]
-    return re.sub(r"\d{4}-\d\d-\d\dT[\d:+]+|\d+\.\d+ s\\b", "TIME", text).splitlines()
+    """The page but for its time, and for decimals in the data of its table, some of which are seconds."""
+    text = page.read_text(encoding="utf-8")
+    page, _, data = re.sub(r"\d{4}-\d\d-\d\dT[\d:+]+", "TIME", text).partition(
+        '<script type="application/json"'
+    )
+    page = re.sub(r"\d+\.\d+ s\b", "TIME", page)
+    return [*page.splitlines(), *re.sub(r"\d+\.\d+", "DECIMAL", data).split('","')]
 
 
 @pytest.mark.source

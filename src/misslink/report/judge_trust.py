@@ -383,8 +383,7 @@ def _cascade_notes(cascade: Cascade) -> Iterator[str]:
     yield (
         "A cascade judged: the cheap judge decided where it was sure, and the other one saw "
         f"{format_share_of(cascade.share_dear, 'question')}. One judge decides all metrics "
-        "of a case. Metrics that the cheap judge lacks (context sufficiency, helpfulness) cover only "
-        "the cases of the other judge."
+        "of a case. Metrics that the cheap judge lacks cover only the cases of the other judge."
     )
     agreement = format_estimate("agreement", cascade.agreement)
     if agreement.measured:

@@ -13,6 +13,7 @@ import urllib.error
 import urllib.request
 from dataclasses import replace
 from types import SimpleNamespace
+from typing import Annotated
 
 import pytest
 
@@ -21,6 +22,8 @@ from honest_judge import small_ask
 from misslink.errors import InputError, JudgeUnreachableError
 from misslink.goldset.generation.questions import AnswerComparison, PassageAnswers, WrittenQuestion
 from misslink.goldset.pooling.grades import PassageGradeReply
+from misslink.judge import protocol
+from misslink.judge.backends import decisions as decision_judge
 from misslink.judge.backends.decision_servers import open_openai_decisions, open_system_one
 from misslink.judge.backends.decisions import (
     LIMITS,
@@ -621,3 +624,14 @@ def test_a_model_that_obeys_everything_flips_no_faithfulness(judge_server):
     found = asyncio.run(whole()).document()
     assert found["flipped"]["n"] > 50
     assert found["flips"] == []
+
+
+def test_a_yes_or_no_of_the_examination_has_the_probabilities_of_true_and_false(monkeypatch):
+    class Longer(protocol.Examination):
+        specific: Annotated[bool | None, protocol.DecisionQuestion("Is the answer specific?")] = (
+            None
+        )
+
+    monkeypatch.setattr(decision_judge, "Examination", Longer)
+    asked = decision_judge._field_questions()["specific"]
+    assert asked.values == {"true": True, "false": False}

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, get_args
 
 from pydantic import ValidationError
 
@@ -439,7 +439,9 @@ def _field_questions() -> dict[str, Question]:
         for asked in part.metadata:
             if isinstance(asked, DecisionQuestion):
                 options = {str(value): text for value, text in asked.meanings.items()}
-                values = {str(value): value for value in asked.meanings} or _YES_NO_WORDS
+                is_bool = bool in (part.annotation, *get_args(part.annotation))
+                yes_no = _YES_NO if is_bool else _YES_NO_WORDS
+                values = {str(value): value for value in asked.meanings} or yes_no
                 questions[name] = Question(asked.text, options, values, asked.is_scale, fallback)
     return questions
 
