@@ -53,6 +53,13 @@ class EvaluationConfig:
         show_default="all",
         decides="cases",
     )
+    sample: int | None = option_field(
+        None,
+        "Evaluate a random sample of this many cases, drawn by --seed.",
+        min=1,
+        show_default="all",
+        decides="cases",
+    )
     judge: str | Judge | None = option_field(
         "heuristic",
         "Judge: heuristic, openai:MODEL, none, or another (see above).",

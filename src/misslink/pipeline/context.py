@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import uuid
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -234,7 +235,13 @@ def _read_cases(config: EvaluationConfig) -> tuple[GoldSet, Mapping[str, Trace] 
 
 def _select_cases(config: EvaluationConfig, gold: GoldSet) -> GoldSet:
     """Return the cases to evaluate; `gold` itself if no option selects any."""
-    return gold.only(config.only) if config.only else gold
+    if config.only:
+        gold = gold.only(config.only)
+    if config.sample is None or config.sample >= len(gold.cases):
+        return gold
+    # Sorted, so that the order of the file does not matter.
+    ids = sorted(case.id for case in gold.cases)
+    return gold.only(random.Random(config.seed).sample(ids, config.sample))  # noqa: S311 (no secret)
 
 
 def _read_labels(

@@ -74,6 +74,7 @@ def evaluate(
     seed: int = 0,
     overwrite: bool = False,
     only: Sequence[str] = (),
+    sample: int | None = None,
     engine: str | Engine = "local",
     ray_address: str | None = None,
     workers: int | None = None,
@@ -137,11 +138,14 @@ def evaluate(
     terms : JudgeConfig or None
         Address, key, retries, rate and budget of the judge.
     seed : int
-        Random seed for bootstrap intervals.
+        Random seed for bootstrap intervals and for `sample`.
     overwrite : bool
         Replace a run of other inputs in `out`.
     only : sequence of str
         Ids of the cases to evaluate. Empty: all of them.
+    sample : int or None
+        Evaluate a random sample of this many of these cases; one `seed` draws the same ones. None,
+        or more than there are: all of them.
     engine : str or Engine
         ``local`` (this process), ``ray`` (a cluster) or ``batch`` (the provider's batch service).
         The results are the same.
