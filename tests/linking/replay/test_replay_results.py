@@ -132,4 +132,4 @@ def test_passages_without_an_effect_are_confirmed_in_under_5_percent(scenario):
 @pytest.mark.slow
 @pytest.mark.parametrize("scenario", bench.EFFECT, ids=lambda scenario: scenario.name)
 def test_the_interval_of_the_causal_fraction_covers_the_truth(scenario):
-    assert bench.conclude(scenario, 300).causal >= 0.93
+    assert bench.conclude(scenario, 150).causal >= 0.91  # 0.95 less 2.2 standard errors
