@@ -4,10 +4,13 @@ import json
 import re
 import shlex
 import sys
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 
+from honest_judge import honest
 from judged_app import app_was_asked, short_cases
 from misslink.cli.main import main
 
@@ -22,6 +25,33 @@ def section():
     _, found, rest = CONTRIBUTING.read_text(encoding="utf-8").partition(SECTION)
     assert found
     return rest.partition("\n## ")[0]
+
+
+class _Model(BaseHTTPRequestHandler):
+    """The example's model: its reply to the messages, as the schema wants it."""
+
+    def do_POST(self):
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        wanted = {"response_format": {"json_schema": {"schema": body.pop("schema")}}}
+        reply = json.dumps(honest(body | wanted)).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(reply)))
+        self.end_headers()
+        self.wfile.write(reply)
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.fixture
+def model(monkeypatch):
+    with ThreadingHTTPServer(("127.0.0.1", 0), _Model) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        monkeypatch.setenv("MY_MODEL_URL", f"http://127.0.0.1:{server.server_port}")
+        yield
+        server.shutdown()
+        thread.join()
 
 
 @pytest.fixture
@@ -47,13 +77,14 @@ def program(section, tmp_path, monkeypatch, capsys, imports_forgotten):
     return run
 
 
+@pytest.mark.usefixtures("model")
 def test_the_judge_that_is_shown_judges_a_run_and_is_not_fooled(section, program):
     ((block,),) = [SHELL.findall(section)]
     evaluate, attack = block.strip().splitlines()
     summary = program(evaluate, "--json")
     assert app_was_asked() == 2
-    assert (summary["judge"], summary["errors"]["judge"]) == ("verbatim", 0)
-    verdicts = Path("reports/verbatim/verdicts.jsonl").read_text(encoding="utf-8").splitlines()
+    assert (summary["judge"], summary["errors"]["judge"]) == ("my-model", 0)
+    verdicts = Path("reports/my-model/verdicts.jsonl").read_text(encoding="utf-8").splitlines()
     found = [v for v in map(json.loads, verdicts) if v["metric"] == "faithfulness"]
     assert [(v["status"], v["value"]) for v in found] == [("scored", 0.5)] * 2
     supports = [[claim["support"] for claim in v["claims"]] for v in found]
