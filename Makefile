@@ -32,9 +32,8 @@ quick: $(VENV)/.dev
 	$(BIN)/ruff format --check .
 	$(BIN)/python tests/quick.py
 
-# Some wait for processes of their own, so there is one test more than cores at a time.
 test-slow: $(VENV)/.dev
-	$(PYTEST) -n $$($(BIN)/python -c "import os; print(os.cpu_count() + 1)") -m slow
+	$(PYTEST) --dist loadfile -m slow
 
 # The wheel in an empty environment and without its source.
 wheel-test: $(VENV)/.dev

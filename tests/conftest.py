@@ -35,6 +35,27 @@ def pytest_collection_modifyitems(items):
             item.add_marker(absent)
 
 
+# Ray's tests start many processes, and beside each other take eight times as long; the examples share
+# vectors that take a minute.
+_ONE_BY_ONE = ("tests/engines", "tests/examples")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    """With ``--dist loadfile``, keep the tests of some folders in one process."""
+    if config.getvalue("dist") != "loadfile":
+        return None
+    from xdist.scheduler import LoadFileScheduling
+
+    class FolderScheduling(LoadFileScheduling):
+        def _split_scope(self, nodeid):
+            file = super()._split_scope(nodeid)
+            folder = file.rpartition("/")[0]
+            return folder if folder in _ONE_BY_ONE else file
+
+    return FolderScheduling(config, log)
+
+
 def pytest_collection_finish():
     """Thousands of items and modules stay to the end: the garbage collector need not visit them."""
     gc.freeze()
