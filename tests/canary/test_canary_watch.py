@@ -31,14 +31,7 @@ def begun(lengths, every):
         starts.append(clock.now)
         clock.now += left.pop(0)
 
-    repeat_runs(
-        once,
-        every,
-        clock=clock.time,
-        sleep=clock.sleep,
-        announce=told.append,
-        times=len(lengths),
-    )
+    repeat_runs(once, every, clock=clock, announce=told.append, times=len(lengths))
     return starts, told
 
 
@@ -54,18 +47,13 @@ def test_a_long_run_is_not_made_up_for():
 
 
 def test_an_interrupt_between_two_runs_ends_them():
-    def interrupted(seconds):
-        raise KeyboardInterrupt
+    class Interrupted(Clock):
+        def sleep(self, seconds):
+            raise KeyboardInterrupt
 
     done = []
     with pytest.raises(KeyboardInterrupt):
-        repeat_runs(
-            lambda: done.append(1),
-            60,
-            clock=Clock().time,
-            sleep=interrupted,
-            announce=lambda _: None,
-        )
+        repeat_runs(lambda: done.append(1), 60, clock=Interrupted(), announce=lambda _: None)
     assert done == [1]
 
 

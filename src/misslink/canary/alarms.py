@@ -22,7 +22,7 @@ from misslink.stats.control_charts import (
 from misslink.stats.paired_tests import more_failures_p, paired_difference
 from misslink.types import Estimate
 
-_RESOLUTION = 0.01  # of what was measured, where a measure has no resolution of its own
+_SCORE_STEP, _LATENCY_STEP = 0.01, 0.05  # smallest differences that count, as shares of a value
 _MAX_MORE_DIGITS = 7  # that are tried to tell two values apart
 _MIN_SECONDS = 1e-4  # what is faster is taken for this, since 0 has no logarithm
 
@@ -68,11 +68,8 @@ class CanaryMeasure:
     unit : {"share", "score", "s"}
         A share of the questions from 0 to 1, a score of any range, or seconds; seconds are
         compared by their ratio (on a logarithmic chart).
-    resolution : float or None
-        The smallest step that counts (as a ratio for seconds: 0.05 is 5%); None for one question
-        of a share, and for 1% of what was learnt otherwise.
     least : float or None
-        Worse runs are not learnt from: an app that is broken from the first run on would become
+        Runs below are not learnt from: an app that is broken from the first run on would become
         the norm. None learns from any.
     label : str or None
         What it is called in sentences; None for its name.
@@ -81,7 +78,6 @@ class CanaryMeasure:
     name: str
     better: Literal["high", "low"] = "high"
     unit: Literal["share", "score", "s"] = "share"
-    resolution: float | None = None
     least: float | None = None
     label: str | None = None
 
@@ -147,30 +143,25 @@ class CanaryMeasure:
         return f"{plus}{self.written(shift.value)} {ends}"
 
     def learnable(self, plotted: float | None) -> float | None:
-        """Return the value, or None if it is worse than `least`: charts do not learn from it."""
-        if plotted is None or self.least is None:
-            return plotted
-        value = self.chart_to_value(plotted)
-        worse = value < self.least if self.better == "high" else value > self.least
-        return None if worse else plotted
+        """Return the value, or None if it is below `least`: charts do not learn from it."""
+        is_bad = plotted is not None and self.least is not None and plotted < self.least
+        return None if is_bad else plotted
 
     def step(self, readings: Sequence[RunReading]) -> float:
-        """Return the smallest difference that counts on the chart, above 0.
+        """Return the smallest difference that counts on the chart: of a share, one question.
 
         Parameters
         ----------
         readings : sequence of Reading
             Those to learn from.
         """
-        if self.resolution is not None:
-            return math.log1p(self.resolution) if self.is_ratio else self.resolution
+        if self.is_ratio:
+            return math.log1p(_LATENCY_STEP)
         if self.unit == "share":
             sizes = [reading.n for reading in readings if reading.n > 0]
-            return 1 / statistics.median(sizes) if sizes else _RESOLUTION
+            return 1 / statistics.median(sizes) if sizes else _SCORE_STEP
         seen = [abs(v) for reading in readings if (v := self.plotted(reading)) is not None]
-        if self.is_ratio or not any(seen):
-            return _RESOLUTION
-        return _RESOLUTION * statistics.median(seen) or _RESOLUTION
+        return _SCORE_STEP * statistics.median(seen or [0.0]) or _SCORE_STEP
 
 
 AlarmState = Literal["open", "held", "recovered"]
@@ -236,7 +227,7 @@ DEFAULT_MEASURES = (
     CanaryMeasure("coverage"),
     CanaryMeasure("top_score", unit="score", label="top score"),
     CanaryMeasure("errors", better="low", label="the share of failed questions"),
-    CanaryMeasure("latency_s", better="low", unit="s", resolution=0.05, label="median latency"),
+    CanaryMeasure("latency_s", better="low", unit="s", label="median latency"),
 )
 
 
@@ -579,7 +570,6 @@ def _learning_advice(values: Sequence[float | None], measure: CanaryMeasure) -> 
     bad = sum(1 for value in values if value is not None and measure.learnable(value) is None)
     if not bad or measure.least is None:
         return ""
-    side = "below" if measure.better == "high" else "above"
     runs = pluralize(bad, "run is", "runs are")
     limit = measure.written(measure.least)
-    return f" ({runs} {side} {limit} and not learned from; fix the app or its canaries)"
+    return f" ({runs} below {limit} and not learned from; fix the app or its canaries)"

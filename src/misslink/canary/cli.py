@@ -65,8 +65,7 @@ def repeat_runs(
     once: Callable[[], None],
     every_s: float,
     *,
-    clock: Callable[[], float],
-    sleep: Callable[[float], None],
+    clock: Any,
     announce: Callable[[float], None],
     times: int | None = None,
 ) -> None:
@@ -81,25 +80,25 @@ def repeat_runs(
         One run; what it raises ends all of them.
     every_s : float
         Seconds from one beginning to the next, more than 0.
-    clock, sleep : callable
-        Unix seconds now; wait for so many seconds.
+    clock : module or object
+        Has `time` and `sleep` of the module `time`.
     announce : callable
         Told when the next run begins, in Unix seconds.
     times : int or None
         How many runs. None: without end.
     """
-    began, done = clock(), 0
+    began, done = clock.time(), 0
     while True:
         once()
         done += 1
         if times is not None and done >= times:
             return
-        passed = math.floor(max(0.0, clock() - began) / every_s) + 1
+        passed = math.floor(max(0.0, clock.time() - began) / every_s) + 1
         next_start = began + passed * every_s
         announce(next_start)
         # A machine that slept wakes late, and a clock may be set.
-        while (wait_s := next_start - clock()) > 0:
-            sleep(min(wait_s, every_s))
+        while (wait_s := next_start - clock.time()) > 0:
+            clock.sleep(min(wait_s, every_s))
 
 
 @contextmanager
@@ -160,14 +159,7 @@ def watch(
     series = _RunSeries(arguments, limit_s, as_json=as_json)
     with lock_series(history, name):
         try:
-            repeat_runs(
-                series.once,
-                seconds,
-                clock=time.time,
-                sleep=time.sleep,
-                announce=_announce_next,
-                times=runs,
-            )
+            repeat_runs(series.once, seconds, clock=time, announce=_announce_next, times=runs)
         except KeyboardInterrupt:
             _print_progress("stopped; every finished run is saved")
             raise typer.Exit(_INTERRUPTED if series.is_running else 0) from None

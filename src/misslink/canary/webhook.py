@@ -113,15 +113,6 @@ class Delivery:
         return 400 <= self.status < 500
 
 
-@dataclass(frozen=True)
-class DeliveryClock:
-    """Monotonic seconds, seconds since 1970, and a wait."""
-
-    now: Callable[[], float] = time.monotonic
-    wall: Callable[[], float] = time.time
-    sleep: Callable[[float], None] = time.sleep
-
-
 def sign(secret: str, timestamp: str, body: bytes) -> str:
     """Return the signature that goes with a body, as in the header ``Misslink-Signature``.
 
@@ -156,7 +147,7 @@ def deliver(
     tries: int = 4,
     timeout_s: float = 5.0,
     total_s: float = 30.0,
-    clock: DeliveryClock | None = None,
+    clock: Any = time,
     rng: random.Random | None = None,
 ) -> Delivery:
     """Send a document to a webhook; what the webhook does never raises an error.
@@ -178,8 +169,8 @@ def deliver(
         How often it is sent at most, at least 1.
     timeout_s, total_s : float
         Seconds for one try and for all of them with their waits, above 0.
-    clock : DeliveryClock or None
-        The source of the time; None: the machine's.
+    clock : module or object
+        Has `monotonic`, `time` and `sleep` of the module `time`.
     rng : random.Random or None
         Draws the jitter; None: one that differs between processes.
 
@@ -189,23 +180,23 @@ def deliver(
         If it is not `ok`, keep the document and send it again with the next run.
     """
     text = json.dumps(document, sort_keys=True, allow_nan=False, separators=(",", ":"))
-    body, clock = text.encode(), clock or DeliveryClock()
+    body = text.encode()
     rng = rng or random.Random()  # noqa: S311 (jitter is no secret)
     headers = {
         "Content-Type": "application/json",
         "User-Agent": "misslink",
         "Misslink-Delivery": hashlib.sha256(body).hexdigest()[:32],
     }
-    deadline = clock.now() + total_s
+    deadline = clock.monotonic() + total_s
     for attempt in range(1, max(1, tries) + 1):
         status, retry_after = None, None
         if secret is not None:
-            timestamp = str(int(clock.wall()))
+            timestamp = str(int(clock.time()))
             signature = sign(secret, timestamp, body)
             headers |= {"Misslink-Timestamp": timestamp, "Misslink-Signature": signature}
         try:
             status, answered, redirect = http_post(
-                url, body, headers, timeout_s=min(deadline - clock.now(), timeout_s)
+                url, body, headers, timeout_s=min(deadline - clock.monotonic(), timeout_s)
             )
         except DeliveryFailedError as problem:
             why = str(problem)
@@ -222,7 +213,7 @@ def deliver(
         if attempt >= tries:
             break
         wait_s = _BACKOFF.wait_s(attempt, rng) if retry_after is None else retry_after
-        if clock.now() + wait_s >= deadline:
+        if clock.monotonic() + wait_s >= deadline:
             why += f", and it is not tried again within {total_s:g} s"
             break
         clock.sleep(wait_s)

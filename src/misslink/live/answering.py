@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import (
     AsyncGenerator,
-    AsyncIterator,
     Callable,
     Generator,
     Iterator,
@@ -13,12 +12,12 @@ from collections.abc import (
     Sequence,
 )
 from contextlib import aclosing, closing, contextmanager
-from typing import Any, cast
+from typing import Any
 
 from langchain_core.messages import BaseMessageChunk
-from langchain_core.runnables import Runnable, RunnableConfig
+from langchain_core.runnables import Runnable
 
-from misslink.live.requests import CURRENT_STATS, CallStats, Request, Traffic
+from misslink.live.requests import CURRENT_STATS, Request, Traffic
 from misslink.timeouts import TimeoutRunner
 
 
@@ -141,26 +140,34 @@ class VariantCaller:
 
     def answer(self, request: Request, app_input: Any, keywords: Mapping[str, Any]) -> Any:
         """Return what the variant answers, or else control."""
-        if (variant := request.variant) and variant != self._control:
-            with self._or_control(request, variant):
-                # Control is given the input as it came.
-                output = self._ask(variant, request, copy_containers(app_input), keywords)
-                self.must_be_answer(output)
-                return output
-        output = self._ask(self._control, request, app_input, keywords)
-        request.served = self._control
-        return output
+        with _restored_stats():
+            if (variant := request.variant) and variant != self._control:
+                with self._or_control(request, variant):
+                    # Control is given the input as it came.
+                    own = copy_containers(app_input)
+                    begin = self._call("invoke", variant, request, own, keywords)
+                    output = self.bounds[variant].call(begin)
+                    self.must_be_answer(output)
+                    return output
+            begin = self._call("invoke", self._control, request, app_input, keywords)
+            output = self.bounds[self._control].call(begin)
+            request.served = self._control
+            return output
 
     async def aanswer(self, request: Request, app_input: Any, keywords: Mapping[str, Any]) -> Any:
         """Answer like `answer`. A caller that stops waiting is not a failure of the variant."""
-        if (variant := request.variant) and variant != self._control:
-            with self._or_control(request, variant):
-                output = await self._aask(variant, request, copy_containers(app_input), keywords)
-                self.must_be_answer(output)
-                return output
-        output = await self._aask(self._control, request, app_input, keywords)
-        request.served = self._control
-        return output
+        with _restored_stats():
+            if (variant := request.variant) and variant != self._control:
+                with self._or_control(request, variant):
+                    own = copy_containers(app_input)
+                    begin = self._call("ainvoke", variant, request, own, keywords)
+                    output = await self.bounds[variant].acall(begin)
+                    self.must_be_answer(output)
+                    return output
+            begin = self._call("ainvoke", self._control, request, app_input, keywords)
+            output = await self.bounds[self._control].acall(begin)
+            request.served = self._control
+            return output
 
     def chunks(
         self, request: Request, app_input: Any, keywords: Mapping[str, Any]
@@ -173,12 +180,16 @@ class VariantCaller:
             head = StreamHead(whole=self._whole_streams)
             with self._or_control(request, variant, head):
                 own = copy_containers(app_input)
-                with closing(self._stream(variant, request, own, keywords)) as stream:
+                begin = self._call("stream", variant, request, own, keywords)
+                stream: Any = self.bounds[variant].stream(begin)
+                with closing(stream):
                     for chunk in stream:
                         yield from head.take(chunk)
                 yield from head.remaining_chunks(self.must_be_answer)
                 return
-        with closing(self._stream(self._control, request, app_input, keywords)) as stream:
+        begin = self._call("stream", self._control, request, app_input, keywords)
+        stream = self.bounds[self._control].stream(begin)
+        with closing(stream):
             for chunk in stream:
                 request.served = self._control
                 yield chunk
@@ -192,14 +203,18 @@ class VariantCaller:
             head = StreamHead(whole=self._whole_streams)
             with self._or_control(request, variant, head):
                 own = copy_containers(app_input)
-                async with aclosing(self._astream(variant, request, own, keywords)) as stream:
+                begin = self._call("astream", variant, request, own, keywords)
+                stream: Any = self.bounds[variant].astream(begin)
+                async with aclosing(stream):
                     async for chunk in stream:
                         for buffered in head.take(chunk):
                             yield buffered
                 for buffered in head.remaining_chunks(self.must_be_answer):
                     yield buffered
                 return
-        async with aclosing(self._astream(self._control, request, app_input, keywords)) as stream:
+        begin = self._call("astream", self._control, request, app_input, keywords)
+        stream = self.bounds[self._control].astream(begin)
+        async with aclosing(stream):
             async for chunk in stream:
                 request.served = self._control
                 yield chunk
@@ -234,70 +249,38 @@ class VariantCaller:
         else:
             request.served = variant
 
-    def _started(
-        self, variant: str, request: Request
-    ) -> tuple[Runnable[Any, Any], RunnableConfig, CallStats, TimeoutRunner]:
-        """What a call of a variant needs."""
+    def _call(
+        self,
+        method: str,
+        variant: str,
+        request: Request,
+        app_input: Any,
+        keywords: Mapping[str, Any],
+    ) -> Callable[[], Any]:
+        """The call of a variant, which counts what the variant uses."""
         config = dict(request.config)
         if request.errors:
             config.pop("run_id", None)  # the failed variant had it
         marks = {"misslink_experiment": self._traffic.experiment.name, "misslink_variant": variant}
         config["metadata"] = {**(config.get("metadata") or {}), **marks}
         stats = self._traffic.add_call_stats(request)
-        return self.variants[variant], cast("RunnableConfig", config), stats, self.bounds[variant]
+        method_of_app = getattr(self.variants[variant], method)
 
-    def _ask(
-        self, variant: str, request: Request, app_input: Any, keywords: Mapping[str, Any]
-    ) -> Any:
-        app, config, stats, bounds = self._started(variant, request)
+        def begin() -> Any:
+            CURRENT_STATS.set(stats)
+            return method_of_app(app_input, config, **keywords)
 
-        def work() -> Any:
-            with _counted(stats):
-                return app.invoke(app_input, config, **keywords)
-
-        return bounds.call(work)
-
-    async def _aask(
-        self, variant: str, request: Request, app_input: Any, keywords: Mapping[str, Any]
-    ) -> Any:
-        app, config, stats, bounds = self._started(variant, request)
-
-        async def work() -> Any:
-            with _counted(stats):
-                return await app.ainvoke(app_input, config, **keywords)
-
-        return await bounds.acall(work)
-
-    def _stream(
-        self, variant: str, request: Request, app_input: Any, keywords: Mapping[str, Any]
-    ) -> Any:
-        app, config, stats, bounds = self._started(variant, request)
-
-        def begin() -> Iterator[Any]:
-            CURRENT_STATS.set(stats)  # in a context that is only this stream's
-            return app.stream(app_input, config, **keywords)
-
-        return bounds.stream(begin)
-
-    def _astream(
-        self, variant: str, request: Request, app_input: Any, keywords: Mapping[str, Any]
-    ) -> Any:
-        app, config, stats, bounds = self._started(variant, request)
-
-        def begin() -> AsyncIterator[Any]:
-            CURRENT_STATS.set(stats)  # in a context that is only this stream's
-            return app.astream(app_input, config, **keywords)
-
-        return bounds.astream(begin)
+        return begin
 
 
 @contextmanager
-def _counted(stats: CallStats) -> Iterator[None]:
-    token = CURRENT_STATS.set(stats)
+def _restored_stats() -> Iterator[None]:
+    """Leave the caller's context as it was: calls without a time limit run in it."""
+    before = CURRENT_STATS.get()
     try:
         yield
     finally:
-        CURRENT_STATS.reset(token)
+        CURRENT_STATS.set(before)
 
 
 def _ends_caller(error: BaseException) -> bool:

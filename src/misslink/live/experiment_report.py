@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _MANY_MOVED = 0.01
+_Pair = tuple[Exposure, Exposure]  # a request, and its shadow
 
 
 @dataclass(frozen=True)
@@ -289,9 +290,8 @@ def _notes(
 
 def split_changed(live: LiveData, units: Sequence[Unit]) -> bool:
     """Whether requests that count came under different planned splits, as a ramp's do."""
-    split = _splits(live)
-    planned = [split(request) for unit in units for request in unit.requests]
-    return any(shares != planned[0] for shares in planned)
+    splits = list(_planned_splits(live, units).values())
+    return any(split != splits[0] for split in splits)
 
 
 def overlap_weights(
@@ -321,15 +321,15 @@ def overlap_weights(
     Li, Morgan and Zaslavsky (2018), Balancing covariates via propensity score weighting (overlap
     weights).
     """
-    split = _splits(live)
+    splits = _planned_splits(live, units)
     weights: dict[str, float] = {}
     for unit in units:
         if unit.variant not in (control, variant):
             continue
         other = variant if unit.variant == control else control
-        first = split(unit.requests[0])
+        first = splits[_split_key(unit.requests[0])]
         for request in unit.requests:
-            now = split(request)
+            now = splits[_split_key(request)]
             overlap = min(first.get(unit.variant, 0.0), now.get(unit.variant, 0.0))
             other_part = min(first.get(other, 0.0), now.get(other, 0.0))
             both = overlap + other_part
@@ -337,16 +337,15 @@ def overlap_weights(
     return weights
 
 
-def _splits(live: LiveData) -> Callable[[Exposure], Mapping[str, float]]:
-    splits: dict[tuple[int, float], Mapping[str, float]] = {}
+def _planned_splits(
+    live: LiveData, units: Sequence[Unit]
+) -> dict[tuple[int, float], dict[str, float]]:
+    requests = {_split_key(request): request for unit in units for request in unit.requests}
+    return {key: live.planned(request) for key, request in requests.items()}
 
-    def split(exposure: Exposure) -> Mapping[str, float]:
-        key = (exposure.plan, exposure.open_share)
-        if key not in splits:
-            splits[key] = live.planned(exposure)
-        return splits[key]
 
-    return split
+def _split_key(request: Exposure) -> tuple[int, float]:
+    return request.plan, request.open_share
 
 
 _LOOKS = 60  # points of the drawing
@@ -534,33 +533,10 @@ def shadow_results(live: LiveData, k: int, *, alpha: float = 0.05) -> list[dict[
             shadows_by_variant[exposure.variant].append(exposure)
     rows = []
     for variant, shadows in sorted(shadows_by_variant.items()):
-        ran = [exposure for exposure in shadows if exposure.outcome != "dropped"]
-        pairs = [
-            (requests_by_id[exposure.of], exposure)
-            for exposure in ran
-            if exposure.of in requests_by_id
-        ]
+        ran = [shadow for shadow in shadows if shadow.outcome != "dropped"]
+        pairs = [(requests_by_id[each.of], each) for each in ran if each.of in requests_by_id]
         both = [pair for pair in pairs if pair[0].outcome != "left"]
         fine = [pair for pair in both if all(exposure.outcome == "ok" for exposure in pair)]
-
-        def mean(
-            value_of: Callable[[tuple[Exposure, Exposure]], float | None],
-            chosen: Sequence[tuple[Exposure, Exposure]],
-            bounds: tuple[float, float] | None = None,
-        ) -> dict[str, Any]:
-            sums: dict[str, list[float]] = defaultdict(lambda: [0.0, 0.0])
-            for pair in chosen:
-                if (value := value_of(pair)) is not None:
-                    unit = sums[pair[0].unit or f"request {pair[0].id}"]
-                    unit[0] += value
-                    unit[1] += 1
-            values = (
-                experiments.unit_values(*zip(*sums.values(), strict=True))
-                if sums
-                else experiments.unit_values([])
-            )
-            return experiments.unit_mean(values, level=level, bounds=bounds).model_dump()
-
         rows.append(
             {
                 "variant": variant,
@@ -569,37 +545,54 @@ def shadow_results(live: LiveData, k: int, *, alpha: float = 0.05) -> list[dict[
                     len(shadows) - len(ran), len(shadows), level=level
                 ).model_dump(),
                 "without_request": len(ran) - len(pairs),
-                "errors": {
-                    "shadow": mean(lambda pair: _is_error(pair[1]), both, (0.0, 1.0)),
-                    "served": mean(lambda pair: _is_error(pair[0]), both, (0.0, 1.0)),
-                    "difference": mean(
-                        lambda pair: _is_error(pair[1]) - _is_error(pair[0]), both, (-1.0, 1.0)
-                    ),
-                },
-                "latency_s": {
-                    "shadow": mean(lambda pair: pair[1].latency_s, fine),
-                    "served": mean(lambda pair: pair[0].latency_s, fine),
-                    "difference": mean(
-                        lambda pair: (
-                            None
-                            if pair[0].latency_s is None or pair[1].latency_s is None
-                            else pair[1].latency_s - pair[0].latency_s
-                        ),
-                        fine,
-                    ),
-                },
+                "errors": _compare_pairs(both, _is_error, level, (0.0, 1.0), (-1.0, 1.0)),
+                "latency_s": _compare_pairs(fine, lambda exposure: exposure.latency_s, level),
                 "k": k,
-                "overlap": mean(lambda pair: _overlap(pair, k), fine, (0.0, 1.0)),
+                "overlap": _mean_by_unit(fine, lambda pair: _overlap(pair, k), level, (0.0, 1.0)),
             }
         )
     return rows
+
+
+def _compare_pairs(
+    pairs: Sequence[_Pair],
+    value_of: Callable[[Exposure], float | None],
+    level: float,
+    bounds: tuple[float, float] | None = None,
+    difference_bounds: tuple[float, float] | None = None,
+) -> dict[str, Any]:
+    """The mean of shadows, of the requests that were served, and of their differences."""
+
+    def difference(pair: _Pair) -> float | None:
+        served, shadow = map(value_of, pair)
+        return None if served is None or shadow is None else shadow - served
+
+    return {
+        "shadow": _mean_by_unit(pairs, lambda pair: value_of(pair[1]), level, bounds),
+        "served": _mean_by_unit(pairs, lambda pair: value_of(pair[0]), level, bounds),
+        "difference": _mean_by_unit(pairs, difference, level, difference_bounds),
+    }
+
+
+def _mean_by_unit(
+    pairs: Sequence[_Pair],
+    value_of: Callable[[_Pair], float | None],
+    level: float,
+    bounds: tuple[float, float] | None = None,
+) -> dict[str, Any]:
+    values: dict[str, list[float]] = defaultdict(list)
+    for pair in pairs:
+        if (value := value_of(pair)) is not None:
+            values[pair[0].unit or f"request {pair[0].id}"].append(value)
+    means = experiments.unit_values([*map(sum, values.values())], [*map(len, values.values())])
+    return experiments.unit_mean(means, level=level, bounds=bounds).model_dump()
 
 
 def _is_error(exposure: Exposure) -> float:
     return float(exposure.outcome in ("failed", "fell_back"))
 
 
-def _overlap(pair: tuple[Exposure, Exposure], k: int) -> float | None:
+def _overlap(pair: _Pair, k: int) -> float | None:
     """Share of the first k passages that both have; of the longer list where both are shorter."""
     served, shadow = pair[0].retrieved, pair[1].retrieved
     if served is None or shadow is None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -248,10 +249,8 @@ def _embed_questions(
     for request in () if log is None else log.requests:
         if request.question not in masked:
             masked[request.question] = masker.masked(request.question)
-    try:
+    with closing(embedder):
         rows = asyncio.run(embedder.queries(list(masked.values())))
-    finally:
-        embedder.close()
     return QuestionVectors(embedder.name, dict(zip(masked, rows, strict=True)))
 
 
@@ -309,13 +308,7 @@ def _check_document(
         "checked": [name for name in _CHECK_NAMES if name not in not_checked],
         "not_checked": not_checked,
         "findings": [
-            {
-                **asdict(finding),
-                "cases": list(finding.cases),
-                "lines": list(finding.lines(gold)),
-                "proposals": [asdict(proposal) for proposal in finding.proposals],
-            }
-            for finding in findings
+            {**asdict(finding), "lines": list(finding.lines(gold))} for finding in findings
         ],
         "power": [asdict(power) for power in powers],
         "gates_left_out": dict(left_out),

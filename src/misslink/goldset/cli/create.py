@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Mapping
+from contextlib import closing, nullcontext
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -242,13 +243,10 @@ def from_logs_command(
             refuse_existing(path, flag, overwrite=overwrite)
     log = read_logs(logs, columns)
     embedder = None if embedding is None else open_embedder(embedding)
-    try:
+    with nullcontext() if embedder is None else closing(embedder):
         sample = asyncio.run(
             sample_log(log, n, shares=shares, masker=masker, embedder=embedder, seed=seed)
         )
-    finally:
-        if embedder is not None:
-            embedder.close()
     if traces is not None:
         atomic_write(to_jsonl(sample.traces), traces)
     atomic_write(to_jsonl(sample.cases), out)

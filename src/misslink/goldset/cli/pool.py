@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import shlex
 from collections.abc import Iterator, Mapping
+from contextlib import closing, nullcontext
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -112,11 +113,8 @@ def pool_command(
         texts = [passage.text for passage in passages]
         questions = list(dict.fromkeys(case.question for case in gold.cases))
         embedder = None if embedding is None else open_embedder(embedding)
-        try:
+        with nullcontext() if embedder is None else closing(embedder):
             ranking = PassageRanking(texts, embedder, questions)
-        finally:
-            if embedder is not None:
-                embedder.close()
         pool = make_pool(
             gold,
             passages,

@@ -270,22 +270,12 @@ def rejection_record(
 
 def rejection_table(rejected: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Return counts by reason, the most frequent first, with an example each."""
-    by_reason = {
-        reason: [record for record in rejected if record["reason"] == reason]
-        for reason in REJECT_REASONS
-    }
-    reasons = sorted(filter(by_reason.get, by_reason), key=lambda reason: -len(by_reason[reason]))
-    table = []
-    for reason in reasons:
-        records = by_reason[reason]
-        example = next((record for record in records if record["question"]), records[-1])
-        table.append(
-            {
-                "reason": reason,
-                "count": len(records),
-                "meaning": REJECT_REASONS[reason],
-                "question": example["question"],
-                "sentence": example["sentence"],
-            }
-        )
+    table: list[dict[str, Any]] = []
+    for reason, meaning in REJECT_REASONS.items():
+        records = [record for record in rejected if record["reason"] == reason]
+        if records:
+            example = next((record for record in records if record["question"]), records[-1])
+            row = {"reason": reason, "count": len(records), "meaning": meaning}
+            table.append(row | {name: example[name] for name in ("question", "sentence")})
+    table.sort(key=lambda row: -row["count"])
     return {"rejected": {row["reason"]: row["count"] for row in table}, "reject_table": table}

@@ -290,18 +290,17 @@ def merge_pool_grades(
     prelabels = judge_agreement(judged, resolved, seed=seed) if judged else None
     grades = dict(resolved)
     if accept_prelabels:
-        problem = None
         if prelabels is None:
-            problem = (
+            message = (
                 "No judge has graded this pool. Run  misslink goldset pool ... --prelabel  first."
             )
-        elif not prelabels["n"]:
-            problem = (
+            raise InputError(message, path=folder)
+        if not prelabels["n"]:
+            raise InputError(
                 "No annotator has graded what the judge graded, so its agreement is unknown. Label "
-                "some passages first."
+                "some passages first.",
+                path=folder,
             )
-        if problem:
-            raise InputError(problem, path=folder)
         for name, row in judged.items():
             if row.grade is not None:
                 grades.setdefault(name, row.grade)

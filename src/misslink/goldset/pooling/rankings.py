@@ -19,6 +19,7 @@ from misslink.retrieval.arrays import as_single_precision
 from misslink.retrieval.readers import open_run
 from misslink.text.bm25 import Bm25Index
 from misslink.text.normalization import content_id, stems
+from misslink.timeouts import map_concurrently
 from misslink.types import Case
 
 if TYPE_CHECKING:
@@ -143,28 +144,22 @@ async def query_retriever(
     from misslink.capture import Watcher
 
     watcher = Watcher(app, id_key=id_key, depth=depth)
-    semaphore = asyncio.Semaphore(concurrency)
     problems: list[str] = []
     rankings: dict[str, tuple[str, ...]] = {}
     texts: dict[str, str] = {}
-    finished = 0
 
     async def query(case: Case) -> None:
-        nonlocal finished
-        async with semaphore:
-            trace = await watcher.watch(case)
-            if len(trace.retrieved) < depth and trace.retrieved:
-                trace = await watcher.deepen(case, trace, lambda _: True)
+        trace = await watcher.watch(case)
+        if len(trace.retrieved) < depth and trace.retrieved:
+            trace = await watcher.deepen(case, trace, lambda _: True)
         passages = [*trace.retrieved, *trace.deeper][:depth]
         if passages or (trace.error is None and trace.unmeasured is None):
             rankings[case.id] = tuple(passage.id for passage in passages)
             texts.update({passage.id: passage.text for passage in passages})
         else:
             problems.append(trace.error or trace.unmeasured or "nothing was observed")
-        finished += 1
-        progress(finished, len(cases))
 
-    await asyncio.gather(*map(query, cases))
+    await map_concurrently(cases, query, concurrency, progress)
     if not any(rankings.values()):
         reason = problems[0] if problems else "it retrieves nothing"
         raise AppUnreachableError(f"{name} returns no passage for any question: {reason}")
