@@ -412,6 +412,16 @@ class CalibrationDocument(Document):
     notes: tuple[str, ...] = ()
     others: dict[str, CalibrationDocument] = {}
 
+    def is_applied(self, applied: AppliedCalibration) -> bool:
+        """Return whether this calibration gives the links that `applied` gave."""
+        rates = self.agreement | self.weighted  # as linking reads them
+        own = [rates.get(name) for name in applied.rates]
+        return [self.threshold, self.uncertain_band, *own] == [
+            applied.threshold,
+            applied.uncertain_band,
+            *applied.rates.values(),
+        ]
+
     def by_metric(self) -> dict[str, CalibrationDocument]:
         """Return every metric's own calibration, this one first."""
         own = {self.metric: self} if self.metric else {}
@@ -584,6 +594,21 @@ class PromptFile(Document):
     sha256: str = ""
 
 
+class AppliedCalibration(Document):
+    """The calibration that a run was linked with."""
+
+    metric: str = ""
+    threshold: float | None = None
+    sensitivity: Estimate = NOT_COMPUTED
+    specificity: Estimate = NOT_COMPUTED
+    uncertain_band: tuple[Share, Share] | None = None
+
+    @property
+    def rates(self) -> Estimates:
+        """Sensitivity and specificity, by name."""
+        return {"sensitivity": self.sensitivity, "specificity": self.specificity}
+
+
 class Manifest(Document):
     """``manifest.json``: what is needed to repeat a run."""
 
@@ -601,7 +626,8 @@ class Manifest(Document):
     id_key: str | None = None
     input_key: str | None = None
     app_config: str | None = None
-    calibration: dict[str, JsonValue] = {}
+    calibration: AppliedCalibration | None = None
+    calibrated_by: CalibrationDocument = CalibrationDocument()
     unfinished: int = 0
     inputs: dict[str, JsonValue] = {}
     prompts: tuple[PromptFile, ...] = ()

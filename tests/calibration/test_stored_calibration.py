@@ -11,7 +11,6 @@ from judged_runs import held as run_calibration
 from judged_runs import judged_run, keeping
 from labelled import held, table
 from misslink.calibration.stored_calibration import (
-    applied_calibration,
     corrected_shares,
     detect_drift,
     merge_calibration,
@@ -19,7 +18,7 @@ from misslink.calibration.stored_calibration import (
     stored_calibrations,
 )
 from misslink.calibration.verdicts import hash_verdicts
-from misslink.documents import CalibrationDocument
+from misslink.documents import CalibrationDocument, calibration_of, manifest_of
 from misslink.errors import InputError
 from misslink.linking.judge_calibration import Calibration
 from misslink.stats.classification import ConfusionMatrix
@@ -43,7 +42,7 @@ def document(run):
 def test_without_a_calibration_there_is_nothing_to_correct_with(run):
     assert stored_calibrations(run) == {}
     assert corrected_shares(run) == {}
-    assert applied_calibration(run) is None
+    assert manifest_of(run).calibration is None
 
 
 def test_own_labels_give_the_prediction_powered_share(run, document):
@@ -170,12 +169,12 @@ def test_a_metric_labelled_again_takes_the_place_of_its_document():
 def test_links_are_by_the_document_that_is_kept_or_by_another(run, document):
     used = Calibration.from_document(document, "c.json").model_dump(mode="json")
     linked = run.model_copy(update={"manifest": {**run.manifest, "calibration": used}})
-    assert applied_calibration(keeping(linked, document)).same
+    used = manifest_of(linked).calibration
+    assert calibration_of(keeping(linked, document)).is_applied(used)
     later = run_calibration(run, "0" * 5 + "1" * 20 + "-" * 35 + "0" * 20 + "-" * 20)
-    by = applied_calibration(keeping(linked, later))
-    assert (by.metric, by.threshold, by.same) == ("faithfulness", 0.5, False)
-    assert by.rates["sensitivity"].value == pytest.approx(20 / 22)
-    assert not applied_calibration(linked).same  # no document is kept
+    assert not calibration_of(keeping(linked, later)).is_applied(used)
+    assert (used.metric, used.threshold) == ("faithfulness", 0.5)
+    assert used.rates["sensitivity"].value == pytest.approx(20 / 22)
 
 
 def test_a_calibration_that_names_no_verdicts_may_be_of_this_run_or_not(run, document):

@@ -10,7 +10,7 @@ sys.path.append(str(Path(__file__).parents[1] / "calibration"))
 
 import misslink as package
 from labelled import METRIC, label, table, verdict
-from misslink.calibration.stored_calibration import applied_calibration
+from misslink.documents import calibrations_of, manifest_of
 from misslink.io import read_run
 
 TEXT = "The ferry leaves at seven from the old pier."
@@ -134,7 +134,9 @@ def test_links_by_an_earlier_calibration_are_told_with_the_way_to_the_new_one(
     assert code == 0, err
     assert "failure modes and risks use an earlier calibration on a.jsonl of 20" in out
     assert "--calibration linked/calibration.json" in out
-    assert not applied_calibration(read_run("linked")).same
+    linked = read_run("linked")
+    stored = calibrations_of(linked)["faithfulness"]
+    assert not stored.is_applied(manifest_of(linked).calibration)
 
 
 def test_evaluate_prints_the_corrected_share_beside_the_raw_one(misslink, given):

@@ -12,8 +12,8 @@ from typing import Any
 from pydantic_core import to_jsonable_python
 
 from misslink.calibration.verdicts import hash_verdicts
-from misslink.documents import CalibrationDocument, calibrations_of, parse_document
-from misslink.io.numbers import as_finite, parse_estimate
+from misslink.documents import CalibrationDocument, calibrations_of
+from misslink.io.numbers import parse_estimate
 from misslink.metrics import GOOD_SHARES
 from misslink.stats import proportion
 from misslink.stats.classification import ConfusionMatrix, ErrorRates
@@ -103,32 +103,6 @@ class CorrectedRate:
         return {name: value for name, value in document.items() if name not in {"name", "metric"}}
 
 
-@dataclass(frozen=True)
-class AppliedCalibration:
-    """The calibration that was used to link a run.
-
-    Parameters
-    ----------
-    metric : str
-    threshold : float or None
-    rates : mapping of str to Estimate
-        Sensitivity and specificity.
-    labels_from : str
-        The file of labels; "" if not known.
-    created : str
-        ISO date; "" if not known.
-    same : bool
-        Whether it agrees with the document that the run stores now.
-    """
-
-    metric: str
-    threshold: float | None
-    rates: Mapping[str, Estimate]
-    labels_from: str
-    created: str
-    same: bool
-
-
 def stored_calibrations(run: Run) -> dict[str, Mapping[str, Any]]:
     """Return the calibration documents that a run stores, by metric."""
     return _documents_by_metric(run.calibration)
@@ -200,25 +174,6 @@ def corrected_shares(run: Run, ids: AbstractSet[str] | None = None) -> dict[str,
     return {share.name: share for share in shares}
 
 
-def applied_calibration(run: Run) -> AppliedCalibration | None:
-    """Return the calibration that a run was linked with; None if there was none."""
-    used = run.manifest.get("calibration")
-    if not isinstance(used, Mapping):
-        return None
-    metric = str(used.get("metric") or "")
-    origin = run.manifest.get("calibrated_by") or {}
-    source = parse_document(CalibrationDocument, origin, "manifest.json")
-    rates = {name: rate for name in RATE_NAMES if (rate := read_estimate(used.get(name)))}
-    return AppliedCalibration(
-        metric=metric,
-        threshold=as_finite(used.get("threshold")),
-        rates=rates,
-        labels_from=source.labels_from,
-        created=source.created,
-        same=_linking_inputs(used) == _linking_inputs(stored_calibrations(run).get(metric, {})),
-    )
-
-
 def calibration_source(document: Mapping[str, Any]) -> dict[str, Any]:
     """Return the origin of a calibration, as the manifest of a run that is linked by it has it."""
     fields = ("labels_from", "labels", "created", "verdicts_sha256")
@@ -271,21 +226,6 @@ def _share_estimate(
     if isinstance(judge, str):
         return Estimate.missing(judge, n=raw.n, method=ROGAN_GLADEN), ROGAN_GLADEN
     return rogan_gladen(called, raw.n, judge), ROGAN_GLADEN
-
-
-def _linking_inputs(document: Mapping[str, Any]) -> list[Any]:
-    """What of a calibration reaches the links: its cut, its band and its rates."""
-    rates = {name: document.get(name) for name in RATE_NAMES}
-    for section in ("agreement", "weighted"):
-        part = document.get(section)
-        if isinstance(part, Mapping):
-            rates |= {name: part[name] for name in RATE_NAMES if name in part}
-    band = document.get("uncertain_band")
-    return [
-        as_finite(document.get("threshold")),
-        [as_finite(end) for end in band] if isinstance(band, list | tuple) else None,
-        *(read_estimate(rate) for rate in rates.values()),
-    ]
 
 
 _MIN_SCORES = 30  # scores on either side

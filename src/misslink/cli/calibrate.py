@@ -178,12 +178,13 @@ def _replaced_note(run: Run, document: Mapping[str, Any]) -> Iterator[str]:
 
 def _link_note(run: Run, document: Mapping[str, Any]) -> Iterator[str]:
     """A note if the run's links were made with another calibration than this one."""
-    from misslink.calibration.stored_calibration import LINKING_METRIC, applied_calibration
+    from misslink.calibration.stored_calibration import LINKING_METRIC
+    from misslink.documents import calibrations_of, manifest_of
 
     if document["metric"] != LINKING_METRIC:
         return
-    applied = applied_calibration(run)
-    if applied is not None and applied.metric == LINKING_METRIC and applied.same:
+    applied, stored = manifest_of(run).calibration, calibrations_of(run).get(LINKING_METRIC)
+    if applied and stored and applied.metric == LINKING_METRIC and stored.is_applied(applied):
         return
     fix = (
         f"to apply this one, evaluate again with  --calibration {document['run']}/calibration.json"
@@ -192,8 +193,9 @@ def _link_note(run: Run, document: Mapping[str, Any]) -> Iterator[str]:
     if applied is None:
         yield f"The run's failure modes and risks are not corrected by this yet; {fix}."
         return
-    source = f" on {applied.labels_from}" if applied.labels_from else ""
-    source += f" of {applied.created[:10]}" if applied.created else ""
+    origin = manifest_of(run).calibrated_by
+    source = f" on {origin.labels_from}" if origin.labels_from else ""
+    source += f" of {origin.created[:10]}" if origin.created else ""
     yield f"The run's failure modes and risks use an earlier calibration{source}; {fix}."
 
 

@@ -238,7 +238,7 @@ def _settings(run: Run, other: Run) -> Iterator[tuple[str, str, str]]:
     prompts = {p.name: f"version {p.version}, {p.sha256[:8]}" for p in manifest.prompts if p.name}
     for name in sorted(prompts.keys() & {prompt.name for prompt in other_manifest.prompts}):
         yield f"the prompt '{name}'", _JUDGE_SETTING_CHANGED, prompts[name]
-    stored = manifest.calibration
-    value = f"of {stored['metric']} at {stored.get('threshold')}" if "metric" in stored else ""
+    applied = manifest.calibration
+    value = f"of {applied.metric} at {applied.threshold}" if applied and applied.metric else ""
     meaning = "verdicts in a calibrated judge's uncertain band give no failure mode"
     yield "calibration", meaning, value

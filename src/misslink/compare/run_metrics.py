@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, get_args
 
 from misslink.calibration.stored_calibration import corrected_shares, own_calibrations
-from misslink.documents import cutoff_of, manifest_of, summary_of
+from misslink.documents import calibration_of, cutoff_of, manifest_of, summary_of
 from misslink.errors import InputError, did_you_mean
 from misslink.failure_modes import OWNERS
 from misslink.io.numbers import as_finite, parse_estimate
@@ -317,18 +317,14 @@ def _document_estimate(run: Run, name: str) -> Estimate:
 
 
 def _trust_estimate(run: Run, name: str) -> Estimate:
-    applied = run.manifest["calibration"] if Calibration.of_run(run) else None
-    stored = run.calibration or {}
-    # The rates used for linking come first.
-    documents = (applied, stored.get("weighted"), stored.get("agreement"))
-    for document in documents:
-        try:
-            return find_estimate(document if isinstance(document, Mapping) else {}, name, n=0)
-        except MissingPathError:
-            continue
-    if not any(documents):
+    rates, stored, applied = dict[str, Estimate](), calibration_of(run), Calibration.of_run(run)
+    if stored is not None:
+        rates |= stored.agreement | stored.weighted
+    if applied is not None:  # what linking used comes first
+        rates |= {"sensitivity": applied.sensitivity, "specificity": applied.specificity}
+    if not rates:
         return Estimate.missing(Reason(code="not_calibrated"))
-    return Estimate.missing(Reason(code="not_in_calibration", name=name))
+    return rates.get(name) or Estimate.missing(Reason(code="not_in_calibration", name=name))
 
 
 def _run_documents(run: Run) -> dict[str, Any]:

@@ -17,7 +17,6 @@ from misslink.documents import (
     calibration_of,
     calibrations_of,
     manifest_of,
-    parse_document,
     summary_of,
 )
 from misslink.render.format import (
@@ -92,11 +91,9 @@ def describe_judge(run: Run) -> tuple[str, str]:
             more = f"It finds {found}. "
         details = f"{more}{next(iter(calibration.reasons), '')}"
         return f"{name}. {right} {advice}".rstrip(), details
-    from misslink.calibration.stored_calibration import applied_calibration  # imports numpy
-
-    applied = applied_calibration(run)
+    applied = manifest_of(run).calibration
     rates = applied.rates if applied else {}
-    shown = [format_estimate(name, rates[name]) for name in sorted(rates)]
+    shown = [format_estimate(name, rate) for name, rate in rates.items()]
     if len(shown) > 1 and all(rate.measured for rate in shown):
         right = (
             f"{shown[0].value} of faithful answers faithful and {shown[1].value} of unfaithful ones"
@@ -123,7 +120,11 @@ def read_judge_trust(run: Run) -> tuple[SimpleNamespace, ...]:
         calibrations = {_CORRECTED_METRIC: calibrations[_CORRECTED_METRIC], **calibrations}
     if calibrations:
         return tuple(_metric_trust(run, calibration) for calibration in calibrations.values())
-    return (_metric_trust(run, calibration_of(run) or _manifest_calibration(run)),)
+    document, applied = calibration_of(run) or CalibrationDocument(), manifest_of(run).calibration
+    if run.calibration is None and applied is not None:
+        known = {"metric": applied.metric, "threshold": applied.threshold}
+        document = document.model_copy(update={**known, "agreement": applied.rates})
+    return (_metric_trust(run, document),)
 
 
 def _metric_trust(run: Run, calibration: CalibrationDocument) -> SimpleNamespace:
@@ -162,15 +163,6 @@ def _metric_trust(run: Run, calibration: CalibrationDocument) -> SimpleNamespace
     )
 
 
-def _manifest_calibration(run: Run) -> CalibrationDocument:
-    """The rates that a run's manifest holds, in the shape of a calibration document."""
-    stored = run.manifest.get("calibration")
-    if not isinstance(stored, dict):
-        return CalibrationDocument()
-    rates = {name: stored.get(name) for name in ("sensitivity", "specificity")}
-    return parse_document(CalibrationDocument, {**stored, "agreement": rates}, "manifest.json")
-
-
 def _calibration_facts(calibration: CalibrationDocument) -> str:
     if not calibration.metric:
         return ""
@@ -184,14 +176,13 @@ def _calibration_facts(calibration: CalibrationDocument) -> str:
 
 def _application_note(run: Run, calibration: CalibrationDocument) -> str:
     """Whether failure modes and risks were made with this calibration; "" if with none."""
-    from misslink.calibration.stored_calibration import applied_calibration  # imports numpy
-
-    used = applied_calibration(run)
-    if used is None or not run.calibration or calibration.metric != _CORRECTED_METRIC:
+    manifest = manifest_of(run)
+    if not (manifest.calibration and run.calibration) or calibration.metric != _CORRECTED_METRIC:
         return ""
-    if used.same:
+    if calibration.is_applied(manifest.calibration):
         return "The run's failure modes and corrected risks were made with this calibration."
-    parts = (shorten(used.labels_from, 80), shorten(used.created.partition("T")[0], 20))
+    source = manifest.calibrated_by
+    parts = (shorten(source.labels_from, 80), shorten(source.created.partition("T")[0], 20))
     made = ", ".join(filter(None, parts))
     return (
         "The run's failure modes and corrected risks were made with another calibration than this one"
@@ -263,7 +254,7 @@ def _labeling_advice(run: Run, calibration: CalibrationDocument) -> str:
         "and the risks are then corrected for the judge's errors."
     )
     if run.calibration:
-        if run.manifest.get("calibration") is not None or calibration.metric != _CORRECTED_METRIC:
+        if manifest_of(run).calibration or calibration.metric != _CORRECTED_METRIC:
             return ""
         return f"The run's risks are not corrected by this yet. For that, {again}"
     status = (
