@@ -157,7 +157,7 @@ def diagnosis_document(run: Run, folder: Path) -> dict[str, Any]:
                 "count": len(group),
                 "share": proportion(len(group), len(missed)).model_dump(),
                 "recommendation": miss_type_advice(
-                    group[0][1].kind, recorded=bool(run.manifest.get("traces"))
+                    group[0][1].kind, recorded=bool(manifest_of(run).traces)
                 ),
                 "cases": [
                     {

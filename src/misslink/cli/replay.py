@@ -116,18 +116,20 @@ def replay(
 
 def _app_path(run: Run) -> str:
     """Import path of the run's app."""
-    app = run.manifest.get("app")
-    if run.manifest.get("traces") is not None or not app:
+    from misslink.documents import manifest_of
+
+    manifest = manifest_of(run)
+    if manifest.traces or not manifest.app:
         raise InputError(
             "this run has traces and no app; name the app that wrote them with --app, such as "
             "--app app.py:chain"
         )
-    if ":" not in str(app):
+    if ":" not in manifest.app:
         raise InputError(
-            f"this run was made in Python with an object ({app}); give its import path with "
+            f"this run was made in Python with an object ({manifest.app}); give its import path with "
             "--app, such as --app app.py:chain"
         )
-    return str(app)
+    return manifest.app
 
 
 def _print_replay(document: Mapping[str, Any]) -> None:

@@ -48,7 +48,7 @@ def print_run_summary(run: Run, report: str, *, verbose: bool = False) -> None:
     about_judge = [note["message"] for note in warnings if note["code"] == "judge"]
     others = [note["message"] for note in warnings if note["code"] not in {"judge", "inferred"}]
     judging = describe_judging(run)
-    judge = str(run.summary.get("judge", "not recorded"))
+    judge = summary_of(run).judge or "not recorded"
     if judging and (not about_judge or judge.startswith("cascade:")):
         about_judge = [f"Judge: {judge}. {judging[0]}", *about_judge]
     if errors:  # before any number

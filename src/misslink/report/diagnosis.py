@@ -12,6 +12,7 @@ from misslink.documents import (
     Estimates,
     OptionCheck,
     OptionMetric,
+    manifest_of,
     summary_of,
     whatif_of,
 )
@@ -85,7 +86,7 @@ def miss_type_rows(run: Run) -> tuple[SimpleNamespace, ...]:
                 count=len(misses),
                 share=format_estimate("share", proportion(len(misses), total)),
                 failed=len({link.case_id for link, _ in misses if link.failed}),
-                advice=miss_type_advice(miss_type, recorded=bool(run.manifest.get("traces"))),
+                advice=miss_type_advice(miss_type, recorded=bool(manifest_of(run).traces)),
                 example=miss.reason or "",
                 example_at="" if number is None else case_fragment(number),
                 fragment=view_fragment(miss_type=miss_type) if miss_type else "",

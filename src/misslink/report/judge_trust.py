@@ -113,7 +113,7 @@ def read_judge_trust(run: Run) -> tuple[SimpleNamespace, ...]:
 
     Without labels there is one entry that says how to get some; without a judge there is none.
     """
-    if run.manifest.get("judge") in (None, "none"):
+    if manifest_of(run).judge in ("", "none"):
         return ()
     calibrations = calibrations_of(run)
     if _CORRECTED_METRIC in calibrations:
@@ -285,7 +285,7 @@ _CHANGE_NAMES = {
 
 def describe_judging(run: Run) -> tuple[str, ...]:
     """Describe how the run was judged, in sentences; empty for a run without a judge."""
-    if run.manifest.get("judge") in (None, "none"):
+    if manifest_of(run).judge in ("", "none"):
         return ()
     return tuple(_judging_notes(run))
 
@@ -444,7 +444,7 @@ def read_audit(run: Run) -> SimpleNamespace | None:
     if audit.cases:
         facts += f" {pluralize(audit.cases, 'case')} of the run"
     facts += " again, with changes that must not matter."
-    if judge and judge != run.manifest.get("judge"):
+    if judge and judge != manifest_of(run).judge:
         facts += " It is not the judge of this run."
     return SimpleNamespace(facts=facts, rows=rows, notes=audit.notes)
 

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 from urllib.parse import unquote
 
 from misslink import __version__
+from misslink.documents import manifest_of
 from misslink.errors import InputError, known_names
 from misslink.io.atomic import atomic_write
 from misslink.report.exports import iter_case_records, write_csv_rows
@@ -76,7 +77,7 @@ def iter_scores(run: Run) -> Iterator[Score]:
         for verdict in run.verdicts
         if verdict.metric == "faithfulness"
     }
-    judged_by = "CODE" if run.manifest.get("judge") == "heuristic" else "LLM"
+    judged_by = "CODE" if manifest_of(run).judge == "heuristic" else "LLM"
     for record in iter_case_records(run):
         trace = traces.get(record["id"])
         score = partial(
@@ -138,7 +139,7 @@ def write_scores(run: Run, to: str, path: Path) -> tuple[int, int]:
         )
     _require_ids(tied, to)
     bodies = (
-        target.encode(batch, str(run.manifest.get("created") or ""))
+        target.encode(batch, manifest_of(run).created)
         for start in range(0, len(tied), target.batch)
         for batch in (tied[start : start + target.batch],)
     )

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import TypeAlias
 
-from misslink.documents import calibrations_of, summary_of
+from misslink.documents import calibrations_of, manifest_of, summary_of
 from misslink.failure_modes import FAILURE_MODES, FAILURES, OWNERS, FailureModeInfo
 from misslink.linking.findings import LEVELS, find, rank_fixes
 from misslink.linking.miss_types import miss_type_advice
@@ -398,8 +398,9 @@ def _corpus_steps(run: Run) -> Iterator[NextStep]:
 def _label_steps(run: Run) -> Iterator[NextStep]:
     """Labels for a judge that was not compared with any."""
     judged = len({verdict.case_id for verdict in run.verdicts if verdict.status == "scored"})
-    known = calibrations_of(run) or run.calibration or run.manifest.get("calibration") is not None
-    if judged and not known and run.manifest.get("judge") not in (None, "none"):
+    manifest = manifest_of(run)
+    known = calibrations_of(run) or run.calibration or manifest.calibration
+    if judged and not known and manifest.judge not in ("", "none"):
         yield NextStep(
             f"Label {'about 100' if judged > 100 else 'these'} answers (`misslink annotate RUN`) and "
             "compare the judge with them (`misslink calibrate RUN`).",
