@@ -13,12 +13,13 @@ REPORTS = Path(__file__).parents[2] / "reports"
 
 
 def shown(page):
-    """The page but for its time, and for decimals in the data of its table, some of which are seconds."""
+    """The page but for its time, its Python, and decimals of the table's data: some are seconds."""
     text = page.read_text(encoding="utf-8")
     page, _, data = re.sub(r"\d{4}-\d\d-\d\dT[\d:+]+", "TIME", text).partition(
         '<script type="application/json"'
     )
     page = re.sub(r"\d+\.\d+ s\b", "TIME", page)
+    page = re.sub(r"\bpython \d+\.\d+\.\d+", "PYTHON", page)
     return [*page.splitlines(), *re.sub(r"\d+\.\d+", "DECIMAL", data).split('","')]
 
 
