@@ -412,14 +412,23 @@ class CalibrationDocument(Document):
     notes: tuple[str, ...] = ()
     others: dict[str, CalibrationDocument] = {}
 
-    def is_applied(self, applied: AppliedCalibration) -> bool:
-        """Return whether this calibration gives the links that `applied` gave."""
-        rates = self.agreement | self.weighted  # as linking reads them
-        own = [rates.get(name) for name in applied.rates]
-        return [self.threshold, self.uncertain_band, *own] == [
-            applied.threshold,
-            applied.uncertain_band,
-            *applied.rates.values(),
+    @model_validator(mode="before")
+    @classmethod
+    def _read_manifest(cls, data: Any) -> Any:
+        """A manifest has the two rates that linking used on top."""
+        if isinstance(data, Mapping) and "sensitivity" in data:
+            rates = {name: data.get(name) for name in ("sensitivity", "specificity")}
+            return {**data, "agreement": {name: rate for name, rate in rates.items() if rate}}
+        return data
+
+    @property
+    def linking_inputs(self) -> list[Any]:
+        """What decides the links: cut, uncertain band and rates."""
+        rates = self.agreement | self.weighted
+        return [
+            self.threshold,
+            self.uncertain_band,
+            *map(rates.get, ("sensitivity", "specificity")),
         ]
 
     def by_metric(self) -> dict[str, CalibrationDocument]:
@@ -594,21 +603,6 @@ class PromptFile(Document):
     sha256: str = ""
 
 
-class AppliedCalibration(Document):
-    """The calibration that a run was linked with."""
-
-    metric: str = ""
-    threshold: float | None = None
-    sensitivity: Estimate = NOT_COMPUTED
-    specificity: Estimate = NOT_COMPUTED
-    uncertain_band: tuple[Share, Share] | None = None
-
-    @property
-    def rates(self) -> Estimates:
-        """Sensitivity and specificity, by name."""
-        return {"sensitivity": self.sensitivity, "specificity": self.specificity}
-
-
 class Manifest(Document):
     """``manifest.json``: what is needed to repeat a run."""
 
@@ -626,7 +620,7 @@ class Manifest(Document):
     id_key: str | None = None
     input_key: str | None = None
     app_config: str | None = None
-    calibration: AppliedCalibration | None = None
+    calibration: CalibrationDocument | None = None
     calibrated_by: CalibrationDocument = CalibrationDocument()
     unfinished: int = 0
     inputs: dict[str, JsonValue] = {}
@@ -639,36 +633,6 @@ class Manifest(Document):
         start = "judge_identity."
         inputs = self.inputs.items()
         return {name.removeprefix(start): str(x) for name, x in inputs if name.startswith(start)}
-
-
-class MapPoint(Document):
-    """A question or a passage on the embedding map."""
-
-    id: str = ""
-    x: float | None = None
-    y: float | None = None
-    text: str = ""
-    failure: str = ""
-
-
-class MapLine(Document):
-    """From a question to a passage it missed."""
-
-    case_id: str = ""
-    passage_id: str = ""
-    failure: str = ""
-
-
-class EmbeddingMap(Document):
-    """``map.json``."""
-
-    method: str = ""
-    embedding: str = ""
-    queries: tuple[MapPoint, ...] = ()
-    passages: tuple[MapPoint, ...] = ()
-    lines: tuple[MapLine, ...] = ()
-    left_out: int = 0
-    queries_left_out: int = 0
 
 
 def parse_document(model: type[DocumentT], content: object, path: object) -> DocumentT:
@@ -701,7 +665,6 @@ calibration_of = partial(_document_of, name="calibration", model=CalibrationDocu
 replay_of = partial(_document_of, name="replay", model=Replay)
 whatif_of = partial(_document_of, name="whatif", model=WhatIf)
 audit_of = partial(_document_of, name="audit", model=Audit)
-map_of = partial(_document_of, name="map", model=EmbeddingMap)
 
 
 def manifest_of(run: Run) -> Manifest:

@@ -170,11 +170,13 @@ def test_links_are_by_the_document_that_is_kept_or_by_another(run, document):
     used = Calibration.from_document(document, "c.json").model_dump(mode="json")
     linked = run.model_copy(update={"manifest": {**run.manifest, "calibration": used}})
     used = manifest_of(linked).calibration
-    assert calibration_of(keeping(linked, document)).is_applied(used)
+    same = calibration_of(keeping(linked, document))
+    assert same.linking_inputs == used.linking_inputs
     later = run_calibration(run, "0" * 5 + "1" * 20 + "-" * 35 + "0" * 20 + "-" * 20)
-    assert not calibration_of(keeping(linked, later)).is_applied(used)
+    other = calibration_of(keeping(linked, later))
+    assert other.linking_inputs != used.linking_inputs
     assert (used.metric, used.threshold) == ("faithfulness", 0.5)
-    assert used.rates["sensitivity"].value == pytest.approx(20 / 22)
+    assert used.agreement["sensitivity"].value == pytest.approx(20 / 22)
 
 
 def test_a_calibration_that_names_no_verdicts_may_be_of_this_run_or_not(run, document):

@@ -136,7 +136,7 @@ def test_links_by_an_earlier_calibration_are_told_with_the_way_to_the_new_one(
     assert "--calibration linked/calibration.json" in out
     linked = read_run("linked")
     stored = calibrations_of(linked)["faithfulness"]
-    assert not stored.is_applied(manifest_of(linked).calibration)
+    assert stored.linking_inputs != manifest_of(linked).calibration.linking_inputs
 
 
 def test_evaluate_prints_the_corrected_share_beside_the_raw_one(misslink, given):

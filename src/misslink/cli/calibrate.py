@@ -184,7 +184,12 @@ def _link_note(run: Run, document: Mapping[str, Any]) -> Iterator[str]:
     if document["metric"] != LINKING_METRIC:
         return
     applied, stored = manifest_of(run).calibration, calibrations_of(run).get(LINKING_METRIC)
-    if applied and stored and applied.metric == LINKING_METRIC and stored.is_applied(applied):
+    if (
+        applied
+        and stored
+        and applied.metric == LINKING_METRIC
+        and stored.linking_inputs == applied.linking_inputs
+    ):
         return
     fix = (
         f"to apply this one, evaluate again with  --calibration {document['run']}/calibration.json"

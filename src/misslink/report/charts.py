@@ -9,7 +9,7 @@ from dataclasses import replace
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
-from misslink.documents import EmbeddingMap, MapPoint, map_of
+from misslink.documents import Document, parse_document
 from misslink.failure_modes import FAILURE_MODES, FAILURES
 from misslink.render.format import (
     format_estimate,
@@ -161,11 +161,41 @@ _MODE_SHAPES = {
 }
 
 
+class MapPoint(Document):
+    """A question or a passage on the embedding map."""
+
+    id: str = ""
+    x: float | None = None
+    y: float | None = None
+    text: str = ""
+    failure: str = ""
+
+
+class MapLine(Document):
+    """From a question to a passage it missed."""
+
+    case_id: str = ""
+    passage_id: str = ""
+    failure: str = ""
+
+
+class EmbeddingMap(Document):
+    """``map.json``."""
+
+    method: str = ""
+    embedding: str = ""
+    queries: tuple[MapPoint, ...] = ()
+    passages: tuple[MapPoint, ...] = ()
+    lines: tuple[MapLine, ...] = ()
+    left_out: int = 0
+    queries_left_out: int = 0
+
+
 def draw_scatter(run: Run) -> SimpleNamespace | None:
     """Lay out the run's map; None if it has none."""
-    document = map_of(run)
-    if document is None:
+    if not run.map:
         return None
+    document = parse_document(EmbeddingMap, run.map, "map.json")
     questions, passages = _place_points(document.queries), _place_points(document.passages)
     if not questions:
         return None

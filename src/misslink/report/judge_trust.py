@@ -92,8 +92,8 @@ def describe_judge(run: Run) -> tuple[str, str]:
         details = f"{more}{next(iter(calibration.reasons), '')}"
         return f"{name}. {right} {advice}".rstrip(), details
     applied = manifest_of(run).calibration
-    rates = applied.rates if applied else {}
-    shown = [format_estimate(name, rate) for name, rate in rates.items()]
+    rates = applied.agreement if applied else {}
+    shown = [format_estimate(name, rates[name]) for name in sorted(rates)]
     if len(shown) > 1 and all(rate.measured for rate in shown):
         right = (
             f"{shown[0].value} of faithful answers faithful and {shown[1].value} of unfaithful ones"
@@ -120,11 +120,8 @@ def read_judge_trust(run: Run) -> tuple[SimpleNamespace, ...]:
         calibrations = {_CORRECTED_METRIC: calibrations[_CORRECTED_METRIC], **calibrations}
     if calibrations:
         return tuple(_metric_trust(run, calibration) for calibration in calibrations.values())
-    document, applied = calibration_of(run) or CalibrationDocument(), manifest_of(run).calibration
-    if run.calibration is None and applied is not None:
-        known = {"metric": applied.metric, "threshold": applied.threshold}
-        document = document.model_copy(update={**known, "agreement": applied.rates})
-    return (_metric_trust(run, document),)
+    known = calibration_of(run) or manifest_of(run).calibration or CalibrationDocument()
+    return (_metric_trust(run, known),)
 
 
 def _metric_trust(run: Run, calibration: CalibrationDocument) -> SimpleNamespace:
@@ -179,7 +176,7 @@ def _application_note(run: Run, calibration: CalibrationDocument) -> str:
     manifest = manifest_of(run)
     if not (manifest.calibration and run.calibration) or calibration.metric != _CORRECTED_METRIC:
         return ""
-    if calibration.is_applied(manifest.calibration):
+    if calibration.linking_inputs == manifest.calibration.linking_inputs:
         return "The run's failure modes and corrected risks were made with this calibration."
     source = manifest.calibrated_by
     parts = (shorten(source.labels_from, 80), shorten(source.created.partition("T")[0], 20))
