@@ -95,7 +95,7 @@ def _text(
     ]
     return (
         f"{questions} questions, {asked.users:,} users, seed {asked.seed}, judge {asked.judge}, "
-        f"Python {platform.python_version_tuple()[0]}.{platform.python_version_tuple()[1]}:\n\n"
+        f"Python {platform.python_version()}:\n\n"
         f"{table(found)}\n"
         f"**{recommendation(found, split['verdict'])}**\n\n"
         f"Of the passages that the served retriever found, in the shadow found too: "
