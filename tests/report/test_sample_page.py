@@ -15,7 +15,7 @@ REPORTS = Path(__file__).parents[2] / "reports"
 def shown(page):
     """The page but for its time, its Python, and decimals of the table's data: some are seconds."""
     text = page.read_text(encoding="utf-8")
-    page, _, data = re.sub(r"\d{4}-\d\d-\d\dT[\d:+]+", "TIME", text).partition(
+    page, _, data = re.sub(r"\d{4}-\d\d-\d\d(T[\d:+]+)?", "TIME", text).partition(
         '<script type="application/json"'
     )
     page = re.sub(r"\d+\.\d+ s\b", "TIME", page)
