@@ -3,7 +3,9 @@
 import gc
 import math
 import os
+import ssl
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -19,6 +21,9 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 from judge_server import JudgeServer
 
 gc.disable()  # until all is collected
+
+# Each HTTP client reads the certificates anew, for 30 ms; the tests open thousands, none with TLS.
+ssl.create_default_context = cache(ssl.create_default_context)
 
 # No test measures time: a machine with other work to do is slow, and nothing is wrong.
 settings.register_profile("untimed", deadline=None)

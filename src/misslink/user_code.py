@@ -10,6 +10,7 @@ import sysconfig
 import traceback
 import zlib
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -74,6 +75,7 @@ def with_article(noun: str) -> str:
     return f"{'an' if noun[:1].lower() in 'aeiou' else 'a'} {noun}"
 
 
+@cache  # asked for each class that an app reaches
 def is_user_file(filename: str) -> bool:
     """Whether a source file is the reader's: no library's, not frozen, not misslink's."""
     libraries = [Path(sysconfig.get_path(kind)) for kind in ("stdlib", "purelib", "platlib")]
