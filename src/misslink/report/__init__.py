@@ -1,3 +1,3 @@
-"""The report of a run: HTML page, markdown, JSON, CSV and parquet."""
+"""The report of a run as a page, as text and as data."""
 
 from __future__ import annotations
