@@ -303,8 +303,7 @@ def run(
     from misslink.io.manifest import display_path, hash_app_code, hash_content
     from misslink.io.sqlite import SqliteLockedError
     from misslink.io.storage import redact_url
-    from misslink.judge.config import JudgeConfig
-    from misslink.judge.middleware.cache import DEFAULT_CACHE
+    from misslink.judge.config import DEFAULT_CACHE, JudgeConfig
     from misslink.judge.prompts import Prompts
     from misslink.judge.session import open_judge
     from misslink.pipeline.context import open_named_embedder

@@ -145,7 +145,7 @@ def merge(
 
 
 def _cache_path(cache: Path | None) -> Path:
-    from misslink.judge.middleware.cache import DEFAULT_CACHE
+    from misslink.judge.config import DEFAULT_CACHE
 
     return cache or DEFAULT_CACHE
 

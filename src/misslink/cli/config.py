@@ -41,7 +41,10 @@ class _Settings(BaseModel):
     """A key has the name, type and meaning of the option; options replace settings."""
 
     model_config = ConfigDict(
-        strict=True, extra="forbid", alias_generator=lambda name: name.replace("_", "-")
+        strict=True,
+        extra="forbid",
+        defer_build=True,  # most commands find no settings
+        alias_generator=lambda name: name.replace("_", "-"),
     )
 
     app: str | None = None

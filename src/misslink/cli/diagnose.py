@@ -16,7 +16,6 @@ from misslink.cli.output import (
     print_lines,
     print_table,
 )
-from misslink.documents import cutoff_of, manifest_of
 from misslink.render.table import TextTable
 
 if TYPE_CHECKING:
@@ -66,6 +65,7 @@ def diagnose(
 def _measured_again(run: Run, source: str) -> Run:
     """The run with its misses measured in a corpus; what an embedding measured stays."""
     from misslink.capture import match_labels
+    from misslink.documents import cutoff_of, manifest_of
     from misslink.io import GoldSet
     from misslink.io.corpus import read_corpus
     from misslink.linking.checklist import build_checklist
@@ -127,6 +127,7 @@ def diagnosis_document(run: Run, folder: Path) -> dict[str, Any]:
     InputError
         The run was made before misslink measured misses.
     """
+    from misslink.documents import manifest_of
     from misslink.errors import InputError
     from misslink.io.manifest import display_path
     from misslink.io.storage import redact_url

@@ -8,12 +8,12 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from misslink.documents import manifest_of
 from misslink.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from misslink.documents import Manifest
     from misslink.judge.config import JudgeConfig
     from misslink.judge.session import JudgeSession
     from misslink.types import Link, Run
@@ -24,7 +24,7 @@ def config_as_in_run(run: Run, judge: str | None, **given: Any) -> JudgeConfig:
     from misslink.judge.backends.custom import is_custom_judge
     from misslink.judge.config import JudgeConfig
 
-    judging = manifest_of(run).judging
+    judging = _manifest(run).judging
     defaults: dict[str, Any] = {"prompts": judging.prompts, "repeats": judging.repeats}
     if judge is None and not is_custom_judge(_judge_spec(run)):
         names = ("temperature", "max_tokens", "cascade_check")
@@ -57,9 +57,15 @@ async def open_run_judge(
         yield session
 
 
+def _manifest(run: Run) -> Manifest:
+    from misslink.documents import manifest_of
+
+    return manifest_of(run)
+
+
 def _judge_spec(run: Run) -> str:
     """How the run's judge is opened again: a judge of the user's own from its file."""
-    manifest = manifest_of(run)
+    manifest = _manifest(run)
     return manifest.judging.spec or manifest.judge or "none"
 
 
@@ -91,7 +97,7 @@ async def _check_judge_address(run: Run, session: JudgeSession | None) -> None:
 
     if session is None:
         return
-    before, now = manifest_of(run).judge_identity, flatten_inputs(session.identity)
+    before, now = _manifest(run).judge_identity, flatten_inputs(session.identity)
     await session.close()
     for name, address in before.items():
         if name.endswith("base_url") and now.get(name) != address:
@@ -103,7 +109,7 @@ async def _check_judge_address(run: Run, session: JudgeSession | None) -> None:
 
 def _identity_number(run: Run, name: str) -> float | None:
     """A number in the identity of the run's judge, such as its temperature."""
-    identity = manifest_of(run).judge_identity
+    identity = _manifest(run).judge_identity
     for key in (name, f"dear.{name}"):
         try:
             value = json.loads(identity[key])

@@ -19,7 +19,6 @@ from misslink.io.jsonl import SourceItem
 from misslink.io.storage import read_bytes
 from misslink.render.format import format_p_value, pluralize
 from misslink.render.table import TextTable
-from misslink.types import Estimate, Reason
 
 if TYPE_CHECKING:
     import numpy as np
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
 
     from misslink.render.line_chart import LineChart
     from misslink.retrieval.evaluate import RankScores
+    from misslink.types import Estimate
 
 _DEFAULT_METRICS = "hit@5,mrr,recall@5,precision@5,ndcg@5,ndcg@10,map,judged@10"
 _CURVE_METRICS = ("recall", "precision", "ndcg")
@@ -290,6 +290,7 @@ def _mean(
 
     from misslink.stats import mean
     from misslink.stats.clustered import clustered_mean
+    from misslink.types import Estimate, Reason
 
     row = scores.names.index(name)
     indexes = np.flatnonzero(scores.known[row])

@@ -9,6 +9,7 @@ from typing import Any
 
 from misslink.errors import InputError
 
+DEFAULT_CACHE = Path(".misslink/cache.sqlite")
 _MILLION = 1_000_000
 _MOST_REPEATS = 1000  # all samples of a question are under way at once; the spread needs far fewer
 

@@ -17,9 +17,9 @@ from misslink.judge.backends.custom import check_judge, is_custom_judge, load_cu
 from misslink.judge.backends.decision_servers import is_decision_model, judge_from_model
 from misslink.judge.backends.heuristic import HeuristicJudge
 from misslink.judge.batch.judge import BatchJudge
-from misslink.judge.config import JudgeConfig, Price
+from misslink.judge.config import DEFAULT_CACHE, JudgeConfig, Price
 from misslink.judge.middleware.budget import BudgetedJudge, Ledger
-from misslink.judge.middleware.cache import DEFAULT_CACHE, CachedJudge
+from misslink.judge.middleware.cache import CachedJudge
 from misslink.judge.middleware.cascade import CascadeJudge, parse_cascade_spec, stage_band
 from misslink.judge.middleware.long_context import LongContextJudge
 from misslink.judge.middleware.repair import RepairingJudge

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from misslink.errors import InputError
-from misslink.judge.config import JudgeConfig, option_field
-from misslink.judge.middleware.cache import DEFAULT_CACHE
+from misslink.judge.config import DEFAULT_CACHE, JudgeConfig, option_field
 
 if TYPE_CHECKING:  # the command line reads the options and need not load these
     from misslink.engines.protocol import Engine

@@ -13,9 +13,8 @@ from misslink.engines.local import reduced_gc
 from misslink.engines.protocol import Engine
 from misslink.judge.backends.heuristic import HeuristicJudge, open_heuristic
 from misslink.judge.checks.dry_run import JudgingForecast, forecast_judging
-from misslink.judge.config import JudgeConfig
+from misslink.judge.config import DEFAULT_CACHE, JudgeConfig
 from misslink.judge.judge_case import judge_case
-from misslink.judge.middleware.cache import DEFAULT_CACHE
 from misslink.judge.protocol import Ask, Judge, Reply, unwrap_judge
 from misslink.linking.attribution_rules import link_case
 from misslink.pipeline.assembly import assemble_run

@@ -5,9 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from misslink.registry import judged_metrics, rank_metric_key, rank_metrics
-from misslink.types import Estimate
+
+if TYPE_CHECKING:  # the command line starts without the data models
+    from misslink.types import Estimate
 
 _SMALLEST_P = 0.001  # what a permutation test can resolve
 _MINUS_SIGN = "\u2212"

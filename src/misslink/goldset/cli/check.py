@@ -16,7 +16,6 @@ from misslink.cli import output
 from misslink.cli.options import CRITERIA_OPTION, JSON_OPTION, OVERWRITE_OPTION, option
 from misslink.errors import InputError, known_names
 from misslink.goldset.cli import options
-from misslink.io.goldset import GoldSet
 
 if TYPE_CHECKING:
     from misslink.gate.criteria import Gate
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
         QuestionVectors,
     )
     from misslink.goldset.checks.stale_labels import PassageSearch
+    from misslink.io.goldset import GoldSet
     from misslink.io.trace_formats import RequestLog
     from misslink.types import Passage
 

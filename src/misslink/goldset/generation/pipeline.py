@@ -39,8 +39,8 @@ from misslink.io.atomic import atomic_write
 from misslink.io.manifest import display_path, hash_content
 from misslink.judge.backends.heuristic.judge import HeuristicJudge
 from misslink.judge.checks.dry_run import CHARACTERS_PER_TOKEN, JudgingForecast, forecast_judging
-from misslink.judge.config import JudgeConfig
-from misslink.judge.middleware.cache import DEFAULT_CACHE, CachedJudge
+from misslink.judge.config import DEFAULT_CACHE, JudgeConfig
+from misslink.judge.middleware.cache import CachedJudge
 from misslink.judge.prompts import Prompts
 from misslink.judge.protocol import Ask, Judge, Reply, unwrap_judge
 from misslink.judge.session import JudgeSession, open_judge

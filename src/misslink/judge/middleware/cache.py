@@ -31,7 +31,6 @@ from misslink.text.normalization import valid_text
 from misslink.types import Usage
 
 _log = logging.getLogger(__name__)
-DEFAULT_CACHE = Path(".misslink/cache.sqlite")
 REPLY_COLUMNS = """
     prompt TEXT NOT NULL, prompt_sha256 TEXT NOT NULL, repeat INTEGER NOT NULL,
     messages TEXT NOT NULL, raw TEXT NOT NULL, parsed TEXT, problem TEXT,
