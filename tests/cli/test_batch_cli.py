@@ -7,7 +7,7 @@ import pytest
 from batch_server import BatchServer
 from judged_app import COMMAND, PRICES, short_cases
 from misslink.judge.batch.service import BatchStore
-from misslink.judge.middleware.cache import DEFAULT_CACHE
+from misslink.judge.config import DEFAULT_CACHE
 
 BATCH = (*COMMAND, "--engine", "batch")
 

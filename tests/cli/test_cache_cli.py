@@ -14,8 +14,8 @@ from judge_faults import after
 from judge_server import JudgeServer
 from kept_replies import keep, own
 from misslink.judge.backends.openai import open_openai
-from misslink.judge.config import JudgeConfig
-from misslink.judge.middleware.cache import DEFAULT_CACHE, CachedJudge
+from misslink.judge.config import DEFAULT_CACHE, JudgeConfig
+from misslink.judge.middleware.cache import CachedJudge
 from misslink.judge.middleware.throttle import ThrottledJudge
 
 

@@ -144,6 +144,7 @@ def format_estimate(name: str, estimate: Estimate) -> FormattedEstimate:
 
     Examples
     --------
+    >>> from misslink.types import Estimate
     >>> format_estimate("recall@5", Estimate(value=0.62, low=0.51, high=0.72, n=87, method="wilson")).text
     '62% [51, 72], n = 87'
     >>> format_estimate("hit@5", Estimate(value=0.75, low=0.41, high=0.93, n=8, method="wilson")).text
@@ -161,6 +162,7 @@ def format_share_of(share: Estimate, noun: str) -> str:
 
     Examples
     --------
+    >>> from misslink.types import Estimate
     >>> format_share_of(Estimate(value=0.62, low=0.51, high=0.72, n=87, method="wilson"), "pair")
     '62% [51, 72] of 87 pairs'
     >>> format_share_of(Estimate(value=0.75, low=0.41, high=0.93, n=8, method="wilson"), "pair")
@@ -175,6 +177,7 @@ def format_decimal_estimate(name: str, estimate: Estimate) -> FormattedEstimate:
 
     Examples
     --------
+    >>> from misslink.types import Estimate
     >>> found = Estimate(value=0.416, low=0.3, high=0.53, n=87, method="bootstrap")
     >>> format_decimal_estimate("kappa", found).brief
     '0.42 [0.30, 0.53]'
@@ -187,6 +190,7 @@ def format_difference(name: str, estimate: Estimate) -> FormattedEstimate:
 
     Examples
     --------
+    >>> from misslink.types import Estimate
     >>> found = Estimate(value=0.081, low=0.03, high=0.13, n=87, method="bootstrap")
     >>> format_difference("recall@5", found).brief, format_difference("mrr", found).brief
     ('+8 points [3, 13]', '+0.08 [0.03, 0.13]')
@@ -482,6 +486,7 @@ def format_values(metric: str, *numbers: float, n: int = MIN_PERCENT) -> list[st
 def format_change(metric: str, change: Estimate) -> str:
     """Write a change with its interval; of a metric in per cent, in points.
 
+    >>> from misslink.types import Estimate
     >>> found = Estimate(value=0.15, low=0.0604, high=0.27, n=40, method="bootstrap")
     >>> format_change("recall@5", found), format_change("mrr", found)
     ('15 points [6, 27]', '0.15 [0.06, 0.27]')
