@@ -22,7 +22,7 @@ from judge_server import JudgeServer
 
 gc.disable()  # until all is collected
 
-# Each HTTP client reads the certificates anew, for 30 ms; the tests open thousands, none with TLS.
+# Each HTTP client reads the certificates anew, for 30 ms; the tests open hundreds, none with TLS.
 ssl.create_default_context = cache(ssl.create_default_context)
 
 # No test measures time: a machine with other work to do is slow, and nothing is wrong.
