@@ -32,8 +32,9 @@ quick: $(VENV)/.dev
 	$(BIN)/ruff format --check .
 	$(BIN)/python tests/quick.py
 
+# Many slow tests wait for processes, so there is one worker more than there are cores.
 test-slow: $(VENV)/.dev
-	$(PYTEST) --dist loadfile -m slow
+	$(PYTEST) -n $$(( $$(getconf _NPROCESSORS_ONLN) + 1 )) --dist loadfile -m slow
 
 # The wheel in an empty environment and without its source.
 wheel-test: $(VENV)/.dev

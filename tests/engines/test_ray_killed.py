@@ -85,20 +85,24 @@ def at_call(number, act):
     return script
 
 
-def test_a_killed_driver_leaves_no_process_and_the_same_command_goes_on(judge_server):
-    found = {}
+@pytest.fixture(scope="module")
+def ending():
+    """Processes that must have ended after the tests of this file: Ray's agents take a minute."""
+    processes = []
+    yield processes
+    assert psutil.wait_procs(processes, timeout=200)[1] == []
 
+
+def test_a_killed_driver_leaves_no_process_and_the_same_command_goes_on(judge_server, ending):
     def kill():
-        found["processes"] = psutil.Process(process.pid).children(recursive=True)
+        ending.extend(psutil.Process(process.pid).children(recursive=True))
         process.send_signal(signal.SIGKILL)
 
     judge_server.script = at_call(5, kill)
     process = start(judge_server)
     _, told = process.communicate(timeout=LONGEST_S)
     assert process.returncode == -signal.SIGKILL, told
-    assert len(found["processes"]) > 3  # Ray's own, and the workers
-    # Ray's agents look for their parent only now and then.
-    assert psutil.wait_procs(found["processes"], timeout=200)[1] == []
+    assert len(ending) > 3  # Ray's own, and the workers
     paid = kept()
     assert 0 < paid <= len(judge_server.calls) <= paid + CONCURRENCY
     judge_server.script = None
