@@ -10,7 +10,7 @@ export ANONYMIZED_TELEMETRY := False
 unexport PYTHONDONTWRITEBYTECODE
 PYTEST := $(BIN)/pytest -n auto --dist worksteal
 
-.PHONY: demo sample quick test test-slow wheel-test gold docs lint lock clean
+.PHONY: demo sample quick test test-slow test-slow-engines test-slow-others wheel-test gold docs lint lock clean
 
 demo: $(VENV)/.demo
 	$(BIN)/misslink demo
@@ -32,9 +32,15 @@ quick: $(VENV)/.dev
 	$(BIN)/ruff format --check .
 	$(BIN)/python tests/quick.py
 
-# Many slow tests wait for processes, so there is one worker more than there are cores.
-test-slow: $(VENV)/.dev
-	$(PYTEST) -n $$(( $$(getconf _NPROCESSORS_ONLN) + 1 )) --dist loadfile -m slow
+# Ray's tests start many processes and wait for them; with `make -j` the others get the time that these leave.
+SLOW = $(shell grep -rl --include='test_*.py' 'mark\.slow' tests)
+test-slow: test-slow-engines test-slow-others
+
+test-slow-engines: $(VENV)/.dev
+	$(BIN)/pytest -m slow $(filter tests/engines/%,$(SLOW))
+
+test-slow-others: $(VENV)/.dev
+	nice $(PYTEST) -n $$(($$(getconf _NPROCESSORS_ONLN) + 1)) --dist loadfile -m slow $(filter-out tests/engines/%,$(SLOW))
 
 # The wheel in an empty environment and without its source.
 wheel-test: $(VENV)/.dev

@@ -85,24 +85,18 @@ def at_call(number, act):
     return script
 
 
-@pytest.fixture(scope="module")
-def ending():
-    """Processes that must have ended after the tests of this file: Ray's agents take a minute."""
-    processes = []
-    yield processes
-    assert psutil.wait_procs(processes, timeout=200)[1] == []
+def test_a_killed_driver_leaves_no_process_and_the_same_command_goes_on(judge_server):
+    found = {}
 
-
-def test_a_killed_driver_leaves_no_process_and_the_same_command_goes_on(judge_server, ending):
     def kill():
-        ending.extend(psutil.Process(process.pid).children(recursive=True))
+        found["processes"] = psutil.Process(process.pid).children(recursive=True)
         process.send_signal(signal.SIGKILL)
 
     judge_server.script = at_call(5, kill)
     process = start(judge_server)
     _, told = process.communicate(timeout=LONGEST_S)
     assert process.returncode == -signal.SIGKILL, told
-    assert len(ending) > 3  # Ray's own, and the workers
+    assert len(found["processes"]) > 3  # Ray's own, and the workers
     paid = kept()
     assert 0 < paid <= len(judge_server.calls) <= paid + CONCURRENCY
     judge_server.script = None
@@ -115,6 +109,8 @@ def test_a_killed_driver_leaves_no_process_and_the_same_command_goes_on(judge_se
     assert paid_twice(judge_server) <= CONCURRENCY  # what was out at that moment
     asked = Path("asked.txt").read_text(encoding="utf-8").splitlines()
     assert len(asked) == 12  # the kept traces are not asked for again
+    # Ray's agents try for a minute to report their node's death.
+    assert psutil.wait_procs(found["processes"], timeout=200)[1] == []
 
 
 def test_ctrl_c_ends_with_the_usual_sentence_and_the_same_command_goes_on(judge_server):
@@ -130,8 +126,9 @@ def test_ctrl_c_ends_with_the_usual_sentence_and_the_same_command_goes_on(judge_
     process = start(judge_server)
     printed, told = process.communicate(timeout=LONGEST_S)
     assert process.returncode == 0, told
-    assert kept() == len(judge_server.calls)
-    assert paid_twice(judge_server) == 0
+    # On a slow machine Ray can lose a worker.
+    repeated = CONCURRENCY * told.count("its calls are repeated")
+    assert paid_twice(judge_server) == len(judge_server.calls) - kept() <= repeated
 
 
 def test_the_key_is_in_no_file_that_ray_writes(judge_server, monkeypatch):
