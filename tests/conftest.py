@@ -40,14 +40,15 @@ def pytest_collection_modifyitems(items):
             item.add_marker(absent)
 
 
-# The examples share vectors that take a minute; pages that are run share nothing.
-_TOGETHER = "tests/examples"
+# Ray's tests start many processes, and beside each other take eight times as long; the examples share
+# vectors that take a minute. Pages that are run share nothing, and fill the time at the end.
+_ONE_BY_ONE = ("tests/engines", "tests/examples")
 _APART = "tests/test_readme.py"
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config, log):
-    """With ``--dist loadfile``, keep the tests of a folder in one process, and part those of a file."""
+    """With ``--dist loadfile``, keep the tests of some folders in one process, and part those of a file."""
     if config.getvalue("dist") != "loadfile":
         return None
     from xdist.scheduler import LoadFileScheduling
@@ -57,7 +58,8 @@ def pytest_xdist_make_scheduler(config, log):
             file = super()._split_scope(nodeid)
             if file == _APART:
                 return nodeid
-            return _TOGETHER if file.startswith(f"{_TOGETHER}/") else file
+            folder = file.rpartition("/")[0]
+            return folder if folder in _ONE_BY_ONE else file
 
     return FolderScheduling(config, log)
 

@@ -32,6 +32,23 @@ _WorkQueue = queue.SimpleQueue[Callable[[], None]]
 _CURRENT_POOL: ContextVar[DaemonPool | None] = ContextVar("misslink_own_threads", default=None)
 
 MAIN_TASK = "misslink"  # the task that an interrupt cancels
+_AWAITED: set[object] = set()
+
+
+@contextlib.contextmanager
+def await_paid_replies() -> Iterator[None]:
+    """While a run that ends waits in here for replies in flight, an interrupt leaves it the time."""
+    token = object()
+    _AWAITED.add(token)
+    try:
+        yield
+    finally:
+        _AWAITED.discard(token)
+
+
+def awaits_paid_replies() -> bool:
+    """Whether a run that ends waits for replies in flight."""
+    return bool(_AWAITED)
 
 
 class TookTooLongError(Exception):

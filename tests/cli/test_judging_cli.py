@@ -1,8 +1,14 @@
 """The judge on the command line: what it may cost, how fast it is asked, and its own commands."""
 
 import json
+import os
 import re
+import signal
+import sqlite3
+import subprocess
+import sys
 import threading
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -126,6 +132,38 @@ def test_a_server_that_dies_costs_nothing_that_was_paid(evaluate, judge_server):
     assert document["usage"]["from_cache"] == 4
     assert statuses() == ["scored"] * 12
     assert app_was_asked() == 12
+
+
+@pytest.mark.parametrize("patient", [True, pytest.param(False, marks=pytest.mark.slow)])
+def test_ctrl_c_waits_for_replies_that_are_paid_for_unless_it_comes_twice(judge_server, patient):
+    short_cases(8)
+    four, released = threading.Barrier(5), threading.Event()
+
+    def held(_):
+        if not released.is_set() and len(judge_server.calls) > 1:  # the first one is asked alone
+            four.wait(60)
+            released.wait(60)
+
+    judge_server.script = held
+    options = ("--base-url", judge_server.url, "--concurrency", "4")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "misslink", *COMMAND, *options],
+        env={**os.environ, "OPENAI_API_KEY": "made-up"},
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    four.wait(60)
+    process.send_signal(signal.SIGINT)
+    while "waiting for judge calls in flight" not in (line := process.stderr.readline()):
+        assert line, "it did not wait"
+    if not patient:
+        process.send_signal(signal.SIGINT)
+        assert process.wait(60) == 130
+    released.set()
+    assert "finished work is saved" in process.communicate(timeout=60)[1]
+    assert process.returncode == 130
+    with closing(sqlite3.connect(".misslink/cache.sqlite")) as cache:
+        assert cache.execute("SELECT COUNT(*) FROM replies").fetchone()[0] == 1 + 4 * patient
 
 
 @pytest.fixture

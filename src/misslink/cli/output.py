@@ -18,7 +18,7 @@ import typer
 
 from misslink.errors import InputError
 from misslink.io.storage import require_local_path
-from misslink.timeouts import MAIN_TASK, run_async
+from misslink.timeouts import MAIN_TASK, awaits_paid_replies, run_async
 
 if TYPE_CHECKING:
     from misslink.judge.checks.dry_run import JudgingForecast
@@ -32,6 +32,7 @@ ResultT = TypeVar("ResultT")
 STDOUT = "-"
 _RESUME_HINT = "the same command resumes"
 _GRACE_S = 3.0  # until a process that hangs is ended
+_WAITING = "misslink: waiting for judge calls in flight; Ctrl-C again ends the run without them"
 _INTERRUPTED = 130  # what shells report for Ctrl-C
 _STAGES = {
     "app": "Calling the app",
@@ -188,19 +189,28 @@ def redirect_app_stdout() -> Iterator[None]:
 def interruptible(hint: str = _RESUME_HINT) -> Iterator[None]:
     """On Ctrl-C report that finished work is saved, and how to resume.
 
-    The process ends in a few seconds, also if the app hangs where nothing interrupts it.
+    The process ends in a few seconds, also if the app hangs where nothing interrupts it. Only a judge
+    that waits for replies in flight, which are paid for, takes longer.
     """
     message = f"misslink: interrupted; finished work is saved, and {hint}"
 
     def interrupt(*_: object) -> None:
-        def give_up() -> None:
+        def give_up_later(waiting: bool) -> None:
+            timer = threading.Timer(_GRACE_S, give_up, [waiting])
+            timer.daemon = True
+            timer.start()
+
+        def give_up(waiting: bool) -> None:
+            if awaits_paid_replies():
+                if not waiting:
+                    print(_WAITING, file=sys.stderr, flush=True)
+                give_up_later(waiting=True)
+                return
             print(message, file=sys.stderr, flush=True)
             os._exit(_INTERRUPTED)
 
         signal.signal(signal.SIGINT, signal.default_int_handler)
-        timer = threading.Timer(_GRACE_S, give_up)
-        timer.daemon = True
-        timer.start()
+        give_up_later(waiting=False)
         with suppress(RuntimeError):  # no loop is running
             loop = asyncio.get_running_loop()
             main = [task for task in asyncio.all_tasks(loop) if task.get_name() == MAIN_TASK]

@@ -18,6 +18,7 @@ from misslink.judge import protocol
 from misslink.judge.backends.response_parsing import is_question_error
 from misslink.judge.config import JudgeConfig
 from misslink.judge.protocol import Reply, SkippedAskError
+from misslink.timeouts import await_paid_replies
 
 _WINDOW_S = 60.0
 _CHARACTERS_PER_TOKEN = 4
@@ -570,7 +571,7 @@ class ThrottledJudge:
         stop = getattr(self.judge, "stop", None)
         if stop is not None:
             stop()
-        with contextlib.suppress(TimeoutError):
+        with contextlib.suppress(TimeoutError), await_paid_replies():
             async with asyncio.timeout(_CLOSE_GRACE_S):
                 await self.places.all_left()
         await self.judge.close()
