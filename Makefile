@@ -34,7 +34,7 @@ quick: $(VENV)/.dev
 
 # Many slow tests wait for processes, so there is one worker more than there are cores.
 test-slow: $(VENV)/.dev
-	$(PYTEST) -n $$(($$(getconf _NPROCESSORS_ONLN) + 1)) --dist loadfile -m slow $$(grep -rl --include='test_*.py' 'mark\.slow' tests)
+	$(PYTEST) -n $$(($$(getconf _NPROCESSORS_ONLN) + 1)) --dist loadfile -m slow $$(grep -rl --include='test_*.py' 'mark\.slow' tests | sort)
 
 # The wheel in an empty environment and without its source.
 wheel-test: $(VENV)/.dev
