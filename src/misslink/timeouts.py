@@ -32,23 +32,25 @@ _WorkQueue = queue.SimpleQueue[Callable[[], None]]
 _CURRENT_POOL: ContextVar[DaemonPool | None] = ContextVar("misslink_own_threads", default=None)
 
 MAIN_TASK = "misslink"  # the task that an interrupt cancels
-_AWAITED: set[object] = set()
+_reply_deadlines: list[float] = []  # until when runs that end wait for replies in flight
 
 
-@contextlib.contextmanager
-def await_paid_replies() -> Iterator[None]:
-    """While a run that ends waits in here for replies in flight, an interrupt leaves it the time."""
-    token = object()
-    _AWAITED.add(token)
+@contextlib.asynccontextmanager
+async def await_paid_replies(seconds: float) -> AsyncIterator[None]:
+    """End the block after `seconds`; until then an interrupt does not end the process."""
+    deadline = time.monotonic() + seconds
+    _reply_deadlines.append(deadline)
     try:
-        yield
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                yield
     finally:
-        _AWAITED.discard(token)
+        _reply_deadlines.remove(deadline)
 
 
 def awaits_paid_replies() -> bool:
-    """Whether a run that ends waits for replies in flight."""
-    return bool(_AWAITED)
+    """Whether a run that ends still waits for replies in flight."""
+    return any(deadline > time.monotonic() for deadline in _reply_deadlines)
 
 
 class TookTooLongError(Exception):

@@ -9,6 +9,7 @@ import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout, suppress
 from pathlib import Path
@@ -32,6 +33,7 @@ ResultT = TypeVar("ResultT")
 STDOUT = "-"
 _RESUME_HINT = "the same command resumes"
 _GRACE_S = 3.0  # until a process that hangs is ended
+_POLL_S = 0.1
 _WAITING = "misslink: waiting for judge calls in flight; Ctrl-C again ends the run without them"
 _INTERRUPTED = 130  # what shells report for Ctrl-C
 _STAGES = {
@@ -195,22 +197,20 @@ def interruptible(hint: str = _RESUME_HINT) -> Iterator[None]:
     message = f"misslink: interrupted; finished work is saved, and {hint}"
 
     def interrupt(*_: object) -> None:
-        def give_up_later(waiting: bool) -> None:
-            timer = threading.Timer(_GRACE_S, give_up, [waiting])
-            timer.daemon = True
-            timer.start()
-
-        def give_up(waiting: bool) -> None:
-            if awaits_paid_replies():
-                if not waiting:
-                    print(_WAITING, file=sys.stderr, flush=True)
-                give_up_later(waiting=True)
-                return
+        def give_up() -> None:
+            last, told = time.monotonic(), False
+            while time.monotonic() - last < _GRACE_S:
+                if awaits_paid_replies():  # then there is the time to save them, too
+                    last = time.monotonic()
+                    if not told:
+                        print(_WAITING, file=sys.stderr, flush=True)
+                    told = True
+                time.sleep(_POLL_S)
             print(message, file=sys.stderr, flush=True)
             os._exit(_INTERRUPTED)
 
         signal.signal(signal.SIGINT, signal.default_int_handler)
-        give_up_later(waiting=False)
+        threading.Thread(target=give_up, daemon=True).start()
         with suppress(RuntimeError):  # no loop is running
             loop = asyncio.get_running_loop()
             main = [task for task in asyncio.all_tasks(loop) if task.get_name() == MAIN_TASK]

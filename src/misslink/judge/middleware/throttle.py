@@ -571,9 +571,8 @@ class ThrottledJudge:
         stop = getattr(self.judge, "stop", None)
         if stop is not None:
             stop()
-        with contextlib.suppress(TimeoutError), await_paid_replies():
-            async with asyncio.timeout(_CLOSE_GRACE_S):
-                await self.places.all_left()
+        async with await_paid_replies(_CLOSE_GRACE_S):
+            await self.places.all_left()
         await self.judge.close()
 
     async def _try(self, ask: protocol.Ask, question: _ThrottledAsk) -> protocol.Reply:
