@@ -8,40 +8,37 @@ export HF_HUB_OFFLINE := 1
 export ANONYMIZED_TELEMETRY := False
 # Tests start many processes; without bytecode each would compile the program anew.
 unexport PYTHONDONTWRITEBYTECODE
-PYTEST := $(BIN)/pytest -n auto --dist worksteal
+# Some tests wait for processes, so there is one worker more than there are cores.
+PYTEST := $(BIN)/pytest -n $$(($$(getconf _NPROCESSORS_ONLN) + 1))
 
-.PHONY: demo sample quick test test-slow wheel-test gold docs lint lock clean
+.PHONY: demo quick test test-slow wheel-test gold docs lint lock clean
 
 demo: $(VENV)/.demo
 	$(BIN)/misslink demo
-
-# What the README shows: the page of its quickstart, and its first screen as a picture.
-sample: $(VENV)/.dev
-	$(BIN)/python reports/sample.py
-	$(BIN)/python reports/picture.py reports/sample/report.html reports/sample/report.png
 
 # mypy has one core of its own while the tests start.
 test: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy & types=$$!; $(PYTEST); tests=$$?; wait $$types && exit $$tests
+	$(BIN)/mypy & types=$$!; $(PYTEST) --dist worksteal; tests=$$?; wait $$types && exit $$tests
 
-# The tests of the packages that were changed since the last commit, in a minute or two.
+# The tests of the packages that were changed and not committed, or if all is, by the last commit.
 quick: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/python tests/quick.py
 
-# Many slow tests wait for processes, so there is one worker more than there are cores.
 test-slow: $(VENV)/.dev
-	$(PYTEST) -n $$(($$(getconf _NPROCESSORS_ONLN) + 1)) --dist loadfile -m slow $$(grep -rl --include='test_*.py' 'mark\.slow' tests | sort)
+	$(PYTEST) --dist loadfile -m slow $$(grep -rl --include='test_*.py' 'mark\.slow' tests | sort)
 
 # The wheel in an empty environment and without its source.
 wheel-test: $(VENV)/.dev
 	.ci/wheel-test $(BIN)/python
 
-# Accept the pages, messages and help texts as they are now. Look at the pages in a browser first.
+# Make the pages of docstrings, and accept the pages (the README's sample report, too), messages and help
+# texts as they are now. Look at the pages in a browser first.
 gold: $(VENV)/.dev
+	$(BIN)/python docs/make_metrics.py
 	MISSLINK_ACCEPT=1 $(BIN)/pytest tests/report tests/cli/test_help.py tests/cli/test_messages.py tests/browser/test_layout_gold.py
 
 # The documentation site, in build/site.

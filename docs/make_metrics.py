@@ -1,4 +1,4 @@
-"""Writes docs/metrics.md from the docstrings of the rank metrics: `python docs/make_metrics.py`."""
+"""Writes what docs/metrics.md and docs/reference/judged-metrics.md say of each metric, from its docstring."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from misslink.registry import rank_metrics
+from misslink.registry import judged_metrics, rank_metrics
 from misslink.retrieval import format_metric_name, metric_bounds
 
 HERE = Path(__file__).parent
 PAGE = HERE / "metrics.md"
+JUDGED_PAGE = HERE / "reference" / "judged-metrics.md"
 OWN = HERE / "own_metric.py"
 
 HEAD = """\
@@ -58,6 +59,7 @@ RULES = """\
 """
 
 NO_VALUE = "No value: if the query has no relevant passages."
+OPTIONS = "    options: {members: false, show_root_heading: false, show_root_toc_entry: false}"
 LABEL = re.compile(r"\A(Formula|Range|No value|trec_eval|Use it|Source):")
 
 OWN_HEAD = """\
@@ -80,7 +82,7 @@ complete = "own_metric"
 ```
 
 Then `complete@5` works wherever the name of a metric does. In misslink itself, add the function to
-`src/misslink/retrieval/metrics.py` and run `python docs/make_metrics.py`, which writes this page from the
+`src/misslink/retrieval/metrics.py` and run `make gold`, which writes this page from the
 docstrings.
 
 A row of `Hits` is a query, and a hit is a retrieved relevant passage:
@@ -163,7 +165,37 @@ def _plain(paragraph: str) -> str:
     return f"{marked}\n\n"
 
 
+def judged_page() -> str:
+    """The page of judged metrics: its own text, with a new table and new sections between the marks."""
+    table = "| metric | level | needs | better | meaning |\n|---|--:|---|---|---|\n"
+    sections = ""
+    for name, metric in sorted(
+        ((name, judged_metrics.get(name)) for name in judged_metrics.names()),
+        key=lambda named: named[1].level,
+    ):
+        kind = type(metric)
+        if kind.__module__.startswith("misslink."):
+            about = " ".join(_paragraphs(kind)).replace("\n", " ")
+            needs = {
+                "passages": metric.needs_passages,
+                "a reference": metric.needs_reference,
+                "a model as judge": "such as the heuristic judge" in about,
+            }
+            what = ", ".join(need for need in needs if needs[need])
+            meaning = _paragraphs(kind)[0].replace("\n", " ")
+            table += f"| `{name}` | {metric.level} | {what} | {metric.better} | {meaning} |\n"
+            sections += f"## {name}\n\n::: {kind.__module__}.{kind.__qualname__}\n{OPTIONS}\n\n"
+    text = JUDGED_PAGE.read_text(encoding="utf-8")
+    for mark, made in (("table", table), ("sections", sections)):
+        start, end = f"<!-- {mark} -->\n", f"<!-- /{mark} -->"
+        before, _, rest = text.partition(start)
+        text = f"{before}{start}\n{made.strip()}\n\n{end}{rest.partition(end)[2]}"
+    return text
+
+
 if __name__ == "__main__":
+    pages = {PAGE: page(), JUDGED_PAGE: judged_page()}
     if sys.argv[1:] == ["--check"]:
-        sys.exit(PAGE.read_text(encoding="utf-8") != page())
-    PAGE.write_text(page(), encoding="utf-8")
+        sys.exit(any(path.read_text(encoding="utf-8") != text for path, text in pages.items()))
+    for path, text in pages.items():
+        path.write_text(text, encoding="utf-8")

@@ -5,10 +5,13 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
+from shutil import which
 
 from playwright.sync_api import sync_playwright
 
-CHROMIUM = os.environ.get("CHROMIUM", "/usr/bin/chromium")
+CHROMIUM = os.environ.get("CHROMIUM") or which("chromium-headless-shell") or which("chromium")
+if CHROMIUM is None:
+    sys.exit("No Chromium is installed. Install it, or set CHROMIUM to its path.")
 SCREEN = {"width": 1440, "height": 900}
 
 page, picture = (Path(argument).resolve() for argument in sys.argv[1:])

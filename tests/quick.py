@@ -1,4 +1,6 @@
-"""Run the tests of what was changed since the last commit, or since REV: python tests/quick.py [REV].
+"""Run the tests of the changes that are not committed, or if all are, of the last commit.
+
+With a revision, of all changes since it: python tests/quick.py [REV].
 
 A package's tests are in the folder of the same name, and those of a builder import it.
 """
@@ -71,7 +73,8 @@ def users_of(builder):
 
 
 if __name__ == "__main__":
-    places = tests_of(changed_files(sys.argv[1] if len(sys.argv) > 1 else "HEAD"))
+    changed = changed_files(sys.argv[1] if len(sys.argv) > 1 else "HEAD")
+    places = tests_of(changed or changed_files("HEAD~1"))
     sys.stderr.write("Running " + " ".join(Path(place).name for place in places) + "\n")
     sys.exit(
         subprocess.run(

@@ -16,6 +16,8 @@ from misslink.timeouts import (
     HangsError,
     TimeoutRunner,
     TookTooLongError,
+    await_paid_replies,
+    awaits_paid_replies,
     use_daemon_pool,
 )
 
@@ -433,3 +435,15 @@ def test_an_awaiting_coroutine_that_is_late_is_cancelled():
         return await asyncio.to_thread(ended.wait, LONG)
 
     assert in_background(main)
+
+
+def test_a_blocked_event_loop_keeps_no_interrupt_waiting():
+    async def block():
+        async with await_paid_replies(SHORT):
+            assert awaits_paid_replies()
+            end = time.monotonic() + LONG
+            while awaits_paid_replies():
+                assert time.monotonic() < end
+
+    asyncio.run(block())
+    assert not awaits_paid_replies()

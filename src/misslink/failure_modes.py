@@ -19,6 +19,7 @@ class FailureModeInfo:
     action: str
     shape: str  # an SVG path around 0 in a box of about 10 units: color is never the only sign
     failed: bool = True
+    is_miss: bool = False  # a relevant passage did not reach the prompt; replay can confirm it
 
 
 # The only list of failure modes. Of two that explain as many bad claims, the first is the primary
@@ -38,6 +39,7 @@ FAILURE_MODES: dict[str, FailureModeInfo] = {
         "The relevant passage is not in the index.",
         "Index the document, or find out why the loader or the chunking lost it.",
         shape="M-5-5H5V-2H-2V5H-5Z",
+        is_miss=True,
     ),
     "conflicting_sources": FailureModeInfo(
         "index",
@@ -52,6 +54,7 @@ FAILURE_MODES: dict[str, FailureModeInfo] = {
         "The relevant passage was retrieved and did not reach the prompt.",
         "Look at what is between retriever and prompt: a compressor, a reranker, a token limit.",
         shape="M-5-5H5V-2H2V5H-2V-2H-5Z",
+        is_miss=True,
     ),
     "retrieval_miss": FailureModeInfo(
         "retriever",
@@ -61,6 +64,7 @@ FAILURE_MODES: dict[str, FailureModeInfo] = {
         "See the missed passage's true rank. Just below the cutoff: raise k or rerank. Far below: "
         "change chunking or embeddings, or add keyword search.",
         shape="M0-6L5.5 4.5H-5.5Z",
+        is_miss=True,
     ),
     "over_refused": FailureModeInfo(
         "generator",
@@ -117,6 +121,7 @@ FAILURE_MODES: dict[str, FailureModeInfo] = {
         "An earlier turn or the question names what was needed, and the app's query lost it.",
         "Look at the query that the app wrote: it must keep what the question and earlier turns name.",
         shape="M-5.5-5.5L0-2L5.5-5.5V5.5L0 2L-5.5 5.5Z",
+        is_miss=True,
     ),
     "missing_label": FailureModeInfo(
         "gold_set",
@@ -154,4 +159,5 @@ FAILURE_MODES: dict[str, FailureModeInfo] = {
     ),
 }
 FAILURES = frozenset(name for name, mode in FAILURE_MODES.items() if mode.failed)
+MISS_MODES = tuple(name for name, mode in FAILURE_MODES.items() if mode.is_miss)
 OWNERS = ("retriever", "index", "prompt", "generator", "gold_set", "none", "unknown")

@@ -192,9 +192,9 @@ def test_without_a_value_in_both_a_metric_says_why():
 
 def test_a_metric_that_one_run_was_not_judged_by_is_missing_not_unknown():
     judged = small_run([1, 0], faithful=[1, 0])
-    polite = tuple(v.model_copy(update={"metric": "politeness"}) for v in judged.verdicts)
-    b = judged.model_copy(update={"verdicts": (*judged.verdicts, *polite)})
-    metric = compare_runs(named(judged, b), metrics=["politeness"])["metrics"]["politeness"]
+    charming = tuple(v.model_copy(update={"metric": "charm"}) for v in judged.verdicts)
+    b = judged.model_copy(update={"verdicts": (*judged.verdicts, *charming)})
+    metric = compare_runs(named(judged, b), metrics=["charm"])["metrics"]["charm"]
     assert metric["difference"]["reason"] == "this run was not judged by it"
 
 

@@ -213,9 +213,9 @@ def test_a_misspelt_name_is_refused_with_the_nearest(harbour, name, told):
 
 def test_verdicts_of_a_plugin_that_is_not_installed_are_read():
     run = small_run([1, 1], faithful=[1, 0])
-    polite = [one.model_copy(update={"metric": "politeness"}) for one in run.verdicts]
-    summary = {**run.summary, "lower_is_better": ["politeness"]}
-    run = Run(**{**dict(run), "verdicts": tuple(polite), "summary": summary})
-    value = metric_value(run, "politeness")
+    charm = [one.model_copy(update={"metric": "charm"}) for one in run.verdicts]
+    summary = {**run.summary, "lower_is_better": ["charm"]}
+    run = Run(**{**dict(run), "verdicts": tuple(charm), "summary": summary})
+    value = metric_value(run, "charm")
     assert value.estimate.value == 0.5
     assert value.lower_is_better

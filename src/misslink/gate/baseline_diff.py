@@ -6,7 +6,7 @@ import json
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -129,6 +129,8 @@ class BaselineDiff:
         Differences that a reader must know.
     judged_otherwise : tuple of str
         Those of the notes that concern verdicts.
+    values : dict of str to MetricValue
+        Metrics of the whole baseline that were computed so far.
     """
 
     run: Run
@@ -137,6 +139,7 @@ class BaselineDiff:
     both: frozenset[str] = frozenset()
     notes: tuple[str, ...] = ()
     judged_otherwise: tuple[str, ...] = ()
+    values: dict[str, MetricValue] = field(default_factory=dict)
 
     def missing_error(self, gate: Gate, metric: str, why: str = "") -> InputError:
         """The error of a gate whose metric the baseline does not have."""
@@ -216,7 +219,9 @@ def baseline_value(diff: BaselineDiff, gate: Gate, value: MetricValue) -> Metric
             estimate = summary_estimate(baseline.summary, value.name)
             whole = MetricValue(value.name, estimate, None, value.lower_is_better)
         else:
-            whole = metric_value(baseline.run, value.name)
+            if value.name not in diff.values:
+                diff.values[value.name] = metric_value(baseline.run, value.name)
+            whole = diff.values[value.name]
     except (InputError, MissingPathError):  # such as a document that the baseline does not have
         if needed:
             raise diff.missing_error(gate, value.name) from None

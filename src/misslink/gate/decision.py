@@ -87,9 +87,12 @@ def decide_gates(
         does not have the metric or the cases.
     """
     metrics: dict[str, run_metrics.MetricValue] = {}
+    by_metric: dict[str, run_metrics.MetricValue] = {}  # gates on several slices share one
     for gate in criteria.gates:  # mistakes in the file are reported before any gate is decided
         if gate.new_failures is None:
-            metrics[gate.name] = _gate_value(run, criteria, gate)
+            name = gate.metric or gate.name
+            by_metric[name] = by_metric.get(name) or _gate_value(run, criteria, gate)
+            metrics[gate.name] = by_metric[name]
             _check_direction(run, criteria, gate, metrics[gate.name])
             _require_correction(run, criteria, gate, metrics[gate.name])
         needs_baseline = gate.new_failures or gate.regression_max is not None

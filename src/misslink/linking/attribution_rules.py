@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from misslink.failure_modes import FAILURE_MODES, FAILURES
+from misslink.failure_modes import FAILURE_MODES, FAILURES, MISS_MODES
 from misslink.judge.prompts import BUILT_IN, Prompts
 from misslink.judge.protocol import Judge
 from misslink.linking.case_evidence import (
@@ -47,7 +47,6 @@ from misslink.types import (
 # one changed word of twenty changes three of its shingles.
 _MIN_COPY_JACCARD = 0.6
 _MIN_REFERENCE_WORDS = 2  # one word stands in many a sentence
-_MISS_MODES = ("retrieval_miss", "lost_context", "not_indexed", "dropped_from_prompt")
 
 
 async def link_case(
@@ -115,7 +114,7 @@ async def link_case(
         corpus_searched=searched,
         lost=lost,
     )
-    inferred = evidence.is_searched and link.failure in _MISS_MODES
+    inferred = evidence.is_searched and link.failure in MISS_MODES
     if inferred:
         named = {item.passage_id for item in link.evidence}
         misses = tuple(miss for miss in evidence.missed if miss.passage_id in named)

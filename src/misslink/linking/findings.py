@@ -228,6 +228,11 @@ FIXES: dict[str, _FixRule] = {
 }
 
 
+def can_search_fix(link: Link) -> bool:
+    """Whether a better search can retrieve what the case missed, and not its query is to be fixed."""
+    return link.failure != "lost_context"
+
+
 def rank_fixes(run: Run, *, seed: int = 0) -> tuple[Fix, ...]:
     """Return the fixes of missed passages, best first.
 
@@ -252,8 +257,7 @@ def rank_fixes(run: Run, *, seed: int = 0) -> tuple[Fix, ...]:
         counts = {
             place: count
             for place, link in enumerate(run.links)
-            if link.failure != "lost_context"  # its query is to be fixed, not the search
-            and (count := sum(map(rule.applies, link.missed)))
+            if can_search_fix(link) and (count := sum(map(rule.applies, link.missed)))
         }
         retrieves = sum(counts.values())
         basis: Literal["measured_rank", "at_most", "whatif"]

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 
 from misslink.documents import cutoff_of
 from misslink.failure_modes import FAILURE_MODES, FAILURES
-from misslink.linking.findings import FIXES, rank_fixes
+from misslink.linking.findings import FIXES, can_search_fix, rank_fixes
 from misslink.render.format import format_decimal, format_percent, pluralize
 from misslink.report.association import describe_case_replays
 from misslink.report.claims import (
@@ -178,7 +178,7 @@ def build_case_entries(run: Run, k: int, most: int | None = None) -> tuple[Simpl
         like = [
             link.case_id
             for link in run.links
-            if link.failed and link.failure != "lost_context" and any(map(applies, link.missed))
+            if link.failed and can_search_fix(link) and any(map(applies, link.missed))
         ]
         ids = sorted(places[case_id] for case_id in like if case_id in places)
         fixes = (
@@ -297,14 +297,15 @@ def _summarize_case(link: Link, claims: Sequence[Claim], k: int) -> tuple[str, .
     missed = {miss.passage_id: miss.true_rank for miss in link.missed}
     ranks = sorted({rank for rank in missed.values() if rank})
     where = FAILURE_MODES[link.failure or "inconclusive"].meaning
-    if any((e.failure, e.reason_code) == (link.failure, "states_reference") for e in link.evidence):
-        where = f"{link.reason[:1].upper()}{link.reason[1:]}."
-    if link.failure == "lost_context":
-        where = f"{link.reason[:1].upper()}{link.reason[1:]}."
-    elif missed:
+    stated = (link.failure, "states_reference")
+    if missed and can_search_fix(link):
         where = f"{pluralize(len(missed), 'relevant passage')} never reached the prompt"
         listed = ", ".join(f"{rank:,}" for rank in ranks)
         where += f" (rank {listed}; the prompt takes {k:,})." if ranks else "."
+    elif not can_search_fix(link) or any(
+        (e.failure, e.reason_code) == stated for e in link.evidence
+    ):
+        where = f"{link.reason[:1].upper()}{link.reason[1:]}."
     bad = {index for index, claim in enumerate(claims) if claim.support != "supported"}
     wrong = sum(claim.correct is False for claim in claims)
     text = f"{len(bad):,} of {pluralize(len(claims), 'claim')} unsupported." if bad else ""

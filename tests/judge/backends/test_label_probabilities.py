@@ -264,6 +264,12 @@ def cuts(draw, text):
 
 
 SCHEMA = strict_schema(Examination)
+# Fields of one word that the metrics after these have added, each with its first value.
+OTHERS = {
+    name: json.loads(next(iter(labels.values())))
+    for name, field in SCHEMA["properties"].items()
+    if name not in {"sufficient", "response", "helpful"} and (labels := schema_labels(field))
+}
 SAID = {
     "claims": [
         {"claim": 'He said: "{yes}"', "support": "supported", "quote": None},
@@ -273,6 +279,7 @@ SAID = {
     "sufficient": None,
     "response": "answers",
     "helpful": 4,
+    **OTHERS,
 }
 
 
@@ -288,6 +295,7 @@ def test_every_label_is_found_at_its_place_however_the_text_is_laid_out(layout):
         "sufficient": "null",
         "response": '"answers"',
         "helpful": "4",
+        **{name: json.dumps(value) for name, value in OTHERS.items()},
     }
 
 

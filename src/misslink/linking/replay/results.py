@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from misslink.failure_modes import FAILURE_MODES
+from misslink.failure_modes import FAILURE_MODES, MISS_MODES
 from misslink.linking.case_evidence import CaseEvidence
 from misslink.linking.judge_calibration import Calibration
 from misslink.linking.replay.plan import GOOD, replay_group
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 APP_FAILED = "the app failed"
-# The failure modes that say that a passage was missed: the treatment can confirm them.
-CONFIRMED_MODES = ("not_indexed", "dropped_from_prompt", "retrieval_miss", "lost_context")
 # Replayed failures below which there is no causal fraction: its interval is wider than 60 points.
 MIN_REPLAYED = 10
 _METHOD = "paired net effect, dirichlet"
@@ -175,7 +173,7 @@ def confirmed_cases(records: Sequence[ReplayRecord], seed: int = 0) -> set[str]:
     and only where the treatment fixes the answer and no other arm does.
     """
     confirmed = set()
-    for mode in CONFIRMED_MODES:
+    for mode in MISS_MODES:
         group = [record for record in records if record.group == mode]
         low = net_effect(group, seed).low
         if low is not None and low > 0:
@@ -280,10 +278,10 @@ def replay_document(
     confirmed = confirmed_cases(failures, seed)
     by_mode = {}
     for mode in FAILURE_MODES:
-        if mode in CONFIRMED_MODES or mode in missed:
+        if mode in MISS_MODES or mode in missed:
             group = [record for record in failures if record.group == mode]
             shares = share_of([record.case_id in confirmed for record in group])
-            if mode not in CONFIRMED_MODES:
+            if mode not in MISS_MODES:
                 why = "this failure mode does not say that a passage was missed"
                 shares = Estimate.missing(why)
             by_mode[mode] = {
@@ -310,9 +308,7 @@ def replay_document(
                 "failure": record.group,
                 "turned": record.turned("treatment"),
                 "flaky": record.differs("unchanged"),
-                "confirmed": record.case_id in confirmed
-                if record.group in CONFIRMED_MODES
-                else None,
+                "confirmed": record.case_id in confirmed if record.group in MISS_MODES else None,
                 "outcomes": {name: outcome.name for name, outcome in record.outcomes.items()},
                 "note": record.note,
             }
