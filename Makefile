@@ -22,10 +22,11 @@ test: $(VENV)/.dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy & types=$$!; $(PYTEST) --dist worksteal; tests=$$?; wait $$types && exit $$tests
 
-# The tests of the packages that were changed and not committed, or if all is, by the last commit.
+# Fixes what ruff can fix, and runs the tests of the packages that were changed and not committed, or if all
+# is, by the last commit.
 quick: $(VENV)/.dev
-	$(BIN)/ruff check .
-	$(BIN)/ruff format --check .
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
 	$(BIN)/python tests/quick.py
 
 test-slow: $(VENV)/.dev

@@ -10,6 +10,7 @@ import pytest
 import scipy.special  # noqa: F401
 
 from gated_run import gated_run, write
+from misslink import registry
 from misslink.errors import InputError
 from misslink.pytest_plugin import _fail_test, check_gate
 
@@ -21,6 +22,14 @@ BY_HAND = () if LOADED else ("-p", "misslink.pytest_plugin")
 # Each inner run imports its plugins anew; LangSmith's takes a second.
 ALONE = (*BY_HAND, "-p", "no:xdist", "-p", "no:langsmith_plugin", "-p", "no:hypothesispytest")
 CRITERIA = "gates: [{name: recall_at_1, threshold: 0.5}]"
+
+
+@pytest.fixture(autouse=True, scope="module")
+def registered():
+    """What a run registers stays, and pytester forgets the module: it would be registered twice."""
+    for entry in vars(registry).values():
+        if isinstance(entry, registry.Registry):
+            entry.names()
 
 
 @pytest.fixture

@@ -114,7 +114,7 @@ def add_evidence(trace: Trace, evidence: Sequence[Passage], k: int) -> Trace:
     if not added or trace.unmeasured is not None or trace.answer is None:
         return trace
     seen = tuple(
-        passage.model_copy(update={"rank": rank})
+        passage if passage.rank == rank else passage.model_copy(update={"rank": rank})
         for rank, passage in enumerate((*context, *added), start=1)
     )
     prompted = tuple(passage.id for passage in seen)
