@@ -90,9 +90,10 @@ def decide_gates(
     by_metric: dict[str, run_metrics.MetricValue] = {}  # gates on several slices share one
     for gate in criteria.gates:  # mistakes in the file are reported before any gate is decided
         if gate.new_failures is None:
-            name = gate.metric or gate.name
-            by_metric[name] = by_metric.get(name) or _gate_value(run, criteria, gate)
-            metrics[gate.name] = by_metric[name]
+            value = by_metric.get(gate.metric or "") or _gate_value(run, criteria, gate)
+            metrics[gate.name] = value
+            if gate.metric:  # not a name that is read as one
+                by_metric[gate.metric] = value
             _check_direction(run, criteria, gate, metrics[gate.name])
             _require_correction(run, criteria, gate, metrics[gate.name])
         needs_baseline = gate.new_failures or gate.regression_max is not None
