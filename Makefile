@@ -22,8 +22,8 @@ test: $(VENV)/.dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy & types=$$!; $(PYTEST) --dist worksteal; tests=$$?; wait $$types && exit $$tests
 
-# Fixes what ruff can fix, and runs the tests of the packages that were changed and not committed, or if all
-# is, by the last commit.
+# What ruff can fix, and the tests of the packages that were changed and not committed, or if all is, by the
+# last commit.
 quick: $(VENV)/.dev
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .

@@ -104,7 +104,7 @@ def written(folder: Path) -> dict[str, float | None]:
     """Write the page of a run folder, and its table: CPU seconds, peak memory and sizes."""
     from misslink.engines.local import reduced_gc
     from misslink.io import read_run
-    from misslink.report import exports as parquet
+    from misslink.report import case_table as parquet
     from misslink.report.cases import page_size
     from misslink.report.page import build_page, case_table_path, render_page
 

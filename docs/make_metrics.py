@@ -183,7 +183,9 @@ def judged_page() -> str:
             }
             what = ", ".join(need for need in needs if needs[need])
             meaning = _paragraphs(kind)[0].replace("\n", " ")
-            table += f"| [{name}](#{name}) | {metric.level} | {what} | {metric.better} | {meaning} |\n"
+            table += (
+                f"| [{name}](#{name}) | {metric.level} | {what} | {metric.better} | {meaning} |\n"
+            )
             sections += f"## {name}\n\n::: {kind.__module__}.{kind.__qualname__}\n{OPTIONS}\n\n"
     text = JUDGED_PAGE.read_text(encoding="utf-8")
     for mark, made in (("table", table), ("sections", sections)):

@@ -14,7 +14,7 @@ _CONTEXT.set_forkserver_preload(
             "misslink.report.page",
         ),
         *(
-            "misslink.report.exports",
+            "misslink.report.case_table",
             "misslink.metrics.faithfulness",
             "misslink.engines.ray.engine",
         ),

@@ -137,6 +137,10 @@ class EvaluationConfig:
             )
         if self.labels is not None and (self.judge is None or self.judge == "none"):
             raise InputError("labels calibrate a judge, and there is none. Name one with --judge")
+        self._check_values()
+
+    def _check_values(self) -> None:
+        """Raise InputError if the value of an option is out of range, or of another kind."""
         for field in fields(self):
             value, least = getattr(self, field.name), field.metadata.get("min")
             if least is None or value == field.default:

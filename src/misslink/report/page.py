@@ -63,7 +63,7 @@ def write_html(run: Run, path: Path) -> Path:
     """
     if page_size(len(run.cases)) == len(run.cases):
         return write_page(run, path)
-    from misslink.report.exports import check_overwritable, write_parquet  # imports pyarrow
+    from misslink.report.case_table import check_overwritable, write_parquet  # imports pyarrow
 
     if path.is_dir():
         raise InputError("this is a folder; give another path", path=path)

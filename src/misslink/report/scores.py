@@ -22,7 +22,8 @@ from misslink import __version__
 from misslink.documents import manifest_of
 from misslink.errors import InputError, known_names
 from misslink.io.atomic import atomic_write
-from misslink.report.exports import iter_case_records, write_csv_rows
+from misslink.report.case_table import write_csv_rows
+from misslink.report.json_document import iter_case_records
 from misslink.types import Run
 
 _BATCH = 500  # scores a request

@@ -1,0 +1,254 @@
+"""Writes the cases of a run as CSV or parquet, one row per case."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from misslink.errors import InputError
+from misslink.io.atomic import atomic_path
+from misslink.io.rows import escape_formula
+from misslink.registry import exporters
+from misslink.report.human_labels import read_human_labels
+from misslink.report.json_document import iter_case_records, summary_rank_metrics
+from misslink.types import Run
+
+_SEPARATOR = "; "
+# In the order in which they stand in the table; those that depend on the run follow.
+_CASE_COLUMNS = ("number", "id", "question", "category", "tier")
+_OUTCOME_COLUMNS = (
+    *("retrieval", "answer", "correct", "failure", "owner", "also", "reason", "basis"),
+    *("answer_text", "error", "latency_s"),
+)
+_TRACE_COLUMNS = ("retrieved",)
+_CLAIM_COLUMNS = ("claims.supported", "claims.contradicted", "claims.unsupported")
+_MISSED_FIELDS = ("passage_id", "grade", "true_rank", "status", "miss_type")
+_VERDICT_FIELDS = ("status", "label", "probability")  # its value is that of the metric
+_LABEL_FIELDS = ("share", "stands")
+
+
+@exporters.register("csv", file="report.csv")
+def write_csv(run: Run, path: Path) -> Path:
+    """Write the cases of `run` as CSV, whole or not at all, and return the path.
+
+    Raises
+    ------
+    InputError
+        The file cannot be written, or two cases or traces have the same id.
+    """
+    names = case_columns(run)
+    rows = ([row.get(name) for name in names] for row in case_rows(run))
+    write_csv_rows(path, names, rows)
+    return path
+
+
+def write_csv_rows(path: Path, header: Iterable[str], rows: Iterable[Iterable[object]]) -> None:
+    """Write a table as CSV that a spreadsheet may open, whole or not at all."""
+    # Half a surrogate pair, which a careless app may leave, is in no UTF-8 file.
+    with (
+        atomic_path(path) as part,
+        part.open("w", encoding="utf-8", errors="replace", newline="") as file,
+    ):
+        out = csv.writer(file, lineterminator="\r\n", quoting=csv.QUOTE_ALL)
+        out.writerow(map(csv_cell, header))
+        out.writerows(map(csv_cell, row) for row in rows)
+
+
+def case_rows(run: Run) -> Iterator[dict[str, Any]]:
+    """Make one row a case, column to value, in the order of the gold set.
+
+    Raises
+    ------
+    InputError
+        Two cases or two traces have the same id.
+    """
+    return map(_flatten_record, iter_case_records(run))
+
+
+def _flatten_record(record: Mapping[str, Any]) -> dict[str, Any]:
+    """A record of `misslink.report.json_document.case_records` as one row."""
+    claims = record["claims"] or {}
+    return {
+        **{name: record[name] for name in (*_CASE_COLUMNS, *_OUTCOME_COLUMNS)},
+        **{f"tags.{name}": tag for name, tag in record["tags"].items()},
+        **{f"metrics.{name}": value for name, value in record["metrics"].items()},
+        **{
+            f"verdicts.{metric}.{field}": verdict[field]
+            for metric, verdict in record["verdicts"].items()
+            for field in _VERDICT_FIELDS
+        },
+        **{
+            f"people.{metric}.{field}": label[field]
+            for metric, label in record["people"].items()
+            for field in _LABEL_FIELDS
+        },
+        **{name: claims.get(name.rpartition(".")[2]) for name in _CLAIM_COLUMNS},
+        **{
+            f"missed.{field}": [miss[field] for miss in record["missed"]]
+            for field in _MISSED_FIELDS
+        },
+        **{name: record[name] for name in _TRACE_COLUMNS},
+    }
+
+
+def case_columns(run: Run) -> list[str]:
+    """Return the columns of all rows of `run`, each kind together; every run has the others."""
+    from misslink.pipeline.summary import metric_readings  # imports numpy
+
+    case_ids = {case.id for case in run.cases}
+    tags = dict.fromkeys(name for case in run.cases for name in case.tags)
+    judged = dict.fromkeys(verdict.metric for verdict in run.verdicts)
+    numbers = dict.fromkeys(
+        [
+            *summary_rank_metrics(run)[0],
+            *(name for metric in judged for name in metric_readings(metric)),
+        ]
+    )
+    people = dict.fromkeys(
+        metric
+        for case_id, labels in read_human_labels(run).items()
+        if case_id in case_ids
+        for metric in labels
+    )
+    return [
+        *_CASE_COLUMNS,
+        *(f"tags.{name}" for name in tags),
+        *_OUTCOME_COLUMNS,
+        *(f"metrics.{name}" for name in numbers),
+        *(f"verdicts.{metric}.{field}" for metric in judged for field in _VERDICT_FIELDS),
+        *(f"people.{metric}.{field}" for metric in people for field in _LABEL_FIELDS),
+        *_CLAIM_COLUMNS,
+        *(f"missed.{field}" for field in _MISSED_FIELDS),
+        *_TRACE_COLUMNS,
+    ]
+
+
+def csv_cell(value: object) -> str:
+    """Return a value as a spreadsheet may read it.
+
+    Examples
+    --------
+    >>> csv_cell(None), csv_cell(True), csv_cell(0.25), csv_cell(["a", None, 3])
+    ('', 'true', '0.25', 'a; ; 3')
+    >>> csv_cell("=1+1"), csv_cell("-3.5"), csv_cell("-- no")
+    ("'=1+1", '-3.5', "'-- no")
+    >>> csv_cell(" =1+1"), csv_cell(["a", "=1+1"])
+    ("' =1+1", "a; '=1+1")
+    """
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, list | tuple):
+        return _SEPARATOR.join("" if item is None else escape_formula(str(item)) for item in value)
+    return escape_formula(str(value))
+
+
+_BATCH_ROWS = 5_000  # rows in memory, and in a row group: some 10 MB
+_FILE_METADATA = {
+    b"misslink": b"cases"
+}  # tells a file of ours from one that happens to be called so
+_INTEGER_COLUMNS = ("number", "claims.supported", "claims.contradicted", "claims.unsupported")
+_LIST_COLUMNS = ("also", "missed.passage_id", "missed.status", "missed.miss_type", "retrieved")
+_INTEGER_LIST_COLUMNS = ("missed.grade", "missed.true_rank")
+
+
+@exporters.register("parquet", file="cases.parquet")
+def write_parquet(run: Run, path: Path) -> Path:
+    """Write the cases of `run` as parquet, whole or not at all, and return the path.
+
+    Raises
+    ------
+    InputError
+        The file cannot be written, or two cases or traces have the same id.
+    """
+    import pyarrow.parquet as pq
+
+    schema = case_schema(run)
+    with (
+        atomic_path(path) as part,
+        pq.ParquetWriter(part, schema, compression="zstd") as file,
+    ):
+        for table in case_tables(run, schema):
+            file.write_table(table)
+    return path
+
+
+def case_schema(run: Run) -> Any:
+    """Return the Arrow schema of the columns of `run`."""
+    import pyarrow as pa
+
+    fields = [pa.field(_valid_utf8(name), _column_type(name)) for name in case_columns(run)]
+    return pa.schema(fields, metadata=_FILE_METADATA)
+
+
+def case_tables(run: Run, schema: Any) -> Iterator[Any]:
+    """Yield the rows of `run` as Arrow tables of at most 5,000 rows.
+
+    Raises
+    ------
+    InputError
+        Two cases or two traces have the same id.
+    """
+    import pyarrow as pa
+
+    rows, names = case_rows(run), case_columns(run)
+    while some := list(islice(rows, _BATCH_ROWS)):
+        arrays = [
+            pa.array([_clean_value(row.get(name)) for row in some], field.type)
+            for name, field in zip(names, schema, strict=True)
+        ]
+        yield pa.Table.from_arrays(arrays, schema=schema)
+
+
+def check_overwritable(path: Path) -> None:
+    """Raise InputError if `path` is a file that misslink did not write."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    if not path.exists():
+        return
+    try:
+        ours = (pq.read_schema(path).metadata or {}).items() >= _FILE_METADATA.items()
+    except (OSError, pa.ArrowInvalid):  # a folder, or no parquet
+        ours = False
+    if not ours:
+        raise InputError(
+            "this is in the place of the page's table of all cases, and misslink did not write "
+            "it; move it, or give the page another path",
+            path=path,
+        )
+
+
+def _column_type(column: str) -> Any:
+    import pyarrow as pa
+
+    if column in _INTEGER_COLUMNS:
+        return pa.int64()
+    if column in _LIST_COLUMNS:
+        return pa.list_(pa.string())
+    if column in _INTEGER_LIST_COLUMNS:
+        return pa.list_(pa.int64())
+    kind, _, name = column.partition(".")
+    field = name.rpartition(".")[2]
+    if column == "correct" or (kind == "verdicts" and field == "label"):
+        return pa.bool_()
+    if column == "latency_s" or kind == "metrics":
+        return pa.float64()
+    number = (kind, field) in {("verdicts", "probability"), ("people", "share")}
+    return pa.float64() if number else pa.string()
+
+
+def _clean_value(value: Any) -> Any:
+    if isinstance(value, str):
+        return value if value.isascii() else _valid_utf8(value)
+    if isinstance(value, list):
+        return [_clean_value(item) for item in value]
+    return value
+
+
+def _valid_utf8(text: str) -> str:
+    return text.encode("utf-8", "replace").decode()
