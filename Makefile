@@ -37,7 +37,7 @@ wheel-test: $(VENV)/.dev
 	.ci/wheel-test $(BIN)/python
 
 # Make the pages of docstrings, and accept the pages (the README's sample report, too), messages and help
-# texts as they are now. Look at the pages in a browser first.
+# texts as they are now. Then look at the pages in a browser.
 gold: $(VENV)/.dev
 	$(BIN)/python docs/make_metrics.py
 	MISSLINK_ACCEPT=1 $(BIN)/pytest tests/report tests/cli/test_help.py tests/cli/test_messages.py tests/browser/test_layout_gold.py

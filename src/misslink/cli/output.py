@@ -198,13 +198,13 @@ def interruptible(hint: str = _RESUME_HINT) -> Iterator[None]:
 
     def interrupt(*_: object) -> None:
         def give_up() -> None:
-            last, told = time.monotonic(), False
-            while time.monotonic() - last < _GRACE_S:
-                if awaits_paid_replies():  # then there is the time to save them, too
-                    last = time.monotonic()
-                    if not told:
+            start, announced = time.monotonic(), False
+            while time.monotonic() - start < _GRACE_S:
+                if awaits_paid_replies():
+                    start = time.monotonic()  # anew, so that the last reply is saved, too
+                    if not announced:
                         print(_WAITING, file=sys.stderr, flush=True)
-                    told = True
+                    announced = True
                 time.sleep(_POLL_S)
             print(message, file=sys.stderr, flush=True)
             os._exit(_INTERRUPTED)

@@ -229,7 +229,7 @@ FIXES: dict[str, _FixRule] = {
 
 
 def can_search_fix(link: Link) -> bool:
-    """Whether a better search can retrieve what the case missed, and not its query is to be fixed."""
+    """Whether a better search can retrieve what the case missed: not where its query lost what it needs."""
     return link.failure != "lost_context"
 
 

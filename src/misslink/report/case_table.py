@@ -167,41 +167,40 @@ def write_parquet(run: Run, path: Path) -> Path:
     """
     import pyarrow.parquet as pq
 
-    schema = case_schema(run)
+    schema, tables = case_tables(run)
     with (
         atomic_path(path) as part,
         pq.ParquetWriter(part, schema, compression="zstd") as file,
     ):
-        for table in case_tables(run, schema):
+        for table in tables:
             file.write_table(table)
     return path
 
 
-def case_schema(run: Run) -> Any:
-    """Return the Arrow schema of the columns of `run`."""
-    import pyarrow as pa
-
-    fields = [pa.field(_valid_utf8(name), _column_type(name)) for name in case_columns(run)]
-    return pa.schema(fields, metadata=_FILE_METADATA)
-
-
-def case_tables(run: Run, schema: Any) -> Iterator[Any]:
-    """Yield the rows of `run` as Arrow tables of at most 5,000 rows.
+def case_tables(run: Run) -> tuple[Any, Iterator[Any]]:
+    """Return the Arrow schema of the cases, and their rows as tables of at most 5,000.
 
     Raises
     ------
     InputError
-        Two cases or two traces have the same id.
+        While the tables are read: two cases or two traces have the same id.
     """
     import pyarrow as pa
 
-    rows, names = case_rows(run), case_columns(run)
-    while some := list(islice(rows, _BATCH_ROWS)):
-        arrays = [
-            pa.array([_clean_value(row.get(name)) for row in some], field.type)
-            for name, field in zip(names, schema, strict=True)
-        ]
-        yield pa.Table.from_arrays(arrays, schema=schema)
+    names = case_columns(run)
+    fields = [pa.field(_valid_utf8(name), _column_type(name)) for name in names]
+    schema = pa.schema(fields, metadata=_FILE_METADATA)
+
+    def tables() -> Iterator[Any]:
+        rows = case_rows(run)
+        while some := list(islice(rows, _BATCH_ROWS)):
+            arrays = [
+                pa.array([_clean_value(row.get(name)) for row in some], field.type)
+                for name, field in zip(names, fields, strict=True)
+            ]
+            yield pa.Table.from_arrays(arrays, schema=schema)
+
+    return schema, tables()
 
 
 def check_overwritable(path: Path) -> None:
