@@ -60,6 +60,31 @@ def test_the_example_is_a_claim_that_a_missed_passage_contradicts():
     assert example["fragment"] == "case=14"
 
 
+def test_where_a_miss_has_no_bad_claim_the_example_is_its_question():
+    run = example_run()
+    links = tuple(link.model_copy(update={"claims": ()}) for link in run.links if link.missed)
+    cases = {case.id: case for case in run.cases}
+    good = {"support": "supported", "correct": None}
+    verdicts = tuple(
+        verdict.model_copy(
+            update={"claims": tuple(claim.model_copy(update=good) for claim in verdict.claims)}
+        )
+        for verdict in run.verdicts
+    )
+    shown = run.model_copy(update={"links": links, "verdicts": verdicts})
+    example = first_screen(shown).example
+    assert example["relation"] == "Missed passage"
+    assert (
+        example["subject"],
+        example["claim"] in {cases[link.case_id].question for link in links},
+    ) == (
+        "question",
+        True,
+    )
+    assert 'class="claimed"' not in html(shown)
+    assert 'class="claimed"' in html(run)
+
+
 def test_a_run_of_nothing_and_one_without_a_judge_state_nothing_about_answers():
     empty = Run(manifest={}, cases=(), traces=(), verdicts=(), links=(), summary={})
     assert first_screen(empty).modes == first_screen(empty).exposure == ()

@@ -114,7 +114,7 @@ def _retrieval_groups(run: Run) -> Iterator[ModeGroup]:
 
 
 def _find_example(run: Run) -> Mapping[str, str] | None:
-    """A claim of the most frequent failure mode that has one, and what decides it.
+    """A claim (or question) of the most frequent failure mode that has one, and what decides it.
 
     The worst case in which a text decides the claim, and both can be shown whole.
     """
@@ -138,6 +138,7 @@ def _find_example(run: Run) -> Mapping[str, str] | None:
         decided = relation not in (_MISSED, _UNSUPPORTED)
         example = {
             "claim": shorten(claim, _TEXT_LENGTH),
+            "subject": "question" if evidence[0] == case.question else "claim",
             "relation": relation,
             "quote": shorten(quote, _TEXT_LENGTH),
             "rank": ranks,
@@ -150,7 +151,10 @@ def _find_example(run: Run) -> Mapping[str, str] | None:
 def _decisive_evidence(
     case: Case, link: Link, claims: Sequence[Claim]
 ) -> Iterator[tuple[str, str, str, str]]:
-    """A claim, what decides it, its words and ranks: a missed passage, else prompt or reference."""
+    """A claim, what decides it, its words and ranks: a missed passage, else prompt or reference.
+
+    Of a case that missed a passage and has no bad claim, its question in place of a claim.
+    """
     tied = _decisive_tie(link)
     if tied and tied[0].index < len(claims):
         tie, miss = tied
@@ -161,7 +165,8 @@ def _decisive_evidence(
         texts = [(miss, miss.evidence or miss.text) for miss in link.missed]
         for miss, text in texts:
             if text and claims:
-                yield (*bad, *claims)[0].text, _MISSED, text, _describe_ranks(miss)
+                needed_by = bad[0].text if bad else case.question
+                yield needed_by, _MISSED, text, _describe_ranks(miss)
         return
     for claim in claims:
         if claim.support == "contradicted" and claim.evidence:
