@@ -4,7 +4,7 @@
 
 Fits on faithfulness/ragtruth_qa_dev.jsonl (RAGTruth QA; Niu et al., ACL 2024, MIT) and on
 claim_support/mtrag_human.jsonl.gz (mt-RAG, IBM, Apache-2.0), whole answers of RAG apps, and writes
-src/misslink/judge/backends/heuristic/coefficients.json. Features and rules were chosen on these and
+src/misslink/matching/coefficients.json. Features and rules were chosen on these and
 on the sentences of ab_hagrid, ab_stanford_gensearch and ab_attrscore_gensearch in claim_support.
 
 Nothing that was used for a choice is a figure of accuracy. ``--held-out`` names answers that were
@@ -33,19 +33,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
-from misslink.judge.backends.heuristic.judge import LogisticFit
-from misslink.judge.backends.heuristic.matching import FEATURES, ClaimMatch, MatchingContext
-from misslink.text.abstention import claim_spans, declines
+from misslink.matching.abstention import claim_spans, declines
+from misslink.matching.claim_matching import FEATURES, ClaimMatch, MatchingContext
+from misslink.matching.support import LogisticFit
 
-TARGET = (
-    Path(__file__).parents[1]
-    / "src"
-    / "misslink"
-    / "judge"
-    / "backends"
-    / "heuristic"
-    / "coefficients.json"
-)
+TARGET = Path(__file__).parents[1] / "src" / "misslink" / "matching" / "coefficients.json"
 RIDGE = 1.0
 FITTED_ON = (
     Path("faithfulness", "ragtruth_qa_dev.jsonl"),

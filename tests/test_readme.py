@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from misslink.failure_modes import FAILURE_MODES
-from misslink.judge.backends.heuristic import fit_figures
 from misslink.judge.checks.redteam import load_suite
 from misslink.judge.middleware import cascade
+from misslink.matching.support import fit_figures
 
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"

@@ -6,9 +6,9 @@ import time
 import pytest
 
 from fake_judge import FakeJudge
-from misslink.judge.claims import cover_answer, factual_spans
 from misslink.judge.middleware.repair import RepairingJudge
 from misslink.judge.protocol import Examination, Reply, examine
+from misslink.matching.coverage import cover_answer, factual_spans
 from misslink.types import Case
 from scripted_judge import plain, verdicts
 

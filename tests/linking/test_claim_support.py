@@ -12,8 +12,6 @@ import pytest
 
 from judge_faults import error
 from misslink.errors import JudgeUnreachableError
-from misslink.judge.backends.heuristic import claim_relations
-from misslink.judge.backends.heuristic.matching import MatchingContext
 from misslink.judge.config import JudgeConfig
 from misslink.judge.middleware.long_context import estimate_ask_tokens
 from misslink.judge.prompts import BUILT_IN, Prompts
@@ -28,7 +26,9 @@ from misslink.linking.claim_support import (
     render_claim_needs,
     shared_stem_share,
 )
-from misslink.text.abstention import claim_spans, declines
+from misslink.matching.abstention import claim_spans, declines
+from misslink.matching.claim_matching import MatchingContext
+from misslink.matching.support import claim_relations
 from misslink.types import Claim, RetrievalMiss
 from scripted_judge import ScriptedJudge
 

@@ -10,10 +10,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import misslink
-from misslink.judge.quotes import _LEFT_OUT_CONDITION
+from misslink.matching.abstention import _IGNORANCE
+from misslink.matching.assertion import _DENIED, _EXAMPLE, _HEARSAY, AFFIRMED
+from misslink.matching.quotes import _LEFT_OUT_CONDITION
 from misslink.render.html import show_marks
-from misslink.text.abstention import _IGNORANCE
-from misslink.text.assertion import _DENIED, _EXAMPLE, _HEARSAY, AFFIRMED
 from misslink.text.normalization import (
     _HIDDEN,
     _SELECTORS,

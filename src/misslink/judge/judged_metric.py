@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
-from misslink.judge.claims import ClaimCoverage, examined_coverage, read_claims
+from misslink.judge.claims import examined_coverage, read_claims
 from misslink.judge.prompts import BUILT_IN, Prompts
 from misslink.judge.protocol import Ask, Examination, Reply, examine
+from misslink.matching.coverage import ClaimCoverage
 from misslink.types import Case, Claim, Passage, Repeats, Status, Trace
 
 EMPTY_ANSWER = "the answer is empty"

@@ -25,8 +25,8 @@ from misslink.linking.claim_support import link_claims
 from misslink.linking.judge_calibration import Calibration
 from misslink.linking.miss_measurement import MissMeasurements, measure_misses, word_questions
 from misslink.linking.missed_passages import list_searches, locate_losses
+from misslink.matching.assertion import is_negated
 from misslink.render.reasons import describe_loss, describe_reason
-from misslink.text.assertion import is_negated
 from misslink.text.near_duplicates import passage_stems
 from misslink.text.normalization import sentence_spans
 from misslink.types import (

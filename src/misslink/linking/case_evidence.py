@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
 
-from misslink.judge.backends.heuristic import match_claims
-from misslink.judge.backends.heuristic.judge import compare, match_support
-from misslink.judge.backends.heuristic.matching import MatchingContext, strip_polarity
 from misslink.linking.judge_calibration import Calibration
+from misslink.matching.abstention import claim_spans, content_stems, declines
+from misslink.matching.claim_matching import MatchingContext, strip_polarity
+from misslink.matching.references import compare
+from misslink.matching.support import match_claims, match_support
 from misslink.retrieval import RetrievalOutcome, relevant_ids, retrieval_outcome
-from misslink.text.abstention import claim_spans, content_stems, declines
 from misslink.text.near_duplicates import is_near_duplicate, passage_stems
 from misslink.text.normalization import fold, sentence_spans
 from misslink.types import Case, Claim, Passage, RetrievalMiss, Support, Trace, Verdict

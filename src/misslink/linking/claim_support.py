@@ -9,20 +9,18 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from misslink.judge.backends.heuristic import HeuristicJudge, claim_relations
-from misslink.judge.backends.heuristic.matching import MatchingContext
+from misslink.judge.backends.heuristic import HeuristicJudge
 from misslink.judge.backends.response_parsing import is_length_error
 from misslink.judge.judge_case import ask_safely
-from misslink.judge.middleware.long_context import (
-    PassagePiece,
-    estimate_ask_tokens,
-    estimate_tokens,
-)
+from misslink.judge.middleware.long_context import PassagePiece
 from misslink.judge.prompts import BUILT_IN, Prompts
 from misslink.judge.protocol import Ask, Judge, Reply, judge_info, unwrap_judge
-from misslink.judge.quotes import MIN_LANGUAGE_WORDS, SHORT_CLAIM, verify_quote
-from misslink.text.abstention import SOURCE_STEMS, content_stems
-from misslink.text.fuzzy_matching import UNSPACED
+from misslink.judge.tokens import estimate_ask_tokens, estimate_tokens
+from misslink.matching.abstention import SOURCE_STEMS, content_stems
+from misslink.matching.claim_matching import MatchingContext
+from misslink.matching.fuzzy_matching import UNSPACED
+from misslink.matching.quotes import MIN_LANGUAGE_WORDS, SHORT_CLAIM, verify_quote
+from misslink.matching.support import claim_relations
 from misslink.text.near_duplicates import passage_stems
 from misslink.text.normalization import fold
 from misslink.types import Claim, ClaimLink, RetrievalMiss

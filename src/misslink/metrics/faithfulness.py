@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from misslink.judge import judged_metric
-from misslink.judge.backends.heuristic.judge import match_claims, match_support
-from misslink.judge.backends.heuristic.matching import MatchingContext
 from misslink.judge.protocol import LabelAlone, Reply
+from misslink.matching.abstention import claim_spans, declines
+from misslink.matching.claim_matching import MatchingContext
+from misslink.matching.support import match_claims, match_support
 from misslink.registry import judged_metrics
-from misslink.text.abstention import claim_spans, declines
 from misslink.types import Claim, Evidence
 
 

@@ -8,7 +8,7 @@ import pytest
 from fake_judge import FakeJudge, answer_to
 from honest_judge import honest
 from misslink.errors import InputError
-from misslink.judge.backends.heuristic.judge import load_fit, open_heuristic
+from misslink.judge.backends.heuristic import open_heuristic
 from misslink.judge.backends.openai import open_openai
 from misslink.judge.middleware.cache import CachedJudge
 from misslink.judge.middleware.cascade import (
@@ -18,6 +18,7 @@ from misslink.judge.middleware.cascade import (
     stage_band,
 )
 from misslink.judge.protocol import Reply, RetryableError, SkippedAskError, examine
+from misslink.matching.support import load_fit
 
 PASSAGE = "The ferry leaves at seven. Gulls nest on the roof."
 

@@ -18,9 +18,9 @@ from misslink.goldset.checks.protocol import (
     labelled_ids,
 )
 from misslink.io.goldset import GoldSet
+from misslink.matching.fuzzy_matching import UNSPACED, invariant_tokens
 from misslink.render.format import list_first
 from misslink.retrieval.matching import Need, find_split, satisfies
-from misslink.text.fuzzy_matching import UNSPACED, invariant_tokens
 from misslink.text.normalization import fold, fold_with_offsets, overlapping, sentence_spans
 from misslink.types import Case, Passage
 

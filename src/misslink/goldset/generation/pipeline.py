@@ -37,7 +37,7 @@ from misslink.goldset.wording import QuestionIndex
 from misslink.goldset.writer import objects_to_jsonl, refuse_changed_file, write_generated_goldset
 from misslink.io.atomic import atomic_write
 from misslink.io.manifest import display_path, hash_content
-from misslink.judge.backends.heuristic.judge import HeuristicJudge
+from misslink.judge.backends.heuristic import HeuristicJudge
 from misslink.judge.checks.dry_run import CHARACTERS_PER_TOKEN, JudgingForecast, forecast_judging
 from misslink.judge.config import DEFAULT_CACHE, JudgeConfig
 from misslink.judge.middleware.cache import CachedJudge

@@ -14,7 +14,7 @@ from typing import Any
 
 from misslink.errors import InputError
 from misslink.judge.backends.decision_servers import is_decision_model, judge_from_model
-from misslink.judge.backends.heuristic.judge import HeuristicJudge
+from misslink.judge.backends.heuristic import HeuristicJudge
 from misslink.judge.protocol import Ask, Examination, ExaminedClaim, Judge, JudgeInfo, Reply
 from misslink.text.normalization import sentence_spans
 from misslink.user_code import import_target, resolve_attribute, with_article

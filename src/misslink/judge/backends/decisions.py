@@ -14,7 +14,6 @@ from typing import Any, NamedTuple, Protocol, get_args
 from pydantic import ValidationError
 
 from misslink.errors import JudgeUnreachableError
-from misslink.judge.backends.heuristic.judge import rules_version
 from misslink.judge.backends.request_format import REFUSAL_MESSAGE
 from misslink.judge.backends.response_parsing import DECLINED, EXCERPT_LENGTH
 from misslink.judge.prompts import FENCE_LABELS, Fence
@@ -27,7 +26,8 @@ from misslink.judge.protocol import (
     Reply,
     total_usage,
 )
-from misslink.text.abstention import claim_spans, declines
+from misslink.matching.abstention import claim_spans, declines
+from misslink.matching.support import rules_version
 from misslink.text.normalization import content_words, sentence_spans
 from misslink.types import Usage
 

@@ -24,8 +24,8 @@ from misslink.judge.backends.response_parsing import (
     parse_usage,
 )
 from misslink.judge.config import Price
-from misslink.judge.middleware.long_context import estimate_ask_tokens
 from misslink.judge.protocol import Ask, JudgeInfo, LabelAlone, Reply, RetryableError
+from misslink.judge.tokens import estimate_ask_tokens
 from misslink.registry import judges
 from misslink.text.normalization import valid_text
 from misslink.types import PromptRef

@@ -16,11 +16,11 @@ from misslink.judge.backends.heuristic import HeuristicJudge
 from misslink.judge.judge_case import judge_case
 from misslink.judge.judged_metric import JudgedMetric, Padding, Subject
 from misslink.judge.protocol import Ask, Judge, unwrap_judge
+from misslink.matching.abstention import claim_spans, states_absence
 from misslink.registry import judged_metrics
 from misslink.render.format import format_share_of
 from misslink.stats import holm, mean, paired_difference, proportion
 from misslink.stats.paired_tests import mcnemar_test
-from misslink.text.abstention import claim_spans, states_absence
 from misslink.text.normalization import content_words, fold, sentence_spans
 from misslink.timeouts import map_concurrently
 from misslink.types import Case, Claim, Estimate, Passage, Run, Verdict

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict
 from misslink.case_fields import Message
 from misslink.documents import DEFAULT_K, manifest_of
 from misslink.errors import InputError
-from misslink.judge.backends.heuristic.judge import HeuristicJudge
+from misslink.judge.backends.heuristic import HeuristicJudge
 from misslink.judge.judge_case import ask_safely
 from misslink.judge.prompts import BUILT_IN, Prompts
 from misslink.judge.protocol import Ask, Judge, Reply, unwrap_judge

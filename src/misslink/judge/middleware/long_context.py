@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -15,12 +14,11 @@ from pydantic import BaseModel, ConfigDict
 from misslink.judge import protocol
 from misslink.judge.backends.response_parsing import is_length_error
 from misslink.judge.prompts import BUILT_IN, Prompts
-from misslink.judge.quotes import verify_quote
+from misslink.judge.tokens import BYTES_PER_TOKEN, MARGIN, estimate_ask_tokens, estimate_tokens
+from misslink.matching.quotes import verify_quote
 from misslink.text.normalization import sentence_spans
 from misslink.types import Support
 
-_BYTES_PER_TOKEN = 4
-_MARGIN = 1.25  # code, numbers and other scripts have shorter tokens than English prose
 _FENCE_TOKENS = 24  # tokens: both delimiters of a passage, its number and the boundary
 _STRETCHES_PER_PIECE = (
     4  # text without sentences is cut in quarters of a piece, so that one can overlap
@@ -46,22 +44,6 @@ class PassagePiece:
     def size(self) -> int:
         """Its tokens in a prompt, with the fence around it; an estimate from above."""
         return estimate_tokens(self.text) + _FENCE_TOKENS
-
-
-def estimate_tokens(text: str) -> int:
-    """How many tokens a text has at most, as a rule: a quarter of its bytes and a margin.
-
-    Bytes, for a character of a script other than the Latin one is about a token itself.
-    """
-    return math.ceil(len(text.encode("utf-8", "replace")) / _BYTES_PER_TOKEN * _MARGIN)
-
-
-def estimate_ask_tokens(ask: protocol.Ask) -> int:
-    """How many tokens an ask has at most, as a rule: its messages and its JSON schema."""
-    texts = [message["content"] for message in ask.messages]
-    if ask.structured:
-        texts.append(protocol.schema_json(ask.schema))
-    return sum(map(estimate_tokens, texts))
 
 
 def split_piece(piece: PassagePiece, room: int) -> list[PassagePiece]:
@@ -134,7 +116,7 @@ def _split_units(text: str, space: int) -> list[tuple[int, int]]:
 
 
 def _split_stretches(text: str, start: int, end: int, space: int) -> list[tuple[int, int]]:
-    longest = max(int(space * _BYTES_PER_TOKEN / _MARGIN) // _STRETCHES_PER_PIECE, 1)
+    longest = max(int(space * BYTES_PER_TOKEN / MARGIN) // _STRETCHES_PER_PIECE, 1)
     stretches = []
     while start < end:
         stop = min(start + longest, end)

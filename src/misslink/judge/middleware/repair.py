@@ -7,9 +7,10 @@ from dataclasses import replace
 from typing import Any
 
 from misslink.judge.backends.response_parsing import CUT_OFF, DECLINED, WITHHELD, extract_label
-from misslink.judge.claims import ClaimCoverage, examined_coverage
+from misslink.judge.claims import examined_coverage
 from misslink.judge.prompts import FENCE_LABELS, Fence
 from misslink.judge.protocol import Ask, Examination, Judge, Reply, schema_json, total_usage
+from misslink.matching.coverage import ClaimCoverage
 
 _EXCERPT_HEAD, _EXCERPT_TAIL = (
     1500,

@@ -14,8 +14,13 @@ from misslink.judge.protocol import (
     ExaminedClaimWithReference,
     Reply,
 )
-from misslink.judge.quotes import _LEFT_OUT_CONDITION, find_quote, is_other_language, verify_quote
-from misslink.text.fuzzy_matching import CHARACTERS_PER_EDIT, MOST_EDITS, fuzzy_match
+from misslink.matching.fuzzy_matching import CHARACTERS_PER_EDIT, MOST_EDITS, fuzzy_match
+from misslink.matching.quotes import (
+    _LEFT_OUT_CONDITION,
+    find_quote,
+    is_other_language,
+    verify_quote,
+)
 from misslink.types import Passage
 
 TEXT = (

@@ -12,17 +12,17 @@ from hypothesis import strategies as st
 import misslink
 from heuristic_examination import BREAD, CUT, PASSAGES, QUESTION, TOWER, examined, only_claim
 from misslink.errors import InputError
-from misslink.judge.backends.heuristic import (
-    claim_relations,
-    fit_note,
-    match_claims,
-    open_heuristic,
-    rules_version,
-)
-from misslink.judge.backends.heuristic.judge import load_fit
-from misslink.judge.backends.heuristic.matching import MatchingContext
+from misslink.judge.backends.heuristic import open_heuristic
 from misslink.judge.judged_metric import Subject
 from misslink.judge.protocol import Examination, ExaminationWithReference, examine
+from misslink.matching.claim_matching import MatchingContext
+from misslink.matching.support import (
+    claim_relations,
+    fit_note,
+    load_fit,
+    match_claims,
+    rules_version,
+)
 from misslink.registry import judges
 from misslink.types import Case, Trace
 from scripted_judge import BEST_FIELDS, ScriptedJudge, judged
@@ -439,8 +439,8 @@ def test_its_note_says_how_good_it_is_on_answers_used_for_no_choice_and_of_which
 def test_the_judge_imports_no_heavy_package():
     heavy = "{'torch', 'numpy', 'pandas', 'sentence_transformers', 'transformers', 'scipy'}"
     code = (
-        "import sys, misslink.judge.backends.heuristic as e;"
-        "e.claim_relations(['a b'], e.judge.MatchingContext(('a b',))); e.open_heuristic();"
+        "import sys, misslink.judge.backends.heuristic as e, misslink.matching.support as s;"
+        "s.claim_relations(['a b'], s.MatchingContext(('a b',))); e.open_heuristic();"
         f"print(sorted({heavy} & set(sys.modules)))"
     )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

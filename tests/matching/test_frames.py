@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from misslink.text.frames import frame_kind, sentence_kinds
+from misslink.matching.frames import frame_kind, sentence_kinds
 
 CLAIM = "The ferry leaves at nine."
 

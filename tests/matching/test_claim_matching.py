@@ -3,11 +3,7 @@
 import pytest
 
 from heuristic_examination import TOWER
-from misslink.judge.backends.heuristic.matching import (
-    MatchingContext,
-    leading_polarity,
-    strip_polarity,
-)
+from misslink.matching.claim_matching import MatchingContext, leading_polarity, strip_polarity
 from misslink.text.normalization import extract_numbers, number_words_to_digits
 
 

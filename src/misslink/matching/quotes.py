@@ -7,12 +7,18 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from itertools import islice
 
-from misslink.judge.backends.heuristic.matching import MatchingContext, find_conflict
-from misslink.judge.contrast import contrast
-from misslink.text.abstention import content_stems
-from misslink.text.assertion import enclosing_sentences, is_negated, loses_denial, not_asserted
-from misslink.text.frames import frame_kind, sentence_kinds
-from misslink.text.fuzzy_matching import UNSPACED, WORD, FuzzyMatch, fuzzy_match, invariant_tokens
+from misslink.matching.abstention import content_stems
+from misslink.matching.assertion import enclosing_sentences, is_negated, loses_denial, not_asserted
+from misslink.matching.claim_matching import MatchingContext, find_conflict
+from misslink.matching.contrast import contrast
+from misslink.matching.frames import frame_kind, sentence_kinds
+from misslink.matching.fuzzy_matching import (
+    UNSPACED,
+    WORD,
+    FuzzyMatch,
+    fuzzy_match,
+    invariant_tokens,
+)
 from misslink.text.normalization import (
     STOPWORDS,
     KeywordPattern,

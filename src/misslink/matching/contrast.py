@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from misslink.text.abstention import content_stems
+from misslink.matching.abstention import content_stems
 from misslink.text.normalization import fold
 
 _SAME = 0.75  # share of a claim's other content words that the sentence must have

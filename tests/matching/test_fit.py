@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from misslink.judge.backends.heuristic import open_heuristic
-from misslink.judge.backends.heuristic.judge import load_fit
 from misslink.judge.protocol import Ask, Examination
+from misslink.matching.support import load_fit
 from misslink.types import PromptRef
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[2]
 DATA = ROOT.parent / "shared" / "data"
 LABELS = DATA / "faithfulness" / "ragtruth_qa_dev.jsonl"
 needs_labels = pytest.mark.skipif(not LABELS.exists(), reason="no ../shared/data with the labels")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from misslink.text.abstention import (
+from misslink.matching.abstention import (
     claim_spans,
     declines,
     states_absence,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from misslink.text.abstention import content_stems
-from misslink.text.assertion import AFFIRMED, NotAsserted, not_asserted
+from misslink.matching.abstention import content_stems
+from misslink.matching.assertion import AFFIRMED, NotAsserted, not_asserted
 from misslink.text.normalization import STEM_WORD, fold, locate, sentence_spans, stems
 
 _REACH = 120  # characters of a frame on each side of a statement

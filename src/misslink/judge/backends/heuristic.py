@@ -1,0 +1,256 @@
+"""The heuristic judge: an examination by word, number and name overlap, without a model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Literal
+
+from misslink.errors import InputError
+from misslink.judge import protocol
+from misslink.matching.abstention import claim_spans, content_stems, declines, states_absence
+from misslink.matching.claim_matching import MatchingContext
+from misslink.matching.references import compare, leading_agreement
+from misslink.matching.support import (
+    fit_note,
+    load_fit,
+    match_claims,
+    match_support,
+    rules_version,
+)
+from misslink.registry import judges
+from misslink.text.normalization import sentence_spans, stems
+from misslink.types import Support
+
+RELEVANCE_THRESHOLD = 0.5  # the cut of both rules
+_MAX_PROBABILITY = 0.95  # shared words alone never make certain
+
+
+def estimate_relevance(question: str, passage: str) -> float:
+    """P(the passage helps to answer the question), a heuristic, in [0.05, 0.95].
+
+    The share of the question's content words that the passage holds. A passage without words is
+    irrelevant; a question without content words says nothing, so it is 0.5 for any other passage.
+    """
+    return _relevance_probability(question, stems(passage))
+
+
+def classify_response(
+    question: str, answer: str, evidence: Sequence[str]
+) -> tuple[Literal["answers", "partly", "evades", "declines"], float]:
+    """What the answer does with the question, and P(it is relevant), a heuristic.
+
+    Parameters
+    ----------
+    question, answer : str
+    evidence : sequence of str
+        The passage sentences that the answer's supported claims rest on: "Paris." answers what
+        the capital of France is, because the sentence behind it says so.
+
+    Returns
+    -------
+    response : {'answers', 'partly', 'evades', 'declines'}
+        'partly' where the answer also says that something is not known.
+    probability : float
+    """
+    if declines(answer):
+        return "declines", round(1 - _MAX_PROBABILITY, 6)
+    probability = (
+        _relevance_probability(question, stems(" ".join((answer, *evidence)))) if answer else 0.05
+    )
+    if probability < RELEVANCE_THRESHOLD:
+        return "evades", probability
+    return ("partly" if states_absence(answer) else "answers"), probability
+
+
+def _relevance_probability(question: str, words: Sequence[str]) -> float:
+    question_words = content_stems(question)
+    if not words:
+        share = 0.0
+    elif not question_words:
+        share = 0.5
+    else:
+        share = len(question_words.intersection(words)) / len(question_words)
+    return round(1 - _MAX_PROBABILITY + (2 * _MAX_PROBABILITY - 1) * share, 6)
+
+
+class HeuristicJudge:
+    """Answers the examination from its structured inputs."""
+
+    name = "heuristic"
+
+    def __init__(self) -> None:
+        fit = load_fit()
+        self.info = protocol.JudgeInfo(note=fit_note(fit))
+        self.threshold = fit.cut
+        self.identity: Mapping[str, Any] = {
+            "judge": self.name,
+            "coefficients": fit.version,
+            "rules": rules_version(),
+        }
+
+    async def ask(self, ask: protocol.Ask) -> protocol.Reply:
+        """Answer an examination; any other question gets a reply without an answer."""
+        if {"question", "statements", "cited"} <= set(ask.inputs):
+            return self._citations(ask)
+        if not {"question", "passages", "answer"} <= set(ask.inputs):
+            problem = f"the judge {self.name} knows the examination only, not '{ask.name}'"
+            return protocol.Reply(parsed=None, raw="", problem=problem)
+        reply = self._examine(**ask.inputs)
+        if ask.inputs.get("history") and reply.parsed:  # the schema of a conversation has more
+            return replace(reply, parsed=ask.schema.model_validate(reply.parsed.model_dump()))
+        return reply
+
+    async def close(self) -> None:
+        """Nothing is held open."""
+
+    def _citations(self, ask: protocol.Ask) -> protocol.Reply:
+        """Compare every statement with each passage that it cites."""
+        citations = []
+        for number, statement in enumerate(ask.inputs["statements"], start=1):
+            for passage in statement["passages"]:
+                context = MatchingContext((ask.inputs["cited"][passage],), ask.inputs["question"])
+                ((match, probability),) = match_claims([statement["text"]], context)
+                supported = match_support(match, probability) == "supported"
+                quote = match.best.text if match.best and supported else None
+                pair = {"statement": number, "passage": passage, "quote": quote}
+                citations.append({**pair, "supported": "yes" if supported else "no"})
+        return protocol.Reply(ask.schema.model_validate({"citations": citations}), raw="")
+
+    def _examine(
+        self,
+        question: str,
+        passages: Sequence[str],
+        answer: str,
+        references: Sequence[str] = (),
+        history: Sequence[Mapping[str, str]] = (),
+    ) -> protocol.Reply:
+        asked = [message["content"] for message in history if message["role"] == "user"]
+        question = " ".join((*asked[-1:], question))
+        spans = [] if declines(answer) else claim_spans(answer)
+        texts = [answer[start:end] for start, end in spans]
+        matches = match_claims(texts, MatchingContext(passages, question))
+        if history:  # weaker evidence: only where the passages decide nothing
+            messages = MatchingContext([message["content"] for message in history], question)
+            earlier = match_claims(texts, messages)
+            matches = [
+                after
+                if match_support(*match) == "unsupported" and match_support(*after) == "supported"
+                else match
+                for match, after in zip(matches, earlier, strict=True)
+            ]
+        claims = []
+        for text, match in zip(texts, matches, strict=True):
+            support = match_support(*match)
+            best = match[0].best if support != "unsupported" else None
+            quote = best and best.text
+            claims.append(
+                protocol.ExaminedClaim(span=text, claim=text, support=support, quote=quote)
+            )
+        relevance = [estimate_relevance(question, passage) for passage in passages]
+        quotes = [claim.quote for claim in claims if claim.quote and claim.support == "supported"]
+        response, response_probability = classify_response(question, answer, quotes)
+        parsed = protocol.Examination(
+            claims=tuple(claims),
+            passages=tuple(
+                protocol.ExaminedPassage(
+                    passage=number, relevant=probability >= RELEVANCE_THRESHOLD
+                )
+                for number, probability in enumerate(relevance, start=1)
+            ),
+            response=response,
+        )
+        return protocol.Reply(
+            parsed=self._with_references(parsed, question, answer, references)
+            if references
+            else parsed,
+            raw="",
+            probabilities={
+                **{
+                    f"claims.{i}.support": {"supported": p, "unsupported": 1 - p}
+                    for i, (_, p) in enumerate(matches)
+                },
+                **{
+                    f"passages.{i}.relevant": {"true": p, "false": 1 - p}
+                    for i, p in enumerate(relevance)
+                },
+                "response": {"answers": response_probability, "evades": 1 - response_probability},
+            },
+        )
+
+    def _with_references(
+        self,
+        examination: protocol.Examination,
+        question: str,
+        answer: str,
+        references: Sequence[str],
+    ) -> protocol.ExaminationWithReference:
+        """Compare the claims with the references, and the references' claims with the answer."""
+        agreement: dict[Support, Literal["agrees", "contradicts", "silent"]] = {
+            "supported": "agrees",
+            "contradicted": "contradicts",
+            "unsupported": "silent",
+        }
+        statement: dict[Support, Literal["states", "contradicts", "omits"]] = {
+            "supported": "states",
+            "contradicted": "contradicts",
+            "unsupported": "omits",
+        }
+        by_references = self._agree(
+            [claim.claim for claim in examination.claims], references, question, of_reference=False
+        )
+        if by_references:
+            first = leading_agreement(answer, references, question)
+            by_references[0] = first or by_references[0]
+        reference_claims: list[tuple[int, str, Support]] = []
+        for number, reference in enumerate(references, start=1):
+            # A reference of one word, "None." say, is an answer all the same.
+            spans = claim_spans(reference) or sentence_spans(reference)
+            texts = [reference[start:end] for start, end in spans]
+            reference_matches = self._agree(texts, (answer,), question, of_reference=True)
+            if reference_matches:
+                reference_matches[0] = (
+                    leading_agreement(reference, (answer,), question) or reference_matches[0]
+                )
+            reference_claims += (
+                (number, text, each) for text, each in zip(texts, reference_matches, strict=True)
+            )
+        return protocol.ExaminationWithReference(
+            claims=tuple(
+                protocol.ExaminedClaimWithReference(**dict(claim), reference=agreement[each])
+                for claim, each in zip(examination.claims, by_references, strict=True)
+            ),
+            passages=examination.passages,
+            response=examination.response,
+            reference_claims=tuple(
+                protocol.ExaminedReferenceClaim(reference=number, text=text, answer=statement[each])
+                for number, text, each in reference_claims
+            ),
+        )
+
+    def _agree(
+        self, claims: Sequence[str], texts: Sequence[str], question: str, *, of_reference: bool
+    ) -> list[Support]:
+        """Compare claims of an answer with references, or of a reference with the answer."""
+
+        def judged(claim: str, context: MatchingContext) -> Support:
+            (match,) = match_claims([claim], context)
+            return match_support(*match)
+
+        return [
+            compare(claim, texts, question, judged, of_reference=of_reference) for claim in claims
+        ]
+
+
+@judges.register("heuristic")
+def open_heuristic(argument: str | None = None) -> protocol.Judge:
+    """Open the judge ``heuristic``.
+
+    Raises
+    ------
+    InputError
+        There is an `argument`: the judge has no variants.
+    """
+    if argument is not None:
+        raise InputError(f"there is no judge 'heuristic:{argument}'; write heuristic")
+    return HeuristicJudge()
