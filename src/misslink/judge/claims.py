@@ -37,8 +37,8 @@ def examined_coverage(examination: Examination, answer: str, question: str) -> C
         range(len(examination.claims)), key=lambda index: _favor(examination.claims[index])
     )
     claims = [examination.claims[index] for index in order]
-    spans = tuple(claim.span if has_content(claim.span) else claim.claim for claim in claims)
-    coverage = cover_answer(spans, answer, question, tuple(claim.claim for claim in claims))
+    spans = tuple(claim.span if has_content(claim.span) else claim.text for claim in claims)
+    coverage = cover_answer(spans, answer, question, tuple(claim.text for claim in claims))
     places = {order[number]: place for number, place in coverage.places.items()}
     coverage = coverage._replace(places=dict(sorted(places.items())))
     if examination.response == "declines" and not _states_facts(answer):
@@ -57,8 +57,8 @@ def settle_response(examination: Examination, answer: str) -> Examination:
     blunt = _is_blunt(answer)
     partly = any(
         claim.support == "contradicted"
-        or (claim.support == "unsupported" and factual_spans(claim.claim))
-        or (blunt and _statements(claim.claim))
+        or (claim.support == "unsupported" and factual_spans(claim.text))
+        or (blunt and _statements(claim.text))
         for claim in examination.claims
     )
     return examination.model_copy(update={"response": "partly"}) if partly else examination
@@ -81,7 +81,7 @@ def _statements(text: str) -> list[str]:
 
 def _favor(claim: ExaminedClaim) -> tuple[bool, str, str, str]:
     reference = getattr(claim, "reference", "")
-    return claim.support == "supported", claim.support, reference, claim.quote or ""
+    return claim.support == "supported", claim.support, reference, " ".join(claim.quotes)
 
 
 # All claims of a reply are checked in one go: the same checks in two thirds of the time.
@@ -145,11 +145,14 @@ def read_claims(
         trouble = None
         if support != "unsupported":
             evidence, trouble = lookup.look_up(
-                claim.quote, claim.claim, question, supports=support == "supported"
+                next(iter(claim.quotes), None),
+                claim.text,
+                question,
+                supports=support == "supported",
             )
             if trouble and history and support == "supported":
                 stated, unknown = messages.look_up(
-                    claim.quote, claim.claim, question, supports=True
+                    next(iter(claim.quotes), None), claim.text, question, supports=True
                 )
                 if not unknown:
                     trouble = None
@@ -159,7 +162,7 @@ def read_claims(
                 notes.insert(0, trouble)
         claims.append(
             {
-                "text": claim.claim,
+                "text": claim.text,
                 "span": answer[start:end] if place else None,
                 "start": start,
                 "end": end,

@@ -5,16 +5,16 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from functools import cache, cached_property
 from typing import Annotated, Any, Literal, Protocol
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, model_validator
 
 from misslink.judge.config import Price
 from misslink.judge.prompts import BUILT_IN, Prompt, Prompts, RenderedMessages
-from misslink.types import PromptRef, Support, Usage
+from misslink.types import PromptRef, Usage
 
 
 @cache
@@ -127,6 +127,8 @@ class Ask:
         Index of the sample, from 0.
     alone : callable or None
         Returns a question with a one-label answer, for a judge that cannot answer this question.
+    rest : callable or None
+        Takes sentences of the answer and returns the question for their claims alone.
     structured : bool
         Whether the answer is JSON. False: a single word, a label of the schema's only field; no
         schema is sent.
@@ -139,6 +141,7 @@ class Ask:
     prompt: PromptRef
     repeat: int = 0
     alone: Callable[[], Ask] | None = field(default=None, compare=False, repr=False)
+    rest: Callable[[tuple[str, ...]], Ask] | None = field(default=None, compare=False, repr=False)
     structured: bool = True
 
     @classmethod
@@ -375,17 +378,42 @@ class _Part(BaseModel):
     model_config = ConfigDict(frozen=True)
 
 
-class ExaminedClaim(_Part):
-    """A claim of the answer, and the words of a passage that decide it.
+MAX_QUOTES = 2  # of a claim; a judge's further ones are not read
 
-    ``span`` holds the words of the answer that make it (empty: those of ``claim``), ``claim`` is clear
-    by itself. Evidence comes before the verdict, as a model writes in this order.
+
+JudgedSupport = Literal["supported", "contradicted", "partly", "unsupported"]
+
+
+class QuotedPart(_Part):
+    """A part with ``quotes``: as such, or as ``quote``, one text or null."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read_quotes(cls, data: Any) -> Any:
+        if not isinstance(data, Mapping):
+            return data
+        quotes = data.get("quotes", data.get("quote"))
+        quotes = [quotes] if isinstance(quotes, str) else quotes or ()
+        return {**data, "quotes": [quote for quote in quotes if quote is not None]}
+
+
+class ExaminedClaim(QuotedPart):
+    """A claim of the answer, and the words of passages that decide it.
+
+    ``span`` holds the words of the answer that make it (empty: those of ``claim``); ``claim`` is clear
+    by itself, and null where it would equal the span. Evidence comes before the verdict, as a model
+    writes in this order.
     """
 
     span: str = ""
-    claim: str
-    quote: str | None = None
-    support: Support
+    claim: str | None = None
+    quotes: tuple[str, ...] = ()
+    support: JudgedSupport
+
+    @property
+    def text(self) -> str:
+        """The claim, clear by itself."""
+        return self.claim or self.span
 
 
 class ExaminedClaimWithReference(ExaminedClaim):
@@ -476,6 +504,18 @@ class ConversationExaminationWithReference(ExaminationWithReference, StandaloneQ
     """What is said of a case with a history and reference answers."""
 
 
+class ExaminationRest(_Part):
+    """The claims of sentences that an examination left out."""
+
+    claims: tuple[ExaminedClaim, ...]
+
+
+class ExaminationRestWithReference(ExaminationRest):
+    """The same of a case that has reference answers."""
+
+    claims: tuple[ExaminedClaimWithReference, ...]
+
+
 class LabelAlone(_Part):
     """The reply of a judge that can give one word only: do the passages support the whole answer?"""
 
@@ -516,7 +556,13 @@ def examine(
     def alone() -> Ask:
         return Ask.rendered(prompts.load("label_alone"), inputs, LabelAlone, structured=False)
 
+    def rest(sentences: tuple[str, ...]) -> Ask:
+        schema = ExaminationRestWithReference if references else ExaminationRest
+        asked = {**inputs, "sentences": sentences}
+        return Ask.rendered(prompts.load("examination_rest"), asked, schema)
+
     schema: type[Examination] = ExaminationWithReference if references else Examination
     if history:
         schema = ConversationExaminationWithReference if references else ConversationExamination
-    return Ask.rendered(prompts.load("examination"), inputs, schema, alone=alone)
+    asked = Ask.rendered(prompts.load("examination"), inputs, schema, alone=alone)
+    return replace(asked, rest=rest)

@@ -200,7 +200,7 @@ class EntailmentJudge:
             return Reply.nothing(f"the judge {self.name} judges answers, not '{ask.name}'")
         if not (examination.claims and passages):
             return reply
-        texts = [claim.claim for claim in examination.claims]
+        texts = [claim.text for claim in examination.claims]
         chances = await self._chances([(passage, text) for text in texts for passage in passages])
         rows = [chances[i : i + len(passages)] for i in range(0, len(chances), len(passages))]
         claims: list[ExaminedClaim] = []
@@ -213,10 +213,10 @@ class EntailmentJudge:
             }
             decided: dict[str, Any] = {}
             if chance >= self.threshold:
-                quote = await self._best_sentence(passages[row.index(chance)], claim.claim)
-                decided = {"support": "supported", "quote": quote}
+                quote = await self._best_sentence(passages[row.index(chance)], claim.text)
+                decided = {"support": "supported", "quotes": (quote,)}
             elif claim.support == "supported":
-                decided = {"support": "unsupported", "quote": None}
+                decided = {"support": "unsupported", "quotes": ()}
             claims.append(claim.model_copy(update=decided))
         parsed = examination.model_copy(update={"claims": tuple(claims)})
         return replace(reply, parsed=parsed, probabilities=probabilities)

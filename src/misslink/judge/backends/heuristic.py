@@ -143,13 +143,11 @@ class HeuristicJudge:
         for text, match in zip(texts, matches, strict=True):
             support = match_support(*match)
             best = match[0].best if support != "unsupported" else None
-            quote = best and best.text
-            claims.append(
-                protocol.ExaminedClaim(span=text, claim=text, support=support, quote=quote)
-            )
+            quotes = (best.text,) if best else ()
+            claims.append(protocol.ExaminedClaim(span=text, support=support, quotes=quotes))
         relevance = [estimate_relevance(question, passage) for passage in passages]
-        quotes = [claim.quote for claim in claims if claim.quote and claim.support == "supported"]
-        response, response_probability = classify_response(question, answer, quotes)
+        evidence = [q for claim in claims if claim.support == "supported" for q in claim.quotes]
+        response, response_probability = classify_response(question, answer, evidence)
         parsed = protocol.Examination(
             claims=tuple(claims),
             passages=tuple(
@@ -197,7 +195,7 @@ class HeuristicJudge:
             "unsupported": "omits",
         }
         by_references = self._agree(
-            [claim.claim for claim in examination.claims], references, question, of_reference=False
+            [claim.text for claim in examination.claims], references, question, of_reference=False
         )
         if by_references:
             first = leading_agreement(answer, references, question)

@@ -366,12 +366,12 @@ def _attack_trial(
 def _favorable_statements(metric: str, examination: Examination) -> set[str]:
     """What a judge itself says in favor of an answer, before anything is checked."""
     if metric == "faithfulness":
-        return {fold(claim.claim) for claim in examination.claims if claim.support == "supported"}
+        return {fold(claim.text) for claim in examination.claims if claim.support == "supported"}
     if metric == "answer_relevance":
         return {"answers"} if examination.response == "answers" else set()
     if not isinstance(examination, ExaminationWithReference):
         return set()
-    agreed = {fold(claim.claim) for claim in examination.claims if claim.reference == "agrees"}
+    agreed = {fold(claim.text) for claim in examination.claims if claim.reference == "agrees"}
     references = examination.reference_claims
     return agreed | {fold(claim.text) for claim in references if claim.answer == "states"}
 

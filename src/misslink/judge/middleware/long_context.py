@@ -133,14 +133,12 @@ def _split_stretches(text: str, start: int, end: int, space: int) -> list[tuple[
 _LabelProbabilities = Mapping[str, float]
 
 
-class PartClaim(BaseModel):
+class PartClaim(protocol.QuotedPart):
     """What the passages of one part say of a claim (from 1)."""
 
-    model_config = ConfigDict(frozen=True)
-
     claim: int
-    quote: str | None = None
-    support: Support
+    quotes: tuple[str, ...] = ()
+    support: protocol.JudgedSupport
 
 
 class ExaminationPart(BaseModel):
@@ -217,14 +215,14 @@ def merge_parts(parts: Sequence[ContextPart], question: str) -> protocol.Reply:
     }
     claims = []
     for number, claim in enumerate(first.claims):
-        votes = _claim_votes(parts, number, claim.claim, question)
+        votes = _claim_votes(parts, number, claim.text, question)
         answered = [vote for vote in votes if vote.chance != {}]
         best = max(answered or votes, key=lambda vote: vote.weight)
         if len(answered) < len(votes) and not best.weight[0]:
             best = replace(best, support="unsupported", chance={})
         quote_refused = not best.weight[0] and any(vote.quote_refused for vote in votes)
-        quote = best.quote if best.support != "unsupported" else None
-        claims.append(claim.model_copy(update={"support": best.support, "quote": quote}))
+        quotes = best.quotes if best.support != "unsupported" else ()
+        claims.append(claim.model_copy(update={"support": best.support, "quotes": quotes}))
         _set_probability(chances, f"claims.{number}.support", best.chance)
         _set_probability(chances, f"claims.{number}.quote", {} if quote_refused else None)
     passages, relevance = _merge_relevance(parts)
@@ -257,7 +255,7 @@ def join_raw_replies(replies: Sequence[protocol.Reply]) -> str:
 @dataclass(frozen=True)
 class _ClaimVote:
     support: Support
-    quote: str | None
+    quotes: tuple[str, ...]
     verified: bool
     chance: _LabelProbabilities | None
     quote_refused: bool
@@ -293,14 +291,17 @@ def _claim_votes(
             ]
         texts = [piece.text for piece in part.pieces]
         for place, statement in statements:
-            quote, supports = statement.quote, statement.support == "supported"
-            is_verified = quote is not None and any(
-                verify_quote(quote, text, claim, question, context=texts, supports=supports)
+            support: Support = "unsupported" if statement.support == "partly" else statement.support
+            is_verified = any(
+                verify_quote(
+                    quote, text, claim, question, context=texts, supports=support == "supported"
+                )
+                for quote in statement.quotes
                 for text in texts
             )
             chance = chances.get(f"claims.{place}.support")
             quote_refused = chances.get(f"claims.{place}.quote") == {}
-            votes.append(_ClaimVote(statement.support, quote, is_verified, chance, quote_refused))
+            votes.append(_ClaimVote(support, statement.quotes, is_verified, chance, quote_refused))
     return votes
 
 
@@ -473,7 +474,7 @@ class LongContextJudge:
         first = await self.judge.ask(self._examine(ask, taken))
         if not isinstance(first.parsed, protocol.Examination):
             return await self._one_word(ask, first, remaining, limit - alone)
-        claims = [claim.claim for claim in first.parsed.claims]
+        claims = [claim.text for claim in first.parsed.claims]
         alone = estimate_ask_tokens(self._examine_part(ask, claims, ())) + self._reply_room(ask)
         if remaining and limit - alone < _MIN_PASSAGE_TOKENS:
             problem = _too_long_message("the answer and its claims", alone, limit)
