@@ -36,7 +36,7 @@ DATA = Path(__file__).parents[2] / "shared" / "data"
 TARGET = Path(__file__).with_suffix(".md")
 GERMAN_AND_ENGLISH = ("mtrag_human", "ab_hagrid", "ab_stanford_gensearch")  # each has its own goal
 K = 100  # all passages
-_SENTENCE = re.compile(r"[^\n]+?(?:[.!?](?=\s|$)|$|(?=\n))")
+_SENTENCE = re.compile(r"[^\n]+?(?:(?<!^\d)(?<!^\d\d)(?<!\n\d)(?<!\n\d\d)[.!?](?=\s|$)|$|(?=\n))")
 _LETTERS = re.compile(r"[a-z]{3,}|\d+")
 Row = Mapping[str, Any]
 

@@ -300,6 +300,10 @@ class Claim(FrozenModel):
     overruled : bool
         The judge called it supported or contradicted, and its quote failed the check: the claim is
         then unsupported, without a probability.
+    partly : bool
+        An unsupported claim of which the judge found a part in the passages.
+    weak : bool
+        A supported claim whose quotes exist and do not decide it; its probability is lowered.
     """
 
     text: str
@@ -313,6 +317,8 @@ class Claim(FrozenModel):
     correct: bool | None = None
     note: str | None = None
     overruled: bool = False
+    partly: bool = False
+    weak: bool = False
 
 
 class PromptRef(FrozenModel):

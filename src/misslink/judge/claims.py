@@ -8,21 +8,16 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from misslink.judge.protocol import Examination, ExaminedClaim, Reply
-from misslink.matching.abstention import (
-    states_absence,
-)
-from misslink.matching.coverage import ClaimCoverage, cover_answer, factual_spans
-from misslink.matching.quotes import (
-    find_quote,
-    is_known_language,
-    verify_quote,
-)
+from misslink.judge.protocol import MAX_QUOTES, Examination, ExaminedClaim, Reply
+from misslink.matching.abstention import claim_spans, states_absence
+from misslink.matching.coverage import ClaimCoverage, content_spans, cover_answer
+from misslink.matching.marks import strip_marks
+from misslink.matching.quotes import QuoteCheck, ShownTexts, is_known_language
 from misslink.text.normalization import (
     fold,
     has_content,
 )
-from misslink.types import Claim, Passage
+from misslink.types import Claim, Passage, Support
 
 _STATED = 2  # factual sentences that only state: an answer of so many does not decline
 _ADDRESS = re.compile(
@@ -57,7 +52,7 @@ def settle_response(examination: Examination, answer: str) -> Examination:
     blunt = _is_blunt(answer)
     partly = any(
         claim.support == "contradicted"
-        or (claim.support == "unsupported" and factual_spans(claim.text))
+        or (claim.support == "unsupported" and content_spans(claim.text))
         or (blunt and _statements(claim.text))
         for claim in examination.claims
     )
@@ -75,7 +70,8 @@ def _is_blunt(answer: str) -> bool:
 
 def _statements(text: str) -> list[str]:
     """The factual sentences of a text that speak to nobody."""
-    sentences = (text[start:end] for start, end in factual_spans(text))
+    text = strip_marks(text).text
+    sentences = (text[start:end] for start, end in content_spans(text))
     return [sentence for sentence in sentences if not _ADDRESS.search(fold(sentence))]
 
 
@@ -87,7 +83,17 @@ def _favor(claim: ExaminedClaim) -> tuple[bool, str, str, str]:
 # All claims of a reply are checked in one go: the same checks in two thirds of the time.
 _CLAIMS = TypeAdapter(tuple[Claim, ...])
 _ClaimFields = Mapping[str, Any]  # of a Claim or an Evidence that is to be checked
-_NO_QUOTE = "the judge gave no quote for it"
+WEAK_SHARE = 0.8  # what is left of the probability of a claim whose quote does not decide it
+_DECIDED = QuoteCheck(())
+REFUSALS: Mapping[str, str] = {
+    "no_quote": "the judge gave no quote for it",
+    "not_found": "the judge's quote is in no passage",
+    "fragment": "the judge's quote is one word of a sentence",
+    "number": "{0} is in no passage and does not follow from the quote",
+    "denial": "the quoted sentence denies it",
+    "difference": "the claim says '{0}' where the quoted sentence says '{1}'",
+    "frame": "the quoted sentence reports, supposes or quotes it and does not state it",
+}
 _AGREEMENT = {"agrees": True, "contradicts": False}
 
 
@@ -127,39 +133,34 @@ def read_claims(
     examination = reply.parsed
     if not isinstance(examination, Examination):
         return ()
-    lookup = _QuoteLookup(passages)
-    messages = _QuoteLookup(
-        [Passage(id=str(n), text=text, rank=n) for n, text in enumerate(history, 1)]
-    )
+    shown = ShownTexts([passage.text for passage in passages], question)
+    messages = ShownTexts(history, question)
     claims: list[_ClaimFields] = []
     for index, place in examined_coverage(examination, answer, question).places.items():
         claim = examination.claims[index]
         start, end = (place.start, place.end) if place else (None, None)
-        support = claim.support
+        support: Support = "unsupported" if claim.support == "partly" else claim.support
         notes = []
         if place and place.edits:
             characters = f"{place.edits} character{'s' * (place.edits > 1)}"
             notes.append(f"the judge wrote it with {characters} changed")
-        evidence: list[_ClaimFields] = []
-        stated: list[_ClaimFields] = []
-        trouble = None
-        if support != "unsupported":
-            evidence, trouble = lookup.look_up(
-                next(iter(claim.quotes), None),
-                claim.text,
-                question,
-                supports=support == "supported",
-            )
-            if trouble and history and support == "supported":
-                stated, unknown = messages.look_up(
-                    next(iter(claim.quotes), None), claim.text, question, supports=True
-                )
-                if not unknown:
-                    trouble = None
+        check, earlier = _DECIDED, _DECIDED
+        if support != "unsupported" and claim_spans(claim.text):  # else it states nothing
+            quotes = claim.quotes[:MAX_QUOTES]
+            check = shown.check(claim.text, quotes, supports=support == "supported")
+            if check.refusal and history and support == "supported":
+                earlier = messages.check(claim.text, quotes)
+                if earlier.refusal is None:
+                    check = earlier._replace(places=())
                     notes.insert(0, "an earlier message states it, and no passage")
-            if trouble:
+            if check.refusal:
                 support = "unsupported"
-                notes.insert(0, trouble)
+                notes.insert(0, REFUSALS[check.refusal].format(*check.detail.split(" / ")))
+        decided = check.refusal is None
+        probability = reply.chance(f"claims.{index}.support", "supported") if decided else None
+        if check.weak and probability is not None:
+            probability *= WEAK_SHARE
+        ids = [str(number) for number in range(1, len(history) + 1)]
         claims.append(
             {
                 "text": claim.text,
@@ -167,67 +168,30 @@ def read_claims(
                 "start": start,
                 "end": end,
                 "support": support,
-                "evidence": evidence,
-                "messages": stated,
-                "probability": None
-                if trouble
-                else reply.chance(f"claims.{index}.support", "supported"),
+                "partly": claim.support == "partly",
+                "evidence": _evidence(check, [(p.id, p.text) for p in passages]) if decided else [],
+                "messages": _evidence(earlier, list(zip(ids, history, strict=True)))
+                if decided
+                else [],
+                "probability": probability,
                 "correct": _AGREEMENT.get(getattr(claim, "reference", "")),
                 "note": "; ".join(notes) or None,
-                "overruled": trouble is not None,
+                "overruled": not decided,
+                "weak": check.weak and support == "supported",
             }
         )
     return _CLAIMS.validate_python(claims)
 
 
-class _QuoteLookup:
-    """The passages that a judge was shown, read once for all of its quotes."""
-
-    def __init__(self, passages: Sequence[Passage]) -> None:
-        self._passages = passages
-        self._texts = [passage.text for passage in passages]
-        self._folded = list(map(fold, self._texts))
-
-    def look_up(
-        self, quote: str | None, claim: str, question: str, *, supports: bool
-    ) -> tuple[list[_ClaimFields], str | None]:
-        """Find a quote in every passage that holds it; without any, say what is wrong with it."""
-        if quote is None:
-            return [], _NO_QUOTE
-        plain = fold(quote)
-        word_for_word = [
-            passage
-            for passage, folded in zip(self._passages, self._folded, strict=True)
-            if plain in folded
-        ]
-        evidence: list[_ClaimFields] = [
-            {
-                "passage_id": passage.id,
-                "quote": passage.text[place.start : place.end],
-                "start": place.start,
-                "end": place.end,
-                "edits": place.edits,
-            }
-            for passage in word_for_word or self._passages
-            if (
-                place := verify_quote(
-                    quote, passage.text, claim, question, context=self._texts, supports=supports
-                )
-            )
-        ]
-        if evidence:
-            return evidence, None
-        return [], self._what_is_wrong(quote, claim, question)
-
-    def _what_is_wrong(self, quote: str, claim: str, question: str) -> str:
-        if not has_content(quote):
-            return _NO_QUOTE
-        claim_and_question = f"{claim} {question}"
-        if not any(find_quote(quote, text, claim_and_question) for text in self._texts):
-            return "the judge's quote is in no passage"
-        if any(
-            verify_quote(quote, text, claim, question, context=self._texts, supports=False)
-            for text in self._texts
-        ):
-            return "the judge's quote is a word, a question, or a denial, not a statement of it"
-        return "the judge's quote is about something else"
+def _evidence(check: QuoteCheck, texts: Sequence[tuple[str, str]]) -> list[_ClaimFields]:
+    """The quotes that were found, in the words of their texts."""
+    return [
+        {
+            "passage_id": texts[number][0],
+            "quote": texts[number][1][place.start : place.end],
+            "start": place.start,
+            "end": place.end,
+            "edits": place.edits,
+        }
+        for number, place in check.places
+    ]

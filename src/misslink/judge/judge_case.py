@@ -256,9 +256,11 @@ def _find(
     elif (
         isinstance(parsed, protocol.Examination)
         and parsed.response == "declines"
-        and (problem := subject.coverage(reply).problem)
+        and subject.coverage(reply).uncovered
     ):
-        return failed_finding(problem)  # an answer that states facts without a claim declines not
+        return failed_finding(
+            subject.coverage(reply).note or ""
+        )  # an answer that states facts without a claim declines not
     return read_metric(metric, subject, reply)
 
 

@@ -75,20 +75,21 @@ class Subject:
         Raises
         ------
         UncoveredAnswerError
-            More than a third of the answer's factual sentences have no claim, or the judge refused
-            to say something of one.
+            Sentences of the answer have no claim, and no claim is bad; or the judge refused to say
+            something of one. A bad claim decides, whatever else the answer says.
         """
-        problem = self.coverage(reply).problem
         if reply.refuses("claims.*.support", "claims.*.quote"):
-            problem = REFUSED
-        if problem is not None:
-            raise UncoveredAnswerError(problem)
+            raise UncoveredAnswerError(REFUSED)
         if id(reply) not in self._claims:
             history = [message.content for message in self.case.history]
             self._claims[id(reply)] = read_claims(
                 reply, self.answer, self.context, self.question, history
             )
-        return self._claims[id(reply)]
+        claims = self._claims[id(reply)]
+        coverage = self.coverage(reply)
+        if coverage.uncovered and all(claim.support == "supported" for claim in claims):
+            raise UncoveredAnswerError(coverage.note)
+        return claims
 
     def coverage(self, reply: Reply) -> ClaimCoverage:
         """Return how the claims of a reply cover the answer."""

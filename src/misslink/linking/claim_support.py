@@ -19,7 +19,7 @@ from misslink.judge.tokens import estimate_ask_tokens, estimate_tokens
 from misslink.matching.abstention import SOURCE_STEMS, content_stems
 from misslink.matching.claim_matching import MatchingContext
 from misslink.matching.fuzzy_matching import UNSPACED
-from misslink.matching.quotes import MIN_LANGUAGE_WORDS, SHORT_CLAIM, verify_quote
+from misslink.matching.quotes import MIN_LANGUAGE_WORDS, verify_quote
 from misslink.matching.support import claim_relations
 from misslink.text.near_duplicates import passage_stems
 from misslink.text.normalization import fold
@@ -28,6 +28,7 @@ from misslink.types import Claim, ClaimLink, RetrievalMiss
 Relation = Literal["would_support", "would_contradict", "unrelated"]
 Texts = tuple[str, ...]
 
+SHORT_CLAIM = 3  # content words: a claim this short ("At seven.") is read with its question
 # A passage that holds a smaller share of a claim's content stems is not asked about. Of 1,969
 # sentences that people found supported, or wrote from the passage itself, that loses 0.6%
 # (RAGTruth 10 of 1,360, BEGIN 1 of 198, CLAPNQ none of 411; none of the 6 that RAGTruth marks as
@@ -257,7 +258,6 @@ def _locate_quote(
             text,
             claim,
             question,
-            context=passages,
             supports=item.relation == "would_support",
         )
         if place is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
+from misslink.matching.marks import strip_marks
 from misslink.text.normalization import (
     KeywordPattern,
     Spans,
@@ -168,13 +169,15 @@ def claim_spans(answer: str) -> Spans:
     sentences that only say what is not known or not in the passages. In an answer that says so,
     guesses at what a text or the question may refer to, and advice to look elsewhere, too.
     """
-    spans = sentence_spans(answer)
-    absences = [_is_absence_statement(fold(answer[start:end])) for start, end in spans]
+    plain = strip_marks(answer)
+    text = plain.text
+    spans = sentence_spans(text)
+    absences = [_is_absence_statement(fold(text[start:end])) for start, end in spans]
     absent = any(absences)
     return tuple(
-        (start, end)
+        plain.original(start, end)
         for (start, end), is_absence in zip(spans, absences, strict=True)
-        if _is_claim(answer[start:end], is_absence=is_absence, absent=absent)
+        if _is_claim(text[start:end], is_absence=is_absence, absent=absent)
     )
 
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from math import ceil
 from functools import lru_cache
-from typing import Literal
+from typing import Literal, NamedTuple
 
-from misslink.text.normalization import KeywordPattern, fold, overlapping, sentence_spans
+from misslink.matching.abstention import content_stems
+from misslink.text.normalization import KeywordPattern, fold, overlapping, sentence_spans, stems
 
 NotAsserted = Literal["denied", "hearsay", "example", "question"]
 
@@ -112,7 +115,7 @@ _NO_NEGATION = re.compile(
 )
 # Behind these a new clause begins, to which a negation before it does not reach.
 _CLAUSE_START = re.compile(
-    r"[,;:()]|(?<!\w)-(?!\w)|\b(?:but|and|or|because|since|while|so|as|aber|und|oder|sondern|weil|denn)\b"
+    r"[,;:()]|(?<!\d)[.!?]|[.!?](?!\d)|(?<!\w)-(?!\w)|\b(?:but|and|or|because|since|while|so|as|aber|und|oder|sondern|weil|denn)\b"
 )
 
 
@@ -170,3 +173,83 @@ def enclosing_sentences(text: str, start: int, end: int) -> tuple[int, int]:
     """Return the offsets of the sentences of `text` that hold the place from `start` to `end`."""
     around = overlapping(sentence_spans(text), start, end)
     return (min(start, around[0][0]), max(end, around[-1][1])) if around else (start, end)
+
+
+_SCOPE = re.compile(
+    r"\b(?:except(?:\s+for)?|rather\s+than|instead\s+of|apart\s+from|other\s+than|statt|au(?:ss|\u00df)er|anstelle)\b"
+)
+_DASH = re.compile("\\s*\u2014\\s*")
+_DENYING = re.compile(
+    r"\b(?:not|no|non|never|cannot|without|neither|nor|hardly|nobody|none|nothing|nicht|nichts|kein\w*|nie|niemals|ohne|weder"
+    r"|prohibit\w*|forbid\w*|bann(?:ed|s)|lack(?:s|ed|ing)?|den(?:y|ies|ied)|verboten|untersagt"
+    r"|(?:fail(?:s|ed)?|refus(?:e|es|ed)|declin(?:e|es|ed)|unable)(?:\s+to|$)|rul(?:ed?|es|ing)\s+out)\b|n't\b"
+)
+_SAME_CLAUSE = 0.8  # share of the words of a claim's clause that the other clause has,
+_SAME_BACK = 0.75  # and the other way round
+_FEWEST = 2
+
+
+def clause_conflict(claim: str, sentences: Sequence[str]) -> bool:
+    """Whether a clause of some sentences denies what a claim affirms, or the reverse.
+
+    Both clauses have most of each other's words, among them the one that is denied, and no other clause
+    says the same as the claim.
+
+    Examples
+    --------
+    >>> clause_conflict("Dogs may travel without a lead.", ["Dogs may not travel without a lead."])
+    True
+    >>> clause_conflict("We took the bus.", ["We took the train rather than the bus."])
+    True
+    >>> clause_conflict("The bus is red.", ["The bus is red, but it does not stop here."])
+    False
+    """
+    own = list(_read_clauses(claim))
+    others = [clause for sentence in sentences for clause in _read_clauses(sentence)]
+    if not any(clause.denied for clause in (*own, *others)):
+        return False
+    for mine in own:
+        alike = [its for its in others if _is_same_clause(mine, its)]
+        differing = [its for its in alike if mine.is_denied != its.is_denied]
+        if len(differing) == len(alike) and any(
+            (mine.denied | its.denied) & mine.stems & its.stems for its in differing
+        ):
+            return True
+    return False
+
+
+class _Clause(NamedTuple):
+    stems: frozenset[str]
+    is_denied: bool  # by an odd number of denials
+    needed: int  # of its words, that a clause must have to be the same
+    denied: frozenset[str]  # the words that the denials are nearest to
+
+
+@lru_cache(maxsize=8_192)
+def _read_clauses(sentence: str) -> tuple[_Clause, ...]:
+    text = _NO_NEGATION.sub(" ", AFFIRMED.sub(" ", fold(_DASH.sub(" - ", sentence))))
+    pieces, clauses = _SCOPE.split(text), []
+    for clause in _CLAUSE_START.split(pieces[0]):
+        denials = list(_DENYING.finditer(clause))
+        denied = set()
+        for denial in denials:
+            after = stems(clause[denial.end() :])
+            denied.update(after[:1] or stems(clause[: denial.start()])[-1:])
+        if words := content_stems(_DENYING.sub(" ", clause)):
+            clauses.append(
+                _Clause(
+                    words, len(denials) % 2 == 1, ceil(_SAME_BACK * len(words)), frozenset(denied)
+                )
+            )
+    for piece in pieces[1:]:  # "the train rather than the bus" says of the bus that it was not
+        scope = content_stems(_CLAUSE_START.split(piece)[0])
+        before = content_stems(_CLAUSE_START.split(pieces[0])[-1])
+        if scope and not scope <= before:
+            clauses.append(_Clause(before | scope, True, len(scope), scope))
+    return tuple(clauses)
+
+
+def _is_same_clause(mine: _Clause, its: _Clause) -> bool:
+    shared = len(mine.stems & its.stems)
+    most = max(_FEWEST, _SAME_CLAUSE * len(mine.stems), its.needed)
+    return shared >= most or mine.stems == its.stems

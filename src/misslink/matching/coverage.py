@@ -9,9 +9,10 @@ from functools import lru_cache
 from itertools import chain
 from typing import NamedTuple
 
-from misslink.matching.abstention import claim_spans, content_stems, strip_source_mentions
+from misslink.matching.abstention import claim_spans, content_stems
 from misslink.matching.assertion import is_negated, loses_denial
 from misslink.matching.fuzzy_matching import FuzzyMatch, fuzzy_match
+from misslink.matching.marks import strip_marks
 from misslink.matching.quantities import QuantityIndex
 from misslink.matching.quotes import is_other_language
 from misslink.text.normalization import (
@@ -25,22 +26,19 @@ from misslink.text.normalization import (
     sentence_spans,
 )
 
-MAX_UNCOVERED = 1 / 3  # share of the factual sentences that may have no claim
 _MIN_SHARED = 0.6  # share of a reworded claim's words that the answer or the question must have
-_SENTENCE_WORDS = 3  # content words that a sentence has, at least, to need a claim
+_SENTENCE_WORDS = 2  # content words that a sentence without a number has, at least, to need a claim
 _ROOT_LETTERS = 5
 _REPEAT_MARGIN = 64  # characters behind a repeated span, which tell whether it ends with a word
 _MAX_CLAIMS = 2_000  # more are no examination of an answer
 _LISTED, _EXCERPT = 3, 80  # sentences that a reason lists, and characters of each
 
-_CITATION = re.compile(r"\[\^?[\d\s,;\u2013-]+\]")
 _ONE = re.compile(r"(?<![\w-])one(?![\w-])")  # a pronoun more often than a number
 _HEDGE = re.compile(
-    r"\b(?:may|might|could|possibly|perhaps|maybe|probably|likely|seems?|appears?|it depends"
-    r"|i (?:think|believe|guess|suppose)|in my opinion|generally speaking|overall|in (?:summary|short"
-    r"|conclusion)|to (?:summarize|sum up)|moglicherweise|vielleicht|wahrscheinlich|vermutlich|eventuell"
-    r"|scheint|durfte|konnte|ich (?:glaube|denke|vermute)|insgesamt|zusammenfassend|kurz gesagt)\b"
+    r"\b(?:may|might|could|possibly|perhaps|maybe|probably|likely|seems?|appears?|reportedly|allegedly"
+    r"|moglicherweise|vielleicht|wahrscheinlich|vermutlich|eventuell|angeblich|scheint|durfte|konnte)\b"
 )
+_NAME = re.compile(r"(?<=[\w,;] )[A-Z][\w'\u2019-]+")
 _ABOUT_TEXTS = re.compile(
     r"^(?:\w+,? )?(?:(?:the|these|this|all|both|die|der|das|diese[rs]?) )?"
     r"(?:(?:given|provided|above|retrieved|other|first|second|third|gegebenen?|obigen?|anderen) )*"
@@ -68,22 +66,15 @@ class ClaimCoverage(NamedTuple):
     refused : int
         How many claims are empty, repeated, fragments, or not made by the answer.
     sentences : int
-        How many factual sentences the answer has.
+        How many sentences with content the answer has.
     uncovered : tuple of str
-        Those of them without a claim.
+        Those of them without a claim, without their marks.
     """
 
     places: dict[int, FuzzyMatch | None]
     refused: int
     sentences: int
     uncovered: tuple[str, ...]
-
-    @property
-    def problem(self) -> str | None:
-        """Why the reply gives no verdict on the answer; None: its claims cover the answer."""
-        if len(self.uncovered) <= MAX_UNCOVERED * self.sentences:
-            return None
-        return self.note
 
     @property
     def note(self) -> str | None:
@@ -93,7 +84,7 @@ class ClaimCoverage(NamedTuple):
             listed = "; ".join(f'"{text[:_EXCERPT]}"' for text in self.uncovered[:_LISTED])
             more = ", ..." if len(self.uncovered) > _LISTED else ""
             notes.append(
-                f"{len(self.uncovered)} of {self.sentences} factual sentences of the answer have no"
+                f"{len(self.uncovered)} of {self.sentences} sentences of the answer have no"
                 f" claim: {listed}{more}"
             )
         if self.refused:
@@ -107,98 +98,110 @@ def cover_answer(
 ) -> ClaimCoverage:
     """Compare the claims of a judge, by default its `spans` themselves, with the answer.
 
-    A span must be in the answer, word for word or nearly so, as a whole clause or at least two
-    content words that leave out no denial. A claim that drops words of its span, and one without such
-    a span, must share most words with the answer or the question. No claim may have a number that
-    neither has, or deny what the answer does not. Repetitions count as often as the answer has the
-    words.
+    Marks are no content (`strip_marks`). A span must be in the answer, word for word or nearly so, as a
+    whole clause or at least two content words that leave out no denial. A claim that drops words of its
+    span, and one without such a span, must share most words with the answer or the question. No claim
+    may have a number that neither has, or deny what the answer does not. Repetitions count as often as
+    the answer has the words, and a sentence that repeats a covered one needs no claim of its own.
     """
-    sentences = factual_spans(answer)
+    plain = strip_marks(answer)
+    text = plain.text
+    sentences = content_spans(text)
     numbers = {span: number for number, span in enumerate(sentences)}
-    claims = claims or spans
-    if any(map(str.isdigit, answer)):  # "90 minutes" is what the answer calls 1.5 hours
-        quantities = QuantityIndex([number_words_to_digits(fold(answer))])
-        claims = tuple(map(quantities.in_passage_units, map(fold, claims[:_MAX_CLAIMS])))
-    other_language = is_other_language(" ".join(claims[:_MAX_CLAIMS]), (answer,))
+    spans = tuple(strip_marks(span).text for span in spans[:_MAX_CLAIMS])
+    claims = tuple(strip_marks(claim).text for claim in claims[:_MAX_CLAIMS]) or spans
+    if any(map(str.isdigit, text)):  # "90 minutes" is what the answer calls 1.5 hours
+        quantities = QuantityIndex([number_words_to_digits(fold(text))])
+        claims = tuple(map(quantities.in_passage_units, map(fold, claims)))
+    other_language = is_other_language(" ".join(claims), (text,))
     places: dict[int, FuzzyMatch | None] = {}
     claimed: defaultdict[int, list[tuple[str, str]]] = defaultdict(list)  # of each sentence
     searched_to: dict[tuple[str, str], int | None] = {}
-    for index, (span, claim) in enumerate(zip(spans[:_MAX_CLAIMS], claims, strict=False)):
+    for index, (span, claim) in enumerate(zip(spans, claims, strict=True)):
         key = fold(span), fold(claim)
         since = searched_to.get(key, 0)
         if since is None or not has_content(claim):
             continue
-        rest = answer[since:]
+        rest = text[since:]
         if since and (verbatim := rest.find(span)) >= 0:  # a repetition: it begins there or before
             rest = rest[: verbatim + len(span) + _REPEAT_MARGIN]
         match = fuzzy_match(span, rest)
         place = match and FuzzyMatch(since + match.start, since + match.end, match.edits)
         repeated, searched_to[key] = since > 0, place.end if place else None
-        is_copy = place is not None and (
-            key[0] == key[1] or _expands(claim, span, answer, question)
-        )
-        if not (is_copy or other_language or _rewords(claim, answer, question)):
+        is_copy = place is not None and (key[0] == key[1] or _expands(claim, span, text, question))
+        if not (is_copy or other_language or _rewords(claim, text, question)):
             continue
         if place is not None:
-            if not _is_statement(answer, place):
+            if not _is_statement(text, place):
                 continue
             of = [numbers[span] for span in overlapping(sentences, place.start, place.end)]
         elif repeated:
             continue
         else:
             roots = _roots(claim)
-            own = _sentence_roots(answer, sentences)
+            own = _sentence_roots(text, sentences)
             of = [n for n, of_one in enumerate(own) if _shares_most(roots, of_one)]
-        for n in of:
-            claimed[n].append((span, claim))
-        places[index] = place
-    uncovered = [
-        (start, end)
-        for n, (start, end) in enumerate(sentences)
-        if not _is_covered(answer[start:end], claimed[n])
-    ]
+        if not _HEDGE.search(fold(claim)) or _HEDGE.search(fold(span)):
+            for n in of:
+                claimed[n].append((span, claim))
+        places[index] = place and FuzzyMatch(*plain.original(place.start, place.end), place.edits)
+    pieces = [text[start:end] for start, end in sentences]
+    covered = [_is_covered(piece, claimed[n]) for n, piece in enumerate(pieces)]
+    said = [piece for piece, is_covered in zip(pieces, covered, strict=True) if is_covered]
     return ClaimCoverage(
         places,
         refused=len(spans) - len(places),
         sentences=len(sentences),
         uncovered=()
         if other_language and places
-        else tuple(answer[start:end] for start, end in uncovered),
+        else tuple(
+            piece
+            for piece, is_covered in zip(pieces, covered, strict=True)
+            if not is_covered and not any(_repeats(piece, other) for other in said)
+        ),
     )
 
 
-def factual_spans(answer: str) -> Spans:
-    """Return the offsets of the sentences of `answer` that state a fact about the world.
+def content_spans(answer: str) -> Spans:
+    """Return the offsets of the sentences of `answer` that need a claim.
 
-    Hedges, courtesies, questions, headings, and sentences about the passages or about the answer
-    itself are left out, and so are sentences of fewer than three content words.
+    Left out are courtesies, questions, lead-ins, and sentences about the passages or about the answer
+    itself, and what has neither a number nor two content words.
     """
     return tuple(
         (start, end)
         for start, end in claim_spans(answer)
-        if len(content_words(answer[start:end])) >= _SENTENCE_WORDS
-        and not _HEDGE.search(folded := fold(answer[start:end]))
-        and not _ABOUT_TEXTS.search(folded)
+        if not _ABOUT_TEXTS.search(folded := fold(answer[start:end]))
+        and (any(map(str.isdigit, folded)) or len(content_words(folded)) >= _SENTENCE_WORDS)
     )
 
 
 def _is_covered(sentence: str, claims: Sequence[tuple[str, str]]) -> bool:
-    """Whether the claims of a sentence, with their spans, have all of its numbers and half its words."""
+    """Whether the claims of a sentence have half of its words, with all numbers, names and denials."""
     folded = fold(sentence)
     if any(fold(claim) == folded for _, claim in claims) or not claims:
         return bool(claims)
-    roots = _roots(strip_source_mentions(sentence))
+    roots = _roots(sentence)
     stated = roots & _roots(" ".join(chain.from_iterable(claims)))
     if len(stated) < len(roots) / 2:
         return False
-    numbers = _plain_numbers(sentence)
-    return not numbers or numbers <= _plain_numbers(" ".join(claim for _, claim in claims))
+    said = " ".join(claim for _, claim in claims)
+    if not _plain_numbers(sentence) <= _plain_numbers(said):
+        return False
+    names = {fold(name) for name in _NAME.findall(sentence)}
+    if names and sum(name in fold(said) for name in names) < len(names) / 2:
+        return False
+    return not is_negated(sentence) or any(is_negated(claim) for _, claim in claims)
+
+
+def _repeats(sentence: str, other: str) -> bool:
+    """Whether a sentence says nothing that another one does not."""
+    return _roots(sentence) <= _roots(other) and is_negated(sentence) == is_negated(other)
 
 
 def _plain_numbers(text: str) -> set[str]:
-    """The numbers of a text as digits, without list markers and citations."""
-    plain = _CITATION.sub("", strip_source_mentions(text))
-    digits = (re.sub(r"\D", "", number) for number in _numbers(plain))
+    """The numbers of a text as digits."""
+    digits = (re.sub(r"\D", "", number) for number in _numbers(text))
     return {number.lstrip("0") for number in digits} - {""}
 
 

@@ -1,17 +1,22 @@
-"""Check a judge's quotes against the passages."""
+"""Check a judge's quotes against the passages that it was shown."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from functools import lru_cache
-from itertools import islice
+from collections.abc import Collection, Sequence
+from functools import cached_property, lru_cache
+from typing import Literal, NamedTuple
 
 from misslink.matching.abstention import content_stems
-from misslink.matching.assertion import enclosing_sentences, is_negated, loses_denial, not_asserted
-from misslink.matching.claim_matching import MatchingContext, find_conflict
-from misslink.matching.contrast import contrast
-from misslink.matching.frames import frame_kind, sentence_kinds
+from misslink.matching.assertion import (
+    clause_conflict,
+    enclosing_sentences,
+    is_negated,
+    loses_denial,
+    not_asserted,
+)
+from misslink.matching.derived_numbers import converts, follows_from, underived_number, values_of
+from misslink.matching.frames import frame_kind
 from misslink.matching.fuzzy_matching import (
     UNSPACED,
     WORD,
@@ -19,31 +24,22 @@ from misslink.matching.fuzzy_matching import (
     fuzzy_match,
     invariant_tokens,
 )
+from misslink.matching.marks import strip_marks
+from misslink.matching.same_place import difference
 from misslink.text.normalization import (
     STOPWORDS,
-    KeywordPattern,
     fold,
     has_content,
     overlapping,
     sentence_spans,
-    stems,
 )
 
-SHORT_CLAIM = 3  # content words: a claim this short ("At seven.") is read with its question
 SAME_LANGUAGE = 0.3  # share of an answer's short words that its passages hold, at least,
 MIN_LANGUAGE_WORDS = 5  # and different ones that both must have before anything is said of that
-_MAX_MATCHES = 10  # places of a quote that are looked at: a passage may repeat itself for ever
+NEARLY_ALL = 0.9  # of a claim's words, that a sentence has that says nothing but the claim
+_FEW_WORDS = 3  # short words: fewer tell no language
 _MAX_PARTS = 8  # of a quote with ellipses
 _PART_WORDS = 2  # of each side of an ellipsis
-_UNASSERTED = frozenset(("question", "hearsay", "example"))
-# Words an order to a judge is made of; a claim that holds others must share one of those.
-_JUDGING_STEMS = frozenset(
-    stems(
-        "claim support unsupported contradict faithful correct incorrect true false verdict judge"
-        " judgement evaluate evaluation grade score rating label instruction ignore previous system"
-        " assistant user reply response json quote verify verified approved relevant everything"
-    )
-)
 
 _ELLIPSIS = re.compile(r"\s*(?:[\[(]\s*(?:\.{3,}|\u2026)\s*[\])]|\.{3,}|\u2026)\s*")
 # What surrounds a quote and is not of it.
@@ -51,20 +47,6 @@ _LEADING_MARKS = (
     " \t\n\r\f\v\u00a0\"'*_`\u2018\u2019\u201a\u201b\u201c\u201d\u201e\u201f\u00ab\u00bb"
 )
 _TRAILING_MARKS = _LEADING_MARKS + ",;:."
-# What follows a condition; a claim that shares no word with it is only supposed.
-# "Falls" is an English noun too, so German words must follow it.
-_IF = r"\b(?:if|wenn|falls(?=.*\b(?:das|dem|den|der|ein|eine|es|ist|nicht|sie|und)\b))\b"
-_CONDITIONAL = re.compile(_IF, re.DOTALL)
-_CONDITION = re.compile(rf"\W*{_IF}[^,]+,(.*)", re.DOTALL)
-# In what a quote leaves out of its sentence; "even if" and "ask if" begin no condition.
-_LEFT_OUT_CONDITION = KeywordPattern(
-    r"(?<!\beven )(?<!\bas )(?<!\bask )(?<!\basks )(?<!\bsee )(?<!\bknow )(?<!\bauch )(?<!\bselbst )"
-    rf"(?:{_IF}|\b(?:unless|provided that|as long as|in case|in the event|es sei denn|sofern|solange"
-    r"|im falle?)\b|\A\W*(?:were|should|had)\b(?=.*,\s*\Z))(.+)",
-    keywords="if unless provided long case event wenn fall denn sofern solange were should had",
-    flags=re.DOTALL,
-)
-_THOUSANDS = re.compile(r"(?<=\d) (?=\d{3}(?!\d))")
 _GERMAN_WORDS = (
     "der die das den dem des ein eine und oder ist sind wird auf aus bei mit nach von vom zu "
     "zum zur im um fur wie als wenn dass es er sie ich wir ihr nur auch noch kein"
@@ -72,104 +54,192 @@ _GERMAN_WORDS = (
 _LANGUAGES = STOPWORDS.difference(("am", "an", "in", "so", "was")), frozenset(_GERMAN_WORDS.split())
 _SHORT_WORD = re.compile(r"(?<!\w)[^\W\d_]{1,4}(?!\w)")
 
+Refusal = Literal["no_quote", "not_found", "fragment", "number", "denial", "difference", "frame"]
+
+
+class QuoteCheck(NamedTuple):
+    """What a claim's quotes are worth.
+
+    Parameters
+    ----------
+    places : tuple of (int, FuzzyMatch)
+        The passage, from 0, and the place of every quote that was found.
+    refusal : str or None
+        Why the quotes do not decide the claim; None: they do.
+    detail : str
+        What differs, for a reader; may be empty.
+    weak : bool
+        The quotes exist and do not decide the claim: they are about something else, or only report,
+        ask or suppose it.
+    """
+
+    places: tuple[tuple[int, FuzzyMatch], ...]
+    refusal: Refusal | None = None
+    detail: str = ""
+    weak: bool = False
+
+
+class ShownTexts:
+    """The texts that a judge was shown, read once for all of its quotes.
+
+    Parameters
+    ----------
+    texts : sequence of str
+    question : str
+        Numbers that it has are known to everybody.
+    """
+
+    def __init__(self, texts: Sequence[str], question: str = "") -> None:
+        self.texts = texts
+        self._question = question
+        self._folded = list(map(fold, texts))
+
+    @cached_property
+    def _numbers(self) -> frozenset[float]:
+        return values_of((*self.texts, self._question))
+
+    @cached_property
+    def _counts(self) -> bool:
+        """Whether numbers in words can be read: only those of English and German are known."""
+        return is_known_language(" ".join(self.texts))
+
+    def check(self, claim: str, quotes: Sequence[str], *, supports: bool = True) -> QuoteCheck:
+        """Look the quotes of a claim up, and tell whether they may decide it.
+
+        Refused is a quote that is in no text; one word of a longer sentence; and for a claim that it
+        is to support, a number without a basis (`underived_number`), a denial of it, and a sentence
+        that says the same but for a number, unit, date, opposite or name.
+        """
+        claim = strip_marks(claim).text
+        quotes = [quote for quote in quotes if has_content(quote)]
+        if not quotes:
+            return QuoteCheck((), "no_quote")
+        found = [self._find(quote, claim) for quote in quotes]
+        places = tuple(dict.fromkeys(place for of_quote in found for place in of_quote))
+        if not places:
+            return QuoteCheck((), "not_found")
+        whole = tuple(place for place in places if not self._is_fragment(*place))
+        if not whole:
+            return QuoteCheck(places, "fragment")
+        if not supports:
+            return QuoteCheck(whole)
+        if self._counts and (is_known_language(claim) or len(_short_words(claim)) < _FEW_WORDS):
+            # What stands around a quote helps to derive, too: "In 1990" is before most figures.
+            number = underived_number(claim, list(map(self._sentences, whole)), self._numbers)
+            if number is not None:
+                return QuoteCheck(whole, "number", number)
+        basis = values_of(map(self._sentences, whole))
+        troubles = {place: self._trouble(place, claim, basis) for place in whole}
+        for of_quote in found:  # each quote must agree, at one of the places that have its words
+            rows = [troubles[place] for place in of_quote if place in troubles]
+            if rows and None not in rows:
+                return QuoteCheck(whole, *(rows[0] or ()))
+        return QuoteCheck(whole, weak=all(self._is_weak(place, claim) for place in whole))
+
+    def _find(self, quote: str, claim: str) -> list[tuple[int, FuzzyMatch]]:
+        """Every text that has a quote word for word; where none does, every one that nearly does."""
+        bare = strip_marks(quote).text
+        wanted = {fold(quote), fold(bare)} - {""}
+        exact = [n for n, text in enumerate(self._folded) if any(w in text for w in wanted)]
+        claim_and_question = f"{claim} {self._question}"
+        places = []
+        for number in exact or range(len(self.texts)):
+            match = find_quote(quote, self.texts[number], claim_and_question)
+            if match is None and has_content(bare):
+                stripped = strip_marks(self.texts[number])
+                match = find_quote(bare, stripped.text, claim_and_question)
+                match = match and FuzzyMatch(
+                    *stripped.original(match.start, match.end), match.edits
+                )
+            if match is not None:
+                places.append((number, match))
+        return places
+
+    def _sentences(self, place: tuple[int, FuzzyMatch]) -> str:
+        text = self.texts[place[0]]
+        left, right = enclosing_sentences(text, place[1].start, place[1].end)
+        return text[left:right]
+
+    def _is_fragment(self, number: int, match: FuzzyMatch) -> bool:
+        """Whether a quote is one word out of a longer sentence."""
+        text = self.texts[number]
+        words = text[match.start : match.end]
+        if len(WORD.findall(words)) >= _PART_WORDS or UNSPACED.search(words):
+            return False
+        left, right = enclosing_sentences(text, match.start, match.end)
+        return len(WORD.findall(text[left:right])) >= _PART_WORDS
+
+    def _trouble(
+        self, place: tuple[int, FuzzyMatch], claim: str, basis: Collection[float]
+    ) -> tuple[Refusal, str] | None:
+        """Why the sentences around a quote do not say the claim."""
+        number, match = place
+        text = self.texts[number]
+        spans = overlapping(sentence_spans(text), match.start, match.end)
+        folded = fold(claim).strip(" .!")
+        sentences = [strip_marks(text[start:end]).text for start, end in spans]
+        if any(folded == fold(sentence).strip(" .!") for sentence in sentences):
+            return None
+        if not is_negated(claim) and loses_denial(text, match.start, match.end):
+            return "denial", ""
+        topic = content_stems(claim)
+        nearest = max(sentences, key=lambda s: len(topic & content_stems(s)), default="")
+        if len(sentence_spans(claim)) > 1:  # no one statement, to compare with another
+            return None
+        if clause_conflict(claim, sentences):
+            return "denial", ""
+        other = difference(claim, nearest)
+        if other is not None and not (
+            follows_from(other[0], basis)
+            or converts(other[0], claim, sentences)
+            or self._is_said_elsewhere(other[0], topic, nearest)
+        ):
+            return "difference", " / ".join(other)
+        if topic and _holds(topic, nearest) and not_asserted(claim) is None:
+            start, end = spans[sentences.index(nearest)]
+            if frame_kind(text, start, end, claim) is not None:
+                return "frame", ""
+        return None
+
+    def _is_said_elsewhere(self, word: str, topic: frozenset[str], sentence: str) -> bool:
+        """Whether another sentence that was shown has a word of a claim, and as many of the others."""
+        held = len(topic & content_stems(sentence))
+        pattern = re.compile(rf"(?<!\w){re.escape(word)}(?!\w)")
+        if pattern.search(fold(sentence)):  # in another place of it
+            return False
+        if not any(map(str.isdigit, word)) and len(self.texts) > 1:
+            held = 0  # a name, or an opposite, may be of a fact that is told elsewhere
+        return any(
+            held <= len(topic & content_stems(text[start:end]))
+            for text, folded in zip(self.texts, self._folded, strict=True)
+            if pattern.search(folded)
+            for start, end in sentence_spans(text)
+            if pattern.search(fold(text[start:end]))
+        )
+
+    def _is_weak(self, place: tuple[int, FuzzyMatch], claim: str) -> bool:
+        number, match = place
+        text = self.texts[number]
+        kinds = {
+            not_asserted(text[a:b])
+            for a, b in overlapping(sentence_spans(text), match.start, match.end)
+        }
+        if kinds and None not in kinds and not_asserted(claim) is None:
+            return True
+        topic = content_stems(claim) | content_stems(self._question)
+        return topic.isdisjoint(content_stems(self._sentences(place)))
+
 
 def verify_quote(
-    quote: str,
-    passage: str,
-    claim: str,
-    question: str = "",
-    *,
-    context: Sequence[str] | None = None,
-    supports: bool = True,
+    quote: str, text: str, claim: str, question: str = "", *, supports: bool = True
 ) -> FuzzyMatch | None:
-    """Return the position of `quote` in `passage` if it is evidence about `claim`, else None.
-
-    It must share a topic with the claim. If it `supports` the claim, it must also assert something
-    (see `asserts`).
-    """
-    claim_and_question = f"{claim} {question}"
-    first = None
-    for match in islice(_iter_matches(quote, passage, claim_and_question), _MAX_MATCHES):
-        if supports and not asserts(match, passage, claim, question):
-            continue
-        if shares_topic(match, passage, claim, question):
-            return match
-        first = first or match
-    if first is None:
-        return None
-    words = content_stems(passage[first.start : first.end])
-    if words and words <= _JUDGING_STEMS:  # an order, whatever the language of the claim
-        return None
-    claim_text = claim if len(_short_words(claim)) >= MIN_LANGUAGE_WORDS else claim_and_question
-    return first if is_other_language(claim_text, context or (passage,)) else None
+    """Return the place of a quote in a text if it may decide a claim, else None."""
+    check = ShownTexts((text,), question).check(claim, (quote,), supports=supports)
+    return check.places[0][1] if check.places and check.refusal is None else None
 
 
-def _iter_matches(quote: str, passage: str, claim: str) -> Iterator[FuzzyMatch]:
-    """Every place of a quote, nearly equal ones only where no later place is."""
-    end = 0
-    while match := find_quote(quote, passage[end:], claim):
-        yield FuzzyMatch(end + match.start, end + match.end, match.edits)
-        end += match.end
-
-
-def asserts(match: FuzzyMatch, passage: str, claim: str, question: str = "") -> bool:
-    """Whether a quote may support a claim: more than a word of a sentence, and an assertion.
-
-    Questions, hearsay and examples support no claim that is none itself, and a quote without the
-    condition of its sentence no claim that does not mention it.
-
-    A denial that stands beside the quote counts too ("It is false that", "not"), unless the claim
-    denies something itself.
-    """
-    words = passage[match.start : match.end]
-    left, right = enclosing_sentences(passage, match.start, match.end)
-    is_word = len(WORD.findall(words)) < _PART_WORDS and not UNSPACED.search(words)
-    if is_word and len(WORD.findall(passage[left:right])) >= _PART_WORDS:
-        return False
-    sentence = passage[left:right]
-    kinds = {kind for _, _, kind in overlapping(sentence_kinds(passage), match.start, match.end)}
-    kinds = {frame_kind(passage, left, right, claim)} - {None} or kinds
-    if kinds and kinds <= _UNASSERTED and not_asserted(claim) is None:
-        return False
-    topic = content_stems(claim)
-    condition = None if _CONDITIONAL.search(fold(claim)) else _CONDITION.match(fold(sentence))
-    if condition and topic.isdisjoint(content_stems(condition[1])):
-        return False
-    if not _CONDITIONAL.search(fold(claim)):
-        before = fold(passage[left : match.start]).rpartition(";")[2]
-        after = fold(passage[match.end : right]).partition(";")[0]
-        for condition in filter(None, map(_LEFT_OUT_CONDITION.search, (before, after))):
-            supposed = content_stems(condition[1])
-            if supposed and supposed.isdisjoint(content_stems(f"{claim} {question}")):
-                return False
-    # The rest compares what claim and sentence say.
-    if is_negated(claim) or (kinds != {"denied"} and fold(claim) == fold(sentence)):
-        return True
-    if (
-        kinds == {"denied"}
-        or not_asserted(words) == "denied"
-        or loses_denial(passage, match.start, match.end)
-    ):
-        return False
-    numbers = _numbers(claim)
-    new_numbers = numbers - _numbers(sentence) if numbers else numbers
-    if numbers and MatchingContext([sentence], quoting=True).misquoted_numbers(claim):
-        return False
-    return not contrast(claim, sentence) and not any(
-        find_conflict(claim, text, _coverage(topic, text), new_numbers)
-        for text in (words, *([sentence] if new_numbers else []))
-    )
-
-
-def _numbers(text: str) -> frozenset[str]:
-    plain = _THOUSANDS.sub("", fold(text))
-    return frozenset(number.replace(",", "") for number in invariant_tokens(plain)[0])
-
-
-def _coverage(topic: frozenset[str], text: str) -> float:
-    """Share of the words of a claim, numbers aside, that a text holds."""
-    plain = {word for word in topic if not word[0].isdigit()}
-    return len(plain & content_stems(text)) / len(plain) if plain else 0.0
+def _holds(topic: frozenset[str], sentence: str) -> bool:
+    return len(topic & content_stems(sentence)) >= NEARLY_ALL * len(topic)
 
 
 @lru_cache(maxsize=256)
@@ -179,28 +249,6 @@ def find_quote(quote: str, text: str, claim: str = "") -> FuzzyMatch | None:
         return None
     bare = _strip_marks(quote)
     return fuzzy_match(bare, text, claim) or _find_with_ellipsis(bare, text, claim)
-
-
-def shares_topic(match: FuzzyMatch, passage: str, claim: str, question: str = "") -> bool:
-    """Whether the sentences of `passage` around a quote share a word or number with `claim`.
-
-    Content words count by their stems, numbers in digits or words, words about sources and answers
-    ("passage", "according") not at all. A claim of three content words or fewer may share with the
-    question instead; a claim and question without any content word ask nothing.
-    """
-    if _shares_word(claim, passage[match.start : match.end]):
-        return True
-    topic = content_stems(claim)
-    if len(topic) <= SHORT_CLAIM:
-        topic = topic | content_stems(question)
-    topic = topic - _JUDGING_STEMS or topic
-    if not topic or not topic.isdisjoint(content_stems(passage[match.start : match.end])):
-        return True
-    around = (
-        passage[start:end]
-        for start, end in overlapping(sentence_spans(passage), match.start, match.end)
-    )
-    return any(not topic.isdisjoint(content_stems(sentence)) for sentence in around)
 
 
 def is_other_language(answer: str, passages: Sequence[str]) -> bool:
@@ -222,22 +270,8 @@ def is_known_language(text: str) -> bool:
     return any(len(words & language) >= SAME_LANGUAGE * len(words) > 0 for language in _LANGUAGES)
 
 
-def _shares_word(claim: str, quote: str) -> bool:
-    """Whether the two share a telling word as it stands, and what stands around it; most do.
-
-    To cut both into words and those into stems takes ten times as long.
-    """
-    shared = set(fold(quote).split()).intersection(fold(claim).split())
-    return any(map(_is_content_piece, shared))
-
-
 def _strip_marks(quote: str) -> str:
     return quote.lstrip(_LEADING_MARKS).rstrip(_TRAILING_MARKS)
-
-
-@lru_cache(maxsize=16_384)  # the words of a large corpus, looked at one by one
-def _is_content_piece(piece: str) -> bool:
-    return bool(content_stems(piece) - _JUDGING_STEMS)
 
 
 @lru_cache(maxsize=512)

@@ -392,9 +392,9 @@ def _check_pair(
 ) -> _CheckedCitation:
     if not answers:
         return _CheckedCitation(supported=None)
-    text, context = texts[name], list(texts.values())
+    text = texts[name]
     quotes = [
-        verify_quote(item.quote, text, statement.text, question, context=context)
+        verify_quote(item.quote, text, statement.text, question)
         if item.supported == "yes" and item.quote
         else None
         for item, _ in answers

@@ -222,13 +222,14 @@ def _is_faithful(ask: protocol.Ask, reply: protocol.Reply) -> bool | None:
         for number, text in enumerate(ask.inputs["passages"], start=1)
     ]
     answer, question = ask.inputs["answer"], ask.inputs["question"]
-    if not isinstance(reply.parsed, protocol.Examination) or (
-        examined_coverage(reply.parsed, answer, question).problem is not None
-    ):
+    if not isinstance(reply.parsed, protocol.Examination):
         return None
     history = [message["content"] for message in ask.inputs.get("history", ())]
     claims = read_claims(reply, answer, passages, question, history)
-    return all(claim.support == "supported" for claim in claims) if claims else None
+    if any(claim.support != "supported" for claim in claims):
+        return False
+    covered = not examined_coverage(reply.parsed, answer, question).uncovered
+    return True if claims and covered else None
 
 
 def parse_cascade_spec(argument: str | None) -> list[str]:

@@ -293,9 +293,7 @@ def _claim_votes(
         for place, statement in statements:
             support: Support = "unsupported" if statement.support == "partly" else statement.support
             is_verified = any(
-                verify_quote(
-                    quote, text, claim, question, context=texts, supports=support == "supported"
-                )
+                verify_quote(quote, text, claim, question, supports=support == "supported")
                 for quote in statement.quotes
                 for text in texts
             )

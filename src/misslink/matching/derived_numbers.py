@@ -1,0 +1,166 @@
+"""Tell which numbers of a claim neither stand in a text nor follow from the numbers in it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Sequence
+from functools import lru_cache
+from itertools import combinations
+
+from misslink.matching.quantities import find_quantities
+from misslink.text.normalization import fold, number_words_to_digits
+
+SMALL = 10  # whole numbers up to this count and list, and stand for themselves
+ROUNDING = 0.02  # share by which a rounded number may differ
+_MOST = 12  # numbers of quotes that are combined; more are a table
+_FEW = 4  # of which all that arithmetic makes is tried
+_PERCENT = re.compile(r"\s?(?:%|percent|per cent|prozent)")
+_TOKEN = re.compile(
+    r"(?<![\w.,\u0338])[-+]?(?:\d+(?:[.,\u00a0 ]\d{3})+(?:[.,]\d+)?|\d+(?:[.,]\d+)?)(?![\d])"
+)
+# "3rd", "1990s", "A320", "12:30", "3-1", "1.2.3" and "4x4" are names rather than amounts.
+_NAMING = re.compile(
+    r"(?:st|nd|rd|th|s|er|ste[rnsm]?|te[rnsm]?)\b|[:/]\d|\.\d|[a-z]+\d"
+    r"|(?!(?:k|m|bn|x|[ckm]?m|[km]?g|ml|l|[kmgt]b|f|c|h|v|w|kw|mph|kmh?|min|sec|hz|ghz|mhz|px|pm|am|in|ft|lb|lbs|oz)\b)[a-z]+"
+)
+_NAMED = re.compile(
+    r"(?:\w[-/]|#|\b(?:steps?|lines?|pages?|chapters?|sections?|figures?|tables?|forms?|rooms?|no\.|nr\.|version|windows?|boxe?s?|part|level|schritte?|zeile|seite|kapitel) )$"
+)
+_SCALES = {
+    "hundred": 1e2, "thousand": 1e3, "k": 1e3, "tausend": 1e3, "million": 1e6, "millions": 1e6, "m": 1e6,
+    "mio": 1e6, "millionen": 1e6, "billion": 1e9, "billions": 1e9, "bn": 1e9, "mrd": 1e9,
+    "milliarden": 1e9, "trillion": 1e12, "dozen": 12, "dutzend": 12,
+}  # fmt: skip
+_SCALE = re.compile(r"[ \u00a0-]?([a-z]+)")
+_GERMAN = dict(
+    zip(
+        ["elf", "zwolf", "dreizehn", "vierzehn", "funfzehn", "sechzehn", "siebzehn", "achtzehn", "neunzehn", "zwanzig", "dreissig", "vierzig", "funfzig", "sechzig", "siebzig", "achtzig", "neunzig", "hundert", "tausend"],
+        (*range(11, 21), *range(30, 100, 10), 100, 1_000),
+        strict=True,
+    )
+)  # fmt: skip
+_GERMAN_WORD = re.compile(rf"\b(?:{'|'.join(_GERMAN)})\b")
+
+
+@lru_cache(maxsize=4_096)
+def numbers(text: str) -> tuple[tuple[str, tuple[float, ...], bool], ...]:
+    """Return each number of a text: as written, the values it may have, and whether it is a name."""
+    folded = number_words_to_digits(fold(text))
+    if _GERMAN_WORD.search(folded):
+        folded = _GERMAN_WORD.sub(lambda word: str(_GERMAN[word[0]]), folded)
+    found = []
+    for token in _TOKEN.finditer(folded):
+        rest = folded[token.end() : token.end() + 14]
+        values = set(_values(token[0].lstrip("+-")))
+        scale = _SCALE.match(rest)
+        if scale and scale[1] in _SCALES:
+            values |= {value * _SCALES[scale[1]] for value in values}
+        before = folded[max(0, token.start() - 10) : token.start()]
+        naming = _NAMING.match(rest) is not None or _NAMED.search(before) is not None
+        found.append((token[0], tuple(values), naming))
+    return tuple(found)
+
+
+def _values(token: str) -> Iterable[float]:
+    plain = token.replace("\u00a0", "").replace(" ", "")
+    parts = re.split(r"[.,]", plain)
+    if len(parts) == 1:
+        return (float(plain),)
+    joined = float("".join(parts))
+    decimal = float("".join(parts[:-1]) + "." + parts[-1])
+    if len(parts[-1]) != 3 or parts[0] == "0":
+        return (decimal,)
+    if len(parts) > 2:
+        return (joined,)
+    return (joined, decimal)
+
+
+def values_of(texts: Iterable[str]) -> frozenset[float]:
+    """Return the values of all numbers of texts, those of names too."""
+    return frozenset(value for text in texts for _, values, _ in numbers(text) for value in values)
+
+
+def underived_number(claim: str, quotes: Sequence[str], known: Collection[float]) -> str | None:
+    """Return the first number of `claim`, above 10 or with decimals, that has no basis; else None.
+
+    It has one if it is in `known`, the numbers of all that was shown and asked, or follows from the
+    numbers of the quotes (`follows_from`), or is one of their quantities in another unit, up to 2%.
+    """
+    basis: frozenset[float] | None = None
+    for token, values, naming in numbers(claim):
+        if naming or any(value in known for value in values):
+            continue
+        if all(_is_year(value) or (value <= SMALL and value == int(value)) for value in values):
+            continue  # a year is added from general knowledge, and rarely is what an answer is about
+        basis = values_of(quotes) if basis is None else basis
+        percent = _PERCENT.match(fold(claim), fold(claim).find(token) + len(token))
+        if not (
+            follows_from(token, basis, is_percent=percent is not None)
+            or converts(token, claim, quotes)
+        ):
+            return token
+    return None
+
+
+def follows_from(word: str, basis: Collection[float], *, is_percent: bool = False) -> bool:
+    """Whether a number rounds one of `basis`, or is the sum, difference, product, ratio, average or
+    percentage of two of them, or the sum of all, as exact as it is written.
+    """
+    own = [
+        (value, _precision(token, value)) for token, values, _ in numbers(word) for value in values
+    ]
+    known = sorted(basis)[:_MOST]
+    if any(
+        abs(value - other) <= ROUNDING * other
+        for value, _ in own
+        if not _is_year(value)
+        for other in known
+    ):
+        return True
+    results = {sum(known)} if len(known) > 1 else set[float]()
+    for low, high in combinations(known, 2):
+        results |= {low + high, high - low, low * high / 100}
+        if is_percent and high:
+            results |= {
+                100 * low / high,
+                100 * (1 - low / high),
+                *((100 * (high / low - 1),) if low else ()),
+            }
+        if len(known) <= _FEW:
+            results |= {low * high, (low + high) / 2, *((high / low,) if low else ())}
+    return any(abs(value - other) <= margin for value, margin in own for other in results)
+
+
+def _is_year(value: float) -> bool:
+    return value == int(value) and 1_700 <= value < 2_100
+
+
+def _precision(token: str, value: float) -> float:
+    """Half of the last place that a number is written to, at most 2% of it."""
+    digits = re.sub(r"[^\d.,]", "", token)
+    decimals = len(re.split(r"[.,]", digits)[-1]) if value != int(value) else 0
+    zeros = 0 if decimals else len(digits) - len(digits.rstrip("0"))
+    return min(0.5 * 10.0 ** (zeros - decimals), max(ROUNDING * value, 0.5 * 10.0**-decimals))
+
+
+def converts(token: str, claim: str, quotes: Sequence[str]) -> bool:
+    """Whether a number of a claim is, with its unit, one of the quotes' quantities."""
+    own = {
+        amount
+        for quantity in find_quantities(number_words_to_digits(fold(claim)))
+        if quantity.digits.lstrip("-") == token.replace(",", "").lstrip("-+") or not quantity.digits
+        for amount in quantity.amounts
+    }
+    for quote in quotes:
+        for quantity in find_quantities(number_words_to_digits(fold(quote))):
+            for kind, value in quantity.amounts:
+                if kind == "celsius":
+                    kind, value = "fahrenheit", 9 / 5 * value + 32
+                for mine, amount in own:
+                    other = 9 / 5 * amount + 32 if mine == "celsius" else amount
+                    alike = kind == ("fahrenheit" if mine == "celsius" else mine) != "count"
+                    if alike and abs(value - other) <= max(
+                        ROUNDING * abs(value), 1.0 * (kind == "fahrenheit")
+                    ):
+                        return True
+    return False

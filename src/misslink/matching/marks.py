@@ -1,0 +1,199 @@
+"""Remove the marks of a text: what is layout or names a source, and states nothing."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from functools import lru_cache
+from typing import NamedTuple
+
+from misslink.text.normalization import Spans
+
+# Words that name a source, in the languages of the prompts and a few others.
+_SOURCE = (
+    r"(?:passages?|documents?|docs?|dok(?:ument)?e?|sources?|quellen?|contexts?|chunks?|snippets?|excerpts?"
+    r"|refs?|references?|citations?|cites?|textstellen?|auszug|ids?|node|fuentes?|fonti|fonte|source)"
+)
+_NUMBERS = r"#?\d{1,4}(?:\s*(?:[-,;:&\u2013]|and|und)\s*#?\d{1,4})*"
+_PAGE = r"(?:pp?\.|pages?|seiten?|s\.|p\u00e1g\.?|\u00a7)\s?\d{1,5}(?:\s?[-,\u2013]\s?\d{1,5})*"
+_FILE = r"[\w./ -]*\w\.(?:md|pdf|txt|html?|docx?|csv|json|pptx?|xlsx?|rst|ya?ml|py)\b[^\[\]()\u3010\u3011]{0,40}"
+_URL = r"(?:https?://|www\.)[^\s<>()\[\]\u3010\u3011]*[^\s<>()\[\]\u3010\u3011.,;:!?'\"]"
+_AUTHOR_YEAR = r"(?:see\s|vgl\.\s)?[A-Z][\w'\u2019-]+(?:(?:\s(?:et\sal\.?|and|und|&)(?:\s[A-Z][\w'\u2019-]+)?)|,?\s[A-Z]\.)*,?\s(?:19|20)\d\d[a-z]?"
+_NAMED = rf"(?i:(?:see\s|siehe\s|cf\.\s|vgl\.\s|aus\s|from\s)?{_SOURCE}\b(?:[.:_ -]*(?:no\.?\s|nr\.?\s)?[\w#.,/ -]{{0,60}})?)"
+# Between brackets of any kind, what names a source.
+_INSIDE = rf"(?:{_NUMBERS}|\^\w{{1,20}}|(?i:{_PAGE})|(?i:{_FILE})|{_URL}|{_AUTHOR_YEAR}(?:;\s?{_AUTHOR_YEAR})*|{_NAMED}|[a-zA-Z]{{0,6}}[_#-]?\d{{1,4}}(?:,\s?[a-zA-Z]{{1,6}}[_#-]?\d{{1,4}})*)"
+_CITATION = re.compile(
+    rf"(?:\u3010[^\u3010\u3011\n]{{0,60}}\u2020[^\u3010\u3011\n]{{0,80}}\u3011|\u3010{_INSIDE}\u3011"
+    rf"|(?<![=(,:]\s)(?<![=(,:])\[\[?\s?{_INSIDE}\s?\]?\](?:\({_URL}\))?|\(\[{_INSIDE}\](?:\({_URL}\))?\)"
+    rf"|\{{{{1,2}}{_INSIDE}\}}{{1,2}}|\[[^\[\]\n]{{0,60}}\u2020[^\[\]\n]{{0,60}}\]"
+    # Round brackets may hold content: "one (1) year" and "a ball (3 cm)" stay.
+    rf"|\((?:(?i:{_PAGE})|(?i:{_FILE})|{_URL}|{_AUTHOR_YEAR}(?:;\s?{_AUTHOR_YEAR})*|{_NAMED})\)"
+    r"|\(\d{1,2}(?:,\s?\d{1,2})*\)(?=\s*(?:[.;!?]|$))"
+    r"|<(?P<tag>sup|cite|ref|c|source)\b[^<>]*>[^<>]{0,60}</(?P=tag)>|<(?:cite|ref|source|br)\b[^<>]*/?>"
+    r"|\ue200[^\ue201]{0,120}\ue201|:cite\[[^\]\n]{0,60}\]|\^\[?\d{1,3}\]?(?!\w)|[\u2020\u2021\u00b6](?!\w)"
+    # A raised figure behind a word or a full stop is a note; behind a unit or a number it is a power.
+    r"|(?<!\d)(?<!\bm)(?<!\b[cdkm]m)(?<!\bft)(?<!\bin)(?<!\bhm)[\u2070\u00b9\u00b2\u00b3\u2074-\u2079]+(?![\w])"
+    r"|\d\ufe0f?\u20e3|[\u2460-\u24ff\u2776-\u2793]"
+    rf"|{_URL})",
+    re.MULTILINE,
+)
+_MENTION = re.compile(
+    r"\(?\b(?i:(?:based\son|according\sto|as\s(?:per|(?:stated|mentioned|noted|described)\sin)|from|per|laut|gem\u00e4\u00df|nach|in)\s)?"
+    rf"(?i:(?:the\s|der\s|dem\s)?{_SOURCE})\s#?\d{{1,3}}(?:(?:,\s?|\s(?:and|und)\s|,\s(?:and|und)\s)(?i:{_SOURCE}\s)?\d{{1,3}})*\)?[,:]?"
+    r"|(?:^|(?<=[.!?]\s))(?i:(?:based\son|according\sto|as\s(?:per|(?:stated|mentioned|noted)\sin)|laut|gem\u00e4\u00df)\s(?:the\s|dem\s|den\s)?"
+    r"(?:(?:given|provided|above|retrieved|vorliegenden|obigen)\s)*(?:passages?|contexts?|documents?|sources?|texts?|information|kontext|text|quellen|textstellen)"
+    r"(?:\s(?:provided|given|above))?),\s",
+    re.MULTILINE,
+)
+_THINKING = re.compile(
+    r"<(?P<tag>think(?:ing)?|reasoning|scratchpad)>.*?</(?P=tag)>|\A(?:(?!<think).)*?</think(?:ing)?>",
+    re.DOTALL,
+)
+_LINE = re.compile(
+    r"^[ \t]*(?:"
+    r"#{1,6}[ \t][^\n]*"  # a heading
+    r"|(?:\*\*|__)[^\n*_.!?]{1,80}(?:\*\*|__):?[ \t]*(?=\n)"  # a line in bold, with lines below it
+    r"|[^\n]{1,80}\n[ \t]*(?:={3,}|-{3,})[ \t]*"  # a heading that is underlined
+    r"|(?:-[ \t]?){3,}|(?:\*[ \t]?){3,}|(?:_[ \t]?){3,}|={3,}|[|+: \t=-]{3,}"  # a rule, also of a table
+    r"|(?i:page|seite)\s\d+(?:\s(?:of|von)\s\d+)?|-\s?\d{1,4}\s?-"
+    r"|\[\^?\d{1,3}\]:[^\n]*"  # a footnote
+    r")[ \t]*$",
+    re.MULTILINE,
+)
+_SOURCE_LIST = re.compile(
+    r"(?:^|\n)[ \t]*(?:[#>*_\-]+[ \t]*)*"
+    r"(?i:(?:cited |used |retrieved )?sources?(?: cited| used)?|references?|citations?|footnotes?|bibliography|further reading"
+    r"|read more|quellen?(?:angaben?)?|nachweise?|belege|literatur|verweise|fuentes|r\u00e9f\u00e9rences|fonti|fontes)"
+    r"[ \t]*[*_]*[ \t]*(?::[*_]*(?:[ \t]*[^\n]*)?|(?=\n))"
+    r"(?:\n(?:[ \t]*(?:[-*+\u2022]|\(?\[?\^?\d{1,3}[.)\]]|(?:https?://|www\.)|[\w./ -]+\.(?:md|pdf|html?|txt|docx?)\b)[^\n]*|[ \t]*(?=\n)))*\s*\Z"
+)
+_STEP = re.compile(
+    r"(?:^|(?<=[.!?:;]\s)|(?<=[.!?:;]\s\s))[ \t>]*(?:[-*+\u2022\u25cf\u25aa\u2013\u2014\u2023\u25e6\u2192][ \t]+)?(?:\[[ xX]\][ \t]+)?"
+    r"(?:(?:\*\*|__)?(?i:step|schritt|paso|\u00e9tape|passo|stap)[ \t]\#?\d{1,3}[ \t]*(?:[:.)\u2013\u2014-]|(?=\n|$))(?:\*\*|__)?"
+    r"|(?:\*\*|__)?\(?(?:\d{1,3}(?:\.\d{1,2}){0,2}[.)]|(?:[a-zA-Z]|[ivx]{1,4})\))(?:\*\*|__)?(?=[ \t]|$)|\d{1,2}(?=\s\s\S))?[ \t]*",
+    re.MULTILINE,
+)
+_EMPHASIS = re.compile(
+    r"\*{1,3}(?=\S)|(?<=\S)\*{1,3}|~~|`+|(?<!\w)_{1,2}(?=\w[^_\n]*\w?_{1,2}(?!\w))|(?<=\w)_{1,2}(?!\w)"
+    r"|[\u2190-\u21ff\u2600-\u27bf\u2b00-\u2bff\ufe0f\U0001f000-\U0001faff]"
+)
+_LINK = re.compile(rf"!?\[(?P<text>[^\[\]\n]{{1,200}})\]\((?:{_URL}|[^()\s]{{1,200}})\)")
+
+
+class StrippedText(NamedTuple):
+    """A text without its marks.
+
+    Parameters
+    ----------
+    text : str
+        What is left.
+    removed : tuple of (int, int)
+        The offsets of the marks in the whole text.
+    """
+
+    text: str
+    removed: Spans
+
+    def original(self, start: int, end: int) -> tuple[int, int]:
+        """Return the offsets in the whole text of the stretch from `start` to `end` of `text`."""
+        if not self.removed:
+            return start, end
+        return self._shift(start), self._shift(max(end - 1, start)) + (end > start)
+
+    def _shift(self, offset: int) -> int:
+        lefts, lost = _places(self.removed)
+        return offset + lost[bisect_right(lefts, offset)]
+
+
+@lru_cache(maxsize=512)
+def _places(removed: Spans) -> tuple[list[int], list[int]]:
+    """Where each mark would stand in the text without marks, and what all up to it removed."""
+    lefts, lost = [], [0]
+    for start, end in removed:
+        lefts.append(start - lost[-1])
+        lost.append(lost[-1] + end - start)
+    return lefts, lost
+
+
+_ANY = re.compile(
+    r"[\[\]{}\u20e3\u2460-\u24ff\u2776-\u2793\u3010\ue200#*`~<>|\u2020\u2021^=_\u2022\u00b9\u00b2\u00b3\u2070\u2074-\u2079\u2013\u2190-\u21ff\u2600-\u27bf\u2b00-\u2bff\U0001f000-\U0001faff]"
+    rf"|\(|https?:|www\.|(?:^|[.!?:;]\s+)\W*(?:\w{{1,3}}[.)]|\d{{1,2}}\s\s)|(?i:\b{_SOURCE}\b|step|schritt|paso|page|seite)|^\s*[-+=]"
+    ,
+    re.MULTILINE,
+)  # fmt: skip
+
+
+@lru_cache(maxsize=4_096)
+def strip_marks(text: str) -> StrippedText:
+    """Return a text without its marks; where nothing else is left, as it is.
+
+    Marks are list and step numbers, headings, rules, citation marks, source lists, page numbers, URLs,
+    emphasis, thinking, and mentions of passages by number.
+
+    Examples
+    --------
+    >>> strip_marks("2. Parking costs 9 euros [1]. (see https://example.org/p)").text
+    'Parking costs 9 euros.'
+    """
+    if not _ANY.search(text):
+        return StrippedText(text, ())
+    blank = text
+    spans: list[tuple[int, int]] = []
+    for pattern in (_THINKING, _SOURCE_LIST, _LINE, _LINK, _CITATION, _STEP, _MENTION, _EMPHASIS):
+        for found in pattern.finditer(blank):
+            if found.start() == found.end():
+                continue
+            if pattern is _LINK:
+                inner = found.span("text")
+                spans += [(found.start(), inner[0]), (inner[1], found.end())]
+            else:
+                spans.append(found.span())
+        blank = _blanked(text, spans)
+    if not spans or not blank.strip(" \t\n\0.,;:!?()"):
+        return StrippedText(text, ())
+    removed = _merged(text, spans)
+    pieces: list[str] = []
+    end = 0
+    for start, stop in removed:
+        pieces.append(text[end:start])
+        end = stop
+    return StrippedText("".join((*pieces, text[end:])), removed)
+
+
+def _blanked(text: str, spans: list[tuple[int, int]]) -> str:
+    """The text with a character that no pattern knows in place of its marks, lines kept."""
+    pieces, end = [], 0
+    for start, stop in sorted(spans):
+        if stop <= end:
+            continue
+        pieces += (text[end:start], re.sub(r"[^\n]", "\0", text[max(start, end) : stop]))
+        end = stop
+    return "".join((*pieces, text[end:]))
+
+
+def _merged(text: str, spans: list[tuple[int, int]]) -> Spans:
+    """Disjoint spans in order, each with the blanks before it that nothing else needs."""
+    joined: list[tuple[int, int]] = []
+    for start, end in sorted(spans):
+        if joined and start <= joined[-1][1]:
+            joined[-1] = joined[-1][0], max(end, joined[-1][1])
+        else:
+            joined.append((start, end))
+    merged: list[tuple[int, int]] = []
+    for start, end in joined:
+        left, needed = (
+            start,
+            end < len(text) and not (text[end].isspace() or text[end] in ".,;:!?)"),
+        )
+        while left and text[left - 1] in " \t":
+            left -= 1
+        if needed and left and left < start:
+            left += 1
+        elif (
+            needed and left == start and start and text[start - 1].isalnum() and text[end].isalnum()
+        ):
+            blank = next((n for n in range(start, end) if text[n].isspace()), None)
+            left = start if blank is None else blank + 1
+        if left < end:
+            merged.append((left, end))
+    return tuple(merged)

@@ -1,0 +1,209 @@
+"""Find what a sentence that says the same as a claim says otherwise, in the same place."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from difflib import SequenceMatcher
+from functools import lru_cache
+from typing import NamedTuple
+
+from misslink.text.normalization import STOPWORDS, fold, number_words_to_digits, strip_ending
+
+SAME = 0.75  # share of a claim's other content words that the sentence must have
+_STRETCH = 4  # words that are looked at together
+_FEWEST = 2  # of them; fewer make no sentence
+_SHOUTED = 0.7  # share of words with a capital, from which these tell no name
+_INITIAL = 2  # letters of what may be an initial, as "U.S."
+_LONGEST = 60  # words of a sentence; a longer one is a list or a table
+_WORD = re.compile(
+    r"(?<!\w)[-\u2212]?\d+(?:[.,:]\d+)*|[$\u20ac\u00a3\u00a5%\u00b0]|[^\W\d_]+(?:['\u2019][^\W\d_]+)*"
+)
+# In each row, words between bars mean the same, and exclude the others of the row.
+_EXCLUSIVE = """
+euro,euros,eur,\u20ac|dollar,dollars,usd,$|pound,pounds,gbp,\u00a3|crown,crowns,krone,kroner|yen,jpy,\u00a5|franc,francs,chf|rupee,rupees,inr
+monday,montag|tuesday,dienstag|wednesday,mittwoch|thursday,donnerstag|friday,freitag|saturday,samstag|sunday,sonntag
+january,januar,jan|february,februar,feb|march,marz|april,apr|may,mai|june,juni,jun|july,juli,jul|august,aug|september,sept|october,oktober,oct,okt|november,nov|december,dezember,dec,dez
+north,northern|south,southern|east,eastern|west,western
+since,seit|until,till,bis
+before,vor|after,nach
+most,many|few
+all,every,each,alle,jeder|none
+always,immer|never,nie
+open,opened,offen,geoffnet|closed,geschlossen
+hot|cold
+left|right
+first|last
+higher,more,mehr|lower,less,fewer,weniger
+maximum,most|minimum,least
+inside|outside
+allowed,permitted,erlaubt|prohibited,forbidden,banned,verboten
+rise,rises,rose,risen,increase,increases,increased|fall,falls,fell,fallen,decrease,decreases,decreased
+bought,buys|sold,sells
+seconds,second|minutes,minute|hours,hour|days,day|weeks,week|months,month|years,year
+mg,milligrams|g,grams|kg,kilograms,kilos
+mm|cm,centimeters,centimetres|m,meters,metres|km,kilometers,kilometres|miles|feet|inches
+ml|liters,litres,l|gallons
+celsius|fahrenheit
+thousand|million|billion
+am|pm
+male,man,men|female,woman,women
+north|south
+"""
+# What the first words of a pair say entails the second, and not the other way round.
+_WEAKER = (
+    ("all,every,each,everyone,everybody,alle,jeder,jede", "some,most,many,few,several,einige,manche,viele"),
+    ("always,immer", "sometimes,often,usually,occasionally,manchmal,oft"),
+    ("must,muss", "may,can,kann,should,soll"),
+)  # fmt: skip
+_GROUPS: dict[str, list[tuple[int, int]]] = {}  # of a word: the row and the place in it
+for _number, _row in enumerate(_EXCLUSIVE.strip().splitlines()):
+    for _place, _words in enumerate(_row.split("|")):
+        for _each in _words.split(","):
+            _GROUPS.setdefault(_each, []).append((_number, _place))
+_TELLING = {*_GROUPS, *(word for pair in _WEAKER for words in pair for word in words.split(","))}
+_PRONOUNS = "one", "One"  # more often than a number
+_PREFIXES = "un", "in", "im", "non", "dis", "ir", "il"
+_AGENT = re.compile(r"\b(?:by|von|vom|durch)\b")
+_COORDINATED = frozenset(("and", "or", "with", "und", "oder", "mit", "between", "zwischen", "both"))
+
+
+class Token(NamedTuple):
+    """A word: folded, its stem, and whether it is written as a name or is a number."""
+
+    word: str
+    stem: str
+    is_name: bool
+    is_number: bool
+
+
+@lru_cache(maxsize=16_384)
+def tokens(text: str) -> tuple[Token, ...]:
+    """The words of a text that a claim may differ in."""
+    words = list(_WORD.finditer(text))
+    shouted = sum(match[0][0].isupper() for match in words) > _SHOUTED * len(words)  # a heading
+    found: list[Token] = []
+    end = -1  # of the name before
+    for place, match in enumerate(words):
+        raw = match[0]
+        word = fold(raw) if raw in _PRONOUNS else number_words_to_digits(fold(raw)) or raw
+        is_number = word.lstrip("-")[:1].isdigit()
+        capital = raw[0].isupper() and len(raw) > _INITIAL and not shouted and word not in STOPWORDS
+        is_name = capital and place > 0 and word not in _GROUPS  # at the beginning any word has one
+        if word in STOPWORDS and word not in _TELLING:
+            continue
+        if is_name and found and end == match.start() - 1:
+            before = found.pop()
+            found.append(
+                Token(f"{before.word} {word}", f"{before.stem} {strip_ending(word)}", True, False)
+            )
+        else:
+            stem = word.replace(",", "") if is_number else strip_ending(word)
+            found.append(Token(word, stem, is_name, is_number))
+        end = match.end() if is_name else -1
+    return tuple(found)
+
+
+def difference(claim: str, sentence: str) -> tuple[str, str] | None:
+    """Return a word of a claim and the one in its place in a sentence that says the same otherwise.
+
+    Numbers, names, and words that exclude each other count. None where the sentence is another one,
+    or both agree.
+
+    Examples
+    --------
+    >>> difference("A ticket costs 9 euros.", "A ticket costs 9 crowns.")
+    ('euros', 'crowns')
+    >>> difference("Some rooms have a bath.", "All rooms have a bath.")
+    """
+    own, other = tokens(claim), tokens(sentence)
+    if len(other) > _LONGEST or not own:
+        return None
+    stems, others = {each.stem for each in own}, {each.stem for each in other}
+    new = stems - others
+    if not new:
+        return _exchanged(own, other, claim, sentence)
+    pairs = [
+        (mine, its)
+        for mine, its in _replaced(own, other)
+        if mine.stem not in others and its.stem not in stems and _excludes(mine, its)
+    ]
+    rest = stems.difference(mine.stem for mine, _ in pairs)
+    if not pairs or len(rest & others) < max(_FEWEST, SAME * len(rest)):
+        return None
+    return pairs[0][0].word, pairs[0][1].word
+
+
+def _replaced(own: Sequence[Token], other: Sequence[Token]) -> Iterator[tuple[Token, Token]]:
+    """The words of two texts that stand between, or beside, the same words."""
+    matcher = SequenceMatcher(None, [t.stem for t in own], [t.stem for t in other], autojunk=False)
+    for tag, start, end, left, right in matcher.get_opcodes():
+        if tag == "replace" and end - start == 1 == right - left:
+            yield own[start], other[left]
+        elif tag == "replace" and end - start <= right - left <= _STRETCH:
+            # Words that only one of them has may stand there, too: of a kind, there is one.
+            for mine in own[start:end]:
+                alike = [its for its in other[left:right] if _kind(its) == _kind(mine) != "word"]
+                if len(alike) == 1:
+                    yield mine, alike[0]
+
+
+def _kind(token: Token) -> str:
+    if token.is_number:
+        return "number"
+    if token.word in _GROUPS:
+        return "exclusive"
+    return "name" if token.is_name else "word"
+
+
+def _excludes(mine: Token, its: Token) -> bool:
+    if mine.is_number or its.is_number:
+        return mine.is_number and its.is_number and _is_year(mine.word) == _is_year(its.word)
+    groups, others = _GROUPS.get(mine.word, ()), _GROUPS.get(its.word, ())
+    if any(
+        row == its_row and place != its_place
+        for row, place in groups
+        for its_row, its_place in others
+    ):
+        return not any(pair in others for pair in groups)
+    for strong, weak in _WEAKER:
+        if mine.word in strong.split(",") and its.word in weak.split(","):
+            return True
+    if any(
+        mine.word == prefix + its.word or its.word == prefix + mine.word for prefix in _PREFIXES
+    ):
+        return True
+    return mine.is_name and its.is_name and not _same_name(mine.word, its.word)
+
+
+def _same_name(one: str, other: str) -> bool:
+    """Whether two names share a word, in whatever form."""
+    return any(
+        max(a, b, key=len).startswith(min(a, b, key=len)[: max(3, min(len(a), len(b)) - 2)])
+        for a in one.split()
+        for b in other.split()
+    )
+
+
+def _is_year(word: str) -> bool:
+    return len(word) == 4 and word.isdecimal() and word[:2] in {"17", "18", "19", "20"}
+
+
+def _exchanged(
+    own: Sequence[Token], other: Sequence[Token], claim: str, sentence: str
+) -> tuple[str, str] | None:
+    """Two names, or two numbers, that stand in each other's place among the same words."""
+    if len(own) < 3 or any(_AGENT.search(fold(text)) for text in (claim, sentence)):
+        return None
+    if not _COORDINATED.isdisjoint(fold(claim).split()):
+        return None
+    stems = [t.stem for t in own]
+    row = [t for t in other if t.stem in stems]
+    if len(row) != len(own) or sorted(t.stem for t in row) != sorted(stems):
+        return None
+    changed = [(mine, its) for mine, its in zip(own, row, strict=True) if mine.stem != its.stem]
+    names = {t.stem for t in (*own, *row) if t.is_name}
+    alike = all(mine.is_number and its.is_number for mine, its in changed) or all(
+        {mine.stem, its.stem} <= names for mine, its in changed
+    )
+    return (changed[0][0].word, changed[0][1].word) if changed and alike else None
