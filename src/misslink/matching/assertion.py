@@ -164,7 +164,7 @@ def loses_denial(text: str, start: int, end: int) -> bool:
     words = text[start:end]
     if not_asserted(text[left:right]) == "denied" and not_asserted(words) != "denied":
         return True
-    before = _NO_NEGATION.sub(" ", fold(text[left:start]))
+    before = _NO_NEGATION.sub(" ", fold(text[left:start].rpartition("\n")[2]))
     clause = _CLAUSE_START.split(before)[-1]
     return _NEGATION.search(clause) is not None
 
@@ -186,7 +186,7 @@ _DENYING = re.compile(
 )
 _SAME_CLAUSE = 0.8  # share of the words of a claim's clause that the other clause has,
 _SAME_BACK = 0.75  # and the other way round
-_FEWEST = 2
+_FEWEST = 3
 
 
 def clause_conflict(claim: str, sentences: Sequence[str]) -> bool:
@@ -252,4 +252,6 @@ def _read_clauses(sentence: str) -> tuple[_Clause, ...]:
 def _is_same_clause(mine: _Clause, its: _Clause) -> bool:
     shared = len(mine.stems & its.stems)
     most = max(_FEWEST, _SAME_CLAUSE * len(mine.stems), its.needed)
-    return shared >= most or mine.stems == its.stems
+    return shared >= most or mine.stems == its.stems or (
+        its.needed < len(its.stems) - 1 and shared == len(mine.stems) >= its.needed
+    )
