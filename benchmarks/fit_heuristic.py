@@ -1,31 +1,31 @@
-"""Fit the heuristic judge on human labels.
+"""Fit the heuristic judge on human labels, and measure it on others.
 
-    python benchmarks/fit_heuristic.py ../shared/data [--held-out FILE] [--check]    # a minute
+    python benchmarks/fit_heuristic.py [../shared/data] [--check]    # a minute
 
-Fits on faithfulness/ragtruth_qa_dev.jsonl (RAGTruth QA; Niu et al., ACL 2024, MIT) and on
-claim_support/mtrag_human.jsonl.gz (mt-RAG, IBM, Apache-2.0), whole answers of RAG apps, and writes
-src/misslink/matching/coefficients.json. Features and rules were chosen on these and
-on the sentences of ab_hagrid, ab_stanford_gensearch and ab_attrscore_gensearch in claim_support.
-
-Nothing that was used for a choice is a figure of accuracy. ``--held-out`` names answers that were
-not, in the format of ragtruth_qa_dev.jsonl; their figures are stored with the version of the fit that
-they are of. Without it the stored ones stay. With --check nothing is written: it ends with 1 where
-the committed file would change.
+Fits on answers and sentences with human labels: faithfulness/ragtruth_qa_dev.jsonl (RAGTruth QA; Niu
+et al., ACL 2024, MIT) and, of claim_support, mtrag_human (IBM), ab_stanford_gensearch, ab_hagrid and
+ab_attrscore_gensearch; their checksums are below. It writes src/misslink/matching/coefficients.json,
+then measures the judge on faithfulness/ragtruth_qa_test.jsonl, to which nothing is fitted and by which
+nothing is chosen, and writes figures.json beside it, with the version of the rules that it measured.
+With --check nothing is written: it ends with 1 where a file would change.
 
 An answer is unfaithful where people marked a span of it or called it so; P(faithful) is the minimum
 of its claims' P(supported). The weights come from a ridge logistic regression over sentences (bad: a
-marked span overlaps it, or the answer has no spans and is bad); a logistic fit of the answers' labels
-on their worst sentence then scales them, so that the minimum is a probability; the cut maximises the
-F1 that these probabilities expect.
+marked span overlaps it, or the answer has no spans and is bad); a logistic fit of the RAGTruth answers'
+labels on their worst sentence then scales them, so that the minimum is a probability; the cut maximises
+the F1 that these probabilities expect. They are multiplied by the cap: the lower share of good answers
+among those that the judge is surest of, of the two sets that nobody balanced.
 """
 
 from __future__ import annotations
 
 import argparse
 import gzip
+import hashlib
 import json
 import sys
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -35,14 +35,21 @@ from scipy.stats import rankdata
 
 from misslink.matching.abstention import claim_spans, declines
 from misslink.matching.claim_matching import FEATURES, ClaimMatch, MatchingContext
-from misslink.matching.support import LogisticFit
+from misslink.matching.support import LogisticFit, rules_version
 
-TARGET = Path(__file__).parents[1] / "src" / "misslink" / "matching" / "coefficients.json"
+TARGET = Path(__file__).parents[1] / "src" / "misslink" / "matching"
 RIDGE = 1.0
-FITTED_ON = (
-    Path("faithfulness", "ragtruth_qa_dev.jsonl"),
-    Path("claim_support", "mtrag_human.jsonl.gz"),
-)
+SCALED_ON = "faithfulness/ragtruth_qa_dev.jsonl"
+CHECKSUMS = {  # SHA-256, the first 16 digits
+    SCALED_ON: "f45186eb9f4fcf2b",
+    "claim_support/mtrag_human.jsonl.gz": "1effd6665b02b29b",
+    "claim_support/ab_stanford_gensearch.jsonl.gz": "528cdf3b89205ae6",
+    "claim_support/ab_hagrid.jsonl.gz": "16adb9c7a7d8ea11",
+    "claim_support/ab_attrscore_gensearch.jsonl.gz": "a582fb4b8dd29339",
+}
+MEASURED_ON = "faithfulness/ragtruth_qa_test.jsonl"
+NATURAL = SCALED_ON, "claim_support/mtrag_human.jsonl.gz"  # as many are bad as a real app has
+SURE = 0.9
 DIGITS = 3
 Array = NDArray[Any]
 
@@ -87,29 +94,43 @@ def _item(row: dict[str, Any]) -> Item:
     spans = [] if declines(answer) else claim_spans(answer)
     marks = row.get("spans", [{"start": 0, "end": len(answer)}] if bad else [])
     marked = (any(s["start"] < end and s["end"] > start for s in marks) for start, end in spans)
-    matches = tuple(context.match(answer[start:end]) for start, end in spans)
+    matches = tuple(context.match(answer[s:e], alone=len(spans) == 1) for s, e in spans)
     return Item(group, bad, matches, tuple(marked))
 
 
-def read_training(data: Path) -> list[Item]:
-    """The answers that the judge is fitted on."""
-    return [item for path in FITTED_ON for item in read(data / path)]
+def read_training(data: Path) -> dict[str, list[Item]]:
+    """The answers that the judge is fitted on, by file."""
+    for name, checksum in CHECKSUMS.items():
+        found = hashlib.sha256((data / name).read_bytes()).hexdigest()[:16]
+        assert found == checksum, f"{name} is another file than the one fitted on: {found}"
+    return {name: read(data / name) for name in CHECKSUMS}
 
 
-def fit(items: list[Item]) -> LogisticFit:
-    """Fit weights, scale and cut."""
-    rows = np.array([row for item in items for row in item.rows])
-    marked = np.array([bad for item in items for bad in item.bad_claims], dtype=float)
+def fit(sets: Mapping[str, list[Item]]) -> LogisticFit:
+    """Fit weights, scale, cut and cap."""
+    every = [item for items in sets.values() for item in items]
+    rows = np.array([row for item in every for row in item.rows])
+    marked = np.array([bad for item in every for bad in item.bad_claims], dtype=float)
     spread = rows.std(axis=0)
     weights = doubts(rows / spread, marked) / spread
+    items = sets[SCALED_ON]
     some = [item for item in items if item.matches]
     worst = np.array([max(weights @ np.array(row) for row in item.rows) for item in some])
     labels = np.array([item.bad for item in some], dtype=float)
     intercept, scale = logistic(worst[:, None], labels, ridge=0)
     rounded = {f: round(float(scale * w), DIGITS) for f, w in zip(FEATURES, weights, strict=True)}
-    uncut = LogisticFit(round(float(-intercept), DIGITS), rounded, 0.0, {})
-    cut = best_cut(1 - np.array([item.faithful(uncut) for item in items]))
-    return LogisticFit(uncut.intercept, rounded, round(cut, DIGITS), {})
+    free = LogisticFit(round(float(-intercept), DIGITS), rounded, 0.0, 1.0)
+    cap = best_cap([sets[name] for name in NATURAL], free)
+    cut = best_cut(1 - np.array([item.faithful(free) for item in items]))
+    return replace(free, cut=round(cap * cut, DIGITS), cap=round(cap, DIGITS))
+
+
+def best_cap(sets: Sequence[list[Item]], fitted: LogisticFit) -> float:
+    """The lowest share of good answers, of all sets, among those that are surest."""
+    return min(
+        float(np.mean([not item.bad for item in items if item.faithful(fitted) >= SURE]))
+        for items in sets
+    )
 
 
 def doubts(rows: Array, labels: Array) -> Array:
@@ -161,7 +182,7 @@ def f1(bad: Array, flagged: Array) -> float:
     return float(2 * (bad & flagged).sum() / (bad.sum() + flagged.sum()))
 
 
-def held_out(path: Path, fitted: LogisticFit) -> dict[str, Any]:
+def measure(path: Path, fitted: LogisticFit) -> dict[str, Any]:
     """Measure a fit on answers that nothing was chosen on."""
     items = read(path)
     bad = np.array([item.bad for item in items])
@@ -171,44 +192,47 @@ def held_out(path: Path, fitted: LogisticFit) -> dict[str, Any]:
     chance = bad.mean() * flagged.mean() + (1 - bad.mean()) * (1 - flagged.mean())
     found = int((bad & flagged).sum())
     return {
+        "rules": rules_version(),
         "fit": fitted.version,
         "answers": len(items),
         "unfaithful": int(bad.sum()),
-        "auroc": round(auroc(bad, 1 - faithful), 2),
-        "f1": round(f1(bad, flagged), 2),
-        "kappa": round(float((right - chance) / (1 - chance)), 2),
-        "precision": round(found / int(flagged.sum()), 2),
-        "recall": round(found / int(bad.sum()), 2),
+        "auroc": round(auroc(bad, 1 - faithful), 3),
+        "f1": round(f1(bad, flagged), 3),
+        "kappa": round(float((right - chance) / (1 - chance)), 3),
+        "precision": round(found / int(flagged.sum()), 3),
+        "recall": round(found / int(bad.sum()), 3),
     }
 
 
-def build(data: Path, held_out_file: Path | None = None) -> str:
-    """Fit, and measure if there are held-out answers; return the content of coefficients.json."""
+def build(data: Path) -> dict[str, str]:
+    """Fit and measure; return the contents of the two files by name."""
     fitted = fit(read_training(data))
-    stored = json.loads(TARGET.read_text(encoding="utf-8"))["judges"]["heuristic"]["figures"]
-    figures = held_out(held_out_file, fitted) if held_out_file else stored
-    judge = {
+    coefficients = {
         "intercept": fitted.intercept,
         "weights": dict(fitted.weights),
         "cut": fitted.cut,
-        "figures": figures,
+        "cap": fitted.cap,
     }
-    return json.dumps({"version": 2, "judges": {"heuristic": judge}}, indent=2) + "\n"
+    return {
+        "coefficients.json": json.dumps(coefficients, indent=2) + "\n",
+        "figures.json": json.dumps(measure(data / MEASURED_ON, fitted), indent=2) + "\n",
+    }
 
 
 def main() -> int:
-    """Write the coefficients, or check that they would stay as they are."""
+    """Write the files, or check that they would stay as they are."""
     parser = argparse.ArgumentParser(description="Fit the heuristic judge.")
     parser.add_argument("data", type=Path, nargs="?", default=Path("../shared/data"))
-    parser.add_argument("--held-out", type=Path)
     parser.add_argument("--check", action="store_true")
     given = parser.parse_args()
-    content = build(given.data, given.held_out)
-    print(content)
-    if given.check:
-        return int(content != TARGET.read_text(encoding="utf-8"))
-    TARGET.write_text(content, encoding="utf-8")
-    return 0
+    built = build(given.data)
+    changed = 0
+    for name, content in built.items():
+        print(content)
+        changed |= content != (TARGET / name).read_text(encoding="utf-8")
+        if not given.check:
+            (TARGET / name).write_text(content, encoding="utf-8")
+    return changed if given.check else 0
 
 
 if __name__ == "__main__":

@@ -252,6 +252,8 @@ def _read_clauses(sentence: str) -> tuple[_Clause, ...]:
 def _is_same_clause(mine: _Clause, its: _Clause) -> bool:
     shared = len(mine.stems & its.stems)
     most = max(_FEWEST, _SAME_CLAUSE * len(mine.stems), its.needed)
-    return shared >= most or mine.stems == its.stems or (
-        its.needed < len(its.stems) - 1 and shared == len(mine.stems) >= its.needed
+    return (
+        shared >= most
+        or mine.stems == its.stems
+        or (its.needed < len(its.stems) - 1 and shared == len(mine.stems) >= its.needed)
     )

@@ -23,7 +23,9 @@ _NAMING = re.compile(
     r"(?:st|nd|rd|th|s|er|ste[rnsm]?|te[rnsm]?)\b|[:/]\d|\.\d|[a-z]+\d"
     r"|(?!(?:k|m|bn|x|[ckm]?m|[km]?g|ml|l|[kmgt]b|f|c|h|v|w|kw|mph|kmh?|min|sec|hz|ghz|mhz|px|pm|am|in|ft|lb|lbs|oz)\b)[a-z]+"
 )
-_NAMED = re.compile(r"(?:\w[-/]|#|\b(?:steps?|pages?|chapters?|figures?|tables?|schritte?|seite|kapitel) )$")
+_NAMED = re.compile(
+    r"(?:\w[-/]|#|\b(?:steps?|pages?|chapters?|figures?|tables?|schritte?|seite|kapitel) )$"
+)
 _SCALES = {
     "hundred": 1e2, "thousand": 1e3, "k": 1e3, "tausend": 1e3, "million": 1e6, "millions": 1e6, "m": 1e6,
     "mio": 1e6, "millionen": 1e6, "billion": 1e9, "billions": 1e9, "bn": 1e9, "mrd": 1e9,

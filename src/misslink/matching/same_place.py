@@ -129,7 +129,9 @@ def difference(claim: str, sentence: str) -> tuple[str, str] | None:
         if mine.stem not in others and its.stem not in stems and _excludes(mine, its)
     ]
     rest = stems.difference(mine.stem for mine, _ in pairs)
-    named = any(mine.is_name for mine, _ in pairs)  # of two names both may be told of in one sentence
+    named = any(
+        mine.is_name for mine, _ in pairs
+    )  # of two names both may be told of in one sentence
     if not pairs or len(rest & others) < max(_FEWEST, (1 if named else SAME) * len(rest)):
         return None
     return pairs[0][0].word, pairs[0][1].word

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -15,6 +14,7 @@ from typing import Any, Literal
 from misslink.matching.claim_matching import ClaimMatch, MatchingContext
 from misslink.types import Support
 
+_FILES = files("misslink.matching")
 REFUSED_SHARE = 0.5  # of the cut: what a claim's probability is scaled to where the rules refuse it
 
 
@@ -27,28 +27,25 @@ class LogisticFit:
     intercept : float
     weights : mapping of str to float
         By feature, in the features' order; positive, for every feature grows with doubt.
-    cut : float
-        In [0, 1].
-    figures : mapping
-        What was measured on held-out answers; see `fit_figures`.
+    cut, cap : float
+        In [0, 1]: from where a claim is called supported, and the highest probability.
     """
 
     intercept: float
     weights: Mapping[str, float]
     cut: float
-    figures: Mapping[str, Any]
+    cap: float
 
     @property
     def version(self) -> str:
         """A hash of what the verdicts depend on."""
-        content = json.dumps([self.intercept, dict(self.weights), self.cut])
+        content = json.dumps([self.intercept, dict(self.weights), self.cut, self.cap])
         return hashlib.sha256(content.encode()).hexdigest()[:12]
 
     def probability(self, match: ClaimMatch) -> float:
         """Return P(supported), in [0, 1], rounded to 6 digits.
 
-        Below the cut, whatever the features, where the claim shares no word with the passages,
-        contradicts them, or has a name, a number or an identifier that is in none.
+        At most `cap`; and below the cut, whatever the features, where the match is refused.
         """
         terms = (
             weight * value
@@ -56,8 +53,8 @@ class LogisticFit:
         )
         # Bounded, so that no input overflows.
         doubt = min(max(sum(terms, -self.intercept), -30.0), 30.0)
-        probability = 1 / (1 + math.exp(doubt))
-        if match.conflict is not None or match.invented or not match.shares_words:
+        probability = self.cap / (1 + math.exp(doubt))
+        if match.refusal is not None:
             probability *= REFUSED_SHARE * self.cut
         return round(probability, 6)
 
@@ -65,31 +62,34 @@ class LogisticFit:
 @cache
 def load_fit() -> LogisticFit:
     """Return the committed fit."""
-    source = files("misslink.matching") / "coefficients.json"
-    return LogisticFit(**json.loads(source.read_text(encoding="utf-8"))["judges"]["heuristic"])
+    return LogisticFit(**json.loads((_FILES / "coefficients.json").read_text(encoding="utf-8")))
 
 
-def fit_figures() -> dict[str, Any]:
-    """Return what the judge reached on answers that were used for no choice.
+@cache
+def fit_figures() -> dict[str, Any] | None:
+    """Return what the judge reached on answers that were used for no choice, by the current rules.
 
     Returns
     -------
-    dict
+    dict or None
         ``answers``, ``unfaithful``: how many of RAGTruth QA; ``auroc``, ``f1``, ``precision`` and
-        ``recall`` of finding the unfaithful ones, ``kappa``; ``fit``: the version of the fit.
+        ``recall`` of finding the unfaithful ones, ``kappa``; ``fit`` and ``rules``: the versions that
+        were measured. None where the rules are others than those measured: nothing is known of them.
     """
-    return dict(load_fit().figures)
+    figures: dict[str, Any] = json.loads((_FILES / "figures.json").read_text(encoding="utf-8"))
+    same = figures["rules"] == rules_version() and figures["fit"] == load_fit().version
+    return figures if same else None
 
 
-def fit_note(fit: LogisticFit) -> str:
+def fit_note() -> str:
     """Return what readers of the judge's verdicts must know, in one line."""
-    figures = fit.figures
+    figures = fit_figures()
+    if figures is None:
+        return "heuristic; its agreement with people is not measured for these rules"
     low = int(10 * figures["precision"])
-    earlier = "" if figures["fit"] == fit.version else ", with an earlier fit"
     return (
         f"heuristic; of 10 answers it flags, {low} to {low + 1} are unfaithful; it finds"
-        f" {figures['recall']:.0%} ({figures['answers']} RAGTruth QA answers not"
-        f" used for fitting{earlier})"
+        f" {figures['recall']:.0%} ({figures['answers']} RAGTruth QA answers not used for fitting)"
     )
 
 
@@ -107,21 +107,19 @@ def rules_version() -> str:
     return hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()[:16]
 
 
-_CITATION = re.compile(r"\s*\[\^?\d{1,3}(?:\s*[-,;\u2013]\s*\d{1,3})*\]")  # "[2, 3]" is no number
-
 ScoredMatch = tuple[ClaimMatch, float]  # a claim's match and its P(supported)
 
 
-def match_claims(claims: Sequence[str], context: MatchingContext) -> list[ScoredMatch]:
-    """Match claims, but for citation numbers in brackets; return each match and P(supported)."""
-    matches = [context.match(_CITATION.sub("", claim)) for claim in claims]
+def match_claims(
+    claims: Sequence[str], context: MatchingContext, *, alone: bool = False
+) -> list[ScoredMatch]:
+    """Match claims; return each match and P(supported)."""
+    matches = [context.match(claim, alone=alone and len(claims) == 1) for claim in claims]
     return [(match, load_fit().probability(match)) for match in matches]
 
 
 def match_support(match: ClaimMatch, probability: float) -> Support:
     """Return what a match says of its claim."""
-    if match.conflict is not None:
-        return "contradicted"
     return "supported" if probability >= load_fit().cut else "unsupported"
 
 
@@ -141,10 +139,10 @@ def claim_relations(
     ] = []
     for match, probability in match_claims(claims, context):
         support = match_support(match, probability)
-        if match.best is None or support == "unsupported":
-            relations.append(("unrelated", None, probability))
-        elif support == "supported":
+        if match.best is not None and support == "supported":
             relations.append(("would_support", match.best.text, probability))
-        else:
+        elif match.best is not None and match.conflict is not None:
             relations.append(("would_contradict", match.best.text, probability))
+        else:
+            relations.append(("unrelated", None, probability))
     return relations

@@ -81,7 +81,7 @@ class HeuristicJudge:
 
     def __init__(self) -> None:
         fit = load_fit()
-        self.info = protocol.JudgeInfo(note=fit_note(fit))
+        self.info = protocol.JudgeInfo(note=fit_note())
         self.threshold = fit.cut
         self.identity: Mapping[str, Any] = {
             "judge": self.name,
@@ -129,7 +129,7 @@ class HeuristicJudge:
         question = " ".join((*asked[-1:], question))
         spans = [] if declines(answer) else claim_spans(answer)
         texts = [answer[start:end] for start, end in spans]
-        matches = match_claims(texts, MatchingContext(passages, question))
+        matches = match_claims(texts, MatchingContext(passages, question), alone=True)
         if history:  # weaker evidence: only where the passages decide nothing
             messages = MatchingContext([message["content"] for message in history], question)
             earlier = match_claims(texts, messages)
