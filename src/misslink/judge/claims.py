@@ -19,7 +19,6 @@ from misslink.text.normalization import (
 )
 from misslink.types import Claim, Passage, Support
 
-_STATED = 2  # factual sentences that only state: an answer of so many does not decline
 _ADDRESS = re.compile(
     r"\b(?:i|we|me|us|my|our|you|your|please|ich|wir|mir|mich|uns|unser\w*|sie|ihnen|ihr\w*|bitte)\b"
 )
@@ -60,7 +59,7 @@ def settle_response(examination: Examination, answer: str) -> Examination:
 
 
 def _states_facts(answer: str) -> bool:
-    return len(_statements(answer)) >= _STATED and _is_blunt(answer)
+    return bool(_statements(answer)) and _is_blunt(answer)
 
 
 def _is_blunt(answer: str) -> bool:
@@ -160,6 +159,10 @@ def read_claims(
         probability = reply.chance(f"claims.{index}.support", "supported") if decided else None
         if check.weak and probability is not None:
             probability *= WEAK_SHARE
+        if check.weak and support == "supported":
+            notes.append("its quote does not decide it")
+        if claim.support == "partly":
+            notes.append("the passages state a part of it")
         ids = [str(number) for number in range(1, len(history) + 1)]
         claims.append(
             {

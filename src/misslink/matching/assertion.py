@@ -231,7 +231,7 @@ def _read_clauses(sentence: str) -> tuple[_Clause, ...]:
     pieces, clauses = _SCOPE.split(text), []
     for clause in _CLAUSE_START.split(pieces[0]):
         denials = list(_DENYING.finditer(clause))
-        denied = set()
+        denied = set[str]()
         for denial in denials:
             after = stems(clause[denial.end() :])
             denied.update(after[:1] or stems(clause[: denial.start()])[-1:])

@@ -80,7 +80,8 @@ class Faithfulness(judged_metric.JudgedMetric):
 
     With n claims, s of them supported, it is s / n. The label is good if no claim is unsupported or
     contradicted. Its probability is that of the least probable claim, if the judge gives
-    probabilities and all of its quotes passed the checks. Skipped if the answer declines or makes no
+    probabilities and all of its quotes passed the checks. ``parts`` has the share of weak quotes, which
+    exist and do not decide their claim, if there are any. Skipped if the answer declines or makes no
     claim.
 
     If a judge can give one word only, there are no claims: "no" has the value P(yes), or 0 if it is
@@ -106,12 +107,14 @@ class Faithfulness(judged_metric.JudgedMetric):
         if not claims:
             return judged_metric.skipped_finding("the answer makes no claim")
         supported = sum(claim.support == "supported" for claim in claims)
+        weak = sum(claim.weak for claim in claims)
         probabilities = [c.probability for c in claims if c.probability is not None]
         return judged_metric.Finding(
             "scored",
             value=supported / len(claims),
             label=supported == len(claims),
             probability=min(probabilities) if len(probabilities) == len(claims) else None,
+            parts={"weak_quotes": weak / len(claims)} if weak else None,
             claims=claims,
             reason=subject.coverage(reply).note,
         )

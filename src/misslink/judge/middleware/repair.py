@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -9,13 +10,22 @@ from typing import Any
 from misslink.judge.backends.response_parsing import CUT_OFF, DECLINED, WITHHELD, extract_label
 from misslink.judge.claims import examined_coverage
 from misslink.judge.prompts import FENCE_LABELS, Fence
-from misslink.judge.protocol import Ask, Examination, Judge, Reply, schema_json, total_usage
+from misslink.judge.protocol import (
+    Ask,
+    Examination,
+    ExaminationRest,
+    Judge,
+    Reply,
+    schema_json,
+    total_usage,
+)
 from misslink.matching.coverage import ClaimCoverage
 
 _EXCERPT_HEAD, _EXCERPT_TAIL = (
     1500,
     500,
 )  # characters of a long reply that its writer is shown again
+_CLAIM_PLACE = re.compile(r"^claims\.(\d+)")
 _PROBLEM_LENGTH = 300
 _FINAL_PROBLEMS = DECLINED, WITHHELD
 
@@ -23,8 +33,8 @@ _FINAL_PROBLEMS = DECLINED, WITHHELD
 class RepairingJudge:
     """A judge whose unreadable replies are given a second and a third chance.
 
-    A refusal stays one. An examination that leaves factual sentences of the answer without a claim is
-    asked for once more, and the reply that leaves fewer is taken. Otherwise a reply that fits the schema
+    A refusal stays one. An examination that leaves sentences of the answer without a claim, and finds no
+    claim bad, is completed: the judge is asked for the claims of these sentences alone. Otherwise a reply that fits the schema
     is not repaired. Where a reply does not fit, the same question is put once more, with what the judge wrote and what was wrong with it; then, where
     the ask has such a form, as a question for one word (``ask.alone``). What still cannot be read
     is the first reply, with a problem that tells every step.
@@ -54,7 +64,7 @@ class RepairingJudge:
         """
         first = await self.judge.ask(ask)
         coverage = _coverage(ask, first)
-        if coverage is not None and coverage.uncovered:
+        if coverage is not None and coverage.uncovered and not _is_decided(first):
             return await self._ask_for_rest(ask, first, coverage)
         if first.parsed is not None or not (first.came and ask.structured and _is_attempt(first)):
             return first
@@ -72,14 +82,26 @@ class RepairingJudge:
         )
 
     async def _ask_for_rest(self, ask: Ask, first: Reply, coverage: ClaimCoverage) -> Reply:
-        """Ask once more for the sentences without a claim; the better reply of the two."""
-        problem = f"{coverage.note}. Reply again, with claims for all of them"
-        again = await self.judge.ask(repair_ask(ask, replace(first, problem=problem)))
-        after = _coverage(ask, again)
-        better = after is not None and len(after.uncovered) < len(coverage.uncovered)
+        """Ask for the claims of the sentences that have none, and join them to the first reply."""
+        rest = ask.rest
+        if rest is None or not isinstance(first.parsed, Examination):
+            return first
+        again = await self.judge.ask(replace(rest(coverage.uncovered), repeat=ask.repeat))
+        usage = total_usage((first, again))
+        if not isinstance(again.parsed, ExaminationRest):
+            return replace(first, usage=usage)
+        claims = (*first.parsed.claims, *again.parsed.claims)
+        size = len(first.parsed.claims)
+        later = {
+            _CLAIM_PLACE.sub(lambda place: f"claims.{size + int(place[1])}", place): chance
+            for place, chance in again.probabilities.items()
+        }
         return replace(
-            again if better else first,
-            usage=total_usage((first, again)),
+            first,
+            parsed=first.parsed.model_copy(update={"claims": claims}),
+            raw=f"{first.raw}\n{again.raw}",
+            usage=usage,
+            probabilities={**first.probabilities, **later},
             from_cache=first.from_cache and again.from_cache,
         )
 
@@ -137,6 +159,13 @@ def _coverage(ask: Ask, reply: Reply) -> ClaimCoverage | None:
     if not isinstance(reply.parsed, Examination) or not {"answer", "question"} <= set(ask.inputs):
         return None
     return examined_coverage(reply.parsed, ask.inputs["answer"], ask.inputs["question"])
+
+
+def _is_decided(reply: Reply) -> bool:
+    """Whether a claim is called bad, which decides on the answer whatever else it says."""
+    return isinstance(reply.parsed, Examination) and any(
+        claim.support != "supported" for claim in reply.parsed.claims
+    )
 
 
 def _is_attempt(reply: Reply) -> bool:
