@@ -193,17 +193,17 @@ _FORMS = (
     # 2024年3月3日, 3月, 午後7時30分
     rf"(?P<y3>{_YEAR})\s?{_Y}(?:\s?(?P<m3>\d\d?){_M}(?:\s?(?P<d3>{_DAY}){_D})?)?",
     rf"(?P<m4>\d\d?){_M}(?:\s?(?P<d4>{_DAY}){_D})?",
-    (rf"(?:(?P<am5>午前|上午|{fold('오전')}) ?|(?P<pm5>午後|下午|晚上|{fold('오후')}) ?)?"
+    (rf"(?:(?P<am5>午前|上午|早上|{fold('오전')}) ?|(?P<pm5>午後|下午|晚上|{fold('오후')}) ?)?"
      rf"(?P<hour5>[01]?\d|2[0-4])(?:時(?!間)|时|点|點|{fold('시')}(?!{fold('간')}))"
      rf"(?:\s?(?P<minute5>[0-5]\d)(?:分|{fold('분')}))?"),
     # Sunday, 3 March 2024, the 3rd of March, 3. März
     (rf"(?:(?:{_WEEKDAY}),? (?:the |den |dem |on )*)?(?P<d5>{_DAY})(?:st|nd|rd|th|\.)? ?(?:of )?"
      rf"(?P<m5>{_MONTH})(?!(?<=may) (?:be|have|not|also|only|still|need|take|cost)\b)"
-     rf"(?:,? (?:of )?(?P<y5>{_YEAR})\b)?"),
+     rf"(?: ?,? (?:of )?(?P<y5>{_YEAR})\b)?"),
     # March 3, 2024, March 2024, in March
     (rf"(?:(?:{_WEEKDAY}),? )?(?P<m6>{_MONTH}) (?:the )?(?P<d6>{_DAY})(?:st|nd|rd|th)?\b(?![:.]\d)"
-     rf"(?:,? (?P<y6>{_YEAR})\b)?"),
-    rf"(?P<m7>{_MONTH}),? (?:of )?(?P<y7>{_YEAR})\b",
+     rf"(?: ?,? (?P<y6>{_YEAR})\b)?"),
+    rf"(?P<m7>{_MONTH}) ?,? (?:of )?(?P<y7>{_YEAR})\b",
     rf"(?:(?P<m8>{_one_of(_LONG_MONTHS)})|(?<=\bin )(?P<m9>march|may|june|july)|(?<=\bim )(?P<m10>mai|juni|juli))\b",
     rf"(?P<weekday>{_WEEKDAY})s?\b",
     r"(?P<noon>(?:12 )?(?:noon|midday|midnight|mitternacht)\b)",
@@ -217,7 +217,7 @@ _FORMS = (
     rf"(?P<hour4>1[0-2]|0?[1-9])(?:\.(?P<minute6>[0-5]\d))?{_PART.format(4)}",
     # -20 °C, 1.2 million euros, $1,200, 3 x 10^8 m/s, 3rd
     (rf"(?P<minus1>{_SIGN})?(?:(?P<currency>{_CURRENCY}) ?(?=[-\d]))?(?(currency)(?P<minus2>-)?)"
-     rf"(?P<number>(?>{_NUMBER}))(?: ?[x\u00d7*·] ?10\^(?P<power>-?\d+))?"
+     rf"(?P<number>(?>{_NUMBER}))(?:(?: ?[x\u00d7*·] ?10\^|e)(?P<power>-?\d+))?"
      rf"(?:[ -]?(?P<scale>{_one_of(_SCALES)}){_END})?"
      rf"(?:(?P<ordinal>st|nd|rd|th)\b|[ -]?(?<!\d(?=s\b))(?P<unit>{_one_of(_READINGS)}))?"
      rf"(?![^\W{_OTHER}]|[°%])(?P<below> (?:below|unter) (?:0|null|freezing))?"),
@@ -238,9 +238,11 @@ _JOINT = re.compile(r" ?,? ?(?:and |und )?")  # between the parts of "8 minutes 
 _LEADING_NUMBER = re.compile(r"-?\d(?:[\d.,:/]*\d)?")
 _LAST_NUMBER = re.compile(r"\d(?:[\d.,:/]*\d)?$")
 _RANGE = re.compile(r" ?- ?| (?:to|bis) ")
+_A_SCALE = re.compile(r"\b(?:an?|eine?) (?=(?:dozen|dutzend|million|milliarde|billion)\b)")
 _HALF_A = re.compile(r"\bhalf an? |\bein(?:e[rnm]?)? halbe[rnsm]? ")
 _AND_A_HALF = re.compile(r"\ban? (\w+) and a half\b|\b(?:anderthalb|eineinhalb)\b")
-_FRACTION = re.compile(r"(\d?) ?([\u00bc-\u00be\u2150-\u215e])")
+_SECOND = re.compile(r"(?<!\d )(?<!\ba )(?<!\bper )(?<!\beach )(?<!\bevery )\bsecond\b")  # no time
+_FRACTION = re.compile(r"(?:(\d+) ?)?([\u00bc-\u00be\u2150-\u215e])")
 _GERMAN_UNITS = _numbered("ein|zwei|drei|vier|funf|sechs|sieben|acht|neun", first=1)
 _GERMAN_TENS = _numbered(
     "zwanzig|dreissig|vierzig|funfzig|sechzig|siebzig|achtzig|neunzig", first=2
@@ -280,10 +282,11 @@ def readable(text: str) -> str:
     if any(word in folded for word in _GERMAN_STARTS):
         folded = _GERMAN_ORDINAL.sub(_ordinal_digits, folded)
         folded = _GERMAN_NUMBER.sub(lambda m: str(_german_value(m[0])), folded)
+    folded = _A_SCALE.sub("1 ", folded)
     if "hal" in folded:  # half, halb
         folded = _AND_A_HALF.sub(lambda m: f"1.5 {m[1] or ''}".strip(), folded)
         folded = _HALF_A.sub("0.5 ", folded)
-    return folded.replace("the second ", "the 2nd ")
+    return _SECOND.sub("2nd", folded) if "second" in folded else folded
 
 
 def _ordinal_digits(word: re.Match[str]) -> str:
