@@ -1,29 +1,36 @@
-"""Compare answers with reference answers by words, numbers and choices."""
+"""Compare answers with reference answers: quantities, names, words, and yes or no."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 
 from misslink.matching.assertion import is_negated
-from misslink.matching.claim_matching import (
-    SAME_STATEMENT,
-    MatchingContext,
-    leading_polarity,
-    number_neighbors,
-    strip_polarity,
-)
-from misslink.text import normalization
+from misslink.matching.claim_matching import MatchingContext, leading_polarity
+from misslink.matching.quantities import Quantity, other_amount
+from misslink.matching.readings import Part, Reader, Reading
+from misslink.text.normalization import UNSPACED_RUN, fold, sentence_spans
 from misslink.types import Support
 
-SHORT = 3  # content words; a text this short must be matched in full
-_MIN_SHARE = 0.5  # of the words that are not in the question, that the other text must have
-_MIN_STEM_LETTERS = 4  # letters that must be left of a word without its ending
-_WORD = re.compile(r"non-\w+|\w+(?:['.]\w+|,\d{3}\b)*")
-_CHOICE = re.compile(r"(\w+),? or (?:\w+ )??(\w+)")
-_SENTENCE_END = re.compile(r"[.!?]\s+")
-_YES_OR_NO = re.compile(
-    r"\W*(?:is|are|was|were|do|does|did|has|have|had|can|could|will|would|should|may|must)\b"
+SHORT = 3  # words and quantities; a text this short must be met in full
+_MIN_SHARE = 0.5  # of the words of a longer text that are not in the question
+_SAME_PLACE = 0.75  # of the words around a quantity, that the text with another one has, too
+_LONG = 60  # words; of a longer text only what stands around the question's words counts
+_CLAUSE = re.compile(r"[,;:()]|\b(?:but|and|aber|und|sondern)\b")
+_FIRST_WORD = re.compile(r"\W*\w+\W*")
+_PRONOUN = re.compile(r"\W*(?:it|they|he|she|this|that|these|those|es|sie|er|das|dies|man)\b")
+_NOTHING = frozenset(["none", "nothing", "keine", "keiner", "nichts"])
+_YES, _NO = (
+    re.compile(rf"\W*(?:{fold(words)})(?=\W*$|\s*[,.;:!\-\u3001\u3002])")
+    for words in (
+        "yes|ja|oui|si|sim|да|tak|ano|evet|kyllä|igen|\u03bd\u03b1\u03b9|はい|是的?|对|네|예|ใช่|نعم|हाँ|כן",
+        "no|nein|non|nao|нет|nie|ne|hay\u0131r|ei|nem|όχι|いいえ|不是?|没有|아니요|아니오|ไม่|لا|नहीं|לא|nej|nei|nee",
+    )
+)
+_NEGATION = re.compile(
+    rf"\b(?:{fold('pas|jamais|aucune?|não|не|нет|ei|eivät|ikke|inte|ingen|niet|geen|nem|nincs')}"
+    rf"|{fold('není|değil|yok|δεν|لا|ليس|नहीं|לא|không|tidak|bukan')})\b"
+    rf"|{fold('不|没|ません|않|없|ไม่')}"
 )
 
 
@@ -37,6 +44,9 @@ def compare(
 ) -> Support:
     """Compare a claim of an answer with references, or a claim of a reference with the answer.
 
+    A short claim is met by a text with all of its amounts, names and words, or with the yes or no
+    that it implies, and contradicted by another amount, or the opposite, in its place.
+
     Parameters
     ----------
     claim : str
@@ -45,156 +55,196 @@ def compare(
     question : str
         Both may leave out what it says, so each text is read with the question before it.
     judged : callable
-        Judges whether passages support a claim.
+        Judges whether passages support a longer claim.
     of_reference : bool
-        Whether `claim` is from a reference; the answer must then have its numbers and names.
+        Whether `claim` is from a reference; the answer must then have its amounts and names.
     """
     if any(_has_sentence(text, claim) for text in texts):
         return "supported"
-    plain = judged(claim, MatchingContext(texts, question))
-    if plain == "contradicted":
-        return plain
-    if texts and all(_has_other_number(claim, text, question) for text in texts):
-        return "contradicted"
-    if all(_other_choice(claim, text, question) for text in texts):
-        return "unsupported"
-    if any(_shortly_the_same(claim, text, question, of_reference) for text in texts):
+    reader = Reader(question, (claim, *texts))
+    relations = [_relation(reader, claim, text) for text in texts]
+    if "supported" in relations:
         return "supported"
-    new = _new_words(claim, question)
-    if not new:  # with the question before it, any text would support it
-        return plain if leading_polarity(claim) is None else "unsupported"
-    asked = question.strip().rstrip("?!.: ")
-    support = judged(claim, MatchingContext([f"{asked} {text}" for text in texts], question))
-    held = _share_contained(new, texts)
-    if of_reference:
-        enough = held == 1 if len(new) <= SHORT else held >= _MIN_SHARE
-    else:  # it may add words, but must contain all that a short reference says
-        short = [words for text in texts if len(words := _key_words(text, question)) <= SHORT]
-        whole = not short or any(_share_contained(words, [claim]) == 1 for words in short)
-        enough = held == 1 or (whole and held >= _MIN_SHARE)
-    return "supported" if enough and support == "supported" else "unsupported"
+    if any(
+        _repeats(reader, text, claim) if of_reference else _extends(reader, claim, text)
+        for text in texts
+    ):
+        return "supported"
+    if None in relations:
+        asked = question.strip().rstrip("?!.: ")
+        return judged(claim, MatchingContext([f"{asked} {text}" for text in texts], question))
+    return "contradicted" if "contradicted" in relations else "unsupported"
 
 
 def _has_sentence(text: str, sentence: str) -> bool:
     """Whether a sentence of `text` is `sentence` word for word, its yes or no included."""
-    words = normalization.fold(sentence).strip(" .!")
-    spans = normalization.sentence_spans(text)
-    return any(normalization.fold(text[start:end]).strip(" .!") == words for start, end in spans)
+    words = fold(sentence).strip(" .!")
+    return any(fold(each).strip(" .!") == words for each in _sentences(text))
 
 
-def leading_agreement(text: str, others: Sequence[str], question: str = "") -> Support | None:
-    """Compare the yes or no of `text` with those of `others`; None if that decides nothing.
-
-    A text that restates a yes-or-no question says yes, and one that denies it says no. The result is
-    'contradicted' if every other text with a yes or no says the opposite, and 'supported' if one
-    says the same and one of the two says nothing more.
-    """
-    stance = _stance(text, question)
-    stances = {other: _stance(other, question) for other in others}
-    if stance is None or all(value is None for value in stances.values()):
-        return None
-    agreeing = [other for other, value in stances.items() if value == stance]
-    if not agreeing:
-        return "contradicted"
+def _repeats(reader: Reader, text: str, claim: str) -> bool:
+    """Whether a short text says nothing but what a claim does, and has its amounts and names."""
+    short, body = reader.read(_strip_polarity(text)), reader.read(_strip_polarity(claim))
+    if len(reader.new(short)) > SHORT or _relation(reader, text, claim) != "supported":
+        return False
+    new = reader.new(body)
+    amounts = [part for part in new if isinstance(part, Quantity)]
+    names = [part for part in new if part in body.capitals or UNSPACED_RUN.search(str(part))]
     return (
-        "supported" if any(not _new_words(each, question) for each in (text, *agreeing)) else None
+        bool(amounts or names)
+        and reader.share(amounts, short) == 1
+        and reader.share(names, short) >= _MIN_SHARE
     )
 
 
-def _stance(text: str, question: str) -> bool | None:
-    stance = leading_polarity(text)
-    asked = _SENTENCE_END.split(normalization.fold(question).strip())[-1]  # of a conversation
-    if stance is not None or " or " in asked or not _YES_OR_NO.match(asked):
-        return stance
-    words = _words(text)
-    restates = bool(words) and not _new_words(text, question)
-    return is_negated(text) == is_negated(asked) if restates else None
+def _extends(reader: Reader, claim: str, text: str) -> bool:
+    """Whether a claim says all that a short sentence of a text does."""
+    return any(
+        len(reader.new(reader.read(sentence))) <= SHORT
+        and _relation(reader, sentence, claim) == "supported"
+        for sentence in _sentences(text)
+    )
 
 
-def _has_other_number(claim: str, text: str, question: str) -> bool:
-    """Whether all sentences of `text` on the same matter have another number by the same word.
+def _relation(reader: Reader, claim: str, text: str) -> Support | None:
+    """What a text says of a claim; None where it has much of a longer claim, but not all."""
+    agreed = False
+    body, other = (reader.read(_strip_polarity(each)) for each in (claim, text))
+    if _polarity(claim) is not None or _polarity(text) is not None:
+        own, its = _stance(reader, claim), _stance(reader, text)
+        agreed = own is not None and own == its
+        if agreed and not (reader.new(body) and reader.new(other)):
+            return "supported"
+        if not agreed and own is not None and its is not None:
+            return "contradicted"
+        if not agreed and not reader.new(body):
+            return "unsupported"
+    needed = reader.new(body) or list(body.parts)
+    windows = _windows(reader, other) if len(needed) <= SHORT else [other]
+    found = [_window_relation(reader, body, needed, each, agreed=agreed) for each in windows]
+    order: tuple[Support | None, ...] = ("supported", None, "contradicted")
+    return next((each for each in order if each in found), "unsupported")
 
-    Of "10 cents in black, 40 cents in color" both numbers count.
+
+def _window_relation(
+    reader: Reader, body: Reading, needed: Sequence[Part], window: Reading, *, agreed: bool
+) -> Support | None:
+    amounts = [part for part in needed if isinstance(part, Quantity)]
+    missed = [amount for amount in amounts if not _has_amount(reader, body, amount, window)]
+    if missed:
+        other = any(_has_other(reader, body, amount, window) for amount in missed)
+        return "contradicted" if other else "unsupported"
+    share = reader.share(needed, window)
+    if not needed or share < _MIN_SHARE:
+        return "unsupported"
+    if not agreed and (denied := _denied(reader, body, needed, window)):
+        return denied
+    if share == 1 and (len(needed) <= SHORT or reader.endings):
+        return "supported"
+    return None if len(needed) > SHORT else "unsupported"
+
+
+def _windows(reader: Reader, text: Reading) -> list[Reading]:
+    if len(text.words) <= _LONG:
+        return [text]
+    sentences = [reader.read(each) for each in _sentences(text.text)]
+    return [
+        reader.read(" ".join(near.text for near in sentences[max(n - 1, 0) : n + 2]))
+        for n, each in enumerate(sentences)
+        if reader.share(reader.asked.parts, each) >= _MIN_SHARE
+    ]
+
+
+def _has_amount(reader: Reader, body: Reading, amount: Quantity, text: Reading) -> bool:
+    """Whether a text says an amount; one that the question says, too, beside the same word."""
+    if not reader.holds(reader.asked, amount):
+        return reader.holds(text, amount)
+    return any(
+        reader.holds(text, amount) and reader.same_noun(body, amount, text, each)
+        for each in text.quantities
+        if each.digits == amount.digits
+    )
+
+
+def _has_other(reader: Reader, body: Reading, amount: Quantity, text: Reading) -> bool:
+    """Whether a sentence with the words of a claim has another amount of the same kind."""
+    return any(
+        other_amount(amount, other)
+        and not reader.holds(body, other)
+        and not reader.holds(reader.asked, other)
+        and (amount.unit or other.unit or reader.same_noun(body, amount, sentence, other))
+        for sentence in map(reader.read, _sentences(text.text))
+        if reader.share(body.words, reader.asked, sentence) >= _SAME_PLACE
+        for other in sentence.quantities
+    )
+
+
+def _denied(
+    reader: Reader, body: Reading, needed: Sequence[Part], window: Reading
+) -> Support | None:
+    """What follows where a text denies what a claim says, or the reverse; None where it does not.
+
+    Of a short claim its clause counts, of a longer one a sentence that says the same.
     """
-    words = [word for word in _words(claim) if not word[0].isdigit()]
-    own = number_neighbors(claim)
-    asked = _numbers(question)
-    own_numbers = _numbers(claim) - asked
-    differs = []
-    for start, end in normalization.sentence_spans(text):
-        others = number_neighbors(text[start:end])
-        shared = own.keys() & others
-        if shared and _share_contained(words, [question, text[start:end]]) >= SAME_STATEMENT:
-            numbers = _numbers(text[start:end]) - asked
-            differs.append(
-                any(own[word] not in numbers and others[word] not in own_numbers for word in shared)
-            )
-    return bool(differs) and all(differs)
-
-
-def _numbers(text: str) -> set[str]:
-    return normalization.extract_numbers(normalization.fold(text))
-
-
-def _other_choice(claim: str, text: str, question: str) -> bool:
-    """Whether the question offers a choice ("A or B"), and the two texts choose differently."""
-    for choice in _CHOICE.findall(normalization.fold(question)):
-        options = [_word_forms([word]) for word in choice]
-        first, second = (_word_forms(_words(each)) for each in (claim, text))
-        chosen = [{i for i, o in enumerate(options) if o & forms} for forms in (first, second)]
-        if all(chosen) and chosen[0].isdisjoint(chosen[1]):
-            return True
-    return False
-
-
-def _shortly_the_same(claim: str, text: str, question: str, of_reference: bool) -> bool:
-    """Whether `claim` says all that a short text does; it may add words, but no denial."""
-    words = _new_words(text, question)
-    if not 0 < len(words) <= SHORT or is_negated(claim) != is_negated(text):
-        return False
-    if _share_contained(words, [claim]) < 1:
-        return False
-    if not of_reference:
-        return True
-    names = set(map(normalization.fold, re.findall(r"\b[A-Z][\w'-]+", claim)))
-    facts = [w for w in _new_words(claim, question) if w[0].isdigit() or w in names]
-    numbers = [word for word in facts if word[0].isdigit()]
-    held = _share_contained(numbers, [text]) == 1 and _share_contained(facts, [text]) >= _MIN_SHARE
-    return bool(facts) and held
-
-
-def _key_words(text: str, question: str) -> list[str]:
-    """The words of `text` that are not in the question; all of its words if there are none."""
-    return _new_words(text, question) or _words(strip_polarity(text))
-
-
-def _new_words(text: str, question: str) -> list[str]:
-    options = {word for choice in _CHOICE.findall(normalization.fold(question)) for word in choice}
-    asked = _word_forms(word for word in _words(question) if word not in options)
-    words = _words(strip_polarity(text))
-    return [word for word in words if asked.isdisjoint(_word_forms([word]))]
-
-
-def _share_contained(words: Sequence[str], texts: Iterable[str]) -> float:
-    """Share of `words` that are in any of the texts; 1 if there are no words."""
-    forms = _word_forms(word for text in texts for word in _words(text))
-    held = sum(not forms.isdisjoint(_word_forms([word])) for word in words)
-    return held / len(words) if words else 1.0
-
-
-def _words(text: str) -> list[str]:
-    """Content words; an identifier or a word such as "non-zero" counts as one."""
-    words = _WORD.findall(
-        normalization.number_words_to_digits(normalization.fold(text.replace("\\_", "_")))
+    short, negated = len(needed) <= SHORT, _negated(body.text)
+    pieces = [
+        reader.read(piece)
+        for sentence in _sentences(window.text)
+        for piece in (_CLAUSE.split(sentence) if short else (sentence,))
+    ]
+    best = max(
+        pieces,
+        key=lambda piece: (reader.share(needed, piece), _negated(piece.text) == negated),
+        default=window,
     )
-    return [word for word in words if word not in normalization.STOPWORDS]
+    if _negated(best.text) == negated:
+        return None
+    same = reader.share(needed, best) >= _SAME_PLACE
+    if same and (short or reader.share(best.words, reader.asked, body) >= _SAME_PLACE):
+        return "contradicted"
+    return "unsupported" if short else None
 
 
-def _word_forms(words: Iterable[str]) -> set[str]:
-    """The words as they are, and without their endings if enough letters are left."""
-    forms = set()
-    for word in words:
-        forms.add(word.removesuffix("'s").replace(",", ""))
-        if len(short := normalization.strip_ending(word)) >= _MIN_STEM_LETTERS:
-            forms.add(short)
-    return forms
+def _stance(reader: Reader, text: str) -> bool | None:
+    """Whether a text says yes or no: at its beginning, or as it restates or denies the question."""
+    polarity = _polarity(text)
+    if polarity is not None:
+        return polarity
+    question = (_sentences(reader.asked.text) or [""])[-1]  # of a conversation
+    asked = reader.read(question)
+    for sentence in map(reader.read, _sentences(text)):
+        restates = _negated(sentence.text) == _negated(question)
+        if all(
+            part in _NOTHING or (isinstance(part, Quantity) and part.digits == "1")
+            for part in sentence.parts
+        ):
+            return restates and not sentence.words  # "It is.", "There is none."
+        words = asked.words[-1:] if _PRONOUN.match(sentence.folded) else asked.words
+        if not words or reader.share(words, sentence) < 1:
+            continue
+        missed = [each for each in asked.quantities if not reader.holds(sentence, each)]
+        if not missed:
+            return restates
+        if all(any(other_amount(each, other) for other in sentence.quantities) for each in missed):
+            return not restates
+    return None
+
+
+def _sentences(text: str) -> list[str]:
+    return [text[start:end] for start, end in sentence_spans(text)]
+
+
+def _polarity(text: str) -> bool | None:
+    leading = leading_polarity(text)
+    if leading is not None:
+        return leading
+    folded = fold(text)
+    return True if _YES.match(folded) else False if _NO.match(folded) else None
+
+
+def _strip_polarity(text: str) -> str:
+    return text if _polarity(text) is None else _FIRST_WORD.sub("", text, count=1)
+
+
+def _negated(text: str) -> bool:
+    return is_negated(text) or _NEGATION.search(fold(text)) is not None

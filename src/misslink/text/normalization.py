@@ -51,7 +51,8 @@ _NUMBER = re.compile(r"\d+(?:\.\d+|,\d{3}(?!\d))*")
 # "1,5" is 1.5; "1,500" is not, and "[1,5]" names two passages.
 _DECIMAL_COMMA = re.compile(r"(?<![\d.,\[])(\d+),(\d{1,2}|\d{4,})(?![\d,)\]])")
 _AND_A_HALF = re.compile(r"(?<![\d.,])(\d+) and a half\b")
-_ZERO_DECIMALS = re.compile(r"(?<![.\d])(\d+)\.0+(?!\.?\d)")  # "5.0" is 5; "1.0.2" is a version
+# "5.0" is 5; "1.0.2" is a version, and "5.000" may be German for five thousand.
+_ZERO_DECIMALS = re.compile(r"(?<![.\d])(\d+)\.(?:0{1,2}|0{4,})(?!\.?\d)")
 
 
 @lru_cache(maxsize=4_096)

@@ -10,7 +10,7 @@ from misslink.errors import InputError
 from misslink.judge import protocol
 from misslink.matching.abstention import claim_spans, content_stems, declines, states_absence
 from misslink.matching.claim_matching import MatchingContext
-from misslink.matching.references import compare, leading_agreement
+from misslink.matching.references import compare
 from misslink.matching.support import (
     fit_note,
     load_fit,
@@ -197,19 +197,12 @@ class HeuristicJudge:
         by_references = self._agree(
             [claim.text for claim in examination.claims], references, question, of_reference=False
         )
-        if by_references:
-            first = leading_agreement(answer, references, question)
-            by_references[0] = first or by_references[0]
         reference_claims: list[tuple[int, str, Support]] = []
         for number, reference in enumerate(references, start=1):
             # A reference of one word, "None." say, is an answer all the same.
             spans = claim_spans(reference) or sentence_spans(reference)
             texts = [reference[start:end] for start, end in spans]
             reference_matches = self._agree(texts, (answer,), question, of_reference=True)
-            if reference_matches:
-                reference_matches[0] = (
-                    leading_agreement(reference, (answer,), question) or reference_matches[0]
-                )
             reference_claims += (
                 (number, text, each) for text, each in zip(texts, reference_matches, strict=True)
             )
