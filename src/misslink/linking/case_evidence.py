@@ -452,4 +452,4 @@ def _is_on_subject(passage: str, claim: str, question: str) -> bool:
 
 def _judge_claim(claim: str, context: MatchingContext) -> Support:
     ((match, probability),) = match_claims([claim], context)
-    return match_support(match, probability)
+    return match_support(probability)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from math import ceil
 from functools import lru_cache
+from math import ceil
 from typing import Literal, NamedTuple
 
 from misslink.matching.abstention import content_stems
@@ -245,7 +245,7 @@ def _read_clauses(sentence: str) -> tuple[_Clause, ...]:
         scope = content_stems(_CLAUSE_START.split(piece)[0])
         before = content_stems(_CLAUSE_START.split(pieces[0])[-1])
         if scope and not scope <= before:
-            clauses.append(_Clause(before | scope, True, len(scope), scope))
+            clauses.append(_Clause(before | scope, is_denied=True, needed=len(scope), denied=scope))
     return tuple(clauses)
 
 

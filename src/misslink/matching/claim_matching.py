@@ -13,7 +13,7 @@ from itertools import pairwise
 
 from misslink.matching.abstention import SOURCE_STEMS, content_stems
 from misslink.matching.assertion import clause_conflict, not_asserted
-from misslink.matching.derived_numbers import converts, follows_from, underived_number, values_of
+from misslink.matching.derived_numbers import has_basis, underived_number, values_of
 from misslink.matching.frames import frame_kind, sentence_kinds, word_root
 from misslink.matching.marks import strip_marks
 from misslink.matching.same_place import difference
@@ -204,9 +204,7 @@ class MatchingContext:
         conflict = None
         if best is not None and fold(plain).strip(" .!") != fold(best.text).strip(" .!"):
             other = difference(plain, best.text)
-            if other is not None and not (
-                follows_from(other[0], values_of(quotes)) or converts(other[0], plain, [best.text])
-            ):
+            if other is not None and not (has_basis(other, plain, [best.text], values_of(quotes))):
                 conflict = f"{other[1]} instead of {other[0]}"
             elif clause_conflict(plain, [best.text]):
                 conflict = "a denial"

@@ -13,7 +13,7 @@ from misslink.matching.abstention import claim_spans, content_stems
 from misslink.matching.assertion import is_negated, loses_denial
 from misslink.matching.fuzzy_matching import FuzzyMatch, fuzzy_match
 from misslink.matching.marks import strip_marks
-from misslink.matching.quantities import QuantityIndex
+from misslink.matching.quantities import QuantityIndex, readable
 from misslink.matching.quotes import is_other_language
 from misslink.text.normalization import (
     Spans,
@@ -21,7 +21,6 @@ from misslink.text.normalization import (
     extract_numbers,
     fold,
     has_content,
-    number_words_to_digits,
     overlapping,
     sentence_spans,
 )
@@ -111,8 +110,11 @@ def cover_answer(
     spans = tuple(strip_marks(span).text for span in spans[:_MAX_CLAIMS])
     claims = tuple(strip_marks(claim).text for claim in claims[:_MAX_CLAIMS]) or spans
     if any(map(str.isdigit, text)):  # "90 minutes" is what the answer calls 1.5 hours
-        quantities = QuantityIndex([number_words_to_digits(fold(text))])
-        claims = tuple(map(quantities.in_passage_units, map(fold, claims)))
+        quantities = QuantityIndex([readable(text)])
+        claims = tuple(
+            claim if fold(claim) == fold(span) else quantities.in_passage_units(readable(claim))
+            for span, claim in zip(spans, claims, strict=True)
+        )
     other_language = is_other_language(" ".join(claims), (text,))
     places: dict[int, FuzzyMatch | None] = {}
     claimed: defaultdict[int, list[tuple[str, str]]] = defaultdict(list)  # of each sentence

@@ -7,8 +7,8 @@ from collections.abc import Collection, Iterable, Sequence
 from functools import lru_cache
 from itertools import combinations
 
-from misslink.matching.quantities import find_quantities
-from misslink.text.normalization import fold, number_words_to_digits
+from misslink.matching.quantities import find_quantities, readable, same_amount
+from misslink.text.normalization import fold
 
 SMALL = 10  # whole numbers up to this count and list, and stand for themselves
 ROUNDING = 0.02  # share by which a rounded number may differ
@@ -32,22 +32,12 @@ _SCALES = {
     "milliarden": 1e9, "trillion": 1e12, "dozen": 12, "dutzend": 12,
 }  # fmt: skip
 _SCALE = re.compile(r"[ \u00a0-]?([a-z]+)")
-_GERMAN = dict(
-    zip(
-        ["elf", "zwolf", "dreizehn", "vierzehn", "funfzehn", "sechzehn", "siebzehn", "achtzehn", "neunzehn", "zwanzig", "dreissig", "vierzig", "funfzig", "sechzig", "siebzig", "achtzig", "neunzig", "hundert", "tausend"],
-        (*range(11, 21), *range(30, 100, 10), 100, 1_000),
-        strict=True,
-    )
-)  # fmt: skip
-_GERMAN_WORD = re.compile(rf"\b(?:{'|'.join(_GERMAN)})\b")
 
 
 @lru_cache(maxsize=4_096)
 def numbers(text: str) -> tuple[tuple[str, tuple[float, ...], bool], ...]:
     """Return each number of a text: as written, the values it may have, and whether it is a name."""
-    folded = number_words_to_digits(fold(text))
-    if _GERMAN_WORD.search(folded):
-        folded = _GERMAN_WORD.sub(lambda word: str(_GERMAN[word[0]]), folded)
+    folded = readable(text)
     found = []
     for token in _TOKEN.finditer(folded):
         rest = folded[token.end() : token.end() + 14]
@@ -103,8 +93,9 @@ def underived_number(claim: str, quotes: Sequence[str], known: Collection[float]
 
 
 def follows_from(word: str, basis: Collection[float], *, is_percent: bool = False) -> bool:
-    """Whether a number rounds one of `basis`, or is the sum, difference, product, ratio, average or
-    percentage of two of them, or the sum of all, as exact as it is written.
+    """Whether a number rounds one of `basis`, or is made of two of them, or is the sum of all.
+
+    Made of: as exact as it is written, their sum, difference, product, ratio, average or percentage.
     """
     own = [
         (value, _precision(token, value)) for token, values, _ in numbers(word) for value in values
@@ -145,22 +136,17 @@ def _precision(token: str, value: float) -> float:
 
 def converts(token: str, claim: str, quotes: Sequence[str]) -> bool:
     """Whether a number of a claim is, with its unit, one of the quotes' quantities."""
-    own = {
-        amount
-        for quantity in find_quantities(number_words_to_digits(fold(claim)))
-        if quantity.digits.lstrip("-") == token.replace(",", "").lstrip("-+") or not quantity.digits
-        for amount in quantity.amounts
-    }
-    for quote in quotes:
-        for quantity in find_quantities(number_words_to_digits(fold(quote))):
-            for kind, value in quantity.amounts:
-                if kind == "celsius":
-                    kind, value = "fahrenheit", 9 / 5 * value + 32
-                for mine, amount in own:
-                    other = 9 / 5 * amount + 32 if mine == "celsius" else amount
-                    alike = kind == ("fahrenheit" if mine == "celsius" else mine) != "count"
-                    if alike and abs(value - other) <= max(
-                        ROUNDING * abs(value), 1.0 * (kind == "fahrenheit")
-                    ):
-                        return True
-    return False
+    digits = token.replace(",", "").lstrip("+-")
+    own = [q for q in find_quantities(readable(claim)) if q.digits.lstrip("-") == digits]
+    others = [quantity for quote in quotes for quantity in find_quantities(readable(quote))]
+    return any(one.unit and same_amount(one, other) for one in own for other in others)
+
+
+def has_basis(
+    pair: tuple[str, str], claim: str, sentences: Sequence[str], basis: Collection[float]
+) -> bool:
+    """Whether a number of a claim follows from what stands in its place, or beside that."""
+    mine, its = pair
+    if mine.lstrip("-") == its.lstrip("-"):
+        return False  # another sign
+    return follows_from(mine, basis) or converts(mine, claim, sentences)

@@ -162,7 +162,8 @@ def strip_marks(text: str) -> StrippedText:
 
 def _blanked(text: str, spans: list[tuple[int, int]]) -> str:
     """The text with a character that no pattern knows in place of its marks, lines kept."""
-    pieces, end = [], 0
+    pieces: list[str] = []
+    end = 0
     for start, stop in sorted(spans):
         if stop <= end:
             continue

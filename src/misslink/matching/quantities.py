@@ -547,16 +547,6 @@ class QuantityIndex:
                 end = quantity.end
         return "".join((*pieces, claim[end:]))
 
-    def other_units(self, claim: str) -> set[str]:
-        """The numbers of a folded claim that the passages have with other units only."""
-        return {
-            quantity.digits
-            for quantity in find_quantities(claim)
-            if quantity.unit
-            and (others := self._by_digits.get(quantity.digits))
-            and all(other.unit and other.amounts.isdisjoint(quantity.amounts) for other in others)
-        }
-
     def _has_same(self, quantity: Quantity) -> bool:
         others = self._by_digits.get(quantity.digits, ())
         return any(not other.amounts.isdisjoint(quantity.amounts) for other in others)

@@ -15,7 +15,7 @@ from misslink.matching.assertion import (
     loses_denial,
     not_asserted,
 )
-from misslink.matching.derived_numbers import converts, follows_from, underived_number, values_of
+from misslink.matching.derived_numbers import has_basis, underived_number, values_of
 from misslink.matching.frames import frame_kind
 from misslink.matching.fuzzy_matching import (
     UNSPACED,
@@ -190,8 +190,7 @@ class ShownTexts:
             return "denial", ""
         other = difference(claim, nearest)
         if other is not None and not (
-            follows_from(other[0], basis)
-            or converts(other[0], claim, sentences)
+            has_basis(other, claim, sentences, basis)
             or self._is_said_elsewhere(other[0], topic, nearest)
         ):
             return "difference", " / ".join(other)

@@ -94,9 +94,8 @@ def tokens(text: str) -> tuple[Token, ...]:
             continue
         if is_name and found and end == match.start() - 1:
             before = found.pop()
-            found.append(
-                Token(f"{before.word} {word}", f"{before.stem} {strip_ending(word)}", True, False)
-            )
+            both = f"{before.stem} {strip_ending(word)}"
+            found.append(before._replace(word=f"{before.word} {word}", stem=both))
         else:
             stem = word.replace(",", "") if is_number else strip_ending(word)
             found.append(Token(word, stem, is_name, is_number))

@@ -118,8 +118,8 @@ def match_claims(
     return [(match, load_fit().probability(match)) for match in matches]
 
 
-def match_support(match: ClaimMatch, probability: float) -> Support:
-    """Return what a match says of its claim."""
+def match_support(probability: float) -> Support:
+    """Return what P(supported) says of a claim."""
     return "supported" if probability >= load_fit().cut else "unsupported"
 
 
@@ -138,7 +138,7 @@ def claim_relations(
         tuple[Literal["would_support", "would_contradict", "unrelated"], str | None, float]
     ] = []
     for match, probability in match_claims(claims, context):
-        support = match_support(match, probability)
+        support = match_support(probability)
         if match.best is not None and support == "supported":
             relations.append(("would_support", match.best.text, probability))
         elif match.best is not None and match.conflict is not None:

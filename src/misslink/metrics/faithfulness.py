@@ -59,7 +59,7 @@ def _quoted_claims(subject: judged_metric.Subject) -> tuple[Claim, ...]:
     claims = []
     for (start, end), (match, probability) in zip(spans, matches, strict=True):
         best = match.best
-        if best is None or match_support(match, probability) != "supported":
+        if best is None or match_support(probability) != "supported":
             return ()
         quote = Evidence(
             passage_id=subject.context[best.passage].id,

@@ -111,7 +111,7 @@ class HeuristicJudge:
             for passage in statement["passages"]:
                 context = MatchingContext((ask.inputs["cited"][passage],), ask.inputs["question"])
                 ((match, probability),) = match_claims([statement["text"]], context)
-                supported = match_support(match, probability) == "supported"
+                supported = match_support(probability) == "supported"
                 quote = match.best.text if match.best and supported else None
                 pair = {"statement": number, "passage": passage, "quote": quote}
                 citations.append({**pair, "supported": "yes" if supported else "no"})
@@ -135,13 +135,14 @@ class HeuristicJudge:
             earlier = match_claims(texts, messages)
             matches = [
                 after
-                if match_support(*match) == "unsupported" and match_support(*after) == "supported"
+                if match_support(match[1]) == "unsupported"
+                and match_support(after[1]) == "supported"
                 else match
                 for match, after in zip(matches, earlier, strict=True)
             ]
         claims = []
         for text, match in zip(texts, matches, strict=True):
-            support = match_support(*match)
+            support = match_support(match[1])
             best = match[0].best if support != "unsupported" else None
             quotes = (best.text,) if best else ()
             claims.append(protocol.ExaminedClaim(span=text, support=support, quotes=quotes))
@@ -226,7 +227,7 @@ class HeuristicJudge:
 
         def judged(claim: str, context: MatchingContext) -> Support:
             (match,) = match_claims([claim], context)
-            return match_support(*match)
+            return match_support(match[1])
 
         return [
             compare(claim, texts, question, judged, of_reference=of_reference) for claim in claims
