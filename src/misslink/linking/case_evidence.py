@@ -451,5 +451,5 @@ def _is_on_subject(passage: str, claim: str, question: str) -> bool:
 
 
 def _judge_claim(claim: str, context: MatchingContext) -> Support:
-    ((match, probability),) = match_claims([claim], context)
+    ((_, probability),) = match_claims([claim], context)
     return match_support(probability)

@@ -113,6 +113,7 @@ _NO_NEGATION = re.compile(
     r"\b(?:not\s+(?:only|just|merely|to\s+mention)|no\s+(?:longer\s+than|more\s+than|later\s+than"
     r"|less\s+than|fewer\s+than|matter|doubt)|nicht\s+nur|kein\s+zweifel)\b"
 )
+_BESIDE = 80  # characters in which a denial stands beside a quote
 # Behind these a new clause begins, to which a negation before it does not reach.
 _CLAUSE_START = re.compile(
     r"[,;:()]|(?<!\d)[.!?]|[.!?](?!\d)|(?<!\w)-(?!\w)|\b(?:but|and|or|because|since|while|so|as|aber|und|oder|sondern|weil|denn)\b"
@@ -162,7 +163,10 @@ def loses_denial(text: str, start: int, end: int) -> bool:
     """
     left, right = enclosing_sentences(text, start, end)
     words = text[start:end]
-    if not_asserted(text[left:right]) == "denied" and not_asserted(words) != "denied":
+    if not_asserted(words) != "denied" and "denied" in (
+        not_asserted(text[max(left, start - _BESIDE) : end]),
+        not_asserted(text[start : min(right, end + _BESIDE)]),
+    ):
         return True
     before = _NO_NEGATION.sub(" ", fold(text[left:start].rpartition("\n")[2]))
     clause = _CLAUSE_START.split(before)[-1]
@@ -184,6 +188,7 @@ _DENYING = re.compile(
     r"|prohibit\w*|forbid\w*|bann(?:ed|s)|lack(?:s|ed|ing)?|den(?:y|ies|ied)|verboten|untersagt"
     r"|(?:fail(?:s|ed)?|refus(?:e|es|ed)|declin(?:e|es|ed)|unable)(?:\s+to|$)|rul(?:ed?|es|ing)\s+out)\b|n't\b"
 )
+
 _SAME_CLAUSE = 0.8  # share of the words of a claim's clause that the other clause has,
 _SAME_BACK = 0.75  # and the other way round
 _FEWEST = 3

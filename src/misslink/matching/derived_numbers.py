@@ -23,9 +23,7 @@ _NAMING = re.compile(
     r"(?:st|nd|rd|th|s|er|ste[rnsm]?|te[rnsm]?)\b|[:/]\d|\.\d|[a-z]+\d"
     r"|(?!(?:k|m|bn|x|[ckm]?m|[km]?g|ml|l|[kmgt]b|f|c|h|v|w|kw|mph|kmh?|min|sec|hz|ghz|mhz|px|pm|am|in|ft|lb|lbs|oz)\b)[a-z]+"
 )
-_NAMED = re.compile(
-    r"(?:\w[-/]|#|\b(?:steps?|pages?|chapters?|figures?|tables?|schritte?|seite|kapitel) )$"
-)
+_NAMED = re.compile(rf"(?:\w[-/]|#|\b(?:{'|'.join(NUMBERED)}) )$")
 _SCALES = {
     "hundred": 1e2, "thousand": 1e3, "k": 1e3, "tausend": 1e3, "million": 1e6, "millions": 1e6, "m": 1e6,
     "mio": 1e6, "millionen": 1e6, "billion": 1e9, "billions": 1e9, "bn": 1e9, "mrd": 1e9,
@@ -82,7 +80,9 @@ def underived_number(claim: str, quotes: Sequence[str], known: Collection[float]
             continue
         if all(_is_year(value) or (value <= SMALL and value == int(value)) for value in values):
             continue  # a year is added from general knowledge: refusing it broke more than it caught
-        basis = values_of(quotes) if basis is None else basis
+        if basis is None:  # "68 years old in 2021" has its other number from the claim
+            own = {value for value in values_of([claim]) if value in known or _is_year(value)}
+            basis = values_of(quotes) | own
         percent = _PERCENT.match(fold(claim), fold(claim).find(token) + len(token))
         if not (
             follows_from(token, basis, is_percent=percent is not None)

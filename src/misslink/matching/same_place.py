@@ -62,6 +62,25 @@ for _number, _row in enumerate(_EXCLUSIVE.strip().splitlines()):
         for _each in _words.split(","):
             _GROUPS.setdefault(_each, []).append((_number, _place))
 _TELLING = {*_GROUPS, *(word for pair in _WEAKER for words in pair for word in words.split(","))}
+# What a number behind them names, and does not count.
+NUMBERED = frozenset(
+    [
+        "step",
+        "steps",
+        "page",
+        "pages",
+        "chapter",
+        "chapters",
+        "figure",
+        "figures",
+        "table",
+        "tables",
+        "schritt",
+        "schritte",
+        "seite",
+        "kapitel",
+    ]
+)
 _PRONOUNS = "one", "One"  # more often than a number
 _PREFIXES = "un", "in", "im", "non", "dis", "ir", "il"
 _AGENT = re.compile(r"\b(?:by|von|vom|durch)\b")
@@ -87,7 +106,9 @@ def tokens(text: str) -> tuple[Token, ...]:
     for place, match in enumerate(words):
         raw = match[0]
         word = fold(raw) if raw in _PRONOUNS else number_words_to_digits(fold(raw)) or raw
-        is_number = word.lstrip("-")[:1].isdigit()
+        is_number = word.lstrip("-")[:1].isdigit() and not (
+            place and words[place - 1][0].lower() in NUMBERED  # "step 4" is a name
+        )
         capital = raw[0].isupper() and len(raw) > _INITIAL and not shouted and word not in STOPWORDS
         is_name = capital and place > 0 and word not in _GROUPS  # at the beginning any word has one
         if word in STOPWORDS and word not in _TELLING:
