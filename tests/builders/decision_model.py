@@ -10,7 +10,7 @@ from misslink.text.normalization import content_words, fold
 
 Body = dict[str, Any]
 
-_FENCED = re.compile(r"<(\w+) ([0-9a-f]{10})>\n(.*?)\n</\1 \2>", re.DOTALL)
+_FENCED = re.compile(r"<(\w+) ([a-p]+)>\n(.*?)\n</\1 \2>", re.DOTALL)
 _SENTENCE = re.compile(r"^\[(s\d+)\] (.*)$", re.MULTILINE)
 _NAMED = re.compile(r"\b(?:claim|passage|reference_claim|statement|answer)_\d+\b")
 SURE = 0.9  # the probability of the likeliest option

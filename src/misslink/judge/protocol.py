@@ -56,13 +56,12 @@ def schema_json(model: type[BaseModel]) -> str:
 
 
 def _compact_nullable(node: dict[str, Any]) -> dict[str, Any]:
-    """Say "this or null" with fewer tokens than ``anyOf``, meaning the same."""
+    """Say "this or null" with fewer tokens than ``anyOf``; where it has labels, ask for one of them."""
     options = node.get("anyOf", [])
     if options and all(set(option) == {"type"} for option in options):
         return {"type": [option["type"] for option in options]}
     if options[1:] == [{"type": "null"}] and "enum" in options[0]:
-        labels = options[0]
-        return {"enum": [*labels["enum"], None], "type": [labels["type"], "null"]}
+        return dict(options[0])  # null is for judges that read no prompt
     return node
 
 
@@ -392,8 +391,8 @@ class QuotedPart(_Part):
     def _read_quotes(cls, data: Any) -> Any:
         if not isinstance(data, Mapping):
             return data
-        quotes = data.get("quotes", data.get("quote"))
-        quotes = [quotes] if isinstance(quotes, str) else quotes or ()
+        quotes = data.get("quotes") or data.get("quote") or ()
+        quotes = [quotes] if isinstance(quotes, str) else quotes
         return {**data, "quotes": [quote for quote in quotes if quote is not None]}
 
 

@@ -24,7 +24,7 @@ _SAMPLE_SIZE = 100  # asks whose replies are simulated
 _ESTIMATE_SIZE = 50  # cases that the tokens of a run are estimated from
 _MAX_EARLIER = 200  # cached replies to learn from
 _OUTLIER_RATIO = 4.0  # a token count this many times off the median is a server's mistake
-_FENCED = re.compile(r"<(\w+) ([0-9a-f]{10})>\n(.*?)\n</\1 \2>", re.DOTALL)
+_FENCED = re.compile(r"<(\w+) ([a-p]+)>\n(.*?)\n</\1 \2>", re.DOTALL)
 _NUMBERED = re.compile(r"(passage|reference|history)_\d+(?:_(\w+))?\Z")
 _EXAMINATION_INPUTS = {"question", "passages", "answer"}
 
