@@ -464,18 +464,18 @@ class Examination(_Part):
     response: Annotated[
         Literal["answers", "partly", "evades", "declines"],
         DecisionQuestion(  # whether it declines is another question
-            "How does the answer respond to the question?",
+            "How does the answer respond?",
             {
-                "answers": "It answers it.",
-                "partly": "It answers part of it.",
-                "evades": "It talks about something else.",
+                "answers": "it answers it",
+                "partly": "it answers a part",
+                "evades": "off topic",
             },
         ),
     ]
     helpful: Annotated[
         Literal[1, 2, 3, 4, 5] | None,
         DecisionQuestion(
-            "How well would the answer satisfy the asker? Longer is not better.",
+            "Would the answer satisfy the asker? Longer is not better.",
             dict(enumerate(("useless", "hardly", "half", "mostly", "fully"), 1)),
             is_scale=True,
         ),

@@ -18,12 +18,8 @@ from misslink.judge.backends.connection import (
     resolve_address,
     transient_openai_error,
 )
-from misslink.judge.backends.decisions import (
-    DecisionJudge,
-    Decisions,
-    Question,
-    RefusedRequestError,
-)
+from misslink.judge.backends.decision_questions import Question
+from misslink.judge.backends.decisions import DecisionJudge, Decisions, RefusedRequestError
 from misslink.judge.backends.response_parsing import EXCERPT_LENGTH, parse_json_body, parse_usage
 from misslink.judge.protocol import RetryableError
 from misslink.registry import judges
@@ -123,7 +119,7 @@ def system_one_question(question: Question) -> dict[str, Any]:
     """Return a question in the System One format, which LangChain has too."""
     asked: dict[str, Any] = {"type": question.kind, "instructions": question.instructions}
     if question.is_scale:
-        asked["criteria"] = list(question.options.values())
+        asked["criteria"] = list(question.options)
     elif question.options:
         asked["criteria"] = dict(question.options)
     return asked

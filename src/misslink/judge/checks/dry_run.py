@@ -11,7 +11,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from misslink.documents import DEFAULT_K, manifest_of
-from misslink.judge.backends.decisions import LIMITS, DecisionTask
+from misslink.judge.backends.decision_questions import DecisionTask
+from misslink.judge.backends.decisions import LIMITS
 from misslink.judge.backends.heuristic import HeuristicJudge, open_heuristic
 from misslink.judge.batch.judge import BatchSavings
 from misslink.judge.judged_metric import JudgedMetric, Subject
