@@ -221,6 +221,8 @@ class Reply:
         Read from the cache, so not paid for now.
     judge : str or None
         Who answered, where a judge passes on what another one said. None: the judge itself.
+    cause : str or None
+        What was wrong with the first reply, where `parsed` is that of ``ask.alone()`` in its place.
     """
 
     parsed: BaseModel | None
@@ -230,6 +232,7 @@ class Reply:
     problem: str | None = None
     from_cache: bool = False
     judge: str | None = None
+    cause: str | None = None
 
     @classmethod
     def nothing(cls, problem: str) -> Reply:

@@ -23,6 +23,7 @@ from misslink.judge.backends.decisions import DecisionJudge, Decisions, RefusedR
 from misslink.judge.backends.response_parsing import EXCERPT_LENGTH, parse_json_body, parse_usage
 from misslink.judge.protocol import RetryableError
 from misslink.registry import judges
+from misslink.text.normalization import valid_text
 from misslink.types import Usage
 
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ class OpenAIDecisions:
             if "decision" in complaint.lower() and "support" in complaint.lower():
                 raise connection.unreachable(f"it takes no decisions: {complaint}") from None
             raise RefusedRequestError(complaint) from None
-        raw = connection.text(answer)
+        raw = valid_text(connection.text(answer))
         document = parse_json_body(raw)
         if isinstance(document, str):
             return Decisions(None, None, raw)

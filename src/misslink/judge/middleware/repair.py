@@ -9,7 +9,15 @@ from typing import Any
 from misslink.judge.backends.response_parsing import CUT_OFF, DECLINED, WITHHELD, extract_label
 from misslink.judge.claims import examined_coverage
 from misslink.judge.prompts import FENCE_LABELS, Fence
-from misslink.judge.protocol import Ask, Examination, Judge, Reply, schema_json, total_usage
+from misslink.judge.protocol import (
+    Ask,
+    Examination,
+    Judge,
+    LabelAlone,
+    Reply,
+    schema_json,
+    total_usage,
+)
 from misslink.matching.coverage import ClaimCoverage
 
 _EXCERPT_HEAD, _EXCERPT_TAIL = (
@@ -69,6 +77,7 @@ class RepairingJudge:
             usage=total_usage(calls),
             problem=None if readable else "; ".join(steps),
             from_cache=all(call.from_cache for call in calls),
+            cause=_problem_text(first) if isinstance(calls[-1].parsed, LabelAlone) else None,
         )
 
     async def _ask_for_rest(self, ask: Ask, first: Reply, coverage: ClaimCoverage) -> Reply:
