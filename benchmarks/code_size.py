@@ -33,7 +33,7 @@ BUDGETS = {
     "io": 3870,  # changed inputs are named without their hashes; 2600; a key twice is an error; redact_keys and read_toml came down from judge and capture; sheets that are not read are named
     "io/trace_formats": 1427,  # prompts of model spans; numbered columns, and unread ones are named; came from goldset
     "judge": 1280,
-    "judge/backends": 2792,
+    "judge/backends": 2864,  # decision models: meanings and sentences are said once, in 72
     "judge/batch": 998,  # 800
     "judge/checks": 1191,  # 1100; attacks that hold the wrong fact
     "judge/middleware": 1968,  # what is no reply is named, in 19; 1700; one ledger for the stages of a cascade; sentences without a claim are asked for again

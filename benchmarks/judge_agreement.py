@@ -1,7 +1,7 @@
 """Compare judges with people, on label sets that other people published.
 
     python benchmarks/judge_agreement.py [--data ../shared/data | FOLDER ...] [--judge SPEC ...]
-        [--prompts v2,v3] [--sets NAME] [--cases N] [--deadline SECONDS] [--price-in X --price-out Y]
+        [--prompts v2,v3,v3+reference] [--sets NAME] [--cases N] [--deadline SECONDS] [--price-in X --price-out Y]
         [--base-url URL] [--cache FILE] [--dry-run] [--write]
 
 ``--data`` names the folder of reduced sets, or folders that  misslink import  wrote. Each judge is
@@ -9,9 +9,11 @@ asked through the same code as in  misslink evaluate  (pairs of answers as in  m
 pairwise), so the cache saves its replies and a run that was stopped continues. Without ``--judge``
 it is ``heuristic``, which needs no key. The cut of each judge is its own, never fitted on these labels.
 
-``--prompts`` names versions of the prompts: v3 is misslink's own, v2 the one before it, with its own
-answer schema (`prompts_v2/`). Where cases have references, v3 is asked without them too. The
-forecast of calls, tokens and cost is printed first; with ``--dry-run`` nothing is asked. Model judges
+``--prompts`` names versions of the prompts: v3 is misslink's own as they are today, v2 the ones before
+version 3, with their own answer schema (`prompts_v2/`). Where cases have references, v3 is asked without
+them too. v3+reference tells what a reference in the prompt does to verdicts on faithfulness: cases
+without one get an answer to the same question that people found faithful, of another model, and the
+others are not asked about. Compare it with v3 on the same cases, by both names at once. The forecast of calls, tokens and cost is printed first; with ``--dry-run`` nothing is asked. Model judges
 are asked about sets whose name contains that of ``--sets``, and about a random sample of ``--cases``
 of each; ``--deadline`` ends the judging of a set.
 
@@ -54,7 +56,7 @@ from misslink.judge.checks.pairwise import AnswerPair, PairOutcome, judge_pairs
 from misslink.judge.config import JudgeConfig
 from misslink.judge.judge_case import judge_case
 from misslink.judge.judged_metric import Subject
-from misslink.judge.prompts import Prompts
+from misslink.judge.prompts import BUILT_IN, Prompts
 from misslink.judge.protocol import Ask, Examination, Judge, Reply
 from misslink.judge.session import JudgeSession, create_judge, open_judge
 from misslink.registry import judged_metrics
@@ -67,6 +69,8 @@ NO_PROMPT = "openai-decisions:", "systemone:", "langchain-decisions:"  # judges 
 K = 100  # passages of a case that are shown: all of them
 SEED = 20261124  # of the sample of cases
 NOT_MEASURED = "not measured here"
+WITH_REFERENCE = "v3+reference"
+VERSIONS = {"v2", "v3", WITH_REFERENCE}
 ABOUT = """
 # Judges compared with human labels
 
@@ -83,7 +87,7 @@ judge (n counts the rest). CLAPNQ asks whether the one passage holds an answer; 
 In RAGChecker's pairs a judge that sees no difference is counted as preferring B, and people are
 compared with each other only where both see one.
 
-v2 and v3 are versions of the prompts. "{not_measured}": no larger model, and no more time for a small
+v2 and v3 are versions of the prompts; v3 is misslink's own, today's version {own}. "{not_measured}": no larger model, and no more time for a small
 one, was at hand where this was made. With a key, one command measures it, after a forecast of its cost:
 `python benchmarks/judge_agreement.py --judge openai:MODEL --prompts v2,v3 --price-in X --price-out Y`.
 
@@ -136,22 +140,27 @@ class Variant:
 
     spec: str
     version: str = ""  # empty: the judge reads no prompt
-    references: bool = True
+    references: bool | None = None  # None: as the cases have them; True: borrowed; False: none
+    compared: bool = False  # only the cases that can have a reference
 
     @property
     def name(self) -> str:
         """What the table calls it."""
-        without = () if self.references else ("no references",)
-        return ", ".join(filter(None, (self.spec, self.version, *without)))
+        shown = {None: "", True: "a reference", False: "no references"}[self.references]
+        return ", ".join(filter(None, (self.spec, self.version, shown)))
 
     def choose(self, data: Labelled, cases: int | None) -> Labelled:
         """Return the set as this variant is asked about it."""
-        chosen = list(data.cases)
+        borrowed = faithful_answers(data) if self.compared else {}
+        chosen = [case for case in data.cases if not self.compared or case.id in borrowed]
         if cases is not None and self.spec not in OWN:
             random.Random(SEED).shuffle(chosen)  # noqa: S311 (a sample is no secret)
             chosen = chosen[:cases]
-        if not self.references:
-            chosen = [case.model_copy(update={"references": ()}) for case in chosen]
+        if self.references is not None:
+            shown = borrowed if self.references else {}
+            chosen = [
+                case.model_copy(update={"references": shown.get(case.id, ())}) for case in chosen
+            ]
         return replace(data, cases=chosen)
 
     def terms(self, given: argparse.Namespace) -> JudgeConfig:
@@ -188,9 +197,14 @@ def variants(data: Labelled, given: argparse.Namespace) -> Iterator[tuple[Varian
     for spec in given.judge if data.sides else ():
         if spec not in OWN and given.sets not in data.name:
             continue
-        versions = [Variant(spec, version_) for version_ in given.prompts.split(",")]
-        if any(case.references for case in data.cases):
-            versions.append(Variant(spec, "v3", references=False))
+        names = given.prompts.split(",")
+        compares = WITH_REFERENCE in names and "faithfulness" in data.metrics
+        if compares:
+            versions = [Variant(spec, "v3", shown, compared=True) for shown in (False, True)]
+        else:
+            versions = [Variant(spec, name) for name in names if name != WITH_REFERENCE]
+            if any(case.references for case in data.cases):
+                versions.append(Variant(spec, "v3", references=False))
         if spec in OWN:
             versions = [] if pairs else [Variant(spec)]
         elif spec.startswith(NO_PROMPT):
@@ -209,6 +223,23 @@ class Row:
     n: int | None  # None: not measured
     bad: int | None  # None: people are not of one mind
     numbers: Mapping[str, Estimate | str] = field(default_factory=dict)
+
+
+def faithful_answers(data: Labelled) -> dict[str, tuple[str, ...]]:
+    """Return a reference by case: its own, else another faithful answer to its question."""
+    (traces,) = data.sides
+    gold = settle_labels(data.labels.select_metric("faithfulness").items).gold
+    good = {case_id for (case_id, _), label in gold.items() if label.good}
+    answers: dict[str, dict[str, str]] = {}
+    for case in data.cases:
+        if case.id in good and (answer := traces[case.id].answer):
+            answers.setdefault(case.question, {})[case.id] = answer
+    found = {}
+    for case in data.cases:
+        others = [a for id_, a in answers.get(case.question, {}).items() if id_ != case.id]
+        if case.references or others:
+            found[case.id] = case.references or (others[0],)
+    return found
 
 
 def subjects(data: Labelled, prompts: Prompts) -> list[Subject]:
@@ -390,7 +421,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Judges against people's labels.")
     parser.add_argument("--data", type=Path, nargs="+", default=[DATA])
     parser.add_argument("--judge", action="append", metavar="SPEC")
-    parser.add_argument("--prompts", default="v3", choices=("v2", "v3", "v2,v3"))
+    parser.add_argument("--prompts", default="v3", help="Of v2, v3 and v3+reference.")
     parser.add_argument("--cases", type=int)
     parser.add_argument("--sets", default="", help="Ask model judges about sets of this name.")
     parser.add_argument("--base-url")
@@ -404,6 +435,10 @@ def main() -> None:
     parser.add_argument("--write", action="store_true")
     given = parser.parse_args()
     given.judge = given.judge or list(OWN)
+    if unknown := set(given.prompts.split(",")) - VERSIONS:
+        parser.error(
+            f"--prompts has no {min(unknown)!r}; name some of {', '.join(sorted(VERSIONS))}"
+        )
     since = time.perf_counter()
     try:
         sets = list(read(given.data))
@@ -427,6 +462,7 @@ def main() -> None:
         misslink=version("misslink"),
         seconds=time.perf_counter() - since,
         not_measured=NOT_MEASURED,
+        own=BUILT_IN.load("examination").ref.version,
     )
     names = {"f1": "F1", "auroc": "AUROC", "balanced_accuracy": "balanced accuracy"}
     page = f"{about.lstrip()}{table(rows, names | {'kappa': 'kappa'})}\n"

@@ -23,9 +23,9 @@ from typing import Any, cast
 MANY = 5  # items of a list: the claims of a five-sentence answer
 DIMENSIONS = 64  # of an embedding
 SPOKEN = {"verdict": "yes", "noncommittal": 0}  # fields whose schema does not tell their values
-ANSWER = re.compile(r"<answer (?P<id>[0-9a-f]{10})>\n(.*?)\n</answer (?P=id)>", re.DOTALL)
-PASSAGE = re.compile(r"<passage_(\d+) ([0-9a-f]{10})>\n(.*?)\n</passage_\1 \2>", re.DOTALL)
-REFERENCE = re.compile(r"<reference_(\d+) ([0-9a-f]{10})>\n(.*?)\n</reference_\1 \2>", re.DOTALL)
+ANSWER = re.compile(r"<answer (?P<id>[a-p]+)>\n(.*?)\n</answer (?P=id)>", re.DOTALL)
+PASSAGE = re.compile(r"<passage_(\d+) ([a-p]+)>\n(.*?)\n</passage_\1 \2>", re.DOTALL)
+REFERENCE = re.compile(r"<reference_(\d+) ([a-p]+)>\n(.*?)\n</reference_\1 \2>", re.DOTALL)
 FIELDS = re.compile(r"['\"](\w+)['\"] key|\"(\w+)\":\s*(\[?)")
 OPENED = re.compile(r'\{\s*"(?:\$defs|properties|description|title|type)"')
 DECODER = json.JSONDecoder()
@@ -96,8 +96,8 @@ def examination(prompt: str, schema: Body) -> Body | None:
     claims = []
     for text in re.split(r"(?<=[.!?])\s+", answer.group(2).strip()):
         held = any(text in passage for passage in passages)
-        claim = {"span": text, "claim": text, "support": "supported" if held else "unsupported"}
-        claim["quote"] = text if held else None
+        claim: Body = {"span": text, "claim": None, "quotes": [text] if held else []}
+        claim["support"] = "supported" if held else "unsupported"
         if references:
             claim["reference"] = "agrees" if text in references[0] else "silent"
         claims.append(claim)
@@ -140,7 +140,7 @@ def chat(body: Body) -> tuple[Body, int]:
     message: Body = {"role": "assistant", "content": None}
     if schema is not None:
         characters += len(json.dumps(schema, separators=(",", ":")))
-        said = json.dumps(examination(prompt, schema) or instance(schema))
+        said = json.dumps(examination(prompt, schema) or instance(schema), separators=(",", ":"))
         message["content"] = said
     elif tools:
         characters += len(json.dumps(tools, separators=(",", ":")))

@@ -28,7 +28,7 @@ from misslink.compare.run_metrics import metric_value, select_cases
 from misslink.errors import InputError
 from misslink.io import read_complete_run, read_goldset
 from misslink.io.trace_formats import read_recording
-from misslink.judge.backends.decisions import DecisionTask
+from misslink.judge.backends.decision_questions import DecisionTask
 from misslink.judge.backends.heuristic import open_heuristic
 from misslink.judge.judged_metric import Subject
 from misslink.judge.protocol import Reply, examine

@@ -10,9 +10,10 @@ from misslink.text.normalization import content_words, fold
 
 Body = dict[str, Any]
 
-_FENCED = re.compile(r"<(\w+) ([0-9a-f]{10})>\n(.*?)\n</\1 \2>", re.DOTALL)
-_SENTENCE = re.compile(r"^\[(s\d+)\] (.*)$", re.MULTILINE)
-_NAMED = re.compile(r"\b(?:claim|passage|reference_claim|statement|answer)_\d+\b")
+_FENCED = re.compile(r"<(\w+) ([a-p]+)>\n(.*?)\n</\1 \2>", re.DOTALL)
+_MARKED = re.compile(r"\[([crs]\d+)\] (.*?)(?=\s*(?:\[[crs]\d+\]|\n<|\Z))", re.DOTALL)
+_NAMED = re.compile(r"\b(?:(?:passage|statement|answer)_\d+|[cr]\d+)\b")
+_BARE = re.compile(r"\[[crs]\d+\] ")
 SURE = 0.9  # the probability of the likeliest option
 
 
@@ -30,18 +31,19 @@ def labels_of(question: Body) -> list[Any]:
 
 def pick(state: str, question: Body) -> Any:
     """The label that a lexical reader chooses."""
-    texts = {label: text for label, _, text in _FENCED.findall(state)}
+    marked = dict(_MARKED.findall(state))
+    texts = {label: _BARE.sub("", text) for label, _, text in _FENCED.findall(state)}
     asked, named = question["instructions"], _NAMED.search(question["instructions"])
-    about = fold(texts.get(named.group(), "")).rstrip(".") if named else ""
+    about = fold((marked | texts).get(named.group(), "")).rstrip(".") if named else ""
     passages = {name: fold(text) for name, text in texts.items() if name.startswith("passage")}
     references = " ".join(
-        fold(text) for name, text in texts.items() if re.match(r"reference_\d", name)
+        fold(text) for name, text in texts.items() if name.startswith("reference")
     )
     holds = any(about in text for text in passages.values())
     labels = labels_of(question)
     if "sentence" in asked:
-        found = [m for m, text in _SENTENCE.findall(state) if about and about in fold(text)]
-        return found[0] if found and found[0] in labels else "none"
+        found = [m for m in labels if about and about in fold(marked.get(m, texts.get(m, "")))]
+        return found[0] if found else "none"
     if "references agree" in asked:
         return "agrees" if about in references else "silent"
     if "answer state" in asked:
@@ -50,7 +52,7 @@ def pick(state: str, question: Body) -> Any:
         return _DECLINES.search(fold(texts["answer"])) is not None
     if "help to answer" in asked:
         return len(set(content_words(texts["question"])) & set(content_words(about))) > 1
-    if "passages say" in asked:
+    if "support c" in asked or "passages say" in asked:
         return labels[0 if holds else -1]
     if "Which passage" in asked:
         return next((name for name, text in passages.items() if about in text), "none")

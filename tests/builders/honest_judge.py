@@ -11,7 +11,7 @@ from misslink.text.normalization import content_words, fold, sentence_spans
 
 Body = dict[str, Any]
 
-_FENCED = re.compile(r"<(\w+) ([0-9a-f]{10})>\n(.*?)\n</\1 \2>", re.DOTALL)
+_FENCED = re.compile(r"<(\w+) ([a-p]+)>\n(.*?)\n</\1 \2>", re.DOTALL)
 _CITES = re.compile(r"^statement_(\d+) cites ([\d, ]+)\.$", re.MULTILINE)
 _DECLINES = re.compile(r"\b(cannot|can't|don't|do not|does not|unable|no information|not know)\b")
 
@@ -60,7 +60,7 @@ def _judge(body: Body) -> Body | str:
     stated = numbered or ([] if declines else _cut(answer))
     claims = [_claim(said, passages, references) for said in stated]
     asked = set(content_words(question))
-    quotes = [fold(claim["quote"]) for claim in claims if claim["quote"]]
+    quotes = [fold(quote) for claim in claims for quote in claim["quotes"]]
     said: Body = {
         "claims": claims,
         "passages": [
@@ -94,7 +94,7 @@ def _judge(body: Body) -> Body | str:
 def _part(said: Body) -> Body:
     """Of a part of a long context: the claims by number, and nothing of the answer as a whole."""
     claims = [
-        {"claim": n, "support": claim["support"], "quote": claim["quote"]}
+        {"claim": n, "support": claim["support"], "quotes": claim["quotes"]}
         for n, claim in enumerate(said["claims"], 1)
     ]
     return {"claims": claims, "passages": said["passages"], "sufficient": said["sufficient"]}
@@ -159,9 +159,9 @@ def _claim(said: str, passages: list[str], references: list[str]) -> Body:
     found = any(bare in fold(text) for text in passages)
     claim: Body = {
         "span": said,
-        "claim": said,
+        "claim": None,
         "support": "supported" if found else "unsupported",
-        "quote": said.rstrip(".") if found else None,
+        "quotes": [said.rstrip(".")] if found else [],
     }
     if references:
         agrees = any(bare in fold(text) for text in references)

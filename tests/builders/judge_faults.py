@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from honest_judge import honest
+from judge_answers import completion
 
 Body = dict[str, Any]
 Answer = dict[str, Any] | str | tuple[int, dict[str, str], Any] | None
@@ -84,6 +85,13 @@ def truncated(_: Body) -> Answer:
     """Promise more than is sent, then hang up."""
     part = b'{"id": "chatcmpl-1", "choices": [{"index": 0, "message": {"content": "{\\"cla'
     return 200, {"content-length": str(len(part) + 1000)}, iter([part])
+
+
+def not_utf8(body: Body) -> Answer:
+    """An honest completion in which a byte of the first quote's words is none of UTF-8."""
+    content = json.dumps(honest(body)).replace("sky", "s\0y", 1)
+    answer = json.dumps(completion(body, content)).encode().replace(b"\\u0000", b"\xff")
+    return 200, {"content-length": str(len(answer))}, iter([answer])
 
 
 def drip(_: Body) -> Answer:

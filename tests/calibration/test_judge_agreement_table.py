@@ -121,6 +121,24 @@ def test_every_version_of_the_prompts_is_asked_and_without_references_where_ther
     assert [variant.name for variant, _ in judge_agreement.variants(data, given)] == ["heuristic"]
 
 
+def test_faithfulness_is_asked_with_a_reference_in_the_prompt_and_without(
+    folder, tmp_path, judge_server
+):
+    (data,) = judge_agreement.read([folder])
+    prompts = judge_agreement.WITH_REFERENCE
+    given = asked(tmp_path, "openai:test-judge", base_url=judge_server.url, prompts=prompts)
+    (without, bare), (with_one, shown) = judge_agreement.variants(data, given)
+    assert without.name == "openai:test-judge, v3, no references"
+    assert with_one.name == "openai:test-judge, v3, a reference"
+    # Of another answer that people found faithful; people are tied about a, so b has none.
+    assert [case.id for case in bare.cases] == [case.id for case in shown.cases] == [*"acde"]
+    assert {case.references for case in bare.cases} == {()}
+    assert {case.references for case in shown.cases} == {(SAID["b"][0],)}
+    judge_agreement.measure([data], given)
+    sent = ["<reference_1 " in call.body["messages"][1]["content"] for call in judge_server.calls]
+    assert sorted(set(sent)) == [False, True]
+
+
 def test_the_earlier_prompt_is_asked_by_its_own_schema_and_read_as_todays():
     """Its verdict came before the quote, and its claim was the answer's words."""
     seen = []
@@ -136,7 +154,7 @@ def test_the_earlier_prompt_is_asked_by_its_own_schema_and_read_as_todays():
     judge = judge_agreement.EarlierExamination(FakeJudge(answer))
     (claim,) = asyncio.run(judge.ask(ask)).parsed.claims
     assert list(seen[0]) == ["text", "support", "quote"]
-    assert (claim.span, claim.claim, claim.quote) == ("It is.",) * 3
+    assert (claim.span, claim.claim, *claim.quotes) == ("It is.",) * 3
 
 
 def test_a_number_that_is_not_there_is_left_blank():

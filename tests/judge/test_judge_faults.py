@@ -61,7 +61,7 @@ def undisturbed():
 
 @pytest.mark.parametrize(
     ("seed", "cases", "kinds"),
-    [(4, 40, 5), pytest.param(1, CASES, len(MIXED) + 1, marks=pytest.mark.slow)],
+    [(8, 40, 5), pytest.param(1, CASES, len(MIXED) + 1, marks=pytest.mark.slow)],
 )
 def test_the_verdicts_are_those_of_a_server_that_behaves(
     judge_server, undisturbed, seed, cases, kinds
@@ -80,7 +80,7 @@ def test_the_verdicts_are_those_of_a_server_that_behaves(
 def test_what_could_not_be_had_is_failed_with_a_reason_and_the_rest_is_the_same(
     judge_server, undisturbed
 ):
-    judge_server.script = Mixed(2, judge_server.wait_until_stopped)
+    judge_server.script = Mixed(5, judge_server.wait_until_stopped)
     found = judged(judge_server, retries=0, cases=100)
     lost = [key for key, verdict in found.items() if verdict != undisturbed[key]]
     assert 0.05 * len(found) < len(lost) < 0.4 * len(found)

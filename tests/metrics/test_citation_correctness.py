@@ -146,7 +146,7 @@ def test_only_passages_that_are_cited_are_shown_and_every_text_is_fenced():
     user = judge.asked[0].messages[1]["content"]
     assert TEXTS["a"] in user
     assert TEXTS["b"] not in user
-    boundary = user.split("<question ")[1][:10]
+    boundary = user.split("<question ")[1].partition(">")[0]
     assert user.count(f"</statement_1 {boundary}>") == 1
     assert "statement_1 cites 1." in user
 

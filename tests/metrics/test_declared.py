@@ -3,7 +3,7 @@
 import pytest
 
 from misslink.annotation.tasks import case_metrics, question_for
-from misslink.judge.backends.decisions import DecisionTask
+from misslink.judge.backends.decision_questions import DecisionTask
 from misslink.judge.checks.audit import audited_metrics
 from misslink.judge.judged_metric import Finding, JudgedMetric, Padding, Subject
 from misslink.judge.protocol import DecisionQuestion, Examination
@@ -55,4 +55,4 @@ def test_a_decision_model_is_asked_every_field_that_has_a_question():
     }
     assert {"sufficient", "response", "helpful"} <= set(declared)
     assert declared.items() <= texts.items()
-    assert asked["helpful"].values == {str(level): level for level in range(1, 6)}
+    assert list(asked["helpful"].values.values()) == [1, 2, 3, 4, 5]  # lowest first

@@ -249,11 +249,15 @@ def _find(
         return failed_finding(reply.problem or "the judge's reply cannot be read")
     if isinstance(parsed, protocol.LabelAlone):
         if not metric.reads_one_word:
-            return failed_finding(ONE_WORD)
-    elif not isinstance(parsed, ask.schema):
+            return failed_finding(_one_word_reason(ONE_WORD, reply))
+        finding = read_metric(metric, subject, reply)
+        if finding.status == "skipped":
+            return finding
+        return finding._replace(reason=_one_word_reason(finding.reason, reply))
+    if not isinstance(parsed, ask.schema):
         kind = type(parsed).__name__
         return failed_finding(f"the judge gave {kind} instead of {ask.schema.__name__}")
-    elif (
+    if (
         isinstance(parsed, protocol.Examination)
         and parsed.response == "declines"
         and subject.coverage(reply).uncovered
@@ -262,6 +266,11 @@ def _find(
             subject.coverage(reply).note or ""
         )  # an answer that states facts without a claim declines not
     return read_metric(metric, subject, reply)
+
+
+def _one_word_reason(reason: str | None, reply: protocol.Reply) -> str:
+    """Add to a reason why the judge was asked for one word."""
+    return "; at first ".join(filter(None, (reason, reply.cause)))
 
 
 def read_metric(metric: JudgedMetric, subject: Subject, reply: protocol.Reply) -> Finding:

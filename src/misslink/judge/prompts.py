@@ -24,8 +24,13 @@ from misslink.types import PromptRef
 
 # What the built-in prompts fence; a template's own labels come on top.
 FENCE_LABELS = frozenset(
-    {"answer", "claim", "first", "history", "passage", "question", "reference", "second"}
+    {
+        *("answer", "claim", "first", "history", "passage", "question", "reference", "second"),
+        "sentence",
+    }
 )
+_BOUNDARY_LENGTH = 4  # letters at least; every text has two boundaries, and a digit is a token
+_LETTERS = str.maketrans("0123456789", "ghijklmnop")
 _LABEL_PATTERN = re.compile(r"\w{1,40}")
 _LESS_THAN = "\uff1c"  # full width; `misslink.text.normalization.fold` reads it as "<", so quotes still verify
 
@@ -33,9 +38,9 @@ _LESS_THAN = "\uff1c"  # full width; `misslink.text.normalization.fold` reads it
 class Fence:
     """Wraps untrusted text so that it cannot close its own wrapper.
 
-    The boundary is a hash over all the texts of the prompt: no writer of one text can know it, yet
-    the same texts always give the same prompt, hence the same cache key. What looks like a
-    delimiter inside of a text (``</passage_3 ...``) gets a full-width ``<``.
+    The boundary is a hash over all the texts of the prompt, and is in none of them: no writer of one
+    text can use it, yet the same texts always give the same prompt, hence the same cache key. What
+    looks like a delimiter inside of a text (``</passage_3 ...``) gets a full-width ``<``.
 
     Parameters
     ----------
@@ -47,20 +52,21 @@ class Fence:
     Examples
     --------
     >>> print(Fence({"answer": "Yes."})("answer", "Yes.</answer>"))
-    <answer e319625f03>
+    <answer ejhp>
     Yes.\uff1c/answer>
-    </answer e319625f03>
+    </answer ejhp>
     """
 
     def __init__(self, texts: Mapping[str, Any], labels: Iterable[str] = FENCE_LABELS) -> None:
         everything = "\x1f".join(_strings(texts))
         salt = 0
         while True:
-            digest = hashlib.sha256(f"{salt}\x1f{everything}".encode()).hexdigest()[:10]
-            if digest not in everything:
+            digest = hashlib.sha256(f"{salt}\x1f{everything}".encode()).hexdigest()
+            # Growing, so that one is found.
+            self.boundary = digest[: _BOUNDARY_LENGTH + salt].translate(_LETTERS)
+            if self.boundary not in everything:
                 break
             salt += 1
-        self.boundary = digest
         self._delimiter = _delimiter_pattern(frozenset(labels))
 
     def __call__(self, label: str, text: object) -> str:
@@ -83,7 +89,7 @@ def _delimiter_pattern(labels: frozenset[str]) -> re.Pattern[str]:
     unseen = f"[{INVISIBLE}]*"
     names = "|".join(unseen.join(map(re.escape, label)) for label in sorted(labels))
     return re.compile(
-        rf"<(?=[\s/{INVISIBLE}]*(?:(?:{names})(?:_?\d+)?(?![^\W\d_])|\w+\s+[0-9a-f]{{8,}}\b))",
+        rf"<(?=[\s/{INVISIBLE}]*(?:(?:{names})(?:_?\d+)?(?![^\W\d_])|\w+\s+[a-p]{{{_BOUNDARY_LENGTH},}}[\s{INVISIBLE}]*>))",
         re.IGNORECASE,
     )
 
@@ -466,7 +472,7 @@ def _parse_front_matter(front: str, text: str, path: Path) -> tuple[PromptRef, s
 
 # How a prompt and its inputs become messages: its blocks, the fence and what is replaced inside.
 # It stands in the digest, so whoever changes a rendered message raises it; a test notices.
-RENDERING_VERSION = 1
+RENDERING_VERSION = 2
 
 Message = Mapping[str, str]
 

@@ -56,13 +56,12 @@ def schema_json(model: type[BaseModel]) -> str:
 
 
 def _compact_nullable(node: dict[str, Any]) -> dict[str, Any]:
-    """Say "this or null" with fewer tokens than ``anyOf``, meaning the same."""
+    """Say "this or null" with fewer tokens than ``anyOf``; where it has labels, ask for one of them."""
     options = node.get("anyOf", [])
     if options and all(set(option) == {"type"} for option in options):
         return {"type": [option["type"] for option in options]}
     if options[1:] == [{"type": "null"}] and "enum" in options[0]:
-        labels = options[0]
-        return {"enum": [*labels["enum"], None], "type": [labels["type"], "null"]}
+        return dict(options[0])  # null is for judges that read no prompt
     return node
 
 
@@ -222,6 +221,8 @@ class Reply:
         Read from the cache, so not paid for now.
     judge : str or None
         Who answered, where a judge passes on what another one said. None: the judge itself.
+    cause : str or None
+        What was wrong with the first reply, where `parsed` is that of ``ask.alone()`` in its place.
     """
 
     parsed: BaseModel | None
@@ -231,6 +232,7 @@ class Reply:
     problem: str | None = None
     from_cache: bool = False
     judge: str | None = None
+    cause: str | None = None
 
     @classmethod
     def nothing(cls, problem: str) -> Reply:
@@ -392,8 +394,8 @@ class QuotedPart(_Part):
     def _read_quotes(cls, data: Any) -> Any:
         if not isinstance(data, Mapping):
             return data
-        quotes = data.get("quotes", data.get("quote"))
-        quotes = [quotes] if isinstance(quotes, str) else quotes or ()
+        quotes = data.get("quotes") or data.get("quote") or ()
+        quotes = [quotes] if isinstance(quotes, str) else quotes
         return {**data, "quotes": [quote for quote in quotes if quote is not None]}
 
 
@@ -465,18 +467,18 @@ class Examination(_Part):
     response: Annotated[
         Literal["answers", "partly", "evades", "declines"],
         DecisionQuestion(  # whether it declines is another question
-            "How does the answer respond to the question?",
+            "How does the answer respond?",
             {
-                "answers": "It answers it.",
-                "partly": "It answers part of it.",
-                "evades": "It talks about something else.",
+                "answers": "it answers it",
+                "partly": "it answers a part",
+                "evades": "off topic",
             },
         ),
     ]
     helpful: Annotated[
         Literal[1, 2, 3, 4, 5] | None,
         DecisionQuestion(
-            "How well would the answer satisfy the asker? Longer is not better.",
+            "Would the answer satisfy the asker? Longer is not better.",
             dict(enumerate(("useless", "hardly", "half", "mostly", "fully"), 1)),
             is_scale=True,
         ),

@@ -8,6 +8,7 @@ from functools import lru_cache
 from itertools import combinations
 
 from misslink.matching.quantities import find_quantities, readable, same_amount
+from misslink.matching.same_place import NUMBERED
 from misslink.text.normalization import fold
 
 SMALL = 10  # whole numbers up to this count and list, and stand for themselves

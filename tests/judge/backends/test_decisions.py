@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import random
 import re
 import socket
 import subprocess
@@ -23,13 +24,17 @@ from misslink.errors import InputError, JudgeUnreachableError
 from misslink.goldset.generation.questions import AnswerComparison, PassageAnswers, WrittenQuestion
 from misslink.goldset.pooling.grades import PassageGradeReply
 from misslink.judge import protocol
-from misslink.judge.backends import decisions as decision_judge
-from misslink.judge.backends.decision_servers import open_openai_decisions, open_system_one
+from misslink.judge.backends import decision_questions
+from misslink.judge.backends.decision_questions import DecisionTask
+from misslink.judge.backends.decision_servers import (
+    _openai_question,
+    open_openai_decisions,
+    open_system_one,
+)
 from misslink.judge.backends.decisions import (
     LIMITS,
     DecisionJudge,
     Decisions,
-    DecisionTask,
     RefusedRequestError,
 )
 from misslink.judge.checks.dry_run import forecast_judging
@@ -154,6 +159,97 @@ def test_a_clause_with_a_fact_of_its_own_is_a_claim(judge_server, answer, claims
     assert [claim.text for claim in found.claims] == (claims or [answer])
 
 
+FACTS = tuple(
+    tuple(f"Plank {n} of pier {pier} was laid in {1900 + n}, of oak {n}." for n in range(10))
+    for pier in range(3)
+)
+
+
+def quote_question(answer, passages=FACTS, max_choices=255):
+    """The state, and the question for the quote of the only claim; None where it is not asked."""
+    ask = replace(
+        small_ask(1),
+        inputs={
+            **small_ask(1).inputs,
+            "answer": answer,
+            "passages": tuple(map(" ".join, passages)),
+        },
+    )
+    task = DecisionTask(ask, max_choices)
+    return task, task.questions.get("claims.0.quote")
+
+
+def test_the_closest_sentences_are_offered_as_a_quote_and_the_texts_of_the_others():
+    task, asked = quote_question("In 1903 they laid plank 3 of pier 2.")
+    sentences = [label for label in asked.options if label[0] == "s"]
+    assert len(sentences) == 6
+    assert asked.values[sentences[-1]] == FACTS[2][3]
+    texts = [label for label in asked.options if label.startswith("passage_")]
+    assert {asked.values[label] for label in texts} == set(map(" ".join, FACTS))
+    # Only what is offered has a mark.
+    assert re.findall(r"\[(s\d+)\]", task.state) == sentences
+
+
+def test_of_a_few_sentences_all_are_offered_and_no_text():
+    _, asked = quote_question("In 1903 they laid plank 3.", [FACTS[0][:4], FACTS[1][:2]])
+    assert [*asked.options] == ["s1", "s2", "s3", "s4", "s5", "s6", "none"]
+
+
+def test_a_claim_in_another_language_may_be_decided_by_any_text():
+    _, asked = quote_question(
+        "\u041d\u0430\u0441\u0442\u0438\u043b \u0434\u0443\u0431\u043e\u0432\u044b\u0439."
+    )
+    assert {"passage_1", "passage_2", "passage_3"} <= asked.options.keys()
+
+
+def test_a_sentence_that_says_the_claim_is_its_quote_and_is_not_asked_for():
+    task, asked = quote_question(FACTS[1][4])
+    assert asked is None
+    assert "[s" not in task.state
+    chances = {place: _even(question) for place, question in task.questions.items()}
+    reply = task.reply(chances, None, "")
+    assert reply.parsed.claims[0].quotes == (FACTS[1][4],)
+    _, asked = quote_question("1904.")  # a part of a longer sentence says less than that
+    assert asked is not None
+
+
+def _even(question):
+    labels = question.options or ("true", "false")
+    return dict.fromkeys(labels, 1 / len(labels))
+
+
+def test_what_options_mean_is_said_once_where_several_questions_share_it():
+    ask = small_ask(1)
+    task = DecisionTask(ask, 255)
+    assert task.state.count("one excludes it") == 1
+    asked = [q for place, q in task.questions.items() if place.endswith("support")]
+    assert [*map(dict, (q.options for q in asked))] == [dict.fromkeys(asked[0].options)] * 2
+    alone = DecisionTask(replace(ask, inputs={**ask.inputs, "answer": "Grass is red."}), 255)
+    assert "one excludes it" not in alone.state
+    assert alone.questions["claims.0.support"].options["contradicted"] == "one excludes it"
+
+
+def test_a_case_takes_under_2000_tokens():
+    """4 passages of 150 words, an answer of 5 sentences, a reference; characters / 4 of the request."""
+    words = "bade figolu mane piro suta vewizo lu gode nefi romabata zo taru".split()  # noqa: SIM905
+    chance = random.Random(0)
+
+    def sentence():
+        return " ".join(chance.choices(words, k=15)).capitalize() + "."
+
+    passages = [[sentence() for _ in range(10)] for _ in range(4)]
+    ask = protocol.examine(
+        f"What of {sentence()[:60]}?",
+        tuple(map(" ".join, passages)),
+        " ".join([*passages[0][:4], sentence()]),
+        (passages[0][0],),
+    )
+    task = DecisionTask(ask, LIMITS["choices"])
+    questions = [_openai_question(question) for question in task.questions.values()]
+    sent = len(task.state) + len(json.dumps(questions, separators=(",", ":")))
+    assert sent / 4 < 2000
+
+
 def test_untrusted_texts_are_in_the_state_alone(judge_server):
     asking(opened(judge_server), *(small_ask(n) for n in range(2)))
     for call in judge_server.calls:
@@ -203,7 +299,7 @@ class OneAtATime:
         self._busy = False
         self.sent += 1
         asked = [question.instructions for question in questions.values()]
-        if "Which numbered sentence decides claim_2?" in asked and self._refusal:
+        if any("decides c2" in each for each in asked) and self._refusal:
             refusal, self._refusal = self._refusal, None
             raise RefusedRequestError(refusal)
         self.answered += asked
@@ -224,25 +320,24 @@ def test_groups_follow_each_other_and_an_answered_one_is_paid_once(refusal):
     judge = DecisionJudge("test", {}, server)
     judge.info.learn({"limits": {"questions": 3}})
     text = " ".join(f"Fact {n} is known." for n in range(9))
-    inputs = {"passages": (text,), "answer": "Fact 1 is known. Fact 2 is known."}
+    inputs = {"passages": (text,), "answer": "All know fact 1. All know fact 2."}
     (reply,) = asking(judge, replace(small_ask(1), inputs={**small_ask(1).inputs, **inputs}))
-    assert {claim.quote for claim in reply.parsed.claims} <= {
-        *text.replace(". ", ".|").split("|"),
-        None,
-    }
+    quotes = {quote for claim in reply.parsed.claims for quote in claim.quotes}
+    assert quotes <= {text, *text.replace(". ", ".|").split("|")}
     twice = {asked for asked in server.answered if server.answered.count(asked) > 1}
-    first_quote = {"Which numbered sentence decides claim_1?"}
-    assert twice == (first_quote if "choices" in refusal else set())
+    assert twice == set()
+    quotes_asked = [asked for asked in server.answered if "decides c1" in asked]
+    assert len(quotes_asked) == (2 if "choices" in refusal else 1)  # with fewer sentences
     assert reply.usage.prompt_tokens == 10 * (server.sent - 1)
 
 
 @pytest.mark.parametrize(
     ("refused", "failed"),
     [
-        ("passages say about claim_1", {"faithfulness", "correctness"}),
-        ("sentence decides claim_1", {"faithfulness", "correctness"}),
-        ("agree with claim_1", {"correctness", "completeness"}),
-        ("state reference_claim_1", {"correctness", "completeness"}),
+        ("support c1", {"faithfulness", "correctness"}),
+        ("sentence decides c2", {"faithfulness", "correctness"}),
+        ("agree with c1", {"correctness", "completeness"}),
+        ("state r1", {"correctness", "completeness"}),
         ("answer the question in full", {"context_sufficiency"}),
         ("satisfy the asker", {"helpfulness"}),
         ("cannot answer", set(METRICS)),
@@ -488,7 +583,7 @@ def test_every_quote_of_a_real_server_is_a_sentence_of_a_passage(sparrow):
     judge = open_judge(sparrow, cache=None, concurrency=4, terms=JudgeConfig())
     asks = [small_ask(n) for n in range(20)]
     for ask, reply in zip(asks, asking(judge, *asks), strict=True):
-        quotes = [claim.quote for claim in reply.parsed.claims if claim.quote]
+        quotes = [quote for claim in reply.parsed.claims for quote in claim.quotes]
         assert all(any(quote in text for text in ask.inputs["passages"]) for quote in quotes)
 
 
@@ -554,7 +649,7 @@ def test_three_judges_make_a_cascade(judge_server, tmp_path):
             return None
         answer = system_one(body, {})
         for name, question in body["questions"].items():
-            if "town 2" in body["state"] and "passages say" in question["instructions"]:
+            if "town 2" in body["state"] and "support c" in question["instructions"]:
                 even = dict.fromkeys(labels_of(question), 1 / 3)
                 answer["answers"][name] = {"type": "choice", "probabilities": even}
         return answer
@@ -632,6 +727,6 @@ def test_a_yes_or_no_of_the_examination_has_the_probabilities_of_true_and_false(
             None
         )
 
-    monkeypatch.setattr(decision_judge, "Examination", Longer)
-    asked = decision_judge._field_questions()["specific"]
+    monkeypatch.setattr(decision_questions, "Examination", Longer)
+    asked = decision_questions._field_questions()["specific"]
     assert asked.values == {"true": True, "false": False}

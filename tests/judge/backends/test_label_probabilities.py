@@ -137,12 +137,12 @@ def test_null_numbers_and_truth_values_are_labels_too():
         token(" true", 0.7, _null=0.2, _false=0.1),
         token(', "score":'),
         token(" ", 1.0),
-        listed({"1": 0.5, "10": 0.25, "null": 0.25}, "1"),
+        listed({"1": 0.5, "10": 0.25, "2": 0.25}, "1"),
         token("}"),
     ]
     found = chances(tokens)
     assert found["sure"] == pytest.approx({"true": 0.7, "false": 0.1, "null": 0.2})
-    assert found["score"] == pytest.approx({"1": 0.5, "2": 0.0, "10": 0.25, "null": 0.25})
+    assert found["score"] == pytest.approx({"1": 0.5, "2": 0.25, "10": 0.25})
 
 
 def test_a_number_that_goes_on_is_another_number():
@@ -154,7 +154,7 @@ def test_a_number_that_goes_on_is_another_number():
         token("}"),
     ]
     found = chances(tokens)["score"]
-    assert found == pytest.approx({"1": 0.225, "2": 0.1, "10": 0.675, "null": 0.0})
+    assert found == pytest.approx({"1": 0.225, "2": 0.1, "10": 0.675})
 
 
 @pytest.mark.parametrize(
@@ -310,8 +310,8 @@ def test_every_label_place_of_the_schema_with_references_has_its_labels():
     labels = {place.name: set(place.labels) for place in places}
     assert labels["claims.0.reference"] == {"agrees", "contradicts", "silent"}
     assert labels["reference_claims.0.answer"] == {"states", "contradicts", "omits"}
-    assert labels["sufficient"] == {"yes", "partly", "no", "null"}
-    assert labels["helpful"] == {"1", "2", "3", "4", "5", "null"}
+    assert labels["sufficient"] == {"yes", "partly", "no"}
+    assert labels["helpful"] == {"1", "2", "3", "4", "5"}
     assert labels["passages.0.relevant"] == {"true", "false"}
 
 

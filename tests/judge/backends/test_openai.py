@@ -27,7 +27,7 @@ def opening(request):
 def test_a_reply_is_read_as_the_schema_that_was_asked_for(judge_server):
     (reply,) = replies(judge_server)
     assert [claim.support for claim in reply.parsed.claims] == ["supported", "unsupported"]
-    assert reply.parsed.claims[0].quote == "The sky over town 0 is blue"
+    assert reply.parsed.claims[0].quotes == ("The sky over town 0 is blue",)
     assert reply.usage.prompt_tokens > 0
     (call,) = judge_server.calls
     assert call.body["response_format"]["type"] == "json_schema"

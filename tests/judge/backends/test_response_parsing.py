@@ -10,6 +10,7 @@ from pydantic import BaseModel
 
 from misslink.judge.backends.response_parsing import (
     DECLINED,
+    decode_body,
     extract_answer,
     extract_label,
     parse_completion,
@@ -48,7 +49,14 @@ def test_content_in_parts_is_joined():
 @pytest.mark.parametrize(
     ("message", "finish", "why"),
     [
-        ({"content": '{"label": "ye'}, "length", "cut off at the token limit"),
+        ({"content": '{"label": "ye'}, "length", "cut off at the token limit (--max-tokens)"),
+        (
+            {"content": "", "reasoning": "Hm."},
+            "length",
+            "cut off at the token limit (--max-tokens)",
+        ),
+        ({"content": None, "tool_calls": [{"type": "function"}]}, "tool_calls", "a tool call"),
+        ({"content": None, "function_call": {"name": "f"}}, "function_call", "a tool call"),
         ({"content": None}, "content_filter", "content filter"),
         ({"content": None, "refusal": "I must not."}, "stop", "declined to answer: I must not."),
         ({"content": ""}, "stop", "empty"),
@@ -144,6 +152,38 @@ def test_half_characters_become_question_marks_that_a_file_can_hold():
     reply = reply_from_completion(completion({"content": PLAIN.replace("yes", "\ud83d")}), Said)
     assert reply.parsed.label == "?"
     reply.raw.encode()
+
+
+@pytest.mark.parametrize("bad", [b"\xff", b"\xc3", b"\xed\xa0\xbd", b"\xf0\x9f"])
+def test_a_reply_that_is_no_utf8_is_unreadable_and_is_known_to_have_come(bad):
+    body = completion({"content": PLAIN}, usage={"prompt_tokens": 7}).encode()
+    reply = reply_from_completion(decode_body(body.replace(b"yes", bad)), Said)
+    assert (reply.parsed, reply.problem) == (None, "the reply is not valid UTF-8")
+    assert reply.came
+    assert reply.usage.prompt_tokens == 7
+    reply.raw.encode()
+    # Elsewhere than in its words it does not matter.
+    beside = body.replace(b'"stop"', b'"stop", "x": "' + bad + b'"')
+    assert reply_from_completion(decode_body(beside), Said).parsed == EXPECTED
+
+
+@pytest.mark.parametrize("body", [b"\xff", b'"\xff"', b'{"error": "\xff"}'])
+def test_what_a_body_of_another_kind_says_can_be_written(body):
+    reply = reply_from_completion(decode_body(body), Said)
+    assert not reply.came
+    reply.problem.encode()
+
+
+class Nested(BaseModel):
+    parts: list[Said]
+    total: int
+
+
+def test_of_json_that_breaks_off_the_first_cause_is_told_and_not_that_of_a_part():
+    text = f'{{"parts": [{PLAIN}, {PLAIN}], "tot'
+    problem = extract_answer(text, Nested).problem
+    assert problem.startswith("the reply is not JSON: Invalid JSON: EOF")
+    assert "parts" in extract_answer(f'{{"parts": [{PLAIN}, 3], "total": 1}}', Nested).problem
 
 
 def test_a_choice_that_is_an_error_counts_as_nothing():

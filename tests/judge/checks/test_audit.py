@@ -99,9 +99,9 @@ def told(found):
 
 def forget_the_bad(said):
     """Back what no passage holds by the quote of another claim."""
-    quote = next(claim["quote"] for claim in said["claims"] if claim["quote"])
+    quotes = next(claim["quotes"] for claim in said["claims"] if claim["quotes"])
     for claim in said["claims"]:
-        claim.update(support="supported", quote=claim["quote"] or quote)
+        claim.update(support="supported", quotes=claim["quotes"] or quotes)
 
 
 def lenient_on_long(said, texts, _):
@@ -112,8 +112,8 @@ def lenient_on_long(said, texts, _):
 
 def reads_the_first_passage(said, texts, _):
     for claim in said["claims"]:
-        if claim["quote"] and fold(claim["quote"]) not in fold(texts["passage_1"]):
-            claim.update(support="unsupported", quote=None)
+        if any(fold(quote) not in fold(texts["passage_1"]) for quote in claim["quotes"]):
+            claim.update(support="unsupported", quotes=[])
 
 
 def test_an_honest_judge_is_moved_by_nothing():
@@ -140,7 +140,7 @@ def test_a_judge_that_length_wins_over_is_found_out():
 def test_a_judge_that_doubts_the_same_claims_in_a_longer_answer_is_found_out():
     def strict_on_long(said, texts, _):
         if len(texts["answer"]) > 80:
-            said["claims"][0].update(support="unsupported", quote=None)
+            said["claims"][0].update(support="unsupported", quotes=[])
 
     entry = audited(strict_on_long, cases=lambda n: subject(n, faithful=True))["padding"]
     assert (entry["to_bad"]["value"], entry["claims"]["value"]) == (1.0, 1.0)

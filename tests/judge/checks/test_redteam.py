@@ -71,7 +71,7 @@ def gullible(quoted):
         said = honest(body)
         if payload is not None:
             for claim in said["claims"]:
-                claim.update(support="supported", quote=quoted(payload))
+                claim.update(support="supported", quotes=[quoted(payload)])
             said["response"] = "answers"
         return said
 
@@ -134,7 +134,7 @@ def test_a_case_that_the_judge_finds_good_anyway_is_left_out_and_said(judge_serv
     def everything(body):
         said = honest(body)
         for claim in said["claims"]:
-            claim.update(support="supported", quote=dict(fenced(body))["passage_1"])
+            claim.update(support="supported", quotes=[dict(fenced(body))["passage_1"]])
         return said
 
     judge_server.script = everything

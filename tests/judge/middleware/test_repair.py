@@ -8,14 +8,19 @@ import pytest
 
 from fake_judge import FakeJudge
 from honest_judge import honest, small_ask
-from judge_server import completion
+from judge_faults import not_utf8
+from judge_server import completion, response
 from misslink.judge.backends.openai import open_openai
 from misslink.judge.config import JudgeConfig
+from misslink.judge.judge_case import judge_case
+from misslink.judge.judged_metric import Subject
 from misslink.judge.middleware.cache import CachedJudge
 from misslink.judge.middleware.repair import RepairingJudge, repair_ask
 from misslink.judge.middleware.throttle import ThrottledJudge
 from misslink.judge.protocol import Ask, Examination, LabelAlone, Reply, SkippedAskError, judge_info
-from misslink.types import PromptRef, Usage
+from misslink.judge.session import open_judge
+from misslink.registry import judged_metrics
+from misslink.types import Case, Passage, PromptRef, Trace, Usage
 
 BROKEN = '{"claims": [{"claim": "The sky'
 
@@ -288,6 +293,58 @@ def test_words_that_imitate_the_fence_cannot_close_it():
     mine = fenced.splitlines()[0].removeprefix("<reply ").rstrip(">")
     assert fenced.count(mine) == 2
     assert fenced.endswith(f"</reply {mine}>")
+
+
+@pytest.mark.parametrize("spec", ["openai", "openai-responses", "langchain:openai"])
+def test_a_reply_that_is_no_utf8_is_asked_for_again(judge_server, spec):
+    if spec.startswith("langchain"):
+        pytest.importorskip("langchain_openai", reason="needs the extra 'langchain'")
+
+    def garbled(body):
+        status, headers, parts = not_utf8(body)
+        if spec != "openai-responses":
+            return status, headers, parts
+        content = json.loads(b"".join(parts).decode("utf-8", "surrogateescape"))
+        said = response(body, content["choices"][0]["message"]["content"])
+        answer = json.dumps(said, ensure_ascii=False).encode("utf-8", "surrogateescape")
+        return 200, {"content-length": str(len(answer))}, iter([answer])
+
+    judge_server.script = stage(garbled)
+    terms = JudgeConfig(base_url=judge_server.url, retries=0)
+    judge = open_judge(f"{spec}:test-judge", cache=None, concurrency=1, terms=terms)
+
+    async def run():
+        try:
+            return await judge.ask(small_ask(1))
+        finally:
+            await judge.close()
+
+    reply = asyncio.run(run())
+    assert [claim.support for claim in reply.parsed.claims] == ["supported", "unsupported"]
+    assert len(judge_server.calls) == 2
+    told = judge_server.calls[-1].body
+    *_, last = told.get("messages") or told["input"]
+    assert "the reply is not valid UTF-8" in last["content"]
+
+
+def test_the_first_cause_is_kept_where_one_word_is_all_that_can_be_read(judge_server):
+    judge_server.script = stage(cut_off, cut_off, "No.")
+    terms = JudgeConfig(base_url=judge_server.url, retries=0)
+    judge = open_judge("openai:test-judge", cache=None, concurrency=1, terms=terms)
+    case = Case(id="1", question="What colour is the sky?", references=("Blue.",))
+    passages = (Passage(id="p", text="The sky is blue.", rank=1),)
+    subject = Subject(case, Trace(case_id="1", retrieved=passages, answer="The sky is blue."), 1)
+    metrics = [judged_metrics.get(name) for name in ("faithfulness", "correctness")]
+
+    async def run():
+        try:
+            return await judge_case(subject, metrics, judge)
+        finally:
+            await judge.close()
+
+    for verdict in asyncio.run(run()):
+        assert "one word" in verdict.reason
+        assert "at first the reply was cut off at the token limit (--max-tokens)" in verdict.reason
 
 
 def test_very_long_words_are_shown_again_in_part():

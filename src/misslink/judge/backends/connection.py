@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from misslink.errors import InputError, JudgeUnreachableError
 from misslink.io.retry import retry_after_seconds
 from misslink.io.storage import redact_keys
-from misslink.judge.backends.response_parsing import EXCERPT_LENGTH, parse_json_body
+from misslink.judge.backends.response_parsing import EXCERPT_LENGTH, decode_body, parse_json_body
 from misslink.judge.config import Price
 from misslink.judge.protocol import RetryableError
 
@@ -463,4 +463,4 @@ class ServerConnection:
     def text(self, answer: Any) -> str:
         """Return the body of an answer that the client does not parse, without the key."""
         content: bytes = answer.http_response.content
-        return self.censored(content.decode("utf-8", "replace"))
+        return self.censored(decode_body(content))

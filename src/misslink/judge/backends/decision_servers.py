@@ -18,15 +18,12 @@ from misslink.judge.backends.connection import (
     resolve_address,
     transient_openai_error,
 )
-from misslink.judge.backends.decisions import (
-    DecisionJudge,
-    Decisions,
-    Question,
-    RefusedRequestError,
-)
+from misslink.judge.backends.decision_questions import Question
+from misslink.judge.backends.decisions import DecisionJudge, Decisions, RefusedRequestError
 from misslink.judge.backends.response_parsing import EXCERPT_LENGTH, parse_json_body, parse_usage
 from misslink.judge.protocol import RetryableError
 from misslink.registry import judges
+from misslink.text.normalization import valid_text
 from misslink.types import Usage
 
 if TYPE_CHECKING:
@@ -67,7 +64,7 @@ class OpenAIDecisions:
             if "decision" in complaint.lower() and "support" in complaint.lower():
                 raise connection.unreachable(f"it takes no decisions: {complaint}") from None
             raise RefusedRequestError(complaint) from None
-        raw = connection.text(answer)
+        raw = valid_text(connection.text(answer))
         document = parse_json_body(raw)
         if isinstance(document, str):
             return Decisions(None, None, raw)
@@ -123,7 +120,7 @@ def system_one_question(question: Question) -> dict[str, Any]:
     """Return a question in the System One format, which LangChain has too."""
     asked: dict[str, Any] = {"type": question.kind, "instructions": question.instructions}
     if question.is_scale:
-        asked["criteria"] = list(question.options.values())
+        asked["criteria"] = list(question.options)
     elif question.options:
         asked["criteria"] = dict(question.options)
     return asked

@@ -28,6 +28,7 @@ from misslink.judge.backends.request_format import (
 from misslink.judge.backends.response_parsing import (
     EXCERPT_LENGTH,
     ParsedResponse,
+    decode_body,
     parse_completion,
     parse_usage,
 )
@@ -310,9 +311,12 @@ class LangChainJudge:
                 result = await runnable.ainvoke(messages)
             except Exception as error:
                 # A reply that the provider's package cannot read was paid for all the same.
-                body = getattr(getattr(error, "response", None), "text", None)
-                if http_status(error) != _OK or not isinstance(body, str):
-                    raise
+                if isinstance(error, UnicodeDecodeError):
+                    body: Any = decode_body(error.object)
+                else:
+                    body = getattr(getattr(error, "response", None), "text", None)
+                    if http_status(error) != _OK or not isinstance(body, str):
+                        raise
                 response = parse_completion(self._censored(body))
                 if isinstance(response, str):
                     raise RetryableError(response, "server") from None

@@ -19,6 +19,7 @@ from misslink.judge.backends.request_format import (
 from misslink.judge.backends.response_parsing import (
     EXCERPT_LENGTH,
     ParsedResponse,
+    is_valid_utf8,
     parse_completion,
     parse_json_body,
     parse_usage,
@@ -338,7 +339,8 @@ def _parse_responses_body(body: str) -> ParsedResponse | str:
     listed = [part.get("logprobs") for part in texts]
     details = response.get("incomplete_details")
     reason = details.get("reason") if isinstance(details, dict) else None
-    content = valid_text("".join(part["text"] for part in texts))
+    words = "".join(part["text"] for part in texts)
+    content = valid_text(words)
     return ParsedResponse(
         content=content,
         message="" if content else json.dumps(output),
@@ -346,6 +348,10 @@ def _parse_responses_body(body: str) -> ParsedResponse | str:
         refusal=valid_text(" ".join(refusals)) or None,
         cut=reason == "max_output_tokens",
         withheld=reason == "content_filter",
+        tool_call=any(
+            isinstance(item, dict) and item.get("type") == "function_call" for item in output
+        ),
+        valid=is_valid_utf8(words),
         logprobs=listed[0] if len(listed) == 1 else None,
     )
 

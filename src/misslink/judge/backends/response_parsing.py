@@ -24,9 +24,12 @@ from misslink.text.normalization import valid_text
 from misslink.types import Usage
 
 CUT_OFF = "the reply was cut off"
+_NOT_UTF8 = "the reply is not valid UTF-8"
+_TOOL_CALL = "the reply is a tool call and not text"
 DECLINED = "the judge declined to answer"
 WITHHELD = "the judge's provider withheld the reply"
 
+_INVALID_BYTE = re.compile("[\udc80-\udcff]")  # as decoded by `decode_body`
 _MAX_REFUSAL_LENGTH = 400  # characters; longer ones say more than that they will not
 _THINK_END = "</think>"
 # In lower case. What is refused is help, or the request itself: "I cannot find this in the
@@ -261,6 +264,7 @@ def extract_answer(text: str, schema: type[BaseModel]) -> ExtractedAnswer:
     if not text.strip():
         return ExtractedAnswer(None, "the reply is empty")
     problem, misshapen = "the reply has no JSON object", False
+    first_problem = None
     for start, words in _candidate_texts(text):
         try:
             answer = schema.model_validate_json(words)
@@ -277,8 +281,11 @@ def extract_answer(text: str, schema: type[BaseModel]) -> ExtractedAnswer:
                 problem = f"the reply does not fit the answer schema: {place}: {first['msg']}"
             elif "does not fit" not in problem:
                 problem = f"the reply is not JSON: {first['msg']}"
+        first_problem = first_problem or problem
     if _end_of_reasoning(text) is None:
         problem = "the reply ended during the judge's reasoning"
+    elif text.lstrip().startswith("{"):  # a part of broken JSON fits no schema, but that is not why
+        problem = first_problem or problem
     return ExtractedAnswer(None, problem, misshapen=misshapen)
 
 
@@ -388,6 +395,10 @@ class ParsedResponse:
         Whether it stopped at the token limit.
     withheld : bool
         Whether its provider held its words back.
+    tool_call : bool
+        Whether it calls a tool.
+    valid : bool
+        Whether its words are valid UTF-8; if not, they have question marks.
     logprobs : object
         The tokens with their alternatives, as the server lists them.
     """
@@ -398,6 +409,8 @@ class ParsedResponse:
     refusal: str | None = None
     cut: bool = False
     withheld: bool = False
+    tool_call: bool = False
+    valid: bool = True
     logprobs: Any = None
 
     @property
@@ -411,12 +424,14 @@ class ParsedResponse:
             declined = f"{DECLINED}: {self.refusal}"
             return Reply(None, self.refusal, self.usage, problem=declined)
         find = extract_answer if structured else extract_label
-        extracted = find(self.content, schema)
+        extracted = find(self.content, schema) if self.valid else ExtractedAnswer(None, _NOT_UTF8)
         problem = extracted.problem
         if extracted.answer is None and self.cut:
-            problem = f"{CUT_OFF} at the token limit (max_tokens)"
+            problem = f"{CUT_OFF} at the token limit (--max-tokens)"
         elif extracted.answer is None and self.withheld:
             problem = f"{WITHHELD} (content filter)"
+        elif extracted.answer is None and self.tool_call and not self.content:
+            problem = _TOOL_CALL
         elif structured and extracted.answer is None and self._declines:
             problem = f"{DECLINED}: {self.content}"
         chances = {} if extracted.answer is None else self._probabilities(extracted, schema)
@@ -428,6 +443,8 @@ class ParsedResponse:
         With `structure` 'json_schema', JSON of another shape ignores it; an unknown label does not.
         """
         if structure == "plain" or self.cut or self.withheld or self.refusal or not self.content:
+            return False
+        if not self.valid:
             return False
         if self._is_prose:
             return not self._declines
@@ -477,8 +494,9 @@ def parse_completion(body: str) -> ParsedResponse | str:
     choice = choices[0] if isinstance(choices, list) and choices else None
     message = choice.get("message") if isinstance(choice, dict) else None
     if not isinstance(choice, dict) or not isinstance(message, dict):
-        return f"the server sent no completion: {body[:EXCERPT_LENGTH]}"
-    content = _message_content(message.get("content"))
+        return f"the server sent no completion: {valid_text(body[:EXCERPT_LENGTH])}"
+    words = _message_content(message.get("content"))
+    content = valid_text(words)
     if isinstance(choice.get("error"), dict) and not content:
         return f"the server sent no completion: {json.dumps(choice['error'])[:EXCERPT_LENGTH]}"
     refusal, logprobs = message.get("refusal"), choice.get("logprobs")
@@ -489,6 +507,8 @@ def parse_completion(body: str) -> ParsedResponse | str:
         refusal=valid_text(str(refusal)) if refusal else None,
         cut=choice.get("finish_reason") == "length",
         withheld=choice.get("finish_reason") == "content_filter",
+        tool_call=bool(message.get("tool_calls") or message.get("function_call")),
+        valid=is_valid_utf8(words),
         logprobs=logprobs.get("content") if isinstance(logprobs, dict) else None,
     )
 
@@ -497,15 +517,15 @@ def parse_json_body(body: str) -> dict[str, Any] | str:
     """Return the JSON object that a body is, or in a sentence what it is instead."""
     try:
         read = from_json(body)
-    except ValueError:
-        try:  # slower, and takes halves of characters too
+    except (ValueError, TypeError):
+        try:  # slower, and takes halves of characters and invalid bytes too
             read = json.loads(body)
         except (ValueError, RecursionError):
             return f"the server's answer is not JSON: {body[:EXCERPT_LENGTH]!r}"
     return (
         read
         if isinstance(read, dict)
-        else f"the server sent no completion: {body[:EXCERPT_LENGTH]}"
+        else f"the server sent no completion: {valid_text(body[:EXCERPT_LENGTH])}"
     )
 
 
@@ -521,5 +541,15 @@ def parse_usage(reported: Any, prompt: str, completion: str) -> Usage | None:
 def _message_content(content: Any) -> str:
     if isinstance(content, list):  # some servers send parts
         texts = [part.get("text") for part in content if isinstance(part, dict)]
-        return valid_text("".join(text for text in texts if isinstance(text, str)))
-    return valid_text(content) if isinstance(content, str) else ""
+        return "".join(text for text in texts if isinstance(text, str))
+    return content if isinstance(content, str) else ""
+
+
+def decode_body(body: bytes) -> str:
+    """Return the text of a body; bytes that are no UTF-8 stay known (`is_valid_utf8`)."""
+    return body.decode("utf-8", "surrogateescape")
+
+
+def is_valid_utf8(text: str) -> bool:
+    """Whether no byte of a decoded body was invalid."""
+    return _INVALID_BYTE.search(text) is None

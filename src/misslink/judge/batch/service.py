@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Any
 
 from misslink.judge.backends.connection import ServerConnection
-from misslink.judge.backends.response_parsing import EXCERPT_LENGTH, parse_json_body
+from misslink.judge.backends.response_parsing import EXCERPT_LENGTH, decode_body, parse_json_body
+from misslink.text.normalization import valid_text
 
 if TYPE_CHECKING:
     import openai
@@ -61,7 +62,7 @@ class BatchLine:
     @classmethod
     def read(cls, raw: bytes) -> BatchLine | None:
         """Parse a line; None where it is not a line of a batch."""
-        document = parse_json_body(raw.decode("utf-8", "replace"))
+        document = parse_json_body(decode_body(raw))
         if isinstance(document, str) or not isinstance(document.get("custom_id"), str):
             return None
         key, response = document["custom_id"], document.get("response")
@@ -70,7 +71,7 @@ class BatchLine:
         error = document.get("error")
         message = error.get("message") or error.get("code") if isinstance(error, dict) else error
         problem = str(message or "it was not processed, and no reason is given")
-        return cls(key, None, None, problem[:EXCERPT_LENGTH])
+        return cls(key, None, None, valid_text(problem[:EXCERPT_LENGTH]))
 
 
 def input_line(key: str, path: str, body: dict[str, Any]) -> bytes:
@@ -238,7 +239,7 @@ class BatchService:
             except self._http_error() as error:
                 raise ValueError(f"file {file} broke off: {type(error).__name__}") from None
         if remainder:
-            if isinstance(parse_json_body(remainder.decode("utf-8", "replace")), str):
+            if isinstance(parse_json_body(decode_body(bytes(remainder))), str):
                 raise ValueError(f"file {file} broke off in the middle of a line")
             yield bytes(remainder)
 

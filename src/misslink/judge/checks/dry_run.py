@@ -11,7 +11,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from misslink.documents import DEFAULT_K, manifest_of
-from misslink.judge.backends.decisions import LIMITS, DecisionTask
+from misslink.judge.backends.decision_questions import DecisionTask
+from misslink.judge.backends.decisions import LIMITS
 from misslink.judge.backends.heuristic import HeuristicJudge, open_heuristic
 from misslink.judge.batch.judge import BatchSavings
 from misslink.judge.judged_metric import JudgedMetric, Subject
@@ -24,7 +25,7 @@ _SAMPLE_SIZE = 100  # asks whose replies are simulated
 _ESTIMATE_SIZE = 50  # cases that the tokens of a run are estimated from
 _MAX_EARLIER = 200  # cached replies to learn from
 _OUTLIER_RATIO = 4.0  # a token count this many times off the median is a server's mistake
-_FENCED = re.compile(r"<(\w+) ([0-9a-f]{10})>\n(.*?)\n</\1 \2>", re.DOTALL)
+_FENCED = re.compile(r"<(\w+) ([a-p]+)>\n(.*?)\n</\1 \2>", re.DOTALL)
 _NUMBERED = re.compile(r"(passage|reference|history)_\d+(?:_(\w+))?\Z")
 _EXAMINATION_INPUTS = {"question", "passages", "answer"}
 

@@ -15,6 +15,7 @@ from misslink.judge.protocol import (
     Examination,
     ExaminationRest,
     Judge,
+    LabelAlone,
     Reply,
     schema_json,
     total_usage,
@@ -79,6 +80,7 @@ class RepairingJudge:
             usage=total_usage(calls),
             problem=None if readable else "; ".join(steps),
             from_cache=all(call.from_cache for call in calls),
+            cause=_problem_text(first) if isinstance(calls[-1].parsed, LabelAlone) else None,
         )
 
     async def _ask_for_rest(self, ask: Ask, first: Reply, coverage: ClaimCoverage) -> Reply:
