@@ -15,10 +15,10 @@ from misslink.types import Support
 SHORT = 3  # words and quantities; a text this short must be met in full
 _MIN_SHARE = 0.5  # of the words of a longer text that are not in the question
 _SAME_PLACE = 0.75  # of the words around a quantity, that the text with another one has, too
-_LONG = 60  # words; of a longer text only what stands around the question's words counts
 _CLAUSE = re.compile(r"[,;:()]|\b(?:but|and|aber|und|sondern)\b")
 _FIRST_WORD = re.compile(r"\W*\w+\W*")
 _PRONOUN = re.compile(r"\W*(?:it|they|he|she|this|that|these|those|es|sie|er|das|dies|man)\b")
+_PASSIVE = re.compile(r"\b(?:by|von|par|por)\b")
 _NOTHING = frozenset(["none", "nothing", "keine", "keiner", "nichts"])
 _YES, _NO = (
     re.compile(rf"\W*(?:{fold(words)})(?=\W*$|\s*[,.;:!\-\u3001\u3002])")
@@ -120,39 +120,19 @@ def _relation(reader: Reader, claim: str, text: str) -> Support | None:
         if not agreed and not reader.new(body):
             return "unsupported"
     needed = reader.new(body) or list(body.parts)
-    windows = _windows(reader, other) if len(needed) <= SHORT else [other]
-    found = [_window_relation(reader, body, needed, each, agreed=agreed) for each in windows]
-    order: tuple[Support | None, ...] = ("supported", None, "contradicted")
-    return next((each for each in order if each in found), "unsupported")
-
-
-def _window_relation(
-    reader: Reader, body: Reading, needed: Sequence[Part], window: Reading, *, agreed: bool
-) -> Support | None:
     amounts = [part for part in needed if isinstance(part, Quantity)]
-    missed = [amount for amount in amounts if not _has_amount(reader, body, amount, window)]
+    missed = [amount for amount in amounts if not _has_amount(reader, body, amount, other)]
     if missed:
-        other = any(_has_other(reader, body, amount, window) for amount in missed)
-        return "contradicted" if other else "unsupported"
-    share = reader.share(needed, window)
+        differs = any(_has_other(reader, body, amount, other) for amount in missed)
+        return "contradicted" if differs else "unsupported"
+    share = reader.share(needed, other)
     if not needed or share < _MIN_SHARE:
         return "unsupported"
-    if not agreed and (denied := _denied(reader, body, needed, window)):
+    if not agreed and (denied := _denied(reader, body, needed, other)):
         return denied
     if share == 1 and (len(needed) <= SHORT or reader.endings):
-        return "supported"
+        return "unsupported" if _exchanged(reader, body, other) else "supported"
     return None if len(needed) > SHORT else "unsupported"
-
-
-def _windows(reader: Reader, text: Reading) -> list[Reading]:
-    if len(text.words) <= _LONG:
-        return [text]
-    sentences = [reader.read(each) for each in _sentences(text.text)]
-    return [
-        reader.read(" ".join(near.text for near in sentences[max(n - 1, 0) : n + 2]))
-        for n, each in enumerate(sentences)
-        if reader.share(reader.asked.parts, each) >= _MIN_SHARE
-    ]
 
 
 def _has_amount(reader: Reader, body: Reading, amount: Quantity, text: Reading) -> bool:
@@ -203,6 +183,18 @@ def _denied(
     if same and (short or reader.share(best.words, reader.asked, body) >= _SAME_PLACE):
         return "contradicted"
     return "unsupported" if short else None
+
+
+def _exchanged(reader: Reader, body: Reading, text: Reading) -> bool:
+    """Whether a text has the words of "Ann beat Bob" the other way round, and is no passive."""
+    row = [word for word in text.words if any(reader.is_form(word, own) for own in body.words)]
+    turned = zip(row, reversed(body.words), strict=False)
+    return (
+        len(row) == len(body.words) == SHORT
+        and body.capitals.issuperset((body.words[0], body.words[-1]))
+        and all(reader.is_form(*pair) for pair in turned)
+        and bool(_PASSIVE.search(body.folded)) == bool(_PASSIVE.search(text.folded))
+    )
 
 
 def _stance(reader: Reader, text: str) -> bool | None:
