@@ -295,3 +295,10 @@ def test_any_text_is_read_and_places_hold_the_digits(text):
         assert 0 <= quantity.start < quantity.end <= len(prepared)
         assert quantity.amounts
         assert quantity.kinds
+
+
+@pytest.mark.parametrize(
+    "text", ["1" * 6_000, "1e9991e999", "1" * 6_000 + "\u00bd", "10^99999", "3/0", "99/99/2024"]
+)
+def test_hostile_numbers_are_read_or_left_out(text):
+    assert len(find_quantities(readable(text))) <= 3

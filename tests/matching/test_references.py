@@ -51,6 +51,8 @@ SAME = (  # question, reference, answer
     ("Which colors are there?", "black and white", "It comes in white or black."),
     ("Where was it found?", "in caves", "It was found in a cave near the coast."),
     ("What does the club sell?", "books, maps, and stamps", "- stamps\n- maps\n- books"),
+    ("Who bought whom?", "Arden bought Tolmer", "Tolmer was bought by Arden for 4 million euros."),
+    ("What is the fee?", "5 euros", "Until 2019 the fee was 3 euros. Now it is 5 euros."),
     # German
     ("Wann öffnet die Halle?", "am 3. März 2024", "Sie öffnet am 03.03.2024."),
     ("Wann öffnet die Halle?", "um halb neun", "Die Halle öffnet um 8:30 Uhr."),
@@ -121,6 +123,7 @@ OTHER = (
     ("What does the club sell?", "books, maps, and stamps", "- stamps\n- cards\n- books"),
     ("Is the shop open on Sundays?", "Yes, it is open on Sundays.", "It is closed on Sundays."),
     ("Is entry free?", "Yes", "Entry costs 5 euros."),
+    ("Who bought whom?", "Arden bought Tolmer", "Tolmer bought Arden for 4 million euros."),
     # German
     ("Wann öffnet die Halle?", "am 3. März 2024", "Sie öffnet am 03.05.2024."),
     ("Wann öffnet die Halle?", "um halb neun", "Die Halle öffnet um 9:30 Uhr."),

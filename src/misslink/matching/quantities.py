@@ -217,7 +217,7 @@ _FORMS = (
     rf"(?P<hour4>1[0-2]|0?[1-9])(?:\.(?P<minute6>[0-5]\d))?{_PART.format(4)}",
     # -20 °C, 1.2 million euros, $1,200, 3 x 10^8 m/s, 3rd
     (rf"(?P<minus1>{_SIGN})?(?:(?P<currency>{_CURRENCY}) ?(?=[-\d]))?(?(currency)(?P<minus2>-)?)"
-     rf"(?P<number>(?>{_NUMBER}))(?:(?: ?[x\u00d7*·] ?10\^|e)(?P<power>-?\d+))?"
+     rf"(?P<number>(?>{_NUMBER}))(?:(?: ?[x\u00d7*·] ?10\^|e)(?P<power>-?\d\d?)(?!\d))?"
      rf"(?:[ -]?(?P<scale>{_one_of(_SCALES)}){_END})?"
      rf"(?:(?P<ordinal>st|nd|rd|th)\b|[ -]?(?<!\d(?=s\b))(?P<unit>{_one_of(_READINGS)}))?"
      rf"(?![^\W{_OTHER}]|[°%])(?P<below> (?:below|unter) (?:0|null|freezing))?"),
@@ -233,6 +233,7 @@ _WORDS = (
 _NUMERALS = "0123456789"
 _DIGIT = re.compile(r"\d")
 _DIGITS = re.compile(r"\d+(?:[.:]\d+|,\d{3}(?!\d))*")
+_LONGEST_NUMBER = 60  # characters; a longer one amounts to nothing
 _GERMAN_THOUSANDS = re.compile(r"\d{1,3}(?:\.\d{3})+")
 _JOINT = re.compile(r" ?,? ?(?:and |und )?")  # between the parts of "8 minutes and 20 seconds"
 _LEADING_NUMBER = re.compile(r"-?\d(?:[\d.,:/]*\d)?")
@@ -242,7 +243,7 @@ _A_SCALE = re.compile(r"\b(?:an?|eine?) (?=(?:dozen|dutzend|million|milliarde|bi
 _HALF_A = re.compile(r"\bhalf an? |\bein(?:e[rnm]?)? halbe[rnsm]? ")
 _AND_A_HALF = re.compile(r"\ban? (\w+) and a half\b|\b(?:anderthalb|eineinhalb)\b")
 _SECOND = re.compile(r"(?<!\d )(?<!\ba )(?<!\bper )(?<!\beach )(?<!\bevery )\bsecond\b")  # no time
-_FRACTION = re.compile(r"(?:(\d+) ?)?([\u00bc-\u00be\u2150-\u215e])")
+_FRACTION = re.compile(r"(?:(?<!\d)(\d{1,6}) ?)?([\u00bc-\u00be\u2150-\u215e])")
 _GERMAN_UNITS = _numbered("ein|zwei|drei|vier|funf|sechs|sieben|acht|neun", first=1)
 _GERMAN_TENS = _numbered(
     "zwanzig|dreissig|vierzig|funfzig|sechzig|siebzig|achtzig|neunzig", first=2
@@ -471,6 +472,8 @@ def _read_clock(fields: Mapping[str, str]) -> list[Amount]:
 
 def _measure(fields: Mapping[str, str]) -> tuple[str, list[Amount]]:
     number = fields["number"]
+    if len(number) > _LONGEST_NUMBER:
+        return "", []
     values = _values(number)
     if not values:  # a version, or a ratio
         return "", [("parts", tuple(map(int, re.split(r"\D", number))))]

@@ -5,33 +5,19 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 
-from misslink.matching.assertion import is_negated
-from misslink.matching.claim_matching import MatchingContext, leading_polarity
+from misslink.matching.claim_matching import MatchingContext
 from misslink.matching.quantities import Quantity, other_amount
-from misslink.matching.readings import Part, Reader, Reading
-from misslink.text.normalization import UNSPACED_RUN, fold, sentence_spans
+from misslink.matching.readings import Part, Reader, Reading, sentences, strip_yes_or_no, yes_or_no
+from misslink.text.normalization import UNSPACED_RUN, fold
 from misslink.types import Support
 
 SHORT = 3  # words and quantities; a text this short must be met in full
 _MIN_SHARE = 0.5  # of the words of a longer text that are not in the question
 _SAME_PLACE = 0.75  # of the words around a quantity, that the text with another one has, too
-_LONG = 60  # words; of a longer text only what stands around the question's words counts
 _CLAUSE = re.compile(r"[,;:()]|\b(?:but|and|aber|und|sondern)\b")
-_FIRST_WORD = re.compile(r"\W*\w+\W*")
 _PRONOUN = re.compile(r"\W*(?:it|they|he|she|this|that|these|those|es|sie|er|das|dies|man)\b")
+_PASSIVE = re.compile(r"\b(?:by|von|par|por)\b")
 _NOTHING = frozenset(["none", "nothing", "keine", "keiner", "nichts"])
-_YES, _NO = (
-    re.compile(rf"\W*(?:{fold(words)})(?=\W*$|\s*[,.;:!\-\u3001\u3002])")
-    for words in (
-        "yes|ja|oui|si|sim|да|tak|ano|evet|kyllä|igen|\u03bd\u03b1\u03b9|はい|是的?|对|네|예|ใช่|نعم|हाँ|כן",
-        "no|nein|non|nao|нет|nie|ne|hay\u0131r|ei|nem|όχι|いいえ|不是?|没有|아니요|아니오|ไม่|لا|नहीं|לא|nej|nei|nee",
-    )
-)
-_NEGATION = re.compile(
-    rf"\b(?:{fold('pas|jamais|aucune?|não|не|нет|ei|eivät|ikke|inte|ingen|niet|geen|nem|nincs')}"
-    rf"|{fold('není|değil|yok|δεν|لا|ليس|नहीं|לא|không|tidak|bukan')})\b"
-    rf"|{fold('不|没|ません|않|없|ไม่')}"
-)
 
 
 def compare(
@@ -79,12 +65,12 @@ def compare(
 def _has_sentence(text: str, sentence: str) -> bool:
     """Whether a sentence of `text` is `sentence` word for word, its yes or no included."""
     words = fold(sentence).strip(" .!")
-    return any(fold(each).strip(" .!") == words for each in _sentences(text))
+    return any(fold(each).strip(" .!") == words for each in sentences(text))
 
 
 def _repeats(reader: Reader, text: str, claim: str) -> bool:
     """Whether a short text says nothing but what a claim does, and has its amounts and names."""
-    short, body = reader.read(_strip_polarity(text)), reader.read(_strip_polarity(claim))
+    short, body = reader.read(strip_yes_or_no(text)), reader.read(strip_yes_or_no(claim))
     if len(reader.new(short)) > SHORT or _relation(reader, text, claim) != "supported":
         return False
     new = reader.new(body)
@@ -102,15 +88,15 @@ def _extends(reader: Reader, claim: str, text: str) -> bool:
     return any(
         len(reader.new(reader.read(sentence))) <= SHORT
         and _relation(reader, sentence, claim) == "supported"
-        for sentence in _sentences(text)
+        for sentence in sentences(text)
     )
 
 
 def _relation(reader: Reader, claim: str, text: str) -> Support | None:
     """What a text says of a claim; None where it has much of a longer claim, but not all."""
     agreed = False
-    body, other = (reader.read(_strip_polarity(each)) for each in (claim, text))
-    if _polarity(claim) is not None or _polarity(text) is not None:
+    body, other = (reader.read(strip_yes_or_no(each)) for each in (claim, text))
+    if yes_or_no(claim) is not None or yes_or_no(text) is not None:
         own, its = _stance(reader, claim), _stance(reader, text)
         agreed = own is not None and own == its
         if agreed and not (reader.new(body) and reader.new(other)):
@@ -120,39 +106,19 @@ def _relation(reader: Reader, claim: str, text: str) -> Support | None:
         if not agreed and not reader.new(body):
             return "unsupported"
     needed = reader.new(body) or list(body.parts)
-    windows = _windows(reader, other) if len(needed) <= SHORT else [other]
-    found = [_window_relation(reader, body, needed, each, agreed=agreed) for each in windows]
-    order: tuple[Support | None, ...] = ("supported", None, "contradicted")
-    return next((each for each in order if each in found), "unsupported")
-
-
-def _window_relation(
-    reader: Reader, body: Reading, needed: Sequence[Part], window: Reading, *, agreed: bool
-) -> Support | None:
     amounts = [part for part in needed if isinstance(part, Quantity)]
-    missed = [amount for amount in amounts if not _has_amount(reader, body, amount, window)]
+    missed = [amount for amount in amounts if not _has_amount(reader, body, amount, other)]
     if missed:
-        other = any(_has_other(reader, body, amount, window) for amount in missed)
-        return "contradicted" if other else "unsupported"
-    share = reader.share(needed, window)
+        differs = any(_has_other(reader, body, amount, other) for amount in missed)
+        return "contradicted" if differs else "unsupported"
+    share = reader.share(needed, other)
     if not needed or share < _MIN_SHARE:
         return "unsupported"
-    if not agreed and (denied := _denied(reader, body, needed, window)):
+    if not agreed and (denied := _denied(reader, body, needed, other)):
         return denied
     if share == 1 and (len(needed) <= SHORT or reader.endings):
-        return "supported"
+        return "unsupported" if _exchanged(reader, body, other) else "supported"
     return None if len(needed) > SHORT else "unsupported"
-
-
-def _windows(reader: Reader, text: Reading) -> list[Reading]:
-    if len(text.words) <= _LONG:
-        return [text]
-    sentences = [reader.read(each) for each in _sentences(text.text)]
-    return [
-        reader.read(" ".join(near.text for near in sentences[max(n - 1, 0) : n + 2]))
-        for n, each in enumerate(sentences)
-        if reader.share(reader.asked.parts, each) >= _MIN_SHARE
-    ]
 
 
 def _has_amount(reader: Reader, body: Reading, amount: Quantity, text: Reading) -> bool:
@@ -173,7 +139,7 @@ def _has_other(reader: Reader, body: Reading, amount: Quantity, text: Reading) -
         and not reader.holds(body, other)
         and not reader.holds(reader.asked, other)
         and (amount.unit or other.unit or reader.same_noun(body, amount, sentence, other))
-        for sentence in map(reader.read, _sentences(text.text))
+        for sentence in map(reader.read, sentences(text.text))
         if reader.share(body.words, reader.asked, sentence) >= _SAME_PLACE
         for other in sentence.quantities
     )
@@ -186,18 +152,18 @@ def _denied(
 
     Of a short claim its clause counts, of a longer one a sentence that says the same.
     """
-    short, negated = len(needed) <= SHORT, _negated(body.text)
+    short, negated = len(needed) <= SHORT, body.negated
     pieces = [
         reader.read(piece)
-        for sentence in _sentences(window.text)
+        for sentence in sentences(window.text)
         for piece in (_CLAUSE.split(sentence) if short else (sentence,))
     ]
     best = max(
         pieces,
-        key=lambda piece: (reader.share(needed, piece), _negated(piece.text) == negated),
+        key=lambda piece: (reader.share(needed, piece), piece.negated == negated),
         default=window,
     )
-    if _negated(best.text) == negated:
+    if best.negated == negated:
         return None
     same = reader.share(needed, best) >= _SAME_PLACE
     if same and (short or reader.share(best.words, reader.asked, body) >= _SAME_PLACE):
@@ -205,15 +171,27 @@ def _denied(
     return "unsupported" if short else None
 
 
+def _exchanged(reader: Reader, body: Reading, text: Reading) -> bool:
+    """Whether a text has the words of "Ann beat Bob" the other way round, and is no passive."""
+    row = [word for word in text.words if any(reader.is_form(word, own) for own in body.words)]
+    turned = zip(row, reversed(body.words), strict=False)
+    return (
+        len(row) == len(body.words) == SHORT
+        and body.capitals.issuperset((body.words[0], body.words[-1]))
+        and all(reader.is_form(*pair) for pair in turned)
+        and bool(_PASSIVE.search(body.folded)) == bool(_PASSIVE.search(text.folded))
+    )
+
+
 def _stance(reader: Reader, text: str) -> bool | None:
     """Whether a text says yes or no: at its beginning, or as it restates or denies the question."""
-    polarity = _polarity(text)
+    polarity = yes_or_no(text)
     if polarity is not None:
         return polarity
-    question = (_sentences(reader.asked.text) or [""])[-1]  # of a conversation
+    question = (sentences(reader.asked.text) or [""])[-1]  # of a conversation
     asked = reader.read(question)
-    for sentence in map(reader.read, _sentences(text)):
-        restates = _negated(sentence.text) == _negated(question)
+    for sentence in map(reader.read, sentences(text)):
+        restates = sentence.negated == asked.negated
         if all(
             part in _NOTHING or (isinstance(part, Quantity) and part.digits == "1")
             for part in sentence.parts
@@ -228,23 +206,3 @@ def _stance(reader: Reader, text: str) -> bool | None:
         if all(any(other_amount(each, other) for other in sentence.quantities) for each in missed):
             return not restates
     return None
-
-
-def _sentences(text: str) -> list[str]:
-    return [text[start:end] for start, end in sentence_spans(text)]
-
-
-def _polarity(text: str) -> bool | None:
-    leading = leading_polarity(text)
-    if leading is not None:
-        return leading
-    folded = fold(text)
-    return True if _YES.match(folded) else False if _NO.match(folded) else None
-
-
-def _strip_polarity(text: str) -> str:
-    return text if _polarity(text) is None else _FIRST_WORD.sub("", text, count=1)
-
-
-def _negated(text: str) -> bool:
-    return is_negated(text) or _NEGATION.search(fold(text)) is not None

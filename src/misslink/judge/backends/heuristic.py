@@ -195,18 +195,23 @@ class HeuristicJudge:
             "contradicted": "contradicts",
             "unsupported": "omits",
         }
-        by_references = self._agree(
-            [claim.text for claim in examination.claims], references, question, of_reference=False
-        )
         reference_claims: list[tuple[int, str, Support]] = []
+        stated = False  # whether the answer states all of a reference: then no claim contradicts it
         for number, reference in enumerate(references, start=1):
             # A reference of one word, "None." say, is an answer all the same.
             spans = claim_spans(reference) or sentence_spans(reference)
             texts = [reference[start:end] for start, end in spans]
-            reference_matches = self._agree(texts, (answer,), question, of_reference=True)
-            reference_claims += (
-                (number, text, each) for text, each in zip(texts, reference_matches, strict=True)
-            )
+            found = [
+                compare(text, (answer,), question, _judged, of_reference=True) for text in texts
+            ]
+            stated = stated or (bool(found) and set(found) == {"supported"})
+            reference_claims += zip([number] * len(texts), texts, found, strict=True)
+        by_references = [
+            compare(claim.text, references, question, _judged, of_reference=False)
+            for claim in examination.claims
+        ]
+        if stated:
+            agreement["contradicted"] = "silent"
         return protocol.ExaminationWithReference(
             claims=tuple(
                 protocol.ExaminedClaimWithReference(**dict(claim), reference=agreement[each])
@@ -220,18 +225,10 @@ class HeuristicJudge:
             ),
         )
 
-    def _agree(
-        self, claims: Sequence[str], texts: Sequence[str], question: str, *, of_reference: bool
-    ) -> list[Support]:
-        """Compare claims of an answer with references, or of a reference with the answer."""
 
-        def judged(claim: str, context: MatchingContext) -> Support:
-            (match,) = match_claims([claim], context)
-            return match_support(match[1])
-
-        return [
-            compare(claim, texts, question, judged, of_reference=of_reference) for claim in claims
-        ]
+def _judged(claim: str, context: MatchingContext) -> Support:
+    (match,) = match_claims([claim], context)
+    return match_support(match[1])
 
 
 @judges.register("heuristic")
