@@ -176,3 +176,10 @@ def _as_id(item: Any) -> str:
     if isinstance(item, str) and not is_blank(item):
         return item
     raise ValueError('give ids or texts that are not empty, or an object such as {"id": 2}')
+
+
+def read_shown(value: Any) -> Any:
+    """A trace in which the passages with a part in the prompt are in it, if nothing else says which are."""
+    if isinstance(value, dict) and value.get("shown") and value.get("prompted") is None:
+        return {**value, "prompted": list(value["shown"])}
+    return value

@@ -726,7 +726,8 @@ def test_chunks_of_one_id_are_one_passage_with_what_the_model_read(tmp_path):
     (trace,) = read_recording(write(tmp_path / "runs.jsonl", *runs)).traces.values()
     assert [passage.id for passage in trace.retrieved] == ["fares", "dogs"]
     assert trace.prompted == ("fares",)
-    assert trace.retrieved[0].text == CHUNKS[2]["text"]
+    assert trace.retrieved[0].text == fares.text
+    assert trace.shown == {"fares": CHUNKS[2]["text"]}
 
 
 def test_documents_without_a_text_are_not_recorded(tmp_path):

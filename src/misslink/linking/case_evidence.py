@@ -165,7 +165,7 @@ class CaseEvidence:
         if not self.missed:
             return "hit"
         needed = len(self.outcome.found) + len(self.outcome.missed)
-        return "miss" if len(self.missed) == needed else "partial"
+        return by_labels if len(self.missed) == needed else "partial"
 
     @property
     def sufficient_value(self) -> Sufficiency:

@@ -26,8 +26,7 @@ from misslink.io.trace_formats.spans import (
     requests_from_spans,
 )
 from misslink.io.trace_formats.tables import COLUMN_NAMES, requests_from_rows
-from misslink.text.normalization import content_id, fold, valid_text
-from misslink.text.prompt_matching import PromptMatch
+from misslink.text.normalization import content_id, fold
 from misslink.types import Case, Passage, Trace
 
 _log = logging.getLogger(__name__)
@@ -294,7 +293,7 @@ class _Recorder:
                 "calls": request.calls,
                 "trace_id": request.trace_id,
                 "span_id": request.span_id,
-                **_prompt_fields(request.prompt),
+                **(request.prompt.trace_fields(request.passages or ()) if request.prompt else {}),
                 "unmeasured": unmeasured if request.passages is None else None,
             }
             fields: _Fields = {
@@ -378,17 +377,6 @@ class _Recorder:
         if not self.traces:
             raise InputError("it has no traces", path=self.name)
         return Recording(self.name, self.traces, self.cases, self.places)
-
-
-def _prompt_fields(match: PromptMatch | None) -> _Fields:
-    if match is None:
-        return {}
-    return {
-        "prompted": match.whole,
-        "prompt": match.text and valid_text(match.text),
-        "graded": match.graded,
-        "notes": match.notes,
-    }
 
 
 def _of_one_format(

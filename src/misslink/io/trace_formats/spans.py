@@ -337,10 +337,8 @@ def _trace_request(spans: Sequence[OtelSpan]) -> LogRequest | None:
     if question is None:
         return None
     answer, chunks = _trace_answer(root, spans), _trace_chunks(spans)
-    prompt = _match_prompts(chunks or (), spans, answer)
+    prompt = _match_prompts(chunks or (), spans, question, answer)
     passages = None if chunks is None else merge_rankings([chunks])
-    if passages is not None and prompt is not None:
-        passages = prompt.as_read(passages)
     latency = (root.end - root.start).total_seconds() if root.start and root.end else None
     sessions = (span.attributes.get(name) for span in (root, *spans) for name in _SESSION_KEYS)
     return LogRequest(
@@ -364,7 +362,7 @@ def _trace_request(spans: Sequence[OtelSpan]) -> LogRequest | None:
 
 
 def _match_prompts(
-    chunks: Sequence[Passage], spans: Sequence[OtelSpan], answer: str | None
+    chunks: Sequence[Passage], spans: Sequence[OtelSpan], question: str, answer: str | None
 ) -> PromptMatch | None:
     """The passages in the prompts of the trace's models.
 
@@ -379,8 +377,8 @@ def _match_prompts(
             if not prompt or any(_is_cut(text, chunks) for text in prompt):
                 return None
             calls.append(ModelCall("\n".join(prompt), "\n".join(reply)))
-    match = match_prompts(chunks, calls, answer)
-    return match if match.whole or match.part or match.graded else None
+    match = match_prompts(chunks, calls, answer, [question])
+    return match if match.shown or match.graded else None
 
 
 def _is_cut(text: str, chunks: Sequence[Passage]) -> bool:
