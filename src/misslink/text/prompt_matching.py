@@ -146,6 +146,20 @@ def _join_pieces(texts: Sequence[str], pieces: Sequence[Sequence[Piece]]) -> str
     return joined or None
 
 
+def hidden_spans(text: str, shown: str) -> tuple[tuple[int, int], ...]:
+    """Character offsets of what the shown part of a text lacks; none where its words were changed."""
+    spans, end = [], 0
+    for piece in shown.split(_ELISION):
+        start = text.find(piece, end)
+        if start < 0:
+            return ()
+        spans.append((end, start))
+        end = start + len(piece)
+    return tuple(
+        (start, end) for start, end in (*spans, (end, len(text))) if text[start:end].strip()
+    )
+
+
 def _answering_calls(models: Sequence[ModelCall], answer: str | None) -> list[ModelCall]:
     """The model calls that the answer comes from; none where that cannot be told."""
     folded_answer = fold(answer or "")
