@@ -207,7 +207,7 @@ class Trace(FrozenModel):
         The part in the prompt of each passage that is there in part, or in other words. A passage
         of ``prompted`` that is not in it was shown whole.
     model_calls : int or None
-        Number of model calls that misslink saw. None: it did not watch the app.
+        Number of model calls that misslink saw. None: it saw none, or the app says what it prompted.
     latency_s : float or None
         Seconds.
     error, traceback : str or None

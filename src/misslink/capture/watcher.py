@@ -31,6 +31,7 @@ from misslink.capture.app import (
     history_place,
     parse_app_output,
 )
+from misslink.capture.empty_prompts import PROMPT_UNSEEN
 from misslink.capture.passages import (
     adopt_inner_ids,
     chunks_from,
@@ -74,9 +75,8 @@ _UNSEEN = (
     "search, misslink.record_retrieval(query, passages), or return a dict with 'answer' and "
     "'retrieved'"
 )
-NO_MODEL = "no model call was seen"
+_NO_MODEL = "no model call was seen"
 _OTHER_MODEL = "no model call that misslink saw gave this answer or received a passage"
-_PROMPT_UNSEEN = "so misslink takes the first k passages as the prompt"
 
 
 # What each search retrieved; no call: what the app says it retrieved.
@@ -412,13 +412,12 @@ class Watcher:
         seen = self._prompt_fields(case, recorder, returned, retrieved, chunks)
         unseen = not outermost and bool(recorder.models or returned.answer is not None)
         if seen.get("prompted") is None and returned.answer is not None:
-            notes.append(f"{_OTHER_MODEL if recorder.models else NO_MODEL}, {_PROMPT_UNSEEN}")
+            notes.append(f"{_OTHER_MODEL if recorder.models else _NO_MODEL}, {PROMPT_UNSEEN}")
         notes += filter(None, [self._without_key(lists)])
         return Trace(
             case_id=case.id,
             retrieved=retrieved,
             **seen,
-            model_calls=len(recorder.models),
             answer=returned.answer,
             latency_s=outcome.seconds,
             usage=recorder.usage,
@@ -466,8 +465,9 @@ class Watcher:
                 if name in texts
             }
             if shown or not kept:
-                match = PromptMatch(shown, tuple((match.shown or {}).keys() - shown.keys()))
-        return match.trace_fields(retrieved)
+                graded = tuple(name for name in match.shown or () if name not in shown)
+                return PromptMatch(shown, graded).trace_fields(retrieved)
+        return {**match.trace_fields(retrieved), "model_calls": len(recorder.models)}
 
     def _remember(self, case_id: str, lists: Rankings) -> None:
         """Store the sources and retriever calls of a case, for `deepen` and `fetch`."""
