@@ -179,7 +179,10 @@ def _as_id(item: Any) -> str:
 
 
 def read_shown(value: Any) -> Any:
-    """A trace in which the passages with a part in the prompt are in it, if nothing else says which are."""
-    if isinstance(value, dict) and value.get("shown") and value.get("prompted") is None:
-        return {**value, "prompted": list(value["shown"])}
-    return value
+    """A trace in which the passages with a part in the prompt are among those in it."""
+    if not isinstance(value, dict) or not isinstance(value.get("shown"), dict):
+        return value
+    prompted = value.get("prompted")
+    if not value["shown"] or not (prompted is None or isinstance(prompted, list | tuple)):
+        return value
+    return {**value, "prompted": list(dict.fromkeys((*(prompted or ()), *value["shown"])))}

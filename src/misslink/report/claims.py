@@ -302,8 +302,8 @@ def _prompt_flags(passage: Passage, trace: Trace | None) -> list[str]:
         return ["prompt not seen"]
     if passage.id not in trace.prompted:
         return ["not in the prompt"]
-    shown = trace.shown.get(passage.id)
-    if shown is None:
+    shown = trace.shown.get(passage.id, passage.text)
+    if shown == passage.text:
         return ["in the prompt"]
     hidden = sum(end - start for start, end in hidden_spans(passage.text, shown))
     share = format_percent(1 - hidden / max(1, len(passage.text)))

@@ -369,12 +369,15 @@ def _match_prompts(
     None where a prompt is hidden or was cut by the exporter's limit of length, or where none has a
     text of any passage: then it is not known.
     """
+    texts = (value for span in spans for value in span.attributes.values())
+    # A longer text elsewhere shows that the exporter did not cut this one: the app did.
+    longest = max((len(text) for text in texts if isinstance(text, str)), default=0)
     calls = []
     for span in spans:
         if span.kind in _MODEL_KINDS or span.attributes.get(_OPERATION_KEY) in _MODEL_OPERATIONS:
             prompt = _texts(span, _PROMPT_KEYS) or _texts(span, ("input.value",))
             reply = _texts(span, _REPLY_KEYS) or _texts(span, ("output.value",))
-            if not prompt or any(_is_cut(text, chunks) for text in prompt):
+            if not prompt or any(len(text) >= longest and _is_cut(text, chunks) for text in prompt):
                 return None
             calls.append(ModelCall("\n".join(prompt), "\n".join(reply)))
     match = match_prompts(chunks, calls, answer, [question])
