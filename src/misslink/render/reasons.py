@@ -653,7 +653,7 @@ SENTENCES: dict[str, str | Callable[..., str]] = {
         "does not"
     ),
     "passage_cut": "passage '{passage}' was cut: a part of it never reached the prompt",
-    "passage_cut_for_claim": "the claim needed passage '{passage}', a part of which never reached the prompt",
+    "passage_cut_for_claim": "the claim needed passage '{passage}', which was cut: a part of it never reached the prompt",
     "passage_missing": "passage '{passage}' never reached the prompt{step}",
     "passage_missing_for_claim": "the claim needed passage '{passage}', which never reached the prompt{step}",
     "context_insufficient": "the passages in the prompt do not hold the answer",
