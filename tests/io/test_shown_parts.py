@@ -8,6 +8,8 @@ import misslink
 from misslink.errors import InputError
 from misslink.io import read_complete_run
 from misslink.io.trace_formats import read_recording
+from misslink.linking.replay.rerun import add_evidence
+from misslink.types import Passage
 
 TIMES = (
     "The ferry to Holm leaves at seven in the morning, \u201cweather permitting\u201d.\n"
@@ -93,6 +95,21 @@ def test_what_the_row_says_is_believed():
     assert (prompted.prompted, prompted.shown) == (("times",), {"times": CUT})
     assert (both.prompted, both.shown) == (("pets", "times"), {"times": CUT})
     assert (ids.prompted, ids.shown) == (None, {})
+
+
+def test_a_replay_adds_the_rest_of_a_passage_that_was_cut():
+    (trace,) = read({**ROW, "shown": {"times": CUT}})
+    seen = add_evidence(trace, [Passage(id="times", text=TIMES, rank=1)], 2)
+    assert [passage.text for passage in seen.context(2)] == [TIMES]
+    other = [Passage(id="pets", text=PETS, rank=2)]
+    assert [passage.text for passage in add_evidence(trace, other, 2).context(2)] == [CUT, PETS]
+
+
+def test_ids_of_shown_parts_follow_those_of_the_gold_set():
+    row = {**ROW, "retrieved": [{"text": TIMES}, {"text": PETS}], "prompt": HAYSTACK}
+    gold = [{"id": "c", "question": QUESTION, "relevant": ["times"]}]
+    run = misslink.evaluate(traces=[row], goldset=gold, corpus=RETRIEVED, judge="none", cache=None)
+    assert (run.traces[0].prompted, run.traces[0].shown) == (("times", "pets"), {"times": CUT})
 
 
 def test_a_part_of_a_passage_that_was_not_retrieved_is_an_error():

@@ -116,7 +116,7 @@ def retrieval_outcome(case: Case, trace: Trace, k: int) -> RetrievalOutcome:
 def shown_shares(trace: Trace) -> dict[str, float]:
     """Share of its text in the prompt, by passage that is there in part."""
     lengths = {passage.id: len(passage.text) for passage in trace.retrieved}
-    parts = trace.shown.items()
+    parts = trace.shown.items() if trace.prompted is not None else ()
     return {name: min(1.0, len(part) / max(1, lengths.get(name, 0))) for name, part in parts}
 
 
