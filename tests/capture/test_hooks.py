@@ -135,10 +135,9 @@ def test_the_part_of_a_node_that_a_postprocessor_keeps_is_what_the_prompt_shows(
 
     class FirstWords(BaseNodePostprocessor):
         def _postprocess_nodes(self, nodes, query_bundle=None):
-            kept = [item.model_copy(deep=True) for item in nodes]
-            for item in kept:
+            for item in nodes:  # in place
                 item.node.text = item.node.text[:50]
-            return kept
+            return nodes
 
     class Keywords(type(llama[0])):
         def _retrieve(self, bundle):

@@ -372,6 +372,20 @@ class TestWhatReachedThePrompt:
         assert [passage.text for passage in trace.context(5)] == [salmon.text[:44]]
         assert shown_shares(trace) == {"salmon": 44 / len(salmon.text)}
 
+    def test_documents_that_the_app_cuts_in_place_were_retrieved_whole(self):
+        text = (
+            "The salmon is a fish that swims up rivers to breed, and smokes well over alder wood."
+        )
+
+        def cut(found):
+            for document in found:
+                document.page_content = document.page_content[:40]
+            return joined(found)
+
+        trace = watch(Fixed(found=[Document(text, id="salmon")]) | cut | model("a fish"))
+        assert [passage.text for passage in trace.retrieved] == [text]
+        assert trace.shown == {"salmon": text[:40]}
+
     def test_passages_that_lost_their_last_word_count(self, store):
         retriever = store.as_retriever(search_kwargs={"k": 1})
         trace = watch(chain_over(retriever, show=lambda found: found[0].page_content[:-9] + "..."))

@@ -115,8 +115,10 @@ def retrieval_outcome(case: Case, trace: Trace, k: int) -> RetrievalOutcome:
 
 def shown_shares(trace: Trace) -> dict[str, float]:
     """Share of its text in the prompt, by passage that is there in part."""
+    if trace.prompted is None or not trace.shown:
+        return {}
     lengths = {passage.id: len(passage.text) for passage in trace.retrieved}
-    parts = trace.shown.items() if trace.prompted is not None else ()
+    parts = trace.shown.items()
     return {name: min(1.0, len(part) / max(1, lengths.get(name, 0))) for name, part in parts}
 
 
