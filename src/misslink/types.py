@@ -11,7 +11,6 @@ import datetime as dt
 from collections import Counter
 from collections.abc import Iterable
 from functools import cached_property
-from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -204,6 +203,11 @@ class Trace(FrozenModel):
         Best first, without duplicates. A passage returned by several calls has its best rank.
     prompted, prompt : sequence of str, str, or None
         Ids of the retrieved passages in the prompt, and its text. None: misslink did not see it.
+    shown : mapping of str to str
+        The part in the prompt of each passage that is there in part, or in other words. A passage
+        of ``prompted`` that is not in it was shown whole.
+    model_calls : int or None
+        Number of model calls that misslink saw. None: it saw none, or the app says what it prompted.
     latency_s : float or None
         Seconds.
     error, traceback : str or None
@@ -234,6 +238,8 @@ class Trace(FrozenModel):
     retrieved: tuple[Passage, ...] = ()
     prompted: tuple[str, ...] | None = None
     prompt: str | None = None
+    shown: dict[str, str] = Field(default_factory=dict)
+    model_calls: int | None = Field(default=None, ge=0)
     answer: str | None = None
     latency_s: float | None = Field(default=None, ge=0, le=1e9)
     usage: Usage | None = None
@@ -251,16 +257,26 @@ class Trace(FrozenModel):
     span_id: str | None = None
     history: tuple[Message, ...] = ()
 
+    _shown_is_prompted = model_validator(mode="before")(case_fields.read_shown)
     _visible_answer = field_validator("answer")(case_fields.empty_if_blank)
     _history_alternates = field_validator("history")(case_fields.check_history)
     _number_as_id = field_validator("case_id", mode="before")(case_fields.read_number_as_id)
 
     def context(self, k: int) -> tuple[Passage, ...]:
-        """The retrieved passages in the prompt; where it was not seen, the first `k`."""
+        """What the model saw: the retrieved passages in the prompt, each with its shown part.
+
+        Where the prompt was not seen, the first `k` passages stand for it.
+        """
         if self.prompted is None:
             return self.retrieved[:k]
-        reached = set(self.prompted)
-        return tuple(passage for passage in self.retrieved if passage.id in reached)
+        reached, parts = set(self.prompted), self.shown
+        return tuple(
+            passage.model_copy(update={"text": parts[passage.id]})
+            if passage.id in parts
+            else passage
+            for passage in self.retrieved
+            if passage.id in reached
+        )
 
 
 class Evidence(FrozenModel):
@@ -663,7 +679,7 @@ class Run(FrozenModel):
         return late_function("describe_run")(self)
 
     def __repr__(self) -> str:
-        modes = ", ".join(f"{name} {count}" for name, count in self._failure_counts())
+        modes = ", ".join(f"{name} {count}" for name, count in self.failure_counts())
         judge = self.summary.get("judge") or self.manifest.get("judge")
         return f"Run({len(self.cases)} cases, judge {judge}; {modes or 'not linked'})"
 
@@ -671,32 +687,15 @@ class Run(FrozenModel):
 
     def _repr_html_(self) -> str:
         """The failure modes and a link to the report, for notebooks."""
-        counts = [("failure mode", "cases"), *self._failure_counts()]
-        rows = "".join(f"<tr><td>{name}</td><td>{count}</td></tr>" for name, count in counts)
-        report = escape(f"{self.summary.get('run')}/report.html")
-        link = f'<p><a href="{report}">{report}</a></p>' if self.summary.get("run") else ""
-        text = f"<p><b>{escape(self.headline)}</b></p><p>{escape(repr(self))}</p>"
-        return f"{text}<table>{rows}</table>{link}"
+        return late_function("run_summary")(self)
 
-    def _failure_counts(self) -> list[tuple[str, int]]:
+    def failure_counts(self) -> list[tuple[str, int]]:
+        """Failure modes and their numbers of cases, the most frequent first."""
         return Counter(str(link.failure) for link in self.links).most_common()
 
     def to_pandas(self) -> Any:
         """Return a DataFrame with one row per case: outcomes, failure mode and judged metrics."""
-        import pandas as pd
-
-        links = {link.case_id: link for link in self.links}
-        values: dict[str, dict[str, float | None]] = {}
-        for verdict in self.verdicts:
-            values.setdefault(verdict.case_id, {})[verdict.metric] = verdict.value
-        rows = []
-        for case in self.cases:
-            link = links.get(case.id)
-            row: dict[str, Any] = {"case_id": case.id, "question": case.question}
-            for name in ("retrieval", "answer", "correct", "failure", "owner", "reason"):
-                row[name] = getattr(link, name, None)
-            rows.append({**row, **values.get(case.id, {})})
-        return pd.DataFrame(rows)
+        return late_function("run_frame")(self)
 
     def html(self, path: str | Path) -> Path:
         """Write the report, a single self-contained page, and return its path."""

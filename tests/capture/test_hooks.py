@@ -18,6 +18,7 @@ from misslink.types import Case
 
 os.environ.setdefault("HAYSTACK_TELEMETRY_ENABLED", "False")
 FERRY, DOGS, BIKES = "The ferry leaves at seven.", "Dogs travel free.", "A bike costs two crowns."
+MORE = " It is so on every day of the year, as the board at the old pier says."
 WHEN = Case(id="when", question="When does the ferry leave?")
 PETS = Case(id="pets", question="Do dogs travel free of charge?")
 
@@ -127,6 +128,28 @@ def test_what_a_node_postprocessor_drops_is_not_in_the_prompt(llama):
     (trace,) = watch(query_engine(llama, node_postprocessors=[Last()]))
     assert trace.prompted == ("times",)
     assert len(trace.retrieved) == 2
+
+
+def test_the_part_of_a_node_that_a_postprocessor_keeps_is_what_the_prompt_shows(llama):
+    from llama_index.core.postprocessor.types import BaseNodePostprocessor
+
+    class FirstWords(BaseNodePostprocessor):
+        def _postprocess_nodes(self, nodes, query_bundle=None):
+            for item in nodes:  # in place
+                item.node.text = item.node.text[:50]
+            return nodes
+
+    class Keywords(type(llama[0])):
+        def _retrieve(self, bundle):
+            found = [item.model_copy(deep=True) for item in super()._retrieve(bundle)]
+            for item in found:
+                item.node.text += MORE
+            return found
+
+    engine = query_engine((Keywords(), llama[1]), node_postprocessors=[FirstWords()])
+    (trace,) = watch(engine)
+    assert [passage.id for passage in trace.retrieved] == list(trace.prompted)
+    assert trace.shown == {p.id: p.text[:50].strip() for p in trace.retrieved}
 
 
 def test_a_chat_engine_gets_the_history_of_its_case_alone(llama):
@@ -283,14 +306,17 @@ def haystack():
         def run(self, query: str, documents: list[core.Document]):
             return {"documents": documents[:1]}
 
-    store = InMemoryDocumentStore()
-    texts = {"times": FERRY, "pets": DOGS, "bikes": BIKES}
-    store.write_documents([core.Document(id=name, content=text) for name, text in texts.items()])
+    def store_with(more):
+        store = InMemoryDocumentStore()
+        texts = {"times": FERRY + more, "pets": DOGS + more, "bikes": BIKES + more}
+        store.write_documents([core.Document(id=name, content=t) for name, t in texts.items()])
+        return store
+
     template = "{% for d in documents %}{{ d.content }}\n{% endfor %}Question: {{ question }}"
 
-    def build(*, ranker=False, model=True):
+    def build(*, ranker=False, model=True, template=template, more=""):
         pipeline = core.Pipeline()
-        pipeline.add_component("retriever", InMemoryBM25Retriever(store, top_k=2))
+        pipeline.add_component("retriever", InMemoryBM25Retriever(store_with(more), top_k=2))
         source = "retriever"
         if ranker:
             pipeline.add_component("ranker", Ranker())
@@ -328,6 +354,12 @@ def test_what_a_ranker_drops_is_not_in_the_prompt(haystack):
     assert len(trace.prompted) == 1
     assert [call.nested for call in trace.calls] == [False, True]  # the ranker's result counts
     assert trace.prompted[0] == trace.retrieved[0].id
+
+
+def test_a_template_that_cuts_the_documents_shows_their_parts(haystack):
+    cut = "{% for d in documents %}- {{ d.content[:50] }}\n{% endfor %}Question: {{ question }}"
+    (trace,) = watch(haystack(template=cut, more=MORE))
+    assert trace.shown == {p.id: p.text[:50].strip() for p in trace.retrieved}
 
 
 def test_the_app_s_own_tracing_goes_on(haystack):

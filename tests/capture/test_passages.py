@@ -112,7 +112,10 @@ PASSAGES = (Passage(id="oak", text=OAK, rank=1), Passage(id="pine", text=PINE, r
 
 
 def whole(*calls, answer="It is the oak."):
-    return match_prompts(PASSAGES, [ModelCall(*call) for call in calls], answer).whole
+    """Ids of the passages that the calls show, each of them whole."""
+    shown = match_prompts(PASSAGES, [ModelCall(*call) for call in calls], answer).shown
+    assert not shown or all(shown.get(p.id, p.text) == p.text for p in PASSAGES)
+    return None if shown is None else tuple(shown)
 
 
 def test_the_text_as_it_is():
@@ -136,15 +139,13 @@ def test_markup_between_a_few_words():
 
 
 def test_cut_short():
-    # OAK has 15 words, so 11 5-grams; its first 8 words hold 4 of them.
-    found = match_prompts(PASSAGES, [ModelCall(" ".join(OAK.split()[:8]), "x")], None)
-    assert found.whole == ()
-    assert found.part == {"oak": 4 / 11}
+    found = match_prompts(PASSAGES, [ModelCall(" ".join(OAK.split()[:9]), "x")], None)
+    assert found.shown == {"oak": "The oak is a tree that grows acorns\nand"}
 
 
 def test_a_prompt_that_holds_no_passage_holds_none():
     assert whole(("Which tree?", "It is the oak.")) == ()
-    assert match_prompts((), [ModelCall("x", "y")], "y").whole == ()
+    assert match_prompts((), [ModelCall("x", "y")], "y").shown == {}
 
 
 def test_the_prompt_was_not_seen_where_no_model_gave_the_answer_or_was_shown_a_passage():
@@ -156,19 +157,19 @@ def test_the_prompt_was_not_seen_where_no_model_gave_the_answer_or_was_shown_a_p
 
 def test_a_passage_shown_in_part_is_a_prompt_that_was_seen():
     cut = " ".join(OAK.split()[:8])
-    assert whole((cut, "tree species acorns")) == ()
+    found = match_prompts(PASSAGES, [ModelCall(cut, "tree species acorns")], "It is the oak.")
+    assert found.shown == {"oak": cut}
 
 
 def test_a_passage_of_two_words_must_be_there_whole():
     short = (Passage(id="s", text="hard rock", rank=1),)
-    assert match_prompts(short, [ModelCall("a hard, dark rock", "x")], "x").whole == ()
-    assert match_prompts(short, [ModelCall("a hard rock", "x")], "x").whole == ("s",)
+    for prompt, shown in (("a hard, dark rock", {}), ("a hard rock", {"s": "hard rock"})):
+        assert match_prompts(short, [ModelCall(prompt, "x")], "x").shown == shown
 
 
 def test_a_passage_without_text_reaches_nothing():
-    assert (
-        match_prompts((Passage(id="e", text=" ", rank=1),), [ModelCall("x", "x")], "x").whole == ()
-    )
+    empty = (Passage(id="e", text=" ", rank=1),)
+    assert match_prompts(empty, [ModelCall("x", "x")], "x").shown == {}
 
 
 def test_a_graders_prompt_is_not_what_the_answer_was_written_from():
@@ -214,7 +215,7 @@ def test_of_the_chunks_of_one_id_those_in_the_prompt_are_what_the_model_read():
     chunks = [Passage(id=i, text=text, rank=1) for i, text in zip(ids, texts, strict=True)]
     calls = [ModelCall("Return 20. Dogs on a leash. Cats too.", "20")]
     found = match_prompts(chunks, calls, "20")
-    assert (found.whole, found.shown) == (("fares", "dogs"), {"fares": "Return 20."})
+    assert found.shown == {"fares": "Return 20.", "dogs": "Dogs on a leash.\n\nCats too."}
 
 
 def test_pieces_of_a_chunk_have_its_id():

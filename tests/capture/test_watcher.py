@@ -21,6 +21,7 @@ from langchain_core.vectorstores import InMemoryVectorStore
 
 import misslink
 from misslink.capture import Watcher, watcher
+from misslink.retrieval import shown_shares
 from misslink.types import Case
 from watched_apps import ANSWER, CORPUS, WordCounts, chain_over, joined, model, tool_caller
 
@@ -363,11 +364,27 @@ class TestWhatReachedThePrompt:
         trace = watch(chain_over(store.as_retriever(), show=lambda _: "nothing"))
         assert trace.prompted == ()
 
-    def test_passages_cut_to_a_third_are_noted_and_do_not_count(self, store):
+    def test_of_a_passage_that_was_cut_the_part_in_the_prompt_is_known(self, store):
         retriever = store.as_retriever(search_kwargs={"k": 1})
         trace = watch(chain_over(retriever, show=lambda found: found[0].page_content[:45]))
-        assert trace.prompted == ()
-        assert any("'salmon' reached the prompt only in part" in note for note in trace.notes)
+        (salmon,) = trace.retrieved
+        assert (trace.prompted, trace.shown) == (("salmon",), {"salmon": salmon.text[:44]})
+        assert [passage.text for passage in trace.context(5)] == [salmon.text[:44]]
+        assert shown_shares(trace) == {"salmon": 44 / len(salmon.text)}
+
+    def test_documents_that_the_app_cuts_in_place_were_retrieved_whole(self):
+        text = (
+            "The salmon is a fish that swims up rivers to breed, and smokes well over alder wood."
+        )
+
+        def cut(found):
+            for document in found:
+                document.page_content = document.page_content[:40]
+            return joined(found)
+
+        trace = watch(Fixed(found=[Document(text, id="salmon")]) | cut | model("a fish"))
+        assert [passage.text for passage in trace.retrieved] == [text]
+        assert trace.shown == {"salmon": text[:40]}
 
     def test_passages_that_lost_their_last_word_count(self, store):
         retriever = store.as_retriever(search_kwargs={"k": 1})
@@ -523,7 +540,8 @@ class TestTrouble:
         found = [Document(text, metadata={"doc": "ferry"}) for text in texts]
         app = Fixed(found=found) | (lambda found: joined(found[:2])) | model("12")
         trace = watch(app, id_key="doc")
-        assert [passage.text for passage in trace.retrieved] == [joined(found[:2])]
+        assert [passage.text for passage in trace.retrieved] == ["\n\n".join(texts)]
+        assert [passage.text for passage in trace.context(1)] == [joined(found[:2])]
         assert trace.prompted == ("ferry",)
         assert trace.calls[0].passages == ("ferry",)
         assert not trace.notes

@@ -307,6 +307,28 @@ def test_gen_ai_spans_of_the_sdk(spans):
     assert (call.query, call.passages) == ("When?", ("times",))
 
 
+@pytest.mark.parametrize("as_tool", [False, True])
+def test_a_prompt_of_a_trace_in_which_the_app_cut_the_passages_shows_their_parts(spans, as_tool):
+    tracer, save = spans
+    tracer = OITracer(tracer, TraceConfig())
+    text = f"{FERRY} It calls at three islands, carries bicycles, and turns round at the old pier."
+    part = f"{FERRY} It calls at three islands"
+    shown = json.dumps([{"text": part}]) if as_tool else f"Answer from this: {part}"
+    with tracer.start_as_current_span("app", openinference_span_kind="chain") as root:
+        root.set_input("When?")
+        with tracer.start_as_current_span("search", openinference_span_kind="retriever") as search:
+            documents = [{"content": text, "id": "times"}]
+            search.set_attributes(get_retriever_attributes(documents=documents))
+        with tracer.start_as_current_span("model", openinference_span_kind="llm") as model:
+            asked = {"role": "user", "content": "When?"}
+            messages = [asked, {"role": "tool" if as_tool else "user", "content": shown}]
+            model.set_attributes(get_llm_attributes(input_messages=messages))
+            model.set_output("At seven.")
+        root.set_output("At seven.")
+    (trace,) = read_recording(save()).traces.values()
+    assert (trace.prompted, trace.shown) == (("times",), {"times": part})
+
+
 @pytest.mark.parametrize(
     ("shown", "graded", "prompted"),
     [
@@ -726,7 +748,8 @@ def test_chunks_of_one_id_are_one_passage_with_what_the_model_read(tmp_path):
     (trace,) = read_recording(write(tmp_path / "runs.jsonl", *runs)).traces.values()
     assert [passage.id for passage in trace.retrieved] == ["fares", "dogs"]
     assert trace.prompted == ("fares",)
-    assert trace.retrieved[0].text == CHUNKS[2]["text"]
+    assert trace.retrieved[0].text == fares.text
+    assert trace.shown == {"fares": CHUNKS[2]["text"]}
 
 
 def test_documents_without_a_text_are_not_recorded(tmp_path):

@@ -109,6 +109,48 @@ def test_a_passage_says_whether_it_is_relevant_and_reached_the_prompt(entries):
     assert _case(entries, "long").retrieved[0].flags == ("relevant", "prompt not seen")
 
 
+FERRY = "The ferry leaves at seven. It takes no cars. Dogs travel free of charge."
+
+
+@pytest.mark.parametrize(
+    ("shown", "unseen", "flag"),
+    [
+        (
+            "The ferry leaves at seven.",
+            [" It takes no cars. Dogs travel free of charge."],
+            "cut: 36% of it",
+        ),
+        (
+            "Dogs travel free of charge.",
+            ["The ferry leaves at seven. It takes no cars. "],
+            "cut: 38% of it",
+        ),
+        ("The ferry\n\n\u2026\n\nfree of charge.", [FERRY[9:57]], "cut: 33% of it"),
+        (FERRY.replace("seven", "eight"), [], "in other words"),
+        (None, [], None),
+    ],
+)
+def test_of_a_passage_that_was_cut_the_part_that_no_model_saw_is_marked(shown, unseen, flag):
+    row = _cut_row(shown)
+    assert row.flags == tuple(filter(None, ("in the prompt", flag)))
+    assert _texts(row, "unseen") == unseen
+
+
+def test_a_quote_of_a_shown_part_is_marked_where_it_stands_in_the_passage():
+    quote = Evidence(passage_id="p", quote="Dogs travel", start=0, end=11)
+    claim = Claim(text="Dogs travel.", support="supported", evidence=(quote,))
+    assert _texts(_cut_row("Dogs travel free of charge.", claim), "quote") == ["Dogs travel"]
+
+
+def _cut_row(shown, *claims):
+    seen = {} if shown is None else {"p": shown}
+    retrieved = (Passage(id="p", text=FERRY, rank=1),)
+    trace = Trace(case_id="q", retrieved=retrieved, prompted=("p",), shown=seen, answer="-")
+    case = Case(id="q", question="?")
+    (row,) = _entry(cases=(case,), traces=(trace,), verdicts=(faithful("q", 1, claims),)).retrieved
+    return row
+
+
 def test_one_raw_reply_that_serves_several_metrics_is_shown_once(entries):
     assert _case(entries, "with-exit").raws == (
         ("faithfulness, answer_relevance", '{"claims": ["…"]}'),

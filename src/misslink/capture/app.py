@@ -521,10 +521,10 @@ _ANSWER_KEYS = (
     "generation",
 )
 # Under these keys a list of strings holds passages: texts if any has a blank, else ids.
-_STRING_KEYS = ("retrieved", "retrieved_contexts", "contexts", "passages")
+_STRING_KEYS = ("retrieved", "retrieved_contexts", "contexts", "passages", "documents")
 _PASSAGE_KEYS = (
     *_STRING_KEYS,
-    *("context", "source_documents", "source_nodes", "documents", "docs", "sources"),
+    *("context", "source_documents", "source_nodes", "docs", "sources"),
 )
 
 
@@ -574,8 +574,9 @@ def parse_app_output(value: Any) -> AppOutput:
         shown = f"{type(value).__name__}: {valid_text(str(value))[:80]!r}"
         shown = "None" if value is None else shown
         return AppOutput(problem=f"the app returned {shown}; {_OUTPUT_HINT}")
-    listed = (document_list(fields.get(k), strings=k in _STRING_KEYS) for k in _PASSAGE_KEYS)
-    documents = next((one for one in listed if one is not None), None)
+    found = (document_list(fields.get(k), strings=k in _STRING_KEYS) for k in _PASSAGE_KEYS)
+    listed = [one for one in found if one is not None]
+    documents = next(filter(None, listed), listed[0] if listed else None)
     prompted = fields.get("prompted")
     answer = _answer(fields)
     if answer is None and (hint := _answer_hint(fields)):

@@ -255,6 +255,7 @@ def _rename(
         "deeper": passages(trace.deeper),
         "prompted": None if trace.prompted is None else ids(trace.prompted),
         "graded": ids(trace.graded),
+        "shown": {new.get(name, name): part for name, part in trace.shown.items()},
         "deeper_calls": {new.get(name, name): n for name, n in trace.deeper_calls.items()},
         "calls": tuple(calls),
     }

@@ -7,6 +7,7 @@ import sys
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextvars import ContextVar
+from copy import copy
 from dataclasses import dataclass, field
 from functools import cache
 from types import FrameType
@@ -118,8 +119,8 @@ class SearchCall:
     runner: tuple[int, Any] = (0, None)
 
     def finish(self, documents: Sequence[Any] = (), scores: Sequence[float | None] = ()) -> None:
-        """Keep what came back and let go of the frame."""
-        self.documents = list(documents)
+        """Keep what came back, as it is now, and let go of the frame."""
+        self.documents = list(map(_copy_document, documents))
         self.scores = list(scores)
         self.done = True
         self.frame = None
@@ -136,6 +137,17 @@ class SearchCall:
         if self.frame is None or self.runner != _thread_and_task():
             return True
         return any(step is self.frame for step in _stack(frame))
+
+
+def _copy_document(document: Any) -> Any:
+    """A copy that stays whole where the app cuts the document's text in place."""
+    try:
+        copied = copy(document)
+        if hasattr(document, "node"):  # LlamaIndex's node with a score
+            copied.node = copy(document.node)
+    except Exception:  # noqa: BLE001 - not every object can be copied
+        return document
+    return copied
 
 
 class Recorder(BaseCallbackHandler):

@@ -14,6 +14,7 @@ from collections.abc import (
     Coroutine,
     Iterable,
     Mapping,
+    Sequence,
 )
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -30,6 +31,7 @@ from misslink.capture.app import (
     history_place,
     parse_app_output,
 )
+from misslink.capture.empty_prompts import PROMPT_UNSEEN
 from misslink.capture.passages import (
     adopt_inner_ids,
     chunks_from,
@@ -48,8 +50,13 @@ from misslink.capture.rank_probe import (
 from misslink.embedding import embedding_identity
 from misslink.errors import InputError
 from misslink.io.jsonl import check_length
-from misslink.text.normalization import valid_text
-from misslink.text.prompt_matching import chunk_texts, match_prompts, merge_rankings
+from misslink.text.normalization import content_id, valid_text
+from misslink.text.prompt_matching import (
+    PromptMatch,
+    chunk_texts,
+    match_prompts,
+    merge_rankings,
+)
 from misslink.timeouts import BackgroundLoop, TookTooLongError
 from misslink.types import Case, Passage, RetrieverCall, Trace
 from misslink.user_code import error_location
@@ -70,7 +77,6 @@ _UNSEEN = (
 )
 _NO_MODEL = "no model call was seen"
 _OTHER_MODEL = "no model call that misslink saw gave this answer or received a passage"
-_PROMPT_UNSEEN = "so misslink takes the first k passages as the prompt"
 
 
 # What each search retrieved; no call: what the app says it retrieved.
@@ -403,25 +409,15 @@ class Watcher:
                 f"different texts were retrieved under the id '{shared}', and count as one passage. "
                 "Give each chunk its own id (Document.id, or a metadata key named by --id-key)."
             )
-        prompted = returned.prompted
-        prompt = None
-        graded: tuple[str, ...] = ()
-        if prompted is None and recorder.models:
-            match = match_prompts(chunks, recorder.models, returned.answer)
-            prompt, graded = match.text, match.graded
-            if match.whole is not None:
-                prompted = tuple(p.id for p in retrieved if p.id in match.whole)
-            notes += match.notes
-            retrieved = match.as_read(retrieved)
+        seen = self._prompt_fields(case, recorder, returned, retrieved, chunks)
         unseen = not outermost and bool(recorder.models or returned.answer is not None)
-        if prompted is None and returned.answer is not None:
-            notes.append(f"{_OTHER_MODEL if recorder.models else _NO_MODEL}, {_PROMPT_UNSEEN}")
+        if seen.get("prompted") is None and returned.answer is not None:
+            notes.append(f"{_OTHER_MODEL if recorder.models else _NO_MODEL}, {PROMPT_UNSEEN}")
         notes += filter(None, [self._without_key(lists)])
         return Trace(
             case_id=case.id,
             retrieved=retrieved,
-            prompted=prompted,
-            prompt=None if prompt is None else valid_text(prompt),
+            **seen,
             answer=returned.answer,
             latency_s=outcome.seconds,
             usage=recorder.usage,
@@ -438,9 +434,40 @@ class Watcher:
                 )
                 for call, chunks in _in_search_order(lists)
             ),
-            graded=graded,
             notes=tuple(notes),
         )
+
+    def _prompt_fields(
+        self,
+        case: Case,
+        recorder: Recorder,
+        returned: AppOutput,
+        retrieved: Sequence[Passage],
+        chunks: Sequence[Passage],
+    ) -> dict[str, Any]:
+        """What the answer's model was shown: as the app says, else as its prompt, else as returned."""
+        if returned.prompted is not None:
+            return {"prompted": returned.prompted}
+        match = PromptMatch(None)
+        if recorder.models:
+            asked = [m.content for m in case.history if m.role == "user"]
+            questions = (case.question, *asked)
+            match = match_prompts(chunks, recorder.models, returned.answer, questions)
+        documents = returned.documents if returned.answer is not None and recorder.calls else None
+        if documents is not None and match.text is None:
+            kept = chunks_from(documents, id_key=self.id_key)
+            texts = {chunk.id: chunk.text for chunk in kept}
+            texts |= {content_id(chunk.text): chunk.text for chunk in kept}
+            shown = {
+                passage.id: texts[name] or passage.text
+                for passage in retrieved
+                for name in (passage.id, content_id(passage.text))
+                if name in texts
+            }
+            if shown or not kept:
+                graded = tuple(name for name in match.shown or () if name not in shown)
+                return PromptMatch(shown, graded).trace_fields(retrieved)
+        return {**match.trace_fields(retrieved), "model_calls": len(recorder.models)}
 
     def _remember(self, case_id: str, lists: Rankings) -> None:
         """Store the sources and retriever calls of a case, for `deepen` and `fetch`."""

@@ -390,6 +390,8 @@ class FailureRules:
             return _because("inconclusive", "unknown_sufficiency", index)
         mode: FailureMode = "retrieval_miss" if miss.status == "not_retrieved" else miss.status
         code = "passage_missing" if tie is None else "passage_missing_for_claim"
+        if miss.passage_id in evidence.trace.shown:
+            code = "passage_cut" if tie is None else "passage_cut_for_claim"
         shown: Mapping[str, Any] = {
             "reason_code": "found_by_search" if evidence.is_searched else code,
             "lost_at": miss.lost_at,

@@ -165,7 +165,7 @@ class CaseEvidence:
         if not self.missed:
             return "hit"
         needed = len(self.outcome.found) + len(self.outcome.missed)
-        return "miss" if len(self.missed) == needed else "partial"
+        return by_labels if len(self.missed) == needed else "partial"
 
     @property
     def sufficient_value(self) -> Sufficiency:
@@ -301,7 +301,9 @@ def keeps_subject(question: str, passage: str, other: str) -> bool:
 
 
 def _repeats(missed: str, other: str, question: str) -> bool:
-    """Whether a passage nearly repeats a missed one, its numbers and what the question asks about."""
+    """Whether a passage holds a missed one, or nearly repeats it, its numbers and what is asked about."""
+    if missed.strip() and fold(missed) in fold(other):
+        return True
     if not is_near_duplicate(missed, other):
         return False
     same_numbers = set(_NUMBER.findall(missed)) == set(_NUMBER.findall(other))

@@ -35,6 +35,7 @@ from misslink.retrieval import (
     relevant_ids,
     retrieval_cutoff,
     retrieval_outcome,
+    shown_shares,
 )
 from misslink.stats.classification import CaseScore
 from misslink.text.bm25 import Bm25Index
@@ -202,6 +203,7 @@ class MissMeasurements:
                 retrieved=passage.id in retrieved,
                 prompt_seen=trace.prompted is not None,
                 inner_rank=inner_rank(trace, passage.id),
+                shown=shown_shares(trace).get(passage.id),
             )
             misses.append(classify_miss(evidence))
         return tuple(misses)

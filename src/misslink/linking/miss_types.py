@@ -54,6 +54,8 @@ class MissEvidence:
         The standalone question that was measured in place of the question.
     inner_rank : int or None
         Its rank in a search inside another one, which did not return it.
+    shown : float or None
+        Share of its text in the prompt, where a part of it is there.
     """
 
     missed: RetrievalMiss
@@ -70,6 +72,7 @@ class MissEvidence:
     last: str | None = None
     standalone: str | None = None
     inner_rank: int | None = None
+    shown: float | None = None
 
     @property
     def rank(self) -> int | None:
@@ -122,6 +125,8 @@ def dropped_from_prompt(evidence: MissEvidence) -> Reason | None:
         return Reason(code="dropped_in_search", rank=evidence.inner_rank)
     if not (evidence.retrieved and evidence.prompt_seen) or evidence.rank is None:
         return None
+    if evidence.shown is not None:
+        return Reason(code="cut", rank=evidence.rank, share=evidence.shown)
     return Reason(code="dropped_from_prompt", rank=evidence.rank, behind=evidence.overtaken_by)
 
 

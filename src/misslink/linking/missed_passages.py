@@ -14,6 +14,7 @@ from misslink.retrieval import (
     match_needs,
     retrieval_cutoff,
     satisfies,
+    shown_shares,
 )
 from misslink.text.near_duplicates import first_duplicates, is_near_duplicate
 from misslink.text.normalization import fold
@@ -156,7 +157,7 @@ def find_missed_passages(
     in_context = {passage.id for passage in context}
     repeats = sum(c.duplicate_of is not None and c.passage_id in in_context for c in competitors)
     ranks = {passage.id: rank for rank, passage in enumerate(trace.retrieved, start=1)}
-    evidence = []
+    evidence, shares = [], shown_shares(trace)
     for missed in outcome.missed:
         passage, halves = _locate_passage(missed, trace, pool)
         rank, id_, text = missed.true_rank, missed.passage_id, missed.text
@@ -189,6 +190,7 @@ def find_missed_passages(
                 passage=passage,
                 last=context[-1].id if context else None,
                 inner_rank=inner_rank(trace, id_),
+                shown=shares.get(id_),
             )
         )
     return tuple(evidence)

@@ -9,7 +9,13 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Se
 from functools import cache
 from typing import NamedTuple
 
-from misslink.capture import Watcher, check_gold_ids, labelled_ids, match_labels
+from misslink.capture import (
+    Watcher,
+    check_gold_ids,
+    labelled_ids,
+    match_labels,
+    settle_prompts,
+)
 from misslink.documents import DEFAULT_K
 from misslink.engines.protocol import AppSpec, capture_case
 from misslink.errors import AppUnreachableError
@@ -83,6 +89,8 @@ async def capture_traces(context: EvaluationContext) -> CaptureResult:
     )
     if watcher and watcher.id_key != config.id_key:
         warnings.insert(0, Reason(code="id_key_used", key=watcher.id_key))
+    if watcher is not None:
+        traces = settle_prompts(traces)
     k = _context_size(config, traces.values())
     warnings = [
         *_capture_gaps(traces, k, is_app=watcher is not None),

@@ -384,6 +384,11 @@ def _dropped_from_prompt(rank: int, behind: str | None) -> str:
     return f"it was retrieved at rank {rank} and did not reach the prompt{more}"
 
 
+def _cut(rank: int, share: float) -> str:
+    part = f"{format_percent(share)} of its text" if share < 1 else "its text in other words"
+    return f"it was retrieved at rank {rank}, and the prompt has {part}"
+
+
 def _split_evidence(halves: Sequence[str], missed: str, rank: int | None) -> str:
     where = f", rank {rank}" if rank is not None else ""
     return (
@@ -612,6 +617,7 @@ SENTENCES: dict[str, str | Callable[..., str]] = {
     # why a passage was missed
     "not_in_corpus": "the listed corpus of {passages} passages does not hold it",
     "dropped_from_prompt": _dropped_from_prompt,
+    "cut": _cut,
     "dropped_in_search": (
         "a search inside the retriever returned it at rank {rank}, and a later step of the retriever "
         "dropped it"
@@ -646,6 +652,8 @@ SENTENCES: dict[str, str | Callable[..., str]] = {
         "the standalone question finds passage '{passage}' by its words, and the query '{query}' "
         "does not"
     ),
+    "passage_cut": "passage '{passage}' was cut: a part of it never reached the prompt",
+    "passage_cut_for_claim": "the claim needed passage '{passage}', which was cut: a part of it never reached the prompt",
     "passage_missing": "passage '{passage}' never reached the prompt{step}",
     "passage_missing_for_claim": "the claim needed passage '{passage}', which never reached the prompt{step}",
     "context_insufficient": "the passages in the prompt do not hold the answer",

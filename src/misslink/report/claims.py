@@ -11,15 +11,19 @@ from types import SimpleNamespace
 from typing import NamedTuple
 
 from misslink.linking.miss_types import MISS_LABELS
-from misslink.render.format import format_decimal
+from misslink.render.format import format_decimal, format_percent
 from misslink.render.reasons import LOSS_STEPS
 from misslink.report.diagnosis import describe_distance, miss_details
 from misslink.report.glossary import RELATIONS
 from misslink.text.normalization import locate
+from misslink.text.prompt_matching import hidden_spans
 from misslink.types import Claim, ClaimLink, Link, Passage, RetrievalMiss, Trace
 
 # Where spans overlap the first of these gives the piece its colour.
-_STRONGEST_FIRST = ("contradicted", "unsupported", "supported", "needed", "quote", "evidence")
+_STRONGEST_FIRST = (
+    *("contradicted", "unsupported", "supported", "needed", "quote", "evidence"),
+    "unseen",
+)
 
 
 class TextSpan(NamedTuple):
@@ -30,7 +34,7 @@ class TextSpan(NamedTuple):
     start, end : int
         Character offsets.
     kind : str
-        What it is: a claim's support, 'quote', 'needed' or 'evidence'.
+        What it is: a claim's support, 'quote', 'needed', 'evidence', or 'unseen' by the model.
     number : int
         Number of the claim it belongs to, from 1; 0 for none.
     """
@@ -127,6 +131,7 @@ class CaseLocations:
             self._missed.setdefault(missed.passage_id, []).append(missed)
         retrieved = trace.retrieved if trace else ()
         self._passages = {passage.id: passage for passage in retrieved}
+        self._shown = trace.shown if trace else {}
         self._places = {passage.id: number for number, passage in enumerate(retrieved, 1)}
         self._missed_places = {name: number for number, name in enumerate(self._missed, 1)}
         deeper = {passage.id: passage.text for passage in (trace.deeper if trace else ())}
@@ -163,7 +168,7 @@ class CaseLocations:
     def retrieved(self, passage: Passage, relevant: AbstractSet[str]) -> SimpleNamespace:
         """A retrieved passage, after all claims were read; the first of ``flags`` is the strongest."""
         is_relevant = passage.id in relevant
-        flags = [_in_prompt(passage, self._trace)]
+        flags = _prompt_flags(passage, self._trace)
         if is_relevant:
             flags.insert(0, "relevant")
         return SimpleNamespace(
@@ -173,7 +178,9 @@ class CaseLocations:
             relevant=is_relevant,
             flags=tuple(flags),
             text=passage.text,
-            pieces=split_text(passage.text, self._quotes.get(passage.id, [])),
+            pieces=split_text(
+                passage.text, self._quotes.get(passage.id, []) + self._unseen(passage.id)
+            ),
             details=(),
             ranks=(),
         )
@@ -201,7 +208,7 @@ class CaseLocations:
             relevant=True,
             flags=tuple(flags),
             text=text,
-            pieces=split_text(text, spans + self._needed.get(name, [])),
+            pieces=split_text(text, spans + self._needed.get(name, []) + self._unseen(name)),
             details=miss_details(ones),
             ranks=(
                 first.true_rank,
@@ -210,6 +217,13 @@ class CaseLocations:
             ),
         )
 
+    def _unseen(self, name: str) -> list[TextSpan]:
+        """What the prompt lacks of a passage that is there in part."""
+        shown, passage = self._shown.get(name), self._passages.get(name)
+        if shown is None or passage is None:
+            return []
+        return [TextSpan(*span, "unseen") for span in hidden_spans(passage.text, shown)]
+
     def _quote(self, index: int, which: int, claim: Claim) -> ClaimPointer:
         evidence = claim.evidence[which]
         passage = self._passages.get(evidence.passage_id)
@@ -217,7 +231,10 @@ class CaseLocations:
             return ClaimPointer(
                 evidence.passage_id, "a passage that was not retrieved", evidence.quote
             )
-        spot = locate_quote(passage.text, evidence.start, evidence.end, evidence.quote)
+        start, end = evidence.start, evidence.end
+        if not passage.text.startswith(self._shown.get(passage.id, "")):
+            start = end = None  # they count in the shown part
+        spot = locate_quote(passage.text, start, end, evidence.quote)
         where = f"rank {passage.rank}"
         if spot is None:
             return ClaimPointer(where, "quote not found in the passage", evidence.quote)
@@ -280,7 +297,14 @@ def _has_valid_offsets(claim: Claim, answer: str) -> bool:
     return start is not None and end is not None and 0 <= start < end <= len(answer)
 
 
-def _in_prompt(passage: Passage, trace: Trace | None) -> str:
+def _prompt_flags(passage: Passage, trace: Trace | None) -> list[str]:
     if trace is None or trace.prompted is None:
-        return "prompt not seen"
-    return "in the prompt" if passage.id in trace.prompted else "not in the prompt"
+        return ["prompt not seen"]
+    if passage.id not in trace.prompted:
+        return ["not in the prompt"]
+    shown = trace.shown.get(passage.id, passage.text)
+    if shown == passage.text:
+        return ["in the prompt"]
+    hidden = sum(end - start for start, end in hidden_spans(passage.text, shown))
+    share = format_percent(1 - hidden / max(1, len(passage.text)))
+    return ["in the prompt", f"cut: {share} of it" if hidden else "in other words"]

@@ -27,6 +27,7 @@ from misslink.retrieval.outcomes import (
     match_unmet_needs,
     retrieval_cutoff,
     retrieval_outcome,
+    shown_shares,
     unmatched_reason,
     unmeasured_reason,
 )
@@ -61,6 +62,7 @@ __all__ = [
     "retrieval_outcome",
     "satisfies",
     "score_cases",
+    "shown_shares",
     "unmatched_reason",
     "unmeasured_reason",
 ]

@@ -11,6 +11,7 @@ from misslink.retrieval import matching
 from misslink.types import Case, Link, Passage, Reason, RetrievalMiss, Trace
 
 Exposure = Literal["none", "some", "all"]  # of what a case needs, in the prompt
+_WHOLE_SHARE = 0.8  # of a passage's text in the prompt: with less it counts as cut
 MIN_WITH_ALL = 10  # cases with all by labels, below which the judge's sufficiency replaces labels
 _BY_LABELS: dict[str, Exposure] = {"miss": "none", "partial": "some", "hit": "all"}
 _BY_JUDGE: dict[str, Exposure] = {"no": "none", "partly": "some", "yes": "all"}
@@ -23,8 +24,8 @@ class RetrievalOutcome:
     Parameters
     ----------
     retrieval : {'hit', 'partial', 'miss', 'unlabelled', 'not_needed', 'unknown'}
-        All of it, some, nothing; no passage is labelled; the question has no answer; or what was
-        retrieved was not seen.
+        All of it, some (also where a part of a missed passage is in the prompt), nothing; no passage
+        is labelled; the question has no answer; or what was retrieved was not seen.
     found : sequence of NeedMatch
         The needs that reached the context, ranks counted in the context.
     missed : sequence of RetrievalMiss
@@ -89,7 +90,10 @@ def retrieval_outcome(case: Case, trace: Trace, k: int) -> RetrievalOutcome:
             note = "no retrieved passage has a text, so evidence cannot be matched"
             return RetrievalOutcome("unknown", note=note)
         return RetrievalOutcome("unlabelled")
-    context = trace.context(k)
+    # By its id alone a passage says what is in the prompt only where it was not cut.
+    shares = {} if any(case.evidence.values()) else shown_shares(trace)
+    cut = {name for name, share in shares.items() if share < _WHOLE_SHARE}
+    context = [passage for passage in trace.context(k) if passage.id not in cut]
     attempts = [(needs, matching.match_needs(needs, context)) for needs in alternatives]
     needs, matches = max(
         attempts, key=lambda pair: (len(pair[1]) == len(pair[0]), len(pair[1]), -len(pair[0]))
@@ -98,7 +102,8 @@ def retrieval_outcome(case: Case, trace: Trace, k: int) -> RetrievalOutcome:
     lacking = [need for need in needs if need.id not in satisfied]
     pool = _ranked_passages(trace) if lacking else ()
     missed = tuple(_missed_passage(need, pool, trace, k) for need in lacking)
-    retrieval: Literal["hit", "partial", "miss"] = "partial" if matches else "miss"
+    is_partial = matches or any(miss.passage_id in cut for miss in missed)
+    retrieval: Literal["hit", "partial", "miss"] = "partial" if is_partial else "miss"
     split = [
         f"{hit.need.id} over '{hit.passages[0].id}' and '{hit.passages[1].id}'"
         for hit in matches
@@ -106,6 +111,15 @@ def retrieval_outcome(case: Case, trace: Trace, k: int) -> RetrievalOutcome:
     ]
     split_note = f"found split over two passages: {'; '.join(split)}" if split else None
     return RetrievalOutcome("hit" if not missed else retrieval, matches, missed, split_note)
+
+
+def shown_shares(trace: Trace) -> dict[str, float]:
+    """Share of its text in the prompt, by passage that is there in part."""
+    if trace.prompted is None or not trace.shown:
+        return {}
+    lengths = {passage.id: len(passage.text) for passage in trace.retrieved}
+    parts = trace.shown.items()
+    return {name: min(1.0, len(part) / max(1, lengths.get(name, 0))) for name, part in parts}
 
 
 def retrieval_cutoff(trace: Trace, k: int) -> int:

@@ -1,26 +1,20 @@
-"""Find the retrieved passages that reached a model's prompt."""
+"""Find the parts of the retrieved passages that a model's prompt shows."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import chain
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from misslink.text.normalization import fold
+from misslink.text.normalization import fold, valid_text
+from misslink.text.shown_text import Piece, find_shown
 
 if TYPE_CHECKING:
     from misslink.types import Passage
 
-FULL_SHARE = (
-    0.8  # of a passage's word 5-grams: blanks, markup or the cut of a last sentence may differ
-)
-_PARTIAL_SHARE = 0.2  # below this the passage and the prompt merely share phrases
-_GRAM = 5
 _LONG = 20  # characters; a shorter output ("yes") is found in any prompt by chance
-_WORD = re.compile(r"\w+")
-_ESCAPED = re.compile(r"\\(?:n|r|t|\"|')")
+_ELISION = "\n\n\u2026\n\n"  # between two shown parts of a passage
 
 
 @dataclass(eq=False)
@@ -33,43 +27,37 @@ class ModelCall:
 
 @dataclass(frozen=True)
 class PromptMatch:
-    """Ids of the passages that reached the model, and shares of those that did in part.
+    """The passages that the model was shown.
 
     Parameters
     ----------
-    whole : tuple of str or None
-        None: the prompt that the answer comes from was not seen.
-    part : dict of str to float
-        Share in (0, 1) of the word 5-grams found, for passages that were cut short.
+    shown : dict of str to str or None
+        By id the part in the prompt, the whole text of a passage that was not cut. None: the prompt
+        that the answer comes from was not seen.
     graded : tuple of str
         Passages that only calls other than the answer's were shown.
     text : str or None
         The prompt of the call that made the answer.
-    shown : dict of str to str
-        Of the passages of several chunks the texts of those that reached the model.
     """
 
-    whole: tuple[str, ...] | None
-    part: dict[str, float]
+    shown: dict[str, str] | None
     graded: tuple[str, ...] = ()
     text: str | None = None
-    shown: dict[str, str] = field(default_factory=dict)
 
-    def as_read(self, passages: Iterable[Passage]) -> tuple[Passage, ...]:
-        """The passages, those of several chunks with the texts that reached the model."""
-        return tuple(
-            passage.model_copy(update={"text": self.shown.get(passage.id, passage.text)})
-            for passage in passages
-        )
-
-    @property
-    def notes(self) -> list[str]:
-        """What people should know of the passages that were cut short."""
-        return [
-            f"passage '{name}' reached the prompt only in part ({share:.0%} of it) "
-            "and counts as missing from the prompt"
-            for name, share in self.part.items()
-        ]
+    def trace_fields(self, retrieved: Sequence[Passage]) -> dict[str, Any]:
+        """What a trace says of it: ``prompted``, ``shown``, ``prompt`` and ``graded``."""
+        shown = self.shown
+        cut = {
+            passage.id: part
+            for passage in retrieved
+            if shown and (part := shown.get(passage.id, passage.text)) != passage.text
+        }
+        return {
+            "prompted": None if shown is None else tuple(p.id for p in retrieved if p.id in shown),
+            "shown": {name: valid_text(part) for name, part in cut.items()},
+            "prompt": None if self.text is None else valid_text(self.text),
+            "graded": self.graded,
+        }
 
 
 def chunk_texts(chunks: Iterable[Passage]) -> dict[str, list[str]]:
@@ -103,66 +91,73 @@ def merge_rankings(lists: Collection[Sequence[Passage]]) -> tuple[Passage, ...]:
 
 
 def match_prompts(
-    chunks: Sequence[Passage], models: Sequence[ModelCall], answer: str | None
+    chunks: Sequence[Passage],
+    models: Sequence[ModelCall],
+    answer: str | None,
+    questions: Sequence[str] = (),
 ) -> PromptMatch:
-    """Look each passage up in the prompts of the model calls that the answer comes from.
+    """Find the parts of the passages in the prompts of the model calls that the answer comes from.
 
-    A passage reached the model if the folded text of one of its chunks is in a prompt, or 80% of
-    its word 5-grams are. The calls that count are those whose output is the answer, is part of it, or went into
+    The calls that count are those whose output is the answer, is part of it, or went into
     the prompt of a call that counts: an app may also show passages to a grader, or rewrite the
     question. Where no output can be recognised in the answer all calls count; if none of their
     prompts holds anything of any passage, the model that answered was not among them, as when a
-    LangChain model rewrites the question and a client of another make answers.
+    LangChain model rewrites the question and a client of another make answers. Words that a prompt
+    has from one of the `questions` are no part of a passage.
     """
     counted = _answering_calls(models, answer)
-    prompts = [_Prompt(model.prompt) for model in counted or models]
-    whole: list[str] = []
-    part: dict[str, float] = {}
-    shown: dict[str, str] = {}
-    by_id = chunk_texts(chunks)
-    for name, texts in by_id.items():
-        shares = [max((prompt.share(text) for prompt in prompts), default=0.0) for text in texts]
-        if max(shares) >= FULL_SHARE:
-            whole.append(name)
-            if min(shares) < FULL_SHARE:
-                pairs = zip(texts, shares, strict=True)
-                shown[name] = "\n\n".join(text for text, share in pairs if share >= FULL_SHARE)
-        elif max(shares) >= _PARTIAL_SHARE:
-            part[name] = max(shares)
     others = [model for model in models if counted and all(model is not one for one in counted)]
-    other_prompts = [_Prompt(model.prompt) for model in others]
-    graded = tuple(
-        name
-        for name, texts in by_id.items()
-        if name not in whole
-        and any(prompt.share(text) >= FULL_SHARE for prompt in other_prompts for text in texts)
+    shown = _shown_parts(chunks, counted or models, questions)
+    graded = _shown_parts(chunks, others, questions) if others else {}
+    return PromptMatch(
+        shown if counted or shown else None,
+        tuple(name for name in graded if name not in shown),
+        counted[0].prompt if counted else None,
     )
-    if not (counted or whole or part):
-        return PromptMatch(None, part, graded)
-    prompt = counted[0].prompt if counted else None
-    return PromptMatch(tuple(whole), part, graded, prompt, shown)
 
 
-class _Prompt:
-    def __init__(self, text: str) -> None:
-        # A tool's result may be shown to the model as JSON or as a repr, with its breaks escaped.
-        plain = f"{text}\n{_ESCAPED.sub(' ', text)}" if _ESCAPED.search(text) else text
-        self.folded = fold(plain)
-        self._grams: set[tuple[str, ...]] | None = None
+def _shown_parts(
+    chunks: Sequence[Passage], models: Sequence[ModelCall], questions: Sequence[str]
+) -> dict[str, str]:
+    """By id what the prompts show of its texts, joined as `merge_rankings` joins them."""
+    prompts = list(dict.fromkeys(model.prompt for model in models))
+    # A later call of an agent repeats the prompts of those before.
+    prompts = [one for one in prompts if not any(one in other != one for other in prompts)]
+    by_id = chunk_texts(chunks)
+    found = iter(find_shown([*chain(*by_id.values())], prompts, questions))
+    parts = {
+        name: _join_pieces(texts, [next(found) for _ in texts]) for name, texts in by_id.items()
+    }
+    return {name: part for name, part in parts.items() if part is not None}
 
-    def share(self, text: str) -> float:
-        """The share of `text` that is in this prompt: 1 whole, else by word 5-grams."""
-        folded = fold(text)
-        if not folded:
-            return 0.0
-        if folded in self.folded:
-            return 1.0
-        passage_grams = _grams(folded)
-        if not passage_grams:
-            return 0.0
-        if self._grams is None:
-            self._grams = set(_grams(self.folded))
-        return sum(gram in self._grams for gram in passage_grams) / len(passage_grams)
+
+def _join_pieces(texts: Sequence[str], pieces: Sequence[Sequence[Piece]]) -> str | None:
+    """The shown pieces of the texts of one passage, with an ellipsis where something is hidden."""
+    whole, joined, end = "\n\n".join(texts), "", 0
+    offset = 0
+    for text, shown in zip(texts, pieces, strict=True):
+        for piece in shown:
+            between = whole[end : offset + piece.start]
+            if joined:
+                joined += _ELISION if between.strip() else between
+            joined += piece.text
+            end = offset + piece.end
+        offset += len(text) + len("\n\n")
+    return joined or None
+
+
+def hidden_spans(text: str, shown: str) -> tuple[tuple[int, int], ...]:
+    """Character offsets of what the shown part of a text lacks; none where its words were changed."""
+    spans, end = [], 0
+    for piece in shown.split(_ELISION):
+        start = text.find(piece, end)
+        if start < 0:
+            return ()
+        spans.append((end, start))
+        end = start + len(piece)
+    return tuple(
+        (start, end) for start, end in (*spans, (end, len(text))) if text[start:end].strip()
+    )
 
 
 def _answering_calls(models: Sequence[ModelCall], answer: str | None) -> list[ModelCall]:
@@ -187,8 +182,3 @@ def _is_same_text(output: str, answer: str) -> bool:
         return False
     shorter, longer = sorted((output, answer), key=len)
     return shorter == longer or (len(shorter) >= _LONG and shorter in longer)
-
-
-def _grams(folded: str) -> list[tuple[str, ...]]:
-    words = _WORD.findall(folded)
-    return [tuple(words[index : index + _GRAM]) for index in range(len(words) - _GRAM + 1)]

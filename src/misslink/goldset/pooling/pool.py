@@ -248,8 +248,11 @@ def pool_from_run(run: Run, k: int, name: str) -> GradingPool:
         The run has no passage with a text, or every passage has a grade.
     """
     found = {link.case_id: link.missed for link in run.links if link.basis == "inferred"}
-    prompts = {trace.case_id: trace.context(k) for trace in run.traces}
-    passages = [passage for prompt in prompts.values() for passage in prompt]
+    prompts = {trace.case_id: [p.id for p in trace.context(k)] for trace in run.traces}
+    # A grade is of the whole passage, also where the app cut it.
+    passages = [
+        p for trace in run.traces for p in trace.retrieved if p.id in prompts[trace.case_id]
+    ]
     passages += [
         Passage(id=miss.passage_id, text=miss.text or "", rank=1)
         for misses in found.values()
@@ -270,7 +273,7 @@ def pool_from_run(run: Run, k: int, name: str) -> GradingPool:
         )
         for retriever, of_case in (
             ("search", {case: [miss.passage_id for miss in found[case]] for case in found}),
-            ("app", {case: [passage.id for passage in prompts[case]] for case in prompts}),
+            ("app", prompts),
         )
     ]
     pool = make_pool(

@@ -6,7 +6,7 @@ import gc
 import itertools
 import logging
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -26,8 +26,8 @@ from misslink.io.trace_formats.spans import (
     requests_from_spans,
 )
 from misslink.io.trace_formats.tables import COLUMN_NAMES, requests_from_rows
-from misslink.text.normalization import content_id, fold, valid_text
-from misslink.text.prompt_matching import PromptMatch
+from misslink.text.normalization import content_id, fold
+from misslink.text.prompt_matching import ModelCall, PromptMatch, match_prompts
 from misslink.types import Case, Passage, Trace
 
 _log = logging.getLogger(__name__)
@@ -142,7 +142,8 @@ def read_recording(
         parquet, CSV, Excel; several files are named by their folder or a pattern. In misslink's
         own traces ``retrieved`` lists passages best first, as objects ``{"id", "text", "score"}``
         (``page_content`` is understood as text) or as bare ids; a passage without an id is named by
-        its text.
+        its text. With ``prompt``, the prompt as text, the parts that it shows are found; ``shown`` has
+        them by passage id.
     dedupe : {'first'} or None
         Of a passage that is listed twice keep the first; None: it is an error.
 
@@ -153,7 +154,7 @@ def read_recording(
     InputError
         The format is not known, a row has another than the rows before it, a span's parent is in no
         file, no trace says what was retrieved, a case has two traces, ``prompted`` names a passage
-        that was not retrieved, or something is malformed; with file and line.
+        that was not retrieved (so does ``shown``), or something is malformed; with file and line.
     """
     files = list_shards(source) if isinstance(source, str | Path) else ()
     recorder = _Recorder(
@@ -240,6 +241,8 @@ class _Recorder:
         if data.keys().isdisjoint(("retrieved", "error")):
             data.setdefault("unmeasured", samples.NOT_RECORDED)
         trace = _parse_trace(item._replace(data=data), self.dedupe, self._texts)
+        if trace.prompt is not None and "shown" not in data:
+            trace = _find_shown(trace, [case.question] if case else [])
         self._add(item, trace, case)
 
     def _add_table(self, items: Iterable[SourceItem], first: SourceItem) -> None:
@@ -294,7 +297,7 @@ class _Recorder:
                 "calls": request.calls,
                 "trace_id": request.trace_id,
                 "span_id": request.span_id,
-                **_prompt_fields(request.prompt),
+                **(request.prompt.trace_fields(request.passages or ()) if request.prompt else {}),
                 "unmeasured": unmeasured if request.passages is None else None,
             }
             fields: _Fields = {
@@ -380,15 +383,16 @@ class _Recorder:
         return Recording(self.name, self.traces, self.cases, self.places)
 
 
-def _prompt_fields(match: PromptMatch | None) -> _Fields:
-    if match is None:
-        return {}
-    return {
-        "prompted": match.whole,
-        "prompt": match.text and valid_text(match.text),
-        "graded": match.graded,
-        "notes": match.notes,
-    }
+def _find_shown(trace: Trace, questions: Sequence[str]) -> Trace:
+    """The trace with the parts of its passages that its prompt shows."""
+    if not any(passage.text.strip() for passage in trace.retrieved):
+        return trace
+    call = ModelCall(trace.prompt or "", trace.answer or "")
+    found = match_prompts(trace.retrieved, [call], None, questions)
+    fields = PromptMatch(found.shown or {}).trace_fields(trace.retrieved)
+    if trace.prompted is not None:
+        fields["prompted"] = trace.prompted
+    return trace.model_copy(update={name: fields[name] for name in ("prompted", "shown")})
 
 
 def _of_one_format(

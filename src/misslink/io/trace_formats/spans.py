@@ -337,10 +337,8 @@ def _trace_request(spans: Sequence[OtelSpan]) -> LogRequest | None:
     if question is None:
         return None
     answer, chunks = _trace_answer(root, spans), _trace_chunks(spans)
-    prompt = _match_prompts(chunks or (), spans, answer)
+    prompt = _match_prompts(chunks or (), spans, question, answer)
     passages = None if chunks is None else merge_rankings([chunks])
-    if passages is not None and prompt is not None:
-        passages = prompt.as_read(passages)
     latency = (root.end - root.start).total_seconds() if root.start and root.end else None
     sessions = (span.attributes.get(name) for span in (root, *spans) for name in _SESSION_KEYS)
     return LogRequest(
@@ -364,23 +362,26 @@ def _trace_request(spans: Sequence[OtelSpan]) -> LogRequest | None:
 
 
 def _match_prompts(
-    chunks: Sequence[Passage], spans: Sequence[OtelSpan], answer: str | None
+    chunks: Sequence[Passage], spans: Sequence[OtelSpan], question: str, answer: str | None
 ) -> PromptMatch | None:
     """The passages in the prompts of the trace's models.
 
     None where a prompt is hidden or was cut by the exporter's limit of length, or where none has a
     text of any passage: then it is not known.
     """
+    texts = (value for span in spans for value in span.attributes.values())
+    # A longer text elsewhere shows that the exporter did not cut this one: the app did.
+    longest = max((len(text) for text in texts if isinstance(text, str)), default=0)
     calls = []
     for span in spans:
         if span.kind in _MODEL_KINDS or span.attributes.get(_OPERATION_KEY) in _MODEL_OPERATIONS:
             prompt = _texts(span, _PROMPT_KEYS) or _texts(span, ("input.value",))
             reply = _texts(span, _REPLY_KEYS) or _texts(span, ("output.value",))
-            if not prompt or any(_is_cut(text, chunks) for text in prompt):
+            if not prompt or any(len(text) >= longest and _is_cut(text, chunks) for text in prompt):
                 return None
             calls.append(ModelCall("\n".join(prompt), "\n".join(reply)))
-    match = match_prompts(chunks, calls, answer)
-    return match if match.whole or match.part or match.graded else None
+    match = match_prompts(chunks, calls, answer, [question])
+    return match if match.shown or match.graded else None
 
 
 def _is_cut(text: str, chunks: Sequence[Passage]) -> bool:

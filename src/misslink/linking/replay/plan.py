@@ -106,7 +106,8 @@ def plan_case(
     if blank is not None:
         return f"the retrieved passage '{blank}' has no text to inject"
     trace = trace.model_copy(update={"retrieved": tuple(retrieved)})
-    context = trace.context(k)
+    whole = {passage.id: passage for passage in retrieved}  # an app that cuts them cuts them again
+    context = [whole[passage.id] for passage in trace.context(k)]
     relevant = relevant_ids(case, context)
     places = max(1, len(context) - len(relevant))
     by_id = {

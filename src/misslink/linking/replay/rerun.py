@@ -110,15 +110,17 @@ def add_evidence(trace: Trace, evidence: Sequence[Passage], k: int) -> Trace:
     """Return the trace as if `evidence` had been in its prompt too, for the judge to read."""
     context = trace.context(k)
     ids = {passage.id for passage in context}
-    added = [passage for passage in evidence if passage.id not in ids]
-    if not added or trace.unmeasured is not None or trace.answer is None:
+    whole = {passage.id: passage for passage in evidence}
+    read = [whole.get(p.id, p) if p.id in trace.shown else p for p in context]
+    read += [passage for passage in evidence if passage.id not in ids]
+    if read == [*context] or trace.unmeasured is not None or trace.answer is None:
         return trace
     seen = tuple(
         passage if passage.rank == rank else passage.model_copy(update={"rank": rank})
-        for rank, passage in enumerate((*context, *added), start=1)
+        for rank, passage in enumerate(read, start=1)
     )
     prompted = tuple(passage.id for passage in seen)
-    return trace.model_copy(update={"retrieved": seen, "prompted": prompted})
+    return trace.model_copy(update={"retrieved": seen, "prompted": prompted, "shown": {}})
 
 
 class ReplayCache:

@@ -126,8 +126,9 @@ const measurementsOf = (detail) => {
 
 const passageOf = (row, passage, missed) => {
   const line = passage.text.slice(0, 4 * PREVIEW).split(/\s+/).join(" ").trim();
-  const draw = (piece, kind, claims) =>
-    el("mark", { class: kind, "data-claims": claims.join(" ") }, visible(piece));
+  const draw = (piece, kind, claims) => kind === "unseen" ? el("span", { class: kind }, visible(piece))
+    : el("mark", { class: kind, "data-claims": claims.join(" ") }, visible(piece));
+  const isCut = passage.marks?.some(([, kind]) => kind === "unseen");
   const parts = markedPieces(passage.text, passage.marks, draw).map((part) => part.ends
     ? el("sup", {}, String(part.ends)) : part);
   return el("details", {
@@ -142,6 +143,7 @@ const passageOf = (row, passage, missed) => {
     passage.score && el("span", { class: "flag" }, `score ${passage.score}`),
     userText("span", "preview", line.length > PREVIEW ? `${line.slice(0, PREVIEW - 1)}\u2026` : line)),
   passage.text ? userText("div", "passage-text", parts) : el("p", { class: "none" }, "Its text is not known."),
+  isCut && el("p", { class: "small" }, "The gray part was not in the prompt."),
   missed && ranksOf(passage.ranks ?? []),
   passage.details && folded("All measurements", passage.details.map(measurementsOf)));
 };
