@@ -215,9 +215,10 @@ def judged_readings(run: Run) -> dict[str, tuple[str, Reading]]:
 def link_summary(run: Run) -> dict[str, Any]:
     """Return the blocks ``link`` and ``link_correctness`` of ``summary.json``.
 
-    Of a selection of cases, and where a calibration is newer, they are computed again.
+    Of a selection of cases, with other labels, and where a calibration is newer, they are computed
+    again.
     """
-    whole = "selected" not in run.manifest and run.calibration is None
+    whole = run.manifest.keys().isdisjoint(("selected", "relabelled")) and run.calibration is None
     if whole and run.summary.keys() >= _ASSOCIATIONS:
         return {name: run.summary[name] for name in _ASSOCIATIONS}
     seed = manifest_of(run).seed or 0

@@ -18,9 +18,10 @@ from misslink.calibration.verdicts import hash_verdicts
 from misslink.documents import manifest_of
 from misslink.errors import InputError
 from misslink.io import read_run
-from misslink.io.manifest import build_manifest, display_path, hash_content
+from misslink.io.manifest import build_manifest, content_hashes, display_path, hash_content
 from misslink.io.storage import as_url, redact_url
 from misslink.judge.backends.custom import is_custom_judge
+from misslink.judge.epoch import judge_epoch
 from misslink.judge.protocol import judge_info
 from misslink.linking.association import association_warnings, summarize_association
 from misslink.linking.checklist import build_checklist
@@ -73,10 +74,11 @@ def assemble_run(
     run = measure_error_by_exposure(run, linked.links, context.config.seed)
     run = run.model_copy(update={"links": tuple(linked.links), "map": linked.map})
     manifest = _manifest(context, captured, judged)
+    alike = {name: manifest[name] for name in ("judge_epoch", "hashes")}
     notes = _warnings([*captured.warnings, *linked.warnings], manifest["judge_note"], judged.notes)
     summary = _summarize(context, run, scores, linked)
     summary["diagnosis"] = _diagnosis(context, run, captured, scores, linked)
-    summary["warnings"] = [*notes, *summary["warnings"]]
+    summary |= {"warnings": [*notes, *summary["warnings"]], **alike}
     run = reuse_results(run.model_copy(update={"manifest": manifest, "summary": summary}), folder)
     return run.model_copy(update={"summary": {**run.summary, "headline": run.headline}})
 
@@ -86,7 +88,9 @@ def _manifest(
 ) -> dict[str, Any]:
     """What is needed to repeat the run."""
     config, judge, calibration = context.config, context.judge, judged.calibration
-    unfinished = sum(verdict.status == "failed" for verdict in judged.run.verdicts)
+    verdicts = judged.run.verdicts
+    unfinished = sum(verdict.status == "failed" for verdict in verdicts)
+    prompts = sorted({v.prompt for v in verdicts if v.prompt}, key=lambda ref: ref.name)
     about = {
         "goldset": display_path(context.gold.name),
         "traces": _path_name(config.traces),
@@ -96,6 +100,8 @@ def _manifest(
         "id_key": captured.watcher.id_key if captured.watcher else config.id_key,
         "judge_note": judge_info(judge).note if judge else None,
         "judging": {**judge.about(), "spec": _file_judge(config.judge)} if judge else None,
+        "judge_epoch": judge_epoch(judge.name, judge.identity, prompts) if judge else None,
+        "hashes": content_hashes(context.gold.cases, captured.traces.values()),
         "calibration": calibration and calibration.model_dump(mode="json"),
         "engine": context.engine.name,
         "calibrated_by": judged.source,
@@ -103,7 +109,7 @@ def _manifest(
         "work": context.work,
         "unfinished": unfinished + (judge.not_asked if judge else 0),
     }
-    return build_manifest(about, context.inputs, judged.run.verdicts, config.command)
+    return build_manifest(about, context.inputs, prompts, config.command)
 
 
 def _summarize(
