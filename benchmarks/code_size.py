@@ -23,7 +23,7 @@ BUDGETS = {
     "calibration": 1860,  # 1650; how many labels an interval needs and the regression of biases came from stats, 135; the judge's error by exposure took 70
     "canary": 2161,  # 2300
     "capture": 2181,  # what an app raises beside exceptions; labels that are not indexed; 1300; secrets that a server repeats took 15; limits of what an app returns
-    "cli": 3595,  # one module of audits is imported; 3200; misslink.toml and init took 220, annotate --case and its token 13
+    "cli": 3676,  # rejudge took 81; one module of audits is imported; 3200; misslink.toml and init took 220, annotate --case and its token 13
     "compare": 949,  # the part that runs share took 51; 750; who passes more, with names
     "embedding": 456,  # 420
     "engines": 884,  # 700
@@ -42,7 +42,7 @@ BUDGETS = {
     "linking/whatif": 997,  # 1050
     "live": 3093,  # 3000
     "metrics": 721,
-    "pipeline": 1299,  # the options of evaluate came from cli; prompts that were not seen are named; 700; apps that remember other cases, changes since an earlier run; one module for each stage
+    "pipeline": 1423,  # judging a saved run again, and how far judges differ, took 124; the options of evaluate came from cli; prompts that were not seen are named; 700; apps that remember other cases, changes since an earlier run; one module for each stage
     "render": 1205,  # shares in clusters; two reasons; errors of several kinds took 4; the sentences of miss reasons and what-if options came from linking
     "report": 4032,  # 3400; one glossary for page and docs
     "retrieval": 1734,  # 2000; the mean of rank scores came from pipeline and linking

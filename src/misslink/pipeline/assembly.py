@@ -15,7 +15,7 @@ from misslink.calibration.stored_calibration import (
     stored_calibrations,
 )
 from misslink.calibration.verdicts import hash_verdicts
-from misslink.documents import manifest_of
+from misslink.documents import manifest_of, summary_of
 from misslink.errors import InputError
 from misslink.io import read_run
 from misslink.io.manifest import build_manifest, content_hashes, display_path, hash_content
@@ -31,6 +31,7 @@ from misslink.pipeline.context import EvaluationContext
 from misslink.pipeline.links import LinkResult
 from misslink.pipeline.summary import (
     conversation_estimate,
+    judge_differences,
     judge_repeatability,
     level_estimates,
     lower_is_better,
@@ -51,6 +52,8 @@ _VARYING_FIELDS: Any = {
     "retrieved": _RANKED,
     "deeper": _RANKED,
 }
+# What the manifest says of the traces, also where they are judged again.
+_OF_TRACES = ("app", "app_config", "depth", "goldset", "id_key", "input_key", "traces", "work")
 _NO_USAGE = {
     **dict.fromkeys(("calls", "from_cache", "not_asked", "prompt_tokens", "completion_tokens"), 0),
     "cost": None,
@@ -79,6 +82,16 @@ def assemble_run(
     summary = _summarize(context, run, scores, linked)
     summary["diagnosis"] = _diagnosis(context, run, captured, scores, linked)
     summary |= {"warnings": [*notes, *summary["warnings"]], **alike}
+    if (before := captured.saved) is not None:
+        summary["rejudged"] = {
+            "run": before.summary.get("run"),
+            "judge": manifest_of(before).judge,
+            "cases": len(run.cases),
+            "of": summary_of(before).cases,
+            "difference": judge_differences(
+                before.verdicts, run.verdicts, seed=context.config.seed
+            ),
+        }
     run = reuse_results(run.model_copy(update={"manifest": manifest, "summary": summary}), folder)
     return run.model_copy(update={"summary": {**run.summary, "headline": run.headline}})
 
@@ -109,6 +122,9 @@ def _manifest(
         "work": context.work,
         "unfinished": unfinished + (judge.not_asked if judge else 0),
     }
+    if captured.saved is not None:
+        about |= {name: captured.saved.manifest.get(name) for name in _OF_TRACES}
+        about["rejudged"] = captured.saved.summary.get("run")
     return build_manifest(about, context.inputs, prompts, config.command)
 
 
@@ -164,10 +180,15 @@ def _diagnosis(
     k, seed = context.k, context.config.seed
     cases, traces, verdicts, measured = run.cases, run.traces, run.verdicts, linked.measured
     missing = find_missing_labels(cases, traces, verdicts, run.links, k)
+    saved = summary_of(captured.saved) if captured.saved else None
+    if saved and captured.corpus is None and saved.cases == len(cases):  # no judge is asked for it
+        checklist = [item.model_dump(mode="json") for item in saved.diagnosis.checklist]
+    else:
+        checklist = build_checklist(cases, traces, measured, k, corpus=captured.corpus, seed=seed)
     return {
         "embedding": measured.embedding,
         "corpus": measured.corpus,
-        "checklist": build_checklist(cases, traces, measured, k, corpus=captured.corpus, seed=seed),
+        "checklist": checklist,
         "missing_labels": missing_label_document(
             cases, traces, verdicts, missing, k, scores=scores.by_metric, seed=seed
         ),
