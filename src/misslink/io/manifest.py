@@ -57,6 +57,11 @@ def flatten_inputs(inputs: Mapping[str, Any], prefix: str = "") -> dict[str, str
     return lines
 
 
+def answer_hash(answer: str) -> str:
+    """SHA-256 of an answer, by which a label says which answer it is of."""
+    return hashlib.sha256(answer.encode("utf-8", "surrogatepass")).hexdigest()
+
+
 def relevance_labels(case: Case) -> tuple[Any, ...]:
     """What a case says is relevant, alike where the order alone differs."""
     return case.relevant, case.evidence, sorted(sorted(set(ids)) for ids in case.relevant_any)

@@ -132,6 +132,14 @@ def _no_baseline_value(metric: str, why: str, *, corrected: bool) -> str:
     return f"the baseline has no {_called(metric, corrected=corrected)} to compare with: {why}"
 
 
+def _unverified_labels(n: int) -> str:
+    are = "1 label is" if n == 1 else f"{n:,} labels are"
+    return (
+        f"Whether {are} of these answers is not known: they have no answer_hash. Labels of earlier "
+        "answers would count; misslink annotate writes the hash"
+    )
+
+
 def _judge_differs(metric: str, was: str, now: str, baseline: str) -> str:
     judges = f"by {was}, and this run by {now}"
     if was == now:
@@ -613,6 +621,7 @@ SENTENCES: dict[str, str | Callable[..., str]] = {
     "values_lost": _values_lost,
     "fewer_values": _fewer_values,
     "regressed": _regressed,
+    "unverified_labels": _unverified_labels,
     "judge_differs": _judge_differs,
     "questions_differ": "the baseline is a summary.json of other questions, so {metric} is not compared "
     "with it: name its run folder, whose shared questions can be",
