@@ -156,7 +156,9 @@ def calibrate(
         "uncertain_band": band,
         "uncertain_band_reason": no_band,
         "corrected": prevalence,
-        "labels_needed": labels_needed(pairs, prevalence["verdicts"]),
+        "labels_needed": labels_needed(
+            pairs, prevalence["verdicts"], prevalence["prediction_powered"]
+        ),
         "scores": score_distribution(scored.values()),
         "bias": measure_bias(pairs, cut),
         "claims": _claims_section(consensus.gold, verdicts, cut),
