@@ -48,6 +48,17 @@ def test_easy_new_questions_hide_no_loss_on_the_shared_ones(tmp_path, gate):
     assert comment.index("30 ask the same in both") < comment.index("recall")
 
 
+def test_a_number_of_the_whole_run_is_not_compared_over_a_part_of_it(tmp_path):
+    run = grown("1" * 20, 10)
+    run, before = (
+        one.model_copy(update={"summary": {**one.summary, "usage": {"calls": calls}}})
+        for one, calls in ((run, 40), (gated_run("1" * 10), 20))
+    )
+    (found,) = decided(tmp_path, ["metric: usage.calls, regression_max: 100"], run, before).outcomes
+    assert not found.passed
+    assert found.reasons[0].code == "not_of_shared"
+
+
 def test_hard_new_questions_are_no_loss(tmp_path):
     run = grown("1" * 10 + "0" * 10, 10)
     (found,) = decided(tmp_path, [RECALL], run, gated_run("1" * 10)).outcomes

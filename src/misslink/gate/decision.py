@@ -241,6 +241,8 @@ def _measure_gate(
         reason = missing_values.unfinished_judging(unjudged, metric)
     elif gate.regression_max is not None and (unlike := diff.unlike(metric)):
         reason = unlike
+    elif gate.regression_max is not None and shared.cases and now.estimate.value is None:
+        reason = Reason(code="not_of_shared", metric=metric, why=now.estimate.reason)
     elif before is not None and gate.regression_max is not None:
         judged = missing_values.judged_metrics_behind(before, metric)
         unjudged = (

@@ -623,6 +623,8 @@ SENTENCES: dict[str, str | Callable[..., str]] = {
     "regressed": _regressed,
     "unverified_labels": _unverified_labels,
     "judge_differs": _judge_differs,
+    "not_of_shared": "{metric} is not known of the shared questions alone, so it is not compared with "
+    "the baseline ({why})",
     "questions_differ": "the baseline is a summary.json of other questions, so {metric} is not compared "
     "with it: name its run folder, whose shared questions can be",
     "labels_differ": "the baseline is a summary.json by other labels, so {metric} is not compared with "
