@@ -18,7 +18,7 @@ from misslink.types import Case, Trace
 
 SIZE = 60
 SCORES = [0.9 if n % 2 else 0.1 for n in range(SIZE)]
-UNVERIFIED = "labels are of these answers is not known"
+UNVERIFIED = "do not say which answer they are of"
 
 
 def run(answer="Answer {}."):

@@ -177,7 +177,7 @@ def test_labels_of_other_answers_do_not_correct_a_run(tmp_path, cache):
     hashed = [{**row, "answer_hash": answers[int(row["case_id"][1:])]} for row in labels()]
     own = evaluated(labels=lines(tmp_path / "own.jsonl", hashed), cache=cache)
     assert own.calibration["n"] == SIZE
-    assert not any("these answers" in w["message"] for w in own.summary["warnings"])
+    assert not any("which answer" in w["message"] for w in own.summary["warnings"])
     other = [{**row, "answer_hash": answer_hash("Another.")} for row in hashed]
     run = evaluated(labels=lines(tmp_path / "other.jsonl", other), cache=cache)
     assert run.calibration is None
@@ -190,4 +190,4 @@ def test_labels_of_other_answers_do_not_correct_a_run(tmp_path, cache):
 
 def test_labels_without_hashes_are_warned_of_once(in_one_go):
     told = [w["message"] for w in in_one_go.summary["warnings"] if w["code"] == "labels"]
-    assert sum("labels are of these answers is not known" in message for message in told) == 1
+    assert sum("do not say which answer they are of" in message for message in told) == 1

@@ -293,7 +293,8 @@ def _label_notes(
     if others := document["labels_of_other_answers"]:
         notes.append(f"Labels of other answers left out: {others:,}.")
     if unverified := document["unverified_labels"]:
-        notes.append(f"{describe_reason(Reason(code='unverified_labels', n=unverified))}.")
+        sentence = describe_reason(Reason(code="unverified_labels", n=unverified))
+        notes.append(f"{sentence[:1].upper()}{sentence[1:]}.")
     if from_claims:
         notes.append(f"{pluralize(from_claims, 'case')} got a label from the labels of the claims.")
     if missing := (document["claims"] or {}).get("without_verdict", 0):

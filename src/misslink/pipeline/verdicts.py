@@ -117,7 +117,8 @@ def _calibrate_on_labels(
         if calibrated["verdict"] == "do not use":
             notes.append(f"The labels of {metric} say not to use this judge.")
     if unverified:
-        notes.append(f"{describe_reason(Reason(code='unverified_labels', n=unverified))}.")
+        sentence = describe_reason(Reason(code="unverified_labels", n=unverified))
+        notes.append(f"{sentence[:1].upper()}{sentence[1:]}.")
     if not labels.items:
         notes.append("No case that was evaluated is labelled.")
     if document is None:

@@ -132,14 +132,6 @@ def _no_baseline_value(metric: str, why: str, *, corrected: bool) -> str:
     return f"the baseline has no {_called(metric, corrected=corrected)} to compare with: {why}"
 
 
-def _unverified_labels(n: int) -> str:
-    are = "1 label is" if n == 1 else f"{n:,} labels are"
-    return (
-        f"Whether {are} of these answers is not known: they have no answer_hash. Labels of earlier "
-        "answers would count; misslink annotate writes the hash"
-    )
-
-
 def _judge_differs(metric: str, was: str, now: str, baseline: str) -> str:
     judges = f"by {was}, and this run by {now}"
     if was == now:
@@ -621,7 +613,8 @@ SENTENCES: dict[str, str | Callable[..., str]] = {
     "values_lost": _values_lost,
     "fewer_values": _fewer_values,
     "regressed": _regressed,
-    "unverified_labels": _unverified_labels,
+    "unverified_labels": "labels that do not say which answer they are of (answer_hash): {n}; those of "
+    "earlier answers would count, too. misslink annotate and its exports write it",
     "judge_differs": _judge_differs,
     "not_of_shared": "{metric} is not known of the shared questions alone, so it is not compared with "
     "the baseline ({why})",
