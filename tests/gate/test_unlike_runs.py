@@ -1,13 +1,16 @@
 """A gate decides over what is alike: the same questions, labels and judge."""
 
 import json
+from pathlib import Path
 
 import pytest
 
 from gated_run import decided, gated_run, numbers_of
+from misslink.gate.baseline_diff import GateBaseline, diff_against_baseline
 from misslink.gate.ci_reports import pull_request_comment
-from misslink.gate.criteria import read_criteria
+from misslink.gate.criteria import ShipCriteria, read_criteria
 from misslink.gate.decision import decide_gates
+from misslink.types import Estimate
 
 RECALL = "name: recall_at_1, regression_max: 0.05"
 PAIRED = f"{RECALL}, regression_test: paired"
@@ -150,6 +153,39 @@ def test_a_summary_says_by_hashes_whether_it_is_alike(tmp_path):
         ["met", "met"],
         {**alike, "questions": None, "labels": None},
     )
+
+
+@pytest.mark.parametrize(
+    ("metric", "judged"),
+    [
+        ("link_correctness.attributable_fraction", True),
+        ("conversations_passed", True),
+        ("slices.tier.A.metrics.correctness", True),
+        ("slices.tier.A.metrics.recall@1", False),
+        ("link.retrieval.miss", False),
+        ("latency", False),
+        ("usage.calls", False),
+        ("errors", False),
+    ],
+)
+def test_every_number_of_verdicts_needs_one_judge(metric, judged):
+    criteria = ShipCriteria("c", Path("c.yaml"), (), {})
+    run, before = gated_run("11"), gated_run("10", manifest={"judge": "openai:large"})
+    diff = diff_against_baseline(run, criteria, GateBaseline(Path("main"), before, {}))
+    found = diff.unlike(metric)
+    assert (found.code if found else None) == ("judge_differs" if judged else None)
+
+
+def test_a_number_of_a_document_is_not_compared_over_other_labels(tmp_path):
+    slices = {"tier": {"A": {"n": 5, "metrics": {"recall@1": Estimate.missing("-").model_dump()}}}}
+    run, before = (
+        summarized(one, slices=slices, usage={"calls": 10})
+        for one in (gated_run("1" * 10), labelled(gated_run("0" + "1" * 9), {"c0": {"noise": 1}}))
+    )
+    gates = ["name: usage, metric: usage.calls, regression_max: 5", f"{RECALL}, tier: A"]
+    assert [one.passed for one in decided(tmp_path, gates, run, before).outcomes] == [True, True]
+    slice_ = "name: slice, metric: slices.tier.A.n, at_most: 9"
+    assert decided(tmp_path, [slice_], run, before).passed, "of the run itself it is known"
 
 
 def test_without_a_baseline_nothing_is_compared(tmp_path):

@@ -312,7 +312,7 @@ def _document_estimate(run: Run, name: str) -> Estimate:
         if group in _ASSOCIATIONS and "selected" in run.manifest and name in iter_paths(links):
             return Estimate.missing(Reason(code="not_of_selection"))
         raise _unknown_metric_error(run, name) from None
-    if "selected" in run.manifest:
+    if "selected" in run.manifest or ("relabelled" in run.manifest and group != "usage"):
         return Estimate.missing(Reason(code="whole_run_only"))
     return estimate
 

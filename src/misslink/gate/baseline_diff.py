@@ -38,6 +38,8 @@ from misslink.types import Estimate, Reason, Run
 
 _LEVELS = ("retrieval", "generation", "answer")
 _LINK_COUNTS = ("failures", "retrieval", "answers")
+_OF_APP = frozenset({"latency", "errors", "usage"})  # neither labels nor a judge decide them
+_WITHOUT_JUDGE = _OF_APP | {"diagnosis", "judged", "whatif"}
 
 
 @dataclass(frozen=True)
@@ -175,7 +177,7 @@ class BaselineDiff:
 
     def unlike(self, metric: str) -> Reason | None:
         """Why a metric cannot be compared with the baseline at all; None where it can."""
-        if self.judges and judged_metrics_behind(self.run, metric):
+        if self.judges and _is_judged(metric):
             was, now = self.judges
             place = display_path(redact_url(self.baseline.path)) if self.baseline else ""
             return Reason(code="judge_differs", metric=metric, was=was, now=now, baseline=place)
@@ -184,11 +186,22 @@ class BaselineDiff:
         if self.comparable["questions"] == 0:
             return Reason(code="questions_differ", metric=metric)
         by_labels = frozenset[str]().union(*metrics_by_labels(self.run))
-        of_labels = is_rank_metric(metric) or metric.startswith("link.retrieval.")
+        of_labels = not _is_judged(metric) or metric.startswith("link")
         of_labels = of_labels or bool(judged_metrics_behind(self.run, metric) & by_labels)
-        if of_labels and self.comparable["labels"] is False:
+        if (
+            of_labels
+            and metric.partition(".")[0] not in _OF_APP
+            and self.comparable["labels"] is False
+        ):
             return Reason(code="labels_differ", metric=metric)
         return None
+
+
+def _is_judged(metric: str) -> bool:
+    """Whether a metric depends on verdicts: all but those of the ranking, the app and the usage."""
+    of_slice = metric.rpartition(".metrics.")[2]
+    by_labels = is_rank_metric(of_slice) or metric.startswith("link.retrieval.")
+    return not by_labels and metric.partition(".")[0] not in _WITHOUT_JUDGE
 
 
 def diff_against_baseline(
