@@ -13,6 +13,11 @@ def test_a_run_is_judged_again_by_a_server_without_its_app(misslink, judge_serve
     Path("app.py").unlink()
     monkeypatch.setenv("OPENAI_BASE_URL", judge_server.url)
     arguments = ("rejudge", "main", "--judge", JUDGE, "--out", "again")
+    code, out, err = misslink(*arguments, "--dry-run", "--json", "--sample", 3)
+    assert code == 0, err
+    assert 3 <= json.loads(out)["calls"] < 4 * 2
+    assert judge_server.calls == []
+    assert not Path("again").exists()
     code, out, err = misslink(*arguments, "--json")
     assert code == 0, err
     document = json.loads(out)

@@ -24,7 +24,7 @@ MAIN_OPTIONS = {
     "retrieval": "qrels runs metrics relevance_level by bounds per_query as_json",
     "replay": "app sample judge as_json",
     "whatif": "corpus app options k check as_json",
-    "rejudge": "judge out sample overwrite as_json",
+    "rejudge": "judge out sample overwrite dry_run as_json",
     "calibrate": "labels verdicts metric threshold require as_json",
     "canary run": "canaries name history k judge learn fail_on webhook markdown as_json",
     "goldset generate": "corpus judge n out categories dry_run as_json",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -41,6 +42,7 @@ def rejudge(
     cache: Path | None = field_option("cache"),
     seed: int = shared.SEED_OPTION,
     overwrite: bool = field_option("overwrite"),
+    dry_run: bool = shared.DRY_RUN_OPTION,
     verbose: bool = shared.VERBOSE_OPTION,
     *,
     given: JudgeOptions,
@@ -57,13 +59,13 @@ def rejudge(
     """
     from misslink.io import read_complete_run
     from misslink.io.storage import redact_url
-    from misslink.pipeline.rejudge import rejudge_async
+    from misslink.pipeline.rejudge import forecast_rejudging, rejudge_async
     from misslink.render.format import format_difference, pluralize
     from misslink.types import Estimate
 
     before = read_complete_run(run, anywhere=True)
     work = partial(
-        rejudge_async,
+        forecast_rejudging if dry_run else rejudge_async,
         run,
         judge=judge,
         out=out,
@@ -78,7 +80,10 @@ def rejudge(
         command=shlex.join(["misslink", *map(redact_url, sys.argv[1:])]),
     )
     hint = f"the same command with  --out {redact_url(out)}  resumes"
-    judged = output.run_with_progress(work, hint)
+    judged: Any = output.run_with_progress(work, hint)
+    if dry_run:
+        output.print_json(asdict(judged)) if as_json else output.print_forecast(judged)
+        return
     summary: dict[str, Any] = judged.summary
     if as_json:
         output.print_json(summary)

@@ -12,10 +12,11 @@ from misslink.documents import cutoff_of
 from misslink.engines.protocol import Engine
 from misslink.errors import InputError
 from misslink.io import read_complete_run
+from misslink.judge.checks.dry_run import JudgingForecast
 from misslink.judge.config import DEFAULT_CACHE, JudgeConfig
 from misslink.judge.protocol import Judge
 from misslink.pipeline.config import EvaluationConfig, Progress
-from misslink.pipeline.evaluate import run_pipeline
+from misslink.pipeline.evaluate import forecast_async, run_pipeline
 from misslink.timeouts import run_async
 from misslink.types import Passage, Run
 
@@ -84,35 +85,42 @@ def rejudge(
 
 async def rejudge_async(run: Run | str | Path, **options: Any) -> Run:
     """Judge a saved run again as `rejudge` does, with the same parameters, inside async code."""
-    if options["judge"] in (None, "none"):
-        raise InputError("no judge is named; give the one that judges the run again with --judge")
-    before = run if isinstance(run, Run) else _read_source(run, options.get("out"))
-    sample, seed = options.pop("sample", None), options.get("seed", 0)
-    if sample is not None and sample < 1:
-        raise InputError(f"--sample is {sample}; give a whole number of 1 or more")
-    drawn = draw_cases([case.id for case in before.cases], sample, seed)
-    saved = before.model_copy(
-        update={
-            "cases": tuple(case for case in before.cases if case.id in drawn),
-            "traces": tuple(trace for trace in before.traces if trace.case_id in drawn),
-            "verdicts": tuple(v for v in before.verdicts if v.case_id in drawn),
-            "links": tuple(link for link in before.links if link.case_id in drawn),
-        }
-    )
-    config = EvaluationConfig(
-        goldset=saved.cases, traces=saved.traces, k=cutoff_of(before), **options
-    )
-    return await run_pipeline(config, saved)
+    saved, options = _select_saved(run, options)
+    return await run_pipeline(EvaluationConfig(**options), saved)
 
 
 # Documentation tools and editors show the parameters of `rejudge`.
 setattr(rejudge_async, "__signature__", inspect.signature(rejudge))  # noqa: B010 (mypy)
 
 
-def _read_source(folder: str | Path, out: str | Path | None) -> Run:
-    if out is not None and Path(out).resolve() == Path(folder).resolve():
-        raise InputError("this is the run itself. Name another folder with --out.", path=folder)
-    return read_complete_run(folder, anywhere=True)
+async def forecast_rejudging(run: Run | str | Path, **options: Any) -> JudgingForecast:
+    """Forecast the judge's calls of `rejudge` with these parameters, and their cost; make none."""
+    _, options = _select_saved(run, options)
+    return await forecast_async(**options | {"out": None})
+
+
+def _select_saved(run: Run | str | Path, options: Mapping[str, Any]) -> tuple[Run, dict[str, Any]]:
+    """The part of a run that is judged again, and the options of its evaluation."""
+    out, sample = options.get("out"), options.get("sample")
+    if options.get("judge") in (None, "none"):
+        raise InputError("no judge is named; give the one that judges the run again with --judge")
+    if sample is not None and sample < 1:
+        raise InputError(f"--sample is {sample}; give a whole number of 1 or more")
+    if not isinstance(run, Run):
+        if out is not None and Path(out).resolve() == Path(run).resolve():
+            raise InputError("this is the run itself. Name another folder with --out.", path=run)
+        run = read_complete_run(run, anywhere=True)
+    drawn = draw_cases([case.id for case in run.cases], sample, options.get("seed", 0))
+    saved = run.model_copy(
+        update={
+            "cases": tuple(case for case in run.cases if case.id in drawn),
+            "traces": tuple(trace for trace in run.traces if trace.case_id in drawn),
+            "verdicts": tuple(verdict for verdict in run.verdicts if verdict.case_id in drawn),
+            "links": tuple(link for link in run.links if link.case_id in drawn),
+        }
+    )
+    of_run = {"goldset": saved.cases, "traces": saved.traces, "k": cutoff_of(run)}
+    return saved, {**options, **of_run, "sample": None}
 
 
 def draw_cases(ids: Sequence[str], sample: int | None, seed: int) -> frozenset[str]:
