@@ -10,7 +10,7 @@ from misslink.gate.baseline_diff import GateBaseline, diff_against_baseline
 from misslink.gate.ci_reports import pull_request_comment
 from misslink.gate.criteria import ShipCriteria, read_criteria
 from misslink.gate.decision import decide_gates
-from misslink.types import Estimate
+from misslink.types import Estimate, Reason
 
 RECALL = "name: recall_at_1, regression_max: 0.05"
 PAIRED = f"{RECALL}, regression_test: paired"
@@ -84,6 +84,37 @@ def test_the_labels_of_the_run_score_the_ranking_of_the_baseline(tmp_path, gate)
     assert "the labels of the run score both rankings" in decision.scope[0]
     turned = decided(tmp_path, [gate], labelled(run, labels), gated_run("1" * 30)).outcomes[0]
     assert (turned.passed, turned.baseline.value) == (True, 0.0)
+
+
+def with_ids(run, prefix):
+    """The run as if its store called every passage otherwise, and its labels, too."""
+    traces = (
+        trace.model_copy(
+            update={
+                "retrieved": tuple(
+                    passage.model_copy(update={"id": f"{prefix}{passage.id}"})
+                    for passage in trace.retrieved
+                )
+            }
+        )
+        for trace in run.traces
+    )
+    run = run.model_copy(update={"traces": tuple(traces)})
+    return labelled(run, {c.id: {f"{prefix}{name}": 1 for name in c.relevant} for c in run.cases})
+
+
+def test_a_ranking_by_ids_of_another_kind_is_no_ranking_of_nothing(tmp_path):
+    """Its recall by this run's labels would be 0, and nothing could be worse."""
+    run, before = gated_run("0" * 5 + "1" * 5), with_ids(gated_run("1" * 10), "store-2/")
+    (found,) = decided(tmp_path, [f"{RECALL}"], run, before).outcomes
+    assert (found.passed, found.baseline.value) == (False, None)
+    assert "'store-2/gold0'" in found.reason
+    told = Reason(code="ids_unmatched", passage="a", label="b", key=None)
+    unmatched = tuple(t.model_copy(update={"unmatched": told}) for t in gated_run("1" * 10).traces)
+    before = labelled(gated_run("1" * 10), {f"c{at}": {"other": 1} for at in range(10)})
+    before = before.model_copy(update={"traces": unmatched})
+    (found,) = decided(tmp_path, [f"{RECALL}"], run, before).outcomes
+    assert (found.passed, found.baseline.value) == (False, 1.0), "by these labels they match"
 
 
 def test_a_failure_by_other_labels_is_not_new(tmp_path):

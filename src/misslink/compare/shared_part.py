@@ -12,7 +12,7 @@ from misslink.documents import cutoff_of
 from misslink.io.manifest import expected_answer, relevance_labels
 from misslink.registry import judged_metrics
 from misslink.retrieval import retrieval_outcome
-from misslink.types import Case, Link, Run, Verdict
+from misslink.types import Case, Link, Reason, Run, Verdict
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,32 @@ def share_cases(runs: Sequence[Run], ids: AbstractSet[str]) -> SharedPart:
     shared = SharedPart((*others, last), differing(relevance_labels), differing(expected_answer))
     if all(case == labels[case.id] for run in others for case in run.cases):
         return shared
-    return replace(shared, runs=tuple(_relabel(run, labels, shared) for run in shared.runs))
+    if shared.relevance:
+        others = [_match_ids(run, last, labels) for run in others]
+    return replace(shared, runs=tuple(_relabel(run, labels, shared) for run in (*others, last)))
+
+
+def _match_ids(run: Run, last: Run, labels: Mapping[str, Case]) -> Run:
+    """The run, whose traces say so if its passages have ids of another kind than the labels.
+
+    They are of the same kind if one is labelled, or was retrieved in the last run, too.
+    """
+    own, others = (
+        {passage.id for trace in each.traces for passage in (*trace.retrieved, *trace.deeper)}
+        for each in (run, last)
+    )
+    by_id = {name: case for name, case in labels.items() if not case.evidence}
+    listed = {
+        id_ for case in by_id.values() for ids in (case.relevant, *case.relevant_any) for id_ in ids
+    }
+    unmatched = None
+    if own and listed and own.isdisjoint(listed | others):
+        unmatched = Reason(code="ids_unmatched", passage=min(own), label=min(listed), key=None)
+    traces = (
+        trace.model_copy(update={"unmatched": unmatched if trace.case_id in by_id else None})
+        for trace in run.traces
+    )
+    return run.model_copy(update={"traces": tuple(traces)})
 
 
 def _relabel(run: Run, labels: Mapping[str, Case], shared: SharedPart) -> Run:
