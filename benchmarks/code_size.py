@@ -23,14 +23,14 @@ BUDGETS = {
     "calibration": 1898,  # labels of other answers took 18, and labels needed by what is certain 20; 1650; how many labels an interval needs and the regression of biases came from stats, 135; the judge's error by exposure took 70
     "canary": 2161,  # 2300
     "capture": 2181,  # what an app raises beside exceptions; labels that are not indexed; 1300; secrets that a server repeats took 15; limits of what an app returns
-    "cli": 3676,  # rejudge took 81; one module of audits is imported; 3200; misslink.toml and init took 220, annotate --case and its token 13
-    "compare": 949,  # the part that runs share took 51; 750; who passes more, with names
+    "cli": 3681,  # rejudge took 81; one module of audits is imported; 3200; misslink.toml and init took 220, annotate --case and its token 13
+    "compare": 965,  # the part that runs share took 51; 750; who passes more, with names
     "embedding": 456,  # 420
     "engines": 884,  # 700
     "examples": 68,  # the app that the README and the tutorial run
-    "gate": 1584,  # what is not comparable took 95; 1200
-    "goldset": 6254,  # 7300 with the readers of traces, which are io/trace_formats now; deepeval
-    "io": 3870,  # changed inputs are named without their hashes; 2600; a key twice is an error; redact_keys and read_toml came down from judge and capture; sheets that are not read are named
+    "gate": 1595,  # what is not comparable took 95; 1200
+    "goldset": 6289,  # both outcomes of tied grades took 35; 7300 with the readers of traces, which are io/trace_formats now; deepeval
+    "io": 3924,  # labels know their answer, and hashes of what runs share, took 54; changed inputs are named without their hashes; 2600; a key twice is an error; redact_keys and read_toml came down from judge and capture; sheets that are not read are named
     "io/trace_formats": 1427,  # prompts of model spans; numbered columns, and unread ones are named; came from goldset
     "judge": 1695,  # words that exclude each other took 50; questions to decision models came from backends, what a metric says of itself from annotation and checks; numbers and words of a sentence that its claims have took 51; usage and caps of all stages of a cascade
     "judge/backends": 3454,  # answers with more numbers than their reference; an answer that is its reference; 2200; roles of numbers and names, answers against references; decision models took 675
@@ -42,7 +42,7 @@ BUDGETS = {
     "linking/whatif": 997,  # 1050
     "live": 3093,  # 3000
     "metrics": 721,
-    "pipeline": 1423,  # judging a saved run again, and how far judges differ, took 124; the options of evaluate came from cli; prompts that were not seen are named; 700; apps that remember other cases, changes since an earlier run; one module for each stage
+    "pipeline": 1436,  # judging a saved run again, and how far judges differ, took 124; the options of evaluate came from cli; prompts that were not seen are named; 700; apps that remember other cases, changes since an earlier run; one module for each stage
     "render": 1205,  # shares in clusters; two reasons; errors of several kinds took 4; the sentences of miss reasons and what-if options came from linking
     "report": 4032,  # 3400; one glossary for page and docs
     "retrieval": 1734,  # 2000; the mean of rank scores came from pipeline and linking
