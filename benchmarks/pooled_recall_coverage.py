@@ -20,16 +20,24 @@ from pathlib import Path
 
 import numpy as np
 
-from misslink.goldset.pooling.pool import draw_passages
-from misslink.goldset.pooling.recall import RankBand, SampledCell, estimate_total, group_into_bands
+from misslink.goldset.pooling.pool import GradingPool, PoolItem, draw_passages
+from misslink.goldset.pooling.recall import (
+    RankBand,
+    SampledCell,
+    estimate_recall,
+    estimate_total,
+    group_into_bands,
+)
+from misslink.io.goldset import GoldSet
 from misslink.stats.intervals import wilson_interval
-from misslink.types import Estimate
+from misslink.types import Case, Estimate
 
 PAGE = Path(__file__).with_suffix(".md")
 DRAWS = 500
 SEED = 0
 Z = 1.959963984540054
 DEPTH, RANDOM, STRATIFIED = 10, 5, 10
+TOP = 5
 Ends = tuple[float, float]
 COLUMNS = (
     "| questions | passages | relevant outside | where | method | coverage | below | above "
@@ -47,6 +55,20 @@ the questions has them all. *Chosen* is the interval that misslink prints; *wils
 interval of each band in place of Clopper and Pearson's; *normal* is the usual interval of a
 Horvitz-Thompson total, its value plus and minus 1.96 standard errors, which is a single point where
 nothing was found.
+
+"""
+TIED_DRAWS = 300
+TIED_COLUMNS = (
+    "| questions | passages | relevant outside | tied | relevant from | coverage of the total "
+    "| coverage of recall@5 | mean of the total | mean width of recall@5 |\n"
+    "| --: | --: | --: | --: | --: | --: | --: | --: | --: |\n"
+)
+TIED_HEAD = f"""
+## Tied grades
+
+{TIED_DRAWS} draws each. Passages have grades from 0 to 2, half of the relevant ones 2. Two annotators
+grade each passage and disagree on the share *tied*, where one of their grades is true. Such a passage
+counts by the share of its grades that are relevant; the interval covers both outcomes of all of them.
 
 """
 
@@ -82,8 +104,20 @@ def main(wanted: Sequence[str]) -> None:
             for mean in (0.2, 1.0, 5.0):
                 for clustered in (False, True):
                     rows += table(Population(questions, passages, mean, clustered))
+    tied_rows = [
+        tied_row(Population(questions, passages, mean, clustered=False), tied, level)
+        for questions, passages, mean in (
+            (10, 100, 0.2),
+            (10, 100, 5.0),
+            (10, 2000, 0.2),
+            (50, 100, 1.0),
+        )
+        for tied in (0.1, 0.5)
+        for level in (1, 2)
+    ]
     if "--write" in wanted:
-        PAGE.write_text(HEAD + COLUMNS + "".join(rows), encoding="utf-8")
+        page = HEAD + COLUMNS + "".join(rows) + TIED_HEAD + TIED_COLUMNS + "".join(tied_rows)
+        PAGE.write_text(page, encoding="utf-8")
 
 
 def table(population: Population) -> list[str]:
@@ -134,6 +168,92 @@ def sample(
             if at > 1
         ]
     return group_into_bands(cells)
+
+
+def tied_row(population: Population, tied: float, level: int) -> str:
+    """The coverage of the total outside the pool, and of recall@5, where annotators disagree."""
+    generator = np.random.default_rng(SEED)
+    grades = true_grades(population, generator)
+    outside = sum(
+        grade >= level for one in grades for place, grade in one.items() if place >= DEPTH
+    )
+    relevant = sum(grade >= level for one in grades for grade in one.values())
+    found = sum(grade >= level for one in grades for place, grade in one.items() if place < TOP)
+    held, values, widths = np.zeros(2), [], []
+    for _ in range(TIED_DRAWS):
+        pool, settled, votes = draw_tied_pool(population, grades, tied, generator)
+        document = estimate_recall(pool, settled, votes, relevance_level=level)
+        total, recall = (
+            document["outside"],
+            document["retrievers"]["one"][f"recall@{TOP}"]["estimated"],
+        )
+        for at, (estimate, truth) in enumerate(((total, outside), (recall, found / relevant))):
+            held[at] += estimate.low - 1e-9 <= truth <= estimate.high + 1e-9
+        values.append(total.value)
+        widths.append(recall.high - recall.low)
+    of_total, of_recall = held / TIED_DRAWS
+    row = (
+        f"| {population.questions} | {population.passages} | {outside} | {tied} | {level} | "
+        f"{of_total:.3f} | {of_recall:.3f} | {np.mean(values):.1f} | {np.mean(widths):.2f} |\n"
+    )
+    print(row, end="", flush=True)
+    return row
+
+
+def true_grades(population: Population, generator: np.random.Generator) -> list[dict[int, int]]:
+    """By question, the grades of its relevant passages: some in the pool, the others outside it."""
+    found = []
+    for ranks in population.ranks(generator):
+        places = {*range(0, DEPTH, 3), *(DEPTH + rank for rank in ranks)}
+        found.append({place: int(generator.integers(1, 3)) for place in sorted(places)})
+    return found
+
+
+def draw_tied_pool(
+    population: Population,
+    grades: Sequence[dict[int, int]],
+    tied: float,
+    generator: np.random.Generator,
+) -> tuple[GradingPool, dict[str, int], dict[str, list[int]]]:
+    """A pool of one draw, its settled grades, and the two grades of each tied passage."""
+    order = np.arange(population.passages).tolist()
+    items, settled, votes, strata = [], dict[str, int](), dict[str, list[int]](), {}
+    for number, known in enumerate(grades):
+        case_id = f"q{number}"
+        strata[case_id], drawn = draw_passages(
+            order,
+            range(DEPTH),
+            (),
+            depth=DEPTH,
+            random=RANDOM,
+            stratified=STRATIFIED,
+            generator=generator,
+        )
+        for place, stratum in drawn:
+            name, grade = f"{case_id}-{place}", known.get(place, 0)
+            items.append(PoolItem(name, case_id, "?", f"p{place}", "", stratum, 1.0))
+            if generator.random() < tied:
+                other = (grade + int(generator.integers(1, 3))) % 3
+                votes[name] = [grade, other]
+            else:
+                settled[name] = grade
+    ranking = {case_id: tuple(f"p{place}" for place in range(DEPTH)) for case_id in strata}
+    cases = tuple(Case(id=case_id, question="?") for case_id in strata)
+    pool = GradingPool(
+        depth=DEPTH,
+        random=RANDOM,
+        stratified=STRATIFIED,
+        seed=SEED,
+        corpus=population.passages,
+        bands_by="bm25",
+        rejudged=False,
+        inputs={},
+        strata=strata,
+        rankings={"one": ranking},
+        goldset=GoldSet(cases, "made up"),
+        items=tuple(items),
+    )
+    return pool, settled, votes
 
 
 def chosen(bands: Sequence[RankBand]) -> Ends:

@@ -38,6 +38,7 @@ sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests" / "builders")]
 
 import misslink  # noqa: E402
 import test_killed as kill_tests  # noqa: E402
+import unlike_runs  # noqa: E402
 from judge_faults import FAULTS, after  # noqa: E402
 from judge_server import JudgeServer  # noqa: E402
 from misslink.cli.main import build_command  # noqa: E402
@@ -654,6 +655,16 @@ def _faithful(
     return labels[0] if labels else None
 
 
+def count_wrong(found: Iterator[str | None]) -> Count:
+    """Count what a part of `unlike_runs` found wrong."""
+    count = Count()
+    for wrong in found:
+        count.attacks += 1
+        if wrong is not None:
+            count.note("tracebacks" if wrong.startswith("traceback") else "silent", wrong)
+    return count
+
+
 def main() -> None:
     """Run the parts, print the table, and write it if asked to."""
     parts: dict[str, tuple[str, Callable[[Path, int], Count]]] = {
@@ -667,6 +678,14 @@ def main() -> None:
         "run": ("Damage to a run folder", lambda f, n: count_run_damage(f, 2 * n)),
         "input": ("Mutations of input files", lambda f, n: count_input(f, 16 * n)),
         "replies": ("Hostile replies of the judge", lambda f, _: count_replies(f)),
+        "unlike": (
+            "Gates over unlike runs",
+            lambda f, n: count_wrong(unlike_runs.find_wrong_gates(f, 4 * n, run)),
+        ),
+        "answers": (
+            "Labels of other answers",
+            lambda f, n: count_wrong(unlike_runs.find_wrong_calibrations(f, 4 * n, run)),
+        ),
         **{
             f"{side}{'-kept' * kept}": (
                 f"{title}, {'kept back' if kept else 'looked at'}",
@@ -690,7 +709,15 @@ def main() -> None:
         began = time.monotonic()
         with tempfile.TemporaryDirectory() as folder:
             place = Path(folder) / "x"
-            if name not in {"replay", "annotation", "cache", "run", "input"}:  # these make it
+            if name not in {
+                "replay",
+                "annotation",
+                "cache",
+                "run",
+                "input",
+                "unlike",
+                "answers",
+            }:  # these make it
                 place.mkdir()
             count = work(place, options.rounds)
         numbers = [count.attacks, count.paid_twice, count.unequal, count.tracebacks, count.silent]
@@ -721,6 +748,10 @@ def _page(rows: list[str]) -> str:
             "Faults that were staged, and what went wrong, by `python benchmarks/robustness.py --write`.",
             "A reply that was in flight when the process was killed is paid for and lost; it does not",
             "count as paid twice. Silently wrong: exit code 0 with another number than without the fault.",
+            "",
+            "Gates over unlike runs: other questions, labels or judges; silently wrong: another decision than over",
+            "the shared questions by one set of labels, or one over two judges. Labels of other answers; silently",
+            "wrong: one of them counts.",
             "",
             "Injections are English and German texts of 25 kinds that hold a claim without asserting it, written",
             "beside a passage that does not support it (`injections.toml`); silently wrong: the claim is found",

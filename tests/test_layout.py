@@ -56,9 +56,11 @@ def test_a_class_name_occurs_once_in_the_core():
 
 
 MOST_PARAMETERS = 8
-# The public `evaluate` is one call with all options. The others are still to get an options object.
+# The public `evaluate` and `rejudge` are one call with all options. The others are still to get an
+# options object.
 LONG_CALLS = {
     "pipeline/evaluate.py evaluate",
+    "pipeline/rejudge.py rejudge",
     "goldset/generation/pipeline.py generate_async",
     "goldset/generation/pipeline.py preview_async",
     "goldset/pooling/pool.py make_pool",

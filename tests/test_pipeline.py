@@ -15,6 +15,8 @@ import pytest
 import misslink
 from misslink.errors import AppUnreachableError, InputError, JudgeUnreachableError
 from misslink.io import read_run
+from misslink.io.manifest import content_hashes
+from misslink.judge.backends.heuristic import rules_version
 
 pytest.importorskip("langchain_chroma", reason="needs the extra 'langchain'")
 
@@ -117,6 +119,24 @@ def test_the_run_folder_holds_the_run(run):
         f"{part}.jsonl" for part in ("cases", "traces", "verdicts", "links")
     }
     assert {path.name for path in run[1].iterdir()} == names
+
+
+def test_manifest_and_summary_say_what_two_runs_must_share(run):
+    run, _ = run
+    other = [case.model_copy(update={"relevant": {"else": 1}}) for case in run.cases]
+    of_run, of_other = (content_hashes(cases, run.traces) for cases in (run.cases, other))
+    changed = [name for name in of_run if of_run[name] != of_other[name]]
+    for document in (run.manifest, run.summary):
+        assert document["hashes"] == of_run
+        assert document["judge_epoch"]["rules"] == rules_version()
+        assert document["judge_epoch"]["model"].startswith("heuristic ")
+        assert "examination" in document["judge_epoch"]["prompts"]
+    assert changed == ["labels"]
+    answers = [trace.model_copy(update={"answer": "Another."}) for trace in run.traces]
+    assert content_hashes(run.cases[::-1], answers) == {
+        **of_run,
+        "answers": content_hashes((), answers)["answers"],
+    }
 
 
 def test_the_order_of_results_and_the_numbers_do_not_depend_on_concurrency(run):

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from misslink.errors import MisslinkError
     from misslink.judge.config import JudgeConfig
     from misslink.pipeline.evaluate import evaluate, evaluate_async
+    from misslink.pipeline.rejudge import rejudge
     from misslink.types import Run
 
 __all__ = [
@@ -24,6 +25,7 @@ __all__ = [
     "evaluate",
     "evaluate_async",
     "record_retrieval",
+    "rejudge",
 ]
 
 
@@ -36,6 +38,7 @@ _HOME = {
     "record_retrieval": "misslink.capture.watcher",
     "evaluate": "misslink.pipeline.evaluate",
     "evaluate_async": "misslink.pipeline.evaluate",
+    "rejudge": "misslink.pipeline.rejudge",
 }
 
 

@@ -603,6 +603,14 @@ class PromptFile(Document):
     sha256: str = ""
 
 
+class JudgeEpoch(Document):
+    """Model, prompts and rules by which a run was judged; "" where it was not, or is not known."""
+
+    model: str = ""
+    prompts: dict[str, str] = {}
+    rules: str = ""
+
+
 class Manifest(Document):
     """``manifest.json``: what is needed to repeat a run."""
 
@@ -615,6 +623,8 @@ class Manifest(Document):
     judge: str = ""
     judge_note: str = ""
     judging: Judging = Judging()
+    judge_epoch: JudgeEpoch = JudgeEpoch()
+    hashes: dict[str, str] = {}
     k: int | None = None
     seed: int | None = None
     id_key: str | None = None

@@ -76,6 +76,31 @@ def test_scores_that_do_not_vary_give_no_correlation_to_plan_with():
     assert found["corrected"]["prediction_powered"]["value"] == 0.5
 
 
+@pytest.mark.parametrize("n", [3, 6, 12, 30])
+@pytest.mark.parametrize("wrong", [0, 1])
+def test_a_few_labels_never_say_that_one_is_enough(n, wrong):
+    """Found: "1 label needed" beside an interval of 38 points, from labels that agree by luck."""
+    verdicts = [verdict(f"c{at}", 0.9 if at % 3 else 0.1) for at in range(400)]
+    labels = [label(f"c{at}", bool(at % 3) != (at < wrong)) for at in range(n)]
+    document = held(verdicts, labels)
+    shown, needed = document["corrected"]["prediction_powered"], document["labels_needed"]
+    for width, count in needed["for_width"].items():
+        if count is None:
+            continue
+        assert count >= 10, "fewer correct nothing"
+        is_met = shown["low"] is not None and shown["high"] - shown["low"] <= float(width)
+        assert count <= n if is_met else count > n, "as the interval beside it says"
+
+
+def test_labels_on_every_verdict_are_enough_if_their_interval_says_so():
+    verdicts = [verdict(f"c{at}", 0.9 if at % 3 else 0.1) for at in range(12)]
+    document = held(verdicts, [label(f"c{at}", bool(at % 3)) for at in range(12)])
+    shown = document["corrected"]["prediction_powered"]
+    needed = document["labels_needed"]["for_width"]
+    assert all(count is None or count <= 12 for count in needed.values())
+    assert (needed["0.1"] is not None) == (shown["high"] - shown["low"] <= 0.1)
+
+
 def test_without_a_label_there_is_no_curve():
     assert labels_needed([], 10)["curve"] == []
 

@@ -169,14 +169,13 @@ def test_what_one_run_lacks_leads_and_is_counted(misslink, runs):
     assert "3 cases of a have no value in crashed (the app failed): recall@1, faithfulness" in out
 
 
-def test_other_gold_sets_need_a_word(misslink, runs):
+def test_runs_over_other_gold_sets_are_compared_over_the_shared_cases(misslink, runs):
     write_run(Path("runs/other"), small_run([1, 1], ids=["c1", "new"]))
-    code, _, err = misslink("compare", "runs/a", "runs/other")
-    assert code == 2
-    assert "9 only in runs/a" in err
-    assert "--cases common" in err
-    code, out, _ = misslink("compare", "runs/a", "runs/other", "--cases", "common", "--json")
+    code, out, _ = misslink("compare", "runs/a", "runs/other", "--json")
     assert (code, json.loads(out)["paired"]) == (0, 1)
+    code, out, _ = misslink("compare", "runs/a", "runs/other")
+    assert code == 0
+    assert out.startswith("Over 1 shared case: ")
 
 
 def test_hostile_texts_do_not_reach_the_terminal(misslink):

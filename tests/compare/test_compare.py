@@ -75,22 +75,36 @@ def test_a_mean_that_is_no_share_has_d_z_and_no_mcnemar():
     assert metric["effect"]["value"] == pytest.approx(0.25 / 0.05**0.5)
 
 
-def test_holm_goes_over_all_metrics_and_runs():
+def test_holm_goes_over_the_metrics_of_a_family_and_all_runs():
     third = small_run([1, 1, 0, 0, 1, 1, 0, 1], faithful=[0, 0, 1, 0, 0, 0, 1, 0])
     document = compare_runs(named(A, B, third))
     metrics = [m for one in document["comparisons"] for m in one["metrics"].values()]
-    ps = [m["p"] for m in metrics if m["p"] is not None]
-    expected = multipletests(ps, method="holm")[1]
-    corrected = [m["p_holm"] for m in metrics if m["p"] is not None]
-    assert len(ps) == 6
-    assert corrected == pytest.approx(list(expected))
+    tested = 0
+    for family in ("retrieval", "generation"):
+        members = [m for m in metrics if m["level"] == family and m["p"] is not None]
+        expected = multipletests([m["p"] for m in members], method="holm")[1]
+        assert [m["p_holm"] for m in members] == pytest.approx(list(expected))
+        tested += len(members)
+    assert tested == 6
+
+
+def test_metrics_of_answers_do_not_hide_a_loss_of_the_retriever():
+    """Found: with 19 metrics a loss of 10 points of recall (p .004) was "not significant"."""
+    size, lost = 90, 9
+    quiet = {"faithful": [1, 0] * (size // 2), "over_refused": [0, 1] * (size // 2)}
+    a = small_run([1] * size, **quiet)
+    b = small_run([0] * lost + [1] * (size - lost), **quiet)
+    many = [f"recall@{k}" for k in (1,)] + ["faithfulness", "fully_faithful", "over_refused"]
+    recall = compare_runs(named(a, b), metrics=many)["metrics"]["recall@1"]
+    assert 0.0025 < recall["p"] == recall["p_holm"] < 0.05
+    assert recall["winner"] == "a"
 
 
 def test_what_could_be_detected_is_at_the_level_that_holm_leaves():
     """Against the power of the paired t test by statsmodels: two runs, two tests, none rejected."""
     a = small_run(A_HITS, faithful=[1, 1, 1, 1, 0, 0, 1, 0])
     b = small_run(B_HITS, faithful=[1, 0, 1, 1, 1, 0, 1, 1])
-    metrics = compare_runs(named(a, b), metrics=["recall@1", "fully_faithful"])["metrics"]
+    metrics = compare_runs(named(a, b), metrics=["recall@1", "hit@1"])["metrics"]
     assert [metric["winner"] for metric in metrics.values()] == [None, None]
     spread = stdev([y - x for x, y in zip(A_HITS, B_HITS, strict=True)])
     effect = TTestPower().solve_power(nobs=8, alpha=0.05 / 2, power=0.8)
@@ -228,31 +242,60 @@ def test_another_history_or_standalone_question_asks_something_else():
     one, two = small_run([1, 1]), small_run([1, 0])
     assert compare_runs(named(asked_after(one), asked_after(two)))["paired"] == 2
     for other in (asked_after(two, "When?"), asked_after(two, standalone_question="Where is c1?")):
-        with pytest.raises(InputError, match=r"1 asking something else \('c1'\)"):
-            compare_runs(named(asked_after(one), other))
+        document = compare_runs(named(asked_after(one), other))
+        assert document["left_out"] == {"asks_something_else": 1}
+        assert document["cases"] == ["c2"]
 
 
-@pytest.mark.parametrize(
-    ("other", "told"),
-    [
-        (small_run([1, 1], ids=["c1", "c9"]), r"1 only in runs/a \('c2'\), 1 only in runs/b"),
-        (small_run([1, 1], questions=["What of c1?", "Why?"]), r"1 asking something else \('c2'\)"),
-        (small_run([1, None]), r"1 listing other relevant passages \('c2'\)"),
-    ],
-)
-def test_other_gold_sets_are_refused_with_what_differs(other, told):
-    with pytest.raises(InputError, match=told):
-        compare_runs(named(small_run([1, 1]), other))
-
-
-def test_common_takes_what_asks_the_same_and_says_what_it_left():
+def test_what_asks_the_same_is_compared_and_said_first():
     a = small_run([1, 0, 1, 0], ids=["x", "y", "z", "w"], questions=["X?", "Y?", "Z?", "W?"])
     b = small_run([1, 1, 1, None], ids=["y", "z", "v", "w"], questions=["Y?", "Q?", "V?", "W?"])
-    document = compare_runs(named(a, b), cases="common")
+    document = compare_runs(named(a, b))
     assert document["paired"] == 2
     assert document["left_out"] == {"only_in_a": 1, "only_in_b": 1, "asks_something_else": 1}
     assert document["flipped"]["recall@1"]["better"] == ["y"]
-    assert any("other relevant passages" in note for note in document["notes"])
+    assert document["notes"][0].startswith("2 cases are compared")
+    page = build_comparison_page(document, {"runs/a": a, "runs/b": b}, {})
+    assert page.headline.startswith("Over 2 shared cases: ")
+
+
+def labelled(run, labels, references=None):
+    """The run with other labels, and other references of these cases."""
+    cases = tuple(
+        case.model_copy(
+            update={
+                "relevant": labels.get(case.id, case.relevant),
+                "references": (references or {}).get(case.id, case.references),
+            }
+        )
+        for case in run.cases
+    )
+    return run.model_copy(update={"cases": cases})
+
+
+def test_one_set_of_labels_scores_both_rankings():
+    """Found: the first run was scored by its own labels, the second by others."""
+    run, other = small_run([1, 1, 1]), {"c1": {"elsewhere": 1}}
+    document = compare_runs(named(run, labelled(run, other)))
+    recall = document["metrics"]["recall@1"]
+    assert recall["a"]["value"] == recall["b"]["value"] == pytest.approx(2 / 3)
+    assert "the labels of runs/b score both rankings" in document["notes"][0]
+    back = compare_runs(named(labelled(run, other), run))["metrics"]["recall@1"]
+    assert back["a"]["value"] == back["b"]["value"] == 1.0
+
+
+def test_verdicts_by_another_reference_are_left_out_of_both_runs():
+    judged = small_run([1, 1, 1, 1], faithful=[1, 0, 1, 1])
+    correct = tuple(v.model_copy(update={"metric": "correctness"}) for v in judged.verdicts)
+    run = judged.model_copy(update={"verdicts": (*judged.verdicts, *correct)})
+    other = labelled(run, {}, {"c2": ("Another answer.",)})
+    document = compare_runs(named(run, other), metrics=["correctness", "faithfulness", "recall@1"])
+    assert {name: m["n"] for name, m in document["metrics"].items()} == {
+        "correctness": 3,
+        "faithfulness": 4,
+        "recall@1": 4,
+    }
+    assert document["failures"]["n"] == 3, "nor is its failure mode"
 
 
 def test_named_cases_are_taken_and_must_be_there():
@@ -265,7 +308,7 @@ def test_named_cases_are_taken_and_must_be_there():
 
 def test_no_shared_case_is_refused():
     with pytest.raises(InputError, match="share no case"):
-        compare_runs(named(small_run([1]), small_run([1], ids=["other"])), cases="common")
+        compare_runs(named(small_run([1]), small_run([1], ids=["other"])))
 
 
 def test_other_circumstances_are_noted():

@@ -47,10 +47,10 @@ def test_counts_below_zero_are_no_counts(tmp_path):
 
 
 def test_another_number_of_cases_is_noted(tmp_path):
-    assert "has the same questions is unknown" in decided_against(tmp_path, GATES).notes[0]
+    assert "Whether it has the same questions is unknown." in decided_against(tmp_path, GATES).scope
     told = "The baseline has other cases: 500, and the run has 10."
-    assert told in decided_against(tmp_path, GATES, cases=500).notes
-    assert not any("other cases" in note for note in decided_against(tmp_path, GATES).notes)
+    assert told in decided_against(tmp_path, GATES, cases=500).scope
+    assert not any("other cases" in note for note in decided_against(tmp_path, GATES).scope)
 
 
 def test_the_undecided_are_no_part_of_a_share():

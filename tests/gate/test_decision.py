@@ -141,12 +141,11 @@ def test_a_baseline_without_the_metric_is_an_error_and_no_pass(tmp_path):
 
 
 def test_a_selection_that_the_baseline_lacks_fails_with_the_reason(tmp_path):
-    cases = gated_run(TEN).cases
-    before = gated_run(TEN)
-    tagged = tuple(case.model_copy(update={"tags": {"half": "new"}}) for case in cases)
-    run = before.model_copy(update={"cases": tagged})
+    run = gated_run("1" * 12)
+    tagged = [case.model_copy(update={"tags": {"half": "new"}}) for case in run.cases[10:]]
+    run = run.model_copy(update={"cases": (*run.cases[:10], *tagged)})
     gate = "metric: recall@1, regression_max: 0.5, tag: {half: new}"
-    found = one(tmp_path, gate, run, before)
+    found = one(tmp_path, gate, run, gated_run("1" * 10))
     assert not found.passed
     assert "the baseline has no recall@1 to compare with: there are no cases" in found.reason
 
@@ -164,7 +163,7 @@ def test_a_summary_as_baseline_gives_values_only_and_says_so(tmp_path):
     found = decide_gates(run, read_criteria(path), numbers_of(before))
     assert [gate.passed for gate in found.outcomes] == [False, True, True]
     assert [gate.baseline.value for gate in found.outcomes] == [0.8, 0.2, 1.0]
-    assert "summary.json without cases" in found.notes[0]
+    assert "summary.json without cases" in found.scope[0]
     for gates in ("new_failures: {}", "metric: recall@1, regression_max: 0.9, tier: A"):
         path.write_text(f"gates: [{{{gates}}}]", encoding="utf-8")
         with pytest.raises(InputError, match=r"summary\.json"):
@@ -211,7 +210,7 @@ def test_a_case_that_asks_something_else_now_is_new_and_is_not_paired(tmp_path):
     )
     assert decision.outcomes[0].change.loss.n == 9
     assert decision.outcomes[1].cases == ("c0",)
-    assert "9 ask the same in both, of 10 in the run and 10" in decision.notes[0]
+    assert "9 ask the same in both, of 10 in the run and 10" in decision.scope[0]
 
 
 def test_a_baseline_without_a_common_case_is_an_error(tmp_path):

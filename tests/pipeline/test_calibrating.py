@@ -11,6 +11,7 @@ from misslink.calibration.stored_calibration import merge_calibration
 from misslink.errors import InputError
 from misslink.io import read_run
 from misslink.io.labels import read_labels
+from misslink.io.manifest import answer_hash
 
 METRICS = ("faithfulness", "correctness")
 TEXT = "The ferry leaves at seven from the old pier."
@@ -168,3 +169,25 @@ def test_labels_of_a_misspelt_metric_are_refused_before_the_app_is_called(tmp_pa
     with pytest.raises(InputError, match=r"there is no metric 'corectness'; did you mean 'corr"):
         evaluated(labels=lines(tmp_path / "l.jsonl", rows), out=tmp_path / "run")
     assert not (tmp_path / "run").exists()
+
+
+def test_labels_of_other_answers_do_not_correct_a_run(tmp_path, cache):
+    """Found: labels of an earlier app's answers corrected the run of another."""
+    answers = [answer_hash(trace["answer"]) for trace in traces()]
+    hashed = [{**row, "answer_hash": answers[int(row["case_id"][1:])]} for row in labels()]
+    own = evaluated(labels=lines(tmp_path / "own.jsonl", hashed), cache=cache)
+    assert own.calibration["n"] == SIZE
+    assert not any("which answer" in w["message"] for w in own.summary["warnings"])
+    other = [{**row, "answer_hash": answer_hash("Another.")} for row in hashed]
+    run = evaluated(labels=lines(tmp_path / "other.jsonl", other), cache=cache)
+    assert run.calibration is None
+    told = [w["message"] for w in run.summary["warnings"] if w["code"] == "labels"]
+    assert any("labels are of other answers" in message for message in told)
+    part = evaluated(labels=lines(tmp_path / "p.jsonl", hashed[:-4] + other[-4:]), cache=cache)
+    told = [w["message"] for w in part.summary["warnings"] if w["code"] == "labels"]
+    assert "Labels: 4 labels of correctness left out: of other answers." in told
+
+
+def test_labels_without_hashes_are_warned_of_once(in_one_go):
+    told = [w["message"] for w in in_one_go.summary["warnings"] if w["code"] == "labels"]
+    assert sum("do not say which answer they are of" in message for message in told) == 1

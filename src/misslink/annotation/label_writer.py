@@ -343,6 +343,7 @@ def _label_rows(folder: Path, seen: label_folder.ShownContent | None) -> list[di
                 "weight": weight,
                 "comment": entry.comment,
                 "judge_shown": int(entry.judge_shown),
+                "answer_hash": entry.answer_hash,
                 "at": entry.at,
             }
         )

@@ -447,6 +447,7 @@ class AnnotationSession(LabelSession):
             comment=comment,
             judge_shown=state.looked(task.case.id, metric),
             of=self._hash(item),
+            answer_hash=self._seen.answer_hash(task.case.id),
             at=utc_now(),
         )
         before = labels.get(item)

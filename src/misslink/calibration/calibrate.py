@@ -88,9 +88,12 @@ def calibrate(
         raise InputError(f"--target {criteria.target:g} is not above 0 and at most 1")
     cases = verdicts.cases | (all_verdicts.cases if all_verdicts else frozenset())
     own = labels.select_metric(verdicts.metric)
-    labels_of_run = own.select_cases(cases, display_path(verdicts.name), leave_out=known_only)
+    whose = display_path(verdicts.name)
+    labels_of_cases = own.select_cases(cases, whose, leave_out=known_only)
     if all_verdicts is not None:
         verdicts = _with_missing_verdicts(verdicts, all_verdicts)
+    answers = {case_id: case.answer_hash for case_id, case in verdicts.items.items()}
+    labels_of_run = labels_of_cases.select_answers(answers, whose)
     cut, cut_from = (
         verdicts.decision_threshold() if threshold is None else (threshold, "--threshold")
     )
@@ -153,12 +156,20 @@ def calibrate(
         "uncertain_band": band,
         "uncertain_band_reason": no_band,
         "corrected": prevalence,
-        "labels_needed": labels_needed(pairs, prevalence["verdicts"]),
+        "labels_needed": labels_needed(
+            pairs, prevalence["verdicts"], prevalence["prediction_powered"]
+        ),
         "scores": score_distribution(scored.values()),
         "bias": measure_bias(pairs, cut),
         "claims": _claims_section(consensus.gold, verdicts, cut),
         "left_out": left_out,
-        "unknown_labels": len(own.items) - len(labels_of_run.items),
+        "unknown_labels": len(own.items) - len(labels_of_cases.items),
+        "labels_of_other_answers": len(labels_of_cases.items) - len(labels_of_run.items),
+        "unverified_labels": sum(
+            None in (label.answer_hash, answers[label.case_id])
+            for label in labels_of_run.items
+            if label.case_id in answers
+        ),
         **advice.matching_audit(audit, verdicts),
     }
     document["notes"] = [
@@ -279,6 +290,11 @@ def _label_notes(
         )
     if unknown := document["unknown_labels"]:
         notes.append(f"Labels of unknown cases left out: {unknown:,}.")
+    if others := document["labels_of_other_answers"]:
+        notes.append(f"Labels of other answers left out: {others:,}.")
+    if unverified := document["unverified_labels"]:
+        sentence = describe_reason(Reason(code="unverified_labels", n=unverified))
+        notes.append(f"{sentence[:1].upper()}{sentence[1:]}.")
     if from_claims:
         notes.append(f"{pluralize(from_claims, 'case')} got a label from the labels of the claims.")
     if missing := (document["claims"] or {}).get("without_verdict", 0):

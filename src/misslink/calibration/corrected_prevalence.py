@@ -18,7 +18,12 @@ from misslink.metrics import GOOD_SHARES
 from misslink.stats import paired_difference, proportion
 from misslink.stats.classification import ConfusionMatrix, ErrorRates
 from misslink.stats.intervals import critical_value, wilson_interval
-from misslink.stats.prevalence import corrected_difference, prediction_powered, rogan_gladen
+from misslink.stats.prevalence import (
+    MIN_LABELS,
+    corrected_difference,
+    prediction_powered,
+    rogan_gladen,
+)
 from misslink.types import Estimate, Run
 
 _CURVE_SIZES = (25, 50, 100, 200, 300, 500, 1000, 2000, 5000)
@@ -87,14 +92,21 @@ def correct_prevalence(
     }
 
 
-def labels_needed(pairs: Sequence[LabelPair], verdicts: int) -> dict[str, Any]:
+def labels_needed(
+    pairs: Sequence[LabelPair], verdicts: int, corrected: Estimate | None = None
+) -> dict[str, Any]:
     """Return the width of the interval of the corrected share with more labels.
+
+    It is planned with the lower end of the interval of the correlation: of a few labels on which
+    the judge agrees by luck, the correlation itself would say that one label is enough.
 
     Parameters
     ----------
     pairs : sequence of LabelPair
     verdicts : int
         Cases with a verdict, labelled or not.
+    corrected : Estimate or None
+        The corrected share by these labels, whose width a target is compared with.
 
     Returns
     -------
@@ -110,15 +122,22 @@ def labels_needed(pairs: Sequence[LabelPair], verdicts: int) -> dict[str, Any]:
     good = sum(weight for pair, weight in zip(pairs, weights, strict=True) if pair.good)
     share = min(good / sum(weights), 1.0)
     rho = _weighted_correlation(pairs, weights)
-    gain = 0.0 if rho is None else rho
+    gain = _certain_correlation(rho, len(pairs))
     sizes = sorted({*(size for size in _CURVE_SIZES if size < verdicts), len(pairs), verdicts})
     powered = width_curve(sizes, share, correlation=gain, judged=verdicts)
     alone = dict(width_curve(sizes, share))
     curve = [{"labels": n, "width": width, "labelled_only": alone[n]} for n, width in powered]
-    for_width = {
-        str(width): labels_for_share(share, width, correlation=gain, judged=verdicts)
-        for width in _TARGET_WIDTHS
-    }
+    measured = math.inf
+    if corrected is not None and corrected.low is not None and corrected.high is not None:
+        measured = corrected.high - corrected.low
+    for_width: dict[str, int | None] = {}
+    for width in _TARGET_WIDTHS:
+        needed = labels_for_share(share, width, correlation=gain, judged=verdicts)
+        if measured <= width:  # these labels are enough
+            needed = len(pairs) if needed is None else min(needed, len(pairs))
+        elif needed is not None and verdicts > len(pairs):
+            needed = max(needed, len(pairs) + 1)
+        for_width[str(width)] = needed and max(needed, min(MIN_LABELS, verdicts))
     return {
         "reason": None,
         "share": share,
@@ -127,6 +146,20 @@ def labels_needed(pairs: Sequence[LabelPair], verdicts: int) -> dict[str, Any]:
         "curve": curve,
         "for_width": for_width,
     }
+
+
+def _certain_correlation(rho: float | None, labels: int) -> float:
+    """The end nearer to 0 of the 95% interval of a correlation (Fisher); 0 if 0 is in it.
+
+    >>> round(_certain_correlation(1.0, 12), 2), round(_certain_correlation(0.6, 200), 2)
+    (0.72, 0.5)
+    >>> _certain_correlation(1.0, 3)
+    0.0
+    """
+    if rho is None or labels <= 3:
+        return 0.0
+    seen = min(abs(rho), 1 - 1 / labels)  # so many labels do not show that a judge never errs
+    return max(math.tanh(math.atanh(seen) - critical_value() / math.sqrt(labels - 3)), 0.0)
 
 
 def _weighted_correlation(pairs: Sequence[LabelPair], weights: Sequence[float]) -> float | None:

@@ -53,8 +53,8 @@ def load_labels(sources: Any) -> Labels:
 
 
 def _merge_labels(read: Sequence[Labels]) -> Labels:
-    first_of: dict[tuple[str, str, int | None, str], tuple[Label, str]] = {}
-    weights: dict[tuple[str, str], tuple[Label, str]] = {}
+    first_of: dict[tuple[Any, ...], tuple[Label, str]] = {}
+    weights: dict[tuple[Any, ...], tuple[Label, str]] = {}
 
     def location(label: Label, name: str) -> str:
         path = display_path(name)
@@ -62,7 +62,8 @@ def _merge_labels(read: Sequence[Labels]) -> Labels:
 
     for labels in read:
         for label in labels.items:
-            key = (label.case_id, label.metric, label.claim, label.annotator)
+            answer = label.case_id, label.metric, label.answer_hash
+            key = (*answer, label.claim, label.annotator)
             earlier, name = first_of.setdefault(key, (label, labels.name))
             if earlier.value != label.value:
                 problem = (
@@ -71,7 +72,7 @@ def _merge_labels(read: Sequence[Labels]) -> Labels:
                     "annotator 'adjudicated'"
                 )
                 raise InputError(problem, path=labels.name, line=label.line, field="label")
-            weighed, name = weights.setdefault(key[:2], (label, labels.name))
+            weighed, name = weights.setdefault(answer, (label, labels.name))
             if weighed.weight != label.weight:
                 here, there = (
                     "none" if weight is None else f"{weight:g}"

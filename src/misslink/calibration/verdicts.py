@@ -12,7 +12,7 @@ from misslink.documents import manifest_of
 from misslink.errors import InputError, known_names
 from misslink.io.jsonl import SourceItem
 from misslink.io.labels import parse_id
-from misslink.io.manifest import hash_content
+from misslink.io.manifest import answer_hash, hash_content
 from misslink.io.rows import read_rows
 from misslink.retrieval import case_exposures, cluster_cases, retrieval_outcome
 from misslink.text.normalization import fold
@@ -43,6 +43,8 @@ class JudgedCase:
         Name and SHA-256 of the prompt.
     length : int or None
         Characters of the answer.
+    answer_hash : str or None
+        SHA-256 of the answer. None: it is not known.
     covariates : mapping
         What else an error may depend on: a number or a word by name.
     group : str or None
@@ -59,6 +61,7 @@ class JudgedCase:
     judge: str | None = None
     prompt: tuple[str, str] | None = None
     length: int | None = None
+    answer_hash: str | None = None
     covariates: Mapping[str, float | str] = field(default_factory=dict)
     group: str | None = None
 
@@ -174,6 +177,7 @@ def verdicts_from_run(run: Run, metric: str, name: str) -> MetricVerdicts:
             judge=verdict.judge,
             prompt=(verdict.prompt.name, verdict.prompt.sha256) if verdict.prompt else None,
             length=None if answer is None else len(answer),
+            answer_hash=None if answer is None else answer_hash(answer),
             covariates=_run_covariates(case, trace, manifest.k) if case and trace else {},
             group=fold(case.question) if case else None,
         )
@@ -243,7 +247,7 @@ def read_verdicts(
     ----------
     source : path, pandas frame, or iterable of mappings
         ``case_id, metric, value`` and optionally ``probability``; ``status, label, reason,
-        claims, judge, prompt`` as in a run; ``answer``, ``passages`` (how many), ``category``,
+        claims, judge, prompt`` as in a run; ``answer`` (or ``answer_hash``), ``passages`` (how many), ``category``,
         ``model``, ``evidence_position`` and ``tags`` for the bias audit; ``group``, else
         ``question``, shared by answers to the same question. Other fields are ignored.
     metric : str
@@ -298,8 +302,10 @@ def _case_from_row(case_id: str, row: Mapping[str, Any]) -> JudgedCase:
         numbers = dict.fromkeys(numbers)
     claims = row.get("claims")
     claims = [c for c in claims if isinstance(c, Mapping)] if isinstance(claims, list) else []
-    answer = _text(row.get("answer"))
-    if answer is None:
+    answer, hashed = _text(row.get("answer")), _text(row.get("answer_hash"))
+    if answer is not None:
+        hashed = answer_hash(answer)
+    else:
         answer = " ".join(str(claim.get("text", "")) for claim in claims)
     prompt, label = row.get("prompt"), row.get("label")
     group, question = row.get("group"), _text(row.get("question"))
@@ -318,6 +324,7 @@ def _case_from_row(case_id: str, row: Mapping[str, Any]) -> JudgedCase:
         if isinstance(prompt, Mapping) and prompt.get("name") and prompt.get("sha256")
         else None,
         length=len(answer) or None,
+        answer_hash=hashed,
         covariates=_row_covariates(row),
         group=f"group {group}"
         if group is not None

@@ -44,11 +44,11 @@ def compare(
         "Metrics, comma-separated, such as recall@5,faithfulness.",
         show_default="all metrics of the three levels",
     ),
-    cases: str | None = option(
+    cases: Path | None = option(
         None,
         "--cases",
-        "Cases if the gold sets differ: common, or a file with one id per line.",
-        show_default="all",
+        "File with the ids of the cases to compare, one per line.",
+        show_default="all that ask the same",
     ),
     html: Path | None = HTML_OPTION,
     markdown: Path | None = option(None, "--markdown", "Pull request comment to write."),
@@ -135,14 +135,12 @@ def _short_names(names: Sequence[str]) -> list[str]:
     return list(names)
 
 
-def _case_selection(cases: str | None) -> CaseSelection:
+def _case_selection(cases: Path | None) -> CaseSelection:
     from misslink.io.jsonl import read_text
 
     if cases is None:
         return None
-    if cases == "common":
-        return "common"
-    ids = [line.strip() for line in read_text(Path(cases)).split("\n") if line.strip()]
+    ids = [line.strip() for line in read_text(cases).split("\n") if line.strip()]
     if not ids:
         raise InputError("the file names no case; write one id per line", path=cases)
     return ids

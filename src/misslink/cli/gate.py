@@ -75,6 +75,8 @@ def gate(
 
 
 def _print(decision: GateDecision) -> None:
+    for line in decision.scope:
+        print_line(line, wrap=True)
     rows = []
     for outcome in decision.outcomes:
         failed = "warn" if outcome.gate.severity == "warning" else "FAIL"

@@ -9,7 +9,7 @@ import typer
 COMMAND_PANELS = {
     "Evaluate": ("init", "evaluate", "retrieval", "report", "export", "demo"),
     "Understand and improve": ("diagnose", "replay", "whatif"),
-    "Compare and gate": ("compare", "gate"),
+    "Compare and gate": ("compare", "gate", "rejudge"),
     "Judge": ("judge", "annotate", "calibrate", "prompts", "cache"),
     "Gold sets": ("goldset",),
     "Production": ("canary", "live"),
@@ -24,6 +24,7 @@ MAIN_OPTIONS = {
     "retrieval": "qrels runs metrics relevance_level by bounds per_query as_json",
     "replay": "app sample judge as_json",
     "whatif": "corpus app options k check as_json",
+    "rejudge": "judge out sample overwrite dry_run as_json",
     "calibrate": "labels verdicts metric threshold require as_json",
     "canary run": "canaries name history k judge learn fail_on webhook markdown as_json",
     "goldset generate": "corpus judge n out categories dry_run as_json",
@@ -70,6 +71,10 @@ EXAMPLES = {
     "gate": (
         "misslink gate reports/today --criteria ship-criteria.yaml",
         "misslink gate reports/today --criteria ship-criteria.yaml --baseline reports/main",
+    ),
+    "rejudge": (
+        "misslink rejudge reports/main --judge openai:gpt-4.1-mini --out reports/main-again",
+        "misslink rejudge reports/main --judge openai:gpt-4.1-mini --sample 50 --out reports/part",
     ),
     "calibrate": (
         "misslink calibrate reports/today --labels labels.csv",

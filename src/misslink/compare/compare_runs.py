@@ -16,8 +16,8 @@ from misslink.compare.run_metrics import (
     MetricValue,
     judged_readings,
     metric_value,
-    select_cases,
 )
+from misslink.compare.shared_part import share_cases
 from misslink.documents import manifest_of, summary_of
 from misslink.errors import InputError
 from misslink.metrics import GOOD_SHARES
@@ -32,6 +32,10 @@ _LEFT_OUT = {  # why cases are not compared, by the runs' names
     "asks_something_else": "ask different questions",
     "not_selected": "were not selected",
 }
+_REJUDGE_HINT = (
+    "The judges differ, so judged metrics have no winner: judge one run again with the judge of "
+    "the other,  misslink rejudge RUN --judge NAME --out FOLDER, and compare that."
+)
 _RunValue = tuple[Run, MetricValue]  # a run with only the compared cases, and one metric of it
 
 
@@ -51,8 +55,9 @@ def compare_runs(
     metrics : sequence of str or None
         Names as of `misslink.compare.run_metrics.metric_value`, of means over cases. None: every
         metric of the three levels that a run has.
-    cases : 'common', collection of str, or None
-        The cases to compare if the gold sets differ; see `pair_cases`.
+    cases : collection of str or None
+        The cases to compare. None: those that ask the same in all runs. The labels of the last run
+        score every ranking; see `share_cases`.
     preferences : sequence of StoredPreferences
         Each of the first run and another one.
 
@@ -63,7 +68,7 @@ def compare_runs(
         ``passed`` (as a metric, with the ids of ``fixed`` and ``broken`` answers), ``metrics``, ``flipped``, ``failures``, ``notes``, ``differs``, ``left_out``, ``lacking``
         (cases with a value in one run only) and ``preference``; for two runs also at the top. A
         metric has ``a`` and ``b`` (over the cases with a value in both), ``difference``, ``p``
-        (sign flips), ``p_holm`` (over all metrics and runs), ``detectable``, ``winner`` ('a', 'b'
+        (sign flips), ``p_holm`` (over all metrics of its level and all runs), ``detectable``, ``winner`` ('a', 'b'
         or None; None for a judged metric unless ``same_judge``), ``level``, ``lower_is_better``, ``n``, ``left_out``, ``effect`` (Cohen's d_z),
         the uncorrected ``t_test``, ``wilcoxon`` and ``mcnemar`` (yes-or-no values only), and
         ``corrected``: shares corrected for the judge's errors, or None.
@@ -71,14 +76,15 @@ def compare_runs(
     Raises
     ------
     InputError
-        The runs have other cases, a metric is unknown or no mean over cases, or preferences are
-        of other runs.
+        The runs share no case, a metric is unknown or no mean over cases, or preferences are of
+        other runs.
     """
     if not runs[1:]:
         raise InputError("one run cannot be compared; name at least two run folders")
     pairing = pair_cases(runs, cases)
     ids, seed = pairing.ids, manifest_of(runs[0].run).seed or 0
-    selected = [select_cases(named.run, frozenset(ids)) for named in runs]
+    shared = share_cases([named.run for named in runs], frozenset(ids))
+    selected, linked = shared.runs, [name for name in ids if name not in shared.relabelled]
     names = _summary_metrics(selected) if metrics is None else metrics
     # Under its normalized name, so that a metric with two names appears once.
     values = {per_run[0].name: per_run for name in names if (per_run := _per_run(selected, name))}
@@ -91,6 +97,7 @@ def compare_runs(
         ],
         seed=seed,
         lower_is_better={name for name, per_run in values.items() if per_run[0].lower_is_better},
+        families={name: _metric_level(selected, name) for name in values},
     )
     passed = [_per_run([run], PASSED)[0] for run in selected]
     passed_tests = compare_paired_runs(
@@ -115,11 +122,14 @@ def compare_runs(
         }
         flips = {name: _flipped(a[1], b[1], ids) for name, (a, b) in sides.items()}
         preferred = matched[place]
-        notes = [difference.sentence for difference in differs]
-        notes += [f"{note[:1].upper()}{note[1:]}." for note in pairing.notes[place - 1]]
+        notes = []  # what is compared comes first
         if omitted := pairing.left_out[place - 1]:
             counts = [f"{count} {_LEFT_OUT[why].format(*titles)}" for why, count in omitted.items()]
             notes.append(f"{len(ids)} cases are compared; of the others, {', '.join(counts)}.")
+        notes += [f"{note[:1].upper()}{note[1:]}." for note in pairing.notes[place - 1]]
+        notes += [difference.sentence for difference in differs]
+        if not same_judge:
+            notes.append(_REJUDGE_HINT)
         if uncorrected:
             notes.append(f"Not corrected for the judge's errors: {uncorrected}.")
         turned = _flipped(passed[0], passed[place], ids) or {"better": [], "worse": []}
@@ -140,7 +150,7 @@ def compare_runs(
                     for name, result in results.items()
                 },
                 "flipped": {name: turns for name, turns in flips.items() if turns is not None},
-                "failures": failure_transitions(selected[0], selected[place], ids),
+                "failures": failure_transitions(selected[0], selected[place], linked),
                 "lacking": one_sided_missing_values(list(sides.values()), ids),
                 "preference": preferred.document(named.run, ids) if preferred else None,
                 "same_judge": same_judge,
@@ -258,7 +268,7 @@ def _metric_comparison(
 ) -> dict[str, Any]:
     """One metric: its tests, its level, and the cases without a value."""
     name, difference = a[1].name, tested["difference"]
-    level = _metric_level(a[0], b[0], name)
+    level = _metric_level((a[0], b[0]), name)
     by_labels = level == "retrieval" or name.startswith("link.retrieval.")
     if difference["value"] is None:  # the reason of the first run without values says why
         missing = next((v.estimate for _, v in (a, b) if v.estimate.value is None), None)
@@ -280,9 +290,10 @@ def _is_good_share(name: str, comparison: Mapping[str, Any]) -> bool:
     return name in GOOD_SHARES.values() or yes_or_no
 
 
-def _metric_level(a: Run, b: Run, name: str) -> str:
+def _metric_level(runs: Sequence[Run], name: str) -> str:
+    """Retrieval, generation or answer, within which tests are corrected; else such as 'link'."""
     for level in _LEVELS:
-        if any(name in getattr(summary_of(run), level) for run in (a, b)):
+        if any(name in getattr(summary_of(run), level) for run in runs):
             return level
     room = name.partition(".")[0]
     return room if room in ("link", "coverage") else "retrieval"

@@ -5,20 +5,15 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from typing import Literal
 
-from misslink.documents import manifest_of
+from misslink.documents import Manifest, manifest_of
 from misslink.errors import InputError
-from misslink.types import Case, Run
+from misslink.io.manifest import expected_answer, relevance_labels
+from misslink.types import Run
 
-CaseSelection = Literal["common"] | Collection[str] | None
+CaseSelection = Collection[str] | None
 _MAX_LISTED = 3  # ids that a message names
 _ID_LENGTH = 60
-_PAIRING_FIX = (
-    "compare runs of one gold set, or select cases: --cases common, or --cases FILE with one id per "
-    "line"
-)
-_IDENTITY_PREFIX = "judge_identity."
 _JUDGE_CHANGED = (
     "levels 2 and 3 and the failure modes differ by the judge as well as by the answers"
 )
@@ -59,14 +54,11 @@ class Pairing:
 
 
 def pair_cases(runs: Sequence[NamedRun], selection: CaseSelection = None) -> Pairing:
-    """Pair the cases of `runs` by id: all cases, the common cases, or the requested ids."""
+    """Pair the cases that ask the same in all `runs`, or the requested ones of them."""
     first, *others = runs
     differences = [_differences(first.run, other.run) for other in others]
     ids = [case.id for case in first.run.cases]
     if selection is None:
-        for other, differing in zip(others, differences, strict=True):
-            _reject_other_gold(first.name, other.name, differing)
-    elif selection == "common":
         apart = {i for d in differences for i in (*d["only_in_a"], *d["asks_something_else"])}
         ids = [name for name in ids if name not in apart]
     else:
@@ -89,7 +81,7 @@ def pair_cases(runs: Sequence[NamedRun], selection: CaseSelection = None) -> Pai
     return Pairing(
         tuple(ids),
         tuple(_count_left_out(first.run, differing, selected) for differing in differences),
-        tuple(tuple(_difference_notes(differing, selected)) for differing in differences),
+        tuple(tuple(_difference_notes(d, selected, runs[-1].title)) for d in differences),
     )
 
 
@@ -101,40 +93,16 @@ def _differences(first: Run, other: Run) -> dict[str, list[str]]:
         "only_in_a": [name for name in a if name not in b],
         "only_in_b": [name for name in b if name not in a],
         "asks_something_else": [x.id for x, y in both if x.asked != y.asked],
-        "relevant": [x.id for x, y in both if _relevant(x) != _relevant(y)],
-        "reference": [x.id for x, y in both if _reference(x) != _reference(y)],
+        "relevant": [x.id for x, y in both if relevance_labels(x) != relevance_labels(y)],
+        "reference": [x.id for x, y in both if expected_answer(x) != expected_answer(y)],
     }
-
-
-def _relevant(case: Case) -> tuple[object, ...]:
-    return case.relevant, case.evidence, set(map(frozenset, case.relevant_any))
-
-
-def _reference(case: Case) -> tuple[object, ...]:
-    return set(case.references), case.answerable
-
-
-def _reject_other_gold(first: str, other: str, differing: Mapping[str, list[str]]) -> None:
-    words = {
-        "only_in_a": f"only in {first}",
-        "only_in_b": f"only in {other}",
-        "asks_something_else": "asking something else",
-        "relevant": "listing other relevant passages",
-        "reference": "expecting another answer",
-    }
-    listed = [f"{len(i)} {words[how]} ({_sample_ids(i)})" for how, i in differing.items() if i]
-    if listed:
-        raise InputError(
-            f"{first} and {other} are runs over different gold sets, cases "
-            f"{', '.join(listed)}; {_PAIRING_FIX}"
-        )
 
 
 def _reject_absent(named: NamedRun, requested: AbstractSet[str]) -> None:
     if absent := sorted(requested - {case.id for case in named.run.cases}):
         raise InputError(
             f"{named.name} has no case {_sample_ids(absent)} of those to compare; take ids that "
-            "are in every run, or --cases common"
+            "are in every run"
         )
 
 
@@ -153,17 +121,14 @@ def _count_left_out(
 
 
 def _difference_notes(
-    differing: Mapping[str, list[str]], selected: AbstractSet[str]
+    differing: Mapping[str, list[str]], selected: AbstractSet[str], last: str
 ) -> Iterator[str]:
-    notes = {
-        "relevant": "other relevant passages in each run: level 1 is measured in each against its "
-        "own",
-        "reference": "another expected answer in each run",
-    }
-    for how, note in notes.items():
-        if count := len(selected & set(differing[how])):
-            cases = "1 case is" if count == 1 else f"{count} cases are"
-            yield f"{cases} compared with {note}"
+    if count := len(selected & set(differing["relevant"])):
+        cases = "1 case lists" if count == 1 else f"{count:,} cases list"
+        yield f"{cases} other relevant passages in each run: the labels of {last} score both rankings"
+    if count := len(selected & set(differing["reference"])):
+        cases = "1 case expects" if count == 1 else f"{count:,} cases expect"
+        yield f"{cases} another answer in each run: metrics that depend on it leave them out"
 
 
 def _sample_ids(ids: Sequence[str]) -> str:
@@ -222,6 +187,12 @@ def config_differences(
     return differences
 
 
+def _judge_parts(manifest: Manifest) -> dict[str, str]:
+    """What a judge's verdicts depend on: what it says of itself, and the rules of misslink."""
+    rules = manifest.judge_epoch.rules
+    return manifest.judge_identity | ({"rules": rules} if rules else {})
+
+
 def _settings(run: Run, other: Run) -> Iterator[tuple[str, str, str]]:
     """Name, meaning and value of each setting of `run` that is comparable with `other`."""
     manifest, other_manifest = manifest_of(run), manifest_of(other)
@@ -232,8 +203,8 @@ def _settings(run: Run, other: Run) -> Iterator[tuple[str, str, str]]:
     repeats = getattr(manifest.judging, "repeats", 1)
     yield "samples per verdict", _JUDGE_SETTING_CHANGED, str(repeats)
     if manifest.judge == other_manifest.judge:  # another judge differs in everything
-        identity = manifest.judge_identity
-        for part in sorted({*identity, *other_manifest.judge_identity}):
+        identity = _judge_parts(manifest)
+        for part in sorted({*identity, *_judge_parts(other_manifest)}):
             yield f"the judge's {part}", _JUDGE_SETTING_CHANGED, identity.get(part, "")
     prompts = {p.name: f"version {p.version}, {p.sha256[:8]}" for p in manifest.prompts if p.name}
     for name in sorted(prompts.keys() & {prompt.name for prompt in other_manifest.prompts}):

@@ -215,9 +215,10 @@ def judged_readings(run: Run) -> dict[str, tuple[str, Reading]]:
 def link_summary(run: Run) -> dict[str, Any]:
     """Return the blocks ``link`` and ``link_correctness`` of ``summary.json``.
 
-    Of a selection of cases, and where a calibration is newer, they are computed again.
+    Of a selection of cases, with other labels, and where a calibration is newer, they are computed
+    again.
     """
-    whole = "selected" not in run.manifest and run.calibration is None
+    whole = run.manifest.keys().isdisjoint(("selected", "relabelled")) and run.calibration is None
     if whole and run.summary.keys() >= _ASSOCIATIONS:
         return {name: run.summary[name] for name in _ASSOCIATIONS}
     seed = manifest_of(run).seed or 0
@@ -311,7 +312,7 @@ def _document_estimate(run: Run, name: str) -> Estimate:
         if group in _ASSOCIATIONS and "selected" in run.manifest and name in iter_paths(links):
             return Estimate.missing(Reason(code="not_of_selection"))
         raise _unknown_metric_error(run, name) from None
-    if "selected" in run.manifest:
+    if "selected" in run.manifest or ("relabelled" in run.manifest and group != "usage"):
         return Estimate.missing(Reason(code="whole_run_only"))
     return estimate
 

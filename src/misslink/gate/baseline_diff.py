@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from misslink.compare.missing_values import newly_unmeasured
+from misslink.compare.missing_values import judged_metrics_behind, newly_unmeasured
 from misslink.compare.pairing import NamedRun, config_differences, pair_cases
 from misslink.compare.run_metrics import (
     ROUNDING_TOLERANCE,
@@ -19,8 +19,11 @@ from misslink.compare.run_metrics import (
     MetricValue,
     MissingPathError,
     find_estimate,
+    is_rank_metric,
     metric_value,
 )
+from misslink.compare.shared_part import SharedPart, metrics_by_labels, share_cases
+from misslink.documents import manifest_of
 from misslink.errors import InputError
 from misslink.gate.criteria import Gate, ShipCriteria, describe_filter, select_gate_cases
 from misslink.gate.outcome import GateOutcome, MetricChange
@@ -35,6 +38,8 @@ from misslink.types import Estimate, Reason, Run
 
 _LEVELS = ("retrieval", "generation", "answer")
 _LINK_COUNTS = ("failures", "retrieval", "answers")
+_OF_APP = frozenset({"latency", "errors", "usage"})  # neither labels nor a judge decide them
+_WITHOUT_JUDGE = _OF_APP | {"diagnosis", "judged", "whatif"}
 
 
 @dataclass(frozen=True)
@@ -125,20 +130,33 @@ class BaselineDiff:
     baseline : GateBaseline or None
     both : frozenset of str
         Cases with the same question in both.
+    scope : tuple of str
+        What is compared, where that is not all.
     notes : tuple of str
         Differences that a reader must know.
     judged_otherwise : tuple of str
         Those of the notes that concern verdicts.
+    shared : SharedPart or None
+        The baseline and the run with the cases and labels that they are compared on. None: the
+        baseline has no cases.
+    comparable : dict or None
+        As of `GateDecision`.
+    judges : pair of str or None
+        The judges of the baseline and of the run, if a verdict of one says nothing of the other.
     values : dict of str to MetricValue
-        Metrics of the whole baseline that were computed so far.
+        Metrics of the shared part of the baseline that were computed so far.
     """
 
     run: Run
     criteria: ShipCriteria
     baseline: GateBaseline | None
     both: frozenset[str] = frozenset()
+    scope: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     judged_otherwise: tuple[str, ...] = ()
+    shared: SharedPart | None = None
+    comparable: dict[str, Any] | None = None
+    judges: tuple[str, str] | None = None
     values: dict[str, MetricValue] = field(default_factory=dict)
 
     def missing_error(self, gate: Gate, metric: str, why: str = "") -> InputError:
@@ -149,8 +167,41 @@ class BaselineDiff:
 
     @property
     def baseline_run(self) -> Run | None:
-        """The baseline if it has cases."""
-        return None if self.baseline is None else self.baseline.run
+        """The baseline if it has cases: those that the run has, too, with the run's labels."""
+        return None if self.shared is None else self.shared.runs[0]
+
+    @property
+    def shared_run(self) -> Run:
+        """The run with the cases and verdicts that the baseline can be compared on."""
+        return self.run if self.shared is None else self.shared.runs[1]
+
+    def unlike(self, metric: str) -> Reason | None:
+        """Why a metric cannot be compared with the baseline at all; None where it can."""
+        if self.judges and _is_judged(metric):
+            was, now = self.judges
+            place = display_path(redact_url(self.baseline.path)) if self.baseline else ""
+            return Reason(code="judge_differs", metric=metric, was=was, now=now, baseline=place)
+        if self.shared is not None or self.comparable is None:
+            return None
+        if self.comparable["questions"] == 0:
+            return Reason(code="questions_differ", metric=metric)
+        by_labels = frozenset[str]().union(*metrics_by_labels(self.run))
+        of_labels = not _is_judged(metric) or metric.startswith("link")
+        of_labels = of_labels or bool(judged_metrics_behind(self.run, metric) & by_labels)
+        if (
+            of_labels
+            and metric.partition(".")[0] not in _OF_APP
+            and self.comparable["labels"] is False
+        ):
+            return Reason(code="labels_differ", metric=metric)
+        return None
+
+
+def _is_judged(metric: str) -> bool:
+    """Whether a metric depends on verdicts: all but those of the ranking, the app and the usage."""
+    of_slice = metric.rpartition(".metrics.")[2]
+    by_labels = is_rank_metric(of_slice) or metric.startswith("link.retrieval.")
+    return not by_labels and metric.partition(".")[0] not in _WITHOUT_JUDGE
 
 
 def diff_against_baseline(
@@ -160,79 +211,118 @@ def diff_against_baseline(
     if baseline is None:
         return BaselineDiff(run, criteria, None)
     if baseline.run is None:
-        now, before = run.summary, baseline.summary
-        shown = [
-            {
-                name: "not given" if x.get(name) is None else str(x[name])[:80]
-                for name in ("judge", "k")
-            }
-            for x in (now, before)
-        ]
-        settings = tuple(
-            f"{name} was {shown[1][name]} in the baseline and is {shown[0][name]} now."
-            for name in ("judge", "k")
-            if before.get(name) != now.get(name)
-        )
-        alone = (
-            "The baseline is a summary.json without cases: nothing is paired, whether it has the "
-            "same questions is unknown, and the change alone decides."
-        )
-        notes = [alone]
-        if (cases := before.get("cases")) != len(run.cases):
-            count = f"{cases:,}" if isinstance(cases, int) else "an unknown number of"
-            notes.append(
-                f"The baseline has other cases: {count}, and the run has {len(run.cases):,}."
-            )
-        return BaselineDiff(run, criteria, baseline, frozenset(), (*notes, *settings), settings)
+        return _diff_against_summary(run, criteria, baseline)
     earlier = NamedRun(f"the baseline {display_path(baseline.path)}", baseline.run)
-    pairing = pair_cases([NamedRun("the run", run), earlier], "common")
-    notes = [f"{note[:1].upper()}{note[1:]}." for note in pairing.notes[0]]
+    pairing = pair_cases([earlier, NamedRun("the run", run)])
+    both = frozenset(pairing.ids)
+    shared = share_cases([baseline.run, run], both)
+    scope = [f"{note[:1].upper()}{note[1:]}." for note in pairing.notes[0]]
     if pairing.left_out[0]:
         counts = (
-            f"The baseline has other cases: {len(pairing.ids):,} ask the same in both, of "
-            f"{len(run.cases):,} in the run and {len(baseline.run.cases):,} in the baseline."
+            f"The baseline has other cases: {len(both):,} ask the same in both, of "
+            f"{len(run.cases):,} in the run and {len(baseline.run.cases):,} in the baseline. "
+            "Changes are decided on these."
         )
-        notes.insert(0, counts)
+        scope.insert(0, counts)
     differences = config_differences(run, baseline.run, ("the run", "the baseline"))
+    same_judge = not any(difference.changes_judge for difference in differences)
+    names = [manifest_of(x).judge or "none" for x in (baseline.run, run)]
     return BaselineDiff(
         run,
         criteria,
         baseline,
-        frozenset(pairing.ids),
-        (*notes, *(difference.sentence for difference in differences)),
+        both,
+        tuple(scope),
+        tuple(difference.sentence for difference in differences),
         tuple(d.sentence for d in differences if d.what not in {"misslink", "k"}),
+        shared,
+        {
+            "judge": same_judge,
+            "questions": len(both),
+            "of": len(run.cases),
+            "labels": not shared.relabelled,
+        },
+        None if same_judge else (names[0], names[1]),
     )
+
+
+def _diff_against_summary(run: Run, criteria: ShipCriteria, baseline: GateBaseline) -> BaselineDiff:
+    """What is known of a baseline without cases: its numbers, and hashes of what they are of."""
+    now, before = run.summary, baseline.summary
+    given = [
+        {name: "not given" if x.get(name) is None else str(x[name])[:80] for name in ("judge", "k")}
+        for x in (before, now)
+    ]
+    settings = [
+        f"{name} was {given[0][name]} in the baseline and is {given[1][name]} now."
+        for name in ("judge", "k")
+        if before.get(name) != now.get(name)
+    ]
+    same_judge = before.get("judge") == now.get("judge")
+    epochs = [x.get("judge_epoch") for x in (before, now)]
+    if same_judge and None not in epochs and epochs[0] != epochs[1]:
+        same_judge = False
+        settings.append("The baseline was judged with another model, prompt or rules.")
+    alike = {name: _same_hash(before, now, name) for name in ("questions", "labels")}
+    scope = [
+        "The baseline is a summary.json without cases: nothing is paired, and the change alone decides."
+    ]
+    if alike["questions"] is None:
+        scope.append("Whether it has the same questions is unknown.")
+    if alike["questions"] is not True and (cases := before.get("cases")) != len(run.cases):
+        count = f"{cases:,}" if isinstance(cases, int) else "an unknown number of"
+        scope.append(f"The baseline has other cases: {count}, and the run has {len(run.cases):,}.")
+    return BaselineDiff(
+        run,
+        criteria,
+        baseline,
+        scope=tuple(scope),
+        notes=tuple(settings),
+        judged_otherwise=tuple(settings),
+        comparable={
+            "judge": same_judge,
+            "questions": alike["questions"] and len(run.cases),
+            "of": len(run.cases),
+            "labels": alike["labels"],
+        },
+        judges=None if same_judge else (given[0]["judge"], given[1]["judge"]),
+    )
+
+
+def _same_hash(before: Mapping[str, Any], now: Mapping[str, Any], name: str) -> bool | None:
+    """Whether two summaries are of the same questions, or labels; None where one does not say."""
+    hashes = [x["hashes"].get(name) for x in (before, now) if isinstance(x.get("hashes"), dict)]
+    return hashes[0] == hashes[1] if len(hashes) == 2 and None not in hashes else None
 
 
 def baseline_value(diff: BaselineDiff, gate: Gate, value: MetricValue) -> MetricValue | None:
     """Return the metric in the baseline; None if it has none and the gate does not need it."""
     baseline, needed = diff.baseline, gate.regression_max is not None
+    before = diff.baseline_run
     if baseline is None:
         return None
     selection = describe_filter(gate)
-    if baseline.run is None and selection:
+    if before is None and selection:
         if needed:
             raise diff.missing_error(gate, value.name, f" of the cases with {selection} alone")
         return None
     try:
-        if baseline.run is None:
+        if before is None:
             estimate = summary_estimate(baseline.summary, value.name)
             whole = MetricValue(value.name, estimate, None, value.lower_is_better)
         else:
-            if value.name not in diff.values:
-                diff.values[value.name] = metric_value(baseline.run, value.name)
-            whole = diff.values[value.name]
+            whole = diff.values.get(value.name) or metric_value(before, value.name)
+            diff.values[value.name] = whole
     except (InputError, MissingPathError):  # such as a document that the baseline does not have
         if needed:
             raise diff.missing_error(gate, value.name) from None
         return None
     number = whole.estimate.value
-    if number is None and needed and value.estimate.value is not None:
+    is_whole = before is None or not diff.scope
+    if number is None and needed and value.estimate.value is not None and is_whole:
         raise diff.missing_error(gate, value.name, f" ({whole.estimate.reason})")
-    if baseline.run is not None:
-        if not selection:
-            return whole
-        return metric_value(select_gate_cases(baseline.run, gate), value.name)
+    if before is not None:
+        return whole if not selection else metric_value(select_gate_cases(before, gate), value.name)
     least, most = metric_bounds(value.name) or (-math.inf, math.inf)
     if number is not None and not (
         least - ROUNDING_TOLERANCE <= number <= most + ROUNDING_TOLERANCE
@@ -261,7 +351,8 @@ def metric_change(
     elif earlier.estimate.method != "recorded" and earlier.estimate.n > value.estimate.n:
         missing = newly_unmeasured(run, value, None, ())
     if value.of_case is None or earlier.of_case is None:
-        return MetricChange(drop, unmeasured=missing)
+        levels = (earlier.estimate.value, value.estimate.value) if before and diff.scope else None
+        return MetricChange(drop, means=levels, unmeasured=missing, shared=levels is not None)
     pairs = {
         name: (old, new)
         for name, new in value.of_case.items()
@@ -279,6 +370,9 @@ def metric_change(
     if gate.regression_test == "paired" and test.difference.value is not None:
         drop = test.difference.value
     means = [math.fsum(side) / len(pairs) for side in before_after if pairs]
+    shared = bool(diff.scope) and gate.regression_test != "paired"
+    if shared:
+        means = [earlier.estimate.value, value.estimate.value]
     return MetricChange(
         drop,
         lambda level: paired_difference(*loss_order, level=level).difference,
@@ -286,6 +380,7 @@ def metric_change(
         worse=tuple(name for name in changed if losses[name] > 0),
         means=(means[0], means[1]) if means else None,
         unmeasured=missing,
+        shared=shared,
     )
 
 
@@ -333,7 +428,7 @@ def regression_problems(outcome: GateOutcome) -> Iterator[Reason]:
     elif change.drop <= limit + ROUNDING_TOLERANCE:
         return
     # A corrected number and that of its baseline may be estimated in two ways.
-    by_means = outcome.paired or outcome.is_corrected
+    by_means = outcome.paired or outcome.is_corrected or change.shared
     before, value = (change.means if by_means else None) or (earlier.value, now.value)
     yield Reason(
         code="regressed",
@@ -341,10 +436,18 @@ def regression_problems(outcome: GateOutcome) -> Iterator[Reason]:
         before=before,
         value=value,
         drop=change.drop,
-        n=change.loss.n if outcome.paired and change.loss else now.n,
+        n=_compared_cases(outcome),
         paired=outcome.paired,
         margin=_margin_parameters(outcome),
     )
+
+
+def _compared_cases(outcome: GateOutcome) -> int:
+    """The number of cases that the change is over."""
+    change, earlier = outcome.change, outcome.baseline
+    if outcome.paired and change and change.loss:
+        return change.loss.n
+    return earlier.n if earlier and change and change.shared else outcome.estimate.n
 
 
 def allowed_change(outcome: GateOutcome) -> dict[str, Any] | None:
@@ -358,6 +461,8 @@ def allowed_change(outcome: GateOutcome) -> dict[str, Any] | None:
     elif outcome.is_corrected and change.means and change.means[1] != now:
         # The number itself is estimated in another way, so the two show no change.
         basis, (before, value) = "error_rates", change.means
+    elif change.shared and change.means is not None:
+        basis, (before, value) = "shared", change.means
     else:
         basis, before, value = "value", earlier.value, now
     return {"by": basis, "before": before, "value": value, "margin": margin}

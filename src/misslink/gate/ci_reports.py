@@ -43,6 +43,7 @@ def pull_request_comment(decision: GateDecision) -> str:
     """Return a decision as markdown within GitHub's size limit; what does not fit is counted."""
     head = "✅ Good enough to merge" if decision.passed else "❌ Not good enough to merge"
     text = f"{comment_marker(decision.criteria.name)}\n### {head}\n\n{decision.counted()}\n"
+    text += "".join(f"\n{escape_markdown(line[:1000])}\n" for line in decision.scope)
     left_out = 0
     for outcome in decision.failed:
         block = _failure_block(decision, outcome)

@@ -119,7 +119,17 @@ def decide_gates(
     places = {"run": display_path(redact_url(folder))} if folder is not None else {}
     if baseline is not None:
         places["baseline"] = display_path(redact_url(baseline.path))
-    return GateDecision(criteria, run, diff.baseline_run, outcomes, notes, places, diff.both)
+    return GateDecision(
+        criteria,
+        run,
+        diff.baseline_run,
+        outcomes,
+        diff.scope,
+        notes,
+        places,
+        diff.both,
+        diff.comparable,
+    )
 
 
 def _gate_value(run: Run, criteria: ShipCriteria, gate: Gate) -> run_metrics.MetricValue:
@@ -193,7 +203,11 @@ def _measure_gate(
     value = whole if run is diff.run else run_metrics.metric_value(run, metric)
     share = _corrected_share(run, diff.run, value)
     earlier = baseline_diff.baseline_value(diff, gate, value)
-    change = baseline_diff.metric_change(diff, gate, value, earlier, run)
+    shared = run
+    if diff.scope and diff.shared is not None:
+        shared = select_gate_cases(diff.shared_run, gate)
+    now = value if shared is run else run_metrics.metric_value(shared, metric)
+    change = baseline_diff.metric_change(diff, gate, now, earlier, shared)
     if share is not None and gate.estimate == "corrected":
         value = replace(value, estimate=share.estimate)
         earlier, change = _corrected_change(diff, gate, value, earlier, change, run)
@@ -225,6 +239,10 @@ def _measure_gate(
         )
     elif unjudged := missing_values.unjudged_cases(run, judged):
         reason = missing_values.unfinished_judging(unjudged, metric)
+    elif gate.regression_max is not None and (unlike := diff.unlike(metric)):
+        reason = unlike
+    elif gate.regression_max is not None and shared.cases and now.estimate.value is None:
+        reason = Reason(code="not_of_shared", metric=metric, why=now.estimate.reason)
     elif before is not None and gate.regression_max is not None:
         judged = missing_values.judged_metrics_behind(before, metric)
         unjudged = (
@@ -493,6 +511,9 @@ def _decide_new_failures(
         axis, failing = "retrieval", frozenset({spec.retrieval})
         outcome_of = run_metrics.LINK_AXES[axis][1]
     selected = {case.id for case in run.cases if matches_filter(case, spec)}
+    by_labels = axis == "failures" and diff.shared is not None
+    relabelled = diff.shared.relabelled if by_labels and diff.shared else frozenset[str]()
+    selected -= relabelled  # whether these failed by the same labels is not known
     now = {link.case_id: outcome_of(link) for link in run.links if link.case_id in selected}
     earlier = {
         link.case_id: outcome_of(link) for link in baseline.links if link.case_id in diff.both
@@ -531,8 +552,10 @@ def _decide_new_failures(
         cases=(*new, *unknown),
         lower_is_better=True,
     )
-    if not selected:
+    if not selected and not relabelled:
         return replace(outcome, passed=False, reasons=(no_case_reason(spec, run),))
+    if unlike := diff.unlike(f"link.{axis}.passed"):
+        return replace(outcome, passed=False, cases=(), reasons=(unlike,))
     metrics = missing_values.judged_metrics_behind(run, f"link.{axis}")
     if unjudged := missing_values.unjudged_cases(select_gate_cases(run, spec), metrics):
         reason = missing_values.unfinished_judging(unjudged, "who fails")

@@ -35,7 +35,9 @@ class MetricChange:
     worse : tuple of str
         Cases with a loss, the largest first.
     means : pair of float or None
-        Of the baseline and of the run, over the paired cases.
+        Of the baseline and of the run, over the paired cases, or `shared` over those that are alike.
+    shared : bool
+        Whether only a part of the run's cases is compared, and not pairwise.
     unmeasured : mapping of str to str
         Cases without a value now that had one before, each with the reason.
     """
@@ -46,6 +48,7 @@ class MetricChange:
     p: float | None = None
     worse: tuple[str, ...] = ()
     means: tuple[float, float] | None = None
+    shared: bool = False
     unmeasured: Mapping[str, str] = field(default_factory=dict)
 
     @cached_property
@@ -160,24 +163,31 @@ class GateDecision:
     criteria : ShipCriteria
     run : Run
     baseline : Run or None
-        None also for a baseline that is a summary alone.
+        Scored by the labels of the run; None also for a baseline that is a summary alone.
     outcomes : tuple of GateOutcome
         In the order of the file.
+    scope : tuple of str
+        What is compared, where that is not all.
     notes : tuple of str
         About the comparison as a whole.
     places : dict of str to str
         Display names of the run and the baseline.
     both : frozenset of str
         Cases with the same question in the run and the baseline.
+    comparable : dict or None
+        Whether ``judge`` and ``labels`` are alike (None: not known), and how many ``questions``
+        ``of`` the run. None: there is no baseline.
     """
 
     criteria: ShipCriteria
     run: Run
     baseline: Run | None
     outcomes: tuple[GateOutcome, ...]
+    scope: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     places: dict[str, str] = field(default_factory=dict)
     both: frozenset[str] = frozenset()
+    comparable: dict[str, Any] | None = None
 
     @property
     def passed(self) -> bool:
@@ -192,7 +202,7 @@ class GateDecision:
 
     def text(self) -> str:
         """The failed gates, one per line, without control characters, for an assertion or log."""
-        lines = [f"{self.criteria.name}: {self.counted()}"]
+        lines = [f"{self.criteria.name}: {self.counted()}", *self.scope]
         for outcome in self.failed:
             cases, more = ", ".join(outcome.cases[:_MAX_LISTED]), len(outcome.cases) - _MAX_LISTED
             cases += f" and {more} more" if more > 0 else ""
@@ -220,6 +230,7 @@ class GateDecision:
             "criteria": self.criteria.name,
             "run": self.places.get("run"),
             "baseline": self.places.get("baseline"),
-            "notes": list(self.notes),
+            "comparable": self.comparable,
+            "notes": [*self.scope, *self.notes],
             "gates": [outcome.document() for outcome in self.outcomes],
         }

@@ -7,7 +7,7 @@ import json
 import logging
 import unicodedata
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -23,6 +23,7 @@ from pydantic import (
 
 from misslink.errors import InputError
 from misslink.io.atomic import atomic_write
+from misslink.io.manifest import answer_hash
 from misslink.io.run_folder import read_json_object, read_run
 from misslink.text.normalization import drop_invisible, valid_text
 from misslink.types import Claim, Passage, Run, Trace
@@ -223,6 +224,7 @@ class JournalEntry:
     comment: _ValidText = ""
     judge_shown: StrictBool = False  # whether the annotator had seen the judge's verdict
     of: str | None = None  # hash of the labelled content; None: unknown
+    answer_hash: str | None = None  # SHA-256 of the labelled answer alone, for readers of the file
     at: str = ""  # ISO 8601
     # From 0 (bad) up. `label` is then 1 for grades from 1, for readers without grades.
     grade: _Count | None = None
@@ -374,6 +376,11 @@ class ShownContent:
         """The claims that the judge found in an answer."""
         return self._claims.get(case_id, ())
 
+    def answer_hash(self, case_id: str) -> str | None:
+        """Return the hash of a case's answer; None where it has none."""
+        trace = self._traces.get(case_id)
+        return None if trace is None or trace.answer is None else answer_hash(trace.answer)
+
     def content_hash(self, case_id: str, metric: str, claim: int | None) -> str | None:
         """Return the hash of what an item shows: None where the run has no such item any more."""
         case, trace = self._cases.get(case_id), self._traces.get(case_id)
@@ -449,7 +456,12 @@ def read_label_folder(
     if seen is not None:
         shown = [seen.content_hash(*entry.item) for entry in labels]
         pairs = zip(labels, shown, strict=True)
-        usable = [entry for entry, now in pairs if now is not None and entry.of in {None, now}]
+        usable = [
+            # A label of before has the hash of all that was shown, and this is its answer.
+            replace(entry, answer_hash=seen.answer_hash(entry.case_id)) if entry.of else entry
+            for entry, now in pairs
+            if now is not None and entry.of in {None, now}
+        ]
     if changed := len(labels) - len(usable):
         notes.append(
             f"{folder}: labels left out since the run no longer has their answers: {changed}; "

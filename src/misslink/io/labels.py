@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,10 +34,12 @@ _LABEL_FIELDS = (
     "weight",
     "comment",
     "judge_shown",
+    "answer_hash",
 )
 _LABEL_HINT = "; give a number from 0 (bad) to 1 (good), or yes or no"
 _MAX_WEIGHT = 1e12  # weight; also one over the lightest, so that no square of one overflows
 _MAX_CHARACTERS = 40  # characters of what was found
+_SHA256 = re.compile("[0-9a-f]{64}")
 _log = logging.getLogger(__name__)
 
 
@@ -58,6 +61,8 @@ class Label:
         Its line in the file.
     judge_shown : bool
         Whether the judge's opinion had been seen when it was given.
+    answer_hash : str or None
+        SHA-256 of the labelled answer. None: not given.
     """
 
     case_id: str
@@ -69,6 +74,7 @@ class Label:
     comment: str = ""
     line: int | None = None
     judge_shown: bool = False
+    answer_hash: str | None = None
 
     @property
     def good(self) -> bool:
@@ -152,6 +158,35 @@ class Labels:
             )
         return Labels(known_labels, self.name)
 
+    def select_answers(self, answers: Mapping[str, str | None], whose: str) -> Labels:
+        """Return the labels of these answers, and those that do not say which answer they are of.
+
+        Parameters
+        ----------
+        answers : mapping of str to str or None
+            By case the hash of its answer. None: it is not known.
+        whose : str
+            Where they are from, such as 'reports/today'.
+
+        Raises
+        ------
+        InputError
+            All labels are of other answers.
+        """
+        known = tuple(
+            label
+            for label in self.items
+            if None in (label.answer_hash, answers.get(label.case_id))
+            or label.answer_hash == answers[label.case_id]
+        )
+        if self.items and not known:
+            raise InputError(
+                f"all {len(self.items):,} labels are of other answers than those of {whose}; label "
+                "these with  misslink annotate, or name the run that was labelled",
+                path=self.name,
+            )
+        return Labels(known, self.name)
+
 
 def read_labels(source: str | Path | Iterable[Mapping[str, Any]] | Any) -> Labels:
     """Read human labels.
@@ -160,8 +195,8 @@ def read_labels(source: str | Path | Iterable[Mapping[str, Any]] | Any) -> Label
     ----------
     source : path, pandas frame, or iterable of mappings
         CSV with a header, JSON Lines or a JSON array, of ``case_id, metric, label`` and where there
-        is more ``annotator, claim, weight, comment, judge_shown``; other fields are passed over. A
-        label is a number from 0 to 1, or a word such as yes, no, faithful, unfaithful, correct,
+        is more ``annotator, claim, weight, comment, judge_shown, answer_hash`` (SHA-256 of the answer);
+        other fields are passed over. A label is a number from 0 to 1, or a word such as yes, no, faithful, unfaithful, correct,
         incorrect. The annotator 'adjudicated' settles what the others disagree on. Or the folder
         of labels that ``misslink annotate`` writes into a run, or one person's file in it: then
         with weights by its plan, without what was skipped and without labels of answers that the
@@ -187,17 +222,18 @@ def read_labels(source: str | Path | Iterable[Mapping[str, Any]] | Any) -> Label
         is_journal = path.suffix == ".jsonl" and is_annotator_name(annotator)
         if is_journal and (path.parent / PLAN_FILE).is_file():
             return _journal_labels(path, only=annotator)
-    labels: dict[tuple[str, str, int | None, str], Label] = {}
-    weights: dict[tuple[str, str], Label] = {}
+    labels: dict[tuple[Any, ...], Label] = {}
+    weights: dict[tuple[Any, ...], Label] = {}
     for item in read_rows(source, name):
         label = _parse_label(item)
-        key = (label.case_id, label.metric, label.claim, label.annotator)
+        answer = label.case_id, label.metric, label.answer_hash
+        key = (*answer, label.claim, label.annotator)
         first = labels.setdefault(key, label)
         if first.value != label.value:
             problem = f"{label.annotator} labels this {label.value:g} here and {first.value:g}"
             problem += f"{_line_reference(first)}; keep one"
             raise item.error(problem, "label")
-        weighed = weights.setdefault((label.case_id, label.metric), label)
+        weighed = weights.setdefault(answer, label)
         if weighed.weight != label.weight:
             problem = f"this case has the weight {_format_value(label.weight)} here and "
             problem += f"{_format_value(weighed.weight)}{_line_reference(weighed)}; a case has one"
@@ -232,6 +268,7 @@ def _journal_labels(path: Path, only: str | None = None) -> Labels:
             weight=weight,
             comment=entry.comment,
             judge_shown=entry.judge_shown,
+            answer_hash=entry.answer_hash,
         )
         for entry, weight in weighted
         if entry.label is not None
@@ -276,6 +313,11 @@ def _parse_label(item: SourceItem) -> Label:
             f"{_MAX_WEIGHT:.0e}, not {_format_value(row['weight'])}{_decimal_comma_hint(row['weight'])}",
             "weight",
         )
+    answer = row.get("answer_hash")
+    answer = answer.strip().lower() if isinstance(answer, str) else answer
+    if answer is not None and not (isinstance(answer, str) and _SHA256.fullmatch(answer)):
+        problem = f"this is no SHA-256 of an answer: {_format_value(answer)}; give 64 hex digits"
+        raise item.error(problem, "answer_hash")
     return Label(
         case_id=case_id,
         metric=valid_text(str(row["metric"])).strip(),
@@ -286,6 +328,7 @@ def _parse_label(item: SourceItem) -> Label:
         comment=valid_text(str(row.get("comment", ""))),
         line=item.number,
         judge_shown=_parse_value(row.get("judge_shown")) == 1,
+        answer_hash=answer,
     )
 
 

@@ -11,13 +11,13 @@ import os
 import platform
 import sys
 import sysconfig
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel
 
-from misslink.types import RUN_FORMAT, Verdict
+from misslink.types import RUN_FORMAT, Case, PromptRef, Trace
 
 _JUDGE_PACKAGES = {"openai": "openai", "openai-responses": "openai", "llamacpp": "xllamacpp"}
 _INSTALL_FOLDERS = tuple(f"{os.sep}{name}{os.sep}" for name in ("site-packages", "dist-packages"))
@@ -55,6 +55,34 @@ def flatten_inputs(inputs: Mapping[str, Any], prefix: str = "") -> dict[str, str
             text = json.dumps(value)
             lines[f"{prefix}{name}"] = text[1:-1] if isinstance(value, str) else text
     return lines
+
+
+def answer_hash(answer: str) -> str:
+    """SHA-256 of an answer, by which a label says which answer it is of."""
+    return hashlib.sha256(answer.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def relevance_labels(case: Case) -> tuple[Any, ...]:
+    """What a case says is relevant, alike where the order alone differs."""
+    return case.relevant, case.evidence, sorted(sorted(set(ids)) for ids in case.relevant_any)
+
+
+def expected_answer(case: Case) -> tuple[Any, ...]:
+    """What a case expects of an answer, alike where the order alone differs."""
+    return sorted(set(case.references)), case.answerable
+
+
+def content_hashes(cases: Iterable[Case], traces: Iterable[Trace]) -> dict[str, str]:
+    """SHA-256 of the questions, the labels and the answers of a run, each with the case ids."""
+    ordered = sorted(cases, key=lambda case: case.id)
+    answers = sorted((trace.case_id, trace.answer or "") for trace in traces)
+    return {
+        "questions": hash_content([[case.id, *case.asked] for case in ordered]),
+        "labels": hash_content(
+            [[case.id, relevance_labels(case), expected_answer(case)] for case in ordered]
+        ),
+        "answers": hash_content(answers),
+    }
 
 
 def hash_app_code(spec: str, *, before: Container[str] = ()) -> str:
@@ -110,7 +138,7 @@ def display_path(path: str | Path) -> str:
 def build_manifest(
     about: Mapping[str, Any],
     inputs: Mapping[str, str],
-    verdicts: Sequence[Verdict],
+    prompts: Sequence[PromptRef],
     command: str | None,
 ) -> dict[str, Any]:
     """Return the manifest of a run.
@@ -121,12 +149,11 @@ def build_manifest(
         App, traces, gold set, judge and settings.
     inputs : mapping
         What was evaluated, as `by_name` writes it.
-    verdicts : sequence of Verdict
-        Whose prompts are listed.
+    prompts : sequence of PromptRef
+        Of its verdicts.
     command : str or None
         The command line that made it.
     """
-    prompts = {verdict.prompt.name: verdict.prompt for verdict in verdicts if verdict.prompt}
     versions = {"python": platform.python_version()}
     judge_specs = str(about.get("judge") or "").replace("cascade:", "").split(",")
     by_judges = {_JUDGE_PACKAGES.get(spec.partition(":")[0]) for spec in judge_specs}
@@ -139,7 +166,7 @@ def build_manifest(
         "misslink": importlib.metadata.version("misslink"),
         "created": dt.datetime.now(dt.UTC).isoformat(timespec="seconds"),
         **about,
-        "prompts": [prompts[name].model_dump() for name in sorted(prompts)],
+        "prompts": [prompt.model_dump() for prompt in prompts],
         "command": command,
         "versions": versions,
         "inputs": dict(inputs),

@@ -154,6 +154,7 @@ class JudgedMetric(ABC):
     unit: Literal["share", "decimal"] = "share"  # how its mean is written: 62% or 0.62
     needs_passages = False  # cases whose passages were not seen are skipped
     needs_reference = False  # cases without a reference answer are skipped
+    reads_labels = False  # the value depends on which passages are labelled, or on answerable
     # Can read a `LabelAlone`, which remains of an examination by a judge that cannot answer in JSON.
     reads_one_word = False
     # What annotators are asked about an answer, and the names of its good and its bad label.

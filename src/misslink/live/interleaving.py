@@ -41,25 +41,22 @@ def team_draft(
     [('x', 1), ('y', 0)]
     """
     # Algorithm 2 of Radlinski, Kurup, Joachims (2008), How does clickthrough data reflect retrieval
-    # quality? When one ranking runs out, the rest of the other follows without credit.
+    # quality? But credit is given in whole rounds: where a ranking may run out within a round, it
+    # would have one passage more than the other, and random clicks would favor it.
     rankings = [list(dict.fromkeys(first)), list(dict.fromkeys(second))]
     length = max(map(len, rankings)) if k is None else k
     drawn: dict[str, int | None] = {}
-    sizes, places = [0, 0], [0, 0]  # of each ranking, how many were drawn and how far it is read
     while len(drawn) < length:
-        for team, ranking in enumerate(rankings):
-            while places[team] < len(ranking) and ranking[places[team]] in drawn:
-                places[team] += 1
-        if any(place == len(ranking) for ranking, place in zip(rankings, places, strict=True)):
-            undrawn = [
-                document for ranking in rankings for document in ranking if document not in drawn
-            ]
-            drawn |= dict.fromkeys(undrawn[: length - len(drawn)])
+        left = [[name for name in ranking if name not in drawn] for ranking in rankings]
+        least = min(map(len, left))
+        if least == 0 or (least == 1 and left[0][0] == left[1][0]):
+            undrawn = [name for ranking in left for name in ranking]
+            drawn |= dict.fromkeys(list(dict.fromkeys(undrawn))[: length - len(drawn)])
             break
         coin = chance.randrange(2)
-        team = coin if sizes[0] == sizes[1] else int(sizes[1] < sizes[0])
-        drawn[rankings[team][places[team]]] = team
-        sizes[team] += 1
+        for team in (coin, 1 - coin):
+            if len(drawn) < length:
+                drawn[next(name for name in left[team] if name not in drawn)] = team
     return list(drawn.items())
 
 

@@ -57,6 +57,7 @@ class Helpfulness(judged_metric.JudgedMetric):
     """
 
     name = "helpfulness"
+    reads_labels = True
     level = 3
     unit = "decimal"
     label_question = ("Does the answer help the user?", "helpful", "unhelpful")
@@ -99,6 +100,7 @@ class Abstention(judged_metric.JudgedMetric):
     """
 
     name = "abstention"
+    reads_labels = True
     level = 3
     label_question = ("Does the answer decline to answer?", "declines", "answers")
     padding = judged_metric.Padding("answer")

@@ -149,6 +149,7 @@ class ContextUtilization(judged_metric.JudgedMetric):
     """
 
     name = "context_utilization"
+    reads_labels = True
     needs_passages = True
 
     def read(self, subject: judged_metric.Subject, reply: Reply) -> judged_metric.Finding:

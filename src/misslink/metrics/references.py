@@ -218,6 +218,7 @@ class NoiseSensitivity(JudgedMetric):
     """
 
     name = "noise_sensitivity"
+    reads_labels = True
     better = "low"
     needs_passages = True
     needs_reference = True

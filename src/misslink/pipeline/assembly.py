@@ -15,12 +15,13 @@ from misslink.calibration.stored_calibration import (
     stored_calibrations,
 )
 from misslink.calibration.verdicts import hash_verdicts
-from misslink.documents import manifest_of
+from misslink.documents import manifest_of, summary_of
 from misslink.errors import InputError
 from misslink.io import read_run
-from misslink.io.manifest import build_manifest, display_path, hash_content
+from misslink.io.manifest import build_manifest, content_hashes, display_path, hash_content
 from misslink.io.storage import as_url, redact_url
 from misslink.judge.backends.custom import is_custom_judge
+from misslink.judge.epoch import judge_epoch
 from misslink.judge.protocol import judge_info
 from misslink.linking.association import association_warnings, summarize_association
 from misslink.linking.checklist import build_checklist
@@ -30,6 +31,7 @@ from misslink.pipeline.context import EvaluationContext
 from misslink.pipeline.links import LinkResult
 from misslink.pipeline.summary import (
     conversation_estimate,
+    judge_differences,
     judge_repeatability,
     level_estimates,
     lower_is_better,
@@ -50,6 +52,8 @@ _VARYING_FIELDS: Any = {
     "retrieved": _RANKED,
     "deeper": _RANKED,
 }
+# What the manifest says of the traces, also where they are judged again.
+_OF_TRACES = ("app", "app_config", "depth", "goldset", "id_key", "input_key", "traces", "work")
 _NO_USAGE = {
     **dict.fromkeys(("calls", "from_cache", "not_asked", "prompt_tokens", "completion_tokens"), 0),
     "cost": None,
@@ -73,10 +77,21 @@ def assemble_run(
     run = measure_error_by_exposure(run, linked.links, context.config.seed)
     run = run.model_copy(update={"links": tuple(linked.links), "map": linked.map})
     manifest = _manifest(context, captured, judged)
+    alike = {name: manifest[name] for name in ("judge_epoch", "hashes")}
     notes = _warnings([*captured.warnings, *linked.warnings], manifest["judge_note"], judged.notes)
     summary = _summarize(context, run, scores, linked)
     summary["diagnosis"] = _diagnosis(context, run, captured, scores, linked)
-    summary["warnings"] = [*notes, *summary["warnings"]]
+    summary |= {"warnings": [*notes, *summary["warnings"]], **alike}
+    if (before := captured.saved) is not None:
+        summary["rejudged"] = {
+            "run": before.summary.get("run"),
+            "judge": manifest_of(before).judge,
+            "cases": len(run.cases),
+            "of": summary_of(before).cases,
+            "difference": judge_differences(
+                before.verdicts, run.verdicts, seed=context.config.seed
+            ),
+        }
     run = reuse_results(run.model_copy(update={"manifest": manifest, "summary": summary}), folder)
     return run.model_copy(update={"summary": {**run.summary, "headline": run.headline}})
 
@@ -86,7 +101,9 @@ def _manifest(
 ) -> dict[str, Any]:
     """What is needed to repeat the run."""
     config, judge, calibration = context.config, context.judge, judged.calibration
-    unfinished = sum(verdict.status == "failed" for verdict in judged.run.verdicts)
+    verdicts = judged.run.verdicts
+    unfinished = sum(verdict.status == "failed" for verdict in verdicts)
+    prompts = sorted({v.prompt for v in verdicts if v.prompt}, key=lambda ref: ref.name)
     about = {
         "goldset": display_path(context.gold.name),
         "traces": _path_name(config.traces),
@@ -96,6 +113,8 @@ def _manifest(
         "id_key": captured.watcher.id_key if captured.watcher else config.id_key,
         "judge_note": judge_info(judge).note if judge else None,
         "judging": {**judge.about(), "spec": _file_judge(config.judge)} if judge else None,
+        "judge_epoch": judge_epoch(judge.name, judge.identity, prompts) if judge else None,
+        "hashes": content_hashes(context.gold.cases, captured.traces.values()),
         "calibration": calibration and calibration.model_dump(mode="json"),
         "engine": context.engine.name,
         "calibrated_by": judged.source,
@@ -103,7 +122,10 @@ def _manifest(
         "work": context.work,
         "unfinished": unfinished + (judge.not_asked if judge else 0),
     }
-    return build_manifest(about, context.inputs, judged.run.verdicts, config.command)
+    if captured.saved is not None:
+        about |= {name: captured.saved.manifest.get(name) for name in _OF_TRACES}
+        about["rejudged"] = captured.saved.summary.get("run")
+    return build_manifest(about, context.inputs, prompts, config.command)
 
 
 def _summarize(
@@ -158,10 +180,15 @@ def _diagnosis(
     k, seed = context.k, context.config.seed
     cases, traces, verdicts, measured = run.cases, run.traces, run.verdicts, linked.measured
     missing = find_missing_labels(cases, traces, verdicts, run.links, k)
+    saved = summary_of(captured.saved) if captured.saved else None
+    if saved and captured.corpus is None and saved.cases == len(cases):  # no judge is asked for it
+        checklist = [item.model_dump(mode="json") for item in saved.diagnosis.checklist]
+    else:
+        checklist = build_checklist(cases, traces, measured, k, corpus=captured.corpus, seed=seed)
     return {
         "embedding": measured.embedding,
         "corpus": measured.corpus,
-        "checklist": build_checklist(cases, traces, measured, k, corpus=captured.corpus, seed=seed),
+        "checklist": checklist,
         "missing_labels": missing_label_document(
             cases, traces, verdicts, missing, k, scores=scores.by_metric, seed=seed
         ),

@@ -21,20 +21,23 @@ from misslink.pipeline.assembly import assemble_run
 from misslink.pipeline.config import EvaluationConfig, Progress
 from misslink.pipeline.context import EvaluationContext, open_context
 from misslink.pipeline.links import CorpusContext, link_cases, open_corpus_context
-from misslink.pipeline.traces import CaptureResult, capture_traces, score_ranks
+from misslink.pipeline.traces import CaptureResult, capture_traces, reuse_traces, score_ranks
 from misslink.pipeline.verdicts import calibrate_run, judge_cases
 from misslink.registry import judged_metrics
 from misslink.timeouts import run_async
 from misslink.types import Case, Passage, Run, Trace
 
 
-async def run_pipeline(config: EvaluationConfig) -> Run:
-    """Run all stages of an evaluation and write its run folder."""
+async def run_pipeline(config: EvaluationConfig, saved: Run | None = None) -> Run:
+    """Run all stages of an evaluation and write its run folder.
+
+    With `saved`, a run of the same cases, its traces and missed passages are judged again.
+    """
     with reduced_gc():
         async with open_context(config) as opened:
             if opened.judge:
                 await opened.judge.check_reachable()
-            captured = await capture_traces(opened)
+            captured = reuse_traces(opened, saved) if saved else await capture_traces(opened)
             context, traces = replace(opened, k=captured.k), captured.traces
             scores = score_ranks(context, captured)
             async with open_corpus_context(context, captured) as corpus:

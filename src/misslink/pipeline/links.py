@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from misslink.capture import Watcher
+from misslink.documents import summary_of
 from misslink.embedding import Embedder, open_embedder
 from misslink.errors import InputError
 from misslink.linking.attribution_rules import link_case, search_queries
@@ -26,7 +27,7 @@ from misslink.pipeline.context import EvaluationContext
 from misslink.pipeline.traces import MAX_LISTED, CaptureResult
 from misslink.pipeline.verdicts import CalibratedRun
 from misslink.timeouts import map_concurrently
-from misslink.types import Case, Link, Passage, Reason, Trace, Verdict
+from misslink.types import Case, Link, Passage, Reason, Run, Trace, Verdict
 
 _log = logging.getLogger(__name__)
 _NO_EMBEDDING_WARNING = "misses are measured without the app's embedding: %s"
@@ -45,13 +46,15 @@ class LinkResult(NamedTuple):
 class CorpusContext:
     """The embedding and the passages of the app's index, where they are known.
 
-    ``required`` says that the embedding was named by the user, so that it must not fail.
+    ``required`` says that the embedding was named by the user, so that it must not fail. ``saved``
+    is a run that is judged again: without a corpus, what it measured of missed passages stays.
     """
 
     embedder: Embedder | None = None
     passages: tuple[Passage, ...] | None = None
     required: bool = False
     watcher: Watcher | None = None
+    saved: Run | None = None
 
     async def measure(
         self, cases: Sequence[Case], traces: Mapping[str, Trace], k: int, seed: int
@@ -63,6 +66,22 @@ class CorpusContext:
         InputError
             A named embedding failed.
         """
+        measured = await self._measure(cases, traces, k, seed)
+        if self.saved is None or self.passages is not None:
+            return measured
+        diagnosis, links = summary_of(self.saved).diagnosis, self.saved.links
+        # Without labels the passages were missed by what the other judge's verdicts needed.
+        labelled = {link.case_id: link.missed for link in links if link.retrieval != "unlabelled"}
+        return replace(
+            measured,
+            missed={case.id: labelled.get(case.id, measured.missed[case.id]) for case in cases},
+            embedding=diagnosis.embedding or None,
+            corpus=diagnosis.corpus or None,
+        )
+
+    async def _measure(
+        self, cases: Sequence[Case], traces: Mapping[str, Trace], k: int, seed: int
+    ) -> MissMeasurements:
         pairs, corpus = (cases, list(traces.values())), self.passages
         try:
             return await measure_misses(*pairs, k, embedder=self.embedder, corpus=corpus, seed=seed)
@@ -124,7 +143,9 @@ async def open_corpus_context(
         own = await _open_app_embedder(captured.watcher)
     try:
         required = named is not None
-        yield CorpusContext(named or own, captured.corpus, required, captured.watcher)
+        yield CorpusContext(
+            named or own, captured.corpus, required, captured.watcher, captured.saved
+        )
     finally:
         if own is not None:
             own.close()

@@ -12,7 +12,7 @@ from misslink.case_fields import conversation_turns
 from misslink.judge.judged_metric import JudgedMetric
 from misslink.metrics import GOOD_SHARES, NAMED_PARTS
 from misslink.retrieval import mean_scores
-from misslink.stats import mean, proportion
+from misslink.stats import mean, paired_difference, proportion
 from misslink.types import Case, Estimate, Link, Reason, Repeats, Verdict
 
 _CASE_AXES = ("category", "tier")  # of a case; they come before its tags
@@ -188,6 +188,23 @@ T = TypeVar("T")
 
 _MIN_SAMPLES = 2  # fewer samples cannot differ
 _LARGEST_SD = math.sqrt(0.5)  # of two or more values in [0, 1]: that of 0 and 1
+
+
+def judge_differences(
+    before: Sequence[Verdict], now: Sequence[Verdict], *, seed: int
+) -> dict[str, Any]:
+    """Return by metric how far a judge's mean is from that of another on the same answers."""
+    differences = {}
+    for metric in dict.fromkeys(verdict.metric for verdict in before):
+        old, new = (
+            {v.case_id: v for v in verdicts if v.metric == metric} for verdicts in (before, now)
+        )
+        both = [(old[case_id], new[case_id]) for case_id in old if case_id in new]
+        for name, read in metric_readings(metric).items():
+            pairs = [(read(a), read(b)) for a, b in both]
+            test = paired_difference([a for a, _ in pairs], [b for _, b in pairs], seed=seed)
+            differences[name] = test.difference.model_dump()
+    return differences
 
 
 def judge_repeatability(

@@ -16,7 +16,7 @@ from misslink.capture import (
     match_labels,
     settle_prompts,
 )
-from misslink.documents import DEFAULT_K
+from misslink.documents import DEFAULT_K, manifest_of
 from misslink.engines.protocol import AppSpec, capture_case
 from misslink.errors import AppUnreachableError
 from misslink.pipeline.config import EvaluationConfig
@@ -24,7 +24,7 @@ from misslink.pipeline.context import EvaluationContext
 from misslink.render.reasons import describe_reason
 from misslink.retrieval import score_cases, unmatched_reason
 from misslink.timeouts import map_concurrently
-from misslink.types import Case, Passage, Reason, Trace
+from misslink.types import Case, Passage, Reason, Run, Trace
 
 _log = logging.getLogger(__name__)
 
@@ -45,6 +45,7 @@ class CaptureResult(NamedTuple):
     watcher: Watcher | None  # None: the traces were recorded
     warnings: list[Reason]
     k: int  # the given cutoff, or the number of passages in most of the app's prompts
+    saved: Run | None = None  # the run that the traces are of, when it is judged again
 
 
 class RankingResult(NamedTuple):
@@ -100,6 +101,18 @@ async def capture_traces(context: EvaluationContext) -> CaptureResult:
     for warning in warnings:
         _log.warning("%s", describe_reason(warning))
     return CaptureResult(traces, corpus, watcher, warnings, k)
+
+
+def reuse_traces(context: EvaluationContext, saved: Run) -> CaptureResult:
+    """Return the traces of a saved run as they are: the app does not run."""
+    manifest, traces = manifest_of(saved), {trace.case_id: trace for trace in saved.traces}
+    traces = {case.id: traces[case.id] for case in context.gold.cases}
+    is_app = bool(manifest.app) and not manifest.traces
+    warnings = [
+        *_capture_gaps(traces, context.k, is_app=is_app),
+        *_shared_memory(context.gold.cases, traces),
+    ]
+    return CaptureResult(traces, context.corpus, None, warnings, context.k, saved)
 
 
 def score_ranks(context: EvaluationContext, captured: CaptureResult) -> RankingResult:

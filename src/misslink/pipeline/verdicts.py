@@ -15,9 +15,11 @@ from misslink.io.labels import Labels
 from misslink.judge.judge_case import judge_case
 from misslink.linking.judge_calibration import Calibration
 from misslink.pipeline.context import EvaluationContext
+from misslink.render.format import pluralize
+from misslink.render.reasons import describe_reason
 from misslink.retrieval import case_exposures, cluster_cases
 from misslink.timeouts import map_concurrently
-from misslink.types import Link, Run, Trace, Verdict
+from misslink.types import Link, Reason, Run, Trace, Verdict
 
 _log = logging.getLogger(__name__)
 
@@ -99,7 +101,7 @@ def calibrate_run(
 def _calibrate_on_labels(
     context: EvaluationContext, labels: Labels, run: Run, notes: list[str]
 ) -> tuple[dict[str, Any] | None, Calibration | None]:
-    config = context.config
+    config, unverified = context.config, 0
     document: dict[str, Any] | None = None
     for metric in labels.metrics if labels.items else ():
         try:
@@ -109,8 +111,14 @@ def _calibrate_on_labels(
             notes.append(f"{metric} was not compared with its labels: {problem}.")
             continue
         document = stored_calibration.merge_calibration(document, calibrated)
+        if others := calibrated["labels_of_other_answers"]:
+            notes.append(f"{pluralize(others, 'label')} of {metric} left out: of other answers.")
+        unverified += calibrated["unverified_labels"]
         if calibrated["verdict"] == "do not use":
             notes.append(f"The labels of {metric} say not to use this judge.")
+    if unverified:
+        sentence = describe_reason(Reason(code="unverified_labels", n=unverified))
+        notes.append(f"{sentence[:1].upper()}{sentence[1:]}.")
     if not labels.items:
         notes.append("No case that was evaluated is labelled.")
     if document is None:

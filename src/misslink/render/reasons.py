@@ -132,6 +132,16 @@ def _no_baseline_value(metric: str, why: str, *, corrected: bool) -> str:
     return f"the baseline has no {_called(metric, corrected=corrected)} to compare with: {why}"
 
 
+def _judge_differs(metric: str, was: str, now: str, baseline: str) -> str:
+    judges = f"by {was}, and this run by {now}"
+    if was == now:
+        judges = f"and this run by {now} with another setting, prompt or rules"
+    return (
+        f"the baseline was judged {judges}, so {metric} is not compared; judge the baseline again:  "
+        f"misslink rejudge {baseline} --judge {now} --out FOLDER"
+    )
+
+
 def _values_lost(metric: str, lost: int, reasons: Mapping[str, int]) -> str:
     return f"{_have(lost)} no value of {metric} now that had one: {describe_unmeasured(reasons)}"
 
@@ -210,6 +220,7 @@ def _met_change(
         "value": f", was {was}",
         "error_rates": f"; by the judge's error rates alone it was {was} and is {is_now}",
         "pairs": f"; paired it was {was} and is {is_now}",
+        "shared": f"; over the shared questions it was {was} and is {is_now}",
     }[by]
     if margin is None:
         return text
@@ -607,6 +618,15 @@ SENTENCES: dict[str, str | Callable[..., str]] = {
     "values_lost": _values_lost,
     "fewer_values": _fewer_values,
     "regressed": _regressed,
+    "unverified_labels": "labels that do not say which answer they are of (answer_hash): {n}; those of "
+    "earlier answers would count, too. misslink annotate and its exports write it",
+    "judge_differs": _judge_differs,
+    "not_of_shared": "{metric} is not known of the shared questions alone, so it is not compared with "
+    "the baseline ({why})",
+    "questions_differ": "the baseline is a summary.json of other questions, so {metric} is not compared "
+    "with it: name its run folder, whose shared questions can be",
+    "labels_differ": "the baseline is a summary.json by other labels, so {metric} is not compared with "
+    "it: name its run folder, which this run's labels can score",
     "no_case_in_run": "the run has no cases",
     "no_case_selected": _no_case_selected,
     "unfinished_judging": _unfinished_judging,

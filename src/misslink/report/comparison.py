@@ -104,19 +104,22 @@ class RunComparison:
 class ComparisonPage:
     """Everything that is shown of a comparison; ``runs`` are a name and a link ("" if none).
 
-    ``tested`` is how many tests were made, ``left`` how many of them Holm's procedure leaves;
-    ``counts`` how many cases there are of each change.
+    ``tested`` is how many tests were made of each level; ``counts`` how many cases there are of each change.
     """
 
     headline: str
     runs: tuple[tuple[str, str], ...]
-    tested: int
-    left: int
+    tested: Mapping[str, int]
     comparisons: tuple[RunComparison, ...]
     cases: tuple[ComparedCase, ...]
     counts: Mapping[str, int]
 
     labels = CHANGES
+
+    @property
+    def tests(self) -> str:
+        """Such as "retrieval 5 tests, answer 1 test"."""
+        return ", ".join(f"{level} {pluralize(n, 'test')}" for level, n in self.tested.items())
 
     @property
     def title(self) -> str:
@@ -162,12 +165,12 @@ def build_comparison_page(
     names, comparisons = document["names"], document["comparisons"]
     folders = [document["a"], *(comparison["b"] for comparison in comparisons)]
     addresses = [(reports or {}).get(folder, "") for folder in folders]
-    tests = [
-        metric["p_holm"]
+    tested = Counter(
+        metric["level"]
         for comparison in comparisons
         for metric in comparison["metrics"].values()
         if metric["p"] is not None
-    ]
+    )
     sections = tuple(
         _run_comparison((names[0], name), comparison)
         for name, comparison in zip(names[1:], comparisons, strict=True)
@@ -177,8 +180,7 @@ def build_comparison_page(
     return ComparisonPage(
         headline=sections[0].headline if len(sections) == 1 else _rank_runs(names, sections),
         runs=tuple(zip(names, addresses, strict=True)),
-        tested=len(tests),
-        left=max(1, sum(p_holm >= SIGNIFICANCE_LEVEL for p_holm in tests)),
+        tested=tested,
         comparisons=sections,
         cases=tuple(cases[:MAX_CASES]),
         counts={change: counts[change] for change in CHANGES if counts[change]},
@@ -231,6 +233,8 @@ def _run_comparison(names: tuple[str, str], comparison: Mapping[str, Any]) -> Ru
     headline = _headline(names, comparison, measured)
     if faults:  # they come first, because the other cases may be the easy ones
         headline = f"{_missing_sentence(names, faults[0])}. {headline}"
+    if comparison["left_out"]:  # and what is compared before all
+        headline = f"Over {pluralize(comparison['paired'], 'shared case')}: {headline}"
     return RunComparison(
         name=names[1],
         headline=headline,

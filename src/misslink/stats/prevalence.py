@@ -27,7 +27,7 @@ from misslink.types import Estimate
 
 _DRAWS = 20_000
 _JEFFREYS = 0.5
-_MIN_LABELS = 10  # benchmarks/calibration_coverage.py looks at no fewer
+MIN_LABELS = 10  # benchmarks/calibration_coverage.py looks at no fewer
 _HALF_CASE = 0.5  # of a case with either label, see the notes of prediction_powered
 _ROUNDING = 1e-9  # weights of 1 / 0.3 and 10 / 3 are equal
 
@@ -384,8 +384,8 @@ def prediction_powered(
         nothing = np.zeros(size)  # verdicts without information
         low, high, _ = _powered_interval(y, nothing[:n], w, 0.0, nothing, value)
         alone = Estimate(value=value, low=low, high=high, n=n, method="wilson, weighted")
-    if n < _MIN_LABELS:
-        reason = f"{n} labels are too few to correct the judge by; {_MIN_LABELS} are needed"
+    if n < MIN_LABELS:
+        reason = f"{n} labels are too few to correct the judge by; {MIN_LABELS} are needed"
         missing = Estimate.missing(reason, n=n, method="ppi++")
         return PredictionPoweredEstimate(missing, alone, judge_only, None, None)
     spread = float(everyone.var())

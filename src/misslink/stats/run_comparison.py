@@ -22,6 +22,7 @@ def compare_paired_runs(
     seed: int = 0,
     lower_is_better: Collection[str] = (),
     clusters: Sequence[Hashable] | None = None,
+    families: Mapping[str, str] | None = None,
 ) -> list[dict[str, dict[str, Any]]]:
     """Compare every further run with the first, metric by metric.
 
@@ -36,14 +37,16 @@ def compare_paired_runs(
         Metrics for which a low value is good.
     clusters : sequence of hashable or None
         The cluster of each case. None: the cases are independent.
+    families : mapping of str to str or None
+        The family of each metric, within which Holm's procedure corrects. None: all are one.
 
     Returns
     -------
     list of dict
         For each run but the first, metric to a document with the keys that
         ``misslink compare --json`` has: ``n`` (cases with both values), ``a``, ``b`` and
-        ``difference`` (b minus a; Estimates), ``p`` (sign flips), ``p_holm`` (over all metrics and
-        runs), ``detectable`` (at the level that Holm leaves), ``winner`` ('a', 'b' or None),
+        ``difference`` (b minus a; Estimates), ``p`` (sign flips), ``p_holm`` (over all metrics of
+        a family and all runs), ``detectable`` (at the level that Holm leaves), ``winner`` ('a', 'b' or None),
         ``lower_is_better``, ``effect`` (Cohen's d_z), and uncorrected ``t_test``, ``wilcoxon`` and,
         of yes-or-no values, ``mcnemar``. With clusters these three give the reason for none.
 
@@ -65,11 +68,14 @@ def compare_paired_runs(
         {name: _test_metric(runs[0][name], run[name], seed, clusters) for name in run}
         for run in runs[1:]
     ]
-    corrected = paired_tests.holm([paired.p for row in tested for _, paired in row.values()])
-    remaining = iter(corrected)
+    by_family: dict[str, list[tuple[str, dict[str, Any], paired_tests.PairedComparison]]] = {}
     for row in tested:
-        for name, (document, paired) in row.items():
-            lower, p_holm, winner = name in lower_is_better, next(remaining), None
+        for name, test in row.items():
+            by_family.setdefault((families or {}).get(name, ""), []).append((name, *test))
+    for members in by_family.values():
+        corrected = paired_tests.holm([paired.p for *_, paired in members])
+        for (name, document, paired), p_holm in zip(members, corrected, strict=True):
+            lower, winner = name in lower_is_better, None
             if p_holm is not None and p_holm < SIGNIFICANCE_LEVEL:
                 winner = "a" if (document["difference"]["value"] > 0) == lower else "b"
             document |= {

@@ -84,6 +84,43 @@ def test_a_disputed_passage_does_not_drop_its_question_and_widens_the_interval()
     assert disputed.high == pytest.approx(9 / 30)
 
 
+def test_the_interval_covers_both_outcomes_of_every_disputed_passage():
+    """Found: 116 [61, 228] unseen relevant passages, and there were 9; recall 30% [18, 44], and 75%."""
+    pool = pool_of(random=4, stratified=8)
+    truly = true_grades(pool)
+    ties = {i.item: [0, 2] for i in pool.items if i.stratum > 1 and truly[i.item] == 0}
+    settled = {item: grade for item, grade in truly.items() if item not in ties}
+    found = estimate_recall(pool, settled, ties)
+    assert found["disputed"] == len(ties) > 20
+    outcomes = [estimate_recall(pool, settled | dict.fromkeys(ties, grade)) for grade in (0, 2)]
+    for read in (
+        lambda document: document["outside"],
+        lambda document: of(document, "good", "recall@3")["estimated"],
+    ):
+        estimate, ends = read(found), [read(outcome) for outcome in outcomes]
+        assert estimate.low <= min(end.low for end in ends)
+        assert estimate.high >= max(end.high for end in ends)
+    assert found["outside"].low <= 18 <= found["outside"].high, "the truth"
+    for more in found["sample"]["more"]:
+        assert more["low"] <= 18 <= more["high"]
+
+
+def test_grades_that_differ_and_are_both_relevant_are_no_doubt():
+    pool = pool_of(random=1000)
+    grades = true_grades(pool)
+    both = {item: [1, 2] for item, grade in grades.items() if grade > 0}
+    found = estimate_recall(pool, {i: g for i, g in grades.items() if i not in both}, both)
+    settled = estimate_recall(pool, grades)
+    assert found["outside"].value == found["outside"].low == found["outside"].high == 18
+    for name in ("good", "poor"):
+        one, two = (of(document, name, "recall@3")["estimated"] for document in (found, settled))
+        assert (one.value, one.low, one.high) == (two.value, two.low, two.high)
+    strict = estimate_recall(
+        pool, {}, both | {i: [g, g] for i, g in grades.items() if g == 0}, relevance_level=2
+    )
+    assert strict["outside"].low < strict["outside"].value < strict["outside"].high
+
+
 def test_a_band_whose_only_passage_is_disputed_keeps_its_question():
     pool = pool_of(random=0, stratified=4)
     grades = true_grades(pool)

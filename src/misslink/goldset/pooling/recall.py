@@ -77,8 +77,13 @@ def project_draws(bands: Sequence[RankBand], times: int) -> list[RankBand]:
     return more
 
 
-def estimate_total(bands: Sequence[RankBand]) -> Estimate:
+def estimate_total(
+    bands: Sequence[RankBand], extremes: Sequence[Sequence[RankBand]] = ()
+) -> Estimate:
     """Estimate how many relevant passages there are in partly labelled bands (Horvitz-Thompson).
+
+    The interval covers those of `extremes`, too: the bands as they would be if every disputed
+    passage were not relevant, and if every one were.
 
     References
     ----------
@@ -93,6 +98,19 @@ def estimate_total(bands: Sequence[RankBand]) -> Estimate:
     >>> total.value, round(total.low, 1), round(total.high)
     (10.0, 1.0, 319)
     """
+    estimates = [_estimate_bands(each) for each in (bands, *extremes)]
+    value, *_ = estimates[0]
+    return Estimate(
+        value=value,
+        low=min(low for _, low, _ in estimates),
+        high=max(high for _, _, high in estimates),
+        n=sum(cell.labelled for band in bands for cell in band),
+        method=TOTAL_METHOD,
+    )
+
+
+def _estimate_bands(bands: Sequence[RankBand]) -> tuple[float, float, float]:
+    """The total of bands whose grades are all settled, and its interval."""
     totals = [_band_total(band) for band in bands]
     cells = [cell for band in bands for cell in band]
     value = sum(expected for expected, _, _ in totals)
@@ -102,12 +120,10 @@ def estimate_total(bands: Sequence[RankBand]) -> Estimate:
     above = sum((high - expected) ** 2 for expected, _, high in totals)
     relevant = float(sum(cell.relevant for cell in cells))
     unlabelled = sum(cell.size - cell.labelled for cell in cells)
-    return Estimate(
-        value=value,
-        low=min(max(value - math.sqrt(below), relevant), value),
-        high=min(value + math.sqrt(above), unlabelled + relevant),
-        n=sum(cell.labelled for cell in cells),
-        method=TOTAL_METHOD,
+    return (
+        value,
+        min(max(value - math.sqrt(below), relevant), value),
+        min(value + math.sqrt(above), unlabelled + relevant),
     )
 
 
@@ -117,6 +133,24 @@ _MORE_DRAWS = (4, 16)  # factors for which the narrower interval is estimated
 _NOT_SAMPLED = "nothing outside the pool was drawn, so its relevant passages are unknown"
 
 Rankings = Mapping[str, tuple[str, ...]]
+
+
+class Relevance(NamedTuple):
+    """How likely a graded passage is relevant, and what its votes allow at least and at most."""
+
+    share: float
+    least: float
+    most: float
+
+    @classmethod
+    def of_votes(cls, votes: Sequence[int], level: int) -> Relevance:
+        """Return the relevance of a passage; one grade settles it, and so do votes that agree.
+
+        >>> Relevance.of_votes([0, 2], 1), Relevance.of_votes([1, 2], 1)
+        (Relevance(share=0.5, least=0.0, most=1.0), Relevance(share=1.0, least=1.0, most=1.0))
+        """
+        relevant = [float(grade >= level) for grade in votes]
+        return cls(sum(relevant) / len(relevant), min(relevant), max(relevant))
 
 
 def recall_cutoffs(depth: int) -> list[int]:
@@ -144,23 +178,24 @@ def estimate_recall(
         By item.
     votes : mapping of str to sequence of int
         The annotators' grades of disputed items. Such an item counts by the share of its votes
-        that are relevant, and the interval covers both outcomes.
+        that are relevant, and every interval covers both outcomes of all of them.
     relevance_level : int
     """
+    graded = {item: Relevance.of_votes([grade], relevance_level) for item, grade in grades.items()}
     disputed = {
-        item: sum(grade >= relevance_level for grade in several) / len(several)
+        item: Relevance.of_votes(several, relevance_level)
         for item, several in votes.items()
         if item not in grades
     }
-    shares = {item: float(grade >= relevance_level) for item, grade in grades.items()} | disputed
+    shares = graded | disputed
     items: dict[str, list[PoolItem]] = {case.id: [] for case in pool.goldset.cases}
     for item in pool.items:
         items[item.case_id].append(item)
     left_out: dict[str, str] = {}
-    cells: list[tuple[int, SampledCell]] = []
+    cells: list[list[tuple[int, SampledCell]]] = [[], [], []]  # by share, at least, at most
     relevant: dict[str, set[str]] = {}  # all known relevant passages
     inside: dict[str, set[str]] = {}  # those in the pool or in the gold set
-    open_: dict[str, dict[str, float]] = {}  # disputed ones in the pool, and how likely relevant
+    open_: dict[str, dict[str, Relevance]] = {}  # disputed ones in the pool
     for case_id, several in items.items():
         if problem := _incomplete_reason(pool, case_id, several, shares):
             left_out[case_id] = problem
@@ -181,8 +216,11 @@ def estimate_recall(
                 drawn_shares = [
                     shares[i.item] for i in several if i.stratum == index and i.item in shares
                 ]
-                cell = SampledCell(stratum.size, len(drawn_shares), sum(drawn_shares))
-                cells.append((index, cell))
+                for outcome, count in zip(
+                    cells, map(sum, zip(*drawn_shares, strict=True)), strict=True
+                ):
+                    cell = SampledCell(stratum.size, len(drawn_shares), count)
+                    outcome.append((index, cell))
     outside = _relevant_outside(pool, list(relevant), cells)
     return {
         "questions": len(relevant),
@@ -206,7 +244,7 @@ def estimate_recall(
 
 
 def _incomplete_reason(
-    pool: GradingPool, case_id: str, items: list[PoolItem], grades: Mapping[str, float]
+    pool: GradingPool, case_id: str, items: list[PoolItem], grades: Mapping[str, Relevance]
 ) -> str | None:
     """Why a question does not count yet; None if it does."""
     pooled = [item.item in grades for item in items if item.stratum == _POOLED_INDEX]
@@ -220,7 +258,7 @@ def _incomplete_reason(
 
 
 def _relevant_outside(
-    pool: GradingPool, counted: list[str], cells: list[tuple[int, SampledCell]]
+    pool: GradingPool, counted: list[str], cells: list[list[tuple[int, SampledCell]]]
 ) -> Estimate:
     if not counted:
         return Estimate.missing("no question is completely labelled", method=TOTAL_METHOD)
@@ -229,21 +267,26 @@ def _relevant_outside(
     )
     if any(band.size and not band.drawn for band in bands):
         return Estimate.missing(_NOT_SAMPLED, method=TOTAL_METHOD)
-    return estimate_total(group_into_bands(cells))
+    by_share, *extremes = map(group_into_bands, cells)
+    return estimate_total(by_share, extremes)
 
 
 def _sample_summary(
-    cells: list[tuple[int, SampledCell]], outside: Estimate
+    outcomes: list[list[tuple[int, SampledCell]]], outside: Estimate
 ) -> dict[str, Any] | None:
     """The sample behind the estimate outside the pool; None without one.
 
     ``labelled`` of ``passages``, ``relevant`` of them; ``weight``: the largest weight of one;
     ``more``: the interval of ``times`` as many draws with the same shares.
     """
+    cells = outcomes[0]
     if outside.value is None or not cells:
         return None
-    bands = group_into_bands(cells)
-    more = [(times, estimate_total(project_draws(bands, times))) for times in _MORE_DRAWS]
+    bands = list(map(group_into_bands, outcomes))
+    more = []
+    for times in _MORE_DRAWS:
+        by_share, *extremes = (project_draws(each, times) for each in bands)
+        more.append((times, estimate_total(by_share, extremes)))
     return {
         "passages": sum(cell.size for _, cell in cells),
         "labelled": outside.n,
@@ -256,7 +299,7 @@ def _sample_summary(
 def _recall_estimate(
     rankings: Rankings,
     inside: Mapping[str, set[str]],
-    disputed: Mapping[str, Mapping[str, float]],
+    disputed: Mapping[str, Mapping[str, Relevance]],
     outside: Estimate,
     k: int,
 ) -> Estimate:
@@ -266,21 +309,36 @@ def _recall_estimate(
         return Estimate.missing(outside.reason or _NOT_SAMPLED, n=n, method=TOTAL_METHOD)
     top = {case: set(rankings.get(case, ())[:k]) for case in inside}
     hits = sum(len(names & top[case]) for case, names in inside.items())
-    shares = [
-        (name in top[case], s) for case, by_name in disputed.items() for name, s in by_name.items()
+    open_ = [
+        (name in top[case], relevance)
+        for case, by_name in disputed.items()
+        for name, relevance in by_name.items()
     ]
-    ranked = sum(is_ranked for is_ranked, _ in shares)
-    total = labelled + sum(share for _, share in shares) + outside.value
+    ranked, missed = (
+        [relevance for is_ranked, relevance in open_ if is_ranked is wanted]
+        for wanted in (True, False)
+    )
+    found = hits + sum(relevance.share for relevance in ranked)
+    others = labelled - hits + sum(relevance.share for relevance in missed)
+    total = found + others + outside.value
     if total <= 0:
         return Estimate.missing("nothing relevant was found", n=n, method=TOTAL_METHOD)
-    value = (hits + sum(share for is_ranked, share in shares if is_ranked)) / total
+    # The ends: of the disputed passages only those that it does not rank are relevant, or only
+    # those that it does.
+    least_found, most_found = (
+        hits + sum(getattr(relevance, end) for relevance in ranked) for end in ("least", "most")
+    )
+    most_others, least_others = (
+        labelled - hits + sum(getattr(relevance, end) for relevance in missed)
+        for end in ("most", "least")
+    )
     unranked = sum(case_id not in rankings for case_id in inside)
     return Estimate(
-        value=value,
+        value=found / total,
         # Where nothing is known to be relevant, the ends have no denominator.
-        low=hits / (labelled + len(shares) - ranked + outside.high or total),
-        high=(hits + ranked) / (labelled + ranked + outside.low or total),
-        n=n + len(shares),
+        low=least_found / (least_found + most_others + outside.high or total),
+        high=most_found / (most_found + least_others + outside.low or total),
+        n=n + len(open_),
         method=TOTAL_METHOD,
         reason=f"{unranked} questions without a ranking count as 0" if unranked else None,
     )

@@ -17,6 +17,7 @@ from misslink.errors import InputError, known_names
 from misslink.io.atomic import finish_folder_swap, folder_errors
 from misslink.io.jsonl import SourceItem, read_objects, write_jsonl
 from misslink.io.labels import parse_id
+from misslink.io.manifest import answer_hash
 from misslink.types import Case, Passage, Trace
 
 OTHER_SPLIT = "another split or task"
@@ -70,7 +71,8 @@ class ImportedLabelSet:
     title, source, licence : str
         What it is, a paper or an address, and its terms.
     labels : sequence of mapping
-        ``case_id, metric, label, annotator`` and optionally ``comment``.
+        ``case_id, metric, label, annotator`` and optionally ``comment``. What is written has the
+        hash of the answer, too.
     goldsets : mapping of str to sequence of Case
         By file name.
     traces : mapping of str to sequence of Trace
@@ -327,9 +329,19 @@ def write_label_set(
 def _write_files(folder: Path, imported: ImportedLabelSet, name: str, out: Path) -> dict[str, Any]:
     for file, items in (*imported.goldsets.items(), *imported.traces.items()):
         write_jsonl(folder / file, items)
+    # A set that compares two answers to a question has two of a case.
+    answered = [trace for traces in imported.traces.values() for trace in traces]
+    once = {name for name, n in Counter(t.case_id for t in answered).items() if n == 1}
+    answers = {t.case_id: answer_hash(t.answer or "") for t in answered if t.case_id in once}
     for file, rows in (("labels.jsonl", imported.labels), ("verdicts.jsonl", imported.verdicts)):
         if rows or file == "labels.jsonl":
-            lines = (json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+            hashed = (
+                {**row, "answer_hash": answers[row["case_id"]]}
+                if row["case_id"] in answers
+                else row
+                for row in rows
+            )
+            lines = (json.dumps(row, ensure_ascii=False) + "\n" for row in hashed)
             (folder / file).write_text("".join(lines), encoding="utf-8")
     counts: dict[str, dict[str, int]] = {}
     for metric in dict.fromkeys(label["metric"] for label in imported.labels):

@@ -1,0 +1,103 @@
+"""Command `misslink rejudge`."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from dataclasses import asdict
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from misslink.cli import options as shared
+from misslink.cli import output
+from misslink.cli.options import JudgeOptions, field_option, option
+from misslink.cli.rerun_context import config_as_in_run
+from misslink.cli.run_summary import print_run_summary
+
+_SHOWN = ("fully_faithful", "correct", "faithfulness", "correctness", "answer_relevance")
+
+
+@shared.with_judge_options(
+    *shared.RERUN_OPTIONS,
+    "batch_price",
+    "retry_refused",
+    repeats=shared.REPEATS_OF_RUN,
+    cascade_check=shared.CASCADE_CHECK_OF_RUN,
+)
+def rejudge(
+    run: Path = shared.RUN_ARGUMENT,
+    judge: str = shared.JUDGE_OPTION,
+    out: str = option(..., "--out", "Run folder to write, or a URL.", show_default=False),
+    sample: int | None = option(
+        None,
+        "--sample",
+        "Judge this many cases, the same ones of every run.",
+        min=1,
+        show_default="all",
+    ),
+    corpus: str | None = field_option("corpus", show_default="what the run knows of it"),
+    engine: str = field_option("engine"),
+    concurrency: int = shared.CONCURRENCY_OPTION,
+    cache: Path | None = field_option("cache"),
+    seed: int = shared.SEED_OPTION,
+    overwrite: bool = field_option("overwrite"),
+    dry_run: bool = shared.DRY_RUN_OPTION,
+    verbose: bool = shared.VERBOSE_OPTION,
+    *,
+    given: JudgeOptions,
+    as_json: bool = shared.JSON_OPTION,
+) -> None:
+    """Judge a saved run again, from its passages, prompts and answers; the app does not run.
+
+    Use it when the judge, its prompts or its rules change: judge the baseline again, and the gate
+    decides over two runs of one judge. misslink compare RUN DIR says what the judge changed.
+
+    A sample has the same cases in every run of the same questions, so that a part of each run, or
+    of the baseline alone, is enough to tell the judge's difference from the app's. A larger sample
+    has the cases of a smaller one, whose replies are in the cache.
+    """
+    from misslink.io import read_complete_run
+    from misslink.io.storage import redact_url
+    from misslink.pipeline.rejudge import forecast_rejudging, rejudge_async
+    from misslink.render.format import format_difference, pluralize
+    from misslink.types import Estimate
+
+    before = read_complete_run(run, anywhere=True)
+    work = partial(
+        forecast_rejudging if dry_run else rejudge_async,
+        run,
+        judge=judge,
+        out=out,
+        sample=sample,
+        corpus=corpus,
+        engine=engine,
+        concurrency=concurrency,
+        cache=cache,
+        terms=config_as_in_run(before, judge, **given),
+        seed=seed,
+        overwrite=overwrite,
+        command=shlex.join(["misslink", *map(redact_url, sys.argv[1:])]),
+    )
+    hint = f"the same command with  --out {redact_url(out)}  resumes"
+    judged: Any = output.run_with_progress(work, hint)
+    if dry_run:
+        output.print_json(asdict(judged)) if as_json else output.print_forecast(judged)
+        return
+    summary: dict[str, Any] = judged.summary
+    if as_json:
+        output.print_json(summary)
+        return
+    print_run_summary(judged, f"{summary['run']}/report.html", verbose=verbose)
+    about = summary["rejudged"]
+    print()
+    output.print_line(
+        f"The same answers by {summary['judge']}, against {about['judge']} in {redact_url(run)} "
+        f"({about['cases']:,} of {pluralize(about['of'], 'case')}):"
+    )
+    for name in _SHOWN:
+        estimate = about["difference"].get(name)
+        if estimate and estimate["value"] is not None:
+            change = format_difference(name, Estimate.model_validate(estimate))
+            output.print_line(f"  {name} {change.brief}, n = {estimate['n']:,}")
+    output.print_line(f"By case:  misslink compare {redact_url(run)} {redact_url(out)}")

@@ -1,0 +1,128 @@
+"""A saved run is judged again without its app, and then two runs are of one judge."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+import misslink
+from fake_judge import FakeJudge, answer_to
+from judged_app import app_was_asked, short_cases
+from misslink.compare.compare_runs import compare_runs
+from misslink.compare.pairing import NamedRun
+from misslink.errors import InputError
+from misslink.gate.baseline_diff import read_baseline
+from misslink.gate.criteria import read_criteria
+from misslink.gate.decision import decide_gates
+from misslink.io import read_run
+from misslink.judge import Reply
+from misslink.pipeline.rejudge import draw_cases
+
+COUNT = 12
+
+
+@pytest.fixture(autouse=True)
+def _saved_run(tmp_path, monkeypatch):
+    """A run of an app that is gone."""
+    monkeypatch.chdir(tmp_path)
+    short_cases(COUNT)
+    misslink.evaluate("app.py:app", "gold.jsonl", out="main", cache=None)
+    assert app_was_asked() == COUNT
+    Path("app.py").unlink()
+    Path("gold.jsonl").unlink()
+
+
+def strict(ask):
+    """A reply that supports no claim."""
+    answer = ask.inputs["answer"] if ask.name == "examination" else ""
+    spans = [f"{part.strip().rstrip('.')}." for part in answer.split(".") if part.strip()]
+    claims = [{"span": span, "claim": span, "support": "unsupported"} for span in spans]
+    return Reply(answer_to(ask, **({"claims": claims} if spans else {})), "by hand")
+
+
+def test_the_same_judge_finds_the_same():
+    main, again = read_run("main"), misslink.rejudge("main", judge="heuristic", out="again")
+    assert app_was_asked() == COUNT
+    for part in ("cases", "traces", "verdicts", "links"):
+        assert getattr(again, part) == getattr(main, part)
+        one, two = (Path(folder, f"{part}.jsonl").read_text() for folder in ("main", "again"))
+        assert one == two
+    same = ("retrieval", "generation", "answer", "link", "diagnosis", "headline", "hashes", "k")
+    assert {name: again.summary[name] for name in same} == {n: main.summary[n] for n in same}
+    assert (again.manifest["app"], again.manifest["work"]) == ("app.py:app", main.manifest["work"])
+    assert again.manifest["rejudged"] == "main"
+
+
+def test_what_the_judge_changed_is_measured_over_the_same_answers():
+    again = misslink.rejudge("main", judge=FakeJudge(strict, name="strict"), cache=None)
+    about = again.summary["rejudged"]
+    assert (about["run"], about["judge"], about["cases"], about["of"]) == (
+        "main",
+        "heuristic",
+        COUNT,
+        COUNT,
+    )
+    difference = about["difference"]["faithfulness"]
+    assert difference["n"] == COUNT
+    assert difference["value"] < 0
+    compared = compare_runs([NamedRun("main", read_run("main")), NamedRun("again", again)])
+    assert compared["metrics"]["faithfulness"]["difference"]["value"] == difference["value"]
+    assert compared["metrics"]["mrr"]["difference"]["value"] == 0
+
+
+def test_a_gate_decides_once_both_runs_are_of_one_judge(tmp_path):
+    """Today's run is of a new judge; the baseline is judged again, or a part of it is."""
+    judge = FakeJudge(strict, name="strict")
+    today = misslink.rejudge("main", judge=judge, out="today", cache=None)
+    worse = today.verdicts
+    assert worse
+    criteria = tmp_path / "c.yaml"
+    criteria.write_text("gates: [{metric: faithfulness, regression_max: 0.1}]", encoding="utf-8")
+
+    def against(folder):
+        return decide_gates(today, read_criteria(criteria), read_baseline(folder), folder="today")
+
+    assert against("main").outcomes[0].reasons[0].code == "judge_differs"
+    part = misslink.rejudge("main", judge=judge, out="part", sample=5, cache=None)
+    assert len(part.cases) == 5
+    assert (part.summary["rejudged"]["cases"], part.summary["rejudged"]["of"]) == (5, COUNT)
+    decided = against("part")
+    assert decided.passed
+    assert decided.comparable == {"judge": True, "questions": 5, "of": COUNT, "labels": True}
+
+
+def test_samples_are_paired_and_nested():
+    ids = [f"case-{n}" for n in range(200)]
+    small, large = draw_cases(ids, 20, 1), draw_cases(ids, 50, 1)
+    assert len(small) == 20
+    assert small < large
+    assert draw_cases(ids[::-1], 20, 1) == small
+    assert draw_cases(ids, 20, 2) != small
+    shared = frozenset(ids[:150])  # another run has other cases beside these
+    assert small & shared <= draw_cases([*ids[:150], "new"], 20, 1)
+    assert draw_cases(ids, None, 1) == frozenset(ids)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"judge": "none"}, "no judge is named"),
+        ({"judge": "heuristic", "out": "main"}, "this is the run itself"),
+        ({"judge": "heuristic", "sample": 0}, "--sample is 0"),
+    ],
+)
+def test_what_cannot_be_judged_again_is_refused(options, message):
+    before = Path("main/manifest.json").read_bytes()
+    with pytest.raises(InputError, match=message):
+        misslink.rejudge("main", **options)
+    assert Path("main/manifest.json").read_bytes() == before
+    with pytest.raises(InputError, match="not a run folder"):
+        misslink.rejudge("nowhere", judge="heuristic")
+
+
+def test_an_interrupted_rejudge_is_replaced_and_another_run_is_not():
+    misslink.rejudge("main", judge="heuristic", out="again", sample=3)
+    misslink.rejudge("main", judge="heuristic", out="again", sample=3)
+    with pytest.raises(InputError):
+        misslink.rejudge("main", judge="heuristic", out="again", sample=4)
+    assert json.loads(Path("again/summary.json").read_text())["cases"] == 3
