@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import glob
 import json
 import os
@@ -11,15 +10,16 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, redirect_stdout, suppress
+from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import typer
 
 from misslink.errors import InputError
+from misslink.event_loops import run_async
 from misslink.io.storage import require_local_path
-from misslink.timeouts import MAIN_TASK, awaits_paid_replies, run_async
+from misslink.timeouts import awaits_paid_replies
 
 if TYPE_CHECKING:
     from misslink.judge.checks.dry_run import JudgingForecast
@@ -211,20 +211,13 @@ def interruptible(hint: str = _RESUME_HINT) -> Iterator[None]:
 
         signal.signal(signal.SIGINT, signal.default_int_handler)
         threading.Thread(target=give_up, daemon=True).start()
-        with suppress(RuntimeError):  # no loop is running
-            loop = asyncio.get_running_loop()
-            main = [task for task in asyncio.all_tasks(loop) if task.get_name() == MAIN_TASK]
-            if main:  # cancelled, so that replies in flight are still saved
-                main[0].cancel()
-                loop.call_soon_threadsafe(lambda: None)
-                return
-        raise KeyboardInterrupt
+        raise KeyboardInterrupt  # run_async cancels its work, so that replies in flight are saved
 
     in_main = threading.current_thread() is threading.main_thread()
     before = signal.signal(signal.SIGINT, interrupt) if in_main else None
     try:
         yield
-    except (KeyboardInterrupt, asyncio.CancelledError):
+    except KeyboardInterrupt:
         print(message, file=sys.stderr)
         raise typer.Exit(_INTERRUPTED) from None
     finally:

@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 
 from misslink.embedding.cache import TextKind, VectorCache
 from misslink.errors import InputError, MisslinkError
+from misslink.event_loops import is_of_another_loop
 from misslink.text.normalization import valid_text
 
 if TYPE_CHECKING:
@@ -326,8 +327,7 @@ class Embedder:
                 try:
                     return await getattr(self.model, f"a{method}")(argument)
                 except RuntimeError as error:
-                    # Its connections may belong to an event loop that has ended.
-                    if "event loop" not in str(error).lower():
+                    if not is_of_another_loop(error):
                         raise
             return await asyncio.to_thread(getattr(self.model, method), argument)
         except MisslinkError:

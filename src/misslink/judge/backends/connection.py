@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 from urllib.parse import urlsplit
 
 from misslink.errors import InputError, JudgeUnreachableError
+from misslink.event_loops import is_of_another_loop
 from misslink.io.retry import retry_after_seconds
 from misslink.io.storage import redact_keys
 from misslink.judge.backends.response_parsing import EXCERPT_LENGTH, parse_json_body
@@ -45,8 +46,6 @@ _BROKEN_CONNECTION_NAME = re.compile(
     r"^(APIConnection|RemoteProtocol|Read|Write|Protocol|Connection|ClientPayload"
     r"|ServerDisconnected|IncompleteRead|ClientOS|JSONDecode|APIResponseValidation).*Error$"
 )
-# A package that keeps its connections for the life of the process met those of an earlier run.
-_CLOSED_LOOP = "Event loop is closed"
 _UNREACHABLE = "no connection; check that the server runs and that the address is right"
 _NO_CREDIT_LEFT = "the account has no credit left"
 
@@ -98,7 +97,7 @@ def _connection_failure(
         return _UNREACHABLE
     if any(_TIMEOUT_NAME.search(name) for name in names):
         return RetryableError("no reply came in time", "time")
-    if any(_BROKEN_CONNECTION_NAME.match(name) for name in names) or str(error) == _CLOSED_LOOP:
+    if any(map(_BROKEN_CONNECTION_NAME.match, names)) or is_of_another_loop(error):
         return RetryableError(f"the connection broke before a reply came: {message}", "connection")
     return None
 
