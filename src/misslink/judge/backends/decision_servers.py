@@ -13,6 +13,7 @@ from misslink.errors import InputError, JudgeUnreachableError
 from misslink.io.storage import redact_keys
 from misslink.judge.backends.connection import (
     ServerConnection,
+    check_network_settings,
     classify_failure,
     public_url,
     resolve_address,
@@ -326,6 +327,7 @@ def open_system_one(argument: str | None, *, api_key: str | None = None) -> Deci
             " whole endpoint as URL, such as http://localhost:8000/v1/systemone"
         )
     shown = public_url(url, "the URL of --judge systemone:URL#MODEL")
+    check_network_settings()
     name = f"systemone:{shown}#{model}"
     key = api_key or os.environ.get("SYSTEMONE_API_KEY") or ""
     identity = {"judge": "systemone", "model": model, "url": shown.partition("://")[2]}

@@ -13,9 +13,12 @@ from misslink.errors import InputError, JudgeUnreachableError, MissingExtraError
 from misslink.io.storage import redact_keys
 from misslink.judge.backends.connection import (
     NO_KEY_NEEDED,
+    check_network_settings,
     classify_failure,
+    complaint_text,
     http_status,
     is_request_refusal,
+    open_http_client,
     public_url,
 )
 from misslink.judge.backends.request_format import (
@@ -24,6 +27,7 @@ from misslink.judge.backends.request_format import (
     CapabilityProbe,
     RequestFormat,
     Structure,
+    is_refused_parameter,
 )
 from misslink.judge.backends.response_parsing import (
     EXCERPT_LENGTH,
@@ -77,6 +81,7 @@ def open_chat_model(
     except ImportError:
         raise MissingExtraError("langchain", "langchain") from None
     spec = f"langchain:{provider}:{name}"
+    check_network_settings()
     options = {
         **options,
         "max_retries": 0,  # what is worth trying again is, around this
@@ -86,9 +91,7 @@ def open_chat_model(
         model: BaseChatModel = init_chat_model(name, model_provider=provider, **options)
         if not any(base.__name__ == "BaseChatOpenAI" for base in type(model).__mro__):
             return model, None
-        import openai
-
-        connections = openai.DefaultAsyncHttpxClient()
+        connections = open_http_client()
         options["http_async_client"] = connections
         return init_chat_model(name, model_provider=provider, **options), connections
     except ImportError as missing:
@@ -287,6 +290,8 @@ class LangChainJudge:
         self, error: Exception, complaint: str, tried: list[RequestFormat], ask: Ask
     ) -> RequestFormat | None:
         """The format to put a failed ask in again; raises where the format is not the reason."""
+        if is_refused_parameter(http_status(error), complaint, tried[-1]):
+            return self._probe.after_refusal(tried, complaint, complaint)
         meaning = classify_failure(error, complaint, answered=self._answered)
         if isinstance(meaning, str):
             message = f"the judge {self.name} cannot be asked: {meaning}"
@@ -338,9 +343,8 @@ class LangChainJudge:
         return with_structure(model, request_format.structure, schema)
 
     def _complaint(self, error: Exception) -> str:
-        body = getattr(error, "body", None)
-        detail = body.get("message") if isinstance(body, Mapping) else None
-        return self._censored(str(detail or error) or type(error).__name__)[:EXCERPT_LENGTH]
+        detail = complaint_text(getattr(error, "body", None))
+        return self._censored(detail or str(error) or type(error).__name__)[:EXCERPT_LENGTH]
 
     def _censored(self, text: str) -> str:
         return redact_keys(text, self._secrets)
