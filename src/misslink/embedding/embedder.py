@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 from misslink.embedding.cache import TextKind, VectorCache
 from misslink.errors import InputError, MisslinkError
 from misslink.event_loops import is_of_another_loop
+from misslink.io.secrets import redact_keys
 from misslink.text.normalization import valid_text
 
 if TYPE_CHECKING:
@@ -99,10 +100,7 @@ def redact_secrets(text: str, model: Any = None) -> str:
         reveal = getattr(value, "get_secret_value", None)
         if callable(reveal):
             secrets.append(str(reveal()))
-    for secret in sorted(secrets, key=len, reverse=True):
-        if len(secret) >= _MIN_SECRET_LENGTH:
-            text = text.replace(secret, "***")
-    return text
+    return redact_keys(text, secrets, _MIN_SECRET_LENGTH, "***")
 
 
 def _describe(model: Any, depth: int) -> dict[str, Any]:

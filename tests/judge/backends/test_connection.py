@@ -5,9 +5,9 @@ from importlib.util import find_spec
 import pytest
 
 from misslink.errors import InputError
+from misslink.io.network import check_network_settings
 from misslink.judge.backends.connection import (
     azure_address,
-    check_network_settings,
     complaint_text,
     parse_model_listing,
     parse_price,

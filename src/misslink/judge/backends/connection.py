@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import os
 import re
-import ssl
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, TypeGuard
 from urllib.parse import parse_qsl, quote, urlsplit
 
 from misslink.errors import InputError, JudgeUnreachableError
 from misslink.event_loops import is_of_another_loop
+from misslink.io.network import check_network_settings
 from misslink.io.retry import retry_after_seconds
-from misslink.io.storage import redact_keys
+from misslink.io.secrets import MIN_KEY_LENGTH, address_secrets, redact_keys
 from misslink.judge.backends.response_parsing import EXCERPT_LENGTH, parse_json_body
 from misslink.judge.config import Price
 from misslink.judge.protocol import RetryableError
@@ -251,8 +250,9 @@ class ServerAddress:
         return "api-version" in self.query
 
     def censored(self, text: str) -> str:
-        """Return `text` without the key."""
-        return redact_keys(text, [self.key])
+        """Return `text` without the key and what is secret in the address."""
+        text = redact_keys(text, [self.key], MIN_KEY_LENGTH)
+        return redact_keys(text, address_secrets(self.base_url, self.query))
 
 
 # What people paste after the base URL; the client adds it.
@@ -334,47 +334,6 @@ def _check_key(key: str, name: str) -> None:
         raise InputError(
             f"the judge's key ({name}) holds characters that no key has; copy it again"
         )
-
-
-_PROXY_VARIABLES = [
-    name for kind in ("http", "https", "all") for name in (f"{kind}_proxy", f"{kind}_proxy".upper())
-]
-_PROXY_SCHEMES = ("http", "https", "socks5", "socks5h")
-
-
-def check_network_settings() -> None:
-    """Check the environment's proxies and certificates, of which HTTP clients raise tracebacks.
-
-    Raises
-    ------
-    InputError
-        A variable holds what no client takes; the message names it.
-    """
-    no_proxy = os.environ.get("no_proxy") or os.environ.get("NO_PROXY") or ""
-    for name in _PROXY_VARIABLES if "*" not in no_proxy.split(",") else ():
-        value = os.environ.get(name, "").strip()
-        try:
-            parts = urlsplit(value if "://" in value else f"http://{value}")
-            is_address = parts.port is None or parts.port > 0
-        except ValueError:
-            is_address = False
-        if value and not (is_address and parts.hostname and parts.scheme in _PROXY_SCHEMES):
-            raise InputError(
-                f"{name} is not the address of a proxy; write for example http://proxy:3128, or "
-                "unset it"
-            )
-        if value and parts.scheme.startswith("socks") and find_spec("socksio") is None:
-            raise InputError(
-                f"{name} names a SOCKS proxy, which needs the package socksio: run  "
-                "pip install socksio"
-            )
-    if path := os.environ.get("SSL_CERT_FILE"):
-        try:
-            ssl.create_default_context(cafile=path)
-        except OSError:
-            raise InputError(
-                f"SSL_CERT_FILE names no readable file of certificates: {path}; correct or unset it"
-            ) from None
 
 
 def public_url(

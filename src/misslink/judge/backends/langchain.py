@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from misslink.errors import InputError, JudgeUnreachableError, MissingExtraError, known_names
-from misslink.io.storage import redact_keys
+from misslink.io.network import check_network_settings
+from misslink.io.secrets import MIN_KEY_LENGTH, address_secrets, redact_keys
 from misslink.judge.backends.connection import (
     NO_KEY_NEEDED,
-    check_network_settings,
     classify_failure,
     complaint_text,
     http_status,
@@ -199,7 +199,8 @@ def open_langchain(
     if base_url:
         identity["base_url"] = public_url(base_url).partition("://")[2]
     model, connections = open_chat_model(provider, name, options)
-    secrets = [api_key or "", *(v for k, v in os.environ.items() if k.endswith(("_KEY", "_TOKEN")))]
+    keys = [api_key or "", *(v for k, v in os.environ.items() if k.endswith(("_KEY", "_TOKEN")))]
+    secrets = [key for key in keys if len(key) >= MIN_KEY_LENGTH] + address_secrets(base_url or "")
     return LangChainJudge(
         model,
         f"langchain:{provider}:{name}",
