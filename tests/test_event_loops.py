@@ -64,6 +64,31 @@ def test_under_a_running_loop_the_app_works_before_during_and_after(server, kind
     assert asyncio.run(notebook()) == ([0] * FIVE, True)
 
 
+def test_another_threads_evaluation_keeps_its_connections_meanwhile(server):
+    held, let_go = threading.Event(), threading.Event()
+
+    def slow(body):
+        if "Slow?" in str(body):
+            held.set()
+            let_go.wait(30)
+        return model_script(body)
+
+    server.script = slow
+    app = APPS["chain"]()
+    options = {"judge": "heuristic", "cache": None, "embedding": "none"}
+
+    async def notebook():
+        return lost(APPS["chain"]())
+
+    with ThreadPoolExecutor(1) as thread:
+        question = [{"id": "a", "question": "Slow?", "relevant": ["times"]}]
+        other = thread.submit(misslink.evaluate, app, question, **options)
+        assert held.wait(30)
+        assert asyncio.run(notebook()) == 0
+        let_go.set()
+        assert other.result(30).traces[0].answer == ANSWER
+
+
 def test_a_session_of_the_callers_loop_is_reported_with_the_fix(server):
     async def notebook():
         app = APPS["aiohttp"]()

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 import os
 import re
 import threading
+import time
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
 from contextvars import copy_context
@@ -15,10 +17,20 @@ from weakref import WeakSet
 
 from misslink.timeouts import DaemonPool, TookTooLongError, result_or_error
 
+_STEP_S = 0.1
 _MOMENT_S = 0.2  # an event loop that does not take a turn in this time is held up
 _RESPONSIVE_S = 2.0  # an event loop that does not take a turn in this time is blocked
 
 ResultT = TypeVar("ResultT")
+
+
+def _wait_for(lock: threading.Lock, seconds: float | None = None) -> bool:
+    """Acquire in short steps: of an interrupt right before a wait Python learns at its end."""
+    end = math.inf if seconds is None else time.monotonic() + seconds
+    while not lock.acquire(timeout=max(0.0, min(_STEP_S, end - time.monotonic()))):
+        if time.monotonic() >= end:
+            return False
+    return True
 
 
 def _locked() -> threading.Lock:
@@ -119,12 +131,12 @@ class BackgroundLoop:
 
         try:
             loop.call_soon_threadsafe(start)  # in a copy of the caller's context
-            is_over = over.acquire(timeout=-1 if seconds is None else seconds)
+            is_over = _wait_for(over, seconds)
         except BaseException:
             if not self._takes_turn(loop, cancel):
                 self._leave(loop)
             elif not (tasks and tasks[0].done()):
-                over.acquire()
+                _wait_for(over)
             raise
         if not is_over:
             loop.call_soon_threadsafe(cancel)
@@ -135,12 +147,13 @@ class BackgroundLoop:
         return value
 
     def drop_connections(self) -> None:
-        """Close what is connected, so that clients connect anew in the loop that uses them next."""
+        """Close connections that no task uses, for the next loop that uses the same clients."""
         if (loop := self._loop) is None:
             return
 
         def close() -> None:
-            for transport in list(getattr(loop, "_transports", {}).values()):
+            idle = not asyncio.all_tasks(loop)  # an evaluation in another thread is one
+            for transport in list(getattr(loop, "_transports", {}).values()) if idle else ():
                 transport.close()
 
         self._takes_turn(loop, close)

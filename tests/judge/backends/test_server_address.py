@@ -62,7 +62,11 @@ def test_a_judge_of_azure_is_not_the_same_as_one_of_openai(azure):
     assert judge.identity["base_url"].endswith("/openai/deployments/test-judge")
 
 
-@pytest.mark.parametrize("opening", [open_openai, open_responses])
+def open_langchain_openai(model, **options):
+    return open_langchain(f"openai:{model}", api_key="made-up", **options)
+
+
+@pytest.mark.parametrize("opening", [open_openai, open_responses, open_langchain_openai])
 @pytest.mark.parametrize("pasted", ["", "/", "/chat/completions", "/responses", "?team=a"])
 def test_a_pasted_endpoint_is_not_doubled(judge_server, opening, pasted):
     class Queried(Handler):

@@ -20,6 +20,7 @@ from misslink.judge.backends.connection import (
     is_request_refusal,
     open_http_client,
     public_url,
+    split_address,
 )
 from misslink.judge.backends.request_format import (
     REFUSAL_MESSAGE,
@@ -187,9 +188,10 @@ def open_langchain(
             "the judge 'langchain' needs a provider and a model: --judge langchain:PROVIDER:MODEL, "
             "such as langchain:anthropic:MODEL"
         )
-    if provider == "openai":
-        base_url = base_url or os.environ.get("OPENAI_BASE_URL")
-    connection = {"base_url": base_url, "api_key": api_key}
+    query: dict[str, str] = {}
+    if provider == "openai" and (base_url := base_url or os.environ.get("OPENAI_BASE_URL")):
+        base_url, query = split_address(base_url)
+    connection = {"base_url": base_url, "api_key": api_key, "default_query": query or None}
     if provider == "openai" and base_url and not (api_key or os.environ.get("OPENAI_API_KEY")):
         connection["api_key"] = NO_KEY_NEEDED
     settings = {"temperature": temperature, "seed": seed, "max_tokens": max_tokens}
@@ -200,7 +202,9 @@ def open_langchain(
         identity["base_url"] = public_url(base_url).partition("://")[2]
     model, connections = open_chat_model(provider, name, options)
     keys = [api_key or "", *(v for k, v in os.environ.items() if k.endswith(("_KEY", "_TOKEN")))]
-    secrets = [key for key in keys if len(key) >= MIN_KEY_LENGTH] + address_secrets(base_url or "")
+    secrets = [key for key in keys if len(key) >= MIN_KEY_LENGTH] + address_secrets(
+        base_url or "", query
+    )
     return LangChainJudge(
         model,
         f"langchain:{provider}:{name}",
