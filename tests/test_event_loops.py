@@ -64,6 +64,14 @@ def test_under_a_running_loop_the_app_works_before_during_and_after(server, kind
     assert asyncio.run(notebook()) == ([0] * FIVE, True)
 
 
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "aiohttp"])
+def test_after_an_evaluation_in_a_script_the_app_works_in_a_loop_of_its_own(server, kind):
+    app = APPS[kind]()
+    assert lost(app) == 0
+    assert ANSWER in str(asyncio.run(call(app, "And now?")))
+    assert lost(app) == 0
+
+
 def test_another_threads_evaluation_keeps_its_connections_meanwhile(server):
     held, let_go = threading.Event(), threading.Event()
 

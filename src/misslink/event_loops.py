@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import math
 import os
 import re
@@ -233,11 +232,9 @@ def run_async(work: Callable[[], Coroutine[Any, Any, ResultT]]) -> ResultT:
             nested.close()
     try:
         return _SHARED_LOOP.call(work)
-    finally:
-        with contextlib.suppress(RuntimeError):
-            asyncio.get_running_loop()  # a notebook's: it may use the same clients next
-            for loop in (_SHARED_LOOP, APP_LOOP):
-                loop.drop_connections()
+    finally:  # the caller may use the same clients next, on a loop of its own
+        for loop in (_SHARED_LOOP, APP_LOOP):
+            loop.drop_connections()
 
 
 _FOREIGN_LOOP = re.compile(r"event loop is closed|(bound|attached) to a different (event )?loop")
