@@ -12,6 +12,7 @@ of the undisturbed run, or is no number). The goal is 0 in each.
 from __future__ import annotations
 
 import argparse
+import asyncio
 import contextlib
 import io
 import json
@@ -36,6 +37,7 @@ from urllib.parse import parse_qs
 ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests" / "builders")]
 
+import http_apps  # noqa: E402
 import misslink  # noqa: E402
 import test_killed as kill_tests  # noqa: E402
 import unlike_runs  # noqa: E402
@@ -662,6 +664,63 @@ def count_wrong(found: Iterator[str | None]) -> Count:
         count.attacks += 1
         if wrong is not None:
             count.note("tracebacks" if wrong.startswith("traceback") else "silent", wrong)
+
+
+# Event loops and connections
+
+
+def count_loops() -> Count:
+    """Evaluate apps with the HTTP clients people use five times, in every kind of loop."""
+    count = Count()
+
+    async def under_a_loop(kind: str) -> list[int]:
+        app = http_apps.APPS[kind]()
+        if kind != "aiohttp":  # whose session belongs to the loop that made it
+            await http_apps.call(app, "Before?")
+        return [http_apps.lost(app) for _ in range(5)]
+
+    with JudgeServer(http_apps.model_script) as server:
+        os.environ |= {"OPENAI_BASE_URL": server.url, "OPENAI_API_KEY": "made-up"}
+        for kind, build in http_apps.APPS.items():
+            for where in ("script", "running loop"):
+                count.attacks += 5 * http_apps.CASES
+                try:
+                    app = build()
+                    lost = [http_apps.lost(app) for _ in range(5)]
+                    if where == "running loop":
+                        lost = asyncio.run(under_a_loop(kind))
+                except Exception:  # noqa: BLE001 - this is what is counted
+                    count.note("tracebacks", traceback.format_exc()[-300:])
+                else:
+                    count.silent += sum(lost)
+    return count
+
+
+_SETTINGS = [
+    *(("HTTP_PROXY", value) for value in ("http://127.0.0.1:port", "ftp://h:1", "socks5://h:1")),
+    *(("HTTPS_PROXY", value) for value in ("http://[::1", "socks4://h:1", "http://h:99999")),
+    *(("ALL_PROXY", value) for value in ("socks5h://h:1", "http://", "http://127.0.0.1:9")),
+    *(("SSL_CERT_FILE", value) for value in ("/no/such/file.pem", __file__)),
+    *(("OPENAI_BASE_URL", value) for value in ("{}/chat/completions", "{}/", "{}?", "nowhere")),
+]
+
+
+def count_connections() -> Count:
+    """Ping a judge under settings and addresses as people have them: one sentence, or an answer."""
+    count = Count(attacks=len(_SETTINGS))
+    with JudgeServer() as server:
+        for name, value in _SETTINGS:
+            clean = {k: v for k, v in os.environ.items() if "PROXY" not in k.upper()}
+            given = {"OPENAI_BASE_URL": server.url, "OPENAI_API_KEY": "made-up"}
+            given[name] = value.format(server.url)
+            done = subprocess.run(
+                [PROGRAM, "judge", "ping", "--judge", "openai:test-judge"],
+                env={**clean, **given}, capture_output=True, text=True, check=False,
+            )  # fmt: skip
+            if done.returncode not in (0, 2, 3) or "Traceback" in done.stderr:
+                count.note("tracebacks", f"{name}={value}: {done.stderr[-300:]}")
+            elif (done.returncode == 0) is not value.startswith("{}") and "HTTPS" not in name:
+                count.note("silent", f"{name}={value}: {done.returncode} {done.stderr[-200:]}")
     return count
 
 
@@ -686,6 +745,8 @@ def main() -> None:
             "Labels of other answers",
             lambda f, n: count_wrong(unlike_runs.find_wrong_calibrations(f, 4 * n, run)),
         ),
+        "loops": ("Cases of five evaluations in a process", lambda *_: count_loops()),
+        "connections": ("Addresses, proxies and certificates", lambda *_: count_connections()),
         **{
             f"{side}{'-kept' * kept}": (
                 f"{title}, {'kept back' if kept else 'looked at'}",

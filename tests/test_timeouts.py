@@ -10,8 +10,8 @@ from contextvars import ContextVar, copy_context
 
 import pytest
 
+from misslink.event_loops import BackgroundLoop
 from misslink.timeouts import (
-    BackgroundLoop,
     DaemonPool,
     HangsError,
     TimeoutRunner,
@@ -407,7 +407,7 @@ def test_more_hanging_calls_than_a_pool_has_threads_keep_nobody_waiting(hanging)
 
 
 def test_a_blocked_event_loop_is_told_and_replaced(hanging, monkeypatch):
-    monkeypatch.setattr("misslink.timeouts._RESPONSIVE_S", SHORT)
+    monkeypatch.setattr("misslink.event_loops._RESPONSIVE_S", SHORT)
 
     async def main(background):
         async def block():

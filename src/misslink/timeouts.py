@@ -1,4 +1,4 @@
-"""Run many calls at once, and calls that may hang with a time limit, in threads and event loops."""
+"""Run many calls at once, and calls that may hang with a time limit, in threads and tasks."""
 
 from __future__ import annotations
 
@@ -10,11 +10,10 @@ import queue
 import threading
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Iterator, Sized
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sized
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextvars import Context, ContextVar, copy_context
 from typing import Any, NoReturn, TypeVar, cast
-from weakref import WeakSet
 
 from misslink.errors import InputError
 
@@ -23,15 +22,12 @@ _END = object()
 _MOST_STEPS = 64  # threads for the steps of one runner's coroutines
 _CHUNKS = 64  # that a stream may be ahead of its reader
 _POLL_S = 0.5  # how often a stream whose reader does not read looks whether it has left
-_MOMENT_S = 0.2  # an event loop that does not take a turn in this time is held up
-_RESPONSIVE_S = 2.0  # an event loop that does not take a turn in this time is blocked
 
 ItemT = TypeVar("ItemT")
 ResultT = TypeVar("ResultT")
 _WorkQueue = queue.SimpleQueue[Callable[[], None]]
 _CURRENT_POOL: ContextVar[DaemonPool | None] = ContextVar("misslink_own_threads", default=None)
 
-MAIN_TASK = "misslink"  # the task that an interrupt cancels
 _reply_deadlines: list[float] = []  # until when runs that end wait for replies in flight
 
 
@@ -152,12 +148,16 @@ class DaemonPool(ThreadPoolExecutor):
 
     def _work(self, work: Callable[[], None] | None) -> None:
         me, inbox = threading.get_ident(), _WorkQueue()
+        loop: asyncio.AbstractEventLoop | None = None
         while work is not None:
             self._began[me] = time.monotonic()
+            loop = _give_thread_a_loop(loop)
             work()
             del self._began[me]
             work = None  # and all that it holds, while this waits
             work = self._next(inbox)
+        if loop is not None:
+            loop.close()
 
     def _next(self, inbox: _WorkQueue) -> Callable[[], None] | None:
         with self._lock:
@@ -173,6 +173,22 @@ class DaemonPool(ThreadPoolExecutor):
                     self._count -= 1
                     return None
             return inbox.get()  # it is on its way
+
+
+def _give_thread_a_loop(own: asyncio.AbstractEventLoop | None) -> asyncio.AbstractEventLoop | None:
+    """Set the event loop that libraries expect from `asyncio.get_event_loop`; return it."""
+    try:
+        if not asyncio.get_event_loop().is_closed():
+            return own
+    except RuntimeError:  # there is none, or asyncio.run took it away
+        pass
+    if own is None or own.is_closed():
+        try:
+            own = asyncio.new_event_loop()
+        except OSError:  # too many open files; most work needs no loop
+            return None
+    asyncio.set_event_loop(own)
+    return own
 
 
 def use_daemon_pool(threads: DaemonPool) -> None:
@@ -208,105 +224,6 @@ class _RoutingExecutor(ThreadPoolExecutor):
         if self._others is not None:
             self._others.shutdown(wait, cancel_futures=cancel_futures)
         super().shutdown(wait, cancel_futures=cancel_futures)
-
-
-class BackgroundLoop:
-    """Run coroutines with a time limit on one event loop in a daemon thread.
-
-    Parameters
-    ----------
-    threads : DaemonPool or None
-        For blocking calls of the coroutines. None: as many threads as are needed.
-
-    Attributes
-    ----------
-    hung : int
-        Calls that were abandoned.
-    """
-
-    # An app's connections and locks expect one loop for all calls. A blocked loop is replaced.
-
-    def __init__(self, threads: DaemonPool | None = None) -> None:
-        self.hung = 0
-        self._tasks: WeakSet[asyncio.Task[Any]] = WeakSet()
-        self._pool = threads or DaemonPool()
-        self._loop = self._start()
-
-    async def run(
-        self, work: Callable[[], Coroutine[Any, Any, ResultT]], seconds: float
-    ) -> ResultT:
-        """Run what `work` makes, from another event loop; raise TookTooLongError after `seconds`."""
-        loop = self._loop
-        context = copy_context()
-        own: asyncio.Task[tuple[ResultT, BaseException | None]] | None = None
-
-        async def within() -> tuple[ResultT, BaseException | None]:
-            nonlocal own
-            own = asyncio.get_running_loop().create_task(_result_or_error(work), context=context)
-            self._tasks.add(own)
-            return await own
-
-        future = asyncio.run_coroutine_threadsafe(within(), loop)
-        waiting = asyncio.wrap_future(future)
-        done, _ = await asyncio.wait([waiting], timeout=seconds)
-        if done:
-            value, error = waiting.result()
-            if error is not None:
-                raise error
-            return value
-        running = asyncio.current_task(loop)  # busy now: it holds up all others
-        future.cancel()
-        self.hung += 1
-        turn: Future[None] = Future()
-        loop.call_soon_threadsafe(turn.set_result, None)
-        late = {asyncio.wrap_future(turn)}
-        _, late = await asyncio.wait(late, timeout=_MOMENT_S)
-        blocked_by_other = bool(late) and running is not own and running in self._tasks
-        if late:
-            _, late = await asyncio.wait(late, timeout=_RESPONSIVE_S)
-        if late and self._loop is loop:  # the first of several to find out
-            self._loop = self._start()
-        raise TookTooLongError(
-            f"not done within {seconds:g} s",
-            is_loop_blocked=bool(late),
-            blocked_by_other=blocked_by_other,
-        )
-
-    def call(self, work: Callable[[], Coroutine[Any, Any, ResultT]], seconds: float) -> ResultT:
-        """Run what `work` makes, from a thread; raise TimeoutError after `seconds`."""
-
-        async def within() -> ResultT:
-            return await work()
-
-        future = asyncio.run_coroutine_threadsafe(within(), self._loop)
-        try:
-            return future.result(seconds)
-        except TimeoutError:
-            future.cancel()
-            raise
-
-    def close(self) -> None:
-        """Stop the loop; threads that hang are abandoned."""
-        self._loop.call_soon_threadsafe(self._loop.stop)
-
-    def _start(self) -> asyncio.AbstractEventLoop:
-        loop = asyncio.new_event_loop()
-        loop.set_default_executor(self._pool)
-        # Nobody reads what a task that was left behind raises in the end.
-        loop.set_exception_handler(lambda *_: None)
-
-        def live() -> None:
-            asyncio.set_event_loop(loop)
-            try:
-                loop.run_forever()
-            finally:
-                for task in asyncio.all_tasks(loop):
-                    task.cancel()
-                loop.run_until_complete(asyncio.sleep(0))
-                loop.close()
-
-        threading.Thread(target=live, name="misslink-loop", daemon=True).start()
-        return loop
 
 
 class TimeoutRunner:
@@ -413,7 +330,7 @@ class TimeoutRunner:
             use_daemon_pool(self._steps)
             return await begin()
 
-        return await self._within(asyncio.create_task(_result_or_error(begin_in_pool)))
+        return await self._within(asyncio.create_task(result_or_error(begin_in_pool)))
 
     async def astream(self, begin: Callable[[], AsyncIterator[Any]]) -> AsyncIterator[Any]:
         """Yield what the iterator that `begin` makes yields, each within the time.
@@ -433,13 +350,13 @@ class TimeoutRunner:
 
         try:
             while True:
-                task = asyncio.create_task(_result_or_error(step), context=context)
+                task = asyncio.create_task(result_or_error(step), context=context)
                 if (chunk := await self._within(task)) is _END:
                     return
                 yield chunk
         finally:
             if hasattr(chunks, "aclose"):
-                closing = asyncio.create_task(_result_or_error(chunks.aclose), context=context)
+                closing = asyncio.create_task(result_or_error(chunks.aclose), context=context)
                 await asyncio.wait({closing}, timeout=self.timeout_s)
                 if not closing.done():
                     closing.cancel()
@@ -510,7 +427,7 @@ def _put_until_closed(ready: queue.Queue[Any], item: Any, left: threading.Event)
     return False
 
 
-async def _result_or_error(begin: Callable[[], Awaitable[Any]]) -> tuple[Any, BaseException | None]:
+async def result_or_error(begin: Callable[[], Awaitable[Any]]) -> tuple[Any, BaseException | None]:
     """A SystemExit that leaves a task would end the whole event loop."""
     try:
         return await begin(), None
@@ -518,31 +435,6 @@ async def _result_or_error(begin: Callable[[], Awaitable[Any]]) -> tuple[Any, Ba
         raise
     except BaseException as error:  # noqa: BLE001 - raised again where it is waited for
         return None, error
-
-
-def run_async(work: Callable[[], Coroutine[Any, Any, ResultT]]) -> ResultT:
-    """Run a coroutine to its end, also where an event loop is already running (notebooks)."""
-    # Not the task's own result: when a loop ends, Python's signal module formats the repr of its
-    # main task, result included, which takes seconds for a run of 10,000 cases.
-    results: list[ResultT] = []
-
-    async def main() -> None:
-        if task := asyncio.current_task():
-            task.set_name(MAIN_TASK)
-        # Threads that no exit waits for: the app may hang in one.
-        asyncio.get_running_loop().set_default_executor(DaemonPool())
-        results.append(await work())
-
-    loop = None
-    with contextlib.suppress(RuntimeError):
-        loop = asyncio.get_running_loop()
-    if loop is None:
-        asyncio.run(main())
-    else:
-        variables = copy_context()
-        with ThreadPoolExecutor(max_workers=1) as thread:
-            thread.submit(variables.run, asyncio.run, main()).result()
-    return results[0]
 
 
 async def map_concurrently(

@@ -32,7 +32,7 @@ from misslink.registry import exporters, late_function
 
 RUN_FORMAT = 2  # of run folders; raised when their content changes, and no other format is read
 
-Grade = Annotated[int, Field(ge=0)]
+Grade = Annotated[int, Field(ge=0, le=(1 << 53) - 1)]  # each is a float of its own
 Share = Annotated[float, Field(ge=0, le=1)]
 Support = Literal["supported", "contradicted", "unsupported"]
 Status = Literal["scored", "skipped", "failed"]

@@ -33,7 +33,7 @@ def completion(body: Body, content: str | None, *, logprobs: bool = False, **mor
     choice.setdefault("message", {"role": "assistant", "content": content, "refusal": None})
     if logprobs and body.get("logprobs"):
         choice["logprobs"] = {"content": tokens(content or "")}
-    prompt = sum(len(message["content"]) for message in body["messages"]) // 4
+    prompt = sum(len(message["content"] or "") for message in body["messages"]) // 4
     written = len(content or "") // 4
     return {
         "id": "chatcmpl-1",

@@ -183,6 +183,32 @@ def test_a_server_that_repeats_a_secret_puts_it_into_no_trace(
     assert "7-short" not in trace.model_dump_json()
 
 
+@pytest.mark.parametrize("status", [200, 500])
+@pytest.mark.parametrize(
+    "form", [str, lambda s: s.replace("/", "\\/"), lambda s: s.replace("/", "\\u002F")]
+)
+def test_a_secret_that_the_reply_escapes_is_in_no_trace(
+    server, tmp_path, monkeypatch, status, form
+):
+    url, replies, _ = server
+    monkeypatch.setenv("APP_TOKEN", "ab/cd/ef12")  # short, with what JSON may escape
+    replies["/ask"] = status, f'{{"answer": "you sent {form("ab/cd/ef12")}"}}'.encode()
+    headers = '{A = "${APP_TOKEN}"}'
+    trace = ask(described(tmp_path, f'url = "{url}/ask"\nanswer = "answer"\nheaders = {headers}'))
+    assert "you sent [key]" in (trace.error or trace.answer)
+    assert "ef12" not in trace.model_dump_json()
+
+
+def test_what_a_file_holds_itself_is_a_secret_too(server, tmp_path):
+    url, replies, _ = server
+    replies["/ask"] = 200, b'{"answer": "Bearer 0a1b2c3d, pass-word-1 and tok-3n9x"}'
+    address = url.replace("http://", "http://ada:pass-word-1@")
+    headers = '{Authorization = "Bearer 0a1b2c3d"}'
+    text = f'url = "{address}/ask?token=tok-3n9x"\nanswer = "answer"\nheaders = {headers}'
+    replies["/ask?token=tok-3n9x"] = replies["/ask"]
+    assert ask(described(tmp_path, text)).answer == "[key], [key] and [key]"
+
+
 def test_an_address_in_a_variable_is_in_no_message(tmp_path, monkeypatch):
     monkeypatch.setenv("APP_URL", "ftp://ada:hunter2@host")
     with pytest.raises(InputError, match="is not an HTTP address") as error:

@@ -134,8 +134,18 @@ def test_a_server_that_dies_costs_nothing_that_was_paid(evaluate, judge_server):
     assert app_was_asked() == 12
 
 
-@pytest.mark.parametrize("patient", [True, pytest.param(False, marks=pytest.mark.slow)])
-def test_ctrl_c_waits_for_replies_that_are_paid_for_unless_it_comes_twice(judge_server, patient):
+@pytest.mark.parametrize(
+    ("number", "code", "patient"),
+    [
+        (signal.SIGINT, 130, True),
+        (signal.SIGTERM, 143, True),
+        pytest.param(signal.SIGHUP, 129, True, marks=pytest.mark.slow),
+        pytest.param(signal.SIGINT, 130, False, marks=pytest.mark.slow),
+    ],
+)
+def test_ctrl_c_waits_for_replies_that_are_paid_for_unless_it_comes_twice(
+    judge_server, number, code, patient
+):
     short_cases(8)
     four, released = threading.Barrier(5), threading.Event()
 
@@ -153,15 +163,15 @@ def test_ctrl_c_waits_for_replies_that_are_paid_for_unless_it_comes_twice(judge_
         text=True,
     )
     four.wait(60)
-    process.send_signal(signal.SIGINT)
+    process.send_signal(number)
     while "waiting for judge calls in flight" not in (line := process.stderr.readline()):
         assert line, "it did not wait"
     if not patient:
-        process.send_signal(signal.SIGINT)
-        assert process.wait(60) == 130
+        process.send_signal(number)
+        assert process.wait(60) == code
     released.set()
     assert "finished work is saved" in process.communicate(timeout=60)[1]
-    assert process.returncode == 130
+    assert process.returncode == code
     with closing(sqlite3.connect(".misslink/cache.sqlite")) as cache:
         assert cache.execute("SELECT COUNT(*) FROM replies").fetchone()[0] == 1 + 4 * patient
 

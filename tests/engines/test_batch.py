@@ -12,10 +12,10 @@ from judge_faults import error
 from killed_runs import write_inputs
 from misslink.engines.batch import BatchEngine, open_batch
 from misslink.errors import InputError, JudgeUnreachableError
+from misslink.event_loops import run_async
 from misslink.judge.batch.queue import BatchTiming
 from misslink.judge.batch.service import pending_batches
 from misslink.pipeline.evaluate import forecast_async
-from misslink.timeouts import run_async
 
 AT_ONCE = BatchEngine(BatchTiming(linger=0, first=0, longest=0))
 PRICES = {"price_in": 1.0, "price_out": 4.0}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import json
 import math
@@ -20,6 +19,7 @@ import typer
 
 from misslink.cli import options, output
 from misslink.errors import InputError, MisslinkError, known_names
+from misslink.event_loops import run_async
 from misslink.io.atomic import atomic_write, lock_file
 
 if TYPE_CHECKING:
@@ -352,7 +352,7 @@ def run(
                 input_key=input_key,
                 prompts=Prompts.from_spec(terms.prompts),
             )
-            observation = asyncio.run(_observe(request, tick))
+            observation = run_async(lambda: _observe(request, tick))
     finished = FinishedRun(
         **vars(observation),
         name=name,

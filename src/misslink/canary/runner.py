@@ -16,12 +16,13 @@ from misslink.canary.results import (
 from misslink.capture import Watcher
 from misslink.embedding.embedder import redact_secrets
 from misslink.errors import InputError, JudgeUnreachableError
+from misslink.event_loops import APP_LOOP
 from misslink.judge.judge_case import judge_case
 from misslink.judge.judged_metric import Subject
 from misslink.judge.prompts import BUILT_IN, Prompts
 from misslink.registry import judged_metrics
 from misslink.retrieval import case_needs, match_needs, score_cases, unmeasured_reason
-from misslink.timeouts import BackgroundLoop, TookTooLongError, map_concurrently
+from misslink.timeouts import TookTooLongError, map_concurrently
 from misslink.types import Passage, Trace, Verdict
 
 if TYPE_CHECKING:
@@ -167,18 +168,15 @@ async def run_canaries(
     """Call the app with every canary within the deadline; app errors count as not measured."""
     started_at, deadline = time.time(), time.monotonic() + request.deadline_s
     watcher = Watcher(request.app, id_key=request.id_key, input_key=request.input_key)
-    loop = BackgroundLoop()
-    try:
-        replies = await _call_app(request, watcher, loop, deadline, tick)
-        traces = {name: reply for name, reply in replies.items() if isinstance(reply, Trace)}
-        notes: list[str] = []
-        embedder = await _resolve_embedder(request, watcher, loop, notes)
-        relevance = await _measure_relevance(request, traces, embedder, loop, notes)
-        passages = await _list_corpus(request, watcher, loop, notes)
-        if embedder is not None and embedder is not request.embedder:
-            embedder.close()
-    finally:
-        loop.close()
+    hung_before = APP_LOOP.hung
+    replies = await _call_app(request, watcher, deadline, tick)
+    traces = {name: reply for name, reply in replies.items() if isinstance(reply, Trace)}
+    notes: list[str] = []
+    embedder = await _resolve_embedder(request, watcher, notes)
+    relevance = await _measure_relevance(request, traces, embedder, notes)
+    passages = await _list_corpus(request, watcher, notes)
+    if embedder is not None and embedder is not request.embedder:
+        embedder.close()
     verdicts, judge_problem = await _judge_answers(request, traces, tick)
     cases = [canary.case for canary in request.canaries.canaries if canary.expects_passages]
     recall = f"recall@{request.k}"
@@ -203,13 +201,13 @@ async def run_canaries(
         fingerprint=None if is_unknown else fingerprint_corpus(passages or (), model),
         corpus_known=passages is not None,
         notes=tuple(notes),
-        hung=loop.hung,
+        hung=APP_LOOP.hung - hung_before,
         judge_problem=judge_problem,
     )
 
 
 async def _call_app(
-    request: CanaryRequest, watcher: Watcher, loop: BackgroundLoop, deadline: float, tick: Progress
+    request: CanaryRequest, watcher: Watcher, deadline: float, tick: Progress
 ) -> dict[str, Trace | CanaryResult]:
     """The trace of each canary that was answered, and the result of each other."""
 
@@ -222,7 +220,7 @@ async def _call_app(
             late = f"it was not sent: the {request.deadline_s:g} seconds of the run were over"
             return unanswered("not_asked", late)
         try:
-            trace = await loop.run(lambda: watcher.watch(canary.case), seconds)
+            trace = await APP_LOOP.run(lambda: watcher.watch(canary.case), seconds)
         except TookTooLongError as hung:
             how = (
                 "blocked its event loop and did not answer"
@@ -243,7 +241,7 @@ async def _call_app(
 
 
 async def _resolve_embedder(
-    request: CanaryRequest, watcher: Watcher, loop: BackgroundLoop, notes: list[str]
+    request: CanaryRequest, watcher: Watcher, notes: list[str]
 ) -> Embedder | None:
     """The embedding to measure by: the one that was named, or the app's own, opened here."""
     model = watcher.embeddings() if request.embedder is None and request.app_embedding else None
@@ -254,7 +252,7 @@ async def _resolve_embedder(
     # Not kept between runs: a model that drifts behind its name is what is looked for.
     embedder = open_embedder(model, cache=None)
     try:
-        embedder.know(await loop.run(lambda: watcher.vectors(_MAX_VECTORS), request.timeout_s))
+        embedder.know(await APP_LOOP.run(lambda: watcher.vectors(_MAX_VECTORS), request.timeout_s))
     except (InputError, TookTooLongError) as trouble:
         notes.append(f"the app's store did not give its vectors out: {_describe_error(trouble)}")
     return embedder
@@ -268,7 +266,6 @@ async def _measure_relevance(
     request: CanaryRequest,
     traces: Mapping[str, Trace],
     embedder: Embedder | None,
-    loop: BackgroundLoop,
     notes: list[str],
 ) -> dict[str, Relevance]:
     passages = {
@@ -282,7 +279,7 @@ async def _measure_relevance(
     if not passages:
         return {}
     try:
-        return await loop.run(lambda: cosine_relevance(passages, embedder), request.timeout_s)
+        return await APP_LOOP.run(lambda: cosine_relevance(passages, embedder), request.timeout_s)
     except (InputError, TookTooLongError) as trouble:
         problem = _describe_error(trouble)
         notes.append(f"relevance was not measured: {problem}")
@@ -290,14 +287,14 @@ async def _measure_relevance(
 
 
 async def _list_corpus(
-    request: CanaryRequest, watcher: Watcher, loop: BackgroundLoop, notes: list[str]
+    request: CanaryRequest, watcher: Watcher, notes: list[str]
 ) -> Sequence[Passage] | None:
     """What the app retrieves from; None where that cannot be told."""
     if request.corpus is not None:
         return request.corpus
     passages = None
     try:
-        passages = await loop.run(lambda: watcher.corpus(_MAX_LISTED), request.timeout_s)
+        passages = await APP_LOOP.run(lambda: watcher.corpus(_MAX_LISTED), request.timeout_s)
     except TookTooLongError:
         notes.append("the app's store took too long to list its passages")
     if passages is None:

@@ -12,7 +12,8 @@ from urllib.parse import quote, urlsplit
 
 from misslink.errors import InputError, known_names
 from misslink.io.config_files import read_toml
-from misslink.io.storage import redact_keys
+from misslink.io.network import check_network_settings
+from misslink.io.secrets import address_secrets, redact_keys
 
 _QUESTION, _HISTORY = "{question}", "{history}"
 _PLACE = re.compile(r"\{(?:question|history)\}")
@@ -23,6 +24,7 @@ _KEYS = {
 }  # fmt: skip
 _PASSAGE_KEYS = ("id", "text", "score")
 _VARIABLE = re.compile(r"\$\{(\w+)\}")
+_SECRET_HEADER = re.compile(r"auth|key|token|secret|cookie", re.IGNORECASE)
 _SHOWN = 200  # characters of a reply in a message
 _MIN_SECRET = 4  # characters; a message may lose a word that only looks like one, a passage not
 
@@ -67,6 +69,7 @@ class HttpApp:
                 "into a file app.toml, and secrets into environment variables: "
                 'headers = {Authorization = "Bearer ${TOKEN}"}.'
             )
+        check_network_settings()
         self._url = url
         body = {} if "params" in self._settings else {"question": _QUESTION}
         self._body = self._settings.get("body", body)
@@ -176,6 +179,10 @@ def read_http_app(path: Path) -> HttpApp:
             raise InputError(unknown, path=path, field=f"passage.{key}")
     secrets: list[str] = []
     filled = {key: _with_variables(value, path, key, secrets) for key, value in settings.items()}
+    secrets += address_secrets(filled["url"])
+    for name, value in filled.get("headers", {}).items():
+        if _SECRET_HEADER.search(name) and isinstance(value, str):
+            secrets += [value, value.rpartition(" ")[2]]  # behind "Bearer"
     return HttpApp(filled.pop("url"), filled, str(path), secrets)
 
 

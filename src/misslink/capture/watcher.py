@@ -49,6 +49,7 @@ from misslink.capture.rank_probe import (
 )
 from misslink.embedding import embedding_identity
 from misslink.errors import InputError
+from misslink.event_loops import APP_LOOP, is_of_another_loop
 from misslink.io.jsonl import check_length
 from misslink.text.normalization import content_id, valid_text
 from misslink.text.prompt_matching import (
@@ -57,7 +58,7 @@ from misslink.text.prompt_matching import (
     match_prompts,
     merge_rankings,
 )
-from misslink.timeouts import BackgroundLoop, TookTooLongError
+from misslink.timeouts import TookTooLongError
 from misslink.types import Case, Passage, RetrieverCall, Trace
 from misslink.user_code import error_location
 
@@ -76,6 +77,11 @@ _UNSEEN = (
     "'retrieved'"
 )
 _NO_MODEL = "no model call was seen"
+_MOST_BROKEN = 10  # connections of other event loops that a case may meet; each breaks once
+_OTHER_LOOP = (
+    "; it uses what belongs to another event loop: create its clients and locks inside the app, or "
+    "await misslink.evaluate_async in that loop"
+)
 _OTHER_MODEL = "no model call that misslink saw gave this answer or received a passage"
 
 
@@ -91,6 +97,7 @@ class _AppOutcome:
     seconds: float
     error: str | None = None
     traceback: str | None = None
+    of_another_loop: bool = False  # it failed on a connection of another event loop
 
 
 class Watcher:
@@ -141,8 +148,6 @@ class Watcher:
         self.depth = depth
         self.labels = labels
         self._timeout = timeout
-        # A loop of its own: an app that blocks its event loop does not block the evaluation.
-        self._loop = BackgroundLoop() if timeout is not None else None
         self._ask = create_caller(app, input_key, settings)
         self.takes_history = history_place(app, input_key) is not None
         memory = find_memory(app)
@@ -171,6 +176,11 @@ class Watcher:
         with record_searches():
             recorded = extend_recording()
             outcome = await asyncio.create_task(run())
+            for _ in range(_MOST_BROKEN):
+                if not outcome.of_another_loop:
+                    break
+                recorder = Recorder()
+                outcome = await asyncio.create_task(run())
             is_unseen = not recorder.calls and outcome.returned.documents is None
             if is_first and is_unseen and not outcome.error and extend_recording() > recorded:
                 # The question imported a framework, whose searches were not recorded yet.
@@ -374,13 +384,15 @@ class Watcher:
             place = error_location(error)
             where = f" ({Path(place[0]).name}, line {place[1]})" if place else ""
             trace = valid_text("".join(traceback.format_exception(error)))[-_TRACEBACK:]
-            return _AppOutcome(AppOutput(), seconds, _error_text(error) + where, trace)
+            is_foreign = is_of_another_loop(error)
+            text = _error_text(error) + where + (_OTHER_LOOP if is_foreign else "")
+            return _AppOutcome(AppOutput(), seconds, text, trace, is_foreign)
 
     async def _in_time(self, work: Callable[[], Coroutine[Any, Any, Result]]) -> Result:
         """Await `work`, within the time limit if there is one."""
-        if self._loop is None or self._timeout is None:
+        if self._timeout is None:
             return await work()
-        return await self._loop.run(work, self._timeout)
+        return await APP_LOOP.run(work, self._timeout)
 
     def _rankings(self, recorder: Recorder, returned: AppOutput) -> Rankings:
         """What each search retrieved; if none was seen, what the app says it retrieved."""

@@ -66,11 +66,11 @@ def _measured_again(run: Run, source: str) -> Run:
     """The run with its misses measured in a corpus; what an embedding measured stays."""
     from misslink.capture import match_labels
     from misslink.documents import cutoff_of, manifest_of
+    from misslink.event_loops import run_async
     from misslink.io import GoldSet
     from misslink.io.corpus import read_corpus
     from misslink.linking.checklist import build_checklist
     from misslink.linking.miss_measurement import measure_misses
-    from misslink.timeouts import run_async
 
     k, seed = cutoff_of(run), manifest_of(run).seed or 0
     gold = GoldSet(run.cases, "the gold set of the run")

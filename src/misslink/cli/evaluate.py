@@ -45,9 +45,9 @@ def evaluate(
     """Evaluate a RAG app over a gold set and write the report.
 
     Judges: heuristic (overlap of words, numbers and names; needs no model), openai:MODEL,
-    openai-responses:MODEL, openai-decisions:MODEL, systemone:URL#MODEL, langchain:PROVIDER:MODEL,
-    langchain-decisions:PROVIDER:MODEL, llamacpp:FILE.gguf, cascade:heuristic,openai:MODEL,
-    FILE.py:NAME, or none (rank metrics only).
+    azure:DEPLOYMENT, openai-responses:MODEL, openai-decisions:MODEL, systemone:URL#MODEL,
+    langchain:PROVIDER:MODEL, langchain-decisions:PROVIDER:MODEL, llamacpp:FILE.gguf,
+    cascade:heuristic,openai:MODEL, FILE.py:NAME, or none (rank metrics only).
 
     The corpus shows which missed passages are not indexed. A folder that holds a run of the same
     inputs is resumed or replaced.

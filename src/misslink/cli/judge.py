@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import datetime as dt
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
@@ -17,6 +16,7 @@ from misslink.cli import output
 from misslink.cli.options import JudgeOptions, option
 from misslink.cli.rerun_context import config_as_in_run, open_run_judge, save_to_run
 from misslink.errors import InputError, JudgeUnreachableError, MisslinkError, known_names
+from misslink.event_loops import run_async
 from misslink.render.format import pluralize
 from misslink.render.table import TextTable
 
@@ -59,7 +59,7 @@ def ping(
     from misslink.judge.checks.ping import ping_judge_spec
     from misslink.judge.config import JudgeConfig
 
-    abilities = asyncio.run(ping_judge_spec(judge, JudgeConfig(**given)))
+    abilities = run_async(lambda: ping_judge_spec(judge, JudgeConfig(**given)))
     if as_json:
         output.print_json(abilities)
     else:
@@ -281,10 +281,10 @@ def audit(
             }
 
     if dry_run:
-        asyncio.run(forecast())
+        run_async(forecast)
         return
     with output.interruptible():
-        document = asyncio.run(work())
+        document = run_async(work)
     save_to_run(run, whole, "audit", document)
     output.print_result(document, _print_audit, as_json=as_json)
 
@@ -446,7 +446,7 @@ def _run_with_judge(
                 return await work(session, partial(progress, "judge"))
 
     with output.interruptible():
-        return asyncio.run(run())
+        return run_async(run)
 
 
 def _print_pairwise(document: Mapping[str, Any]) -> None:

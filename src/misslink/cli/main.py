@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
 import sys
+import traceback
+from contextlib import suppress
 from importlib import import_module
 from itertools import chain
+from pathlib import Path
 from typing import Any
 
 import typer
@@ -16,11 +20,13 @@ from misslink.cli.config import read_defaults
 from misslink.cli.help import COMMAND_PANELS, SHOW_ALL, arrange_help
 from misslink.cli.options import option
 from misslink.cli.output import end_despite_hung_threads, strip_control
-from misslink.errors import MisslinkError
+from misslink.errors import InputError, MisslinkError
 from misslink.io.storage import redact_secrets
 
 # What a shell gives a program that SIGPIPE ends (128 + 13); 1 would say that a gate failed.
 _READER_LEFT = 141
+_INTERRUPTED = 130
+_OUTPUT_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)
 
 app = typer.Typer(
     name="misslink",
@@ -69,28 +75,88 @@ class _Plain(logging.Formatter):
 
 
 def main() -> None:
-    """Run the program; a person's mistake is one sentence on stderr and an exit code."""
+    """Run the program; every error is one sentence on stderr and an exit code that is not 1."""
     # The handler has a level of its own: a logger that some package set to DEBUG (bm25s does) goes
     # by the root's handlers, not by the root's level.
     warnings = logging.StreamHandler(sys.stderr)
     warnings.setLevel(logging.WARNING)
     warnings.setFormatter(_Plain("misslink: %(message)s"))
     logging.basicConfig(handlers=[warnings], level=logging.WARNING)
+    if sys.stderr is None:  # as where a shell closed it; print would take stdout instead
+        sys.stderr = Path(os.devnull).open("w")  # noqa: SIM115
+    code = _guarded()
+    end_despite_hung_threads(code)
+    sys.exit(code)
+
+
+def _guarded() -> int:
+    """Run the program and return its exit code: whatever happens, 1 is a decision of a command."""
     try:
         try:
+            _check_surroundings()
             _run()
         finally:
-            if sys.stdout is not None:  # as it is where a shell closed it
-                sys.stdout.flush()  # here a reader that left can be told; later Python complains
-    except (BrokenPipeError, SystemExit) as end:
-        # typer and rich end with 1 where a pipe breaks.
-        if not any(isinstance(one, BrokenPipeError) for one in (end, end.__context__)):
-            end_despite_hung_threads(int(getattr(end, "code", None) or 0))
-            raise
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        for stream in filter(None, (sys.stdout, sys.stderr)):  # for what is still to be flushed
+            if sys.stdout is not None:
+                sys.stdout.flush()  # here its disk can be full; later Python complains
+    except (BrokenPipeError, KeyboardInterrupt, SystemExit) as end:
+        causes = (end, end.__context__, getattr(end.__context__, "__cause__", None))
+        # click ends with 1 where a pipe breaks, and at Ctrl-C.
+        if any(isinstance(cause, BrokenPipeError) for cause in causes):
+            return _without_output(_READER_LEFT)
+        if any(isinstance(cause, KeyboardInterrupt) for cause in causes):
+            return _INTERRUPTED
+        return end.code if isinstance(end, SystemExit) and isinstance(end.code, int) else 0
+    except Exception as error:  # noqa: BLE001 - nothing else may look like a gate that failed
+        return _report(error)
+    return 0
+
+
+def _check_surroundings() -> None:
+    """Refuse, before anything is paid for, what would be lost at the end."""
+    if sys.stdout is None:
+        raise InputError("standard output is closed; send it to a file, such as /dev/null")
+    try:
+        words = [*sys.argv, str(Path.cwd())]
+    except OSError:
+        raise InputError("the working folder is gone; change to another one") from None
+    for word in words:
+        if word.encode("utf-8", "replace") != word.encode("utf-8", "surrogatepass"):
+            raise InputError(f"the name {word!a} is not UTF-8; rename it")
+
+
+def _report(error: Exception) -> int:
+    """Print an error as one sentence and return the exit code; a bug also has its traceback."""
+    code, message = InputError.exit_code, ""
+    if isinstance(error, MisslinkError):
+        code, message = error.exit_code, str(error)
+    elif isinstance(error, RecursionError):
+        message = "an input is nested too deeply; write it flat"
+    elif isinstance(error, MemoryError):
+        message = "an input needs more memory than there is; give a smaller one"
+    elif isinstance(error, UnicodeError):
+        message = "a name or text cannot be written as UTF-8; rename or correct it"
+    elif isinstance(error, OSError):
+        is_output = error.errno in _OUTPUT_ERRORS  # of a file, the errors are read where it is
+        place = error.filename or ("standard output" if is_output else type(error).__name__)
+        message = f"{place}: {error.strerror or error}"
+    if not message:
+        traceback.print_exception(error)
+        message = "this is a bug; please report it with the lines above"
+    message = redact_secrets(f"misslink: {message}")  # of a URL that stood where a path belongs
+    with suppress(OSError):
+        print(*map(strip_control, message.split("\n")), sep="\n", file=sys.stderr)
+    return _without_output(code)
+
+
+def _without_output(code: int) -> int:
+    """Drop what cannot be written, about which Python would complain at its end; return `code`."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for stream in filter(None, (sys.stdout, sys.stderr)):
+        try:
+            stream.flush()
+        except OSError:
             os.dup2(nowhere, stream.fileno())
-        sys.exit(_READER_LEFT)
+    return code
 
 
 def build_command(*, all_options: bool = False) -> Any:
@@ -102,12 +168,7 @@ def build_command(*, all_options: bool = False) -> Any:
 
 def _run() -> None:
     arguments = ["--help" if word == SHOW_ALL else word for word in sys.argv[1:]]
-    try:
-        command = build_command(all_options=SHOW_ALL in sys.argv)
-        # A mistake in the settings must not hide the help, or keep init from replacing them.
-        without = {"init", "-h", "--help", "--version"} & {*arguments[:1], *arguments[-1:]}
-        command(arguments, default_map={} if without else read_defaults(command))
-    except MisslinkError as error:
-        message = redact_secrets(f"misslink: {error}")  # of a URL that stood where a path belongs
-        print(*map(strip_control, message.split("\n")), sep="\n", file=sys.stderr)
-        sys.exit(error.exit_code)
+    command = build_command(all_options=SHOW_ALL in sys.argv)
+    # A mistake in the settings must not hide the help, or keep init from replacing them.
+    without = {"init", "-h", "--help", "--version"} & {*arguments[:1], *arguments[-1:]}
+    command(arguments, default_map={} if without else read_defaults(command))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import glob
 import json
 import os
@@ -11,15 +10,16 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, redirect_stdout, suppress
+from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import typer
 
 from misslink.errors import InputError
+from misslink.event_loops import run_async
 from misslink.io.storage import require_local_path
-from misslink.timeouts import MAIN_TASK, awaits_paid_replies, run_async
+from misslink.timeouts import awaits_paid_replies
 
 if TYPE_CHECKING:
     from misslink.judge.checks.dry_run import JudgingForecast
@@ -36,6 +36,7 @@ _GRACE_S = 3.0  # until a process that hangs is ended
 _POLL_S = 0.1
 _WAITING = "misslink: waiting for judge calls in flight; Ctrl-C again ends the run without them"
 _INTERRUPTED = 130  # what shells report for Ctrl-C
+_SIGNALS = [getattr(signal, n) for n in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, n)]
 _STAGES = {
     "app": "Calling the app",
     "level 1": "Computing rank metrics",
@@ -189,14 +190,18 @@ def redirect_app_stdout() -> Iterator[None]:
 
 @contextmanager
 def interruptible(hint: str = _RESUME_HINT) -> Iterator[None]:
-    """On Ctrl-C report that finished work is saved, and how to resume.
+    """On Ctrl-C, SIGTERM and SIGHUP report that finished work is saved, and how to resume.
 
     The process ends in a few seconds, also if the app hangs where nothing interrupts it. Only a judge
     that waits for replies in flight, which are paid for, takes longer.
     """
     message = f"misslink: interrupted; finished work is saved, and {hint}"
+    code = _INTERRUPTED
 
-    def interrupt(*_: object) -> None:
+    def interrupt(number: int, _: object) -> None:
+        nonlocal code
+        code = 128 + number  # as shells report it
+
         def give_up() -> None:
             start, announced = time.monotonic(), False
             while time.monotonic() - start < _GRACE_S:
@@ -207,29 +212,29 @@ def interruptible(hint: str = _RESUME_HINT) -> Iterator[None]:
                     announced = True
                 time.sleep(_POLL_S)
             print(message, file=sys.stderr, flush=True)
-            os._exit(_INTERRUPTED)
+            os._exit(code)
 
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+        for one in before:
+            signal.signal(one, signal.default_int_handler)
         threading.Thread(target=give_up, daemon=True).start()
-        with suppress(RuntimeError):  # no loop is running
-            loop = asyncio.get_running_loop()
-            main = [task for task in asyncio.all_tasks(loop) if task.get_name() == MAIN_TASK]
-            if main:  # cancelled, so that replies in flight are still saved
-                main[0].cancel()
-                loop.call_soon_threadsafe(lambda: None)
-                return
-        raise KeyboardInterrupt
+        raise KeyboardInterrupt  # run_async cancels its work, so that replies in flight are saved
 
     in_main = threading.current_thread() is threading.main_thread()
-    before = signal.signal(signal.SIGINT, interrupt) if in_main else None
+    # nohup has SIGHUP ignored. A shell ignores SIGINT for what it starts in the background.
+    caught = [
+        one
+        for one in _SIGNALS
+        if one is signal.SIGINT or signal.getsignal(one) is not signal.SIG_IGN
+    ]
+    before = {one: signal.signal(one, interrupt) for one in caught if in_main}
     try:
         yield
-    except (KeyboardInterrupt, asyncio.CancelledError):
+    except KeyboardInterrupt:
         print(message, file=sys.stderr)
-        raise typer.Exit(_INTERRUPTED) from None
+        raise typer.Exit(code) from None
     finally:
-        if in_main:
-            signal.signal(signal.SIGINT, before or signal.SIG_DFL)
+        for one, handler in before.items():
+            signal.signal(one, handler or signal.SIG_DFL)
 
 
 def end_despite_hung_threads(code: int) -> None:

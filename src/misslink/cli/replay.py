@@ -58,13 +58,13 @@ def replay(
     effect beyond the placebo is above 0 with its whole interval. Answers of an earlier replay are
     reused.
     """
+    from misslink.event_loops import run_async
     from misslink.io import read_complete_run
     from misslink.io.manifest import display_path
     from misslink.judge.checks.dry_run import forecast_judging
     from misslink.judge.prompts import Prompts
     from misslink.linking.replay import REPLAY_METRICS, RerunSettings, forecast_subjects, replay_run
     from misslink.registry import judged_metrics
-    from misslink.timeouts import run_async
 
     before = read_complete_run(run)
     config = config_as_in_run(before, judge, **given)

@@ -14,6 +14,8 @@ from urllib.parse import urlsplit
 
 from misslink.embedding.cache import TextKind, VectorCache
 from misslink.errors import InputError, MisslinkError
+from misslink.event_loops import is_of_another_loop
+from misslink.io.secrets import redact_keys
 from misslink.text.normalization import valid_text
 
 if TYPE_CHECKING:
@@ -98,10 +100,7 @@ def redact_secrets(text: str, model: Any = None) -> str:
         reveal = getattr(value, "get_secret_value", None)
         if callable(reveal):
             secrets.append(str(reveal()))
-    for secret in sorted(secrets, key=len, reverse=True):
-        if len(secret) >= _MIN_SECRET_LENGTH:
-            text = text.replace(secret, "***")
-    return text
+    return redact_keys(text, secrets, _MIN_SECRET_LENGTH, "***")
 
 
 def _describe(model: Any, depth: int) -> dict[str, Any]:
@@ -326,8 +325,7 @@ class Embedder:
                 try:
                     return await getattr(self.model, f"a{method}")(argument)
                 except RuntimeError as error:
-                    # Its connections may belong to an event loop that has ended.
-                    if "event loop" not in str(error).lower():
+                    if not is_of_another_loop(error):
                         raise
             return await asyncio.to_thread(getattr(self.model, method), argument)
         except MisslinkError:

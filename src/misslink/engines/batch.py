@@ -49,7 +49,7 @@ class BatchEngine(LocalEngine):
             This judge has no batch service, or there is no cache to record batches.
         """
         bare = spec.judge
-        if not isinstance(bare, OpenAIJudge):
+        if not isinstance(bare, OpenAIJudge) or bare.identity["judge"] == "azure":
             raise InputError(
                 f"the judge {bare.name} has no batch service; --engine batch works with "
                 "openai:MODEL, openai-responses:MODEL and cascade:heuristic,openai:MODEL, "

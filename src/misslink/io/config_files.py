@@ -165,3 +165,5 @@ def read_toml(path: Path) -> dict[str, Any]:
         spot = re.search(r"line (\d+)", str(error))
         problem = "this is not valid TOML; a text needs quotes, a list needs brackets"
         raise InputError(problem, path=path, line=int(spot[1]) if spot else None) from None
+    except RecursionError:
+        raise InputError("this is nested too deeply; write it flat", path=path) from None

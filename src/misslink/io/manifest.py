@@ -19,7 +19,12 @@ from pydantic import BaseModel
 
 from misslink.types import RUN_FORMAT, Case, PromptRef, Trace
 
-_JUDGE_PACKAGES = {"openai": "openai", "openai-responses": "openai", "llamacpp": "xllamacpp"}
+_JUDGE_PACKAGES = {
+    "openai": "openai",
+    "azure": "openai",
+    "openai-responses": "openai",
+    "llamacpp": "xllamacpp",
+}
 _INSTALL_FOLDERS = tuple(f"{os.sep}{name}{os.sep}" for name in ("site-packages", "dist-packages"))
 _STDLIB_FOLDER = sysconfig.get_path("stdlib") + os.sep
 _LISTED_PACKAGES = (

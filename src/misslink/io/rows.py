@@ -441,8 +441,14 @@ def iter_batches(
 
     try:
         yield from file.iter_batches(rows, columns=columns, use_threads=False)
+    except MemoryError:
+        raise _too_large(name) from None
     except (pa.ArrowException, OSError) as problem:
         raise _parquet_error(problem, name) from None
+
+
+def _too_large(name: object) -> InputError:
+    return InputError("its rows need more memory than there is; write a smaller file", path=name)
 
 
 def _parquet_error(problem: Exception, name: object) -> InputError:
@@ -476,6 +482,8 @@ def read_parquet_rows(source: Path | IO[bytes], name: InputFile) -> Iterator[Sou
         for batch in iter_batches(file, name, _BATCH_ROWS, columns):
             try:
                 rows = _batch_rows(batch)
+            except MemoryError:
+                raise _too_large(name) from None
             except (pa.ArrowException, ValueError, OverflowError, LookupError, RecursionError):
                 raise _unreadable_value_error(batch, item) from None
             for row in rows:

@@ -95,26 +95,6 @@ def redact_secrets(text: str) -> str:
     return _URL_QUERY.sub(lambda match: match[1] or match[2], _URL_USERINFO.sub(unnamed, text))
 
 
-_MIN_KEY_LENGTH = 16  # characters that a key has at least where it is one
-
-
-def redact_keys(text: str, secrets: Iterable[str], shortest: int = _MIN_KEY_LENGTH) -> str:
-    """Return `text` without keys: a server could repeat one, and replies go into a file.
-
-    Parameters
-    ----------
-    text : str
-    secrets : iterable of str
-    shortest : int
-        A shorter one stays: it is a dummy for a server of one's own, and may be a word of the
-        reply.
-    """
-    for secret in sorted(secrets, key=len, reverse=True):
-        if len(secret) >= shortest:
-            text = text.replace(secret, "[key]")
-    return text
-
-
 _DENIED_STATUSES = (401, 403)
 _NOT_FOUND = 404
 

@@ -21,11 +21,12 @@ from langchain_core.runnables import Runnable, RunnableConfig, ensure_config
 from langchain_core.runnables.base import coerce_to_runnable
 
 from misslink.errors import InputError, known_names
+from misslink.event_loops import BackgroundLoop
 from misslink.live.answering import VariantCaller, copy_containers, join_chunks
 from misslink.live.assignment import Experiment
 from misslink.live.log_store import LiveLog, call_if_alive
 from misslink.live.requests import CURRENT_STATS, DEFAULT_REQUESTS, Request, RequestOptions, Traffic
-from misslink.timeouts import BackgroundLoop, DaemonPool, TimeoutRunner, TookTooLongError
+from misslink.timeouts import DaemonPool, TimeoutRunner, TookTooLongError
 
 _log = logging.getLogger(__name__)
 

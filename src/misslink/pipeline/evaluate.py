@@ -11,6 +11,7 @@ from typing import Any
 
 from misslink.engines.local import reduced_gc
 from misslink.engines.protocol import Engine
+from misslink.event_loops import run_async
 from misslink.judge.backends.heuristic import HeuristicJudge, open_heuristic
 from misslink.judge.checks.dry_run import JudgingForecast, forecast_judging
 from misslink.judge.config import DEFAULT_CACHE, JudgeConfig
@@ -24,7 +25,6 @@ from misslink.pipeline.links import CorpusContext, link_cases, open_corpus_conte
 from misslink.pipeline.traces import CaptureResult, capture_traces, reuse_traces, score_ranks
 from misslink.pipeline.verdicts import calibrate_run, judge_cases
 from misslink.registry import judged_metrics
-from misslink.timeouts import run_async
 from misslink.types import Case, Passage, Run, Trace
 
 
@@ -176,7 +176,7 @@ def evaluate(
 
 
 async def evaluate_async(app: Any = None, goldset: Any = None, **options: Any) -> Run:
-    """Evaluate a RAG app as `evaluate` does, with the same parameters, inside async code."""
+    """Evaluate a RAG app as `evaluate` does, with the same parameters, on the running event loop."""
     return await run_pipeline(EvaluationConfig(app=app, goldset=goldset, **options))
 
 

@@ -11,13 +11,13 @@ from typing import Any
 from misslink.documents import cutoff_of
 from misslink.engines.protocol import Engine
 from misslink.errors import InputError
+from misslink.event_loops import run_async
 from misslink.io import read_complete_run
 from misslink.judge.checks.dry_run import JudgingForecast
 from misslink.judge.config import DEFAULT_CACHE, JudgeConfig
 from misslink.judge.protocol import Judge
 from misslink.pipeline.config import EvaluationConfig, Progress
 from misslink.pipeline.evaluate import forecast_async, run_pipeline
-from misslink.timeouts import run_async
 from misslink.types import Passage, Run
 
 

@@ -22,6 +22,8 @@ from misslink import __version__
 from misslink.documents import manifest_of
 from misslink.errors import InputError, known_names
 from misslink.io.atomic import atomic_write
+from misslink.io.network import check_network_settings
+from misslink.io.secrets import address_secrets, redact_keys
 from misslink.report.case_table import write_csv_rows
 from misslink.report.json_document import iter_case_records
 from misslink.types import Run
@@ -165,13 +167,17 @@ def send_scores(path: Path, to: str, server: str, environment: Mapping[str, str]
 
     target = _target(to)
     url = server.rstrip("/").removesuffix(target.path) + target.path
-    headers = {"content-type": "application/json", **target.headers(environment)}
+    own = target.headers(environment)
+    headers = {"content-type": "application/json", **own}
+    secrets = [part for value in own.values() for part in (value, value.rpartition(" ")[2])]
+    secrets += address_secrets(url)
+    check_network_settings()
     count = 0
     with httpx.Client(timeout=_TIMEOUT_S) as client, path.open(encoding="utf-8") as lines:
         for count, line in enumerate(lines, 1):
             try:
                 response = client.post(url, content=line.encode(), headers=headers)
-                refused = _refusal(response.status_code, response.text)
+                refused = _refusal(response.status_code, redact_keys(response.text, secrets))
             except (httpx.HTTPError, httpx.InvalidURL) as error:
                 refused = str(error) or type(error).__name__
             if refused is not None:

@@ -9,11 +9,17 @@ import pytest
 from ask_server import in_turn, replies, with_judge
 from honest_judge import small_ask
 from judge_faults import after, no_schema, no_structure, status
+from misslink.errors import JudgeUnreachableError
+from misslink.judge.backends.langchain import open_langchain
 from misslink.judge.backends.openai import open_openai, open_responses
 from misslink.judge.backends.request_format import CapabilityProbe, RequestFormat
 from misslink.judge.config import JudgeConfig
 from misslink.judge.protocol import RetryableError
 from misslink.judge.session import open_judge
+
+
+def open_langchain_openai(model, **options):
+    return open_langchain(f"openai:{model}", api_key="made-up", **options)
 
 
 def wordings(settling, *complaints):
@@ -39,7 +45,8 @@ def test_the_third_wording_is_the_barest_and_the_last():
 
 def test_the_barest_keeps_the_limit_unless_it_is_complained_of():
     assert wordings(CapabilityProbe(RequestFormat()), "hm", "hm")[0][-1] == BAREST
-    assert wordings(CapabilityProbe(RequestFormat()), "hm", "max_tokens?")[0][-1].limit is None
+    tried, _ = wordings(CapabilityProbe(RequestFormat()), "hm", "hm", "max_tokens?")
+    assert tried[-1] == RequestFormat("plain", None, *[False] * 4)
 
 
 def test_a_question_refused_in_every_wording_teaches_nothing():
@@ -73,7 +80,7 @@ def test_what_another_question_found_out_is_taken_over():
 
 def test_what_is_known_is_learnt_again():
     settling = CapabilityProbe(RequestFormat())
-    wordings(settling, "logprobs", "Bad Request")
+    wordings(settling, "logprobs", "Bad Request", "Bad Request")
     known = settling.abilities()
     other = CapabilityProbe(RequestFormat())
     assert other.abilities() == {}
@@ -165,20 +172,33 @@ def test_a_server_that_was_heard_is_not_suspected():
     assert [settling.broken("a", [RequestFormat()]) for _ in range(3)] == [None] * 3
 
 
-def test_after_three_wordings_a_fourth_is_left_to_the_next_call():
-    settling = CapabilityProbe(RequestFormat())
-    complaints = "response_format", "seed", "max_tokens"
-    assert wordings(settling, *complaints) == (
-        [RequestFormat(), RequestFormat(structure="json_object"), BAREST],
-        False,
+def test_each_complaint_that_names_something_costs_that_alone():
+    tried, accepted = wordings(
+        CapabilityProbe(RequestFormat()),
+        "Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead.",
+        "'temperature' does not support 0.0 with this model.",
+        "logprobs",
+        "seed",
     )
-    assert wordings(settling) == ([RequestFormat("plain", None, *[False] * 4)], True)
+    assert accepted
+    assert tried[-1] == RequestFormat(
+        limit="max_completion_tokens", temperature=False, logprobs=False, seed=False
+    )
+
+
+def test_the_schema_is_given_up_last():
+    both = "response_format cannot be combined with logprobs"
+    tried, _ = wordings(CapabilityProbe(RequestFormat()), both, both)
+    assert tried[1:] == [
+        RequestFormat(logprobs=False),
+        RequestFormat("json_object", logprobs=False),
+    ]
 
 
 def test_what_was_given_up_uncomplained_of_is_not_known():
     settling = CapabilityProbe(RequestFormat())
     assert settling.takes("seed") is None
-    wordings(settling, "logprobs", "Bad Request")
+    wordings(settling, "logprobs", "Bad Request", "Bad Request")
     taken = {name: settling.takes(name) for name in ("seed", "logprobs", "json_schema")}
     assert taken == {"seed": None, "logprobs": False, "json_schema": False}
 
@@ -231,7 +251,8 @@ def test_a_model_with_its_own_parameters_is_met(judge_server):
     assert all(reply.parsed for reply in replies(judge_server, 3))
     assert [call.status for call in judge_server.calls] == [400, 400, 200, 200, 200]
     assert judge_server.calls[-1].body["max_completion_tokens"] == 4096
-    assert "response_format" not in judge_server.calls[-1].body  # the third try is the barest
+    assert judge_server.calls[-1].body["response_format"]["type"] == "json_schema"
+    assert {"seed", "logprobs"} <= set(judge_server.calls[-1].body)
 
 
 def test_a_verdict_carries_the_probability_of_its_labels(judge_server, opening):
@@ -406,22 +427,49 @@ def test_a_server_that_asks_to_wait_is_not_suspected(judge_server, opening):
     assert len(judge_server.calls) == 2
 
 
-def test_a_question_is_not_lost_when_the_third_wording_is_refused_too(judge_server):
+def test_a_server_that_complains_of_four_things_in_turn_is_met_in_one_question(judge_server):
     def particular(body):
-        for name in ("response_format", "seed", "max_tokens"):
+        for name in ("seed", "logprobs", "max_tokens", "response_format"):
             if name in body:
                 return status(400, f"{name} is not supported")(body)
         return None
 
     judge_server.script = particular
+    assert all(reply.parsed for reply in replies(judge_server, 2))
+    # Of the structure the schema first, then JSON mode.
+    assert [call.status for call in judge_server.calls] == [400] * 5 + [200] * 2
 
-    async def use(judge):
-        with pytest.raises(RetryableError, match="refused the question: max_tokens"):
-            await judge.ask(small_ask(0))
-        return await judge.ask(small_ask(0))
 
-    assert with_judge(judge_server, use).parsed is not None
-    assert [call.status for call in judge_server.calls] == [400, 400, 400, 200]
+@pytest.mark.parametrize("opened", [open_openai, open_responses, open_langchain_openai])
+def test_a_403_for_a_parameter_costs_the_parameter_and_not_the_run(judge_server, opened):
+    said = "You are not allowed to request logprobs from this model"
+    judge_server.script = lambda body: (
+        status(403, said)(body) if {"logprobs", "include"} & set(body) else None
+    )
+    assert all(reply.parsed for reply in replies(judge_server, 2, opened))
+    assert [call.status for call in judge_server.calls] == [403, 200, 200]
+
+
+def test_a_403_for_anything_else_ends_the_run(judge_server):
+    judge_server.script = status(403, "Your project has no access to this model's region")
+    with pytest.raises(JudgeUnreachableError, match="OPENAI_API_KEY"):
+        replies(judge_server, 1)
+
+
+@pytest.mark.parametrize("opened", [open_openai, open_langchain_openai])
+def test_the_place_in_a_validation_error_names_the_parameter(judge_server, opened):
+    def mistral(body):
+        for name in ("seed", "logprobs"):
+            if name in body:
+                said = {"loc": ["body", name], "msg": "Extra inputs are not permitted"}
+                said |= {"type": "extra_forbidden", "input": f"{body['messages']} response_format"}
+                return 422, {}, {"object": "error", "message": {"detail": [said]}}
+        return None
+
+    judge_server.script = mistral
+    assert all(reply.parsed for reply in replies(judge_server, 2, opened))
+    assert [call.status for call in judge_server.calls] == [422, 422, 200, 200]
+    assert judge_server.calls[-1].body["response_format"]["type"] == "json_schema"
 
 
 @pytest.mark.parametrize("content", ['{"claims": [{"claim": "The sky', "", "{}"])

@@ -1,14 +1,21 @@
 """The address of a server, its errors, and what it lists of its models."""
 
+from importlib.util import find_spec
+
 import pytest
 
 from misslink.errors import InputError
+from misslink.io.network import check_network_settings
 from misslink.judge.backends.connection import (
+    azure_address,
+    complaint_text,
     parse_model_listing,
     parse_price,
     resolve_address,
+    split_address,
 )
-from misslink.judge.config import Price
+from misslink.judge.config import JudgeConfig, Price
+from misslink.judge.session import create_judge
 
 KEY = "sk-secret-0123456789"
 
@@ -118,3 +125,120 @@ def test_what_is_no_price_is_none(said):
 
 def test_a_kept_price_is_read_again():
     assert parse_price({"prompt": 1, "completion": 0.5}) == Price(1.0, 0.5)
+
+
+@pytest.mark.parametrize(
+    ("url", "base", "query"),
+    [
+        ("http://h/v1", "http://h/v1", {}),
+        ("http://h/v1/chat/completions", "http://h/v1", {}),
+        ("http://h/v1/responses/", "http://h/v1", {}),
+        ("http://h/v1/models", "http://h/v1", {}),
+        ("http://u:p@h/gateway/?team=a&x=", "http://u:p@h/gateway", {"team": "a", "x": ""}),
+        (
+            "https://r.openai.azure.com/openai/deployments/d/chat/completions?api-version=2024-10-21",
+            "https://r.openai.azure.com/openai/deployments/d",
+            {"api-version": "2024-10-21"},
+        ),
+        ("http://h/models-of-ours/v1", "http://h/models-of-ours/v1", {}),
+    ],
+)
+def test_a_pasted_endpoint_and_a_query_are_told_from_the_base_url(url, base, query):
+    assert split_address(url) == (base, query)
+
+
+AZURE = {
+    "AZURE_OPENAI_ENDPOINT": "https://r.openai.azure.com/",
+    "AZURE_OPENAI_API_KEY": "an-azure-key",
+    "OPENAI_API_VERSION": "2024-10-21",
+}
+
+
+@pytest.mark.parametrize("missing", AZURE)
+def test_what_azure_needs_and_lacks_is_named(monkeypatch, missing):
+    for name, value in AZURE.items():
+        monkeypatch.setenv(name, value) if name != missing else monkeypatch.delenv(
+            name, raising=False
+        )
+    with pytest.raises(InputError, match=missing) as refused:
+        azure_address("judge", None, None)
+    assert not any(name in str(refused.value) for name in AZURE if name != missing)
+
+
+@pytest.mark.parametrize(
+    "endpoint",
+    [
+        "https://r.openai.azure.com",
+        "https://r.openai.azure.com/openai/v1/",
+        "https://r.openai.azure.com/openai/deployments/other/chat/completions?api-version=x",
+    ],
+)
+def test_an_azure_endpoint_is_read_however_it_was_pasted(monkeypatch, endpoint):
+    for name, value in (AZURE | {"AZURE_OPENAI_ENDPOINT": endpoint}).items():
+        monkeypatch.setenv(name, value)
+    address = azure_address("my judge", None, None)
+    assert address.base_url == "https://r.openai.azure.com/openai/deployments/my%20judge"
+    assert address.query == {"api-version": "2024-10-21"}
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("HTTP_PROXY", "http://127.0.0.1:port"),
+        ("HTTPS_PROXY", "http://[::1"),
+        ("https_proxy", "ftp://127.0.0.1:1"),
+        ("HTTPS_PROXY", "socks4://127.0.0.1:1"),
+        ("ALL_PROXY", "http://"),
+        ("HTTP_PROXY", "http://127.0.0.1:99999"),
+        ("SSL_CERT_FILE", "/no/such/file.pem"),
+    ],
+)
+@pytest.mark.parametrize(
+    "spec", ["openai:m", "langchain:openai:m", "systemone:http://127.0.0.1:1/v1#m"]
+)
+def test_a_network_setting_that_no_client_takes_is_named(monkeypatch, spec, name, value):
+    monkeypatch.setenv("OPENAI_API_KEY", "made-up")
+    monkeypatch.setenv(name, value)
+    with pytest.raises(InputError, match=name):
+        create_judge(spec, JudgeConfig(base_url=None))
+
+
+def test_a_certificate_file_that_holds_none_is_named(monkeypatch, tmp_path):
+    (tmp_path / "junk.pem").write_text("no certificate")
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "junk.pem"))
+    with pytest.raises(InputError, match="SSL_CERT_FILE"):
+        check_network_settings()
+
+
+@pytest.mark.skipif(find_spec("socksio") is not None, reason="socksio is installed")
+def test_a_socks_proxy_names_the_package_that_it_needs(monkeypatch):
+    monkeypatch.setenv("ALL_PROXY", "socks5h://127.0.0.1:1")
+    with pytest.raises(InputError, match=r"ALL_PROXY.*pip install socksio"):
+        check_network_settings()
+
+
+def test_without_proxies_at_all_none_is_checked(monkeypatch):
+    monkeypatch.setenv("HTTP_PROXY", "nonsense://x")
+    monkeypatch.setenv("NO_PROXY", "*")
+    check_network_settings()
+
+
+MISTRAL = {
+    "object": "error",
+    "message": {
+        "detail": [
+            {
+                "type": "extra_forbidden",
+                "loc": ["body", "seed"],
+                "msg": "Extra inputs are not permitted",
+                "input": "temperature and response_format " * 50,
+            }
+        ]
+    },
+}
+
+
+def test_the_place_of_a_validation_error_is_what_is_complained_of():
+    assert complaint_text(MISTRAL) == "body.seed: Extra inputs are not permitted"
+    assert complaint_text({"message": "Bad Request"}) == "Bad Request"
+    assert complaint_text("<html>") == complaint_text(None) == complaint_text({}) == ""

@@ -221,6 +221,18 @@ def test_the_key_is_sent_and_shows_nowhere(judge_server):
     assert KEY not in repr(judge) + str(judge.identity) + judge.name + reply.problem
 
 
+@pytest.mark.parametrize("opening", [open_openai, open_responses])
+def test_the_password_of_the_address_shows_nowhere(judge_server, opening):
+    said = "your password is pass-word-1, your key abcd\\/efgh\\u002fijkl9876, YWRhOnBhc3Mtd29yZC0x"
+    judge_server.script = lambda _: said
+    url = judge_server.url.replace("http://", "http://ada:pass-word-1@")
+    (reply,) = replies(judge_server, 1, opening, base_url=url, api_key="abcd/efgh/ijkl9876")
+    assert reply.raw == "your password is [key], your key [key], [key]"
+    judge_server.script = status(400, f"bad request: {said}")
+    (reply,) = replies(judge_server, 1, opening, base_url=url, api_key="abcd/efgh/ijkl9876")
+    assert "your password is [key], your key [key], [key]" in reply.problem
+
+
 @pytest.mark.parametrize("key", ["x", "text", "EMPTY", "ollama", "claims"])
 def test_a_dummy_key_that_is_part_of_the_reply_leaves_it_as_it_is(judge_server, key):
     (plain,) = replies(judge_server)

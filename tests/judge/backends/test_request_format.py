@@ -61,8 +61,7 @@ def test_a_seed_of_none_is_not_sent():
         ("logprobs are not supported", {"logprobs": False}),
         (
             "unsupported: response_format, seed, temperature, top_logprobs and max_tokens",
-            dict.fromkeys(("temperature", "seed", "logprobs"), False)
-            | {"structure": "json_object", "limit": None},
+            dict.fromkeys(("temperature", "seed", "logprobs"), False) | {"limit": None},
         ),
     ],
 )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
@@ -15,6 +14,7 @@ import typer
 from misslink.cli import output
 from misslink.cli.options import CRITERIA_OPTION, JSON_OPTION, OVERWRITE_OPTION, option
 from misslink.errors import InputError, known_names
+from misslink.event_loops import run_async
 from misslink.goldset.cli import options
 
 if TYPE_CHECKING:
@@ -250,7 +250,7 @@ def _embed_questions(
         if request.question not in masked:
             masked[request.question] = masker.masked(request.question)
     with closing(embedder):
-        rows = asyncio.run(embedder.queries(list(masked.values())))
+        rows = run_async(lambda: embedder.queries(list(masked.values())))
     return QuestionVectors(embedder.name, dict(zip(masked, rows, strict=True)))
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
 from collections.abc import Mapping
 from contextlib import closing, nullcontext
@@ -40,6 +39,7 @@ from misslink.cli.output import (
     progress_bars,
     redirect_app_stdout,
 )
+from misslink.event_loops import run_async
 from misslink.goldset.cli.options import (
     COLUMN_OPTION,
     CORPUS_OPTION,
@@ -124,12 +124,12 @@ def generate_command(
     }
     if dry_run:
         with redirect_app_stdout():
-            forecast = asyncio.run(preview_async(corpus, judge, n, **options))
+            forecast = run_async(lambda: preview_async(corpus, judge, n, **options))
         print_json(asdict(forecast)) if as_json else print_forecast(forecast)
         return
     with interruptible("the same command continues"), redirect_app_stdout(), progress_bars() as bar:
-        generated = asyncio.run(
-            generate_async(
+        generated = run_async(
+            lambda: generate_async(
                 corpus,
                 judge,
                 n,
@@ -244,8 +244,8 @@ def from_logs_command(
     log = read_logs(logs, columns)
     embedder = None if embedding is None else open_embedder(embedding)
     with nullcontext() if embedder is None else closing(embedder):
-        sample = asyncio.run(
-            sample_log(log, n, shares=shares, masker=masker, embedder=embedder, seed=seed)
+        sample = run_async(
+            lambda: sample_log(log, n, shares=shares, masker=masker, embedder=embedder, seed=seed)
         )
     if traces is not None:
         atomic_write(to_jsonl(sample.traces), traces)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import shlex
 from collections.abc import Iterator, Mapping
 from contextlib import closing, nullcontext
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +14,7 @@ import typer
 
 from misslink.cli import options, output
 from misslink.errors import InputError
+from misslink.event_loops import run_async
 from misslink.goldset.cli.options import OUT_OPTION
 from misslink.render.format import pluralize
 
@@ -100,7 +101,8 @@ def pool_command(
         apps = [load_app(spec) for spec in retriever]
         with output.progress_bars() as progress:
             for app, name in zip(apps, names[len(run) :], strict=True):
-                query = query_retriever(
+                query = partial(
+                    query_retriever,
                     app,
                     name,
                     gold.cases,
@@ -109,7 +111,7 @@ def pool_command(
                     concurrency=concurrency,
                     progress=lambda done, total: progress("app", done, total),
                 )
-                rankings.append(asyncio.run(query))
+                rankings.append(run_async(query))
         texts = [passage.text for passage in passages]
         questions = list(dict.fromkeys(case.question for case in gold.cases))
         embedder = None if embedding is None else open_embedder(embedding)
@@ -131,7 +133,7 @@ def pool_command(
         document["prelabels"] = (
             None
             if prelabel is None
-            else asyncio.run(_prelabel(pool, out, prelabel, cache, concurrency, config))
+            else run_async(lambda: _prelabel(pool, out, prelabel, cache, concurrency, config))
         )
     output.print_result(document, _print_pool, as_json=as_json)
 

@@ -171,7 +171,7 @@ def generate(corpus: Any, judge: str | Judge, n: int = 100, **options: Any) -> G
     >>> made.document["rejected"]  # doctest: +SKIP
     {'known_by_heart': 7, 'near_duplicate': 2}
     """
-    from misslink.timeouts import run_async
+    from misslink.event_loops import run_async
 
     return run_async(lambda: generate_async(corpus, judge, n, **options))
 

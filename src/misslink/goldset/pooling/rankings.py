@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -14,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from misslink.errors import AppUnreachableError, InputError
+from misslink.event_loops import run_async
 from misslink.render.format import list_first
 from misslink.retrieval.arrays import as_single_precision
 from misslink.retrieval.readers import open_run
@@ -243,7 +243,7 @@ class PassageRanking:
             return await embedder.queries(questions), await embedder.documents(texts)
 
         self.name = embedder.name
-        rows, passages = asyncio.run(embed())
+        rows, passages = run_async(embed)
         vectors = dict(zip(questions, rows, strict=True))
         self._scores = lambda question: passages @ vectors[question]
 

@@ -8,11 +8,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Any, TypeGuard
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, quote, urlsplit
 
 from misslink.errors import InputError, JudgeUnreachableError
+from misslink.event_loops import is_of_another_loop
+from misslink.io.network import check_network_settings
 from misslink.io.retry import retry_after_seconds
-from misslink.io.storage import redact_keys
+from misslink.io.secrets import MIN_KEY_LENGTH, address_secrets, redact_keys
 from misslink.judge.backends.response_parsing import EXCERPT_LENGTH, decode_body, parse_json_body
 from misslink.judge.config import Price
 from misslink.judge.protocol import RetryableError
@@ -39,15 +41,18 @@ _OPENAI_NO_MODEL = re.compile(
 # Errors by name: providers' packages share no classes, and HTTP packages change.
 _UNREACHABLE_ERRORS = (
     *("ConnectError", "ConnectTimeout", "UnsupportedProtocol", "ClientConnectorError"),
+    *("ProxyError", "RedirectError"),
 )
 _TIMEOUT_NAME = re.compile(r"timeout", re.IGNORECASE)
 _BROKEN_CONNECTION_NAME = re.compile(
     r"^(APIConnection|RemoteProtocol|Read|Write|Protocol|Connection|ClientPayload"
     r"|ServerDisconnected|IncompleteRead|ClientOS|JSONDecode|APIResponseValidation).*Error$"
 )
-# A package that keeps its connections for the life of the process met those of an earlier run.
-_CLOSED_LOOP = "Event loop is closed"
 _UNREACHABLE = "no connection; check that the server runs and that the address is right"
+_UNTRUSTED = (
+    "its certificate is not trusted; name the file of its authority's certificates in SSL_CERT_FILE"
+)
+_FORBIDDEN = 403
 _NO_CREDIT_LEFT = "the account has no credit left"
 
 
@@ -81,7 +86,7 @@ def classify_failure(
         meaning = (
             "the server refuses the key (HTTP 401); check the provider's key in the environment"
         )
-    elif status == 403:
+    elif status == _FORBIDDEN:
         meaning = "the server refuses access (HTTP 403); check the permissions of the key"
     elif status == 404 or (status in _REFUSED_STATUSES and _NO_MODEL.search(message)):
         meaning = f"it does not know the model or the address ({status}); check --judge: {message}"
@@ -95,10 +100,10 @@ def _connection_failure(
     if any(name in _UNREACHABLE_ERRORS for name in names):
         if answered:
             return RetryableError("the connection is refused now", "absent")
-        return _UNREACHABLE
+        return _why_unreachable(error)
     if any(_TIMEOUT_NAME.search(name) for name in names):
         return RetryableError("no reply came in time", "time")
-    if any(_BROKEN_CONNECTION_NAME.match(name) for name in names) or str(error) == _CLOSED_LOOP:
+    if any(map(_BROKEN_CONNECTION_NAME.match, names)) or is_of_another_loop(error):
         return RetryableError(f"the connection broke before a reply came: {message}", "connection")
     return None
 
@@ -136,8 +141,22 @@ def _exception_chain(error: BaseException) -> Iterator[BaseException]:
         link = link.__cause__ or link.__context__
 
 
+def _why_unreachable(error: Exception, url: str = "") -> str:
+    """Why there is no connection: a redirect, a certificate, the proxy, or the server."""
+    texts = {type(link).__name__: str(link) for link in _exception_chain(error)}
+    if "RedirectError" in texts:
+        return texts["RedirectError"]
+    if any("CERTIFICATE_VERIFY_FAILED" in text for text in texts.values()):
+        return _UNTRUSTED
+    scheme = url.partition(":")[0] or "https"
+    for name in (f"{scheme}_proxy", f"{scheme}_proxy".upper(), "all_proxy", "ALL_PROXY"):
+        if os.environ.get(name):
+            return f"{_UNREACHABLE}, or correct the proxy in {name}"
+    return _UNREACHABLE
+
+
 def permanent_openai_problem(
-    error: openai.APIError, message: str, model: str, *, answered: bool = False
+    error: openai.APIError, message: str, model: str, address: ServerAddress, *, answered: bool
 ) -> str | None:
     """Why no other question would succeed; None where one might.
 
@@ -150,17 +169,17 @@ def permanent_openai_problem(
     about_model = status in (400, 404) and "model" in message.lower()
     why = None
     if isinstance(error, openai.APIConnectionError) and _never_connected(error) and not answered:
-        why = _UNREACHABLE
+        why = _why_unreachable(error, address.base_url)
     elif isinstance(error, openai.AuthenticationError):
-        why = "the server refuses the key (HTTP 401); check OPENAI_API_KEY"
+        why = f"the server refuses the key (HTTP 401); check {address.key_name}"
     elif isinstance(error, openai.PermissionDeniedError):
-        why = "the server refuses access (HTTP 403); check the permissions of OPENAI_API_KEY"
+        why = f"the server refuses access (HTTP 403); check the permissions of {address.key_name}"
     elif error.code == "model_not_found" or (about_model and _OPENAI_NO_MODEL.search(message)):
         why = f"the server does not know the model '{model}'; check --judge"
     elif isinstance(error, openai.NotFoundError):
         why = (
             f"the server does not know the address or the model '{model}' (HTTP 404); check --judge, "
-            "and that the base URL ends in /v1"
+            + ("AZURE_OPENAI_ENDPOINT and OPENAI_API_VERSION" if address.is_azure else _ENDS_IN_V1)
         )
     elif "insufficient_quota" in (error.code, error.type) or status == 402:
         why = _NO_CREDIT_LEFT
@@ -192,6 +211,7 @@ def _never_connected(error: openai.APIError) -> bool:
 
 
 _OPENAI_URL = "https://api.openai.com/v1"
+_ENDS_IN_V1 = "and that the base URL ends in /v1"
 NO_KEY_NEEDED = "no-key-needed"  # what a server of one's own is sent: clients insist on a key
 
 
@@ -202,25 +222,48 @@ class ServerAddress:
     Parameters
     ----------
     base_url : str
-        As it was given, for the client; it may hold a password.
-    shown : str
-        Without user, password and query, fit to be shown.
+        For the client, without query; it may hold a password.
+    display_url : str
+        Without user and password, fit to be shown.
     key : str
         Goes to the server and nowhere else.
+    query : mapping of str to str
+        Sent with every request.
+    key_name : str
+        The environment variable that holds the key, for messages.
     """
 
     base_url: str = field(repr=False)
     display_url: str
     key: str = field(repr=False)
+    query: Mapping[str, str] = field(default_factory=dict, repr=False)
+    key_name: str = "OPENAI_API_KEY"
 
     @property
     def keyless(self) -> bool:
         """Whether no key was given."""
         return self.key == NO_KEY_NEEDED
 
+    @property
+    def is_azure(self) -> bool:
+        """Whether it is one of Azure's classic addresses, which take the key in another header."""
+        return "api-version" in self.query
+
     def censored(self, text: str) -> str:
-        """Return `text` without the key."""
-        return redact_keys(text, [self.key])
+        """Return `text` without the key and what is secret in the address."""
+        text = redact_keys(text, [self.key], MIN_KEY_LENGTH)
+        return redact_keys(text, address_secrets(self.base_url, self.query))
+
+
+# What people paste after the base URL; the client adds it.
+_PASTED_ENDPOINT = re.compile(r"(/chat)?/(completions|responses|decisions|models|embeddings)/*\Z")
+
+
+def split_address(url: str) -> tuple[str, dict[str, str]]:
+    """Return a base URL without a pasted endpoint and without its query, and the query."""
+    base, _, query = url.partition("#")[0].partition("?")
+    base = _PASTED_ENDPOINT.sub("", base.rstrip("/"))
+    return base, dict(parse_qsl(query, keep_blank_values=True))
 
 
 def resolve_address(judge: str, base_url: str | None, api_key: str | None) -> ServerAddress:
@@ -242,17 +285,55 @@ def resolve_address(judge: str, base_url: str | None, api_key: str | None) -> Se
     """
     url = (base_url or os.environ.get("OPENAI_BASE_URL") or _OPENAI_URL).strip()
     key = (api_key or os.environ.get("OPENAI_API_KEY") or "").strip()
-    displayed = public_url(url)
+    base, query = split_address(url)
+    displayed = public_url(base)
+    check_network_settings()
     if not key and urlsplit(url).hostname == "api.openai.com":
         raise InputError(
             f"the judge {judge} has no key: set OPENAI_API_KEY, or for a server of your own "
             "set OPENAI_BASE_URL (or --base-url), say http://localhost:8000/v1"
         )
+    _check_key(key, "OPENAI_API_KEY")
+    return ServerAddress(base, displayed, key or NO_KEY_NEEDED, query)
+
+
+def azure_address(deployment: str, endpoint: str | None, api_key: str | None) -> ServerAddress:
+    """Return where a deployment of Azure OpenAI is, from what is given or else the environment.
+
+    Raises
+    ------
+    InputError
+        The endpoint, the key or the API version is missing, or cannot be one.
+    """
+    given = {
+        "AZURE_OPENAI_ENDPOINT": endpoint or "",
+        "AZURE_OPENAI_API_KEY": api_key or "",
+        "OPENAI_API_VERSION": "",
+    }
+    given = {name: (value or os.environ.get(name) or "").strip() for name, value in given.items()}
+    base, query = split_address(given["AZURE_OPENAI_ENDPOINT"])
+    given["OPENAI_API_VERSION"] = given["OPENAI_API_VERSION"] or query.get("api-version", "")
+    missing = [name for name, value in given.items() if not value]
+    if missing:
+        raise InputError(
+            f"the judge azure:{deployment} needs {', '.join(missing)}; set it as the page of the "
+            "resource in Azure's portal shows it"
+        )
+    resource = base.partition("/openai")[0]
+    base = f"{resource}/openai/deployments/{quote(deployment, safe='')}"
+    shown = public_url(base, "AZURE_OPENAI_ENDPOINT")
+    check_network_settings()
+    key, key_name = given["AZURE_OPENAI_API_KEY"], "AZURE_OPENAI_API_KEY"
+    _check_key(key, key_name)
+    query = {"api-version": given["OPENAI_API_VERSION"]}
+    return ServerAddress(base, shown, key, query, key_name)
+
+
+def _check_key(key: str, name: str) -> None:
     if not (key.isascii() and key.isprintable()):
         raise InputError(
-            "the judge's key (OPENAI_API_KEY) holds characters that no key has; copy it again"
+            f"the judge's key ({name}) holds characters that no key has; copy it again"
         )
-    return ServerAddress(url, displayed, key or NO_KEY_NEEDED)
 
 
 def public_url(
@@ -361,6 +442,48 @@ _RAW_RESPONSE = {
 }  # how the client is asked not to parse what it gets
 
 
+class RedirectError(Exception):
+    """A server sends what it was asked to another host."""
+
+
+async def _refuse_other_host(response: Any) -> None:
+    """A question, and the key in a header of the server's own, go to the address that was given."""
+    if response.has_redirect_location:
+        import openai
+
+        url = response.request.url
+        target = url.join(response.headers["location"])
+        if (target.host, target.port) != (url.host, url.port):
+            why = f"it redirects to another host ({target.host}); give that address if it is right"
+            raise openai.APIConnectionError(request=response.request) from RedirectError(why)
+
+
+def open_http_client() -> openai.DefaultAsyncHttpxClient:
+    """Return an HTTP client of the openai package that follows no redirect to another host."""
+    import openai
+
+    return openai.DefaultAsyncHttpxClient(event_hooks={"response": [_refuse_other_host]})
+
+
+def complaint_text(body: Any) -> str:
+    """Return what a server's error says, with the place of each part that it refuses (``loc``)."""
+    places = [
+        f"{'.'.join(map(str, entry['loc']))}: {entry['msg']}" for entry in _validation_errors(body)
+    ]
+    message = body.get("message") if isinstance(body, Mapping) else None
+    return "; ".join(places) or (str(message) if message else "")
+
+
+def _validation_errors(value: Any) -> Iterator[Mapping[str, Any]]:
+    if isinstance(value, Mapping):
+        if isinstance(value.get("loc"), list) and "msg" in value:
+            yield value
+            return
+        value = list(value.values())
+    for part in value if isinstance(value, list) else ():
+        yield from _validation_errors(part)
+
+
 class ServerConnection:
     """A connection to a server, opened by the first request.
 
@@ -389,7 +512,7 @@ class ServerConnection:
         client = self.client()
         self.sent += 1
         answer: Any = await client.post(
-            path, cast_to=object, body=body, options={"headers": _RAW_RESPONSE}
+            path, cast_to=object, body=body, options={"headers": self._headers()}
         )
         self._answered = True
         return self.text(answer)
@@ -401,7 +524,7 @@ class ServerConnection:
         """
         import openai
 
-        options: Any = {"headers": _RAW_RESPONSE, "timeout": _MODELS_TIMEOUT_S}
+        options: Any = {"headers": self._headers(), "timeout": _MODELS_TIMEOUT_S}
         try:
             answer: Any = await self.client().get("/models", cast_to=object, options=options)
         except openai.PermissionDeniedError as error:
@@ -419,10 +542,10 @@ class ServerConnection:
     def raise_if_pointless(self, error: openai.APIError) -> None:
         """Raise JudgeUnreachableError where no other question would fare better."""
         why = permanent_openai_problem(
-            error, self.error_message(error), self._model, answered=self._answered
+            error, self.error_message(error), self._model, self._address, answered=self._answered
         )
         if getattr(error, "status_code", None) == _UNAUTHORIZED and self._address.keyless:
-            why = "the server needs a key (HTTP 401); set OPENAI_API_KEY"
+            why = f"the server needs a key (HTTP 401); set {self._address.key_name}"
         if why:
             raise self.unreachable(why) from None
 
@@ -434,8 +557,7 @@ class ServerConnection:
 
     def error_message(self, error: openai.APIError) -> str:
         """A server's complaint in its own words, shortened, without the key."""
-        detail = error.body.get("message") if isinstance(error.body, dict) else None
-        return self.censored(str(detail or error.message))[:EXCERPT_LENGTH]
+        return self.censored(complaint_text(error.body) or error.message)[:EXCERPT_LENGTH]
 
     def censored(self, text: str) -> str:
         """Return `text` without the key."""
@@ -447,14 +569,23 @@ class ServerConnection:
             await self._opened.close()
             self._opened = None
 
+    def _headers(self) -> dict[str, Any]:
+        import openai
+
+        return _RAW_RESPONSE | ({"Authorization": openai.Omit()} if self._address.is_azure else {})
+
     def client(self) -> openai.AsyncOpenAI:
         """Return the official client, which makes one attempt a call."""
         if self._opened is None:
             import openai
 
+            address = self._address
             self._opened = openai.AsyncOpenAI(
-                api_key=self._address.key,
-                base_url=self._address.base_url,
+                api_key=address.key,
+                base_url=address.base_url,
+                default_query=address.query,
+                default_headers={"api-key": address.key} if address.is_azure else {},
+                http_client=open_http_client(),
                 timeout=openai.Timeout(None, connect=_CONNECT_TIMEOUT_S),
                 max_retries=0,
             )

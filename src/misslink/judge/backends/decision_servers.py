@@ -10,7 +10,8 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from misslink.errors import InputError, JudgeUnreachableError
-from misslink.io.storage import redact_keys
+from misslink.io.network import check_network_settings
+from misslink.io.secrets import MIN_KEY_LENGTH, address_secrets, redact_keys
 from misslink.judge.backends.connection import (
     ServerConnection,
     classify_failure,
@@ -145,6 +146,7 @@ class SystemOne:
         self._url = url
         self._model = model
         self._key = key
+        self._secrets = address_secrets(url)
         self._answered = False
         self._opened: httpx.AsyncClient | None = None
 
@@ -196,10 +198,11 @@ class SystemOne:
         except httpx.HTTPError as error:
             answer = getattr(error, "response", None)
             message = answer.text if answer is not None else str(error)
-            raise _failure(
-                self._judge, error, redact_keys(message, [self._key]), self._answered
-            ) from None
-        return redact_keys(response.text, [self._key])
+            raise _failure(self._judge, error, self._censored(message), self._answered) from None
+        return self._censored(response.text)
+
+    def _censored(self, text: str) -> str:
+        return redact_keys(redact_keys(text, [self._key], MIN_KEY_LENGTH), self._secrets)
 
 
 def _failure(judge: str, error: Exception, message: str, answered: bool) -> Exception:
@@ -236,7 +239,7 @@ class LangChainDecisions:
         except Exception as error:  # noqa: BLE001 (every provider raises its own)
             secrets = [v for k, v in os.environ.items() if k.endswith(("_KEY", "_TOKEN"))]
             raise _failure(
-                self._judge, error, redact_keys(str(error), secrets), self._answered
+                self._judge, error, redact_keys(str(error), secrets, MIN_KEY_LENGTH), self._answered
             ) from None
         self._answered = True
         document = json.loads(response.model_dump_json())
@@ -323,6 +326,7 @@ def open_system_one(argument: str | None, *, api_key: str | None = None) -> Deci
             " whole endpoint as URL, such as http://localhost:8000/v1/systemone"
         )
     shown = public_url(url, "the URL of --judge systemone:URL#MODEL")
+    check_network_settings()
     name = f"systemone:{shown}#{model}"
     key = api_key or os.environ.get("SYSTEMONE_API_KEY") or ""
     identity = {"judge": "systemone", "model": model, "url": shown.partition("://")[2]}

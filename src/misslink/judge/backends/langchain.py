@@ -10,13 +10,17 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from misslink.errors import InputError, JudgeUnreachableError, MissingExtraError, known_names
-from misslink.io.storage import redact_keys
+from misslink.io.network import check_network_settings
+from misslink.io.secrets import MIN_KEY_LENGTH, address_secrets, redact_keys
 from misslink.judge.backends.connection import (
     NO_KEY_NEEDED,
     classify_failure,
+    complaint_text,
     http_status,
     is_request_refusal,
+    open_http_client,
     public_url,
+    split_address,
 )
 from misslink.judge.backends.request_format import (
     REFUSAL_MESSAGE,
@@ -24,6 +28,7 @@ from misslink.judge.backends.request_format import (
     CapabilityProbe,
     RequestFormat,
     Structure,
+    is_refused_parameter,
 )
 from misslink.judge.backends.response_parsing import (
     EXCERPT_LENGTH,
@@ -78,6 +83,7 @@ def open_chat_model(
     except ImportError:
         raise MissingExtraError("langchain", "langchain") from None
     spec = f"langchain:{provider}:{name}"
+    check_network_settings()
     options = {
         **options,
         "max_retries": 0,  # what is worth trying again is, around this
@@ -87,9 +93,7 @@ def open_chat_model(
         model: BaseChatModel = init_chat_model(name, model_provider=provider, **options)
         if not any(base.__name__ == "BaseChatOpenAI" for base in type(model).__mro__):
             return model, None
-        import openai
-
-        connections = openai.DefaultAsyncHttpxClient()
+        connections = open_http_client()
         options["http_async_client"] = connections
         return init_chat_model(name, model_provider=provider, **options), connections
     except ImportError as missing:
@@ -185,9 +189,10 @@ def open_langchain(
             "the judge 'langchain' needs a provider and a model: --judge langchain:PROVIDER:MODEL, "
             "such as langchain:anthropic:MODEL"
         )
-    if provider == "openai":
-        base_url = base_url or os.environ.get("OPENAI_BASE_URL")
-    connection = {"base_url": base_url, "api_key": api_key}
+    query: dict[str, str] = {}
+    if provider == "openai" and (base_url := base_url or os.environ.get("OPENAI_BASE_URL")):
+        base_url, query = split_address(base_url)
+    connection = {"base_url": base_url, "api_key": api_key, "default_query": query or None}
     if provider == "openai" and base_url and not (api_key or os.environ.get("OPENAI_API_KEY")):
         connection["api_key"] = NO_KEY_NEEDED
     settings = {"temperature": temperature, "seed": seed, "max_tokens": max_tokens}
@@ -197,7 +202,10 @@ def open_langchain(
     if base_url:
         identity["base_url"] = public_url(base_url).partition("://")[2]
     model, connections = open_chat_model(provider, name, options)
-    secrets = [api_key or "", *(v for k, v in os.environ.items() if k.endswith(("_KEY", "_TOKEN")))]
+    keys = [api_key or "", *(v for k, v in os.environ.items() if k.endswith(("_KEY", "_TOKEN")))]
+    secrets = [key for key in keys if len(key) >= MIN_KEY_LENGTH] + address_secrets(
+        base_url or "", query
+    )
     return LangChainJudge(
         model,
         f"langchain:{provider}:{name}",
@@ -288,6 +296,8 @@ class LangChainJudge:
         self, error: Exception, complaint: str, tried: list[RequestFormat], ask: Ask
     ) -> RequestFormat | None:
         """The format to put a failed ask in again; raises where the format is not the reason."""
+        if is_refused_parameter(http_status(error), complaint, tried[-1]):
+            return self._probe.after_refusal(tried, complaint, complaint)
         meaning = classify_failure(error, complaint, answered=self._answered)
         if isinstance(meaning, str):
             message = f"the judge {self.name} cannot be asked: {meaning}"
@@ -342,9 +352,8 @@ class LangChainJudge:
         return with_structure(model, request_format.structure, schema)
 
     def _complaint(self, error: Exception) -> str:
-        body = getattr(error, "body", None)
-        detail = body.get("message") if isinstance(body, Mapping) else None
-        return self._censored(str(detail or error) or type(error).__name__)[:EXCERPT_LENGTH]
+        detail = complaint_text(getattr(error, "body", None))
+        return self._censored(detail or str(error) or type(error).__name__)[:EXCERPT_LENGTH]
 
     def _censored(self, text: str) -> str:
         return redact_keys(text, self._secrets)

@@ -15,6 +15,7 @@ from misslink.judge.backends.request_format import (
     ApiInterface,
     CapabilityProbe,
     RequestFormat,
+    is_refused_parameter,
 )
 from misslink.judge.backends.response_parsing import (
     EXCERPT_LENGTH,
@@ -39,6 +40,7 @@ CHAT_COMPLETIONS = ApiInterface(
     "openai", "/chat/completions", RequestFormat(), RequestFormat.request, parse_completion
 )
 
+AZURE = replace(CHAT_COMPLETIONS, name="azure")
 _PROBE_MAX_TOKENS = 64  # tokens of a reply that is only looked at for its shape
 _JSON_MODE_PROBE = Ask(
     name="json_mode",
@@ -107,6 +109,30 @@ def open_openai_compatible(
         raise InputError(f"the judge '{name}' needs a model: --judge {name}:MODEL")
     address = connection.resolve_address(f"{interface.name}:{model}", base_url, api_key)
     return OpenAIJudge(model, address, settings, interface, context_length)
+
+
+@judges.register("azure")
+def open_azure(
+    argument: str | None,
+    *,
+    base_url: str | None = None,
+    api_key: str | None = None,
+    temperature: float = 0.0,
+    seed: int | None = 0,
+    max_tokens: int = 4096,
+    context_length: int | None = None,
+) -> OpenAIJudge:
+    """Open the judge ``azure:DEPLOYMENT``, a deployment of Azure OpenAI.
+
+    Its endpoint, key and API version are in ``AZURE_OPENAI_ENDPOINT`` (or `base_url`),
+    ``AZURE_OPENAI_API_KEY`` and ``OPENAI_API_VERSION``. The rest is as in `open_openai`.
+    """
+    deployment = (argument or "").strip()
+    if not deployment:
+        raise InputError("the judge 'azure' needs a deployment: --judge azure:DEPLOYMENT")
+    address = connection.azure_address(deployment, base_url, api_key)
+    settings = {"temperature": temperature, "seed": seed, "max_tokens": max_tokens}
+    return OpenAIJudge(deployment, address, settings, AZURE, context_length)
 
 
 class OpenAIJudge:
@@ -220,11 +246,13 @@ class OpenAIJudge:
                 content = await post(self.path, self._request_body(ask, tried[-1]))
                 return self._read_reply(content, ask, tried[-1])
             except openai.APIError as error:
-                self.connection.raise_if_pointless(error)
                 complaint = self.connection.error_message(error)
+                about = f"{complaint} '{error.param}' {error.code}"
                 status, other = getattr(error, "status_code", None), None
-                if status in connection.REFUSAL_STATUSES:
-                    about = f"{complaint} '{error.param}' {error.code}"
+                is_parameter = is_refused_parameter(status, about, tried[-1])
+                if not is_parameter:
+                    self.connection.raise_if_pointless(error)
+                if is_parameter or status in connection.REFUSAL_STATUSES:
                     other = self._probe.after_refusal(tried, complaint, about)
                 elif failure := connection.transient_openai_error(error, complaint):
                     other = self._probe.after_failure(tried, ask, failure, status)

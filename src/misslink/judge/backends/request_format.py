@@ -7,6 +7,7 @@ import contextlib
 import re
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from itertools import pairwise
 from typing import Any, Literal, get_args
 
 from misslink.judge.backends.response_parsing import ParsedResponse, is_question_error
@@ -100,19 +101,21 @@ class RequestFormat:
         return sent | ({"temperature": temperature} if self.temperature else {})
 
     def named(self, complaint: str) -> RequestFormat | None:
-        """The request_format without everything that `complaint` names; None where it names nothing."""
+        """The request_format without what `complaint` names; None where it names nothing sent."""
         words = complaint.lower()
         changes: dict[str, Any] = {
             name: False
             for name in OPTIONAL_PARAMETERS
             if getattr(self, name) and _COMPLAINT_PATTERNS[name].search(words)
         }
-        if self.structure in _SIMPLER_STRUCTURE and _COMPLAINT_PATTERNS["structure"].search(words):
-            changes["structure"] = _SIMPLER_STRUCTURE[self.structure]
         if self.limit == "max_tokens" and _RENAMED_LIMIT.search(words):
             changes["limit"] = "max_completion_tokens"
         elif self.limit and _COMPLAINT_PATTERNS["limit"].search(words):
             changes["limit"] = None
+        # The schema last: without it replies are worse.
+        names_structure = _COMPLAINT_PATTERNS["structure"].search(words)
+        if not changes and names_structure and self.structure in _SIMPLER_STRUCTURE:
+            changes["structure"] = _SIMPLER_STRUCTURE[self.structure]
         return replace(self, **changes) if changes else None
 
     def without(self, complaint: str) -> RequestFormat | None:
@@ -121,8 +124,8 @@ class RequestFormat:
         Parameters
         ----------
         complaint : str
-            What it said. Everything named in it is left out or renamed at once; where nothing
-            is, the next simpler way to ask for structure is taken.
+            What it said. What it names is left out or renamed, the structure last; where it
+            names nothing, the next simpler way to ask for structure is taken.
 
         Returns
         -------
@@ -143,6 +146,11 @@ class RequestFormat:
         return RequestFormat(
             "plain", (named or self).limit, *[False] * (len(fields(RequestFormat)) - 2)
         )
+
+
+def is_refused_parameter(status: int | None, complaint: str, sent: RequestFormat) -> bool:
+    """Whether a 403 is about a parameter that was sent, such as logprobs, and not about the key."""
+    return status == _FORBIDDEN and sent.named(complaint) is not None
 
 
 @dataclass(frozen=True)
@@ -171,6 +179,7 @@ class ApiInterface:
 
 
 REFUSAL_MESSAGE = "the judge refused the question: {}"
+_FORBIDDEN = 403
 _SERVER_ERROR = 500
 _MAX_FORMATS = 3  # of one question, until the server is known
 _PROBE_WAIT_S = 10.0  # a refusal comes at once; a first reply that takes longer is being written
@@ -179,8 +188,9 @@ _PROBE_WAIT_S = 10.0  # a refusal comes at once; a first reply that takes longer
 class CapabilityProbe:
     """Detects which request format a server supports.
 
-    It takes at most three refused calls for the first question that can be answered at all: the full
-    format, the format without what the server complains about, and the barest one. A server that has
+    Each complaint that names a part of the request costs one refused call, and that part alone. Where
+    a complaint names nothing, at most three formats are tried for the first question that can be
+    answered at all: the full one, a simpler structure, and the barest one. A server that has
     not answered yet and fails (5xx) twice on the same structured question gets it once without a
     structure; this does not count as a refusal, because the server may be down.
 
@@ -301,17 +311,19 @@ class CapabilityProbe:
         complaint : str
         """
         last = tried[-1]
-        enough = len(tried) + bool(self._broken) >= _MAX_FORMATS
+        named = last.named(complaint)
+        guesses = 1 + sum(one.structure != other.structure for one, other in pairwise(tried))
+        enough = named is None and guesses + bool(self._broken) >= _MAX_FORMATS
         if self.request_format not in tried:  # another question found out in the meantime
             return None if enough else self.request_format
         if self.settled and not self._hearsay:  # one question that needs less, for itself
-            return last.named(complaint) if len(tried) == 1 else None
-        self._refused += 1
+            return named
         other = last.without(complaint)
         if other is None and is_question_error(complaint):
             return None
         self._note(last, complaint)
-        if other is None or self._refused > 1:
+        self._refused += named is None
+        if other is None or (named is None and self._refused > 1):
             other = last.barest(complaint)
         if self._hearsay:  # the server has changed since
             self.settled = self._hearsay = False

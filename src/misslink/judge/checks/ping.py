@@ -36,8 +36,8 @@ async def ping_judge(judge: Judge) -> dict[str, Any]:
     dict
         ``judge``; ``ok``: whether it gave a readable answer; ``latency_s``; ``structure``: how it gives
         structured answers, 'json_schema', 'json_object', or 'plain'; ``json_schema``, ``json_mode``,
-        ``logprobs`` and ``seed``: whether it supports them; ``context_length``: tokens of prompt and
-        reply together; ``limits`` of one request to a decision model (OpenAI's, until the server
+        ``logprobs``, ``seed`` and ``temperature``: whether it supports them; ``token_limit``: the name
+        of the parameter for the longest reply; ``context_length``: tokens of prompt and reply together; ``limits`` of one request to a decision model (OpenAI's, until the server
         states lower ones); ``price`` of a million tokens;
         ``prompt_tokens`` and ``completion_tokens`` of the question; ``note``: what readers of its
         verdicts must know; ``problem``: why it is not ok. None: unknown.
@@ -68,6 +68,8 @@ async def ping_judge(judge: Judge) -> dict[str, Any]:
         "json_mode": await _has_json_mode(info, structure, calls_left, seconds) if ok else None,
         "logprobs": gives_logprobs if logprobs and gives_logprobs is not None else logprobs,
         "seed": supports("seed"),
+        "temperature": supports("temperature"),
+        "token_limit": abilities.get("limit"),
         "context_length": info.context_length,
         "limits": info.limits if ok else None,
         "price": info.price and asdict(info.price),

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from misslink.errors import InputError, JudgeUnreachableError
+from misslink.event_loops import is_of_another_loop
 from misslink.io.retry import Backoff
 from misslink.judge import protocol
 from misslink.judge.backends.response_parsing import is_question_error
@@ -298,16 +299,8 @@ async def ask_with_timeout(
 
     Time before the call begins does not count: a call that times out in a queue would be paid for
     and lost. A judge that queues calls has a method ``ask_with_timeout`` like this function, or
-    ``prepare`` in its info, which returns when a call can begin at once.
-
-    Parameters
-    ----------
-    judge : Judge
-    ask : Ask
-    seconds : float
-        More than 0.
-    begin : callable
-        Called when the call begins; where it raises, the call is not made.
+    ``prepare`` in its info, which returns when a call can begin at once. `begin` is called when the
+    call begins; where it raises, the call is not made.
 
     Raises
     ------
@@ -330,6 +323,10 @@ async def ask_with_timeout(
         if not clock.expired():  # the judge's own
             raise
         raise protocol.RetryableError(f"no reply came within {seconds:g} s", "time") from None
+    except Exception as error:
+        if is_of_another_loop(error):
+            raise protocol.RetryableError(str(error), "connection") from None
+        raise
 
 
 # If each question failed for itself once in ten, of 1,000 five in a row would in one run of 110.
