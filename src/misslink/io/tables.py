@@ -11,6 +11,7 @@ import math
 import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -30,7 +31,7 @@ TablePurpose = Literal["qrels", "run"]
 TableBatch = tuple[Any, Any, "NDArray[np.float64] | None"]
 _NumberKind = Literal["grade", "score", "rank", "order"]
 
-BATCH_ROWS = 1 << 16
+BATCH_ROWS = 1 << 18
 MAX_GRADE = float((1 << 53) - 1)  # every whole number up to it is a float of its own
 _QUERY_COLUMNS = ("query_id", "qid", "q_id", "topic_id", "case_id", "queryid", "topic", "query")
 _DOCUMENT_COLUMNS = (
@@ -45,6 +46,7 @@ _HEADER_BYTES = 1 << 16  # bytes of a file that hold the header
 _QRELS_FIELDS = ("query", "iteration", "document", "grade")
 _RUN_FIELDS = ("query", "iteration", "document", "rank", "score", "tag")
 _BLOCK_BYTES = 1 << 24  # bytes read at a time: a line to be looked at makes no more than these slow
+_NOT_ASCII = 0x80  # the least byte of a character that is not ASCII
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"  # what some programs begin a text in UTF-8 with
 _COMMENT_LINE = re.compile(rb"^[ ]*#[^\n]*\n?", re.MULTILINE)
 
@@ -386,6 +388,7 @@ def read_frame_table(frame: Any, purpose: TablePurpose) -> RetrievalTable:
 
 def _parse_ids(ids: Any, table: RetrievalTable, row: int, column: str) -> Any:
     """Return ids as an arrow array of text; whole numbers are written out."""
+    import numpy as np
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -406,19 +409,37 @@ def _parse_ids(ids: Any, table: RetrievalTable, row: int, column: str) -> Any:
             ids = ids.cast(pa.large_string())
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
             raise table.error(None, f"the column '{column}' holds no ids of text") from None
-    if pc.any(pc.equal(pc.binary_length(ids), 0)).as_py():
-        place = pc.index(pc.binary_length(ids), 0).as_py()
+    edges, raw = text_buffers(ids)
+    if not np.diff(edges).all():
+        place = int(np.diff(edges).argmin())
         raise table.error(row + place, f"the column '{column}' is empty here; give an id")
-    try:
-        ids.validate(full=True)  # parquet may call text what is not UTF-8
-    except pa.ArrowInvalid:
-        for place, raw in enumerate(ids.cast(pa.large_binary()).to_pylist()):
-            try:
-                raw.decode("utf-8")
-            except UnicodeDecodeError:
-                problem = f"the column '{column}' is not UTF-8 here; write the file again with text"
-                raise table.error(row + place, problem) from None
+    if raw.max(initial=0) >= _NOT_ASCII:
+        _check_utf8(ids, table, row, column)
     return ids
+
+
+def _check_utf8(ids: Any, table: RetrievalTable, row: int, column: str) -> None:
+    """Raise an InputError about the first id that is no UTF-8: parquet may call it text."""
+    import pyarrow as pa
+
+    with suppress(pa.ArrowInvalid):
+        ids.validate(full=True)
+        return
+    for place, raw in enumerate(ids.cast(pa.large_binary()).to_pylist()):
+        try:
+            raw.decode("utf-8")
+        except UnicodeDecodeError:
+            problem = f"the column '{column}' is not UTF-8 here; write the file again with text"
+            raise table.error(row + place, problem) from None
+
+
+def text_buffers(texts: Any) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
+    """Return where the texts of a large_string array begin and end, and the bytes of all."""
+    import numpy as np
+
+    _, edges, raw = texts.buffers()
+    edges = np.frombuffer(edges, np.int64)[texts.offset : texts.offset + len(texts) + 1]
+    return edges - edges[0], np.frombuffer(raw, np.uint8)[edges[0] : edges[-1]]
 
 
 def _parse_numbers(
