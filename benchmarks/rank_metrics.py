@@ -6,7 +6,7 @@
 Made-up qrels (8 judged documents a query, graded 0 to 2, 5 of them retrieved) and a run of 100
 documents a query, 14 metrics of every query and their means. Every measurement is a process of its
 own, the libraries take turns; the least CPU time and the most memory of repeats count. Turning
-lists, scored dicts or pandas frames into what a library reads is part of it; importing the library
+lists, scored dicts, pandas frames or files into what a library reads is part of it; importing the library
 and a first run on ten queries (in which numba compiles) are not, and stand in the column 'start'.
 The values of every query agree to 1e-9 between all libraries, or the benchmark fails. A library
 that gives no result within the time limit is told as such. PYTHON is an

@@ -6,14 +6,18 @@ tells the value of a query.
 
 from __future__ import annotations
 
+import atexit
 import random
+import shutil
+import tempfile
 from collections.abc import Callable
 from itertools import chain
+from pathlib import Path
 from typing import Any
 
 SEED = 20261122
 DEPTH, COLLECTION = 100, 5_000_000
-FORMS = ("lists", "scored dicts", "frames")
+FORMS = ("lists", "scored dicts", "frames", "parquet", "TREC files")
 CURVE = "curve to "  # as a form: a frame, and one metric at each cut-off to the number that follows
 OURS = [
     *("hit@1", "hit@10", "mrr", "recall@10", "recall@100", "precision@5", "precision@10"),
@@ -65,7 +69,20 @@ def in_form(form: str, qrels: dict[str, Any], run: dict[str, Any]) -> tuple[Any,
             }
         )
 
-    return frame(qrels, "relevance"), frame(run, "score")
+    frames = frame(qrels, "relevance"), frame(run, "score")
+    if form not in {"parquet", "TREC files"}:
+        return frames
+    folder = Path(tempfile.mkdtemp())
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    for name, table in zip(("qrels", "run"), frames, strict=True):
+        if form == "parquet":
+            table.to_parquet(folder / name)
+            continue
+        columns = (table[column] for column in table.columns)
+        line = "{} 0 {} {}\n" if name == "qrels" else "{} Q0 {} 1 {} made-up\n"
+        with (folder / name).open("w", encoding="utf-8") as file:
+            file.writelines(line.format(*row) for row in zip(*columns, strict=True))
+    return str(folder / "qrels"), str(folder / "run")
 
 
 def as_dicts(form: str, qrels: Any, run: Any) -> tuple[Any, Any]:
@@ -75,7 +92,13 @@ def as_dicts(form: str, qrels: Any, run: Any) -> tuple[Any, Any]:
             query: {name: float(-at) for at, name in enumerate(names)}
             for query, names in run.items()
         }
-    if form == "frames":
+    if form == "TREC files":
+        import pytrec_eval as library
+
+        with Path(qrels).open(encoding="utf-8") as judged, Path(run).open(encoding="utf-8") as own:
+            return library.parse_qrel(judged), library.parse_run(own)
+    if form in {"frames", "parquet"}:
+        qrels, run = as_frames(form, qrels, run)
         both = []
         for frame, number in ((qrels, "relevance"), (run, "score")):
             made: dict[str, dict[str, Any]] = {}
@@ -85,6 +108,13 @@ def as_dicts(form: str, qrels: Any, run: Any) -> tuple[Any, Any]:
             both.append(made)
         return both[0], both[1]
     return qrels, run
+
+
+def as_frames(form: str, qrels: Any, run: Any) -> tuple[Any, Any]:
+    """Frames as they are, or read from parquet."""
+    import pandas as pd
+
+    return (pd.read_parquet(qrels), pd.read_parquet(run)) if form == "parquet" else (qrels, run)
 
 
 def misslink(form: str, qrels: Any, run: Any) -> Scores:
@@ -120,6 +150,10 @@ def ir_measures(form: str, qrels: Any, run: Any) -> Scores:
 
     if form == "lists":
         qrels, run = as_dicts(form, qrels, run)
+    elif form == "TREC files":
+        qrels, run = library.read_trec_qrels(qrels), library.read_trec_run(run)
+    else:
+        qrels, run = as_frames(form, qrels, run)
     measures = [library.parse_measure(name) for name in IR]
     means, values = library.calc(measures, qrels, run)
     by_name: dict[tuple[str, str], float] = {
@@ -133,7 +167,11 @@ def ranx(form: str, qrels: Any, run: Any) -> Scores:
     """ranx; it reads frames as they are."""
     import ranx as library
 
-    if form == "frames":  # it takes text of no other type than object
+    if form == "TREC files":
+        judged = library.Qrels.from_file(qrels, kind="trec")
+        ranked = library.Run.from_file(run, kind="trec")
+    elif form in {"frames", "parquet"}:  # it takes text of no other type than object
+        qrels, run = as_frames(form, qrels, run)
         text = {"query_id": object, "doc_id": object}
         judged = library.Qrels.from_df(qrels.astype(text), "query_id", "doc_id", "relevance")
         ranked = library.Run.from_df(run.astype(text), "query_id", "doc_id", "score")

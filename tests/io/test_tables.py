@@ -344,7 +344,7 @@ def test_a_million_is_read_as_it_stands():
 )
 def test_what_is_wrong_is_told_with_its_line(raw, purpose, line, message):
     with pytest.raises(InputError) as caught:
-        read_trec_table(raw, "the.file", purpose)
+        list(read_trec_table(raw, "the.file", purpose).batches())
     assert caught.value.line == line
     assert message in str(caught.value)
     assert str(caught.value).startswith("the.file")
@@ -380,4 +380,4 @@ def test_where_a_long_file_is_cut_does_not_show(monkeypatch, block):
     assert [table.line(row) for row in range(len(kept))] == [at + 1 for at in kept]
     lines[17] = "q17 Q0 d17 1 nan t"
     with pytest.raises(InputError, match="line 18: the score 'nan' is not a finite number"):
-        read_trec_table("\n".join(lines).encode(), "the.file", "run")
+        list(read_trec_table("\n".join(lines).encode(), "the.file", "run").batches())

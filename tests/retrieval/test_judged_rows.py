@@ -42,6 +42,7 @@ def test_scored_documents_are_ranked_as_a_sort_ranks_them(qrels, run, at_once):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("misslink.io.tables.BATCH_ROWS", at_once)
         patch.setattr("misslink.retrieval.runs.BATCH_ROWS", at_once)
+        patch.setattr("misslink.retrieval.run_mappings.BATCH_ROWS", at_once)
         for source in (frame, run, ranked):
             found = evaluate_run(qrels, source, METRICS)
             assert found.per_query() == expected.per_query()

@@ -200,6 +200,35 @@ def test_dedupe_keeps_the_better_score():
     assert evaluate_run({"q": {"a": 1}}, run, ["mrr"], dedupe="first").means() == {"mrr": 1}
 
 
+def test_documents_of_the_same_hash_are_told_apart():
+    """Only the first bytes of a long id enter its hash."""
+    first, second, third = (f"{'x' * 300}{end}" for end in "abc")
+    qrels = {"q": {first: 1, third: 2}, "p": {second: 1}}
+    run = {"q": {second: 3.0, third: 2.0, first: 1.0}, "p": {first: 2.0, third: 1.0}}
+    frame = frame_of(run, "score")
+    scores = evaluate_run(qrels, frame, ["mrr", "recall@3"])
+    assert scores.per_query() == {"q": {"mrr": 0.5, "recall@3": 1}, "p": {"mrr": 0, "recall@3": 0}}
+    assert scores.per_query() == evaluate_run(qrels, run, ["mrr", "recall@3"]).per_query()
+    again = pd.concat([frame, frame.iloc[4:]])
+    with pytest.raises(InputError, match=r"row 6: query 'p' has the document 'x+c' twice"):
+        evaluate_run(qrels, again, ["mrr"])
+    assert evaluate_run(qrels, again, ["mrr"], dedupe="first").means() == {"mrr": 0.25}
+
+
+@pytest.mark.parametrize("tied", [1, 3, 90])
+def test_ties_of_every_reader_are_those_of_trec_eval(tied):
+    """Unsorted scores of which few or all are equal, also 0 and -0."""
+    qrels, run = random_case(5, 20)
+    run = {
+        query: {d: float(np.copysign(at // tied % 7, -1)) for at, d in enumerate(documents)}
+        for query, documents in run.items()
+    }
+    expected = evaluate_run(qrels, run, list(THEIRS)).per_query()
+    agree(expected, qrels, run)
+    frame = frame_of(run, "score").sample(frac=1, random_state=1)
+    assert evaluate_run(qrels, frame, list(THEIRS)).per_query() == expected
+
+
 def random_case(seed, queries=60):
     draw = np.random.default_rng(seed)
     qrels, run = {}, {}
@@ -222,6 +251,7 @@ def test_blocks_do_not_show(monkeypatch, tmp_path, rows):
     frame_of(run, "score").to_parquet(path)
     monkeypatch.setattr("misslink.io.tables.BATCH_ROWS", rows)
     monkeypatch.setattr("misslink.retrieval.runs.BATCH_ROWS", rows)
+    monkeypatch.setattr("misslink.retrieval.run_mappings.BATCH_ROWS", rows)
     for given_run in (run, path, frame_of(run, "score")):
         assert evaluate_run(qrels, given_run, list(THEIRS)).per_query() == expected.per_query()
         again = evaluate_run(qrels, given_run, ["recall@5", "ndcg@5"], bounds=True)

@@ -11,6 +11,7 @@ import math
 import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -30,7 +31,7 @@ TablePurpose = Literal["qrels", "run"]
 TableBatch = tuple[Any, Any, "NDArray[np.float64] | None"]
 _NumberKind = Literal["grade", "score", "rank", "order"]
 
-BATCH_ROWS = 1 << 16
+BATCH_ROWS = 1 << 18
 MAX_GRADE = float((1 << 53) - 1)  # every whole number up to it is a float of its own
 _QUERY_COLUMNS = ("query_id", "qid", "q_id", "topic_id", "case_id", "queryid", "topic", "query")
 _DOCUMENT_COLUMNS = (
@@ -45,6 +46,7 @@ _HEADER_BYTES = 1 << 16  # bytes of a file that hold the header
 _QRELS_FIELDS = ("query", "iteration", "document", "grade")
 _RUN_FIELDS = ("query", "iteration", "document", "rank", "score", "tag")
 _BLOCK_BYTES = 1 << 24  # bytes read at a time: a line to be looked at makes no more than these slow
+_NOT_ASCII = 0x80  # the least byte of a character that is not ASCII
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"  # what some programs begin a text in UTF-8 with
 _COMMENT_LINE = re.compile(rb"^[ ]*#[^\n]*\n?", re.MULTILINE)
 
@@ -386,6 +388,7 @@ def read_frame_table(frame: Any, purpose: TablePurpose) -> RetrievalTable:
 
 def _parse_ids(ids: Any, table: RetrievalTable, row: int, column: str) -> Any:
     """Return ids as an arrow array of text; whole numbers are written out."""
+    import numpy as np
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -406,19 +409,37 @@ def _parse_ids(ids: Any, table: RetrievalTable, row: int, column: str) -> Any:
             ids = ids.cast(pa.large_string())
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
             raise table.error(None, f"the column '{column}' holds no ids of text") from None
-    if pc.any(pc.equal(pc.binary_length(ids), 0)).as_py():
-        place = pc.index(pc.binary_length(ids), 0).as_py()
+    edges, raw = text_buffers(ids)
+    if not np.diff(edges).all():
+        place = int(np.diff(edges).argmin())
         raise table.error(row + place, f"the column '{column}' is empty here; give an id")
-    try:
-        ids.validate(full=True)  # parquet may call text what is not UTF-8
-    except pa.ArrowInvalid:
-        for place, raw in enumerate(ids.cast(pa.large_binary()).to_pylist()):
-            try:
-                raw.decode("utf-8")
-            except UnicodeDecodeError:
-                problem = f"the column '{column}' is not UTF-8 here; write the file again with text"
-                raise table.error(row + place, problem) from None
+    if raw.max(initial=0) >= _NOT_ASCII:
+        _check_utf8(ids, table, row, column)
     return ids
+
+
+def _check_utf8(ids: Any, table: RetrievalTable, row: int, column: str) -> None:
+    """Raise an InputError about the first id that is no UTF-8: parquet may call it text."""
+    import pyarrow as pa
+
+    with suppress(pa.ArrowInvalid):
+        ids.validate(full=True)
+        return
+    for place, raw in enumerate(ids.cast(pa.large_binary()).to_pylist()):
+        try:
+            raw.decode("utf-8")
+        except UnicodeDecodeError:
+            problem = f"the column '{column}' is not UTF-8 here; write the file again with text"
+            raise table.error(row + place, problem) from None
+
+
+def text_buffers(texts: Any) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
+    """Return where the texts of a large_string array begin and end, and the bytes of all."""
+    import numpy as np
+
+    _, edges, raw = texts.buffers()
+    edges = np.frombuffer(edges, np.int64)[texts.offset : texts.offset + len(texts) + 1]
+    return edges - edges[0], np.frombuffer(raw, np.uint8)[edges[0] : edges[-1]]
 
 
 def _parse_numbers(
@@ -480,29 +501,25 @@ def read_trec_table(raw: bytes, path: object, purpose: TablePurpose) -> Retrieva
     Raises
     ------
     InputError
-        A line has too few or too many columns, a grade is not a whole number or too large, a rank or
-        score is not a finite number, or there is no line at all; with the line.
+        There is no line at all, or the file is of the other kind. When it is read: a line has too
+        few or too many columns, a grade is not a whole number or too large, a rank or score is not
+        a finite number; with the line.
     """
-    import pyarrow as pa
-
     raw = raw.removeprefix(_BYTE_ORDER_MARK)
     _reject_other_kind(raw, path, purpose)
-    parts, start = [], 0
-    while start < len(raw):
-        end = raw.find(b"\n", start + _BLOCK_BYTES) + 1 or len(raw)
-        part = _read_block_fast(raw[start:end], purpose)
-        if part is None:
-            part = _read_block_checked(raw[start:end], path, purpose, raw.count(b"\n", 0, start))
-        parts.append(part)
-        start = end
-    if not any(part.num_rows for part in parts):
-        raise InputError("the file is empty", path=path)
-    read = pa.concat_tables(parts)
 
     def batches() -> Iterator[TableBatch]:
-        for batch in read.to_batches(max_chunksize=BATCH_ROWS):
-            query, document, value = batch.columns
-            yield query, document, value.to_numpy(zero_copy_only=False)
+        start = 0
+        while start < len(raw):
+            end = raw.find(b"\n", start + _BLOCK_BYTES) + 1 or len(raw)
+            part = _read_block_fast(raw[start:end], purpose)
+            if part is None:
+                before = raw.count(b"\n", 0, start)
+                part = _read_block_checked(raw[start:end], path, purpose, before)
+            for batch in part.to_batches(max_chunksize=BATCH_ROWS):
+                query, document, value = batch.columns
+                yield query, document, value.to_numpy(zero_copy_only=False)
+            start = end
 
     def line(row: int) -> int | None:
         lines = enumerate(io.BytesIO(raw), start=1)
@@ -518,6 +535,8 @@ def _reject_other_kind(raw: bytes, path: object, purpose: TablePurpose) -> None:
     number, fields = next(
         ((n, fields) for n, fields in lines if not _is_comment(fields, purpose)), (0, [])
     )
+    if not fields:
+        raise InputError("the file is empty", path=path)
     if purpose == "run" and len(fields) == len(_QRELS_FIELDS):
         raise InputError(
             "these are qrels (4 columns), not a run (query Q0 document rank score tag); "
@@ -587,6 +606,18 @@ def _is_comment(fields: Sequence[bytes], purpose: TablePurpose) -> bool:
 
 
 def _collapse_blanks(raw: bytes, purpose: TablePurpose) -> bytes:
+    import numpy as np
+
+    codes = np.frombuffer(raw, np.uint8)
+    low = codes <= ord(" ")
+    separators = np.count_nonzero(codes == ord(" ")) + np.count_nonzero(codes == ord("\n"))
+    if (
+        not low[0]
+        and not (low[1:] & low[:-1]).any()
+        and np.count_nonzero(low) == separators
+        and b"#" not in raw
+    ):
+        return raw  # every other way costs more than reading the columns
     plain = raw
     if any(blank in raw for blank in b"\t\v\f"):
         plain = raw.translate(bytes.maketrans(b"\t\v\f", b"   "))

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from misslink.errors import InputError
+from misslink.io.tables import text_buffers
 
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
@@ -16,6 +17,10 @@ BoolArray = NDArray[np.bool_]
 ScoreArray = NDArray[np.floating[Any]]
 
 _INT64_LIMIT = 1 << 63  # greater than every 64-bit integer
+HASH_BITS = 40
+ORDER_BITS = 32
+_HASHED_BYTES = 256  # of a text; what follows is left to the comparison of the texts
+_MIX = np.uint64(0x9E3779B97F4A7C15)  # 2^64 over the golden ratio, odd
 
 
 def segment_offsets(lengths: IntArray) -> IntArray:
@@ -54,10 +59,83 @@ def order_by_row(row: IntArray, within: IntArray) -> IntArray:
     return np.lexsort((within, row))
 
 
+def hash_texts(texts: Any) -> IntArray:
+    """Return a number of `HASH_BITS` for each text of a large_string array.
+
+    Computed on the bytes of all texts together, eight at a time. Different texts may have the
+    same number, so compare those whose numbers agree.
+    """
+    edges, raw = text_buffers(texts)
+    padded = np.zeros(len(raw) + 8, dtype=np.uint8)
+    padded[: len(raw)] = raw
+    words: Any = np.ndarray(len(raw) + 1, "<u8", padded.data, strides=(1,))  # one from each byte on
+    start, left = edges[:-1], np.diff(edges)
+    hashed = left.astype(np.uint64)
+    part: Any = slice(None)  # the texts that are not at their end
+    for at in range(0, min(int(left.max(initial=0)), _HASHED_BYTES), 8):
+        if left.min() <= at:
+            part = np.flatnonzero(left > at)
+        beyond = np.maximum(at + 8 - left[part], 0)  # bytes of the next text
+        mixed = (hashed[part] ^ (words[start[part] + at] << (8 * beyond).astype(np.uint64))) * _MIX
+        hashed[part] = mixed ^ (mixed >> np.uint64(32))
+    return (hashed * _MIX >> np.uint64(64 - HASH_BITS)).view(np.int64)
+
+
+def rank_scored(
+    order: IntArray,
+    own: IntArray,
+    start: IntArray,
+    texts: Callable[[IntArray], Any],
+    own_texts: Callable[[IntArray], Any],
+) -> IntArray:
+    """Return the ranks from 1 of some entries among those of their rows.
+
+    Parameters
+    ----------
+    order : array of int, shape (entries,)
+        By which all entries are ranked, ascending; the numbers of a row are below those of the
+        next.
+    own, start : array of int, shape (ranked,)
+        That number of each entry to be ranked, and where its row begins.
+    texts, own_texts : callable
+        Take places in `order` and in `own`, and return the ids as an arrow array of text: tied
+        entries are ranked by id descending, like trec_eval.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    ordered = order if (order[1:] >= order[:-1]).all() else np.sort(order)
+    ahead = np.searchsorted(ordered, own)
+    tied = np.flatnonzero(np.append(ordered, -1)[ahead + 1] == own)
+    if len(tied):
+        groups, group = np.unique(own[tied], return_inverse=True)
+        entry = np.flatnonzero(np.isin(order, groups))
+        both = pa.concat_arrays([texts(entry), own_texts(tied)])
+        by_text = pc.rank(both, "descending", tiebreaker="min").to_numpy().astype(np.int64)
+        width = len(both) + 1
+        ladder = np.sort(np.searchsorted(groups, order[entry]) * width + by_text[: len(entry)])
+        first, step = group * width, by_text[len(entry) :]
+        ahead[tied] += np.searchsorted(ladder, first + step) - np.searchsorted(ladder, first)
+    return np.asarray(ahead - start + 1, dtype=np.int64)
+
+
+def descending(scores: ScoreArray) -> IntArray:
+    """Return numbers of `ORDER_BITS` that fall where the scores rise, in single precision."""
+    bits = (as_single_precision(scores) + np.float32(0)).view(np.int32)  # -0 is 0
+    ascending = bits ^ ((bits >> 31) & np.int32(0x7FFFFFFF))
+    return np.int64(0x7FFFFFFF) - ascending
+
+
 def as_single_precision(scores: ScoreArray) -> NDArray[np.float32]:
     """Return scores in single precision, like trec_eval: later digits do not break ties."""
     with np.errstate(over="ignore"):  # scores beyond 3.4e38 are tied
         return scores.astype(np.float32)
+
+
+def check_text(ids: Iterable[str], name: str) -> None:
+    """Raise what `as_text_array` raises, and a TypeError where one of the ids is no text."""
+    if not "".join(ids).isascii():  # faster than a look at each
+        as_text_array(ids, name)
 
 
 def as_text_array(ids: Iterable[str], name: str = "") -> Any:

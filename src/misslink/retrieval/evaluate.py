@@ -10,12 +10,11 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from misslink.errors import InputError
 from misslink.io.goldset import GoldSet
 from misslink.retrieval import runs
-from misslink.retrieval.arrays import BoolArray, FloatArray, IntArray, as_text_array
+from misslink.retrieval.arrays import BoolArray, FloatArray, IntArray
 from misslink.retrieval.hits import Hits, collect_hits
 from misslink.retrieval.metrics import RankMetric, metric_errors, parse_metric
 from misslink.retrieval.outcomes import unmeasured_reason
@@ -393,11 +392,12 @@ def _enter_ids(
 ) -> dict[str, int | float | None]:
     """Enter a run whose relevance is given by id; return the counts."""
     missing = np.ones(len(judged), dtype=bool)
-    unjudged_queries, judged_documents = [as_text_array([])], 0
+    unjudged_queries: set[str] = set()
+    judged_documents = 0
     for block in ranked.blocks(judged):
         table.enter(runs.block_hits(judged, block, table.level), block.query)
         missing[block.query] = False
-        unjudged_queries.append(block.unjudged)
+        unjudged_queries.update(block.unjudged)
         judged_documents += len(block.row)
     if missing.all() and not ranked.unmeasured:
         raise InputError(
@@ -420,7 +420,7 @@ def _enter_ids(
         "without_relevant": len(judged) - evaluated - len(failed),
         "failed": len(failed),
         "missing_from_run": int((missing & table.relevant).sum()),
-        "not_in_qrels": len(pa.chunked_array(unjudged_queries).unique()),
+        "not_in_qrels": len(unjudged_queries),
     }
 
 

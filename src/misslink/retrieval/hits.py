@@ -204,6 +204,11 @@ class Hits:
         """Return `amount`, one per row, divided by the number of needs; 0 without needs."""
         return amount / np.maximum(self.needs, 1)
 
+    @cached_property
+    def _first_rows(self) -> IntArray:
+        """The first row of each case."""
+        return np.flatnonzero(np.diff(self.case, prepend=-1))
+
     def per_case(
         self, values: FloatArray, *, without_relevant: bool = False
     ) -> tuple[FloatArray, BoolArray]:
@@ -223,13 +228,13 @@ class Hits:
         measured : array of bool, shape (..., cases)
         """
         valid = ~np.isnan(values) & (without_relevant | (self.needs > 0))
+        starts = self._first_rows
+        if len(starts) < self.rows:  # alternatives
+            values = np.maximum.reduceat(np.where(valid, values, -np.inf), starts, axis=-1)
+            valid = np.logical_or.reduceat(valid, starts, axis=-1)
         best, measured = np.zeros((2, *values.shape[:-1], self.cases))
-        starts = np.flatnonzero(np.diff(self.case, prepend=-1))
-        if len(starts):
-            case = self.case[starts]
-            measured[..., case] = np.logical_or.reduceat(valid, starts, axis=-1)
-            highest = np.maximum.reduceat(np.where(valid, values, -np.inf), starts, axis=-1)
-            best[..., case] = np.where(measured[..., case] > 0, highest, 0.0)
+        best[..., self.case[starts]] = np.where(valid, values, 0.0)
+        measured[..., self.case[starts]] = valid
         return best, measured > 0
 
     def best(self, values: FloatArray, *, without_relevant: bool = False) -> list[float | None]:

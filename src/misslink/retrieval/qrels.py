@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import chain
+from itertools import chain, pairwise, repeat
 from numbers import Integral
 from typing import Any
 
@@ -30,18 +30,21 @@ class Qrels:
     ----------
     name : str
         What messages call them.
+    queries : sequence of str
+        Their ids, in order.
     start : array of int, shape (queries + 1,)
         Where the entries of each query start.
     grade : array of int, shape (entries,)
-    ids, documents : arrow arrays of text
-        The ids of the queries, and the document ids of the entries.
+    source : list of mappings, or arrow array of text
+        What they were built from: the grades by document of each query, or the document ids of
+        the entries. See `judged` and `documents`.
     """
 
     name: str
+    queries: Sequence[str]
     start: arrays.IntArray
     grade: arrays.IntArray
-    ids: Any
-    documents: Any
+    source: Any
 
     @classmethod
     def of_mapping(cls, source: Mapping[Any, Any], name: str = "the qrels") -> Qrels:
@@ -55,28 +58,21 @@ class Qrels:
         """
         if not source:
             raise InputError("it has no queries", path=name)
-        mapping = {
-            query if type(query) is str else str(query): _parse_grades(documents, query, name)
-            for query, documents in source.items()
-        }
-        if len(mapping) < len(source):
-            raise InputError("two of its queries have the same id", path=name)
-        lengths = np.fromiter(map(len, mapping.values()), np.int64, len(mapping))
-        listed = list(chain.from_iterable(documents.values() for documents in mapping.values()))
+        queries = text_queries(source, name)
+        judged = [_parse_grades(documents, query, name) for query, documents in source.items()]
+        lengths = np.fromiter(map(len, judged), np.int64, len(judged))
+        listed = list(chain.from_iterable(map(dict.values, judged)))
         try:
-            grades = np.array(listed, dtype=np.float64)
-            valid = bool(((np.abs(grades) <= MAX_GRADE) & (grades == np.rint(grades))).all())
-        except (TypeError, ValueError, OverflowError):
+            grades = np.array(listed)
+            valid = grades.dtype.kind in "biuf" and bool(
+                ((np.abs(grades) <= MAX_GRADE) & (grades == np.rint(grades))).all()
+            )
+        except ValueError:
             valid = False
-        if not valid or str in set(map(type, listed)):
-            raise _grade_error(mapping, name)
-        return cls(
-            name,
-            arrays.segment_offsets(lengths),
-            grades.astype(np.int64),
-            arrays.as_text_array(mapping, name),
-            arrays.as_text_array(chain.from_iterable(mapping.values()), name),
-        )
+        if listed and not valid:
+            raise _grade_error(zip(queries, judged, strict=True), name)
+        start = arrays.segment_offsets(lengths)
+        return cls(name, queries, start, grades.astype(np.int64), judged)
 
     @classmethod
     def of_table(cls, table: RetrievalTable) -> Qrels:
@@ -114,56 +110,87 @@ class Qrels:
                 f"the document '{documents[row].as_py()}' is judged twice for query "
                 f"'{ids[int(query[row])].as_py()}'; keep one",
             )
-        return cls(table.name, start, grades.astype(np.int64), ids, documents)
+        return cls(table.name, ids.to_pylist(), start, grades.astype(np.int64), documents)
 
     def __len__(self) -> int:
         """Return the number of queries."""
         return len(self.start) - 1
 
     @cached_property
-    def queries(self) -> list[str]:
-        """Their ids, in order."""
-        names: list[str] = self.ids.to_pylist()
-        return names
-
-    @cached_property
     def place(self) -> dict[str, int]:
         """Number of each query, from 0."""
-        return {query: number for number, query in enumerate(self.queries)}
+        return dict(zip(self.queries, range(len(self)), strict=True))
 
     @cached_property
     def by_query(self) -> Mapping[str, Mapping[str, int]]:
         """Query to document to grade."""
-        pairs = list(zip(self.documents.to_pylist(), self.grade.tolist(), strict=True))
-        edges = self.start.tolist()
-        return {
-            query: dict(pairs[edges[number] : edges[number + 1]])
-            for number, query in enumerate(self.queries)
-        }
+        return dict(zip(self.queries, self.judged, strict=True))
 
-    def find(self, ids: Any) -> arrays.IntArray:
-        """Return the number of each query of a large_string array, -1 without judgments."""
-        numbers = (self.place.get(name, -1) for name in ids.to_pylist())
-        return np.fromiter(numbers, np.int64, len(ids))
+    @cached_property
+    def judged(self) -> list[dict[str, int]]:
+        """The grades by document of each query."""
+        if isinstance(self.source, list):
+            return self.source
+        pairs = list(zip(self.source.to_pylist(), self.grade.tolist(), strict=True))
+        return [dict(pairs[start:end]) for start, end in pairwise(self.start.tolist())]
+
+    @cached_property
+    def documents(self) -> Any:
+        """The document ids of the entries, as an arrow array of text."""
+        if isinstance(self.source, list):
+            return arrays.as_text_array(chain.from_iterable(self.source), self.name)
+        return self.source
+
+    @cached_property
+    def hashes(self) -> arrays.IntArray:
+        """Those of the documents, see `hash_texts`."""
+        return arrays.hash_texts(self.documents)
+
+    def find(self, ids: Sequence[str]) -> arrays.IntArray:
+        """Return the number of each query, -1 without judgments."""
+        return np.fromiter(map(self.place.get, ids, repeat(-1)), np.int64, len(ids))
+
+    def entries(self, number: arrays.IntArray) -> tuple[arrays.IntArray, arrays.IntArray]:
+        """Return the entries of queries with these numbers (-1: none), each with its query's place."""
+        judged = np.flatnonzero(number >= 0)
+        start = self.start[number[judged]]
+        count = self.start[number[judged] + 1] - start
+        return np.repeat(judged, count), arrays.segment_indices(start, count)
 
 
-def _parse_grades(documents: Any, query: object, name: str) -> Mapping[str, int]:
+def text_queries(mapping: Mapping[Any, Any], name: str) -> list[str]:
+    """Return the ids of queries as text; an InputError where two are the same."""
+    try:
+        arrays.check_text(mapping, name)
+    except TypeError:
+        queries = list(map(str, mapping))
+        if len(set(queries)) < len(queries):
+            raise InputError("two of its queries have the same id", path=name) from None
+        arrays.check_text(queries, name)
+        return queries
+    return list(mapping)
+
+
+def _parse_grades(documents: Any, query: object, name: str) -> dict[str, int]:
     """Document to grade, ids as text."""
-    if isinstance(documents, str):
-        return {documents: 1}
     alternative = "a dict of documents with grades"
-    if not isinstance(documents, Mapping):
-        if not isinstance(documents, Iterable):
+    if type(documents) is not dict:
+        if isinstance(documents, Mapping):
+            documents = dict(documents)
+        elif isinstance(documents, str):
+            documents = {documents: 1}
+        elif isinstance(documents, Iterable):
+            # As a list first: what is no id need not be hashable.
+            listed = with_text_ids(list(documents), query, name, alternative)
+            documents = dict.fromkeys(listed, 1)
+        else:
             raise InputError(
                 f"query '{query}' has {documents!r}, neither grades by document nor a list of "
                 "relevant documents",
                 path=name,
             )
-        listed = list(documents)
-        with_text_ids(listed, query, name, alternative)  # checks them: they need not be hashable
-        documents = dict.fromkeys(listed, 1)
-    by_text = with_text_ids(documents, query, name, alternative)
-    return by_text if type(by_text) is dict else dict(by_text)
+    by_text: dict[str, int] = with_text_ids(documents, query, name, alternative)
+    return by_text
 
 
 def with_text_ids(documents: Any, query: object, name: str, alternative: str) -> Any:
@@ -172,8 +199,15 @@ def with_text_ids(documents: Any, query: object, name: str, alternative: str) ->
     What is no id, such as a pair, an object or None, is rejected; `alternative` is what could be
     given in place of a list of ids.
     """
-    if set(map(type, documents)) <= {str}:
-        return documents
+    try:
+        arrays.check_text(documents, name)
+    except TypeError:
+        documents = _as_text(documents, query, name, alternative)
+        arrays.check_text(documents, name)
+    return documents
+
+
+def _as_text(documents: Any, query: object, name: str, alternative: str) -> Any:
     for document in documents:
         if isinstance(document, bool) or not isinstance(document, str | Integral):
             raise InputError(
@@ -189,7 +223,7 @@ def with_text_ids(documents: Any, query: object, name: str, alternative: str) ->
     return by_text
 
 
-def _grade_error(mapping: Mapping[str, Mapping[str, Any]], name: str) -> InputError:
+def _grade_error(by_query: Iterable[tuple[str, Mapping[str, Any]]], name: str) -> InputError:
     not_whole = "not a whole number; give a run as the run"
 
     def problem(grade: Any) -> str | None:
@@ -198,7 +232,7 @@ def _grade_error(mapping: Mapping[str, Mapping[str, Any]], name: str) -> InputEr
         too_large = abs(grade) > MAX_GRADE
         return f"too large; grades go up to {MAX_GRADE:.0f}" if too_large else None
 
-    return number_error("grade", mapping.items(), problem, not_whole, name)
+    return number_error("grade", by_query, problem, not_whole, name)
 
 
 def number_error(

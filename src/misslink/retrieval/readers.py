@@ -28,6 +28,7 @@ from misslink.io.trace_formats.recording import DuplicatePassageError, read_reco
 from misslink.retrieval import runs
 from misslink.retrieval.outcomes import unmeasured_reason
 from misslink.retrieval.qrels import Qrels
+from misslink.retrieval.run_mappings import MappingRun
 from misslink.types import Trace
 
 _PEEK_BYTES = 1 << 16  # in which the format shows
@@ -107,16 +108,16 @@ def open_run(source: Any, *, dedupe: runs.Dedupe = None) -> runs.RankedRun:
     elif not isinstance(source, Mapping):
         source = _read_run_traces(source, dedupe)
     if isinstance(source, RetrievalTable):
-        return runs.RankedRun(source, dedupe)
+        return runs.TableRun(source.name, dedupe, table=source)
     if not isinstance(next(iter(source.values()), None), Trace):
-        return runs.RankedRun.of_mapping(source, name, dedupe)
+        return MappingRun.of_mapping(source, name, dedupe)
     failed = frozenset(query for query, trace in source.items() if unmeasured_reason(trace))
     rankings = {
         query: [passage.id for passage in trace.retrieved]
         for query, trace in source.items()
         if query not in failed
     }
-    return runs.RankedRun.of_mapping(rankings, name, dedupe, failed)
+    return MappingRun.of_mapping(rankings, name, dedupe, failed)
 
 
 def as_traces(source: Any, *, dedupe: runs.Dedupe = None) -> dict[str, Trace]:

@@ -2,31 +2,32 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
-from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, replace
-from itertools import chain
+from collections.abc import Iterable, Iterator
+from dataclasses import KW_ONLY, dataclass, replace
+from itertools import compress, repeat
 from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from misslink.errors import InputError
 from misslink.io.tables import BATCH_ROWS, RetrievalTable, TableBatch
 from misslink.retrieval.arrays import (
+    HASH_BITS,
+    ORDER_BITS,
     IntArray,
-    ScoreArray,
-    as_single_precision,
-    as_text_array,
+    descending,
     group_starts,
+    hash_texts,
     order_by_row,
+    rank_scored,
     segment_indices,
     segment_offsets,
 )
 from misslink.retrieval.hits import Hits
-from misslink.retrieval.qrels import Qrels, number_error, with_text_ids
+from misslink.retrieval.qrels import Qrels
 
 Dedupe = Literal["first"] | None
 
@@ -43,7 +44,7 @@ class RunBlock:
         Length of its ranking.
     row, grade, rank : array of int, shape (judged and retrieved,)
         Rows ascending.
-    unjudged : arrow array of text
+    unjudged : list of str
         The queries without judgments in this block.
     """
 
@@ -52,7 +53,7 @@ class RunBlock:
     row: IntArray
     grade: IntArray
     rank: IntArray
-    unjudged: Any
+    unjudged: list[str]
 
 
 class UngroupedRunError(InputError):
@@ -60,8 +61,48 @@ class UngroupedRunError(InputError):
 
 
 @dataclass(frozen=True)
-class RankedRun:
+class RankedRun(ABC):
     """A run.
+
+    Parameters
+    ----------
+    name : str
+        Its name in messages.
+    dedupe : {'first'} or None
+        Whether a document that a ranking repeats counts where it is first, or is an error.
+    unmeasured : frozenset of str
+        Queries whose retrieval is unknown; they have no values.
+    """
+
+    name: str
+    dedupe: Dedupe = None
+    unmeasured: frozenset[str] = frozenset()
+
+    @abstractmethod
+    def blocks(self, judgements: Qrels) -> Iterator[RunBlock]:
+        """Yield the run from its start at each call, some queries at a time.
+
+        Raises
+        ------
+        UngroupedRunError
+            A query comes again after another one, and it was judged or may repeat a document: use
+            `TableRun.together`.
+        InputError
+            A ranking repeats a document, or the run is wrong.
+        """
+
+    def together(self) -> RankedRun:
+        """Return the run with the rows of each query together."""
+        return self
+
+    @abstractmethod
+    def rows(self) -> Iterator[tuple[str, str, float | None]]:
+        """Yield query, document and merit, the best highest; None in the order of the rows."""
+
+
+@dataclass(frozen=True)
+class TableRun(RankedRun):
+    """A run of a table, read by the buffers of its columns.
 
     If the rows of every query are together, in any order, one batch of them is in memory at a time;
     else all rows are read and sorted by query. Rows of queries without judgments may be apart if
@@ -70,115 +111,43 @@ class RankedRun:
     Parameters
     ----------
     table : RetrievalTable
-    dedupe : {'first'} or None
-        Whether a document that a ranking repeats counts where it is first, or is an error.
     grouped : bool
         Whether the rows of every query are known to be together.
-    unmeasured : frozenset of str
-        Queries whose retrieval is unknown; they have no values.
-    empty : frozenset of str
-        Queries with an empty ranking.
     """
 
+    _: KW_ONLY
     table: RetrievalTable
-    dedupe: Dedupe = None
     grouped: bool = False
-    unmeasured: frozenset[str] = frozenset()
-    empty: frozenset[str] = frozenset()
-
-    @classmethod
-    def of_mapping(
-        cls,
-        rankings: Mapping[Any, Any],
-        name: str = "the run",
-        dedupe: Dedupe = None,
-        unmeasured: frozenset[str] = frozenset(),
-    ) -> RankedRun:
-        """Build it from ``{query: [document, ...]}``, best first, or ``{query: {document: score}}``.
-
-        Ids are text or whole numbers.
-
-        Raises
-        ------
-        InputError
-            There is no query, two have the same id, or a ranking is neither; later: an id is none,
-            or a score is no finite number.
-        """
-        if not rankings:
-            raise InputError("it has no queries", path=name)
-        if len({str(query) for query in rankings}) < len(rankings):
-            raise InputError("two of its queries have the same id", path=name)
-        has_scores = isinstance(next(iter(rankings.values())), Mapping)
-        for query, ranking in rankings.items():
-            if (
-                isinstance(ranking, Mapping) is not has_scores
-                or isinstance(ranking, str | AbstractSet)
-                or not hasattr(ranking, "__len__")
-            ):
-                raise InputError(
-                    f"query '{query}' has {type(ranking).__name__}; give each query a list of "
-                    "documents, best first, or each a dict of documents with scores",
-                    path=name,
-                )
-
-        def batches() -> Iterator[TableBatch]:
-            waiting: list[tuple[str, Any]] = []
-            rows = 0
-            for query, ranking in rankings.items():
-                alternative = "a dict of documents with scores"
-                waiting.append((str(query), with_text_ids(ranking, query, name, alternative)))
-                rows += len(ranking)
-                if rows >= BATCH_ROWS:
-                    yield _batch_of_rankings(waiting, name, has_scores=has_scores)
-                    waiting, rows = [], 0
-            yield _batch_of_rankings(waiting, name, has_scores=has_scores)
-
-        kind: Literal["score", "order"] = "score" if has_scores else "order"
-        table = RetrievalTable(name, kind, batches, line=lambda _: None, source_row=lambda _: None)
-        empty = frozenset(str(query) for query, ranking in rankings.items() if not len(ranking))
-        return cls(table, dedupe, grouped=True, unmeasured=unmeasured, empty=empty)
-
-    @property
-    def name(self) -> str:
-        """Its name in messages."""
-        return self.table.name
 
     def blocks(self, judgements: Qrels) -> Iterator[RunBlock]:
-        """Yield the run from its start at each call, about a batch at a time.
-
-        Raises
-        ------
-        UngroupedRunError
-            A query comes again after another one, and it was judged or may repeat a document: use
-            `together`.
-        InputError
-            A ranking repeats a document, or the table is wrong.
-        """
+        """See `RankedRun.blocks`."""
         seen = np.zeros(len(judgements), dtype=bool)
-        unjudged = [as_text_array([])]
+        unjudged: list[str] = []
         first = 0  # its row in the table
         for batch, starts in _whole_queries(self.table.batches()):
-            ids = batch[0].take(starts)
-            number = judgements.find(ids)
+            queries = batch[0].take(starts).to_pylist()
+            number = judgements.find(queries)
             judged = number[number >= 0]
             if seen[judged].any() or len(np.unique(judged)) < len(judged):
                 raise _ungrouped_error(self.name)
             seen[judged] = True
-            block = self._block(judgements, batch, starts, number, first)
-            unjudged.append(block.unjudged)
+            entries = self._matched(judgements, batch, starts, number, first)
+            block = matched_block(judgements, queries, number, *entries)
+            unjudged += block.unjudged
             yield block
             first += len(batch[0])
-        if self.empty:
-            ids = as_text_array(sorted(self.empty), self.name)
-            number = judgements.find(ids)
-            judged, others = number[number >= 0], ids.filter(pa.array(number < 0))
-            yield replace(empty_block(judged), unjudged=others)
-        strangers = pa.chunked_array(unjudged)
-        if self.dedupe is None and not self.grouped and len(strangers.unique()) < len(strangers):
+        if self.dedupe is None and not self.grouped and len(set(unjudged)) < len(unjudged):
             raise _ungrouped_error(self.name)
 
-    def together(self) -> RankedRun:
-        """Return the run with the rows of each query together, all in memory, in their order."""
+    def rows(self) -> Iterator[tuple[str, str, float | None]]:
+        """See `RankedRun.rows`."""
+        for query, document, numbers in self.table.batches():
+            merit = -numbers if numbers is not None and self.table.kind == "rank" else numbers
+            merits = repeat(None) if merit is None else merit.tolist()
+            yield from zip(query.to_pylist(), document.to_pylist(), merits, strict=False)
+
+    def together(self) -> TableRun:
+        """See `RankedRun.together`: all in memory, in their order."""
         batches = list(self.table.batches())
         query = pa.chunked_array([batch[0] for batch in batches]).combine_chunks()
         codes = query.dictionary_encode().indices.to_numpy(zero_copy_only=False)
@@ -196,70 +165,104 @@ class RankedRun:
         table = replace(self.table, batches=sorted_batches, source_row=lambda row: int(order[row]))
         return replace(self, table=table, grouped=True)
 
-    def _block(
+    def _matched(
         self, judgements: Qrels, batch: TableBatch, starts: IntArray, number: IntArray, first: int
-    ) -> RunBlock:
-        """Match whole queries, which begin at `starts` and have these numbers in the qrels."""
+    ) -> tuple[IntArray, ...]:
+        """Return what `matched_block` takes of queries that begin at `starts`."""
         query, document, values = batch
-        row = np.repeat(np.arange(len(starts)), np.diff(starts, append=len(query)))
-        merit: ScoreArray = -np.arange(len(row), dtype=np.float64) if values is None else values
-        if self.table.kind == "rank":
-            merit = -merit
-        elif self.table.kind == "score":
-            merit = as_single_precision(merit)
-        is_judged = number >= 0
-        start = judgements.start[number[is_judged]]
-        count = judgements.start[number[is_judged] + 1] - start
-        entry = segment_indices(start, count)
-        row_of_entry = np.repeat(np.flatnonzero(is_judged), count)
-        both = pa.concat_arrays([document, judgements.documents.take(entry)]).dictionary_encode()
-        code, judged_code = np.split(both.indices.to_numpy(), [len(row)])
-        pair = row * len(both.dictionary) + code
-        by_pair = np.argsort(pair, kind="stable")
-        repeated = by_pair[1:][np.diff(pair[by_pair]) == 0]
-        if len(repeated) and self.dedupe is None:
-            at = int(repeated.min())
+        length = np.diff(starts, append=len(query))
+        row = np.repeat(np.arange(len(starts)), length)
+        judged_row, entry = judgements.entries(number)
+        for code, judged_code in _codings(document, judgements, entry):
+            pair = (row << HASH_BITS) | code
+            wanted = (judged_row << HASH_BITS) | judged_code
+            by_pair = np.argsort(pair)
+            ascending = pair[by_pair]
+            again = np.flatnonzero(ascending[1:] == ascending[:-1])
+            place = by_pair[np.minimum(np.searchsorted(ascending, wanted), len(pair) - 1)]
+            found = np.flatnonzero(pair[place] == wanted)
+            place, found_documents = place[found], judgements.documents.take(entry[found])
+            if document.take(place).equals(found_documents) and document.take(
+                by_pair[again]
+            ).equals(document.take(by_pair[again + 1])):
+                break
+        order = None
+        if values is not None:
+            by_rank = self.table.kind == "rank"
+            order = np.unique(values, return_inverse=True)[1] if by_rank else descending(values)
+        if len(again) and self.dedupe is None:
+            at = int(np.setdiff1d(np.arange(len(pair)), _best_of_each(pair))[0])
             raise self.table.error(
                 first + at, duplicate_message(query[at].as_py(), document[at].as_py())
             )
-        if len(repeated):
-            best_first = np.lexsort((-merit, pair))
-            kept = np.sort(best_first[np.diff(pair[best_first], prepend=-1) > 0])
-            row, merit, pair, document = row[kept], merit[kept], pair[kept], document.take(kept)
-            by_pair = np.argsort(pair)
-        wanted = row_of_entry * len(both.dictionary) + judged_code
-        place = by_pair[np.minimum(np.searchsorted(pair[by_pair], wanted), len(pair) - 1)]
-        retrieved = pair[place] == wanted
-        return RunBlock(
-            query=number[is_judged],
-            retrieved=np.bincount(row, minlength=len(number))[is_judged],
-            row=(np.cumsum(is_judged) - 1)[row_of_entry[retrieved]],
-            grade=judgements.grade[entry[retrieved]],
-            rank=_rank_rows(row, merit, document)[place[retrieved]],
-            unjudged=query.take(starts[~is_judged]),
-        )
+        if len(again):
+            kept = _best_of_each(pair, order)
+            once = query.take(kept), document.take(kept), None if values is None else values[kept]
+            starts = segment_offsets(np.bincount(row[kept]))[:-1]
+            return self._matched(judgements, once, starts, number, first)
+        judged_row, entry = judged_row[found], entry[found]
+        start = starts[judged_row]
+        rank = place - start + 1
+        if order is not None:
+            order |= row << ORDER_BITS
+            rank = rank_scored(order, order[place], start, document.take, found_documents.take)
+        return length, judged_row, entry, rank
 
 
-def _rank_rows(row: IntArray, merit: ScoreArray, document: Any) -> IntArray:
-    """Rank the documents of each row from 1, by merit, then by id descending like trec_eval."""
-    order = np.lexsort((-merit, row))
-    row_in_order, merit_in_order = row[order], merit[order]
-    tied_with_next = row_in_order[1:] == row_in_order[:-1]
-    tied_with_next &= merit_in_order[1:] == merit_in_order[:-1]
-    if tied_with_next.any():
-        tied = np.flatnonzero(np.append(tied_with_next, False) | np.append(False, tied_with_next))
-        group = np.cumsum(np.append(True, ~tied_with_next))[tied]
-        by_id = pc.array_sort_indices(document.take(order[tied]), order="descending").to_numpy()
-        order[tied] = order[tied][by_id[np.argsort(group[by_id], kind="stable")]]
-    rank = np.empty(len(row), dtype=np.int64)
-    rank[order] = np.arange(1, len(row) + 1)
-    return rank - segment_offsets(np.bincount(row))[row]
+def matched_block(
+    judgements: Qrels,
+    queries: list[str],
+    number: IntArray,
+    length: IntArray,
+    row: IntArray,
+    entry: IntArray,
+    rank: IntArray,
+) -> RunBlock:
+    """Return the block of some queries of a run.
+
+    Parameters
+    ----------
+    judgements : Qrels
+    queries : list of str
+    number, length : array of int, shape (queries,)
+        Number in the qrels, -1 without judgments; length of the ranking.
+    row, entry, rank : array of int, shape (judged and retrieved,)
+        Place of the query among these, entry of the qrels, and rank.
+    """
+    is_judged = number >= 0
+    return RunBlock(
+        query=number[is_judged],
+        retrieved=length[is_judged],
+        row=(np.cumsum(is_judged) - 1)[row],
+        grade=judgements.grade[entry],
+        rank=rank,
+        unjudged=list(compress(queries, ~is_judged)),
+    )
+
+
+def _codings(
+    document: Any, judgements: Qrels, entry: IntArray
+) -> Iterator[tuple[IntArray, IntArray]]:
+    """Yield numbers of the documents of a run, and of some that were judged.
+
+    First hashes, in which different documents may agree; then numbers in which none do.
+    """
+    yield hash_texts(document), judgements.hashes[entry]
+    both = pa.concat_arrays([document, judgements.documents.take(entry)]).dictionary_encode()
+    code, judged_code = np.split(both.indices.to_numpy().astype(np.int64), [len(document)])
+    yield code, judged_code
+
+
+def _best_of_each(pair: IntArray, order: IntArray | None = None) -> IntArray:
+    """Return the places of the best of equal pairs, by `order` and then the first."""
+    by_pair = np.lexsort((pair,) if order is None else (order, pair))
+    return np.sort(by_pair[np.diff(pair[by_pair], prepend=-1) != 0])
 
 
 def empty_block(query: IntArray) -> RunBlock:
     """Return a block of queries with empty rankings."""
     none = np.empty(0, dtype=np.int64)
-    return RunBlock(query, np.zeros(len(query), np.int64), none, none, none, as_text_array([]))
+    return RunBlock(query, np.zeros(len(query), np.int64), none, none, none, [])
 
 
 def block_hits(judgements: Qrels, block: RunBlock, relevance_level: int) -> Hits:
@@ -329,31 +332,6 @@ def _concatenate(parts: list[TableBatch]) -> TableBatch:
     query, document = (pa.concat_arrays([part[column] for part in parts]) for column in (0, 1))
     numbers = [part[2] for part in parts if part[2] is not None]
     return query, document, np.concatenate(numbers) if numbers else None
-
-
-def _batch_of_rankings(
-    rankings: list[tuple[str, Any]], name: str, *, has_scores: bool
-) -> TableBatch:
-    """Rankings of several queries as a table; what is no finite score is an error."""
-    queries = as_text_array([query for query, _ in rankings], name)
-    lengths = np.array([len(ranking) for _, ranking in rankings], dtype=np.int64)
-    query = queries.take(np.repeat(np.arange(len(rankings)), lengths))
-    document = as_text_array(chain.from_iterable(ranking for _, ranking in rankings), name)
-    if not has_scores:
-        return query, document, None
-    try:
-        listed = chain.from_iterable(ranking.values() for _, ranking in rankings)
-        score = np.fromiter(listed, np.float64, len(query))
-    except (TypeError, ValueError, OverflowError):
-        score = np.array([np.nan])
-    if not np.isfinite(score).all():
-        unreadable = "not a finite number"
-
-        def problem(score: Any) -> str | None:
-            return None if np.isfinite(float(score)) else unreadable
-
-        raise number_error("score", rankings, problem, unreadable, name)
-    return query, document, score
 
 
 def first_duplicate(ids: Iterable[str]) -> str:

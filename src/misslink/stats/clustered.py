@@ -265,15 +265,20 @@ def clustered_score_test(scores: Floats, clusters: Sequence[Hashable], *, seed: 
     sums = np.round(sums[np.lexsort(sums.T)], _DECIMALS)
     scales, axes = np.linalg.eigh(sums.T @ sums)
     held = scales > _NO_SPREAD * max(scales.max(), _NO_SPREAD)
-    spread = sums @ (axes[:, held] / np.sqrt(scales[held]))
+    weights = axes[:, held] / np.sqrt(scales[held])
+    observed = float(((sums @ weights).sum(axis=0) ** 2).sum())
+    # Of clusters with equal sums only how many keep their sign matters.
+    rows, count = np.unique(sums, axis=0, return_counts=True)
+    spread, several = rows @ weights, count > 1
     generator = np.random.default_rng(seed)
 
     def draw(draws: int) -> Floats:
-        signs = 2.0 * generator.integers(0, 2, (draws, len(spread))) - 1
-        return ((signs @ spread) ** 2).sum(axis=1)
+        kept = np.empty((draws, len(rows)))
+        kept[:, several] = generator.binomial(count[several], 0.5, (draws, int(several.sum())))
+        kept[:, ~several] = generator.integers(0, 2, (draws, int((~several).sum())), dtype=np.int8)
+        return (((2 * kept - count) @ spread) ** 2).sum(axis=1)
 
     drawn = draw_in_chunks(draw, len(spread))
-    observed = float((spread.sum(axis=0) ** 2).sum())
     return (int((drawn >= observed - 1e-9).sum()) + 1) / (len(drawn) + 1)
 
 

@@ -1,4 +1,4 @@
-"""Find near-duplicate passages by their shared word sequences (MinHash)."""
+"""Find near-duplicate passages by their shared word sequences."""
 
 from __future__ import annotations
 
@@ -30,10 +30,7 @@ _SHINGLE_WORDS = 3
 # takes twenty times as long, and endings and stopwords do not make up for more.
 _MIN_WORD_JACCARD = 0.4
 _SKETCH_BITS = 4_096  # of a sketch: two of a hundred words then seldom share one by chance
-# Bands of rows find a pair with similarity s with probability 1 - (1 - s**rows)**bands: 99.6% of
-# the pairs at 0.8, and all but 1 in 10,000 at 0.86.
-_BANDS, _ROWS = 16, 4
-_SEED = 20
+_ROUNDING = 1e-9
 
 
 @lru_cache(maxsize=4_096)
@@ -140,37 +137,60 @@ def first_duplicates(texts: Sequence[str]) -> list[int | None]:
 
 
 def flag_duplicates(texts: Sequence[str]) -> list[bool]:
-    """For each of many texts whether another one says nearly the same.
+    """For each of many texts whether `is_near_duplicate` of another one.
 
     Parameters
     ----------
     texts : sequence of str
-        Any number: only pairs that MinHash finds likely are compared.
+        Any number. Of two near-duplicates each has 80% of its runs in the other, so its 20% that
+        occur in the fewest texts (and one more) hold one of them: only texts that share such a
+        run are compared. What a template repeats everywhere is not among these.
 
     References
     ----------
-    Broder (1997). Leskovec, Rajaraman and Ullman (2014), Mining of massive datasets, chapter 3.
-    The hashes: Dietzfelbinger (1996), Universal hashing and k-wise independent random variables
-    via integer arithmetic without primes.
+    Chaudhuri, Ganti and Kaushik (2006), A primitive operator for similarity joins in data
+    cleaning. Bayardo, Ma and Srikant (2007), Scaling up all pairs similarity search.
     """
+    flags = [False] * len(texts)
+    runs_of = _shared_rare_runs(texts)
+    sets = {at: _shingles(texts[at]) for at in runs_of}
+    alone: dict[int, set[int]] = defaultdict(set)  # by run, earlier texts without a near-duplicate
+    flagged: dict[int, list[int]] = defaultdict(list)  # and those with one: the first is enough
+    for at, runs in runs_of.items():
+
+        def is_same(other: int, at: int = at) -> bool:
+            return _jaccard_at_least(
+                sets[other], sets[at], _MIN_SHINGLE_JACCARD
+            ) and is_near_duplicate(texts[other], texts[at])
+
+        same = [other for other in set().union(*(alone[run] for run in runs)) if is_same(other)]
+        for other in same:
+            flags[other] = True
+            for run in runs_of[other]:
+                alone[run].discard(other)
+                flagged[run].append(other)
+        flags[at] = bool(same) or any(is_same(other) for run in runs for other in flagged[run])
+        for run in runs:
+            flagged[run].append(at) if flags[at] else alone[run].add(at)
+    return flags
+
+
+def _shared_rare_runs(texts: Sequence[str]) -> dict[int, list[int]]:
+    """Of each text the rare runs, as numbers, that another one has among its rare ones."""
     import numpy as np
 
-    generator = np.random.default_rng(_SEED)
-    # Of 64 bits and without a remainder: an overflow is what makes a product random.
-    slopes, shifts = generator.integers(0, 1 << 64, (2, _BANDS * _ROWS, 1), dtype=np.uint64)
-    flags = [False] * len(texts)
-    buckets: list[dict[bytes, list[int]]] = [defaultdict(list) for _ in range(_BANDS)]
-    for at, text in enumerate(texts):
-        if not text.strip():
-            continue
-        signature = (slopes * np.fromiter(_shingles(text), dtype=np.uint64) + shifts).min(axis=1)
-        for band, bucket in zip(signature.reshape(_BANDS, _ROWS), buckets, strict=True):
-            likely = bucket[band.tobytes()]
-            alike = [other for other in likely if is_near_duplicate(texts[other], text)]
-            for one in (at, *alike) if alike else ():
-                flags[one] = True
-            # One of several that say the same stands for them, or a template that fills half of
-            # the corpus would be compared with itself a million times.
-            if not alike:
-                likely.append(at)
-    return flags
+    runs = [np.fromiter(_shingles(text) if text.strip() else (), np.int64) for text in texts]
+    length = np.array([len(own) for own in runs], dtype=np.int64)
+    text = np.repeat(np.arange(len(texts)), length)
+    joined = np.concatenate(runs) if runs else text
+    _, run, count = np.unique(joined, return_inverse=True, return_counts=True)
+    rarest_first = run[np.lexsort((run, count[run], text))]
+    place = np.arange(len(run)) - np.repeat(np.cumsum(length) - length, length)
+    needed = np.ceil(_MIN_SHINGLE_JACCARD * length - _ROUNDING)
+    rare = place <= (length - needed)[text]
+    text, run = text[rare], rarest_first[rare]
+    shared = np.bincount(run)[run] > 1 if len(run) else rare
+    found: dict[int, list[int]] = {}
+    for at, number in zip(text[shared].tolist(), run[shared].tolist(), strict=True):
+        found.setdefault(at, []).append(number)
+    return found

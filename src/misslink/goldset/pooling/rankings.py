@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -89,16 +88,12 @@ def read_rankings(path: str, name: str, cases: Collection[str], depth: int) -> R
     """
     run = open_run(path)
     rows: dict[str, tuple[list[str], list[Any] | None]] = {}
-    sign = -1 if run.table.kind == "rank" else 1
-    for queries, documents, numbers in run.table.batches():
-        columns = queries.to_pylist(), documents.to_pylist()
-        values = repeat(None) if numbers is None else (sign * numbers).tolist()
-        for query, document, value in zip(*columns, values, strict=False):
-            if query in cases:
-                names, scores = rows.setdefault(query, ([], None if value is None else []))
-                names.append(document)
-                if scores is not None:
-                    scores.append(value)
+    for query, document, merit in run.rows():
+        if query in cases:
+            names, scores = rows.setdefault(query, ([], None if merit is None else []))
+            names.append(document)
+            if scores is not None:
+                scores.append(merit)
     if not rows:
         raise InputError(
             "The run contains no question of the gold set. Compare the ids of both.", path=path
