@@ -14,6 +14,7 @@ from misslink.errors import InputError, did_you_mean
 from misslink.io.goldset import GoldSet
 from misslink.io.jsonl import EMPTY_FILE, SourceItem, intern_text
 from misslink.io.rows import open_items, read_file_items
+from misslink.io.run_folder import is_run_folder, read_run
 from misslink.io.storage import list_shards, open_decompressed, read_bytes, redact_url
 from misslink.io.tables import RetrievalTable, read_trec_table
 from misslink.io.trace_formats import samples, spans
@@ -44,10 +45,12 @@ _EXPORTS = (
     (spans.is_langsmith_row, spans.langsmith_spans),
     (spans.is_langfuse_row, spans.langfuse_spans),
 )
+# Of a sample, how the first row is recognized and every other one: one without an answer has the
+# question alone.
 _SAMPLES = (
-    (samples.is_deepeval_row, samples.parse_deepeval),
-    (samples.is_trec_rag_row, samples.parse_trec_rag),
-    (samples.is_ragas_row, samples.parse_ragas),
+    (samples.is_deepeval_row, lambda row: "input" in row, samples.parse_deepeval),
+    (samples.is_trec_rag_row, samples.is_trec_rag_row, samples.parse_trec_rag),
+    (samples.is_ragas_row, samples.is_ragas_row, samples.parse_ragas),
 )
 _NO_SPAN = "no span of a retriever in the trace lists its documents"
 
@@ -135,7 +138,7 @@ def read_recording(
     Parameters
     ----------
     source : path, URL, data frame, or iterable of Trace or mapping
-        Recognized by content: misslink's own traces (which may also have the fields of a case, such
+        A run folder, or files that are recognized by content: misslink's own traces (which may also have the fields of a case, such
         as ``question``); OpenTelemetry spans with gen_ai or OpenInference attributes (OTLP JSON,
         Phoenix); runs of LangSmith; traces and observations of Langfuse; samples of ragas, deepeval
         and TREC RAG; a TREC run; or a table with a column for questions. JSON Lines, a JSON array,
@@ -155,6 +158,8 @@ def read_recording(
         file, no trace says what was retrieved, a case has two traces, ``prompted`` names a passage
         that was not retrieved, or something is malformed; with file and line.
     """
+    if isinstance(source, str | Path) and is_run_folder(Path(source)):
+        return _read_run_traces(Path(source))
     files = list_shards(source) if isinstance(source, str | Path) else ()
     recorder = _Recorder(
         redact_url(source) if isinstance(source, str | Path) else "the traces", dedupe
@@ -175,6 +180,14 @@ def read_recording(
     finally:
         if collects:
             gc.enable()
+
+
+def _read_run_traces(folder: Path) -> Recording:
+    """The traces and cases of a run folder."""
+    run = read_run(folder)
+    traces = {trace.case_id: trace for trace in run.traces}
+    cases = {case.id: case for case in run.cases}
+    return Recording(str(folder), traces, cases, {})
 
 
 class _Recorder:
@@ -210,17 +223,28 @@ class _Recorder:
         elif export := next((kind for kind in _EXPORTS if kind[0](row)), None):
             for item in _of_one_format(items, export[0]):
                 self._spans += export[1](item)
+        elif isinstance(results := row.get("testCases"), list):  # a test run of deepeval
+            self.add_items(first._replace(data=result) for result in results)
         elif sample := next((kind for kind in _SAMPLES if kind[0](row)), None):
-            if sample[1] is not samples.parse_trec_rag:
-                samples.check_names(first)
-            for item in _of_one_format(items, sample[0]):
-                fields, trace = sample[1](item)
-                if fields["question"] is None:
-                    raise item.error("There is no question in this row. Add it, or remove the row.")
-                fields = {name: value for name, value in fields.items() if value not in (None, [])}
-                self._add_pair(item, fields, trace)
+            self._add_samples(items, first, *sample[1:])
         else:
             self._add_table(items, first)
+
+    def _add_samples(
+        self,
+        items: Iterable[SourceItem],
+        first: SourceItem,
+        matches: Callable[[Mapping[str, Any]], bool],
+        parse: Callable[[SourceItem], tuple[_Fields, _Fields | None]],
+    ) -> None:
+        if parse is not samples.parse_trec_rag:
+            samples.check_names(first)
+        for item in _of_one_format(items, matches):
+            fields, trace = parse(item)
+            if fields["question"] is None:
+                raise item.error("There is no question in this row. Add it, or remove the row.")
+            fields = {name: value for name, value in fields.items() if value not in (None, [])}
+            self._add_pair(item, fields, trace)
 
     def _add_recorded(self, item: SourceItem) -> None:
         if isinstance(item.data, Trace):
@@ -237,6 +261,9 @@ class _Recorder:
             named = data.pop("id", data.get("case_id"))
             case = item._replace(data={**fields, "id": named}).parse(Case, self._texts)
             data.setdefault("case_id", case.id)
+        for name in ("retrieved", "error"):
+            if data.get(name) is None or (isinstance(data[name], str) and not data[name].strip()):
+                data.pop(name, None)
         if data.keys().isdisjoint(("retrieved", "error")):
             data.setdefault("unmeasured", samples.NOT_RECORDED)
         trace = _parse_trace(item._replace(data=data), self.dedupe, self._texts)
@@ -420,7 +447,8 @@ def _parse_trace(item: SourceItem, dedupe: str | None, texts: dict[str, str]) ->
             for rank, passage in enumerate(passages, start=1)
         ]
     if isinstance(data.get("prompted"), list | tuple):
-        data["prompted"] = list(map(_id_text, data["prompted"]))
+        ids = [_id_text(name) for name in data["prompted"]]
+        data["prompted"] = [name for place, name in enumerate(ids) if name not in ids[:place]]
     trace = item.parse(Trace, texts)
     ids = [passage.id for passage in trace.retrieved]
     if len(set(ids)) < len(ids):

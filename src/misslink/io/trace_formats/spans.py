@@ -20,10 +20,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from misslink.io.jsonl import SourceItem
+from misslink.io.trace_formats.printed import decode_json, parse_printed_list
 from misslink.io.trace_formats.requests import (
     LogRequest,
     RequestLog,
-    decode_json,
     extract_answer,
     extract_chunks,
     extract_history,
@@ -33,7 +33,6 @@ from misslink.io.trace_formats.requests import (
     parse_time,
     tool_documents,
 )
-from misslink.io.trace_formats.samples import parse_printed_list
 from misslink.text.prompt_matching import (
     ModelCall,
     PromptMatch,
