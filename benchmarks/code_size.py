@@ -31,7 +31,7 @@ BUDGETS = {
     "gate": 1489,  # 1200
     "goldset": 6254,  # 7300 with the readers of traces, which are io/trace_formats now; deepeval
     "io": 3960,  # values and documents given in Python, numbers in columns of texts, nameless columns and objects over lines took 90; changed inputs are named without their hashes; 2600; a key twice is an error; redact_keys and read_toml came down from judge and capture; sheets that are not read are named
-    "io/trace_formats": 1510,  # documents as Python prints them, deepeval's own files and run folders took 83; prompts of model spans; numbered columns, and unread ones are named; came from goldset
+    "io/trace_formats": 1556,  # documents as Python prints them, deepeval's own files and run folders took 83; pages of APIs, Langfuse's SDK and blob storage, and documents of a root alone 46; prompts of model spans; numbered columns, and unread ones are named; came from goldset
     "judge": 1695,  # words that exclude each other took 50; questions to decision models came from backends, what a metric says of itself from annotation and checks; numbers and words of a sentence that its claims have took 51; usage and caps of all stages of a cascade
     "judge/backends": 3454,  # answers with more numbers than their reference; an answer that is its reference; 2200; roles of numbers and names, answers against references; decision models took 675
     "judge/batch": 998,  # 800

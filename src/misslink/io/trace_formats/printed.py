@@ -18,9 +18,12 @@ _DOCUMENT = re.compile(r"\s*(?:Document\(|page_content=['\"])")
 _UNREADABLE = (ValueError, SyntaxError, RecursionError, MemoryError, tokenize.TokenError)
 
 
-def decode_json(value: Any) -> Any:
-    """Decode a text that is a JSON object or list; return anything else as it is."""
-    if isinstance(value, str) and value.strip()[:1] in {"{", "["}:
+def decode_json(value: Any, starts: str = "{[") -> Any:
+    """Decode a text that is a JSON object or list; return anything else as it is.
+
+    `starts` are the characters with which one begins.
+    """
+    if isinstance(value, str) and value.strip()[:1] in tuple(starts):
         try:
             return json.loads(value)
         except (ValueError, RecursionError):

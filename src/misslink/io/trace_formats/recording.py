@@ -17,7 +17,7 @@ from misslink.io.rows import open_items, read_file_items
 from misslink.io.run_folder import is_run_folder, read_run
 from misslink.io.storage import list_shards, open_decompressed, read_bytes, redact_url
 from misslink.io.tables import RetrievalTable, read_trec_table
-from misslink.io.trace_formats import samples, spans
+from misslink.io.trace_formats import exports, samples
 from misslink.io.trace_formats.requests import RequestLog
 from misslink.io.trace_formats.spans import (
     OtelSpan,
@@ -42,8 +42,8 @@ _CASE_FIELDS = {
 } - {"id"}  # fmt: skip
 # How each format is recognized by a row, and read.
 _EXPORTS = (
-    (spans.is_langsmith_row, spans.langsmith_spans),
-    (spans.is_langfuse_row, spans.langfuse_spans),
+    (exports.is_langsmith_row, exports.langsmith_spans),
+    (exports.is_langfuse_row, exports.langfuse_spans),
 )
 # Of a sample, how the first row is recognized and every other one: one without an answer has the
 # question alone.
@@ -51,6 +51,13 @@ _SAMPLES = (
     (samples.is_deepeval_row, lambda row: "input" in row, samples.parse_deepeval),
     (samples.is_trec_rag_row, samples.is_trec_rag_row, samples.parse_trec_rag),
     (samples.is_ragas_row, samples.is_ragas_row, samples.parse_ragas),
+)
+# What lists several objects, with a field beside them: pages of Langfuse, Phoenix and LangSmith, and
+# a test run of deepeval.
+_PAGES = (
+    ("data", {"meta", "next_cursor"}),
+    ("runs", {"cursors"}),
+    ("testCases", {"testCases"}),
 )
 _NO_SPAN = "no span of a retriever in the trace lists its documents"
 
@@ -203,7 +210,8 @@ class _Recorder:
         self._asked: dict[str, list[Trace]] = {}  # without their ids, by that of the first
         self._repeats = 0  # rows that are the same as another one
 
-    def add_items(self, items: Iterator[SourceItem]) -> None:
+    def add_items(self, items: Iterable[SourceItem]) -> None:
+        items = _without_pages(items)
         first = next(items, None)
         if first is None:
             raise InputError(EMPTY_FILE, path=self.name)
@@ -223,8 +231,6 @@ class _Recorder:
         elif export := next((kind for kind in _EXPORTS if kind[0](row)), None):
             for item in _of_one_format(items, export[0]):
                 self._spans += export[1](item)
-        elif isinstance(results := row.get("testCases"), list):  # a test run of deepeval
-            self.add_items(first._replace(data=result) for result in results)
         elif sample := next((kind for kind in _SAMPLES if kind[0](row)), None):
             self._add_samples(items, first, *sample[1:])
         else:
@@ -416,6 +422,17 @@ def _prompt_fields(match: PromptMatch | None) -> _Fields:
         "graded": match.graded,
         "notes": match.notes,
     }
+
+
+def _without_pages(items: Iterable[SourceItem]) -> Iterator[SourceItem]:
+    """The objects, and those in what lists several, such as a page of an API."""
+    for item in items:
+        row = item.data if isinstance(item.data, Mapping) else {}
+        parts = next((row.get(name) for name, others in _PAGES if others & row.keys()), None)
+        if isinstance(parts, list):
+            yield from (item._replace(data=part) for part in parts)
+        else:
+            yield item
 
 
 def _of_one_format(
