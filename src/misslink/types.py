@@ -11,7 +11,6 @@ import datetime as dt
 from collections import Counter
 from collections.abc import Iterable
 from functools import cached_property
-from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -664,13 +663,8 @@ class Run(FrozenModel):
     __str__ = __repr__
 
     def _repr_html_(self) -> str:
-        """The failure modes and a link to the report, for notebooks."""
-        counts = [("failure mode", "cases"), *self._failure_counts()]
-        rows = "".join(f"<tr><td>{name}</td><td>{count}</td></tr>" for name, count in counts)
-        report = escape(f"{self.summary.get('run')}/report.html")
-        link = f'<p><a href="{report}">{report}</a></p>' if self.summary.get("run") else ""
-        text = f"<p><b>{escape(self.headline)}</b></p><p>{escape(repr(self))}</p>"
-        return f"{text}<table>{rows}</table>{link}"
+        """What a notebook shows: failure modes, owners, the first step and a link to the report."""
+        return late_function("run_html")(self)
 
     def _failure_counts(self) -> list[tuple[str, int]]:
         return Counter(str(link.failure) for link in self.links).most_common()
