@@ -37,6 +37,7 @@ _POLL_S = 0.1
 _WAITING = "misslink: waiting for judge calls in flight; Ctrl-C again ends the run without them"
 _INTERRUPTED = 130  # what shells report for Ctrl-C
 _STAGES = {
+    "reading": "Reading the run",
     "app": "Calling the app",
     "level 1": "Computing rank metrics",
     "judge": "Judging",
