@@ -3,6 +3,7 @@
     python benchmarks/canary_run_length.py            # prints the tables, some minutes
     python benchmarks/canary_run_length.py --write    # also into the .md and docs/canary.md
     python benchmarks/canary_run_length.py --paired   # the paired test alone, into the .md
+    python benchmarks/canary_run_length.py --smoke    # few histories, to see that it runs
 
 Whole canary sets are simulated with a fixed seed: five measures a run, of which health is drawn
 question by question from chances of its own, learnt with `learn_baseline`, watched within the
@@ -111,9 +112,7 @@ def watched(measure: CanaryMeasure, values: Floats, n: int, learn: int, measures
         usable = [measure.learnable(value) for value in history[: 4 * learn].tolist()]
         found = learn_baseline(usable, learn, step, tail=measure.tail)
         learnt.append(None if isinstance(found, str) else found)
-    limits = [
-        None if b is None else chart_limits(b.n, float(EVERY), measures=measures) for b in learnt
-    ]
+    limits = [None if b is None else chart_limits(b.n, measures=measures) for b in learnt]
     begins = np.array([runs if b is None else b.end for b in learnt])
     sign = -1.0 if measure.better == "high" else 1.0
 
@@ -282,6 +281,9 @@ def put(page: Path, lines: list[str], marks: tuple[str, str] = MARKS) -> None:
 
 def main(arguments: list[str]) -> None:
     """Verify, print, and write where that is asked for."""
+    global HISTORIES, QUESTIONS, LEARN, DROPS
+    if "--smoke" in arguments:
+        HISTORIES, QUESTIONS, LEARN, DROPS = 25, (10,), (10,), (0.10,)
     if "--paired" in arguments:
         lines = list(paired_table())
         print("\n".join(lines))

@@ -1,6 +1,6 @@
 """How judging grows with Ray workers, and whether a limit by the minute holds for all of them.
 
-    python benchmarks/ray_workers.py [--calls 400] [--rpm 300] [--write]
+    python benchmarks/ray_workers.py [--calls 400] [--rpm 300] [--write | --smoke]
 
 Workers of a cluster of this machine ask `loopback_judge.py`'s server, in a process of its own,
 which answers every call after 200 ms; four calls are out at once for each worker. The clock runs
@@ -36,6 +36,7 @@ import psutil
 
 import loopback_judge
 from misslink.engines.ray.engine import open_ray
+from misslink.engines.ray.pool import WorkerPool
 from misslink.judge.config import JudgeConfig
 from misslink.judge.protocol import examine
 from misslink.judge.session import JudgeSession, open_judge
@@ -96,7 +97,10 @@ class Timed(loopback_judge.Connection):
 
 def main() -> None:
     """Measure, print, and write where asked to."""
+    global WORKERS, MINUTES
     options = _options()
+    if options.smoke:
+        WORKERS, MINUTES, options.calls, options.rpm = (1,), 0.05, 8, 100
     if options.serve:
         asyncio.run(_serve())
         return
@@ -132,7 +136,7 @@ async def _asked(url: str, workers: int, calls: int) -> Row:
             "openai:loopback", cache=None, concurrency=at_once, terms=terms, reach=engine.reach
         )
         assert judge is not None
-        await engine.pool.everybody("judge-1")
+        await _all_up(engine.pool)
         await _put(judge, range(-5 * at_once, 0), at_once)
         _request(url, "/reset")
         here, there = psutil.Process(), _workers()
@@ -160,7 +164,7 @@ async def _limited(url: str, rpm: int) -> dict[str, Any]:
             "openai:loopback", cache=None, concurrency=at_once, terms=terms, reach=engine.reach
         )
         assert judge is not None
-        await engine.pool.everybody("judge-1")
+        await _all_up(engine.pool)
         _request(url, "/reset")
         await _put(judge, range(int(MINUTES * rpm)), at_once)
         times = _request(url, "/times")["times"]
@@ -176,10 +180,17 @@ async def _limited(url: str, rpm: int) -> dict[str, Any]:
     }
 
 
+async def _all_up(pool: WorkerPool) -> None:
+    """Wait until every worker has the judge."""
+    await pool.ready("judge-1")
+    while sum(member.can("judge-1") for member in pool._members) < pool.count:  # noqa: SLF001, ASYNC110
+        await asyncio.sleep(0.05)
+
+
 def _workers() -> list[psutil.Process]:
     """The processes of the workers, which Ray calls by their class; this cluster's alone."""
     children = psutil.Process().children(recursive=True)
-    return [child for child in children if "".join(child.cmdline()).startswith("ray::Worker")]
+    return [child for child in children if "".join(child.cmdline()).startswith("ray::RayWorker")]
 
 
 def _cpu(processes: list[psutil.Process]) -> float:
@@ -233,6 +244,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--calls", type=int, default=400, help="of each worker")
     parser.add_argument("--rpm", type=int, default=300, help="of all workers together")
     parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--smoke", action="store_true", help="few calls, to see that it runs")
     parser.add_argument("--write", action="store_true", help=f"write {TARGET.name}")
     return parser.parse_args()
 

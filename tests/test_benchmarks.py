@@ -1,13 +1,18 @@
-"""Benchmarks run rarely: what they take from misslink must still be there."""
+"""Benchmarks and examples run rarely: what they take from misslink must still be there."""
 
 import ast
 import importlib
+import subprocess
+import sys
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
-BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
+ROOT = Path(__file__).parents[1]
+BENCHMARKS, EXAMPLES = ROOT / "benchmarks", ROOT / "examples"
+SCRIPTS = sorted([*BENCHMARKS.rglob("*.py"), *EXAMPLES.rglob("*.py")])
+SMOKE = sorted(path for path in BENCHMARKS.glob("*.py") if '"--smoke"' in path.read_text("utf-8"))
 
 
 def module_or_name(module, name):
@@ -21,10 +26,8 @@ def module_or_name(module, name):
 
 
 @pytest.mark.source
-@pytest.mark.parametrize(
-    "path", sorted(BENCHMARKS.rglob("*.py")), ids=lambda path: str(path.relative_to(BENCHMARKS))
-)
-def test_a_benchmark_names_only_what_misslink_has(path):
+@pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_a_script_names_only_what_misslink_has(path):
     tree = ast.parse(path.read_text(encoding="utf-8"))
     taken, missing = {}, []
     for node in ast.walk(tree):
@@ -41,3 +44,37 @@ def test_a_benchmark_names_only_what_misslink_has(path):
             if module is not None and not hasattr(module, node.attr):
                 missing.append(f"{module.__name__}.{node.attr}")
     assert missing == []
+
+
+IMPORT_ALL = """
+import importlib, pathlib, sys
+sys.argv = ["benchmark"]
+for path in sorted(pathlib.Path.cwd().glob("*.py")):
+    try:
+        importlib.import_module(path.stem)
+    except ModuleNotFoundError as missing:
+        if (missing.name or "").startswith("misslink"):
+            raise
+        print("not installed:", missing.name)
+"""
+
+
+@pytest.mark.source
+@pytest.mark.slow
+def test_every_benchmark_imports():
+    """In one process of its own: some set options of the process."""
+    command = [sys.executable, "-c", IMPORT_ALL]
+    done = subprocess.run(command, cwd=BENCHMARKS, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.source
+@pytest.mark.slow
+@pytest.mark.parametrize("path", SMOKE, ids=lambda path: path.name)
+def test_a_benchmark_starts_in_its_smallest_size(path):
+    if path.stem == "ray_workers":
+        pytest.importorskip("ray", reason="the extra ray is not installed")
+    command = [sys.executable, str(path), "--smoke"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-2_000:]
+    assert done.stdout.strip()

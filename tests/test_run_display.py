@@ -24,12 +24,20 @@ def test_the_repr_is_one_line_with_the_failure_modes():
     assert repr(run()) == str(run()) == "Run(3 cases, judge exact; passed 2, fabricated 1)"
 
 
-def test_a_notebook_shows_the_failure_modes_and_a_link_and_no_markup_of_others():
+def test_a_notebook_shows_modes_owners_the_first_step_and_a_link_and_no_markup_of_others():
     html = run(run=HOSTILE, judge=HOSTILE)._repr_html_()
-    assert "<td>fabricated</td><td>1</td>" in html
+    assert "<td>Fabricated</td><td>generator</td><td>1</td>" in html
+    assert "<td>Passed</td><td></td><td>2</td>" in html
+    assert "First step: " in html
     assert "report.html" in html
     assert HOSTILE not in html
     assert "href" not in run()._repr_html_()
+
+
+def test_the_link_of_a_notebook_is_below_its_folder(tmp_path, monkeypatch):
+    """A browser opens no absolute path of the disk."""
+    monkeypatch.chdir(tmp_path)
+    assert 'href="reports/a/report.html"' in run(run=str(tmp_path / "reports/a"))._repr_html_()
 
 
 def test_a_frame_has_one_row_per_case_with_missing_verdicts_missing():

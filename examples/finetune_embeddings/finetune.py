@@ -17,7 +17,7 @@ from app import MiniLM, weights
 
 from misslink.embedding import Embedder
 from misslink.io import read_goldset
-from misslink.linking.whatif.search import DenseSearch
+from misslink.linking.corpus_search import DenseSearch
 from misslink.retrieval import score_cases
 from misslink.stats import mean, paired_difference
 from misslink.types import Case, Estimate, Passage, Trace

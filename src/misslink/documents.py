@@ -225,6 +225,7 @@ class JudgeUsage(Document):
     calls: int = 0
     from_cache: int = 0
     not_asked: int = 0
+    stopped_by: str | None = None
     in_batches: int = 0
     prompt_tokens: int | None = None
     completion_tokens: int | None = None

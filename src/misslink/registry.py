@@ -141,8 +141,8 @@ def rank_metric_key(name: str) -> str | None:
 _LATE_FUNCTIONS = {
     "describe_reason": "misslink.render.reasons",
     "describe_run": "misslink.linking.findings",
-    "run_frame": "misslink.render.run_display",
-    "run_summary": "misslink.render.run_display",
+    "run_frame": "misslink.render.run_frame",
+    "run_html": "misslink.report.notebook",
 }
 
 

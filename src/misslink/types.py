@@ -686,8 +686,8 @@ class Run(FrozenModel):
     __str__ = __repr__
 
     def _repr_html_(self) -> str:
-        """The failure modes and a link to the report, for notebooks."""
-        return late_function("run_summary")(self)
+        """What a notebook shows: failure modes, owners, the first step and a link to the report."""
+        return late_function("run_html")(self)
 
     def failure_counts(self) -> list[tuple[str, int]]:
         """Failure modes and their numbers of cases, the most frequent first."""

@@ -25,6 +25,16 @@ def folder(tmp_path):
     return folder
 
 
+def test_reading_a_large_run_tells_how_far_it_is(tmp_path):
+    folder = put(tmp_path / "run", run_of([0.2, 0.8] * 150))
+    ticks = []
+    with AnnotationSession(folder, progress=lambda *tick: ticks.append(tick)) as desk:
+        assert len(desk.tasks) == 300
+    entries = sum(path.read_bytes().count(b"\n") for path in folder.glob("*.jsonl"))
+    assert {(stage, total) for stage, _, total in ticks} == {("reading", entries)}
+    assert [done for _, done, _ in ticks] == [*range(256, entries, 256), entries]
+
+
 def test_only_what_people_disagree_on_is_asked(folder):
     with AnnotationSession(folder, adjudicate=True) as desk:
         assert {task.case.id: task.asked for task in desk.tasks} == {

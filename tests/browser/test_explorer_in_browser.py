@@ -5,10 +5,12 @@ import itertools
 
 import pytest
 
+from example_run import example_run
 from misslink.render.html import show_marks
 from misslink.report.cases import build_case_entries
 from misslink.report.page import write_html
 from misslink.types import Case, Link, Passage, Run, Trace, Verdict
+from proven_run import proven_run
 from watch import listening  # beside this file
 
 CASE = "#case-title"
@@ -538,6 +540,18 @@ def test_on_a_phone_the_case_covers_the_list_until_back(at):
     page.get_by_role("button", name="Back", exact=False).first.click()
     page.wait_for_selector("#rows", state="visible")
     assert row(page, 14).is_visible()
+
+
+@pytest.mark.parametrize("view", ["summary", "cases", "retrieval", "trust", "numbers"])
+@pytest.mark.parametrize("run", [proven_run, example_run])
+def test_no_view_scrolls_sideways_on_a_small_phone(browser, tmp_path, run, view):
+    """Where tables with long intervals stand in 390 pixels, these stand in 320."""
+    report = write_html(run(), tmp_path / "report.html")
+    page = browser.new_page(viewport={"width": 320, "height": 640})
+    page.goto(f"{report.as_uri()}#{view}")
+    page.wait_for_selector("#rows[aria-busy=false]", state="attached")
+    assert page.evaluate("document.documentElement.scrollWidth") == 320
+    page.close()
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -104,12 +104,28 @@ def test_no_passage_is_a_number_of_passages(passages):
         ([{"metric": METRIC, "value": 1}], "line 1, field 'case_id': this field is required"),
         ([{"case_id": "a", "value": 1}], "line 1, field 'metric'"),
         ([verdict("a", 1), verdict("a", 0)], "line 2, field 'case_id'.*first on line 1"),
+        (
+            [verdict("a", 1), {"case_id": "b", "metric": METRIC, "valeu": 1}],
+            "line 2, field 'valeu': there is no such field; did you mean 'value'",
+        ),
+        (
+            [{"case_id": "b", "metric": METRIC, "outcome": 1}],
+            "line 1, field 'value': this field is required",
+        ),
         ([verdict("a", 1, metric="correctness")], "no verdict is of the metric 'faithfulness'"),
     ],
 )
 def test_what_is_wrong_is_named(tmp_path, rows, said):
     with pytest.raises(InputError, match=said):
         read_verdicts(write(tmp_path, *rows), METRIC)
+
+
+def test_a_verdict_may_have_no_value_where_others_have_one(tmp_path):
+    rows = verdict("a", 1), {"case_id": "b", "metric": METRIC, "value": None}
+    found = read_verdicts(write(tmp_path, *rows), METRIC)
+    assert [case.status for case in found.items.values()] == ["scored", "failed"]
+    skipped = {"case_id": "b", "metric": METRIC, "status": "skipped", "reason": "declined"}
+    assert read_verdicts(write(tmp_path, skipped), METRIC).items["b"].status == "skipped"
 
 
 def test_pooled_verdicts_of_two_judges_are_of_no_one_judge(tmp_path):

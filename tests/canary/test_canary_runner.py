@@ -53,6 +53,29 @@ def healths(found):
     return {one.canary: one.healthy for one in found.results}
 
 
+def keyed(texts, **more):
+    """A retriever whose ids are of its own, and the canaries' in the metadata."""
+    made = InMemoryVectorStore(Letters())
+    made.add_documents(
+        [Document(id=f"row-{name}", page_content=text, metadata={"slug": name, **more})
+         for name, text in texts.items()]
+    )  # fmt: skip
+    return made.as_retriever(search_kwargs={"k": 3})
+
+
+def test_the_metadata_key_that_holds_the_ids_is_used_and_named():
+    found = seen(keyed(SKY), asks("sky"), asks("grass"), k=3)
+    assert set(healths(found).values()) == {True}
+    assert any("metadata key 'slug'" in note for note in found.notes)
+
+
+def test_ids_that_nothing_holds_fail_and_say_so():
+    found = seen(store({f"row-{name}": text for name, text in SKY.items()}).as_retriever(),
+                 asks("sky"), asks("grass"), k=2)  # fmt: skip
+    assert set(healths(found).values()) == {False}
+    assert any("no retrieved passage of the run has an id" in note for note in found.notes)
+
+
 def test_a_store_is_scored_by_its_own_embedding_and_fingerprinted():
     retriever = store(SKY).as_retriever(search_kwargs={"k": 2})
     found = seen(retriever, asks("sky"), asks("grass"), asks("snow"), k=2)

@@ -146,6 +146,54 @@ def test_ids_that_look_alike_match_with_a_warning():
     assert codes(run) == ["ids_respelled"]
 
 
+@pytest.mark.parametrize(
+    ("label", "name"),
+    [
+        ("Doc-1", "doc-1"),
+        ("doc-1", "doc\N{ZERO WIDTH SPACE}-1"),
+        ("./docs/a.md", "docs/a.md"),
+        ("docs/a.md", "./docs/A.md"),
+    ],
+)
+def test_ids_match_without_regard_to_case_and_what_nobody_sees(label, name):
+    gold = [{**GOLD[0], "relevant": [label]}]
+    run = evaluated(None, gold, traces=[{"case_id": "fish", "retrieved": [name]}])
+    assert recall(run)["value"] == 1.0
+    assert codes(run) == ["ids_respelled"]
+
+
+def test_two_ids_that_differ_in_case_are_two():
+    gold = [{**GOLD[0], "relevant": ["a1"]}, {**GOLD[1], "relevant": ["A1"]}]
+    traces = [{"case_id": "fish", "retrieved": ["A1"]}, {"case_id": "music", "retrieved": ["A1"]}]
+    run = evaluated(None, gold, traces=traces)
+    assert recall(run)["value"] == 0.5
+    gold[1]["relevant"] = ["other"]
+    traces[0]["retrieved"] = ["A1", "a1"]
+    assert [p.id for p in evaluated(None, gold, traces=traces).traces[0].retrieved] == ["A1", "a1"]
+
+
+def test_evidence_that_no_passage_has_is_not_measured():
+    """As with ids: evidence of another text, or of a summary, is no retriever's failure."""
+    gold = [{"id": case["id"], "question": case["question"], "evidence": "X"} for case in GOLD]
+    for case, text in zip(gold, ("never written anywhere", "nor was this"), strict=True):
+        case["evidence"] = text
+    traces = [
+        {"case_id": case["id"], "retrieved": [{"text": CORPUS["oak"]}], "answer": "An oak."}
+        for case in GOLD
+    ]
+    run = evaluated(None, gold, traces=traces, judge="heuristic")
+    assert recall(run)["value"] is None
+    assert codes(run)[0] == "evidence_unmatched"
+    assert {link.retrieval for link in run.links} == {"unknown"}
+    assert run.summary["link"]["failures"].get("retrieval_miss", 0) == 0
+    gold[0]["evidence"] = CORPUS["salmon"]
+    corpus = [{"id": name, "text": text} for name, text in CORPUS.items()]
+    missed = evaluated(None, gold, traces=traces, corpus=corpus)
+    assert recall(missed)["value"] == 0.0  # it is in the corpus
+    traces[1]["retrieved"] = [{"text": CORPUS["salmon"]}]
+    assert recall(evaluated(None, gold, traces=traces))["value"] == 0.0  # in that of another case
+
+
 def test_two_labels_that_look_alike_are_refused_unless_both_are_passages():
     traces = [{"case_id": "fish", "retrieved": ["salmon"]}, {"case_id": "music", "retrieved": []}]
     gold = [{**GOLD[0], "relevant": ["salmon"]}, {**GOLD[1], "relevant": ["salmon "]}]

@@ -47,6 +47,14 @@ def test_a_broken_or_unrelated_pyproject_is_not_read(settings):
     assert settings("= broken", "pyproject.toml") == {}
 
 
+def test_a_broken_pyproject_with_settings_is_named_by_its_line(misslink):
+    Path("pyproject.toml").write_text("[tool.misslink]\nk = \n", encoding="utf-8")
+    code, _, err = misslink("evaluate", "--help")
+    assert code == 0
+    code, _, err = misslink("judge", "ping", "heuristic")
+    assert (code, "pyproject.toml, line 2" in err) == (2, True)
+
+
 def test_an_earlier_run_decides_before_settings(settings):
     commands = settings('judge = "openai:m"\nid-key = "key"\ntemperature = 1\nrpm = 9\n')
     assert commands["evaluate"] == {

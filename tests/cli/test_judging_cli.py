@@ -93,6 +93,26 @@ def test_max_cost_is_never_passed_whatever_is_in_flight(evaluate, judge_server):
     assert not manifest()["unfinished"]
 
 
+def test_a_cap_below_one_question_is_one_sentence(evaluate, judge_server):
+    short_cases(3)
+    err = evaluate("--max-cost", 1e-9, *PRICES, expect=2)
+    assert "asked no question: the next question could exceed --max-cost 1e-09; raise it" in err
+    assert judge_server.calls == []
+
+
+def test_a_run_that_a_cap_stopped_says_so_in_its_first_line(misslink, judge_server, monkeypatch):
+    monkeypatch.setenv("OPENAI_BASE_URL", judge_server.url)
+    short_cases(5)
+    code, out, _ = misslink(*COMMAND, "--max-calls", "2", "--concurrency", "1")
+    first = out.splitlines()[0]
+    assert code == 0
+    assert first.startswith("Not finished: 3 questions were not put to the judge: --max-calls 2")
+    page = Path("run/report.html").read_text(encoding="utf-8")
+    assert '<p class="warning">Not finished: 3 questions' in page
+    _, out, _ = misslink(*COMMAND)
+    assert "Not finished" not in out
+
+
 def completion_cost(body):
     """What the test server's bill for an honest answer is, at PRICES."""
     prompt = sum(len(message["content"]) for message in body["messages"]) // 4

@@ -206,3 +206,79 @@ def test_spans_that_phoenix_exports(tmp_path, monkeypatch):
     (trace,) = read_recording(tmp_path / "phoenix.parquet").traces.values()
     assert [passage.id for passage in trace.retrieved] == ["times", "pets"]
     phoenix.close_app()
+
+
+def test_spans_that_the_langfuse_sdk_sends(spans, tmp_path):
+    langfuse = pytest.importorskip("langfuse", reason="langfuse is not installed")
+    provider, rows = spans
+    client = langfuse.Langfuse(
+        public_key="pk", secret_key="sk", base_url="http://127.0.0.1:9", tracer_provider=provider
+    )
+    observe = client.start_as_current_observation
+    with observe(as_type="chain", name="app", input={"question": QUESTION}) as root:
+        with observe(as_type="retriever", name="search", input=QUESTION) as search:
+            search.update(output=[{"page_content": one["text"]} for one in FOUND])
+        root.update(output={"answer": "At seven."})
+    check(rows(), tmp_path)
+
+
+OBSERVATIONS = [
+    {"id": "1", "name": "app", "type": "SPAN", "input": {"question": QUESTION},
+     "output": {"answer": "At seven."}},
+    {"id": "2", "parent_observation_id": "1", "name": "search", "type": "RETRIEVER",
+     "input": QUESTION, "output": FOUND},
+]  # fmt: skip
+
+
+def test_observations_in_langfuses_blob_storage(tmp_path):
+    """Names and texts as the reference of its fields has them."""
+    common = {"trace_id": "T", "project_id": "p", "start_time": "2026-05-01 08:00:00.000000"}
+    rows = [
+        {**common, **row, **{name: json.dumps(row[name]) for name in ("input", "output")}}
+        for row in OBSERVATIONS
+    ]
+    check(rows, tmp_path)
+
+
+def test_pages_of_an_api_are_their_objects(tmp_path):
+    names = {"parent_observation_id": "parentObservationId"}
+    observations = [
+        {"traceId": "T", "startTime": "2026-05-01T08:00:00Z"}
+        | {names.get(name, name): value for name, value in row.items()}
+        for row in OBSERVATIONS
+    ]
+    check([{"data": observations, "meta": {"cursor": "x"}}], tmp_path)
+    runs = [
+        {"id": row["id"], "trace_id": "1", "parent_run_id": row.get("parent_observation_id"),
+         "run_type": kind, "start_time": "2026-05-01T08:00:00",
+         "inputs": {"question": QUESTION}, "outputs": outputs}
+        for row, kind, outputs in zip(
+            OBSERVATIONS, ("chain", "retriever"),
+            ({"answer": "At seven."}, {"documents": [{"page_content": FERRY},
+                                                     {"page_content": DOGS}]}), strict=True)
+    ]  # fmt: skip
+    check([{"runs": runs, "cursors": {"next": None}}], tmp_path)
+    kinds = ("CHAIN", "RETRIEVER")
+    phoenix = [
+        {"name": row["name"], "context": {"trace_id": "abc", "span_id": row["id"]},
+         "span_kind": kind, "parent_id": row.get("parent_observation_id"),
+         "start_time": "2026-05-01T08:00:00+00:00", "status_code": "OK",
+         "attributes": {"input.value": QUESTION, **found}}
+        for row, kind, found in zip(
+            OBSERVATIONS, kinds,
+            ({"output.value": "At seven."},
+             {f"retrieval.documents.{n}.document.content": one["text"]
+              for n, one in enumerate(FOUND)}), strict=True)
+    ]  # fmt: skip
+    check([{"data": phoenix, "next_cursor": None}], tmp_path)
+
+
+def test_a_root_alone_says_what_was_retrieved_if_it_returns_it(tmp_path):
+    """As LangSmith lists runs with is_root: a chain returns its documents beside the answer."""
+    outputs = {"answer": "At seven.", "context": [{"page_content": FERRY}, {"page_content": DOGS}]}
+    run = {"id": "1", "trace_id": "1", "run_type": "chain", "inputs": {"input": QUESTION}}
+    path = tmp_path / "runs.jsonl"
+    path.write_text(json.dumps({**run, "outputs": outputs}), encoding="utf-8")
+    (trace,) = read_recording(path).traces.values()
+    assert trace.answer == "At seven."
+    assert [passage.text for passage in trace.retrieved] == [FERRY, DOGS]

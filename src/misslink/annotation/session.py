@@ -45,6 +45,7 @@ from misslink.io.label_folder import (
     read_journal,
 )
 from misslink.io.labels import ADJUDICATED
+from misslink.io.run_folder import ReadProgress
 from misslink.registry import annotation_sessions
 
 _PAUSE_SECONDS = 600  # a longer time between two labels is a pause
@@ -346,6 +347,8 @@ class AnnotationSession(LabelSession):
         As of `misslink.annotation.tasks.draw_plan`; None: those of the last order.
     adjudicate : bool
         Label only the disagreements of annotators.
+    progress : callable or None
+        As of `read_run`.
 
     Raises
     ------
@@ -366,8 +369,9 @@ class AnnotationSession(LabelSession):
         seed: int | None = None,
         random_share: float | None = None,
         adjudicate: bool = False,
+        progress: ReadProgress | None = None,
     ) -> None:
-        self._run = read_complete_run(run)
+        self._run = read_complete_run(run, progress=progress)
         folder, unchanged, notes = run / LABELS_FOLDER, UnchangedFolder(run), list[str]()
         self._seen = ShownContent(self._run)
         if adjudicate:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from misslink.documents import manifest_of
-from misslink.errors import InputError, known_names
+from misslink.errors import InputError, did_you_mean, known_names
 from misslink.io.jsonl import SourceItem
 from misslink.io.labels import parse_id
 from misslink.io.manifest import answer_hash, hash_content
@@ -20,6 +20,11 @@ from misslink.types import Case, Run, Trace
 
 MODEL_TAG = "model"
 _SUPPORT = {"supported": 1.0, "unsupported": 0.0, "contradicted": 0.0}
+_VALUE_FIELDS = {"value", "probability"}
+_OTHER_FIELDS = {
+    *("case_id", "metric", "status", "label", "reason", "claims", "judge", "prompt", "answer"),
+    *("passages", "category", MODEL_TAG, "evidence_position", "tags", "group", "question"),
+}
 _BOOLEAN_WORDS = {"true": True, "false": False, "1": True, "0": False}
 
 
@@ -262,6 +267,7 @@ def read_verdicts(
     places: dict[str, SourceItem] = {}
     cases: set[str] = set()
     metrics: set[str] = set()
+    valued = False
     for item in read_rows(source, name):
         row = item.data
         for required in ("case_id", "metric"):
@@ -280,12 +286,24 @@ def read_verdicts(
             first = where and f" (first {where})"
             problem = f"the case '{case_id}' has two verdicts of {metric}{first}; keep one"
             raise item.error(problem, "case_id")
+        _check_value_names(item)
         items[case_id], places[case_id] = _case_from_row(case_id, row), item
+        valued |= not _VALUE_FIELDS.isdisjoint(row) or row.get("status", "scored") != "scored"
     if not items:
         raise _missing_metric_error(metric, metrics, name)
+    if not valued:
+        raise places[next(iter(places))].error("this field is required; add it", "value")
     judges = {case.judge for case in items.values() if case.judge}
     judge = judges.pop() if len(judges) == 1 else None
     return MetricVerdicts(items, metric, name, frozenset(cases), judge, metrics=frozenset(metrics))
+
+
+def _check_value_names(item: SourceItem) -> None:
+    """Refuse a misspelt name of the value, which would count as none."""
+    if _VALUE_FIELDS.isdisjoint(item.data):
+        for field in item.data.keys() - _OTHER_FIELDS:
+            if hint := did_you_mean(field, _VALUE_FIELDS):
+                raise item.error(f"there is no such field; {hint}", field)
 
 
 def _case_from_row(case_id: str, row: Mapping[str, Any]) -> JudgedCase:

@@ -13,7 +13,7 @@ from misslink.canary.results import (
     CanaryStatus,
     fingerprint_corpus,
 )
-from misslink.capture import Watcher
+from misslink.capture import Watcher, labelled_ids, match_labels
 from misslink.embedding.embedder import redact_secrets
 from misslink.errors import InputError, JudgeUnreachableError
 from misslink.event_loops import APP_LOOP
@@ -21,13 +21,15 @@ from misslink.judge.judge_case import judge_case
 from misslink.judge.judged_metric import Subject
 from misslink.judge.prompts import BUILT_IN, Prompts
 from misslink.registry import judged_metrics
+from misslink.render.reasons import describe_reason
 from misslink.retrieval import case_needs, match_needs, score_cases, unmeasured_reason
 from misslink.timeouts import TookTooLongError, map_concurrently
-from misslink.types import Passage, Trace, Verdict
+from misslink.types import Passage, Reason, Trace, Verdict
 
 if TYPE_CHECKING:
     from misslink.canary.canary_set import Canary, CanarySet
     from misslink.embedding import Embedder
+    from misslink.io import GoldSet
     from misslink.judge.session import JudgeSession
 
 
@@ -167,11 +169,18 @@ async def run_canaries(
 ) -> CanaryObservation:
     """Call the app with every canary within the deadline; app errors count as not measured."""
     started_at, deadline = time.time(), time.monotonic() + request.deadline_s
-    watcher = Watcher(request.app, id_key=request.id_key, input_key=request.input_key)
+    gold = request.canaries.gold
+    watcher = Watcher(
+        request.app,
+        id_key=request.id_key,
+        input_key=request.input_key,
+        labels=labelled_ids(gold.cases),
+    )
     hung_before = APP_LOOP.hung
     replies = await _call_app(request, watcher, deadline, tick)
     traces = {name: reply for name, reply in replies.items() if isinstance(reply, Trace)}
-    notes: list[str] = []
+    traces, notes = _match_ids(gold, traces, watcher, request.id_key)
+    replies |= traces
     embedder = await _resolve_embedder(request, watcher, notes)
     relevance = await _measure_relevance(request, traces, embedder, notes)
     passages = await _list_corpus(request, watcher, notes)
@@ -204,6 +213,22 @@ async def run_canaries(
         hung=APP_LOOP.hung - hung_before,
         judge_problem=judge_problem,
     )
+
+
+def _match_ids(
+    gold: GoldSet, traces: dict[str, Trace], watcher: Watcher, id_key: str | None
+) -> tuple[dict[str, Trace], list[str]]:
+    """The traces with the ids of the canaries, and notes on how these were found.
+
+    Where no id matches, the canaries fail all the same: an outage looks like that too.
+    """
+    traces, _, warnings = match_labels(gold, traces)
+    if watcher.id_key != id_key:
+        warnings.insert(0, Reason(code="id_key_used", key=watcher.id_key))
+    measured = {
+        name: trace.model_copy(update={"unmatched": None}) for name, trace in traces.items()
+    }
+    return measured, list(map(describe_reason, warnings))
 
 
 async def _call_app(

@@ -588,7 +588,7 @@ def parse_app_output(value: Any) -> AppOutput:
         answer=answer,
         documents=documents,
         prompted=(
-            tuple(valid_text(str(name)) for name in prompted)
+            tuple(dict.fromkeys(valid_text(str(name)) for name in prompted))
             if isinstance(prompted, list | tuple)
             else None
         ),

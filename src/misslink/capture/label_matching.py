@@ -204,22 +204,23 @@ def _check_spelling(gold: GoldSet, labels: Mapping[str, str], passages: Collecti
             raise gold.error(
                 labels[label],
                 "relevant",
-                f"{label!r} and {other!r} of case '{labels[other]}' differ only in blanks at their"
-                " ends or in their Unicode form. Write the id alike",
+                f"{label!r} and {other!r} of case '{labels[other]}' differ only in invisible "
+                "characters, './', or blanks at their ends. Write the id alike",
             )
 
 
 def _respelled(
     labels: Iterable[str], passages: Mapping[str, str], warnings: list[Reason]
 ) -> dict[str, str]:
-    """Names of passages that equal a label after Unicode normalization and trimming."""
+    """Names of passages that equal a label but for `plain_id` and the case of letters."""
     spelled: dict[str, str | None] = {}
     for label in labels:
         # Of two labels that differ only in this, neither is meant.
-        spelled[plain_id(label)] = None if plain_id(label) in spelled else label
+        key = plain_id(label).casefold()
+        spelled[key] = None if key in spelled else label
     names: dict[str, str] = {}
     for name in sorted(passages.keys() - set(labels)):
-        meant = spelled.get(plain_id(name))
+        meant = spelled.get(plain_id(name).casefold())
         if meant is not None and meant not in passages:
             names[passages[name]] = meant
     if names:

@@ -11,18 +11,15 @@ from itertools import chain, zip_longest
 from numbers import Integral, Real
 from typing import Any
 
-from pydantic import JsonValue
-
-from misslink.text.normalization import content_id, fold, valid_text
+from misslink.io.values import document_fields, is_document, metadata_value
+from misslink.text.normalization import content_id, drop_invisible, fold, valid_text
 from misslink.text.prompt_matching import merge_rankings
 from misslink.types import Passage
 
 # Where rerankers and retrievers written after LangChain's own guide leave the score they ranked by.
 _SCORE_KEYS = ("relevance_score", "score")
-_MAX_DEPTH = 50  # levels of metadata
 _MIN_CUT = 20  # folded characters; a shorter text is part of another by chance
 _PAIR = 2  # a document and its score
-_TEXT_KEYS = ("text", "page_content", "content")
 
 
 def document_list(value: Any, *, strings: bool = False) -> list[Any] | None:
@@ -52,10 +49,7 @@ def _is_document(item: Any) -> bool:
         return len(item) == _PAIR and isinstance(item[1], Real) and _is_document(item[0])
     if isinstance(item, Mapping):
         return any(isinstance(item.get(key), str) for key in ("id", "text", "page_content"))
-    # LangChain's, Haystack's, and LlamaIndex's node with a score; a message has a content too.
-    text = getattr(item, "content", None) if hasattr(item, "meta") else None
-    in_node = getattr(getattr(item, "node", None), "text", None)
-    return isinstance(getattr(item, "page_content", text), str) or isinstance(in_node, str)
+    return is_document(item)
 
 
 def chunks_from(
@@ -98,7 +92,7 @@ def passage_from(
     id, else ``misslink.text.normalization.content_id``. Metadata that JSON cannot hold becomes text, and half a
     surrogate pair becomes '?'.
     """
-    own, text, metadata, own_score = _document_fields(document)
+    own, text, metadata, own_score = document_fields(document)
     named = metadata.get(id_key) if id_key else None
     identity = named if named is not None else own
     if score is None:
@@ -111,18 +105,24 @@ def passage_from(
         text=text,
         rank=rank,
         score=score if score is None else _finite_number(score),
-        metadata={valid_text(str(key)): _json_value(value) for key, value in metadata.items()},
+        metadata={valid_text(str(key)): metadata_value(value) for key, value in metadata.items()},
     )
 
 
 def plain_id(name: str) -> str:
-    """An id without what a reader cannot see: composed by Unicode's form NFC, and trimmed."""
-    return unicodedata.normalize("NFC", name).strip()
+    """An id without what a reader cannot see or passes over.
+
+    Composed by Unicode's form NFC, without invisible characters, a leading ``./`` and blanks at its
+    ends.
+    """
+    return drop_invisible(unicodedata.normalize("NFC", name)).strip().removeprefix("./")
 
 
 def id_spellings(name: str) -> set[str]:
     """The ids that a store may hold a passage by, if people read `name`."""
-    return {name, plain_id(name), unicodedata.normalize("NFD", plain_id(name))}
+    plain = plain_id(name)
+    decomposed = unicodedata.normalize("NFD", plain)
+    return {name, plain, decomposed, plain.lower(), plain.upper(), f"./{plain}"}
 
 
 def has_own_id(passage: Passage) -> bool:
@@ -183,26 +183,6 @@ def adopt_inner_ids(chunks: Sequence[Passage], inner: Iterable[Passage]) -> tupl
     return tuple(result)
 
 
-def _document_fields(document: Any) -> tuple[Any, str, dict[Any, Any], Any]:
-    """The id, text, metadata and score that a document of any shape carries."""
-    if isinstance(document, str):
-        return None, valid_text(document), {}, None
-    if isinstance(document, tuple):
-        return (*_document_fields(document[0])[:3], document[1])
-    if isinstance(document, Mapping):
-        text = next((document[key] for key in _TEXT_KEYS if key in document), "")
-        metadata = dict(document.get("metadata") or {})
-        return document.get("id"), valid_text(str(text)), metadata, document.get("score")
-    node = getattr(document, "node", document)  # LlamaIndex's node with a score
-    texts = (getattr(node, key, None) for key in ("page_content", "text", "content"))
-    text = next((text for text in texts if isinstance(text, str)), str(document))
-    metadata = dict(getattr(node, "metadata", None) or getattr(node, "meta", None) or {})
-    if source := getattr(node, "ref_doc_id", None):  # LlamaIndex's id of the document it is of
-        metadata.setdefault("ref_doc_id", source)
-    identity = getattr(node, "id", None) or getattr(node, "node_id", None)
-    return identity, valid_text(text), metadata, getattr(document, "score", None)
-
-
 def _finite_number(value: Any) -> float | None:
     """A finite float, or None; numpy's scalars are numbers too, flags are not."""
     if value is None or isinstance(value, bool | str | bytes):
@@ -212,19 +192,3 @@ def _finite_number(value: Any) -> float | None:
     except (TypeError, ValueError):
         return None
     return number if math.isfinite(number) else None
-
-
-def _json_value(value: Any, depth: int = 0) -> JsonValue:
-    if value is None or isinstance(value, bool):
-        return value
-    if isinstance(value, int):
-        return int(value)
-    if isinstance(value, float):
-        return float(value) if math.isfinite(value) else str(value)
-    if depth > _MAX_DEPTH:
-        return "(nested too deeply)"
-    if isinstance(value, Mapping):
-        return {valid_text(str(key)): _json_value(item, depth + 1) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_json_value(item, depth + 1) for item in value]
-    return valid_text(str(value))

@@ -14,7 +14,7 @@ from urllib.parse import urlencode
 import typer
 
 from misslink.cli.options import JSON_OPTION, option
-from misslink.cli.output import check_output_paths, print_json, strip_control
+from misslink.cli.output import check_output_paths, print_json, progress_bars, strip_control
 from misslink.errors import InputError, did_you_mean
 
 if TYPE_CHECKING:
@@ -87,7 +87,9 @@ def annotate(
         _export(kind, run, export, as_json=as_json)
         return
     token = user_token(_STATE / "annotate-token")
-    opened: LabelSession = kind(run, adjudicate=adjudicate, **(plan if kind.has_plan else {}))
+    with progress_bars() as progress:
+        of_run = {**plan, "progress": progress} if kind.has_plan else {}
+        opened: LabelSession = kind(run, adjudicate=adjudicate, **of_run)
     with opened as session:
         if adjudicate and not session.tasks:
             if not as_json:

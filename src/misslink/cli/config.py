@@ -77,7 +77,8 @@ def config_file(folder: Path) -> tuple[str, Any] | None:
     Raises
     ------
     InputError
-        misslink.toml cannot be read or is not TOML; the message names the line.
+        misslink.toml, or a pyproject.toml that mentions misslink, cannot be read or is not TOML;
+        the message names the line.
     """
     for name in (CONFIG_FILE, "pyproject.toml"):
         if not (folder / name).exists():
@@ -85,7 +86,7 @@ def config_file(folder: Path) -> tuple[str, Any] | None:
         try:
             data: Any = read_toml(folder / name)
         except InputError:
-            if name == CONFIG_FILE:
+            if name == CONFIG_FILE or _mentions_misslink(folder / name):
                 raise
             continue  # other programs report it
         tool = data.get("tool") if name != CONFIG_FILE else None
@@ -93,6 +94,13 @@ def config_file(folder: Path) -> tuple[str, Any] | None:
         if own or name == CONFIG_FILE:
             return name, own
     return None
+
+
+def _mentions_misslink(path: Path) -> bool:
+    try:
+        return b"misslink" in path.read_bytes()
+    except OSError:
+        return False
 
 
 def _checked(data: Any, file: str) -> dict[str, Any]:

@@ -38,6 +38,7 @@ _WAITING = "misslink: waiting for judge calls in flight; Ctrl-C again ends the r
 _INTERRUPTED = 130  # what shells report for Ctrl-C
 _SIGNALS = [getattr(signal, n) for n in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, n)]
 _STAGES = {
+    "reading": "Reading the run",
     "app": "Calling the app",
     "level 1": "Computing rank metrics",
     "judge": "Judging",

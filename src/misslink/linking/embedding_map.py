@@ -8,6 +8,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
+from misslink.embedding import import_without_notebook_warning
 from misslink.retrieval.matching import relevant_ids
 from misslink.types import Case, Link, Passage, RetrievalMiss, Trace
 
@@ -179,6 +180,7 @@ def _use_umap(points: int) -> bool:
 def _project_umap(vectors: NDArray[np.float32], seed: int) -> NDArray[np.float64]:
     import numpy as np
 
+    import_without_notebook_warning()
     umap: Any = import_module("umap")  # it has no types
     # Rows have length 1, so that the Euclidean distance orders as the cosine does; it takes the
     # vector 0 of a blank text too. Seeded, UMAP works in one thread whatever it is told.

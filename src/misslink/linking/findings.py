@@ -57,6 +57,7 @@ def find(run: Run) -> Findings:
     )
     risks = exposure_risks(cases)
     by_exposure = _explain_by_exposure(run, decided, cases, risks)
+    usage = summary_of(run).usage
     return Findings(
         cases=len(run.cases),
         errors=count_errors(run.traces, run.verdicts),
@@ -73,6 +74,8 @@ def find(run: Run) -> Findings:
         labelled=len(labelled),
         incomplete=sum(link.retrieval != "hit" for link in labelled),
         unmeasured=None if labelled else next(filter(None, unmeasured), None),
+        not_asked=usage.not_asked if usage else 0,
+        stopped_by=usage.stopped_by if usage else None,
     )
 
 

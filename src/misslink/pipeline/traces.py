@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cache
+from functools import cache, partial
 from typing import NamedTuple
 
 from misslink.capture import (
@@ -21,8 +21,9 @@ from misslink.engines.protocol import AppSpec, capture_case
 from misslink.errors import AppUnreachableError
 from misslink.pipeline.config import EvaluationConfig
 from misslink.pipeline.context import EvaluationContext
+from misslink.render.format import shorten
 from misslink.render.reasons import describe_reason
-from misslink.retrieval import score_cases, unmatched_reason
+from misslink.retrieval import Need, case_needs, match_needs, score_cases, unmatched_reason
 from misslink.timeouts import map_concurrently
 from misslink.types import Case, Passage, Reason, Run, Trace
 
@@ -34,6 +35,8 @@ MAX_LISTED = 10_000
 _NO_TRACE = "there is no trace of this case"
 _SLOW_CASE_S = 60.0  # of one case, after which a way out of a hung app is named
 _NEIGHBORS = 20  # cases before and after, whose questions an app that remembers has in its prompt
+_MOST_QUOTES = 20  # evidence texts that are looked for in all passages, where no case finds its own
+_QUOTE = 60  # characters of one in a message
 _TELLING_LENGTH = 15  # characters of a question; a shorter one may be part of any text
 
 
@@ -88,6 +91,13 @@ async def capture_traces(context: EvaluationContext) -> CaptureResult:
     traces, corpus, warnings = match_labels(
         gold, traces, corpus, id_key=None if watcher else config.id_key, verified=verified
     )
+    if unquoted := _unmatched_evidence(gold.cases, traces, corpus or ()):
+        warnings.append(unquoted)
+        by_evidence = {case.id for case in gold.cases if case.evidence}
+        traces |= {
+            case_id: traces[case_id].model_copy(update={"unmatched": unquoted})
+            for case_id in by_evidence
+        }
     if watcher and watcher.id_key != config.id_key:
         warnings.insert(0, Reason(code="id_key_used", key=watcher.id_key))
     if watcher is not None:
@@ -204,6 +214,28 @@ async def _watch_app(context: EvaluationContext, watcher: Watcher) -> tuple[dict
         why = next((t.error for t in traces if t.error), "every answer is empty")
         raise AppUnreachableError(f"the app answered none of {total} questions: {why}")
     return {trace.case_id: trace for trace in traces}, bool(verified)
+
+
+def _unmatched_evidence(
+    cases: Sequence[Case], traces: Mapping[str, Trace], corpus: Sequence[Passage]
+) -> Reason | None:
+    """Why evidence cannot be looked for: no passage of the run or the corpus has any of it."""
+    quotes: list[Need] = []
+    passages = list(corpus)
+    for case in cases:
+        found = traces[case.id].retrieved
+        passages += (*found, *traces[case.id].deeper)
+        needs = [n for needs in case_needs(case, found) for n in needs if n.evidence is not None]
+        if match_needs(needs, found):
+            return None
+        quotes += needs
+    if (
+        not quotes
+        or not any(passage.text for passage in passages)
+        or any(map(partial(match_needs, passages=passages), zip(quotes[:_MOST_QUOTES])))
+    ):
+        return None
+    return Reason(code="evidence_unmatched", evidence=shorten(str(quotes[0].evidence), _QUOTE))
 
 
 def _context_size(config: EvaluationConfig, traces: Iterable[Trace]) -> int:

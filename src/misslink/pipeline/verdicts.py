@@ -43,6 +43,8 @@ async def judge_cases(context: EvaluationContext, traces: Mapping[str, Trace]) -
     ------
     JudgeUnreachableError
         The judge failed on every case.
+    InputError
+        The budget does not suffice for one question.
     """
     judge, repeats = context.judge, context.config.judge_config.repeats
     if judge is None:
@@ -61,6 +63,9 @@ async def judge_cases(context: EvaluationContext, traces: Mapping[str, Trace]) -
         raise JudgeUnreachableError(
             f"the judge {judge.name} failed on every case; the first time {failed[0].reason}"
         )
+    usage = judge.usage()
+    if judge.not_asked and not usage["calls"] and not usage["from_cache"]:
+        raise InputError(f"the judge was asked no question: {judge.stopped_by}")
     return flat
 
 

@@ -41,6 +41,8 @@ class Findings:
         Cases with relevant passages, and those of them without all in the prompt.
     unmeasured : str or None
         Why no case is compared with its relevant passages. None: some are, or none has any.
+    not_asked : int
+        Questions that were not put to the judge, and why: ``stopped_by``.
     """
 
     cases: int
@@ -58,10 +60,21 @@ class Findings:
     labelled: int
     incomplete: int
     unmeasured: str | None = None
+    not_asked: int = 0
+    stopped_by: str | None = None
 
 
 def describe_errors(findings: Findings) -> str:
-    """Return the sentence about errors; "" if at most 2% of the cases have one."""
+    """Return what is missing from the run: what a cap stopped, and errors of over 2% of the cases."""
+    stopped = ""
+    if findings.not_asked:
+        asked = pluralize(findings.not_asked, "question was", "questions were")
+        why = f": {findings.stopped_by}" if findings.stopped_by else ""
+        stopped = f"Not finished: {asked} not put to the judge{why}."
+    return " ".join(filter(None, (stopped, _describe_failed_cases(findings))))
+
+
+def _describe_failed_cases(findings: Findings) -> str:
     names = ("app", "judge", "no_answer")
     app, judge, silent = (findings.errors.get(name, 0) for name in names)
     if app + judge + silent <= _MAX_ERROR_SHARE * findings.cases:

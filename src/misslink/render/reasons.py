@@ -491,6 +491,10 @@ SENTENCES: dict[str, str | Callable[..., str]] = {
         "first {k} passages of all searches count as the prompt; record 'prompted', or give a larger --k"
     ),
     "ids_unmatched": _ids_unmatched,
+    "evidence_unmatched": (
+        "no passage of the run or its corpus has an evidence text of the gold set, such as '{evidence}'; "
+        "quote passages word for word, or label their ids"
+    ),
     "labels_not_in_corpus": (
         "{n} of {of} relevant ids, such as '{label}', are in no passage of the corpus and count as "
         "missed; correct them, or add the passages to the corpus"
@@ -501,7 +505,7 @@ SENTENCES: dict[str, str | Callable[..., str]] = {
         "--corpus"
     ),
     "ids_respelled": (
-        "{n} ids, such as '{id}', match only after Unicode normalization and trimming"
+        "{n} ids, such as '{id}', match only without regard to case, './' and invisible characters"
     ),
     "id_key_used": (
         "passages are matched by their metadata key '{key}', which holds ids of the gold set; "

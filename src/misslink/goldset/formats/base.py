@@ -12,7 +12,8 @@ from misslink.errors import InputError, did_you_mean
 from misslink.io.atomic import atomic_write
 from misslink.io.goldset import GoldSet
 from misslink.io.jsonl import SourceItem
-from misslink.io.trace_formats.requests import decode_json, read_log_rows
+from misslink.io.trace_formats.printed import decode_json
+from misslink.io.trace_formats.requests import read_log_rows
 from misslink.registry import Registry
 from misslink.retrieval.readers import open_qrels
 from misslink.types import Case, Trace

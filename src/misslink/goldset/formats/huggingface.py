@@ -16,7 +16,7 @@ from misslink.goldset.formats import base
 from misslink.io.atomic import atomic_path
 from misslink.io.goldset import GoldSet
 from misslink.io.jsonl import SourceItem, read_text
-from misslink.io.trace_formats import requests
+from misslink.io.trace_formats import printed, requests
 
 COLUMNS: dict[str, tuple[str, ...]] = {
     "id": ("id", "_id", "qid", "query_id", "question_id"),
@@ -57,7 +57,7 @@ class HuggingFaceFormat:
             row = item.data
             seen |= dict.fromkeys(row)
             values = {
-                field: requests.decode_json(requests.first_value(row, names[field]))
+                field: printed.decode_json(requests.first_value(row, names[field]))
                 for field in COLUMNS
             }
             for field in ("references", "evidence"):

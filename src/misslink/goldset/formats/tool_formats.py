@@ -31,8 +31,8 @@ from misslink.goldset.formats.base import (
 from misslink.goldset.writer import objects_to_jsonl
 from misslink.io.goldset import GoldSet
 from misslink.io.jsonl import SourceItem
+from misslink.io.trace_formats.printed import decode_json, parse_printed_list
 from misslink.io.trace_formats.requests import (
-    decode_json,
     extract_answer,
     extract_question,
     first_value,
@@ -44,7 +44,6 @@ from misslink.io.trace_formats.samples import (
     is_deepeval_row,
     is_ragas_row,
     parse_deepeval,
-    parse_printed_list,
     parse_ragas,
 )
 from misslink.types import Case

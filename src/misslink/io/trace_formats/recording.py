@@ -14,9 +14,10 @@ from misslink.errors import InputError, did_you_mean
 from misslink.io.goldset import GoldSet
 from misslink.io.jsonl import EMPTY_FILE, SourceItem, intern_text
 from misslink.io.rows import open_items, read_file_items
+from misslink.io.run_folder import is_run_folder, read_run
 from misslink.io.storage import list_shards, open_decompressed, read_bytes, redact_url
 from misslink.io.tables import RetrievalTable, read_trec_table
-from misslink.io.trace_formats import samples, spans
+from misslink.io.trace_formats import exports, samples
 from misslink.io.trace_formats.requests import RequestLog
 from misslink.io.trace_formats.spans import (
     OtelSpan,
@@ -41,13 +42,22 @@ _CASE_FIELDS = {
 } - {"id"}  # fmt: skip
 # How each format is recognized by a row, and read.
 _EXPORTS = (
-    (spans.is_langsmith_row, spans.langsmith_spans),
-    (spans.is_langfuse_row, spans.langfuse_spans),
+    (exports.is_langsmith_row, exports.langsmith_spans),
+    (exports.is_langfuse_row, exports.langfuse_spans),
 )
+# Of a sample, how the first row is recognized and every other one: one without an answer has the
+# question alone.
 _SAMPLES = (
-    (samples.is_deepeval_row, samples.parse_deepeval),
-    (samples.is_trec_rag_row, samples.parse_trec_rag),
-    (samples.is_ragas_row, samples.parse_ragas),
+    (samples.is_deepeval_row, lambda row: "input" in row, samples.parse_deepeval),
+    (samples.is_trec_rag_row, samples.is_trec_rag_row, samples.parse_trec_rag),
+    (samples.is_ragas_row, samples.is_ragas_row, samples.parse_ragas),
+)
+# What lists several objects, with a field beside them: pages of Langfuse, Phoenix and LangSmith, and
+# a test run of deepeval.
+_PAGES = (
+    ("data", {"meta", "next_cursor"}),
+    ("runs", {"cursors"}),
+    ("testCases", {"testCases"}),
 )
 _NO_SPAN = "no span of a retriever in the trace lists its documents"
 
@@ -135,7 +145,7 @@ def read_recording(
     Parameters
     ----------
     source : path, URL, data frame, or iterable of Trace or mapping
-        Recognized by content: misslink's own traces (which may also have the fields of a case, such
+        A run folder, or files that are recognized by content: misslink's own traces (which may also have the fields of a case, such
         as ``question``); OpenTelemetry spans with gen_ai or OpenInference attributes (OTLP JSON,
         Phoenix); runs of LangSmith; traces and observations of Langfuse; samples of ragas, deepeval
         and TREC RAG; a TREC run; or a table with a column for questions. JSON Lines, a JSON array,
@@ -156,6 +166,8 @@ def read_recording(
         file, no trace says what was retrieved, a case has two traces, ``prompted`` names a passage
         that was not retrieved (so does ``shown``), or something is malformed; with file and line.
     """
+    if isinstance(source, str | Path) and is_run_folder(Path(source)):
+        return _read_run_traces(Path(source))
     files = list_shards(source) if isinstance(source, str | Path) else ()
     recorder = _Recorder(
         redact_url(source) if isinstance(source, str | Path) else "the traces", dedupe
@@ -178,6 +190,14 @@ def read_recording(
             gc.enable()
 
 
+def _read_run_traces(folder: Path) -> Recording:
+    """The traces and cases of a run folder."""
+    run = read_run(folder)
+    traces = {trace.case_id: trace for trace in run.traces}
+    cases = {case.id: case for case in run.cases}
+    return Recording(str(folder), traces, cases, {})
+
+
 class _Recorder:
     """Collects the traces of all files."""
 
@@ -191,7 +211,8 @@ class _Recorder:
         self._asked: dict[str, list[Trace]] = {}  # without their ids, by that of the first
         self._repeats = 0  # rows that are the same as another one
 
-    def add_items(self, items: Iterator[SourceItem]) -> None:
+    def add_items(self, items: Iterable[SourceItem]) -> None:
+        items = _without_pages(items)
         first = next(items, None)
         if first is None:
             raise InputError(EMPTY_FILE, path=self.name)
@@ -212,16 +233,25 @@ class _Recorder:
             for item in _of_one_format(items, export[0]):
                 self._spans += export[1](item)
         elif sample := next((kind for kind in _SAMPLES if kind[0](row)), None):
-            if sample[1] is not samples.parse_trec_rag:
-                samples.check_names(first)
-            for item in _of_one_format(items, sample[0]):
-                fields, trace = sample[1](item)
-                if fields["question"] is None:
-                    raise item.error("There is no question in this row. Add it, or remove the row.")
-                fields = {name: value for name, value in fields.items() if value not in (None, [])}
-                self._add_pair(item, fields, trace)
+            self._add_samples(items, first, *sample[1:])
         else:
             self._add_table(items, first)
+
+    def _add_samples(
+        self,
+        items: Iterable[SourceItem],
+        first: SourceItem,
+        matches: Callable[[Mapping[str, Any]], bool],
+        parse: Callable[[SourceItem], tuple[_Fields, _Fields | None]],
+    ) -> None:
+        if parse is not samples.parse_trec_rag:
+            samples.check_names(first)
+        for item in _of_one_format(items, matches):
+            fields, trace = parse(item)
+            if fields["question"] is None:
+                raise item.error("There is no question in this row. Add it, or remove the row.")
+            fields = {name: value for name, value in fields.items() if value not in (None, [])}
+            self._add_pair(item, fields, trace)
 
     def _add_recorded(self, item: SourceItem) -> None:
         if isinstance(item.data, Trace):
@@ -238,6 +268,9 @@ class _Recorder:
             named = data.pop("id", data.get("case_id"))
             case = item._replace(data={**fields, "id": named}).parse(Case, self._texts)
             data.setdefault("case_id", case.id)
+        for name in ("retrieved", "error"):
+            if data.get(name) is None or (isinstance(data[name], str) and not data[name].strip()):
+                data.pop(name, None)
         if data.keys().isdisjoint(("retrieved", "error")):
             data.setdefault("unmeasured", samples.NOT_RECORDED)
         trace = _parse_trace(item._replace(data=data), self.dedupe, self._texts)
@@ -395,6 +428,17 @@ def _find_shown(trace: Trace, questions: Sequence[str]) -> Trace:
     return trace.model_copy(update={name: fields[name] for name in ("prompted", "shown")})
 
 
+def _without_pages(items: Iterable[SourceItem]) -> Iterator[SourceItem]:
+    """The objects, and those in what lists several, such as a page of an API."""
+    for item in items:
+        row = item.data if isinstance(item.data, Mapping) else {}
+        parts = next((row.get(name) for name, others in _PAGES if others & row.keys()), None)
+        if isinstance(parts, list):
+            yield from (item._replace(data=part) for part in parts)
+        else:
+            yield item
+
+
 def _of_one_format(
     items: Iterable[SourceItem], matches: Callable[[Mapping[str, Any]], bool]
 ) -> Iterator[SourceItem]:
@@ -424,7 +468,8 @@ def _parse_trace(item: SourceItem, dedupe: str | None, texts: dict[str, str]) ->
             for rank, passage in enumerate(passages, start=1)
         ]
     if isinstance(data.get("prompted"), list | tuple):
-        data["prompted"] = list(map(_id_text, data["prompted"]))
+        ids = [_id_text(name) for name in data["prompted"]]
+        data["prompted"] = [name for place, name in enumerate(ids) if name not in ids[:place]]
     trace = item.parse(Trace, texts)
     ids = [passage.id for passage in trace.retrieved]
     if len(set(ids)) < len(ids):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,6 +12,7 @@ from misslink.errors import InputError
 from misslink.io.jsonl import SourceItem
 from misslink.io.numbers import parse_number
 from misslink.io.rows import read_rows
+from misslink.io.trace_formats.printed import decode_json, parse_printed_document
 from misslink.text.normalization import content_id, valid_text
 from misslink.text.prompt_matching import PromptMatch, merge_rankings
 from misslink.types import Passage, RetrieverCall
@@ -207,16 +207,6 @@ def last_answer(messages: Sequence[Any]) -> str | None:
     return extract_answer(messages[asked[-1] + 1 :]) if asked else None
 
 
-def decode_json(value: Any) -> Any:
-    """Decode a text that is a JSON object or list; return anything else as it is."""
-    if isinstance(value, str) and value.strip()[:1] in {"{", "["}:
-        try:
-            return json.loads(value)
-        except (ValueError, RecursionError):
-            return value
-    return value
-
-
 def extract_passages(value: Any) -> tuple[Passage, ...] | None:
     """Return passages as `extract_chunks` does, each id once, with all its texts."""
     chunks = extract_chunks(value)
@@ -269,6 +259,8 @@ def tool_documents(value: Any) -> list[Any]:
 
 
 def _to_passage(item: Any, rank: int) -> Passage | None:
+    if isinstance(item, str):
+        item = parse_printed_document(item)
     if isinstance(item, str):
         text = valid_text(item)
         return Passage(id=content_id(text), text=text, rank=rank) if text.strip() else None

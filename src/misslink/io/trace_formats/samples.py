@@ -6,24 +6,25 @@ https://deepeval.com/docs (LLMTestCase); https://trec-rag.github.io (RAG answers
 
 from __future__ import annotations
 
-import ast
-import io
-import re
-import tokenize
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import zip_longest
 from typing import Any
 
 from rapidfuzz.distance import DamerauLevenshtein
 
 from misslink.io.jsonl import SourceItem
+from misslink.io.trace_formats.printed import (
+    check_closed,
+    parse_printed_document,
+    parse_printed_list,
+)
 from misslink.io.trace_formats.requests import (
-    decode_json,
     extract_history,
     extract_question,
     first_value,
     last_answer,
 )
+from misslink.io.values import document_fields
 from misslink.text.normalization import content_id, valid_text
 
 Fields = dict[str, Any]
@@ -35,12 +36,13 @@ _RAGAS_REFERENCE = ("reference", "ground_truth", "ground_truths")
 _RAGAS_ONLY = {
     "user_input", "reference_contexts", "retrieved_contexts", "ground_truth", "ground_truths",
 }  # fmt: skip
+_DEEPEVAL_ONLY = {"actual_output", "actualOutput", "retrieval_context", "retrievalContext"}
+_DEEPEVAL_SEPARATOR = "|"  # between the contexts in its CSV and JSON Lines
 _GROUPS = (  # names of one thing
     RAGAS_QUESTION, RAGAS_ANSWER, _RAGAS_CONTEXTS, _RAGAS_REFERENCE, ("retrieved_context_ids",),
     ("input",), ("actual_output", "actualOutput"), ("retrieval_context", "retrievalContext"),
     ("expected_output", "expectedOutput"),
 )  # fmt: skip
-_LIST_START = re.compile(r"\s*\[\s*['\"{]")
 _SLIPS = 2  # letters of a misspelt name
 _TOPIC = ("topic", "narrative", "query", "question", "title")
 _TOPIC_ID = ("topic_id", "narrative_id", "qid", "query_id", "id")
@@ -53,7 +55,7 @@ def is_ragas_row(row: Mapping[str, Any]) -> bool:
 
 
 def is_deepeval_row(row: Mapping[str, Any]) -> bool:
-    return "actual_output" in row or "actualOutput" in row
+    return not _DEEPEVAL_ONLY.isdisjoint(row)
 
 
 def is_trec_rag_row(row: Mapping[str, Any]) -> bool:
@@ -96,7 +98,7 @@ def parse_ragas(item: SourceItem) -> tuple[Fields, Fields | None]:
         "relevant": text_list(item, ("reference_context_ids",)),
     }
     answer = first_value(row, RAGAS_ANSWER)
-    texts = text_list(item, _RAGAS_CONTEXTS, keep_blank=True)
+    texts, own_ids = _contexts(item, _RAGAS_CONTEXTS)
     if answer is None and isinstance(asked, list):
         answer = last_answer(asked)
     ids = text_list(item, ("retrieved_context_ids",), keep_blank=True)
@@ -108,12 +110,17 @@ def parse_ragas(item: SourceItem) -> tuple[Fields, Fields | None]:
             f"There are {len(ids)} ids for {len(texts)} retrieved contexts. Give each one an id.",
             "retrieved_context_ids",
         )
-    return case, trace_fields(answer, texts if is_retrieval_known else None, ids)
+    return case, trace_fields(answer, texts if is_retrieval_known else None, ids or own_ids)
 
 
 def parse_deepeval(item: SourceItem) -> tuple[Fields, Fields | None]:
     """A test case: ``context`` is what should have been retrieved, word for word."""
     row = {_snake_case(name): value for name, value in item.data.items()}
+    for field in ("context", "retrieval_context"):
+        value = parse_printed_list(row.get(field))
+        if isinstance(value, str):
+            check_closed(item, value, [field])
+            row[field] = value.split(_DEEPEVAL_SEPARATOR)
     item = item._replace(data=row)
     case = {
         "id": row.get("id") or row.get("name"),
@@ -121,9 +128,9 @@ def parse_deepeval(item: SourceItem) -> tuple[Fields, Fields | None]:
         "references": text_list(item, ("expected_output",)),
         "evidence": text_list(item, ("context",)),
     }
-    texts = text_list(item, ("retrieval_context",))
+    texts, ids = _contexts(item, ("retrieval_context",))
     contexts = None if row.get("retrieval_context") is None else texts
-    return case, trace_fields(row.get("actual_output"), contexts)
+    return case, trace_fields(row.get("actual_output"), contexts, ids)
 
 
 def parse_trec_rag(item: SourceItem) -> tuple[Fields, Fields | None]:
@@ -157,6 +164,24 @@ def trace_fields(
     return trace
 
 
+def _contexts(item: SourceItem, names: Sequence[str]) -> tuple[list[str], list[str]]:
+    """The retrieved texts, and their ids where they are documents; '' where one has none."""
+    value = parse_printed_list(first_value(item.data, names))
+    if isinstance(value, list):
+        read = [parse_printed_document(part) if isinstance(part, str) else part for part in value]
+        documents = [document_fields(part) if isinstance(part, Mapping) else None for part in read]
+        if any(documents):
+            texts = [
+                part if document is None else document[1]
+                for part, document in zip(read, documents, strict=True)
+            ]
+            field = next(name for name in names if item.data.get(name) is not None)
+            item = item._replace(data={field: texts})
+            ids = ["" if d is None or d[0] is None else str(d[0]) for d in documents]
+            return text_list(item, names, keep_blank=True), ids
+    return text_list(item, names, keep_blank=True), []
+
+
 def text_list(item: SourceItem, names: Sequence[str], *, keep_blank: bool = False) -> list[str]:
     """The texts of the first of these fields that is there; none without one.
 
@@ -177,50 +202,6 @@ def text_list(item: SourceItem, names: Sequence[str], *, keep_blank: bool = Fals
         field = next(name for name in names if item.data.get(name) is not None)
         raise item.error("This must be a text or a list of texts.", field)
     return [valid_text(str(text)) for text in texts if keep_blank or str(text).strip()]
-
-
-def check_closed(item: SourceItem, value: Any, names: Iterable[str]) -> None:
-    """Refuse a text that begins as a list of texts and could not be decoded as one.
-
-    Raises
-    ------
-    InputError
-        It would count as one passage.
-    """
-    if isinstance(value, str) and _LIST_START.match(value):
-        field = next(name for name in names if item.data.get(name) is not None)
-        raise item.error('This list cannot be read. Write it as JSON: ["...", "..."].', field)
-
-
-def parse_printed_list(value: Any) -> Any:
-    """Decode a list that a CSV file contains as Python prints it."""
-    if not isinstance(value, str) or not value.lstrip().startswith(("[", "{")):
-        return value
-    value = decode_json(value)
-    if isinstance(value, str) and value.strip()[:1] == "[" and value.strip()[-1:] == "]":
-        try:
-            return ast.literal_eval(_insert_commas(value.strip()))
-        except (ValueError, SyntaxError, RecursionError, MemoryError, tokenize.TokenError):
-            return value
-    return value
-
-
-def _insert_commas(printed: str) -> str:
-    r"""Insert a comma between two texts or objects, where pandas prints none.
-
-    >>> _insert_commas("['one'\n 'two']")
-    "[ 'one' , 'two' ]"
-    """
-    pieces: list[str] = []
-    last = None
-    for token in tokenize.generate_tokens(io.StringIO(printed).readline):
-        if token.type in {tokenize.NL, tokenize.NEWLINE, tokenize.ENDMARKER}:
-            continue
-        if token.type == last == tokenize.STRING or (pieces[-1:], token.string) == (["}"], "{"):
-            pieces.append(",")
-        pieces.append(token.string)
-        last = token.type
-    return " ".join(pieces)
 
 
 def _snake_case(name: str) -> str:

@@ -1,13 +1,10 @@
-"""Read requests from spans: OpenTelemetry's, runs of LangSmith, observations of Langfuse.
+"""Read requests from spans of OpenTelemetry with OpenInference or gen_ai attributes.
 
-Of OpenTelemetry with OpenInference or gen_ai attributes: OTLP's JSON encoding
-(``resourceSpans``), the console exporters' output and Phoenix's tables.
+OTLP's JSON encoding (``resourceSpans``), the console exporters' output and Phoenix's tables.
 Sources: opentelemetry-proto, ``opentelemetry/proto/trace/v1/trace.proto`` and its JSON mapping;
 https://arize.com/docs/phoenix (exporting spans);
 https://arize-ai.github.io/openinference/spec/semantic_conventions.html;
-https://github.com/open-telemetry/semantic-conventions-genai (gen_ai.*, in development);
-https://docs.langchain.com/langsmith (Run; list_runs and bulk export);
-https://langfuse.com/docs (Trace and Observation of the public API, and exports of the UI).
+https://github.com/open-telemetry/semantic-conventions-genai (gen_ai.*, in development).
 """
 
 from __future__ import annotations
@@ -20,10 +17,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from misslink.io.jsonl import SourceItem
+from misslink.io.trace_formats.printed import decode_json, parse_printed_list
 from misslink.io.trace_formats.requests import (
     LogRequest,
     RequestLog,
-    decode_json,
     extract_answer,
     extract_chunks,
     extract_history,
@@ -33,7 +30,6 @@ from misslink.io.trace_formats.requests import (
     parse_time,
     tool_documents,
 )
-from misslink.io.trace_formats.samples import parse_printed_list
 from misslink.text.prompt_matching import (
     ModelCall,
     PromptMatch,
@@ -50,6 +46,13 @@ _LIST_ATTRIBUTES = ("documents", "input_messages", "output_messages")  # lists o
 KIND_KEY = "openinference.span.kind"
 _OPERATION_KEY = "gen_ai.operation.name"
 _SESSION_KEYS = ("session.id", "gen_ai.conversation.id", "conversation.id", "langfuse.session.id")
+# What the SDKs of Langfuse and LangSmith call it where they send spans of OpenTelemetry.
+_SDK_NAMES = {
+    "langfuse.observation.type": KIND_KEY,
+    "langfuse.observation.input": "input.value",
+    "langfuse.observation.output": "output.value",
+    "langsmith.span.kind": KIND_KEY,
+}
 _INPUT_KEYS = ("gen_ai.input.messages", "gen_ai.prompt", "llm.input_messages")
 _OUTPUT_KEYS = ("gen_ai.output.messages", "gen_ai.completion", "llm.output_messages")
 # What models were given and gave: of attributes, of what is below them, and of events.
@@ -72,9 +75,7 @@ _FEEDBACK_NAME = re.compile(
 )
 _FEEDBACK_FIELDS = ("label", "score", "value", "result")
 _NO_FEEDBACK = ("explanation", "comment", "_id", ".id", "kind", "identifier")  # last parts of names
-_DOCUMENT_KEYS = {"page_content", "pageContent"}  # a document as LangChain dumps it
-_LANGFUSE_TRACE = {"id", "input", "output", "timestamp"}
-_LANGFUSE_ONLY = {"observations", "htmlPath", "projectId", "sessionId"}
+_OUTPUT_DOCUMENTS = ("documents", "source_documents", "context", "contexts", "retrieved_contexts")
 # OTLP's JSON has ids in hexadecimal digits; protobuf's own JSON, of 16 and 8 bytes, in base64.
 _BASE64_ID = re.compile(r"[A-Za-z0-9+/]{22}==|[A-Za-z0-9+/]{11}=")
 _LIST_INDEX = re.compile(r"[0-9]{1,5}")
@@ -175,6 +176,9 @@ def _parse_span(item: SourceItem, row: Mapping[str, Any]) -> OtelSpan:
     flat |= _flatten_attributes(
         {name.removeprefix("attributes."): value for name, value in columns.items()}
     )
+    for name, plain in _SDK_NAMES.items():
+        if name in flat:
+            flat.setdefault(plain, flat[name])
     if "span_kind" in row:
         flat.setdefault(KIND_KEY, row["span_kind"])
     flat_events = tuple(
@@ -336,7 +340,7 @@ def _trace_request(spans: Sequence[OtelSpan]) -> LogRequest | None:
     question = _trace_question(root, spans)
     if question is None:
         return None
-    answer, chunks = _trace_answer(root, spans), _trace_chunks(spans)
+    answer, chunks = _trace_answer(root, spans), _trace_chunks(root, spans)
     prompt = _match_prompts(chunks or (), spans, question, answer)
     passages = None if chunks is None else merge_rankings([chunks])
     latency = (root.end - root.start).total_seconds() if root.start and root.end else None
@@ -510,8 +514,11 @@ def _indexed_objects(attributes: Mapping[str, Any], prefix: str) -> Iterator[dic
     yield from (objects[index] for index in sorted(objects))
 
 
-def _trace_chunks(spans: Sequence[OtelSpan]) -> Sequence[Passage] | None:
-    """The retrieved passages; None where no retriever's span lists them, not even as none."""
+def _trace_chunks(root: OtelSpan, spans: Sequence[OtelSpan]) -> Sequence[Passage] | None:
+    """The retrieved passages; None where no span lists them, not even as none.
+
+    Without a retriever's span, those that the app returns beside its answer.
+    """
     outermost = _without_nested(spans)
     for prefix in ("reranker.output_documents", "retrieval.documents"):
         documents: list[Any] = []
@@ -520,7 +527,17 @@ def _trace_chunks(spans: Sequence[OtelSpan]) -> Sequence[Passage] | None:
         if documents:
             return extract_chunks(documents)
     retrievers = [span for span in outermost if span.is_retrieval and span.kind != "RERANKER"]
-    return () if retrievers and all(map(_lists_none, retrievers)) else None
+    if not retrievers:
+        returned = decode_json(first_value(_output(root), _OUTPUT_DOCUMENTS))
+        return extract_chunks(returned) if isinstance(returned, list) else None
+    return () if all(map(_lists_none, retrievers)) else None
+
+
+def _output(span: OtelSpan) -> Mapping[str, Any]:
+    """What a span returned, if it is an object."""
+    return _as_object(
+        decode_json(first_value(span.attributes, ("output.value", "gen_ai.completion")))
+    )
 
 
 def _span_documents(span: OtelSpan, prefix: str) -> list[Any]:
@@ -529,8 +546,16 @@ def _span_documents(span: OtelSpan, prefix: str) -> list[Any]:
         list(_indexed_objects(span.attributes, f"{prefix}."))
         or (whole if isinstance(whole, list) else [])
         or list(_indexed_objects(span.attributes, f"gen_ai.{prefix}."))
+        or (_returned_documents(span) if span.kind == "RETRIEVER" else [])
     )
     return _with_ids(span, documents)
+
+
+def _returned_documents(span: OtelSpan) -> list[Any]:
+    """The documents that a retriever returned, where no attribute lists them."""
+    output = decode_json(span.attributes.get("output.value"))
+    documents = output if isinstance(output, list) else decode_json(_output(span).get("documents"))
+    return _object_items(documents)
 
 
 def _lists_none(span: OtelSpan) -> bool:
@@ -588,96 +613,3 @@ def _feedback_rank(name: str) -> int:
     """A plain name first, then its label, its score, its value."""
     last = name.rpartition(".")[2]
     return _FEEDBACK_FIELDS.index(last) + 1 if last in _FEEDBACK_FIELDS else 0
-
-
-def is_langsmith_row(row: Mapping[str, Any]) -> bool:
-    return {"run_type", "inputs"} <= row.keys()
-
-
-def is_langfuse_row(row: Mapping[str, Any]) -> bool:
-    is_observation = {"traceId", "type", "startTime"} <= row.keys()
-    is_trace = row.keys() >= _LANGFUSE_TRACE and not _LANGFUSE_ONLY.isdisjoint(row)
-    return is_observation or is_trace or _page(row) is not None
-
-
-def _page(row: Mapping[str, Any]) -> list[Any] | None:
-    """The objects of a page of Langfuse's API."""
-    page = row.get("data")
-    is_page = isinstance(page, list) and page and isinstance(page[0], Mapping)
-    return page if is_page and "meta" in row else None
-
-
-def langsmith_spans(item: SourceItem) -> Iterator[OtelSpan]:
-    """A run, and the child runs in it."""
-    run = item.data
-    yield _exported_span(
-        item,
-        ids=(run.get("trace_id") or run.get("id"), run.get("parent_run_id")),
-        times=(run.get("start_time"), run.get("end_time")),
-        kind=str(run["run_type"]),
-        values=(run["inputs"], run.get("outputs")),
-        error=run.get("error"),
-    )
-    children = run.get("child_runs") or ()
-    for child in children if isinstance(children, list) else ():
-        if isinstance(child, Mapping) and is_langsmith_row(child):
-            yield from langsmith_spans(item._replace(data=child))
-
-
-def langfuse_spans(item: SourceItem) -> Iterator[OtelSpan]:
-    """An observation; a trace and the observations in it; a page of either."""
-    row = item.data
-    if (page := _page(row)) is not None:
-        for part in page:
-            yield from langfuse_spans(item._replace(data=part))
-        return
-    is_error = str(row.get("level")).upper() == "ERROR"
-    yield _exported_span(
-        item,
-        ids=(row.get("traceId") or row.get("id"), row.get("parentObservationId")),
-        times=(first_value(row, ("startTime", "timestamp")), row.get("endTime")),
-        kind=str(row.get("type") or "CHAIN"),
-        values=(row.get("input"), row.get("output")),
-        error=(row.get("statusMessage") or "The observation is an error.") if is_error else None,
-    )
-    parts = row.get("observations")
-    for part in parts if isinstance(parts, list) else ():
-        if isinstance(part, Mapping):  # a list of traces has ids alone
-            data = {"traceId": row.get("id"), **part}
-            yield from langfuse_spans(item._replace(data=data))
-
-
-def _exported_span(
-    item: SourceItem,
-    *,
-    ids: tuple[Any, Any],
-    times: tuple[Any, Any],
-    kind: str,
-    values: tuple[Any, Any],
-    error: Any,
-) -> OtelSpan:
-    """A span of a tool, by the ids of its trace and parent, its start and end, input and output."""
-    trace, parent = ids
-    inputs, outputs = map(decode_json, values)
-    documents = outputs
-    if isinstance(outputs, Mapping):
-        documents = decode_json(first_value(outputs, ("documents", "output", "results")))
-    is_documents = isinstance(documents, list) and all(
-        isinstance(part, Mapping) and not _DOCUMENT_KEYS.isdisjoint(part) for part in documents
-    )
-    attributes = {"input.value": inputs, "output.value": outputs, KIND_KEY: kind}
-    if kind.upper() == "RETRIEVER" or (is_documents and documents):
-        attributes[KIND_KEY] = "RETRIEVER"
-        attributes["retrieval.documents"] = documents if isinstance(documents, list) else None
-    start, end = (None if time is None else parse_time(time) for time in times)
-    return OtelSpan(
-        trace=str(trace or item.place),
-        id=str(item.data.get("id") or item.place),
-        parent=None if parent is None else str(parent),
-        start=start,
-        end=end,
-        attributes={name: value for name, value in attributes.items() if value is not None},
-        error=None if error is None else str(error),
-        events=(),
-        place=item.place,
-    )

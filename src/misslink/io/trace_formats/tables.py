@@ -12,6 +12,7 @@ from typing import Any
 from misslink.errors import InputError, did_you_mean, known_names
 from misslink.io.jsonl import SourceItem
 from misslink.io.numbers import parse_number
+from misslink.io.trace_formats.printed import check_closed, parse_printed_list
 from misslink.io.trace_formats.requests import (
     LogRequest,
     RequestLog,
@@ -22,7 +23,6 @@ from misslink.io.trace_formats.requests import (
     parse_time,
     read_log_rows,
 )
-from misslink.io.trace_formats.samples import check_closed, parse_printed_list
 from misslink.io.trace_formats.spans import (
     OtelSpan,
     is_span_row,
@@ -36,7 +36,7 @@ COLUMN_NAMES: dict[str, tuple[str, ...]] = {
         "question", "query", "user_input", "user_query", "input", "inputs", "prompt",
         "search_query", "search", "message", "text", "q",
     ),
-    "answer": ("answer", "output", "outputs", "response", "completion", "reply"),
+    "answer": ("answer", "output", "outputs", "response", "completion", "reply", "result"),
     "session": (
         "session", "session_id", "session.id", "sessionid", "conversation_id", "conversation",
         "thread_id", "chat_id", "thread",
@@ -44,7 +44,7 @@ COLUMN_NAMES: dict[str, tuple[str, ...]] = {
     "time": ("time", "timestamp", "asked_at", "created_at", "start_time", "date", "ts"),
     "passages": (
         "passages", "retrieved", "retrieved_contexts", "contexts", "documents", "context",
-        "sources",
+        "sources", "source_documents",
     ),
     "error": ("error", "exception", "error_message"),
     "feedback": ("feedback", "user_feedback", "thumbs", "rating", "vote", "feedback_score"),
@@ -61,6 +61,7 @@ _NO_ERROR_VALUES = {
 _NUMBERED_COLUMN = re.compile(
     r"(?:retrieved)?(?:context|passage|document|doc|chunk|source)(\d{1,3})"  # normalized
 )
+_TEXT_FIELDS = {"question", "answer", "passages", "reference"}  # where a number is a text
 _SHOWN_COLUMNS = 12
 
 
@@ -154,7 +155,10 @@ def requests_from_rows(
     for item in rows:
         row = {str(name): value for name, value in item.data.items() if value not in (None, "")}
         seen |= dict.fromkeys(row)
-        matched = _matched_columns(row, columns)
+        matched = {
+            field: (name, str(value) if field in _TEXT_FIELDS and _is_scalar(value) else value)
+            for field, (name, value) in _matched_columns(row, columns).items()
+        }
         used |= {field: name for field, (name, _) in matched.items()}
         question = extract_question(matched.get("question", ("", None))[1])
         if question is None:
@@ -217,6 +221,10 @@ def _matched_columns(
         if name is not None and name not in columns.values():
             matched[field] = name, row[name]
     return matched
+
+
+def _is_scalar(value: Any) -> bool:
+    return isinstance(value, bool | int | float)
 
 
 def _lookup(row: Mapping[str, Any], name: str) -> Any:

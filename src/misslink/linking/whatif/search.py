@@ -11,6 +11,7 @@ from pathlib import Path
 from textwrap import shorten
 from typing import Any, Protocol
 
+from misslink.embedding import import_without_notebook_warning
 from misslink.errors import InputError, MissingExtraError
 from misslink.io.manifest import display_path
 from misslink.retrieval.matching import can_be_adjacent
@@ -244,6 +245,7 @@ def open_reranker(spec: str) -> Reranker:
                 "name a LangChain document compressor"
             )
         return _CompressorReranker(display_path(spec), compressor)
+    import_without_notebook_warning()
     try:
         from sentence_transformers import CrossEncoder
     except ImportError:
