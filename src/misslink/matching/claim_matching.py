@@ -13,7 +13,12 @@ from itertools import pairwise
 
 from misslink.matching.abstention import SOURCE_STEMS, content_stems
 from misslink.matching.assertion import clause_conflict, not_asserted
-from misslink.matching.derived_numbers import has_basis, underived_number, values_of
+from misslink.matching.derived_numbers import (
+    doubtful_numbers,
+    has_basis,
+    underived_number,
+    values_of,
+)
 from misslink.matching.frames import frame_kind, sentence_kinds, word_root
 from misslink.matching.marks import strip_marks
 from misslink.matching.same_place import difference
@@ -185,7 +190,8 @@ class MatchingContext:
         ranked = list(self._ranked(weights))
         best, framed = self._asserting(ranked, plain)
         quotes = [sentence.text for _, sentence in ranked[:2]]
-        number = underived_number(plain, quotes, self._numbers) if ranked else None
+        doubtful = bool(ranked) and doubtful_numbers(plain)
+        number = underived_number(plain, quotes, self._numbers) if doubtful else None
         names = [
             stem
             for name in _NAME.findall(plain)

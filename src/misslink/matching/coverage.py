@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from itertools import chain
 from typing import NamedTuple
 
@@ -109,13 +109,11 @@ def cover_answer(
     numbers = {span: number for number, span in enumerate(sentences)}
     spans = tuple(strip_marks(span).text for span in spans[:_MAX_CLAIMS])
     claims = tuple(strip_marks(claim).text for claim in claims[:_MAX_CLAIMS]) or spans
-    if any(map(str.isdigit, text)):  # "90 minutes" is what the answer calls 1.5 hours
-        quantities = QuantityIndex([readable(text)])
-        claims = tuple(
-            claim if fold(claim) == fold(span) else quantities.in_passage_units(readable(claim))
-            for span, claim in zip(spans, claims, strict=True)
-        )
-    other_language = is_other_language(" ".join(claims), (text,))
+    claims = tuple(
+        claim if fold(claim) == fold(span) else _in_units_of(text, claim)
+        for span, claim in zip(spans, claims, strict=True)
+    )
+    in_other_language = cache(lambda: is_other_language(" ".join(claims), (text,)))
     places: dict[int, FuzzyMatch | None] = {}
     claimed: defaultdict[int, list[tuple[str, str]]] = defaultdict(list)  # of each sentence
     searched_to: dict[tuple[str, str], int | None] = {}
@@ -131,7 +129,7 @@ def cover_answer(
         place = match and FuzzyMatch(since + match.start, since + match.end, match.edits)
         repeated, searched_to[key] = since > 0, place.end if place else None
         is_copy = place is not None and (key[0] == key[1] or _expands(claim, span, text, question))
-        if not (is_copy or other_language or _rewords(claim, text, question)):
+        if not (is_copy or in_other_language() or _rewords(claim, text, question)):
             continue
         if place is not None:
             if not _is_statement(text, place):
@@ -149,19 +147,31 @@ def cover_answer(
         places[index] = place and FuzzyMatch(*plain.original(place.start, place.end), place.edits)
     pieces = [text[start:end] for start, end in sentences]
     covered = [_is_covered(piece, claimed[n]) for n, piece in enumerate(pieces)]
+    if not all(covered) and places and in_other_language():
+        covered = [True] * len(covered)
     said = [piece for piece, is_covered in zip(pieces, covered, strict=True) if is_covered]
     return ClaimCoverage(
         places,
         refused=len(spans) - len(places),
         sentences=len(sentences),
-        uncovered=()
-        if other_language and places
-        else tuple(
+        uncovered=tuple(
             piece
             for piece, is_covered in zip(pieces, covered, strict=True)
             if not is_covered and not any(_repeats(piece, other) for other in said)
         ),
     )
+
+
+def _in_units_of(text: str, claim: str) -> str:
+    """A claim with its quantities written as in a text: "90 minutes" is what it calls 1.5 hours."""
+    if not any(map(str.isdigit, text)):
+        return claim
+    return _quantity_index(text).in_passage_units(readable(claim))
+
+
+@lru_cache(maxsize=64)
+def _quantity_index(text: str) -> QuantityIndex:
+    return QuantityIndex([readable(text)])
 
 
 def content_spans(answer: str) -> Spans:

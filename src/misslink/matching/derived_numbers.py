@@ -69,6 +69,19 @@ def values_of(texts: Iterable[str]) -> frozenset[float]:
     return frozenset(value for text in texts for _, values, _ in numbers(text) for value in values)
 
 
+@lru_cache(maxsize=4_096)
+def doubtful_numbers(claim: str) -> tuple[tuple[str, tuple[float, ...]], ...]:
+    """Return the numbers of a claim that need a basis: above 10 or with decimals, and no names.
+
+    A year needs none: it is often added from general knowledge, and refusing it broke more than it caught.
+    """
+    return tuple(
+        (token, values)
+        for token, values, naming in numbers(claim)
+        if not naming and not all(_is_year(v) or (v <= SMALL and v == int(v)) for v in values)
+    )
+
+
 def underived_number(claim: str, quotes: Sequence[str], known: Collection[float]) -> str | None:
     """Return the first number of `claim`, above 10 or with decimals, that has no basis; else None.
 
@@ -76,11 +89,9 @@ def underived_number(claim: str, quotes: Sequence[str], known: Collection[float]
     numbers of the quotes (`follows_from`), or is one of their quantities in another unit, up to 2%.
     """
     basis: frozenset[float] | None = None
-    for token, values, naming in numbers(claim):
-        if naming or any(value in known for value in values):
+    for token, values in doubtful_numbers(claim):
+        if any(value in known for value in values):
             continue
-        if all(_is_year(value) or (value <= SMALL and value == int(value)) for value in values):
-            continue  # a year is added from general knowledge: refusing it broke more than it caught
         if basis is None:  # "68 years old in 2021" has its other number from the claim
             own = {value for value in values_of([claim]) if value in known or _is_year(value)}
             basis = values_of(quotes) | own

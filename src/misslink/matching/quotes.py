@@ -15,7 +15,12 @@ from misslink.matching.assertion import (
     loses_denial,
     not_asserted,
 )
-from misslink.matching.derived_numbers import has_basis, underived_number, values_of
+from misslink.matching.derived_numbers import (
+    doubtful_numbers,
+    has_basis,
+    underived_number,
+    values_of,
+)
 from misslink.matching.frames import frame_kind
 from misslink.matching.fuzzy_matching import (
     UNSPACED,
@@ -123,7 +128,11 @@ class ShownTexts:
             return QuoteCheck(places, "fragment")
         if not supports:
             return QuoteCheck(whole)
-        if self._counts and (is_known_language(claim) or len(_short_words(claim)) < _FEW_WORDS):
+        said = fold(claim).strip(" .!")
+        if len(found) == 1 and any(said == fold(self._sentences(p)).strip(" .!") for p in whole):
+            return QuoteCheck(whole)
+        doubtful = doubtful_numbers(claim) and self._counts
+        if doubtful and (is_known_language(claim) or len(_short_words(claim)) < _FEW_WORDS):
             # What stands around a quote helps to derive, too: "In 1990" is before most figures.
             number = underived_number(claim, list(map(self._sentences, whole)), self._numbers)
             if number is not None:
