@@ -105,6 +105,7 @@ class DaemonPool(ThreadPoolExecutor):
             if not future.set_running_or_notify_cancel():
                 return
             try:
+                _give_thread_a_loop()
                 result = function(*args, **kwargs)
             except BaseException as error:  # noqa: BLE001 - raised again where it is waited for
                 future.set_exception(error)
@@ -148,16 +149,14 @@ class DaemonPool(ThreadPoolExecutor):
 
     def _work(self, work: Callable[[], None] | None) -> None:
         me, inbox = threading.get_ident(), _WorkQueue()
-        loop: asyncio.AbstractEventLoop | None = None
         while work is not None:
             self._began[me] = time.monotonic()
-            loop = _give_thread_a_loop(loop)
             work()
             del self._began[me]
             work = None  # and all that it holds, while this waits
             work = self._next(inbox)
-        if loop is not None:
-            loop.close()
+        if hasattr(_THREAD, "loop"):
+            _THREAD.loop.close()
 
     def _next(self, inbox: _WorkQueue) -> Callable[[], None] | None:
         with self._lock:
@@ -175,20 +174,22 @@ class DaemonPool(ThreadPoolExecutor):
             return inbox.get()  # it is on its way
 
 
-def _give_thread_a_loop(own: asyncio.AbstractEventLoop | None) -> asyncio.AbstractEventLoop | None:
-    """Set the event loop that libraries expect from `asyncio.get_event_loop`; return it."""
+_THREAD = threading.local()  # its `loop`, where it was given one
+
+
+def _give_thread_a_loop() -> None:
+    """Set the event loop that libraries expect from `asyncio.get_event_loop`."""
     try:
         if not asyncio.get_event_loop().is_closed():
-            return own
+            return
     except RuntimeError:  # there is none, or asyncio.run took it away
         pass
-    if own is None or own.is_closed():
+    if not hasattr(_THREAD, "loop") or _THREAD.loop.is_closed():
         try:
-            own = asyncio.new_event_loop()
+            _THREAD.loop = asyncio.new_event_loop()
         except OSError:  # too many open files; most work needs no loop
-            return None
-    asyncio.set_event_loop(own)
-    return own
+            return
+    asyncio.set_event_loop(_THREAD.loop)
 
 
 def use_daemon_pool(threads: DaemonPool) -> None:
