@@ -56,6 +56,16 @@ def test_the_document_counts_what_was_written_and_why_the_rest_was_dropped(gener
     assert ("missing" in err) is bool(told["missing"])
 
 
+def test_passages_that_are_too_short_are_counted_with_the_option(generate, tmp_path):
+    rows = [*islands(4), *({"id": f"s{n}", "text": f"Isle {n} is small."} for n in range(9))]
+    (tmp_path / "isles.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    code, out, err = generate("-n", 30, "--categories", "simple_factual")
+    said = "9 of 13 passages have fewer than 15 content words and were not used; to use them, lower"
+    assert code == 0
+    assert said in " ".join(out.split())
+    assert said in " ".join(err.split())
+
+
 def test_people_get_the_reject_table_with_an_example(generate):
     code, out, _ = generate("-n", 12, "--categories", "simple_factual", "--rejects", "r.jsonl")
     assert code == 0

@@ -300,6 +300,26 @@ def precision(hits: Hits, k: Cutoffs) -> FloatArray:
     return hits.sums(hits.relevant, k) / as_column(k)
 
 
+@register_metric("set-precision@{k}", rises=True)
+def set_precision(hits: Hits, k: Cutoffs) -> FloatArray:
+    """Share of the retrieved passages, at most the first k, that are relevant; 0 if there are none.
+
+    Formula: number of relevant passages among the first k, divided by k or the number of retrieved
+    passages, whichever is less.
+
+    Range: 0 to 1.
+
+    trec_eval: ``set_P`` of a run that is cut at k.
+
+    Use it: where the retriever decides how many passages it returns, by a threshold of score or a
+    reranker. Precision counts the places that such a retriever leaves empty as noise.
+    """
+    returned = np.minimum(as_column(k), hits.retrieved)
+    found = hits.sums(hits.relevant, k)
+    shares: FloatArray = np.where(returned > 0, found / np.maximum(returned, 1), 0.0)
+    return shares
+
+
 @register_metric("f1@{k}", rises=True)
 def f1(hits: Hits, k: Cutoffs) -> FloatArray:
     """Harmonic mean of precision and recall among the first k; 0 if both are 0.

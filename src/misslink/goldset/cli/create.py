@@ -145,14 +145,29 @@ def generate_command(
     if document["missing"]:
         missing = ", ".join(f"{count} {name}" for name, count in document["missing"].items())
         reason = document["stopped"] or (
-            "every candidate was tried. Raise attempts in --config, add passages, or use a stronger "
-            "judge."
+            "every candidate was tried. "
+            + (
+                _short_passages(document)
+                or "Raise attempts in --config, add passages, or use a stronger judge."
+            )
         )
         print(
             f"misslink: {document['written']} of {document['wanted']} questions are written, "
             f"missing: {missing}; {reason}",
             file=sys.stderr,
         )
+
+
+def _short_passages(document: Mapping[str, Any]) -> str:
+    """How many passages are too short for a question, and what decides it; empty without any."""
+    corpus = document["corpus"]
+    short = corpus["skipped"].get("too_short")
+    return (
+        f"{short} of {corpus['passages']} passages have fewer than {corpus['least_words']} content "
+        "words and were not used; to use them, lower least_words in --config."
+        if short
+        else ""
+    )
 
 
 def _print_generated(document: Mapping[str, Any], rejects: Path | None) -> None:
@@ -175,6 +190,8 @@ def _print_generated(document: Mapping[str, Any], rejects: Path | None) -> None:
     if skipped := corpus["skipped"]:
         reasons = (f"{count} ({POOR_PASSAGE_REASONS[why]})" for why, count in skipped.items())
         print_line(f"Passages not used: {'; '.join(reasons)}.")
+    if short := _short_passages(document):
+        print_line(short)
     written = [(name, str(count)) for name, count in document["by_category"].items()]
     print_table(TextTable(("category", "written"), written, ("written",)))
     dropped = [

@@ -286,6 +286,7 @@ async def generate_async(
             "passages": len(context.corpus.passages),
             "documents_cut": context.corpus.cut,
             "skipped": dict(context.corpus.skipped),
+            "least_words": context.settings.least_words,
         },
         "judge": session.name,
         "usage": usage,
