@@ -9,7 +9,7 @@ own, the libraries take turns; the least CPU time and the most memory of repeats
 lists, scored dicts, pandas frames or files into what a library reads is part of it; importing the library
 and a first run on ten queries (in which numba compiles) are not, and stand in the column 'start'.
 The values of every query agree to 1e-9 between all libraries, or the benchmark fails. A library
-that gives no result within the time limit is told as such. PYTHON is an
+that gives no result within the time limit, or was not measured, has none. PYTHON is an
 interpreter that has ranx, pytrec-eval-terrier and ir-measures (extra 'bench'). FILE keeps each
 measurement as a line and what it holds counts too, so that a long benchmark is done in parts.
 --write makes benchmarks/rank_metrics.md, and with it the lines between the markers of README.md.
@@ -241,8 +241,7 @@ def rows(table: dict[tuple[int, str, str], dict[str, float]], options: Any) -> l
             cells = []
             for library in LIBRARIES:
                 cost = table.get((queries, form, library))
-                late = f"none in {options.timeout} s"
-                said = f"{cost['cpu']:.2f} s, {max(cost['extra'], 0):.0f} MB" if cost else late
+                said = f"{cost['cpu']:.2f} s, {max(cost['extra'], 0):.0f} MB" if cost else "none"
                 cells.append(said)
             lines.append(f"| {queries:,} | {form} | " + " | ".join(cells) + " |")
     return lines

@@ -1,5 +1,8 @@
 import math
+import subprocess
+import sys
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -42,3 +45,19 @@ def test_the_frequency_of_a_stem_is_the_number_of_texts_with_it(rows):
 @pytest.mark.parametrize("query", [[], ["zebra"], [""]])
 def test_without_a_known_stem_every_score_is_zero(rows, query):
     assert Bm25Index(rows).scores(query).tolist() == [0.0] * len(rows)
+
+
+def test_scores_are_those_of_bm25s():
+    bm25s = pytest.importorskip("bm25s")
+    generator = np.random.default_rng(0)
+    texts = [[f"w{stem}" for stem in generator.zipf(1.4, size) % 300] for size in range(200)]
+    index, theirs = Bm25Index(texts), bm25s.BM25()
+    theirs.index(texts, create_empty_token=False, show_progress=False)
+    for query in (["w1", "w2"], ["w77", "w5", "w1"], ["w3", "w3"]):
+        np.testing.assert_allclose(index.scores(query), theirs.get_scores(query), atol=1e-6)
+
+
+def test_no_compiler_is_imported():
+    code = "import sys; from misslink.text.bm25 import Bm25Index; Bm25Index([['a']]).scores(['a'])"
+    code += "; assert 'numba' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -19,6 +19,7 @@ DRAWS = 10_000  # resamples behind an interval
 NORMAL_FROM = (
     2_000  # distinct values or clusters from which the normal interval has the same digits
 )
+_FEW_FLIPS = 60
 _MAX_CELLS = 2_000_000  # numbers drawn at a time, which bounds the memory
 _ROUNDING = 1e-9  # an nDCG of 1.0000000000000002 is 1
 
@@ -359,8 +360,6 @@ def median(values: Sequence[float]) -> Estimate:
     >>> estimate.low, estimate.value, estimate.high
     (1.0, 4.0, 7.0)
     """
-    from scipy.special import bdtr
-
     method = "order statistics"
     if not values:
         return Estimate.missing("no values", method=method)
@@ -368,7 +367,7 @@ def median(values: Sequence[float]) -> Estimate:
     n = len(ordered)
     middle = (ordered[(n - 1) // 2] + ordered[n // 2]) / 2
     cut = 0  # how many values are cut from each side
-    while 2 * float(bdtr(cut, n, 0.5)) <= 1 - LEVEL:
+    while 2 * _at_most_heads(cut, n) <= 1 - LEVEL:
         cut += 1
     if not cut:
         return without_interval(
@@ -383,3 +382,12 @@ def quartiles(values: Sequence[float]) -> tuple[float, float] | None:
         return None
     low, high = np.quantile(values, [0.25, 0.75])
     return float(low), float(high)
+
+
+def _at_most_heads(count: int, n: int) -> float:
+    """Chance of at most `count` heads of `n`; where these are few without the import of SciPy."""
+    if n <= _FEW_FLIPS:
+        return sum(math.comb(n, heads) for heads in range(count + 1)) / 2**n
+    from scipy.special import bdtr
+
+    return float(bdtr(count, n, 0.5))
