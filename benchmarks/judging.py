@@ -10,7 +10,9 @@ Three judges answer RAGTruth QA (Niu et al., ACL 2024, MIT), through the code of
 - the heuristic judge, on the test answers, to which nothing is fitted.
 
 Then every supported claim of the sets of `claim_support` is judged by one who quotes the evidence
-itself: what is overruled there is broken. With --write the tables go to benchmarks/judging.md.
+itself: what is overruled there is broken. And small situations that people reported are judged, by a
+perfect judge or by the heuristic one. With --write the tables go to benchmarks/judging.md;
+tests/matching/test_release.py asserts the goals.
 """
 
 from __future__ import annotations
@@ -26,15 +28,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from fit_heuristic import measure
+from misslink.judge.backends.heuristic import HeuristicJudge
 from misslink.judge.judge_case import judge_case
 from misslink.judge.judged_metric import Subject
 from misslink.judge.protocol import Ask, Judge, Reply
+from misslink.matching.support import load_fit
 from misslink.registry import judged_metrics
+from misslink.stats import proportion
 from misslink.types import Case, Passage, Trace, Verdict
 
 DATA = Path(__file__).parents[2] / "shared" / "data"
 TARGET = Path(__file__).with_suffix(".md")
-GERMAN_AND_ENGLISH = ("mtrag_human", "ab_hagrid", "ab_stanford_gensearch")  # each has its own goal
 K = 100  # all passages
 _SENTENCE = re.compile(r"[^\n]+?(?:(?<!^\d)(?<!^\d\d)(?<!\n\d)(?<!\n\d\d)[.!?](?=\s|$)|$|(?=\n))")
 _LETTERS = re.compile(r"[a-z]{3,}|\d+")
@@ -137,7 +142,7 @@ def oracle(rows: Sequence[Row], likeness: str = "dice") -> list[Judged]:
 
 
 def yes_sayer(rows: Sequence[Row], likeness: str = "dice") -> list[Judged]:
-    return run(rows, lambda row: QuotingJudge((), likeness))
+    return run(rows, lambda _: QuotingJudge((), likeness))
 
 
 def detection(judged: Sequence[Judged]) -> dict[str, float]:
@@ -190,24 +195,107 @@ def overruled_evidence(rows: Sequence[Row]) -> Iterator[tuple[Row, str | None]]:
         yield row, note if claims else "the claim is not the answer's"
 
 
+class ScriptedClaims:
+    """A perfect judge: replies the claims that a row has."""
+
+    name = "scripted"
+    identity: Mapping[str, Any] = {"judge": "scripted"}
+
+    def __init__(self, claims: Sequence[Mapping[str, Any]]) -> None:
+        self._claims = claims
+
+    async def ask(self, ask: Ask) -> Reply:
+        """Answer an examination."""
+        reply = {"claims": self._claims, "passages": [], "sufficient": "yes", "response": "answers"}
+        return Reply(ask.schema.model_validate({**reply, "helpful": 5}), json.dumps(reply))
+
+    async def close(self) -> None:
+        """Nothing is open."""
+
+
+SCRIPTED = "citations", "numbered_lines", "paraphrase"
+HEURISTIC = "equal_forms", "short_references", "months_signs", "roles", "furniture"
+
+
+def wrong_reports(data: Path, name: str) -> tuple[list[str], int]:
+    """The reported rows of a file that come out wrong, of how many."""
+    rows = read_rows(data / "reported" / f"{name}.jsonl")
+    wrong = []
+    for row in rows:
+        asked = ScriptedClaims(row["claims"]) if "claims" in row else HeuristicJudge()
+        references = (row["reference"],) if row.get("reference") else ()
+        case = Case(id=row["case_id"], question=row["question"], references=references)
+        passages = tuple(
+            Passage(id=f"p{n}", text=text, rank=n) for n, text in enumerate(row["passages"], 1)
+        )
+        trace = Trace(case_id=case.id, retrieved=passages, answer=row["answer"])
+        metrics = [
+            judged_metrics.get(name)
+            for name in row["right"]
+            if name in ("faithfulness", "correctness")
+        ]
+        verdicts = asyncio.run(judge_case(Subject(case, trace, K), metrics, asked))
+        for verdict in verdicts:
+            right = float(row["right"][verdict.metric])
+            found = (
+                verdict.value if verdict.metric == "faithfulness" else float(bool(verdict.label))
+            )
+            if verdict.status != "scored" or found != right:
+                wrong.append(f"{row['case_id']}: {verdict.metric} {found} ({verdict.reason})")
+    return wrong, len(rows)
+
+
+def tables(data: Path) -> list[str]:
+    """The page's lines."""
+    folder = data / "faithfulness"
+    test, dev = (read_rows(folder / f"ragtruth_qa_{part}.jsonl") for part in ("test", "dev"))
+    lines = ["| judge | answers | F1 | faithful flagged |", "|---|--:|--:|--:|"]
+    for name, rows in (("test", test), ("dev", dev)):
+        found = detection(oracle(rows))
+        flagged = proportion(int(found["false"]), int(found["faithful"]))
+        low, high = (f"{100 * (end or 0):.1f}" for end in (flagged.low, flagged.high))
+        share = f"{found['false'] / found['faithful']:.1%} [{low}, {high}], {found['false']} of {found['faithful']}"
+        lines.append(f"| oracle, {name} | {len(rows)} | {found['f1']:.3f} | {share} |")
+    caught, marked = caught_marks(yes_sayer([*test, *dev]))
+    figures = measure(folder / "ragtruth_qa_test.jsonl", load_fit())
+    lines += [
+        "",
+        f"The yes-sayer: {caught} of {marked} marked sentences are overruled ({caught / marked:.1%}).",
+        "",
+        (
+            f"The heuristic judge on the test answers: AUROC {figures['auroc']}, F1 {figures['f1']},"
+            f" precision {figures['precision']}, recall {figures['recall']}."
+        ),
+        "",
+        "| supported claims of | overruled | of |",
+        "|---|--:|--:|",
+    ]
+    total = broken = 0
+    for path in sorted((data / "claim_support").glob("*.jsonl.gz")):
+        notes = [note for _, note in overruled_evidence(read_rows(path))]
+        lost = sum(note is not None for note in notes)
+        lines.append(f"| {path.name.removesuffix('.jsonl.gz')} | {lost} | {len(notes)} |")
+        total, broken = total + len(notes), broken + lost
+    lines += [f"| all | {broken} ({broken / total:.1%}) | {total} |", ""]
+    lines += ["| reported situations | wrong | of |", "|---|--:|--:|"]
+    for name in (*SCRIPTED, *HEURISTIC):
+        wrong, count = wrong_reports(data, name)
+        lines.append(f"| {name} | {len(wrong)} | {count} |")
+    return lines
+
+
 def main() -> int:
     """Print, or write, the tables."""
     parser = argparse.ArgumentParser(description="What the checks of judging catch and break.")
     parser.add_argument("--data", type=Path, default=DATA)
+    parser.add_argument("--write", action="store_true")
     given = parser.parse_args()
-    folder = given.data / "faithfulness"
-    test, dev = (read_rows(folder / f"ragtruth_qa_{part}.jsonl") for part in ("test", "dev"))
-    for likeness in NEAREST:
-        for name, rows in (("test", test), ("dev", dev)):
-            print(likeness, name, "oracle", detection(oracle(rows, likeness)))
-        print(likeness, "yes-sayer", caught_marks(yes_sayer([*test, *dev], likeness)))
-    total = broken = 0
-    for path in sorted((given.data / "claim_support").glob("*.jsonl.gz")):
-        notes = [note for _, note in overruled_evidence(read_rows(path))]
-        lost = sum(note is not None for note in notes)
-        print(f"{path.name:34} {lost:5} of {len(notes):5} {lost / len(notes):.1%}")
-        total, broken = total + len(notes), broken + lost
-    print("all", broken, total, broken / total)
+    about = (__doc__ or "").split("\n\n", 2)[2]
+    head = ["# What the checks of judging catch, and what they break", "", about.strip(), ""]
+    page = "\n".join([*head, *tables(given.data), ""])
+    print(page)
+    if given.write:
+        TARGET.write_text(page, encoding="utf-8")
     return 0
 
 
