@@ -229,6 +229,8 @@ class ShownTexts:
         ):
             return "difference", " / ".join(other)
         if topic and _holds(topic, nearest) and not_asserted(claim) is None:
+            if not_asserted(nearest) == "denied":
+                return "denial", ""
             start, end = spans[sentences.index(nearest)]
             if frame_kind(text, start, end, claim) is not None:
                 return "frame", ""
