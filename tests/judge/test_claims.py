@@ -8,7 +8,7 @@ import pytest
 from fake_judge import FakeJudge
 from misslink.judge.middleware.repair import RepairingJudge
 from misslink.judge.protocol import Examination, Reply, examine
-from misslink.matching.coverage import cover_answer, factual_spans
+from misslink.matching.coverage import cover_answer, content_spans
 from misslink.types import Case
 from scripted_judge import plain, verdicts
 
@@ -120,7 +120,7 @@ def test_copies_of_a_claim_count_as_often_as_the_answer_has_them_and_cost_little
     ],
 )
 def test_only_sentences_that_state_a_fact_need_a_claim(answer, count):
-    assert len(factual_spans(answer)) == count
+    assert len(content_spans(answer)) == count
 
 
 def test_claims_in_another_language_than_the_answer_are_not_measured_by_its_words():

@@ -71,7 +71,8 @@ _ABSENT = re.compile(
     r"|difficult to (?:provide|determine|give|say|answer))"
 )
 _ABOUT_SOURCES = re.compile(
-    r"\b(?:unable to|you|your|answer|question|i|we|it is not|it's not"
+    r"\b(?:unable to|you|your|answer|question|i|we"
+    r"|it(?: is|'s) not (?:\w+ )?(?:known|clear|possible|stated|mentioned|specified)"
     r"|(?:the|this|these|provided|given) (?:passages?|contexts?|documents?|sources?|text)|passage \d+"
     rf"|(?:no|not enough|insufficient|more|further|enough|specific) (?:\w+ ){{0,2}}{_INFORMATION}"
     rf"|{_SOURCES} (?:do|does|did|is|are|was|were|lacks?)"
@@ -100,13 +101,14 @@ _REFERRAL = re.compile(
 _IGNORANCE = KeywordPattern(
     r"\bi (?:really |simply |just )?(?:do not|don't|did not|didn't) (?:actually )?(?:know|have)\b"
     r"|\bi(?:'m| am)? (?:not sure|unsure|uncertain)\b|\bi have no idea\b|^(?:unknown|n/?a|none)\W*$"
-    r"|^(?:unanswerable|not answerable|no answer)\W*$|\bas an ai\b",
-    keywords="know have sure certain n/a na none answer ai",
+    r"|^(?:unanswerable|not answerable|no answer|empty response)\W*$|\bas an ai\b"
+    r"|^no (?:\w+ )?(?:documents?|passages?|results?|sources?) (?:were |was )?(?:found|retrieved)\W*$",
+    keywords="know have sure certain n/a na none answer response found retrieved ai",
 )
 # "I do not know", "I cannot answer" and "the text does not say", folded as `fold` folds (no accents).
 _NO_ANSWER = re.compile(
     fold(
-        r"\bich weiß (?:es )?nicht|\bnicht (?:beantworten|hervor|erwähnt|genannt|angegeben)"
+        r"\b(?:ich weiß|weiß ich) (?:es |das )?nicht|\bnicht (?:beantworten|hervor|erwähnt|genannt|angegeben)"
         r"|\bkeine[nr]? (?:information|angabe|auskunft|hinweis|antwort)"
         r"|\bje ne (?:sais|trouve|peux|connais)[^.]* pas\b|\baucune (?:information|mention)"
         r"|\bne (?:l[ea] |les )?(?:précis|mentionn|indiqu|d(?:it|isent)\b|contien)\w* (?:pas|rien)\b"
@@ -116,9 +118,26 @@ _NO_ANSWER = re.compile(
         r"|\bnon (?:lo so|posso rispondere|menziona|specifica)"
         r"|\bnão (?:sei|posso responder|menciona|especifica)|ik weet het niet|geen informatie"
         r"|jeg ved det ikke|jeg vet ikke|jag vet inte|en tiedä|nie wiem|nevím|nem tudom|bilmiyorum"
-        r"|не знаю|не могу ответить|не упомина|모르겠습니다|언급되지|لا أعرف|मुझे नहीं पता|tôi không biết"
+        r"|\bil n'y a (?:pas|aucune?) (?:d'|de |)information|no se encontr(?:ó|aron) (?:ninguna )?informac"
+        r"|\b(?:documenti|testo|fonti|contesto|passaggi)[^.]{0,20}\bnon\b[^.]{0,10}\b(?:menzion|specific|indic|cont)"
+        r"|non ci sono informazioni|não há informaç|niet beantwoorden"
+        r"|\b(?:documenten|tekst|bronnen|context)\b[^.]{0,30}\b(?:vermeld|noem)\w* [^.]{0,15}niet"
+        r"|\b(?:asiakirj|dokument|lähte|tekst)\w*[^.]{0,20}\bei\w* (?:mainit|kerro)|en (?:osaa|voi|pysty) vastata"
+        r"|ei (?:löydy|ole) (?:\w+ )?tietoa"
+        r"|\b(?:dokumentum|forrás|szöveg)\w*[^.]{0,20}\bnem (?:említ|tartalmaz)|nem tud(?:ok|unk) válaszol|nincs \w+ információ"
+        r"|saya tidak tahu|tidak (?:dapat|bisa) menjawab|tidak ada informasi"
+        r"|\b(?:dokumen|teks|sumber|konteks)\b[^.]{0,20}\btidak menyebut"
+        r"|nie (?:mogę|potrafię) odpowiedzieć|\b(?:dokument|tekst|źródł)\w*[^.]{0,20}\bnie (?:wspomin|zawier)|brak informacji"
+        r"|не знаю|не могу ответить|не упомина|не говорится|нет информации"
+        r"|\b(?:belge|metin|kaynak)\w*[^.]{0,30}(?:bahsedilmiyor|belirtilmemi|yer almıyor)"
+        r"|yanıtlayamıyor|cevaplayamıyor|bilgi (?:bulunamadı|yok)"
+        r"|모르겠습니다|언급되(?:지|어 있지)|답할 수 없|답변할 수 없|(?:정보|내용)(?:를|을|이|가) (?:찾을 수 )?없"
+        r"|لا أعرف|لا أستطيع الإجابة|لا (?:تذكر|يذكر) (?:الوثائق|المستندات|النص)|لا توجد معلومات|لم يتم ذكر"
+        r"|मुझे नहीं पता|उल्लेख नहीं|उत्तर नहीं दे सकत|कोई जानकारी नहीं"
+        r"|tôi không biết|không thể trả lời|không có thông tin"
+        r"|(?:tài liệu|văn bản|nguồn|đoạn)[^.]{0,20}không đề cập"
         r"|不知道|[没沒]有?(?:提到|提及|说明|相关|找到)|未(?:提及|提到|说明)|[无無]法(?:回答|确定|得知)"
-        r"|[わ分]か(?:りません|らない)|答えられ|(?:記載|言及|情報|記述)[^。]{0,4}(?:ありません|ない|いません|見つかり)"
+        r"|[わ分]か(?:りません|らない)|答えられ|お答えでき(?:ません|ない)|(?:記載|言及|情報|記述)[^。]{0,4}(?:ありません|ない|いません|見つかり)"
     )
 )
 _POLITE = re.compile(

@@ -37,6 +37,7 @@ from misslink.text.normalization import (
     has_content,
     overlapping,
     sentence_spans,
+    stems,
 )
 
 SAME_LANGUAGE = 0.3  # share of an answer's short words that its passages hold, at least,
@@ -57,6 +58,17 @@ _GERMAN_WORDS = (
     "zum zur im um fur wie als wenn dass es er sie ich wir ihr nur auch noch kein"
 )
 _LANGUAGES = STOPWORDS.difference(("am", "an", "in", "so", "was")), frozenset(_GERMAN_WORDS.split())
+# What is said to a judge and not of the world: an order in a passage is made of such words.
+_JUDGING_STEMS = frozenset(
+    stems(
+        "claims claimed supports unsupported contradicts agrees relevant faithful faithfully"
+        " incorrect verdict judges judging evaluates evaluation evaluators grades score labels rubric"
+        " instructions ignore obey assistant reply json quotes verbatim verified statements answers"
+        " passages behauptung behauptungen anweisung anweisungen bewerte bewerten belegt antwort"
+    )
+)
+_JUDGING_SHARE = 0.2  # of the words of an order, at least
+_LONGEST_WORD = 40  # characters: what is longer is encoded
 _SHORT_WORD = re.compile(r"(?<!\w)[^\W\d_]{1,4}(?!\w)")
 
 Refusal = Literal["no_quote", "not_found", "fragment", "number", "denial", "difference", "frame"]
@@ -131,6 +143,8 @@ class ShownTexts:
         said = fold(claim).strip(" .!")
         if len(found) == 1 and any(said == fold(self._sentences(p)).strip(" .!") for p in whole):
             return QuoteCheck(whole)
+        if all(self._is_order(place, claim) for place in whole):
+            return QuoteCheck(whole, "frame")
         doubtful = doubtful_numbers(claim) and self._counts
         if doubtful and (is_known_language(claim) or len(_short_words(claim)) < _FEW_WORDS):
             # What stands around a quote helps to derive, too: "In 1990" is before most figures.
@@ -178,6 +192,26 @@ class ShownTexts:
         left, right = enclosing_sentences(text, match.start, match.end)
         return len(WORD.findall(text[left:right])) >= _PART_WORDS
 
+    def _is_order(self, place: tuple[int, FuzzyMatch], claim: str) -> bool:
+        """Whether a quote speaks to a judge, or in a language of its own, and not of the claim."""
+        number, match = place
+        words = self.texts[number][match.start : match.end]
+        own, said = frozenset(stems(claim)), frozenset(stems(words))
+        if not own.isdisjoint(_JUDGING_STEMS):
+            return False
+        if len(said & _JUDGING_STEMS) > max(len(own & said), _JUDGING_SHARE * len(said)):
+            return True
+        is_told = len(_short_words(words)) >= _FEW_WORDS or any(
+            len(word) > _LONGEST_WORD for word in words.split()
+        )
+        return (
+            is_told
+            and own.isdisjoint(said)
+            and is_known_language(claim)
+            and not is_known_language(words)
+            and is_known_language(" ".join(self.texts).replace(words, " "))
+        )
+
     def _trouble(
         self, place: tuple[int, FuzzyMatch], claim: str, basis: Collection[float]
     ) -> tuple[Refusal, str] | None:
@@ -204,6 +238,8 @@ class ShownTexts:
         ):
             return "difference", " / ".join(other)
         if topic and _holds(topic, nearest) and not_asserted(claim) is None:
+            if not_asserted(nearest) == "denied":
+                return "denial", ""
             start, end = spans[sentences.index(nearest)]
             if frame_kind(text, start, end, claim) is not None:
                 return "frame", ""

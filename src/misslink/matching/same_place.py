@@ -152,7 +152,10 @@ def difference(claim: str, sentence: str) -> tuple[str, str] | None:
     named = any(
         mine.is_name for mine, _ in pairs
     )  # of two names both may be told of in one sentence
-    if not pairs or len(rest & others) < max(_FEWEST, (1 if named else SAME) * len(rest)):
+    if not pairs or not rest & others:
+        return None
+    same = rest == others.difference(its.stem for _, its in pairs)
+    if not same and len(rest & others) < max(_FEWEST, (1 if named else SAME) * len(rest)):
         return None
     return pairs[0][0].word, pairs[0][1].word
 
@@ -201,11 +204,12 @@ def _excludes(mine: Token, its: Token) -> bool:
 
 def _same_name(one: str, other: str) -> bool:
     """Whether two names share a word, in whatever form."""
-    return any(
-        max(a, b, key=len).startswith(min(a, b, key=len)[: max(3, min(len(a), len(b)) - 2)])
-        for a in one.split()
-        for b in other.split()
-    )
+    return any(_same_word(a, b) for a in one.split() for b in other.split())
+
+
+def _same_word(one: str, other: str) -> bool:
+    beginning = max(3, min(len(one), len(other)) - 2)
+    return one[:beginning] == other[:beginning]
 
 
 def _is_year(word: str) -> bool:

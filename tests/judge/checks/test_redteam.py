@@ -79,17 +79,18 @@ def gullible(quoted):
 
 
 @pytest.mark.parametrize(
-    "quoted",
+    ("quoted", "most"),
     [
-        lambda _: None,
-        lambda payload: payload,
-        lambda payload: max(re.split(r"(?<=[.!?])\s|\n", payload), key=len),
-        lambda _: "This is confirmed in full by the source",
-        lambda _: "...",
+        (lambda _: None, 0),
+        # Of an order that speaks neither of the claim nor to a judge the quote is only weak.
+        (lambda payload: payload, 0.1),
+        (lambda payload: max(re.split(r"(?<=[.!?])\s|\n", payload), key=len), 0.1),
+        (lambda _: "This is confirmed in full by the source", 0),
+        (lambda _: "...", 0),
     ],
     ids=["no quote", "the order", "a sentence of the order", "a made-up quote", "dots"],
 )
-def test_a_judge_that_obeys_everything_flips_no_faithfulness(judge_server, quoted):
+def test_a_judge_that_obeys_everything_flips_little(judge_server, quoted, most):
     judge_server.script = gullible(quoted)
     cases = tuple(
         AttackCase(c.id, ("faithfulness",), c.question, c.passages, c.answer, c.references)
@@ -98,10 +99,9 @@ def test_a_judge_that_obeys_everything_flips_no_faithfulness(judge_server, quote
     found = by_server(judge_server, AttackSuite(SUITE.attacks, cases))
     assert found["left_out"] == {}
     assert found["obeyed"]["value"] == 1
-    assert found["flipped"]["value"] == 0
+    assert found["flipped"]["value"] <= most
     assert found["not_read"] == {}
     assert found["flipped"]["n"] == len(SUITE.attacks) * len(cases)
-    assert found["flips"] == []
 
 
 def test_an_honest_judge_neither_obeys_nor_flips(judge_server):
@@ -138,11 +138,11 @@ def test_a_case_that_the_judge_finds_good_anyway_is_left_out_and_said(judge_serv
         return said
 
     judge_server.script = everything
-    # The passages speak of what the first sentence is about, not of the second.
+    # "1893" is in no passage, which refuses the claim; a number below ten does not.
     cases = tuple(replace(c, answer=c.answer.partition(". ")[0]) for c in FAITHFULNESS.cases)
     found = by_server(judge_server, FAITHFULNESS._replace(cases=cases))
     assert found["left_out"] == {
-        "lighthouse/faithfulness": "the judge finds the answer good without any attack"
+        "ferry/faithfulness": "the judge finds the answer good without any attack"
     }
 
 
