@@ -1,3 +1,4 @@
+# ruff: noqa: RUF001 - other scripts have letters like the Latin ones
 """Which answers only decline, and which sentences state something to check."""
 
 import pytest

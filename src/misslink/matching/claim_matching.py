@@ -23,11 +23,7 @@ from misslink.matching.frames import frame_kind, sentence_kinds, word_root
 from misslink.matching.marks import strip_marks
 from misslink.matching.same_place import difference
 from misslink.text.normalization import (
-    STEM_WORD,
-    STOPWORDS,
-    UNSPACED_RUN,
     fold,
-    number_words_to_digits,
     overlapping,
     sentence_spans,
     stems,
@@ -53,28 +49,6 @@ def leading_polarity(text: str) -> bool | None:
 def strip_polarity(text: str) -> str:
     """`text` without the yes or no that it begins with."""
     return text if leading_polarity(text) is None else _FIRST_WORD.sub("", text, count=1)
-
-
-SAME_STATEMENT = 0.75  # share of the claim's content words that the other sentence must hold
-_PARTICLE = re.compile(r"[\u3040-\u309f]")  # of Japanese, behind any word
-
-
-def number_neighbors(text: str) -> dict[tuple[str, str], str]:
-    """Each number of `text` by the content word nearest before, and nearest after, it."""
-    # Of a script without blanks the characters beside a number: 点 in 絵画を90点, 年 in 于1966年.
-    folded = UNSPACED_RUN.sub(
-        lambda run: f" {run[0][0]} {run[0][-1]} ", number_words_to_digits(fold(text))
-    )
-    words = [word for word in STEM_WORD.findall(folded) if word not in STOPWORDS]
-    neighbors: dict[tuple[str, str], str] = {}
-    for index, word in enumerate(words):
-        if word[0].isdigit():
-            number = word.replace(",", "")
-            if index and not _PARTICLE.fullmatch(words[index - 1]):
-                neighbors.setdefault(("after", words[index - 1]), number)
-            if index + 1 < len(words):
-                neighbors.setdefault(("before", words[index + 1]), number)
-    return neighbors
 
 
 FEATURES = ("novel", "uncovered", "reordered", "number", "names")

@@ -138,8 +138,15 @@ class ShownTexts:
         whole = tuple(place for place in places if not self._is_fragment(*place))
         if not whole:
             return QuoteCheck(places, "fragment")
-        if not supports:
-            return QuoteCheck(whole)
+        return self._decide(claim, found, whole) if supports else QuoteCheck(whole)
+
+    def _decide(
+        self,
+        claim: str,
+        found: Sequence[Sequence[tuple[int, FuzzyMatch]]],
+        whole: tuple[tuple[int, FuzzyMatch], ...],
+    ) -> QuoteCheck:
+        """Tell whether quotes that were found support a claim."""
         said = fold(claim).strip(" .!")
         if len(found) == 1 and any(said == fold(self._sentences(p)).strip(" .!") for p in whole):
             return QuoteCheck(whole)
