@@ -326,8 +326,7 @@ def _heuristic_notes(run: Run) -> Iterator[str]:
     from misslink.judge.checks.dry_run import estimate_run_tokens
 
     yield (
-        "An earlier fit of the heuristic judge found 49 of 70 answers with an evident fabrication and"
-        " 5 of 20 with a contradiction, in answers that were not used to build it. To find"
+        "The heuristic judge says supported or unsupported, and never contradicted. To find"
         " contradictions, use a language model or a decision model as the judge."
     )
     calls, tokens, decision_tokens = estimate_run_tokens(run)
