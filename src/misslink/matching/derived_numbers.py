@@ -8,7 +8,7 @@ from functools import lru_cache
 from itertools import combinations
 
 from misslink.matching.quantities import find_quantities, readable, same_amount
-from misslink.matching.same_place import NUMBERED
+from misslink.matching.same_place import NUMBERED, tokens
 from misslink.text.normalization import fold
 
 SMALL = 10  # whole numbers up to this count and list, and stand for themselves
@@ -148,6 +148,6 @@ def has_basis(
 ) -> bool:
     """Whether a number of a claim follows from what stands in its place, or beside that."""
     mine, its = pair
-    if mine.lstrip("-") == its.lstrip("-"):
-        return False  # another sign
+    if mine.lstrip("-") == its.lstrip("-") or any(its == token.word for token in tokens(claim)):
+        return False  # another sign, or two numbers that are exchanged
     return follows_from(mine, basis) or converts(mine, claim, sentences)
