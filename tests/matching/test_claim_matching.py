@@ -22,8 +22,8 @@ def test_words_that_a_page_has_run_together_are_no_new_names(sentence):
 
 
 def test_features_worked_out_by_hand():
-    # Content words: eiffel, tower, opened, 1890, lyon; opened, 1890 and lyon are new.
-    match = MatchingContext([TOWER]).match("The Eiffel Tower opened 1890 in Lyon.")
+    # Content words: eiffel, tower, opened, 250, lyon; opened, 250 and lyon are new.
+    match = MatchingContext([TOWER]).match("The Eiffel Tower opened 250 in Lyon.")
     novel, uncovered, reordered, number, names = match.features
     assert novel == 3 / (5 + 4)
     assert 0.5 < uncovered < 0.9
@@ -126,6 +126,7 @@ def test_a_quantity_in_other_units_is_not_new(passage, claim):
         ("Die Flasche fasst 1,5 Liter.", "Die Flasche fasst 5 Liter."),
         ("The ferry leaves at 7:30 am.", "The ferry leaves at 7:30 pm."),
         ("The lake is -5 degrees cold.", "The lake is 5 degrees cold."),
+        ("The tower is 330 m tall.", "The tower is 324 m tall."),
         ("Adults pay 9 crowns, children pay 4.", "Adults pay 4 crowns, children pay 9."),
     ],
 )
@@ -133,6 +134,11 @@ def test_the_same_sentence_with_another_number_or_unit_conflicts(passage, claim)
     match = MatchingContext([passage]).match(claim)
     assert match.conflict is not None
     assert match.refusal == match.conflict
+
+
+def test_a_rounder_number_in_the_same_place_is_no_conflict():
+    context = MatchingContext(["The tower is 324 m tall."])
+    assert context.match("The tower is 320 m tall.").conflict is None
 
 
 def test_a_number_without_a_basis_is_a_feature():

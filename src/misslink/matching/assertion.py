@@ -184,7 +184,7 @@ _SCOPE = re.compile(
 )
 _DASH = re.compile("\\s*\u2014\\s*")
 _DENYING = re.compile(
-    r"\b(?:not|no|non|never|cannot|without|neither|nor|hardly|nobody|none|nothing|nicht|nichts|kein\w*|nie|niemals|ohne|weder"
+    r"\b(?:no\s+longer|nicht\s+mehr|not|no|non|never|cannot|without|neither|nor|hardly|nobody|none|nothing|nicht|nichts|kein\w*|nie|niemals|ohne|weder"
     r"|prohibit\w*|forbid\w*|bann(?:ed|s)|lack(?:s|ed|ing)?|den(?:y|ies|ied)|verboten|untersagt"
     r"|(?:fail(?:s|ed)?|refus(?:e|es|ed)|declin(?:e|es|ed)|unable)(?:\s+to|$)|rul(?:ed?|es|ing)\s+out)\b|n't\b"
 )

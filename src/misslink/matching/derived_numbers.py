@@ -93,9 +93,12 @@ def underived_number(claim: str, quotes: Sequence[str], known: Collection[float]
     return None
 
 
-def follows_from(word: str, basis: Collection[float], *, is_percent: bool = False) -> bool:
+def follows_from(
+    word: str, basis: Collection[float], *, is_percent: bool = False, rounding: float = ROUNDING
+) -> bool:
     """Whether a number rounds one of `basis`, or is made of two of them, or is the sum of all.
 
+    Rounds: differs by no more than the share `rounding`, or is as exact as it is written.
     Made of: as exact as it is written, their sum, difference, product, ratio, average or percentage.
     """
     own = [
@@ -103,7 +106,7 @@ def follows_from(word: str, basis: Collection[float], *, is_percent: bool = Fals
     ]
     known = sorted(basis)[:_MOST]
     if any(
-        abs(value - other) <= ROUNDING * other
+        abs(value - other) <= rounding * other
         for value, _ in own
         if not _is_year(value)
         for other in known
@@ -120,6 +123,7 @@ def follows_from(word: str, basis: Collection[float], *, is_percent: bool = Fals
             }
         if len(known) <= _FEW:
             results |= {low * high, (low + high) / 2, *((high / low,) if low else ())}
+    results.update(known)
     return any(abs(value - other) <= margin for value, margin in own for other in results)
 
 
@@ -150,4 +154,5 @@ def has_basis(
     mine, its = pair
     if mine.lstrip("-") == its.lstrip("-") or any(its == token.word for token in tokens(claim)):
         return False  # another sign, or two numbers that are exchanged
-    return follows_from(mine, basis) or converts(mine, claim, sentences)
+    # "324" is no rounding of the "330" in its place: it is the more exact of the two.
+    return follows_from(mine, basis, rounding=0) or converts(mine, claim, sentences)

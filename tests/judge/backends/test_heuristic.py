@@ -222,7 +222,7 @@ def test_whatever_the_texts_the_reply_fits_the_schema_and_quotes_are_verbatim(
 @given(st.lists(st.sampled_from([*TOWER.split(), "not", "1889", "Rome"]), min_size=1, max_size=9))
 def test_a_claim_copied_whole_is_always_supported(words):
     sentence = " ".join(words).rstrip(".") + "."
-    for claim in examined(sentence, passages=[sentence, BREAD]).parsed.claims:
+    for claim in examined(sentence, "", [sentence, BREAD]).parsed.claims:
         assert claim.support == "supported"
 
 
