@@ -111,10 +111,8 @@ def cover_answer(
     claims = tuple(strip_marks(claim).text for claim in claims[:_MAX_CLAIMS]) or spans
     if any(map(str.isdigit, text)):  # "90 minutes" is what the answer calls 1.5 hours
         quantities = QuantityIndex([readable(text)])
-        claims = tuple(
-            claim if fold(claim) == fold(span) else quantities.in_passage_units(readable(claim))
-            for span, claim in zip(spans, claims, strict=True)
-        )
+        converted = [(c, readable(c), quantities.in_passage_units(readable(c))) for c in claims]
+        claims = tuple(c if same == other else other for c, same, other in converted)
     other_language = is_other_language(" ".join(claims), (text,))
     places: dict[int, FuzzyMatch | None] = {}
     claimed: defaultdict[int, list[tuple[str, str]]] = defaultdict(list)  # of each sentence
