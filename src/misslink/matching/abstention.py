@@ -109,6 +109,7 @@ _IGNORANCE = KeywordPattern(
 _NO_ANSWER = re.compile(
     fold(
         r"\b(?:ich weiß|weiß ich) (?:es |das )?nicht|\bnicht (?:beantworten|hervor|erwähnt|genannt|angegeben)"
+        r"|\bzu (?:diesem|dem) thema\b[^.]{0,40}\bnichts\b"
         r"|\bkeine[nr]? (?:information|angabe|auskunft|hinweis|antwort)"
         r"|\bje ne (?:sais|trouve|peux|connais)[^.]* pas\b|\baucune (?:information|mention)"
         r"|\bne (?:l[ea] |les )?(?:précis|mentionn|indiqu|d(?:it|isent)\b|contien)\w* (?:pas|rien)\b"
