@@ -110,10 +110,6 @@ def cover_answer(
     numbers = {span: number for number, span in enumerate(sentences)}
     spans = tuple(strip_marks(span).text for span in spans[:_MAX_CLAIMS])
     claims = tuple(strip_marks(claim).text for claim in claims[:_MAX_CLAIMS]) or spans
-    claims = tuple(
-        claim if fold(claim) == fold(span) else _in_units_of(text, claim)
-        for span, claim in zip(spans, claims, strict=True)
-    )
     in_other_language = cache(lambda: is_other_language(" ".join(claims), (text,)))
     places: dict[int, FuzzyMatch | None] = {}
     claimed: defaultdict[int, list[tuple[str, str]]] = defaultdict(list)  # of each sentence
@@ -131,7 +127,13 @@ def cover_answer(
         repeated, searched_to[key] = since > 0, place.end if place else None
         is_copy = place is not None and (key[0] == key[1] or _expands(claim, span, text, question))
         if not (is_copy or in_other_language() or _rewords(claim, text, question)):
-            continue
+            converted = _in_units_of(text, claim)
+            if converted == claim or not (
+                (place is not None and _expands(converted, span, text, question))
+                or _rewords(converted, text, question)
+            ):
+                continue
+            claim = converted  # noqa: PLW2901 - it counts as the answer words it
         if place is not None:
             if not _is_statement(text, place):
                 continue

@@ -94,10 +94,8 @@ def underived_number(claim: str, quotes: Sequence[str], known: Collection[float]
         if basis is None:  # "68 years old in 2021" has its other number from the claim
             own = {value for value in values_of([claim]) if value in known or _is_year(value)}
             basis = values_of(quotes) | own
-        plain = readable(claim)
-        percent = _PERCENT.match(plain, plain.find(token) + len(token))
         if not (
-            follows_from(token, basis, is_percent=percent is not None)
+            follows_from(token, basis, is_percent=_is_percent(token, claim))
             or converts(token, claim, quotes)
         ):
             return token
@@ -166,4 +164,12 @@ def has_basis(
     if mine.lstrip("-") == its.lstrip("-") or any(its == token.word for token in tokens(claim)):
         return False  # another sign, or two numbers that are exchanged
     # "324" is no rounding of the "330" in its place: it is the more exact of the two.
-    return follows_from(mine, basis, rounding=0) or converts(mine, claim, sentences)
+    percent = _is_percent(mine, claim)
+    return follows_from(mine, basis, is_percent=percent, rounding=0) or converts(
+        mine, claim, sentences
+    )
+
+
+def _is_percent(token: str, claim: str) -> bool:
+    plain = readable(claim)
+    return _PERCENT.match(plain, plain.find(token) + len(token)) is not None
