@@ -15,9 +15,9 @@ from misslink.errors import InputError
 from misslink.judge.backends.heuristic import open_heuristic
 from misslink.judge.judged_metric import Subject
 from misslink.judge.protocol import Examination, ExaminationWithReference, examine
+from misslink.matching import support
 from misslink.matching.claim_matching import MatchingContext
 from misslink.matching.marks import strip_marks
-from misslink.matching import support
 from misslink.matching.support import (
     claim_relations,
     fit_figures,
