@@ -79,6 +79,7 @@ _EMPHASIS = re.compile(
     r"|[\u2190-\u21ff\u2600-\u27bf\u2b00-\u2bff\ufe0f\U0001f000-\U0001faff]",
     re.MULTILINE,
 )
+_DUNDER = re.compile(r"(?<!\w)__[a-z]+(?:_[a-z]+)*__(?!\w)")  # what Python calls so is no emphasis
 _LINK = re.compile(rf"!?\[(?P<text>[^\[\]\n]{{1,200}})\]\((?:{_URL}|[^()\s]{{1,200}})\)")
 
 
@@ -142,6 +143,8 @@ def strip_marks(text: str) -> StrippedText:
     blank = text
     spans: list[tuple[int, int]] = []
     for pattern in (_THINKING, _SOURCE_LIST, _LINE, _LINK, _CITATION, _STEP, _MENTION, _EMPHASIS):
+        if pattern is _EMPHASIS:
+            blank = _DUNDER.sub(lambda name: "x" * len(name[0]), blank)
         for found in pattern.finditer(blank):
             if found.start() == found.end():
                 continue
