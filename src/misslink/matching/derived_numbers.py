@@ -13,6 +13,7 @@ from misslink.matching.same_place import NUMBERED, tokens
 SMALL = 10  # whole numbers up to this count and list, and stand for themselves
 ROUNDING = 0.02  # share by which a rounded number may differ
 _MOST = 12  # numbers of quotes that are combined; more are a table
+_LONGEST = 18  # characters of a number
 _FEW = 4  # of which all that arithmetic makes is tried
 _PERCENT = re.compile(r"\s?(?:%|percent|per cent|prozent)")
 _TOKEN = re.compile(
@@ -51,6 +52,8 @@ def numbers(text: str) -> tuple[tuple[str, tuple[float, ...], bool], ...]:
 
 def _values(token: str) -> Iterable[float]:
     plain = token.replace("\u00a0", "").replace(" ", "")
+    if len(plain) > _LONGEST:  # no amount
+        return ()
     parts = re.split(r"[.,]", plain)
     if len(parts) == 1:
         return (float(plain),)

@@ -46,7 +46,7 @@ _MENTION = re.compile(
     re.MULTILINE,
 )
 _THINKING = re.compile(
-    r"<(?P<tag>think(?:ing)?|reasoning|scratchpad)>.*?</(?P=tag)>|\A(?:(?!<think).)*?</think(?:ing)?>",
+    r"\A\s*<(?P<tag>think(?:ing)?|reasoning|scratchpad)>.*?</(?P=tag)>|\A(?:(?!<think).)*?</think(?:ing)?>",
     re.DOTALL,
 )
 _LINE = re.compile(
@@ -62,12 +62,13 @@ _LINE = re.compile(
     re.MULTILINE,
 )
 _SOURCE_LIST = re.compile(
-    r"(?:^|\n)[ \t]*(?:[#>*_\-]+[ \t]*)*"
+    r"(?:^|\n)[ \t]*[#>*_\- \t]*"
     r"(?i:(?:cited |used |retrieved )?sources?(?: cited| used)?|references?|citations?|footnotes?|bibliography|further reading"
     r"|read more|quellen?(?:angaben?)?|nachweise?|belege|literatur|verweise|fuentes|r\u00e9f\u00e9rences|fonti|fontes|\u51fa\u5178|\u53c2\u8003(?:\u6587\u732e)?|\u6765\u6e90|\ucd9c\ucc98)"
     r"[ \t]*[*_]*[ \t]*(?:[:\uff1a][*_]*(?:[ \t]*[^\n]*)?|(?=\n))"
     r"(?:\n(?:[ \t]*(?:[-*+\u2022]|\(?\[?\^?\d{1,3}[.)\]]|(?:https?://|www\.)|[\w./ -]+\.(?:md|pdf|html?|txt|docx?)\b)[^\n]*|[ \t]*(?=\n)))*\s*\Z"
 )
+_LONGEST_LIST = 5_000  # characters of a source list
 _STEP = re.compile(
     r"(?:^|(?<=[.!?:;]\s)|(?<=[.!?:;]\s\s))[ \t>]*(?:[-*+\u2022\u25cf\u25aa\u2013\u2014\u2023\u25e6\u2192][ \t]+)?(?:\[[ xX]\][ \t]+)?"
     r"(?:(?:\*\*|__)?(?i:step|schritt|paso|\u00e9tape|passo|stap)[ \t]\#?\d{1,3}[ \t]*(?:[:.)\u2013\u2014-]|(?=\n|$))(?:\*\*|__)?"
@@ -120,7 +121,7 @@ def _places(removed: Spans) -> tuple[list[int], list[int]]:
 
 _ANY = re.compile(
     r"[\[\]{}\u20e3\u2460-\u24ff\u2776-\u2793\u3010\ue200#*`~<>|\u2020\u2021^=_\u2022\u00b9\u00b2\u00b3\u2070\u2074-\u2079\u2013\u2190-\u21ff\u2600-\u27bf\u2b00-\u2bff\U0001f000-\U0001faff]"
-    rf"|\(|https?:|www\.|(?:^|[.!?:;]\s+)\W*(?:\w{{1,3}}[.)]|\d{{1,2}}\s\s)|(?i:\b{_SOURCE}\b|step|schritt|paso|page|seite)|^\s*[-+=]"
+    rf"|\(|https?:|www\.|(?:^|[.!?:;]\s{{1,9}})[^\w\n]{{0,9}}(?:\w{{1,3}}[.)]|\d{{1,2}}\s\s)|(?i:\b{_SOURCE}\b|step|schritt|paso|page|seite)|^[ \t]*[-+=]"
     ,
     re.MULTILINE,
 )  # fmt: skip
@@ -145,7 +146,9 @@ def strip_marks(text: str) -> StrippedText:
     for pattern in (_THINKING, _SOURCE_LIST, _LINE, _LINK, _CITATION, _STEP, _MENTION, _EMPHASIS):
         if pattern is _EMPHASIS:
             blank = _DUNDER.sub(lambda name: "x" * len(name[0]), blank)
-        for found in pattern.finditer(blank):
+        # A source list ends the text; looked for from everywhere it takes quadratic time.
+        since = max(0, len(blank) - _LONGEST_LIST) if pattern is _SOURCE_LIST else 0
+        for found in pattern.finditer(blank, since):
             if found.start() == found.end():
                 continue
             if pattern is _LINK:
