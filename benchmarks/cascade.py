@@ -23,25 +23,26 @@ from __future__ import annotations
 import json
 import math
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from fit_heuristic import FITTED_ON, Array, Item, fit, read
+from fit_heuristic import SCALED_ON, Array, Item, fit, read_training
+from misslink.matching.support import load_fit
 from misslink.stats.intervals import critical_value, wilson_interval
 
 HERE = Path(__file__).parents[1] / "src" / "misslink" / "judge"
 SEED, REPEATS, FOLDS = 20261121, 10, 6
 TARGET = HERE / "middleware" / "cascade.json"
-FITTED = HERE / "backends" / "heuristic" / "coefficients.json"
 WANTED = 0.95
 LEAST = 20  # answers a side; fewer say nothing
 AUDIT = 0.05
 DIGITS = 3
 Ends = tuple[float | None, float | None]  # low and high
+Others = Mapping[str, list[Item]]  # fitted on, and never decided on
 # Niu et al. (2024), table of response-level detection on the QA task: precision, recall.
 PUBLISHED = {
     "GPT-4-turbo, prompted": (0.332, 0.906),
@@ -74,12 +75,12 @@ def folds(items: list[Item], rng: np.random.Generator) -> Iterator[Array]:
         yield np.isin(groups, fold)
 
 
-def out_of_fold(items: list[Item], more: list[Item], seed: int) -> Array:
+def out_of_fold(items: list[Item], more: Others, seed: int) -> Array:
     """P(faithful) of each item by a fit that has not seen its question."""
     found = np.zeros(len(items))
     for inside in folds(items, np.random.default_rng(seed)):
         train = [item for item, held in zip(items, inside, strict=True) if not held]
-        fitted = fit([*train, *more])
+        fitted = fit({SCALED_ON: train, **more})
         for i in np.flatnonzero(inside):
             found[i] = items[i].faithful(fitted)
     return found
@@ -124,7 +125,7 @@ def decide(faithful: Array, ends: Ends) -> tuple[Array, Array]:
     )
 
 
-def keeps_its_word(items: list[Item], more: list[Item]) -> dict[str, Any]:
+def keeps_its_word(items: list[Item], more: Others) -> dict[str, Any]:
     """Share decided and agreement there, the band being chosen without the fold it is used on."""
     bad = np.array([item.bad for item in items])
     shares, agreements = [], []
@@ -134,7 +135,7 @@ def keeps_its_word(items: list[Item], more: list[Item]) -> dict[str, Any]:
             train = [item for item, held in zip(items, inside, strict=True) if not held]
             within = out_of_fold(train, more, SEED + repeat)
             ends = choose(bad[~inside], within[None, :])
-            fitted = fit([*train, *more])
+            fitted = fit({SCALED_ON: train, **more})
             cleared, flagged = decide(np.array([item.faithful(fitted) for item in items]), ends)
             decided |= inside & (cleared | flagged)
             right |= inside & ((cleared & ~bad) | (flagged & bad))
@@ -175,8 +176,8 @@ def equal(bad: Array, faithful: Array, dear: Dear) -> float:
 def measure(data: Path) -> dict[str, Any]:
     """Choose the band of one judge, measure it, and print the tables."""
     name = "heuristic"
-    items, *others = (read(data / path) for path in FITTED_ON)
-    more = [item for other in others for item in other]  # fitted on, and never decided on
+    more = read_training(data)
+    items = more.pop(SCALED_ON)
     items = [item for item in items if item.matches]  # without claims nothing is decided
     bad = np.array([item.bad for item in items])
     faithful = np.array([out_of_fold(items, more, SEED + repeat) for repeat in range(REPEATS)])
@@ -196,11 +197,15 @@ def measure(data: Path) -> dict[str, Any]:
     )
     for dear in dears(bad):
         print_dear(bad, faithful, ends, dear)
-    committed = json.loads(FITTED.read_text(encoding="utf-8"))["judges"][name]
+    committed = load_fit()
     cleared, flagged = decide(faithful, ends)
     return {
         "band": dict(zip(("low", "high"), ends, strict=True)),
-        "coefficients": {key: committed[key] for key in ("intercept", "weights", "cut")},
+        "coefficients": {
+            "intercept": committed.intercept,
+            "weights": dict(committed.weights),
+            "cut": committed.cut,
+        },
         "figures": {
             "answers": len(items),
             "unfaithful": int(bad.sum()),

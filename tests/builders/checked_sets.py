@@ -2,7 +2,7 @@
 
 from hypothesis import strategies as st
 
-from misslink.goldset.checks.stale_labels import PassageSearch
+from misslink.goldset.checks.passage_search import PassageSearch
 from misslink.io.goldset import GoldSet
 from misslink.io.jsonl import SourceItem
 from misslink.types import Case, Passage

@@ -7,7 +7,7 @@ import pytest
 
 from fake_judge import FakeJudge
 from misslink.judge.middleware.repair import RepairingJudge
-from misslink.judge.protocol import Examination, Reply, examine
+from misslink.judge.protocol import Examination, ExaminationRest, Reply, examine
 from misslink.matching.coverage import content_spans, cover_answer
 from misslink.types import Case
 from scripted_judge import plain, verdicts
@@ -112,14 +112,14 @@ def test_copies_of_a_claim_count_as_often_as_the_answer_has_them_and_cost_little
         (GERMAN, 2),
         ("Paris.", 0),
         ("Yes. I hope this helps. Let me know if you have more questions.", 0),
-        ("It may rain on the island in spring. Overall, the ferry seems a good choice.", 0),
+        ("It may rain on the island in spring. Overall, the ferry seems a good choice.", 2),
         ("The passages describe the island and its ferry. Here is a summary of the ferry.", 0),
-        ("Möglicherweise fährt die Fähre im Winter seltener als sonst.", 0),
+        ("Möglicherweise fährt die Fähre im Winter seltener als sonst.", 1),
         ("According to passage 2, the ferry leaves at seven from the quay.", 1),
         ("Does the ferry leave at seven from the quay?", 0),
     ],
 )
-def test_only_sentences_that_state_a_fact_need_a_claim(answer, count):
+def test_every_sentence_with_content_needs_a_claim_hedges_included(answer, count):
     assert len(content_spans(answer)) == count
 
 
@@ -133,15 +133,18 @@ def test_claims_in_another_language_than_the_answer_are_not_measured_by_its_word
         "Eine Karte für sie gibt es am Kai, und das für neun Kronen im Jahr."
     )
     found = cover_answer(claims, german)
-    assert (len(found.places), found.problem) == (2, None)
+    assert (len(found.places), found.uncovered) == (2, ())
 
 
 @pytest.mark.parametrize(
-    ("claims", "status"), [((), "failed"), ((FERRY,), "failed"), ((FERRY, TICKET), "scored")]
+    ("support", "status"), [("supported", "failed"), ("unsupported", "scored")]
 )
-def test_a_verdict_that_leaves_more_than_a_third_of_the_answer_out_is_failed(claims, status):
-    said = plain(*((text, "unsupported", None) for text in claims), passages=[(1, True)])
-    found = verdicts(said, Case(id="1", question="When does it leave?"), ANSWER)[0]
+def test_a_sentence_without_a_claim_fails_the_verdict_unless_a_claim_is_bad(support, status):
+    quote = "The harbour opened in 1904" if support == "supported" else None
+    harbour = "The harbour opened in 1904."
+    answer = f"{harbour} {CARS}"
+    said = plain((harbour, support, quote), passages=[(1, True)])
+    found = verdicts(said, Case(id="1", question="When did it open?"), answer)[0]
     verdict = found["faithfulness"]
     assert verdict.status == status
     assert CARS[:20] in verdict.reason
@@ -166,35 +169,36 @@ def test_that_an_answer_declines_is_not_believed_where_it_states_facts(answer, s
     assert found["faithfulness"].status == status
 
 
-def claimed(*texts):
-    return plain(*((text, "unsupported", None) for text in texts))
+def claimed(*texts, support="supported"):
+    return plain(*((text, support, None) for text in texts))
 
 
 @pytest.mark.parametrize(
-    ("first", "second", "taken"),
+    ("support", "first", "rest", "taken", "calls"),
     [
-        ((FERRY,), (FERRY, TICKET, CARS), 3),
-        ((FERRY, TICKET), (FERRY,), 2),
-        ((FERRY,), None, 1),
+        ("supported", (FERRY,), (TICKET, CARS), 3, 2),
+        ("supported", (FERRY, TICKET), (CARS,), 3, 2),
+        ("supported", (FERRY,), None, 1, 2),
+        ("unsupported", (FERRY,), (TICKET, CARS), 1, 1),  # a bad claim decides
     ],
 )
-def test_sentences_without_a_claim_are_asked_for_once_more(first, second, taken):
-    replies = [claimed(*first), claimed(*second) if second is not None else None]
+def test_the_claims_of_missing_sentences_are_asked_for_alone(support, first, rest, taken, calls):
     asked = []
 
     def say(ask):
         asked.append(ask)
-        parsed = replies[len(asked) - 1]
+        if ask.name == "examination":
+            return Reply(claimed(*first, support=support), "{}")
+        parsed = rest and ExaminationRest(claims=claimed(*rest).claims)
         return Reply(parsed, "{}", problem=None if parsed else "not JSON")
 
     ask = examine("When does it leave?", ("A passage.",), ANSWER)
     reply = asyncio.run(RepairingJudge(FakeJudge(say, "fake")).ask(ask))
     assert isinstance(reply.parsed, Examination)
     assert len(reply.parsed.claims) == taken
-    assert len(asked) == 2
-    assert TICKET[:20] in asked[1].messages[-1]["content"] or CARS[:20] in str(
-        asked[1].messages[-1]
-    )
+    assert len(asked) == calls
+    missing = tuple(text for text in (FERRY, TICKET, CARS) if text not in first)
+    assert [each.inputs["sentences"] for each in asked[1:]] == [missing] * (calls - 1)
 
 
 def test_a_reply_that_covers_the_answer_is_not_asked_for_again():

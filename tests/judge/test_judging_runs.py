@@ -52,7 +52,8 @@ def wavering(sure):
         question = dict(fenced(body))["question"]
         times[question] += 1
         if not sure(question) and times[question] % 2:
-            said["claims"] = said["claims"][:1]  # the invented one goes unnoticed
+            first, last = said["claims"]  # the invented one goes unnoticed
+            last.update(support="supported", quotes=first["quotes"])
         return said
 
     return script

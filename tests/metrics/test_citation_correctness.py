@@ -69,10 +69,8 @@ def test_a_quote_that_stands_in_another_passage_than_the_one_cited_supports_noth
     assert found.parts == {"recall": 0.5}
 
 
-def test_a_quote_that_speaks_of_something_else_supports_nothing():
-    found, _ = verdict(
-        said((1, 1, "yes", OPENED)), "A casino in the north is in the hands of the crown [1]."
-    )
+def test_a_quote_that_says_the_same_of_another_year_supports_nothing():
+    found, _ = verdict(said((1, 1, "yes", OPENED)), "The harbour opened in 1911 [1].")
     assert found.value == 0.0
 
 

@@ -37,7 +37,7 @@ def test_the_outcome_is_named_and_each_mistake_counts_among_those_who_can_make_i
         (("The harbour has a large casino.", "unsupported", None), True),
         (("The passages do not say when the harbour closed.", "unsupported", None), False),
         (("The harbour opened its gates in 1904.", "supported", "opened in 1904"), True),
-        (SUPPORTED, False),
+        (SUPPORTED, True),
     ],
 )
 def test_an_answer_that_declines_and_states_something_is_an_answer(claim, counts):

@@ -209,8 +209,10 @@ def test_quotes_that_are_nowhere_support_nothing(case):
         (t, "supported", "the moon is made of cheese", a, p) for t, _, _, a, p in case.claims
     )
     verdict = replace(case, claims=lying).verdicts()["faithfulness"]
-    if case.rest["response"] != "declines":  # of which claims without support make an answer
-        assert verdict.status == believed.status
+    if believed.status == "scored":
+        assert verdict.status == "scored"
+    elif believed.status == "failed" and case.claims:  # for want of claims: a bad one decides
+        assert verdict.status in {"scored", "failed"}
     assert verdict.value in {None, 0.0}
 
 

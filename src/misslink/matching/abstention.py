@@ -109,6 +109,7 @@ _IGNORANCE = KeywordPattern(
 _NO_ANSWER = re.compile(
     fold(
         r"\b(?:ich weiß|weiß ich) (?:es |das )?nicht|\bnicht (?:beantworten|hervor|erwähnt|genannt|angegeben)"
+        r"|\bzu (?:diesem|dem) thema\b[^.]{0,40}\bnichts\b"
         r"|\bkeine[nr]? (?:information|angabe|auskunft|hinweis|antwort)"
         r"|\bje ne (?:sais|trouve|peux|connais)[^.]* pas\b|\baucune (?:information|mention)"
         r"|\bne (?:l[ea] |les )?(?:précis|mentionn|indiqu|d(?:it|isent)\b|contien)\w* (?:pas|rien)\b"
@@ -129,8 +130,8 @@ _NO_ANSWER = re.compile(
         r"|\b(?:dokumen|teks|sumber|konteks)\b[^.]{0,20}\btidak menyebut"
         r"|nie (?:mogę|potrafię) odpowiedzieć|\b(?:dokument|tekst|źródł)\w*[^.]{0,20}\bnie (?:wspomin|zawier)|brak informacji"
         r"|не знаю|не могу ответить|не упомина|не говорится|нет информации"
-        r"|\b(?:belge|metin|kaynak)\w*[^.]{0,30}(?:bahsedilmiyor|belirtilmemi|yer alm\u0131yor)"
-        r"|yan\u0131tlayam\u0131yor|cevaplayam\u0131yor|bilgi (?:bulunamad\u0131|yok)"
+        r"|\b(?:belge|metin|kaynak)\w*[^.]{0,30}(?:bahsedilmiyor|belirtilmemi|yer alm.yor)"
+        r"|yan.tlayam.yor|cevaplayam.yor|bilgi (?:bulunamad.|yok)"
         r"|모르겠습니다|언급되(?:지|어 있지)|답할 수 없|답변할 수 없|(?:정보|내용)(?:를|을|이|가) (?:찾을 수 )?없"
         r"|لا أعرف|لا أستطيع الإجابة|لا (?:تذكر|يذكر) (?:الوثائق|المستندات|النص)|لا توجد معلومات|لم يتم ذكر"
         r"|मुझे नहीं पता|उल्लेख नहीं|उत्तर नहीं दे सकत|कोई जानकारी नहीं"

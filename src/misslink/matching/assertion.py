@@ -105,7 +105,7 @@ _EXAMPLE = KeywordPattern(
     ),
 )
 _NEGATION = re.compile(
-    r"\b(?:not|no|non|never|cannot|without|neither|nor|hardly|nobody|nicht|kein\w*|nie|niemals|ohne|weder"
+    r"\b(?:not|no|non|never|cannot|without|neither|nor|hardly|nobody|nicht|kein\w*|keineswegs|nie|niemals|ohne|weder|nao|niet|geen"
     r"|(?:fail(?:s|ed)?|refus(?:e|es|ed)|declin(?:e|es|ed)|unable)(?:\s+to|$))\b"
     r"|n't\b"
 )
@@ -180,17 +180,18 @@ def enclosing_sentences(text: str, start: int, end: int) -> tuple[int, int]:
 
 
 _SCOPE = re.compile(
-    r"\b(?:except(?:\s+for)?|rather\s+than|instead\s+of|apart\s+from|other\s+than|statt|au(?:ss|\u00df)er|anstelle)\b"
+    r"\b(?:except(?:\s+for)?|with\s+the\s+exception\s+of|excluding|apart\s+from|save\s+for|mit\s+ausnahme\s+(?:von|der|des)|rather\s+than|instead\s+of|apart\s+from|other\s+than|statt|au(?:ss|\u00df)er|anstelle)\b"
 )
 _DASH = re.compile("\\s*\u2014\\s*")
 _DENYING = re.compile(
-    r"\b(?:not|no|non|never|cannot|without|neither|nor|hardly|nobody|none|nothing|nicht|nichts|kein\w*|nie|niemals|ohne|weder"
+    r"\b(?:no\s+longer|nicht\s+mehr|(?:ne|neither|weder)\b[^,;.]{1,40}?\b(?:pas|jamais|plus|rien|nor|noch)|not|no|non|never|cannot|without|neither|nor|hardly|nobody|none|nothing|nicht|nichts|kein\w*|keineswegs|nie|niemals|ohne|weder|nao|niet|geen"
     r"|prohibit\w*|forbid\w*|bann(?:ed|s)|lack(?:s|ed|ing)?|den(?:y|ies|ied)|verboten|untersagt"
     r"|(?:fail(?:s|ed)?|refus(?:e|es|ed)|declin(?:e|es|ed)|unable)(?:\s+to|$)|rul(?:ed?|es|ing)\s+out)\b|n't\b"
 )
 
 _SAME_CLAUSE = 0.8  # share of the words of a claim's clause that the other clause has,
 _SAME_BACK = 0.75  # and the other way round
+_ALL_BACK = 0.5  # if the other clause has all words of the claim's
 _FEWEST = 3
 
 
@@ -209,6 +210,8 @@ def clause_conflict(claim: str, sentences: Sequence[str]) -> bool:
     >>> clause_conflict("The bus is red.", ["The bus is red, but it does not stop here."])
     False
     """
+    if _SCOPE.search(fold(claim)) and any(_SCOPE.search(fold(text)) for text in sentences):
+        return False  # both make an exception
     own = list(_read_clauses(claim))
     others = [clause for sentence in sentences for clause in _read_clauses(sentence)]
     if not any(clause.denied for clause in (*own, *others)):
@@ -260,5 +263,6 @@ def _is_same_clause(mine: _Clause, its: _Clause) -> bool:
     return (
         shared >= most
         or mine.stems == its.stems
+        or shared == len(mine.stems) >= max(_FEWEST, _ALL_BACK * len(its.stems))
         or (its.needed < len(its.stems) - 1 and shared == len(mine.stems) >= its.needed)
     )

@@ -190,16 +190,14 @@ class MatchingContext:
                 conflict = "a denial"
         refusal = conflict or ("only reported, supposed or denied" if framed else None)
         if refusal is None:
-            refusal = self._why_unrelated(plain, roots, best)
+            refusal = self._why_unrelated(plain, best)
         if refusal is None and alone and best is not None and len(set(row)) <= _FRAGMENT:
             refusal = self._why_fragment(set(row), best)
         return ClaimMatch(features, best, refusal, conflict)
 
-    def _why_unrelated(
-        self, claim: str, roots: Sequence[str], best: PassageSentence | None
-    ) -> str | None:
+    def _why_unrelated(self, claim: str, best: PassageSentence | None) -> str | None:
         """Why passages say nothing of a claim; None: they may."""
-        if best is None and roots:
+        if best is None:
             return "no shared word"
         new = [name for name in map(fold, _IDENTIFIER.findall(claim)) if not self._spells(name)]
         return f"{new[0]} is new" if new else None

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from misslink.matching.abstention import claim_spans, content_stems
 from misslink.matching.assertion import is_negated, loses_denial
+from misslink.matching.claim_matching import strip_polarity
 from misslink.matching.fuzzy_matching import FuzzyMatch, fuzzy_match
 from misslink.matching.marks import strip_marks
 from misslink.matching.quantities import QuantityIndex, readable
@@ -109,10 +110,6 @@ def cover_answer(
     numbers = {span: number for number, span in enumerate(sentences)}
     spans = tuple(strip_marks(span).text for span in spans[:_MAX_CLAIMS])
     claims = tuple(strip_marks(claim).text for claim in claims[:_MAX_CLAIMS]) or spans
-    claims = tuple(
-        claim if fold(claim) == fold(span) else _in_units_of(text, claim)
-        for span, claim in zip(spans, claims, strict=True)
-    )
     in_other_language = cache(lambda: is_other_language(" ".join(claims), (text,)))
     places: dict[int, FuzzyMatch | None] = {}
     claimed: defaultdict[int, list[tuple[str, str]]] = defaultdict(list)  # of each sentence
@@ -130,7 +127,13 @@ def cover_answer(
         repeated, searched_to[key] = since > 0, place.end if place else None
         is_copy = place is not None and (key[0] == key[1] or _expands(claim, span, text, question))
         if not (is_copy or in_other_language() or _rewords(claim, text, question)):
-            continue
+            converted = _in_units_of(text, claim)
+            if converted == claim or not (
+                (place is not None and _expands(converted, span, text, question))
+                or _rewords(converted, text, question)
+            ):
+                continue
+            claim = converted  # noqa: PLW2901 - it counts as the answer words it
         if place is not None:
             if not _is_statement(text, place):
                 continue
@@ -166,7 +169,9 @@ def _in_units_of(text: str, claim: str) -> str:
     """A claim with its quantities written as in a text: "90 minutes" is what it calls 1.5 hours."""
     if not any(map(str.isdigit, text)):
         return claim
-    return _quantity_index(text).in_passage_units(readable(claim))
+    plain = readable(claim)
+    converted = _quantity_index(text).in_passage_units(plain)
+    return claim if converted == plain else converted
 
 
 @lru_cache(maxsize=64)
@@ -190,6 +195,7 @@ def content_spans(answer: str) -> Spans:
 
 def _is_covered(sentence: str, claims: Sequence[tuple[str, str]]) -> bool:
     """Whether the claims of a sentence have half of its words, with all numbers, names and denials."""
+    sentence = strip_polarity(sentence)
     folded = fold(sentence)
     if any(fold(claim) == folded for _, claim in claims) or not claims:
         return bool(claims)
@@ -233,10 +239,11 @@ def _is_statement(answer: str, place: FuzzyMatch) -> bool:
 
 
 def _expands(claim: str, span: str, answer: str, question: str) -> bool:
-    """Whether a claim keeps what its span says, and at most names what a pronoun stands for."""
+    """Whether a claim says what its span says, with a name for a pronoun or for another word."""
     numbers = _numbers(claim) - _numbers(f"{answer} {question}")
     same = is_negated(claim) == is_negated(span)
-    return same and not numbers and _roots(span) <= _roots(claim)
+    own = _roots(span)
+    return same and not numbers and 2 * len(own & _roots(claim)) >= len(own)
 
 
 def _rewords(claim: str, answer: str, question: str) -> bool:

@@ -7,13 +7,13 @@ from collections.abc import Collection, Iterable, Sequence
 from functools import lru_cache
 from itertools import combinations
 
-from misslink.matching.quantities import find_quantities, readable, same_amount
-from misslink.matching.same_place import NUMBERED
-from misslink.text.normalization import fold
+from misslink.matching.quantities import find_quantities, readable, rounds
+from misslink.matching.same_place import NUMBERED, tokens
 
 SMALL = 10  # whole numbers up to this count and list, and stand for themselves
 ROUNDING = 0.02  # share by which a rounded number may differ
 _MOST = 12  # numbers of quotes that are combined; more are a table
+_LONGEST = 18  # characters of a number
 _FEW = 4  # of which all that arithmetic makes is tried
 _PERCENT = re.compile(r"\s?(?:%|percent|per cent|prozent)")
 _TOKEN = re.compile(
@@ -52,6 +52,8 @@ def numbers(text: str) -> tuple[tuple[str, tuple[float, ...], bool], ...]:
 
 def _values(token: str) -> Iterable[float]:
     plain = token.replace("\u00a0", "").replace(" ", "")
+    if len(plain) > _LONGEST:  # no amount
+        return ()
     parts = re.split(r"[.,]", plain)
     if len(parts) == 1:
         return (float(plain),)
@@ -95,18 +97,20 @@ def underived_number(claim: str, quotes: Sequence[str], known: Collection[float]
         if basis is None:  # "68 years old in 2021" has its other number from the claim
             own = {value for value in values_of([claim]) if value in known or _is_year(value)}
             basis = values_of(quotes) | own
-        percent = _PERCENT.match(fold(claim), fold(claim).find(token) + len(token))
         if not (
-            follows_from(token, basis, is_percent=percent is not None)
+            follows_from(token, basis, is_percent=_is_percent(token, claim))
             or converts(token, claim, quotes)
         ):
             return token
     return None
 
 
-def follows_from(word: str, basis: Collection[float], *, is_percent: bool = False) -> bool:
+def follows_from(
+    word: str, basis: Collection[float], *, is_percent: bool = False, rounding: float = ROUNDING
+) -> bool:
     """Whether a number rounds one of `basis`, or is made of two of them, or is the sum of all.
 
+    Rounds: differs by no more than the share `rounding`, or is as exact as it is written.
     Made of: as exact as it is written, their sum, difference, product, ratio, average or percentage.
     """
     own = [
@@ -114,7 +118,7 @@ def follows_from(word: str, basis: Collection[float], *, is_percent: bool = Fals
     ]
     known = sorted(basis)[:_MOST]
     if any(
-        abs(value - other) <= ROUNDING * other
+        abs(value - other) <= rounding * other
         for value, _ in own
         if not _is_year(value)
         for other in known
@@ -131,6 +135,7 @@ def follows_from(word: str, basis: Collection[float], *, is_percent: bool = Fals
             }
         if len(known) <= _FEW:
             results |= {low * high, (low + high) / 2, *((high / low,) if low else ())}
+    results.update(known)
     return any(abs(value - other) <= margin for value, margin in own for other in results)
 
 
@@ -151,7 +156,7 @@ def converts(token: str, claim: str, quotes: Sequence[str]) -> bool:
     digits = token.replace(",", "").lstrip("+-")
     own = [q for q in find_quantities(readable(claim)) if q.digits.lstrip("-") == digits]
     others = [quantity for quote in quotes for quantity in find_quantities(readable(quote))]
-    return any(one.unit and same_amount(one, other) for one in own for other in others)
+    return any(one.unit and rounds(one, other, ROUNDING) for one in own for other in others)
 
 
 def has_basis(
@@ -159,6 +164,15 @@ def has_basis(
 ) -> bool:
     """Whether a number of a claim follows from what stands in its place, or beside that."""
     mine, its = pair
-    if mine.lstrip("-") == its.lstrip("-"):
-        return False  # another sign
-    return follows_from(mine, basis) or converts(mine, claim, sentences)
+    if mine.lstrip("-") == its.lstrip("-") or any(its == token.word for token in tokens(claim)):
+        return False  # another sign, or two numbers that are exchanged
+    # "324" is no rounding of the "330" in its place: it is the more exact of the two.
+    percent = _is_percent(mine, claim)
+    return follows_from(mine, basis, is_percent=percent, rounding=0) or converts(
+        mine, claim, sentences
+    )
+
+
+def _is_percent(token: str, claim: str) -> bool:
+    plain = readable(claim)
+    return _PERCENT.match(plain, plain.find(token) + len(token)) is not None

@@ -12,7 +12,7 @@ from misslink.text.normalization import Spans
 # Words that name a source, in the languages of the prompts and a few others.
 _SOURCE = (
     r"(?:passages?|documents?|docs?|dok(?:ument)?e?|sources?|quellen?|contexts?|chunks?|snippets?|excerpts?"
-    r"|refs?|references?|citations?|cites?|textstellen?|auszug|ids?|node|fuentes?|fonti|fonte|source)"
+    r"|refs?|references?|citations?|cites?|textstellen?|auszug|ids?|node|fuentes?|fonti|fonte|ebd|ibid|op\.?\scit|\u6587\u66f8|\u6587\u6863|\u8d44\u6599|\u51fa\u5178|\u6765\u6e90)"
 )
 _NUMBERS = r"#?\d{1,4}(?:\s*(?:[-,;:&\u2013]|and|und)\s*#?\d{1,4})*"
 _PAGE = r"(?:pp?\.|pages?|seiten?|s\.|p\u00e1g\.?|\u00a7)\s?\d{1,5}(?:\s?[-,\u2013]\s?\d{1,5})*"
@@ -25,14 +25,14 @@ _INSIDE = rf"(?:{_NUMBERS}|\^\w{{1,20}}|(?i:{_PAGE})|(?i:{_FILE})|{_URL}|{_AUTHO
 _CITATION = re.compile(
     rf"(?:\u3010[^\u3010\u3011\n]{{0,60}}\u2020[^\u3010\u3011\n]{{0,80}}\u3011|\u3010{_INSIDE}\u3011"
     rf"|(?<![=(,:]\s)(?<![=(,:])\[\[?\s?{_INSIDE}\s?\]?\](?:\({_URL}\))?|\(\[{_INSIDE}\](?:\({_URL}\))?\)"
-    rf"|\{{{{1,2}}{_INSIDE}\}}{{1,2}}|\[[^\[\]\n]{{0,60}}\u2020[^\[\]\n]{{0,60}}\]"
+    rf"|[\u3014\uff3b]{_INSIDE}[\u3015\uff3d]|\{{{{1,2}}{_INSIDE}\}}{{1,2}}|\[[^\[\]\n]{{0,60}}\u2020[^\[\]\n]{{0,60}}\]"
     # Round brackets may hold content: "one (1) year" and "a ball (3 cm)" stay.
     rf"|\((?:(?i:{_PAGE})|(?i:{_FILE})|{_URL}|{_AUTHOR_YEAR}(?:;\s?{_AUTHOR_YEAR})*|{_NAMED})\)"
     r"|\(\d{1,2}(?:,\s?\d{1,2})*\)(?=\s*(?:[.;!?]|$))"
     r"|<(?P<tag>sup|cite|ref|c|source)\b[^<>]*>[^<>]{0,60}</(?P=tag)>|<(?:cite|ref|source|br)\b[^<>]*/?>"
     r"|\ue200[^\ue201]{0,120}\ue201|:cite\[[^\]\n]{0,60}\]|\^\[?\d{1,3}\]?(?!\w)|[\u2020\u2021\u00b6](?!\w)"
     # A raised figure behind a word or a full stop is a note; behind a unit or a number it is a power.
-    r"|(?<!\d)(?<!\bm)(?<!\b[cdkm]m)(?<!\bft)(?<!\bin)(?<!\bhm)[\u2070\u00b9\u00b2\u00b3\u2074-\u2079]+(?![\w])"
+    r"|(?:(?<=\b(?:15|16|17|18|19|20)\d\d)|(?<!\d))(?<!\bm)(?<!\b[cdkm]m)(?<!\bft)(?<!\bin)(?<!\bhm)[\u2070\u00b9\u00b2\u00b3\u2074-\u2079]+(?![\w])"
     r"|\d\ufe0f?\u20e3|[\u2460-\u24ff\u2776-\u2793]"
     rf"|{_URL})",
     re.MULTILINE,
@@ -46,7 +46,7 @@ _MENTION = re.compile(
     re.MULTILINE,
 )
 _THINKING = re.compile(
-    r"<(?P<tag>think(?:ing)?|reasoning|scratchpad)>.*?</(?P=tag)>|\A(?:(?!<think).)*?</think(?:ing)?>",
+    r"\A\s*<(?P<tag>think(?:ing)?|reasoning|scratchpad)>.*?</(?P=tag)>|\A(?:(?!<think).)*?</think(?:ing)?>",
     re.DOTALL,
 )
 _LINE = re.compile(
@@ -54,6 +54,7 @@ _LINE = re.compile(
     r"#{1,6}[ \t][^\n]*"  # a heading
     r"|(?:\*\*|__)[^\n*_.!?]{1,80}(?:\*\*|__):?[ \t]*(?=\n)"  # a line in bold, with lines below it
     r"|[^\n]{1,80}\n[ \t]*(?:={3,}|-{3,})[ \t]*"  # a heading that is underlined
+    r"|[ \t]*\|[^\n]*\n[ \t]*\|[|: \t-]+\|[ \t]*"  # the head of a table
     r"|(?:-[ \t]?){3,}|(?:\*[ \t]?){3,}|(?:_[ \t]?){3,}|={3,}|[|+: \t=-]{3,}"  # a rule, also of a table
     r"|(?i:page|seite)\s\d+(?:\s(?:of|von)\s\d+)?|-\s?\d{1,4}\s?-"
     r"|\[\^?\d{1,3}\]:[^\n]*"  # a footnote
@@ -61,22 +62,25 @@ _LINE = re.compile(
     re.MULTILINE,
 )
 _SOURCE_LIST = re.compile(
-    r"(?:^|\n)[ \t]*(?:[#>*_\-]+[ \t]*)*"
+    r"(?:^|\n)[ \t]*[#>*_\- \t]*"
     r"(?i:(?:cited |used |retrieved )?sources?(?: cited| used)?|references?|citations?|footnotes?|bibliography|further reading"
-    r"|read more|quellen?(?:angaben?)?|nachweise?|belege|literatur|verweise|fuentes|r\u00e9f\u00e9rences|fonti|fontes)"
-    r"[ \t]*[*_]*[ \t]*(?::[*_]*(?:[ \t]*[^\n]*)?|(?=\n))"
+    r"|read more|quellen?(?:angaben?)?|nachweise?|belege|literatur|verweise|fuentes|r\u00e9f\u00e9rences|fonti|fontes|\u51fa\u5178|\u53c2\u8003(?:\u6587\u732e)?|\u6765\u6e90|\ucd9c\ucc98)"
+    r"[ \t]*[*_]*[ \t]*(?:[:\uff1a][*_]*(?:[ \t]*[^\n]*)?|(?=\n))"
     r"(?:\n(?:[ \t]*(?:[-*+\u2022]|\(?\[?\^?\d{1,3}[.)\]]|(?:https?://|www\.)|[\w./ -]+\.(?:md|pdf|html?|txt|docx?)\b)[^\n]*|[ \t]*(?=\n)))*\s*\Z"
 )
+_LONGEST_LIST = 5_000  # characters of a source list
 _STEP = re.compile(
     r"(?:^|(?<=[.!?:;]\s)|(?<=[.!?:;]\s\s))[ \t>]*(?:[-*+\u2022\u25cf\u25aa\u2013\u2014\u2023\u25e6\u2192][ \t]+)?(?:\[[ xX]\][ \t]+)?"
     r"(?:(?:\*\*|__)?(?i:step|schritt|paso|\u00e9tape|passo|stap)[ \t]\#?\d{1,3}[ \t]*(?:[:.)\u2013\u2014-]|(?=\n|$))(?:\*\*|__)?"
-    r"|(?:\*\*|__)?\(?(?:\d{1,3}(?:\.\d{1,2}){0,2}[.)]|(?:[a-zA-Z]|[ivx]{1,4})\))(?:\*\*|__)?(?=[ \t]|$)|\d{1,2}(?=\s\s\S))?[ \t]*",
+    r"|(?:\*\*|__)?\(?(?:\d{1,3}(?:\.\d{1,2}){0,2}[.)]|(?:[a-zA-Z]|[ivx]{1,4})\))(?:\*\*|__)?(?=[ \t]|$|[^\x00-\u02ff])|\d{1,2}(?=\s\s\S))?[ \t]*",
     re.MULTILINE,
 )
 _EMPHASIS = re.compile(
-    r"\*{1,3}(?=\S)|(?<=\S)\*{1,3}|~~|`+|(?<!\w)_{1,2}(?=\w[^_\n]*\w?_{1,2}(?!\w))|(?<=\w)_{1,2}(?!\w)"
-    r"|[\u2190-\u21ff\u2600-\u27bf\u2b00-\u2bff\ufe0f\U0001f000-\U0001faff]"
+    r"^[ \t]*\||\|[ \t]*$|(?<=\s)\|(?=\s)|\*{1,3}(?=\S)|(?<=\S)\*{1,3}|~~|`+|(?<!\w)_{1,2}(?=\w[^_\n]*\w?_{1,2}(?!\w))|(?<=\w)_{1,2}(?!\w)"
+    r"|[\u2190-\u21ff\u2600-\u27bf\u2b00-\u2bff\ufe0f\U0001f000-\U0001faff]",
+    re.MULTILINE,
 )
+_DUNDER = re.compile(r"(?<!\w)__[a-z]+(?:_[a-z]+)*__(?!\w)")  # what Python calls so is no emphasis
 _LINK = re.compile(rf"!?\[(?P<text>[^\[\]\n]{{1,200}})\]\((?:{_URL}|[^()\s]{{1,200}})\)")
 
 
@@ -117,7 +121,7 @@ def _places(removed: Spans) -> tuple[list[int], list[int]]:
 
 _ANY = re.compile(
     r"[\[\]{}\u20e3\u2460-\u24ff\u2776-\u2793\u3010\ue200#*`~<>|\u2020\u2021^=_\u2022\u00b9\u00b2\u00b3\u2070\u2074-\u2079\u2013\u2190-\u21ff\u2600-\u27bf\u2b00-\u2bff\U0001f000-\U0001faff]"
-    rf"|\(|https?:|www\.|(?:^|[.!?:;]\s+)\W*(?:\w{{1,3}}[.)]|\d{{1,2}}\s\s)|(?i:\b{_SOURCE}\b|step|schritt|paso|page|seite)|^\s*[-+=]"
+    rf"|\(|https?:|www\.|(?:^|[.!?:;]\s{{1,9}})[^\w\n]{{0,9}}(?:\w{{1,3}}[.)]|\d{{1,2}}\s\s)|(?i:\b{_SOURCE}\b|step|schritt|paso|page|seite)|^[ \t]*[-+=]"
     ,
     re.MULTILINE,
 )  # fmt: skip
@@ -140,7 +144,11 @@ def strip_marks(text: str) -> StrippedText:
     blank = text
     spans: list[tuple[int, int]] = []
     for pattern in (_THINKING, _SOURCE_LIST, _LINE, _LINK, _CITATION, _STEP, _MENTION, _EMPHASIS):
-        for found in pattern.finditer(blank):
+        if pattern is _EMPHASIS:
+            blank = _DUNDER.sub(lambda name: "x" * len(name[0]), blank)
+        # A source list ends the text; looked for from everywhere it takes quadratic time.
+        since = max(0, len(blank) - _LONGEST_LIST) if pattern is _SOURCE_LIST else 0
+        for found in pattern.finditer(blank, since):
             if found.start() == found.end():
                 continue
             if pattern is _LINK:

@@ -331,6 +331,20 @@ def same_amount(one: Quantity, other: Quantity) -> bool:
     )
 
 
+def rounds(one: Quantity, other: Quantity, share: float) -> bool:
+    """Whether two measures in different units differ by no more than a share."""
+    return same_amount(one, other) or any(
+        kind == other_kind and one.unit != other.unit and _differs_by(share, value, other_value)
+        for (kind, value), (other_kind, other_value) in product(one.amounts, other.amounts)
+    )
+
+
+def _differs_by(share: float, value: Value, other: Value) -> bool:
+    if isinstance(value, tuple) or isinstance(other, tuple):
+        return False
+    return abs(value - other) <= share * abs(other)
+
+
 def says(one: Quantity, other: Quantity) -> bool:
     """Whether `one` says all that `other` does: of two dates one may leave out its year."""
     return same_amount(one, other) or any(

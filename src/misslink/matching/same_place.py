@@ -166,12 +166,13 @@ def _replaced(own: Sequence[Token], other: Sequence[Token]) -> Iterator[tuple[To
     for tag, start, end, left, right in matcher.get_opcodes():
         if tag == "replace" and end - start == 1 == right - left:
             yield own[start], other[left]
-        elif tag == "replace" and end - start <= right - left <= _STRETCH:
+        elif tag == "replace" and max(end - start, right - left) <= _STRETCH:
             # Words that only one of them has may stand there, too: of a kind, there is one.
-            for mine in own[start:end]:
-                alike = [its for its in other[left:right] if _kind(its) == _kind(mine) != "word"]
-                if len(alike) == 1:
-                    yield mine, alike[0]
+            for kind in ("number", "exclusive", "name"):
+                mine = [token for token in own[start:end] if _kind(token) == kind]
+                its = [token for token in other[left:right] if _kind(token) == kind]
+                if len(mine) == 1 == len(its):
+                    yield mine[0], its[0]
 
 
 def _kind(token: Token) -> str:

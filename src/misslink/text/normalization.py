@@ -119,8 +119,9 @@ _SENTENCE_END = re.compile(
 )
 _LIST_MARKER = re.compile(r"(?:\A|\n)[ \t]*\(?\d{1,3}[.)]\Z")
 _ABBREVIATION = re.compile(
-    r"(?:\b(?:e\.g|i\.e|etc|vs|cf|Dr|Mr|Mrs|Ms|Prof|St|No|Fig|Sec|approx|[Pp]p?)|\b[A-Z])\.$"
+    r"(?:\b(?:e\.g|i\.e|etc|vs|cf|Dr|Mr|Mrs|Ms|Prof|St|Fig|Sec|approx|[Pp]p?)|\b[A-Z])\.$"
 )
+_NUMBER_SIGN = re.compile(r"\b[Nn]o\.\s+\d")  # "No. 5", and no "No."
 # Characters that display as nothing, as classes of a regular expression: together Unicode's property
 # Default_Ignorable_Code_Point and the marks of interlinear notes. The selectors, like the joiners,
 # shape a visible character before them. The scripts of the report have the same list.
@@ -228,6 +229,7 @@ def sentence_spans(text: str) -> Spans:
         end.end()
         for end in _SENTENCE_END.finditer(text)
         if not _ABBREVIATION.search(text, max(0, end.start() - 8), end.start())
+        and not _NUMBER_SIGN.match(text, max(0, end.start() - 3))
         and not _LIST_MARKER.search(text, max(0, end.start() - 8), end.start())
     )
     cuts = [0, *ends]

@@ -4,8 +4,8 @@ import pytest
 
 from checked_sets import TEXTS, a_case, corpus, evidence_text, gold_of, passage_text
 from misslink.goldset.checks import check_goldset
+from misslink.goldset.checks.passage_search import PassageSearch
 from misslink.goldset.checks.protocol import CheckInputs, accepted_proposals, apply_proposals
-from misslink.goldset.checks.stale_labels import PassageSearch
 from misslink.types import Passage
 
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from checked_sets import PLACES, TEXTS, THINGS, a_case, clean, corpus, evidence_text, gold_of
 from misslink.goldset.checks import check_goldset
 from misslink.goldset.checks.coverage import check_label_counts
+from misslink.goldset.checks.passage_search import PassageSearch
 from misslink.goldset.checks.protocol import CheckInputs, GateRequirement
-from misslink.goldset.checks.stale_labels import PassageSearch
 from misslink.io.goldset import read_goldset
 from misslink.io.trace_formats import LogRequest, RequestLog
 from misslink.retrieval.matching import Need, find_split, satisfies

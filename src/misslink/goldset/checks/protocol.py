@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
+from misslink.goldset.checks.passage_search import PassageSearch
 from misslink.io.goldset import GoldSet
 from misslink.io.trace_formats.requests import RequestLog
 from misslink.types import Case, Passage
@@ -13,8 +14,6 @@ from misslink.types import Case, Passage
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
-
-    from misslink.goldset.checks.stale_labels import PassageSearch
 
 
 Severity = Literal["error", "warning", "note"]

@@ -19,13 +19,13 @@ from misslink.goldset.cli import options
 
 if TYPE_CHECKING:
     from misslink.gate.criteria import Gate
+    from misslink.goldset.checks.passage_search import PassageSearch
     from misslink.goldset.checks.protocol import (
         CheckInputs,
         GateRequirement,
         GoldSetFinding,
         QuestionVectors,
     )
-    from misslink.goldset.checks.stale_labels import PassageSearch
     from misslink.io.goldset import GoldSet
     from misslink.io.trace_formats import RequestLog
     from misslink.types import Passage
@@ -203,7 +203,7 @@ def _gate_requirement(gate: Gate, metric: str, gold: GoldSet) -> GateRequirement
 
 
 def _read_passages(source: str | None) -> PassageSearch | None:
-    from misslink.goldset.checks.stale_labels import PassageSearch
+    from misslink.goldset.checks.passage_search import PassageSearch
     from misslink.io.corpus import read_corpus
 
     return None if source is None else PassageSearch(read_corpus(source))

@@ -186,7 +186,10 @@ class CascadeJudge:
         except protocol.RetryableError:
             return None, None
         least = least_supported(reply)
-        return reply, None if least is None else self.band.faithful(least)
+        decided = None if least is None else self.band.faithful(least)
+        # What the checks overrule is not sure: the next judge sees it.
+        agrees = decided is not None and _is_faithful(ask, reply) == decided
+        return reply, decided if agrees else None
 
     async def _ask_expensive(self, ask: protocol.Ask) -> protocol.Reply:
         reply = await self.judge.ask(ask)
