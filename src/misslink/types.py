@@ -314,12 +314,9 @@ class Claim(FrozenModel):
     note : str or None
         A remark for readers, such as why the judge was overruled.
     overruled : bool
-        The judge called it supported or contradicted, and its quote failed the check: the claim is
-        then unsupported, without a probability.
-    partly : bool
-        An unsupported claim of which the judge found a part in the passages.
-    weak : bool
-        A supported claim whose quotes exist and do not decide it; its probability is lowered.
+        Its quote failed the check: the claim is unsupported, without a probability.
+    partly, weak : bool
+        Unsupported, but a part of it is in the passages; supported by quotes that do not decide it.
     """
 
     text: str
@@ -348,8 +345,8 @@ class PromptRef(FrozenModel):
 class Repeats(FrozenModel):
     """Several samples of one verdict, in order.
 
-    ``spread`` is the standard deviation (n - 1) of the values, ``flipped`` the share of labels
-    that differ from the most frequent one; None where fewer than two samples have one.
+    ``spread`` is the standard deviation (n - 1) of the values, ``flipped`` the share of labels that
+    differ from the most frequent one; None where fewer than two samples have one.
     """
 
     values: tuple[Share | None, ...]
@@ -699,6 +696,5 @@ class Run(FrozenModel):
 
     def html(self, path: str | Path) -> Path:
         """Write the report, a single self-contained page, and return its path."""
-        write: Any = exporters.get("html")
-        written: Path = write(self, Path(path))
+        written: Path = exporters.get("html")(self, Path(path))
         return written
