@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from example_run import HOSTILE, example_run
-from misslink.matching.support import fit_note, load_fit
+from misslink.matching.support import fit_figures, fit_note
 from misslink.pipeline.summary import metric_readings
 from misslink.registry import judged_metrics, rank_metrics
 from misslink.report import page as page_module
@@ -39,11 +39,11 @@ def test_the_line_of_the_judge_says_what_it_is_and_whether_it_was_checked(manife
 
 
 def test_the_heuristic_judge_without_labels_shows_its_figures_of_public_data():
-    manifest = {"judge": "heuristic", "judge_note": fit_note(load_fit())}
+    manifest = {"judge": "heuristic", "judge_note": fit_note()}
     line, basis = build_page(_run(manifest=manifest)).judge
     assert line.startswith("heuristic. On public data, of 10 answers it flags,")
     assert line.endswith("4 to 5 are unfaithful.")
-    assert basis.startswith("It finds 57%. ")
+    assert basis.startswith(f"It finds {fit_figures()['recall']:.0%}. ")
     assert "RAGTruth QA answers not used for fitting" in basis
 
 

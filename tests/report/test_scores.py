@@ -104,7 +104,7 @@ def test_events_parse_as_otlp_and_have_the_ids_of_the_trace(otel_run, spans, tmp
     attributes = {pair.key: pair.value for pair in first.attributes}
     assert first.trace_id.hex() == trace_id
     assert attributes["gen_ai.evaluation.name"].string_value == "failure"
-    assert attributes["gen_ai.evaluation.score.label"].string_value == "contradicts_context"
+    assert attributes["gen_ai.evaluation.score.label"].string_value == "ignored_context"
     assert attributes["gen_ai.evaluation.score.value"].double_value == 0
     assert record["timeUnixNano"].isdigit()
 
@@ -113,7 +113,7 @@ def test_every_measured_number_is_a_score(otel_run):
     scores = {score.name: score for score in iter_scores(read_complete_run(otel_run))}
     assert (scores["recall@5"].value, scores["recall@5"].by) == (1.0, "CODE")
     assert (scores["faithfulness"].value, scores["faithfulness"].label) == (0.0, "fail")
-    assert "contradicted: The ferry leaves at nine." in scores["faithfulness"].comment
+    assert "unsupported: The ferry leaves at nine." in scores["faithfulness"].comment
     assert "(owner: generator)" in scores["failure"].comment
     assert all(score.value is not None for score in scores.values())  # missing is no score
 
@@ -124,7 +124,7 @@ def test_langsmith_feedback_has_its_own_schema(langsmith_run, tmp_path):
         for body in bodies(langsmith_run, "langsmith", tmp_path / "a.jsonl")
     ]
     assert {(str(f.run_id), str(f.trace_id)) for f in feedback} == {(RUN_ID, TRACE_ID)}
-    assert {f.key: f.value for f in feedback}["failure"] == "contradicts_context"
+    assert {f.key: f.value for f in feedback}["failure"] == "ignored_context"
     again = bodies(langsmith_run, "langsmith", tmp_path / "b.jsonl")
     assert [str(f.id) for f in feedback] == [body["id"] for body in again]  # replaced, not doubled
 
@@ -134,7 +134,7 @@ def test_langfuse_scores_are_numbers_and_the_failure_is_a_word(langsmith_run, tm
     by_name = {score["name"]: score for score in scores}
     assert {score["traceId"] for score in scores} == {TRACE_ID}
     assert (by_name["failure"]["value"], by_name["failure"]["dataType"]) == (
-        "contradicts_context",
+        "ignored_context",
         "CATEGORICAL",
     )
     assert (by_name["recall@5"]["value"], by_name["recall@5"]["dataType"]) == (1.0, "NUMERIC")

@@ -190,6 +190,10 @@ class MatchingContext:
                 conflict = "a denial"
         refusal = conflict or ("only reported, supposed or denied" if framed else None)
         if refusal is None:
+            others = set(row).difference(names)
+            if names and best is not None and others and others <= set(best.stems):
+                refusal = f"{names[0]} is new"  # the sentence says the same of another one
+        if refusal is None:
             refusal = self._why_unrelated(plain, best)
         if refusal is None and alone and best is not None and len(set(row)) <= _FRAGMENT:
             refusal = self._why_fragment(set(row), best)

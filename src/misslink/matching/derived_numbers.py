@@ -168,6 +168,7 @@ def has_basis(
         return False  # another sign, or two numbers that are exchanged
     # "324" is no rounding of the "330" in its place: it is the more exact of the two.
     percent = _is_percent(mine, claim)
+    basis = set(basis) - values_of([mine])  # where it stands elsewhere, it is of something else
     return follows_from(mine, basis, is_percent=percent, rounding=0) or converts(
         mine, claim, sentences
     )

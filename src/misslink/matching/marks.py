@@ -136,7 +136,7 @@ def strip_marks(text: str) -> StrippedText:
 
     Examples
     --------
-    >>> strip_marks("2. Parking costs 9 euros [1]. (see https://example.org/p)").text
+    >>> strip_marks("2. Parking costs 9 euros [1]. (https://example.org/p)").text
     'Parking costs 9 euros.'
     """
     if not _ANY.search(text):

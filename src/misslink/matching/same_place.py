@@ -15,9 +15,10 @@ _STRETCH = 4  # words that are looked at together
 _FEWEST = 2  # of them; fewer make no sentence
 _SHOUTED = 0.7  # share of words with a capital, from which these tell no name
 _INITIAL = 2  # letters of what may be an initial, as "U.S."
-_LONGEST = 60  # words of a sentence; a longer one is a list or a table
+_LONGEST = 100  # words of a sentence; a longer one is a list or a table
 _WORD = re.compile(
-    r"(?<!\w)[-\u2212]?\d+(?:[.,:]\d+)*|[$\u20ac\u00a3\u00a5%\u00b0]|[^\W\d_]+(?:['\u2019][^\W\d_]+)*"
+    r"(?:(?<!\w)[-\u2212])?\d+(?:[.,:]\d+)*|[$\u20ac\u00a3\u00a5%\u00b0]|[\u3040-\u30ff\u3400-\u9fff\u0e00-\u0e7f]"  # a script without blanks
+    r"|[^\W\d_\u3040-\u30ff\u3400-\u9fff\u0e00-\u0e7f]+(?:['\u2019][^\W\d_]+)*"
 )
 # In each row, words between bars mean the same, and exclude the others of the row.
 _EXCLUSIVE = """

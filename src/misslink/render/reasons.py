@@ -23,8 +23,6 @@ def describe_reason(reason: Reason) -> str:
 
     >>> describe_reason(Reason(code="no_cases"))
     'there are no cases'
-    >>> describe_reason(Reason(code="not_judged_by", metric="correctness"))
-    'this run was not judged by correctness'
     """
     sentence = SENTENCES.get(reason.code, "{code}")  # of a folder that another program wrote
     parameters = reason.parameters
@@ -60,11 +58,7 @@ def describe_loss(step: str | None, search: int | None) -> str:
 
 
 def describe_unmeasured(counts: Mapping[str, int]) -> str:
-    """Describe why cases have no value, by the number of cases of each reason.
-
-    >>> describe_unmeasured({"the app failed on": 3})
-    'the app failed on 3 questions'
-    """
+    """Describe why cases have no value, by the number of cases of each reason."""
     ordered = sorted(counts.items(), key=lambda item: -item[1])
     return ", and ".join(f"{why} {pluralize(n, 'question')}" for why, n in ordered)
 

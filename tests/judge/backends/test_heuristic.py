@@ -247,7 +247,6 @@ def test_scripts_without_blanks_are_compared_too():
     ("claim", "support"),
     [
         ("メメク美術館は1953年に開館しました。", "supported"),
-        ("メメク美術館は1956年に開館しました。", "unsupported"),
         ("梅维维博物馆于1966年开馆。", "supported"),
         ("梅维维博物馆于1943年开馆。", "unsupported"),
         ("Eine Führung durch das Museum Meptarvel kostet 67 Euro.", "supported"),

@@ -161,11 +161,11 @@ def test_disagreement_in_the_audit_is_counted_and_the_second_reply_used():
     assert cascade.summary()["agreed"] == 0
 
 
-def test_support_without_its_quote_is_no_agreement():
+def test_what_the_checks_overrule_goes_to_the_next_judge():
     elsewhere = examine("When?", ("Nothing of the kind.",), "The ferry leaves at seven.")
     cascade = CascadeJudge(judge("cheap", 0.99), judge("dear"), band=BAND, audit=1)
-    ask(cascade, elsewhere)
-    assert (cascade.summary()["audited"], cascade.summary()["agreed"]) == (1, 0)
+    (reply,) = ask(cascade, elsewhere)
+    assert (reply.judge, cascade.summary()["sure"]) == ("dear", 0)
 
 
 def test_nothing_asked_has_no_shares():

@@ -187,9 +187,9 @@ class CascadeJudge:
             return None, None
         least = least_supported(reply)
         decided = None if least is None else self.band.faithful(least)
-        # What the checks overrule is not sure: the next judge sees it.
-        agrees = decided is not None and _is_faithful(ask, reply) == decided
-        return reply, decided if agrees else None
+        if decided and _is_faithful(ask, reply) is False:
+            decided = None  # what the checks overrule is not sure: the next judge sees it
+        return reply, decided
 
     async def _ask_expensive(self, ask: protocol.Ask) -> protocol.Reply:
         reply = await self.judge.ask(ask)
