@@ -389,9 +389,9 @@ class FailureRules:
                 return _because("retrieval_miss", "reference_not_in_prompt", index)
             return _because("inconclusive", "unknown_sufficiency", index)
         mode: FailureMode = "retrieval_miss" if miss.status == "not_retrieved" else miss.status
-        code = "passage_missing" if tie is None else "passage_missing_for_claim"
+        code = "passage_missing" if index is None else "passage_missing_for_claim"
         if miss.passage_id in evidence.trace.shown:
-            code = "passage_cut" if tie is None else "passage_cut_for_claim"
+            code = "passage_cut" if index is None else "passage_cut_for_claim"
         shown: Mapping[str, Any] = {
             "reason_code": "found_by_search" if evidence.is_searched else code,
             "lost_at": miss.lost_at,

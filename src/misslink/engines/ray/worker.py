@@ -82,13 +82,13 @@ class WorkerReply:
 
 
 def serializable_ask(ask: Ask) -> Ask:
-    """Return the question with its messages rendered, and without its function `alone`.
+    """Return the question with its messages rendered, and without its functions.
 
     Its key stays: rendered messages would have another one.
     """
     key = ask.key
     messages = tuple(dict(message) for message in ask.messages)
-    sent = replace(ask, messages=messages, alone=None)
+    sent = replace(ask, messages=messages, alone=None, rest=None)
     vars(sent)["key"] = key  # where a cached property keeps its value
     return sent
 
