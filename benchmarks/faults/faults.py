@@ -16,7 +16,7 @@ __all__ = ["FAULTS"]
 
 LONG_ENOUGH = 80  # folded characters of an evidence whose halves both still tell what it is
 DECLINES = "I don't know."
-EVADES = "That depends on what you want to do."
+EVADES = "What exactly do you want to do?"  # a question needs no claim
 _VERB = re.compile(r"\b(is|are|was|were|can|must|will|may|should)\b(?! not)")
 
 

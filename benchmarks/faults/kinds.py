@@ -13,7 +13,7 @@ from misslink.types import Case
 CONTEXT = 5  # passages in the prompt
 FAR_RANK = 12  # of a missed passage; more than two times the context
 DECLINES = "I don't know."
-EVADES = "That depends on what you want to do."
+EVADES = "What exactly do you want to do?"  # a question needs no claim
 
 
 @dataclass(frozen=True)
@@ -220,7 +220,8 @@ def _declined(staged: Staged) -> Staged:
 
 
 KINDS = (
-    Kind("right", "passed", lambda s: _hit(s, claims=s.facts[:1])),
+    # By evidence, like those that are not indexed: of none that matches nothing could be said.
+    Kind("right", "passed", lambda s: _hit(s, claims=s.facts[:1], by_evidence=True)),
     Kind("right_two_parts", "passed", lambda s: _hit_of_two(s, claims=s.facts[:2])),
     Kind("declines_rightly", "passed", lambda s: _declined(_unanswerable(s))),
     Kind("redundant_right", "passed", lambda s: _redundant(s, claims=s.facts[:1])),

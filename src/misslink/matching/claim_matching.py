@@ -21,7 +21,7 @@ from misslink.matching.derived_numbers import (
 )
 from misslink.matching.frames import frame_kind, sentence_kinds, word_root
 from misslink.matching.marks import strip_marks
-from misslink.matching.same_place import difference
+from misslink.matching.same_place import difference, tokens
 from misslink.text.normalization import (
     fold,
     overlapping,
@@ -101,7 +101,7 @@ class ClaimMatch:
     refusal : str or None
         Why the passages do not support the claim, whatever the features say.
     conflict : str or None
-        What `best` says instead, if it says the same as the claim but for that.
+        What `best` says instead, if it says the same as the claim but for that, and of the same thing.
     """
 
     features: tuple[float, ...]
@@ -181,14 +181,17 @@ class MatchingContext:
             float(number is not None),
             float(len(set(names))),
         )
-        conflict = None
+        conflict = refusal = None
         if best is not None and fold(plain).strip(" .!") != fold(best.text).strip(" .!"):
             other = difference(plain, best.text)
             if other is not None and not (has_basis(other, plain, [best.text], values_of(quotes))):
-                conflict = f"{other[1]} instead of {other[0]}"
+                refusal = f"{other[1]} instead of {other[0]}"
+                named = {token.word for token in tokens(plain) if token.is_name}
+                conflict = None if other[0] in named else refusal  # of another name both may hold
             elif clause_conflict(plain, [best.text]):
-                conflict = "a denial"
-        refusal = conflict or ("only reported, supposed or denied" if framed else None)
+                conflict = refusal = "a denial"
+        if refusal is None and framed:
+            refusal = "only reported, supposed or denied"
         if refusal is None:
             others = set(row).difference(names)
             if names and best is not None and others and others <= set(best.stems):
