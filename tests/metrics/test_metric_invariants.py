@@ -209,7 +209,11 @@ def test_quotes_that_are_nowhere_support_nothing(case):
         (t, "supported", "the moon is made of cheese", a, p) for t, _, _, a, p in case.claims
     )
     verdict = replace(case, claims=lying).verdicts()["faithfulness"]
-    if believed.status == "scored":
+    if (
+        case.rest["response"] == "declines"
+    ):  # only what the judge itself finds bad outweighs its word
+        assert verdict.status in {"scored", "failed", "skipped"}
+    elif believed.status == "scored":
         assert verdict.status == "scored"
     elif believed.status == "failed" and case.claims:  # for want of claims: a bad one decides
         assert verdict.status in {"scored", "failed"}
