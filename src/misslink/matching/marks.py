@@ -120,7 +120,7 @@ def _places(removed: Spans) -> tuple[list[int], list[int]]:
 
 
 _ANY = re.compile(
-    r"[\[\]{}\u20e3\u2460-\u24ff\u2776-\u2793\u3010\ue200#*`~<>|\u2020\u2021^=_\u2022\u00b9\u00b2\u00b3\u2070\u2074-\u2079\u2013\u2190-\u21ff\u2600-\u27bf\u2b00-\u2bff\U0001f000-\U0001faff]"
+    r"[\[\]{}\u20e3\u2460-\u24ff\u2776-\u2793\u3010\u3014\uff3b\ue200#*`~<>|\u2020\u2021^=_\u2022\u00b9\u00b2\u00b3\u2070\u2074-\u2079\u2013\u2190-\u21ff\u2600-\u27bf\u2b00-\u2bff\U0001f000-\U0001faff]"
     rf"|\(|https?:|www\.|(?:^|[.!?:;]\s{{1,9}})[^\w\n]{{0,9}}(?:\w{{1,3}}[.)]|\d{{1,2}}\s\s)|(?i:\b{_SOURCE}\b|step|schritt|paso|page|seite)|^[ \t]*[-+=]"
     ,
     re.MULTILINE,
