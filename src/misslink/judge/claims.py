@@ -106,10 +106,9 @@ def read_claims(
     """Turn the claims of a reply into claims with places and verified quotes.
 
     A quote is looked up in the passages, and every passage that holds it word for word is evidence
-    (where none does, every one that nearly does), unless it speaks of something else there or
-    asserts nothing (`misslink.matching.quotes`). One that is in none supports
-    nothing: the claim is unsupported and overruled, its note says why, and it has no probability,
-    for that was of a word that is not believed. A claim that the answer does not make is left out
+    (where none does, every one that nearly does). Where the quotes are refused
+    (`misslink.matching.quotes`), the claim is unsupported and overruled, its note says why, and it
+    has no probability. A weak quote lowers the probability. A claim that the answer does not make is left out
     (`cover_answer`); one that is located by a likeness says so.
 
     Parameters
