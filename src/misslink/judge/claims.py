@@ -82,6 +82,7 @@ def _favor(claim: ExaminedClaim) -> tuple[bool, str, str, str]:
 # All claims of a reply are checked in one go: the same checks in two thirds of the time.
 _CLAIMS = TypeAdapter(tuple[Claim, ...])
 _ClaimFields = Mapping[str, Any]  # of a Claim or an Evidence that is to be checked
+_OPEN_ENDS = " \n:?*_\uff1a\uff1f"
 WEAK_SHARE = 0.8  # what is left of the probability of a claim whose quote does not decide it
 _DECIDED = QuoteCheck(())
 REFUSALS: Mapping[str, str] = {
@@ -143,9 +144,12 @@ def read_claims(
             characters = f"{place.edits} character{'s' * (place.edits > 1)}"
             notes.append(f"the judge wrote it with {characters} changed")
         check, earlier = _DECIDED, _DECIDED
-        if support != "unsupported" and claim_spans(claim.text):  # else it states nothing
+        # A courtesy needs no quote; a lead-in or question needs one that is in a passage.
+        if support != "unsupported" and claim_spans(claim.text.rstrip(_OPEN_ENDS)):
             quotes = claim.quotes[:MAX_QUOTES]
             check = shown.check(claim.text, quotes, supports=support == "supported")
+            if check.places and not claim_spans(claim.text):
+                check = check._replace(refusal=None)
             if check.refusal and history and support == "supported":
                 earlier = messages.check(claim.text, quotes)
                 if earlier.refusal is None:
