@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -124,19 +124,30 @@ _log = logging.getLogger(__name__)
 
 def export(
     run: Path = RUN_ARGUMENT,
-    to: str = option(..., "--to", "Tool: otel, langfuse, langsmith, phoenix, or csv."),
+    to: str = option(..., "--to", "Tool: otel, langfuse, langsmith, phoenix, mlflow, or csv."),
     out: Path | None = option(
         None, "--out", "File to write.", show_default="RUN/scores.TO.jsonl, or RUN/scores.csv"
     ),
     send: str | None = option(
         None, "--send", "Address of the tool's server; also sends the scores.", show_default=False
     ),
+    uri: str | None = option(
+        None, "--uri", "MLflow tracking store.", show_default="MLFLOW_TRACKING_URI"
+    ),
+    experiment: str | None = option(
+        None, "--experiment", "MLflow experiment.", show_default="misslink"
+    ),
     as_json: bool = JSON_OPTION,
 ) -> None:
-    """Export the scores of a run to the tool that its traces come from."""
+    """Export the scores of a run to the tool that its traces come from, or the run to MLflow."""
     from misslink.io import read_complete_run
     from misslink.report.scores import send_scores, write_scores
 
+    if to == "mlflow":
+        _export_to_mlflow(run, uri, experiment, {"--out": out, "--send": send}, as_json=as_json)
+        return
+    if uri or experiment:
+        raise InputError("--uri and --experiment are for --to mlflow; other tools have --send.")
     if send is not None and to == "csv":
         raise InputError("A CSV file cannot be sent. Leave out --send, or name a tool with --to.")
     path = out or run / ("scores.csv" if to == "csv" else f"scores.{to}.jsonl")
@@ -151,3 +162,26 @@ def export(
         return
     sent = "" if requests is None else f", sent in {requests:,} requests"
     print(f"{written:,} scores: {path}{sent}")
+
+
+def _export_to_mlflow(
+    run: Path,
+    uri: str | None,
+    experiment: str | None,
+    others: Mapping[str, object],
+    *,
+    as_json: bool,
+) -> None:
+    from misslink.io import read_complete_run
+    from misslink.report.mlflow_run import EXPERIMENT, log_run
+
+    if named := [flag for flag, value in others.items() if value is not None]:
+        raise InputError(f"{named[0]} is not for MLflow. Name the store with --uri.")
+    logged = log_run(read_complete_run(run, anywhere=True), uri, experiment or EXPERIMENT)
+    if as_json:
+        print_json({"to": "mlflow", **logged._asdict()})
+        return
+    print(
+        f"{logged.metrics:,} numbers and the report: MLflow run {logged.run_id} of the experiment "
+        f"'{logged.experiment}'"
+    )

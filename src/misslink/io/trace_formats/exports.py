@@ -1,8 +1,8 @@
-"""Read runs of LangSmith, and traces and observations of Langfuse, as spans.
+"""Read runs of LangSmith, traces and observations of Langfuse, and traces of MLflow as spans.
 
 Sources: https://docs.langchain.com/langsmith (Run; list_runs and bulk export);
 https://langfuse.com/docs (Trace and Observation of the public API, exports of the UI, and fields of
-the blob storage export).
+the blob storage export); what `Trace.to_json` and `search_traces` of mlflow 3 give.
 """
 
 from __future__ import annotations
@@ -75,6 +75,43 @@ def langfuse_spans(item: SourceItem) -> Iterator[OtelSpan]:
         if isinstance(part, Mapping):  # a list of traces has ids alone
             data = {"traceId": row.get("id"), **part}
             yield from langfuse_spans(item._replace(data=data))
+
+
+def is_mlflow_row(row: Mapping[str, Any]) -> bool:
+    return bool(_mlflow_span_rows(row))
+
+
+def mlflow_spans(item: SourceItem) -> Iterator[OtelSpan]:
+    """The spans of a trace, whose attributes are JSON texts."""
+    for row in _mlflow_span_rows(item.data):
+        said = {name: decode_json(text, '{["') for name, text in row["attributes"].items()}
+        kind = str(said.get("mlflow.spanType") or "CHAIN")
+        status = row.get("status") or {}
+        failed = isinstance(status, Mapping) and status.get("code") == "STATUS_CODE_ERROR"
+        yield _exported_span(
+            item._replace(data={"id": row.get("span_id")}),
+            ids=(
+                said.get("mlflow.traceRequestId") or row.get("trace_id"),
+                row.get("parent_span_id"),
+            ),
+            times=(row.get("start_time_unix_nano"), row.get("end_time_unix_nano")),
+            kind="LLM" if kind == "CHAT_MODEL" else kind,
+            values=(said.get("mlflow.spanInputs"), said.get("mlflow.spanOutputs")),
+            error=(status.get("message") or _IS_ERROR) if failed else None,
+        )
+
+
+def _mlflow_span_rows(row: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The spans of `Trace.to_json`, or of a row of `search_traces`; none where it is neither."""
+    data = row.get("data") if "info" in row else row
+    spans = decode_json(data.get("spans")) if isinstance(data, Mapping) else None
+    return [
+        span
+        for span in (spans if isinstance(spans, list) else ())
+        if isinstance(span, Mapping)
+        and isinstance(span.get("attributes"), Mapping)
+        and "mlflow.spanType" in span["attributes"]
+    ]
 
 
 def _exported_span(

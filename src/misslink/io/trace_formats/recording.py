@@ -44,6 +44,7 @@ _CASE_FIELDS = {
 _EXPORTS = (
     (exports.is_langsmith_row, exports.langsmith_spans),
     (exports.is_langfuse_row, exports.langfuse_spans),
+    (exports.is_mlflow_row, exports.mlflow_spans),
 )
 # Of a sample, how the first row is recognized and every other one: one without an answer has the
 # question alone.
