@@ -7,7 +7,7 @@ from typing import Any
 import typer
 
 COMMAND_PANELS = {
-    "Evaluate": ("init", "evaluate", "retrieval", "report", "export", "demo"),
+    "Evaluate": ("init", "evaluate", "retrieval", "report", "export", "mcp", "demo"),
     "Understand and improve": ("diagnose", "replay", "whatif"),
     "Compare and gate": ("compare", "gate", "rejudge"),
     "Judge": ("judge", "annotate", "calibrate", "prompts", "cache"),
@@ -53,7 +53,9 @@ EXAMPLES = {
     "export": (
         "misslink export reports/today --to langfuse",
         "misslink export reports/today --to otel --send http://localhost:4318",
+        "misslink export reports/today --to mlflow --uri sqlite:///mlflow.db",
     ),
+    "mcp": ("misslink mcp", "misslink mcp --allow-runs"),
     "demo": ("misslink demo",),
     "diagnose": (
         "misslink diagnose reports/today",
