@@ -54,7 +54,9 @@ def test_a_clean_gold_set_ends_well_and_says_what_was_not_checked(check):
     document = check("--corpus", "corpus.jsonl")
     assert document["findings"] == []
     assert document["counts"] == {"error": 0, "warning": 0, "note": 0}
-    assert document["checked"] == ["duplicates", "leakage", "counts", "unreachable", "evidence"]
+    assert document["checked"] == [
+        *("duplicates", "leakage", "counts", "metrics", "unreachable", "evidence")
+    ]
     assert document["not_checked"]["stale"] == "no --before or --baseline was given"
     assert document["not_checked"]["balance"] == "no --logs was given"
 

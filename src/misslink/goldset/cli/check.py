@@ -42,7 +42,7 @@ _CHECK_INPUTS = {
     "unjudged": (("run",), "--run"),
     "power": (("demands",), "--criteria"),
 }
-_CHECK_NAMES = ("duplicates", "leakage", "counts", *_CHECK_INPUTS)
+_CHECK_NAMES = ("duplicates", "leakage", "counts", "metrics", *_CHECK_INPUTS)
 _SHOWN_FINDINGS = 5  # of one check and severity
 _SHOWN_IDS = 3  # of a finding
 _MAX_ID_LENGTH = 30
