@@ -72,7 +72,9 @@ def test_every_python_that_is_named_is_tested():
     target = (ROOT / "Makefile").read_text(encoding="utf-8").partition(".ci/other-pythons")[2]
     tested = target.splitlines()[0].split()[1:]
     assert named == {"3.11", *tested}
-    assert f">={min(named)},<3.{int(max(named).partition('.')[2]) + 1}" == PROJECT["requires-python"]
+    assert (
+        f">={min(named)},<3.{int(max(named).partition('.')[2]) + 1}" == PROJECT["requires-python"]
+    )
     assert all(name in (ROOT / "README.md").read_text(encoding="utf-8") for name in named)
     assert "other-pythons" in (ROOT / ".ci/run").read_text(encoding="utf-8")
 
