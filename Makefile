@@ -11,7 +11,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # Some tests wait for processes, so there is one worker more than there are cores.
 PYTEST := $(BIN)/pytest -n $$(($$(getconf _NPROCESSORS_ONLN) + 1))
 
-.PHONY: demo quick test test-slow wheel-test gold docs lint lock clean
+.PHONY: demo quick test test-slow wheel-test other-pythons gold docs lint lock clean
 
 demo: $(VENV)/.demo
 	$(BIN)/misslink demo
@@ -35,6 +35,10 @@ test-slow: $(VENV)/.dev
 # The wheel in an empty environment and without its source.
 wheel-test: $(VENV)/.dev
 	.ci/wheel-test $(BIN)/python
+
+# The wheel on the further versions of Python that this machine has.
+other-pythons: $(VENV)/.dev
+	.ci/other-pythons $(BIN)/python 3.12 3.13
 
 # Make the pages of docstrings, and accept the pages (the README's sample report, too), messages and help
 # texts as they are now. Then look at the pages in a browser.

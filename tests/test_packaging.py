@@ -64,6 +64,21 @@ def test_the_version_is_told_from_one_place(monkeypatch, capsys):
     assert capsys.readouterr().out.strip() == misslink.__version__ == PROJECT["version"]
 
 
+@pytest.mark.source
+def test_every_python_that_is_named_is_tested():
+    named = {
+        name.rpartition(" ")[2] for name in PROJECT["classifiers"] if ":: Python :: 3." in name
+    }
+    target = (ROOT / "Makefile").read_text(encoding="utf-8").partition(".ci/other-pythons")[2]
+    tested = target.splitlines()[0].split()[1:]
+    assert named == {"3.11", *tested}
+    assert (
+        f">={min(named)},<3.{int(max(named).partition('.')[2]) + 1}" == PROJECT["requires-python"]
+    )
+    assert all(name in (ROOT / "README.md").read_text(encoding="utf-8") for name in named)
+    assert "other-pythons" in (ROOT / ".ci/run").read_text(encoding="utf-8")
+
+
 def test_the_changelog_begins_with_this_version():
     text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
     released = re.findall(r"^## \[(\d[^\]]*)\] - \d{4}-\d\d-\d\d$", text, re.MULTILINE)

@@ -573,3 +573,20 @@ def test_several_searches_whose_prompt_was_not_seen_are_warned_of(k, prompted, w
     run = misslink.evaluate(goldset=cases, traces=[trace], k=k, judge="none")
     codes = [warning["code"] for warning in run.summary["warnings"]]
     assert codes.count("searches_merged") == warned
+
+
+def test_recall_has_the_same_cutoffs_in_every_run_and_a_rejudged_run_those_of_its_own():
+    cases = [{"id": "a", "question": "Why?", "relevant": ["p", "q"]}]
+    passages = [{"id": name, "text": name} for name in "xpyzwq"]
+    traces = [{"case_id": "a", "retrieved": passages, "answer": "So."}]
+    run = misslink.evaluate(traces=traces, goldset=cases, judge="none", k=2, cache=None)
+    found = run.summary["retrieval"]
+    recalls = {name: one["value"] for name, one in found.items() if "recall@" in name}
+    assert recalls == {"recall@1": 0, "recall@2": 0.5, "recall@5": 0.5, "recall@10": 1}
+    other = misslink.evaluate(
+        traces=traces, goldset=cases, judge="none", k=2, ks="3, 6", cache=None
+    )
+    assert {"recall@2", "recall@3", "recall@6"} <= other.summary["retrieval"].keys()
+    again = misslink.rejudge(other, judge="heuristic", cache=None)
+    assert again.summary["retrieval"]["recall@6"]["value"] == 1
+    assert "recall@10" not in again.summary["retrieval"]

@@ -108,6 +108,8 @@ def test_the_blocks_of_a_page_run(pages, tmp_path, judge_server):
     """In their order, as a reader would; the judge is a server on loopback."""
     if pages != [README]:
         pytest.importorskip("langchain")
+    if any("import torch" in page.read_text(encoding="utf-8") for page in pages):
+        pytest.importorskip("transformers", reason="needs the extra 'minilm'")
     judge_server.models = ("gpt-4.1-mini",)
     environment = {
         **os.environ,

@@ -621,6 +621,7 @@ class Manifest(Document):
     app: str = ""
     traces: str = ""
     goldset: str = ""
+    corpus: str = ""
     judge: str = ""
     judge_note: str = ""
     judging: Judging = Judging()

@@ -12,6 +12,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+import pytest
 from langchain_core.documents import Document
 from langchain_core.output_parsers import StrOutputParser
 from langchain_core.retrievers import BaseRetriever
@@ -117,6 +118,7 @@ def _aiohttp() -> Any:
 
 
 def _llama_index() -> Any:
+    pytest.importorskip("llama_index.core")
     from llama_index.core.base.llms.types import CompletionResponse, LLMMetadata
     from llama_index.core.llms import CustomLLM
     from llama_index.core.query_engine import RetrieverQueryEngine

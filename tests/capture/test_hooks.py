@@ -588,6 +588,7 @@ def test_cases_that_share_a_memory_take_turns(llama):
 
 
 def test_the_document_of_a_node_is_a_key_of_its_metadata():
+    pytest.importorskip("llama_index.core")
     from llama_index.core.schema import NodeRelationship, NodeWithScore, RelatedNodeInfo, TextNode
 
     source = {NodeRelationship.SOURCE: RelatedNodeInfo(node_id="fares")}

@@ -54,7 +54,9 @@ def test_a_clean_gold_set_ends_well_and_says_what_was_not_checked(check):
     document = check("--corpus", "corpus.jsonl")
     assert document["findings"] == []
     assert document["counts"] == {"error": 0, "warning": 0, "note": 0}
-    assert document["checked"] == ["duplicates", "leakage", "counts", "unreachable", "evidence"]
+    assert document["checked"] == [
+        *("duplicates", "leakage", "counts", "metrics", "unreachable", "evidence")
+    ]
     assert document["not_checked"]["stale"] == "no --before or --baseline was given"
     assert document["not_checked"]["balance"] == "no --logs was given"
 
@@ -210,13 +212,21 @@ def test_mistakes_are_one_sentence(check, options, told):
 
 def test_expected_numbers_of_passages_are_an_option(check):
     rows = [
-        {"id": "a", "question": "Where?", "category": "simple_factual", "relevant": ["x", "y"]},
+        {
+            "id": "a",
+            "question": "Where?",
+            "category": "simple_factual",
+            "relevant": ["x", "y", "z"],
+        },
         {"id": "b", "question": "Who?", "category": "chat", "relevant": ["x"]},
     ]
     lines("counts.jsonl", rows)
     assert kinds(check(gold="counts.jsonl")) == [("counts", "warning", ["a"])]
-    assert kinds(check("--expect", "simple_factual=1-2", gold="counts.jsonl")) == []
-    other = check("--expect", "simple_factual=2", "--expect", "chat=2", gold="counts.jsonl")
+    assert kinds(check("--expect", "simple_factual=1-3", gold="counts.jsonl")) == []
+    Path("misslink.toml").write_text('expect = ["simple_factual=1-3", "chat=2"]', encoding="utf-8")
+    assert kinds(check(gold="counts.jsonl")) == [("counts", "warning", ["b"])]
+    Path("misslink.toml").unlink()
+    other = check("--expect", "simple_factual=3", "--expect", "chat=2", gold="counts.jsonl")
     assert kinds(other) == [("counts", "warning", ["b"])]
     for wrong, message in (
         ("simple=1", "did you mean 'simple_factual'?"),

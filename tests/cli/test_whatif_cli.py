@@ -113,6 +113,19 @@ def test_without_a_corpus_the_table_says_what_was_not_tried():
 
 
 @pytest.mark.usefixtures("town")
+def test_a_run_that_was_made_with_a_corpus_knows_it():
+    sources = {"goldset": "gold.jsonl", "traces": "traces.jsonl", "corpus": "corpus.jsonl"}
+    misslink.evaluate(**sources, out="run", k=2, cache=None, overwrite=True)
+    found = document("--options", "bm25")
+    assert found["options"][0]["newly_retrieved"] == 3
+    assert found["corpus"]["source"] == "corpus.jsonl"
+    misslink.rejudge("run", judge="heuristic", out="again", cache=None)
+    assert read_run("again").manifest["corpus"] == "corpus.jsonl"
+    Path("corpus.jsonl").unlink()
+    assert "corpus.jsonl, the corpus of the run, is not there" in run("--options", "k").stderr
+
+
+@pytest.mark.usefixtures("town")
 def test_the_table_names_each_option_with_its_finding():
     found = run("--corpus", "corpus.jsonl", "--options", "bm25,k", "--passages", "4")
     assert found.exception is None, found.output

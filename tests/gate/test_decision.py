@@ -568,3 +568,12 @@ def test_why_there_was_nothing_to_measure():
         "c1": "there is no trace of",
         "c2": "the app failed on",
     }
+
+
+def test_a_graded_gold_set_is_gated_by_ndcg_too(tmp_path):
+    run = gated_run(TEN)
+    graded = run.cases[0].model_copy(update={"relevant": {**run.cases[0].relevant, "other": 2}})
+    run = run.model_copy(update={"cases": (graded, *run.cases[1:])})
+    recall, ndcg = "metric: recall@1, threshold: 0.1", "metric: ndcg@10, threshold: 0.1"
+    assert [note for note in decided(tmp_path, [recall], run).notes if "ndcg@10" in note]
+    assert not [note for note in decided(tmp_path, [recall, ndcg], run).notes if "ndcg@10" in note]

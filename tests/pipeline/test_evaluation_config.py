@@ -39,3 +39,11 @@ def test_the_command_has_an_option_for_each_field_with_a_help_text():
 def test_what_is_no_path_is_refused_at_once(option):
     with pytest.raises(InputError, match=f"{option} is 5; give a path"):
         evaluate("app.py:app", goldset="gold.jsonl", **{option: 5})
+
+
+@pytest.mark.parametrize("ks", ["1,0", "1,five", [1, -5]])
+def test_what_is_no_cutoff_is_refused_at_once(ks):
+    with pytest.raises(
+        InputError, match=r"--ks has '(0|five|-5)'; give whole numbers of 1 or more"
+    ):
+        evaluate("app.py:app", goldset="gold.jsonl", ks=ks)

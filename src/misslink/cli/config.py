@@ -52,6 +52,8 @@ class _Settings(BaseModel):
     corpus: str | None = None
     judge: str | None = None
     k: PositiveInt | None = None
+    ks: str | None = None
+    expect: list[str] | None = None
     criteria: str | None = None
     labels: list[str] | None = None
     embedding: str | None = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -30,7 +31,9 @@ _MAX_PASSAGES = 200_000  # read from an app's own store: 300 MB of vectors at 38
 )
 def whatif(
     run: Path = shared.RUN_ARGUMENT,
-    corpus: str | None = shared.field_option("corpus", show_default=False),
+    corpus: str | None = shared.field_option(
+        "corpus", show_default="the app's, or that of the run"
+    ),
     app: str | None = option(
         None, "--app", "App whose own corpus and embedding are used: app.py:chain."
     ),
@@ -106,6 +109,7 @@ def whatif(
         "input_key": settings.input_key,
         "settings": read_app_config(settings.app_config) if app else None,
     }
+    corpus = corpus or (None if app else _corpus_of_run(before))
     _check_sources(app, corpus, check=check, needs_corpus=bool(embedding or reranker or chunk))
     check_option_names(names or ())
 
@@ -184,6 +188,20 @@ def _write_triplets(run: Run, path: Path) -> dict[str, Any]:
     rows, left_out = make_triplets(run)
     write_triplets(path, rows)
     return {"file": display_path(path), "triplets": len(rows), "left_out": left_out}
+
+
+def _corpus_of_run(run: Run) -> str | None:
+    """The corpus with which the run was evaluated; None without one, or if it is no longer there."""
+    from misslink.documents import manifest_of
+
+    corpus = manifest_of(run).corpus
+    if not corpus or "://" in corpus or Path(corpus.removeprefix("chroma:")).exists():
+        return corpus or None
+    print(
+        f"misslink: {corpus}, the corpus of the run, is not there; name it with --corpus",
+        file=sys.stderr,
+    )
+    return None
 
 
 def _check_sources(app: str | None, corpus: str | None, *, check: int, needs_corpus: bool) -> None:

@@ -18,7 +18,7 @@ from misslink.compare.run_metrics import (
     metric_value,
 )
 from misslink.compare.shared_part import share_cases
-from misslink.documents import manifest_of, summary_of
+from misslink.documents import cutoff_of, manifest_of, summary_of
 from misslink.errors import InputError
 from misslink.metrics import GOOD_SHARES
 from misslink.stats.run_comparison import compare_paired_runs
@@ -231,12 +231,18 @@ def is_binary(pairs: Sequence[tuple[float, float]]) -> bool:
 
 
 def _summary_metrics(runs: Sequence[Run]) -> list[str]:
-    """Return the metrics of the three levels that are of cases and in one of the runs, each once."""
+    """Return the metrics of the three levels that are of cases and in one of the runs, each once.
+
+    Recall at further cutoffs says nearly the same as at the runs' own, and every test costs power.
+    """
     names: list[str] = []
+    own = {f"recall@{cutoff_of(run)}" for run in runs}
     for level in _LEVELS:
         for run in runs:
             metrics = getattr(summary_of(run), level)
             names += (name for name in metrics if name != CONVERSATIONS)
+    if own & {*names}:
+        names = [name for name in names if name in own or not name.startswith("recall@")]
     judged = [name for run in runs if run.verdicts for name in judged_readings(run)]
     return list(dict.fromkeys([*names, *(judged if not names else ())]))
 

@@ -42,6 +42,8 @@ from misslink.render.format import (
     pluralize,
 )
 from misslink.render.reasons import describe_reason
+from misslink.retrieval import score_cases
+from misslink.retrieval.metric_advice import describe_ndcg_use
 from misslink.types import Estimate, Reason, Run
 
 _TWO_SIDED = frozenset({"link.answers.declined"})  # good where there is no answer to give
@@ -115,7 +117,7 @@ def decide_gates(
         ]
     )
     outcomes = tuple(outcome if outcome.reasons else _decide(outcome) for outcome in measured)
-    notes = (*diff.notes, *_gameable_notes(outcomes))
+    notes = (*diff.notes, *_gameable_notes(outcomes), *_ndcg_notes(run, outcomes))
     places = {"run": display_path(redact_url(folder))} if folder is not None else {}
     if baseline is not None:
         places["baseline"] = display_path(redact_url(baseline.path))
@@ -193,6 +195,20 @@ def _gameable_notes(outcomes: Sequence[GateOutcome]) -> Iterator[str]:
             f"Warning: retrieval is gated by {' and '.join(dict.fromkeys(names))} alone, for which "
             "one relevant passage is enough. Add a gate on recall@k or ndcg@k."
         )
+
+
+def _ndcg_notes(run: Run, outcomes: Sequence[GateOutcome]) -> Iterator[str]:
+    """Say why to look at ndcg@10, if no gate does and one is on another metric of retrieval."""
+    bases = {
+        outcome.metric.partition("@")[0]
+        for outcome in outcomes
+        if run_metrics.is_rank_metric(outcome.metric)
+    }
+    if bases and "ndcg" not in bases:
+        recall = score_cases(run.cases, run.traces, ["recall@5"])["recall@5"]
+        passed = {link.case_id: not link.failed for link in run.links if link.failed is not None}
+        if advice := describe_ndcg_use(run.cases, recall, passed):
+            yield advice
 
 
 def _measure_gate(

@@ -188,7 +188,7 @@ def _read_offline_run(folder: Path) -> OfflineRun:
     metrics = {
         name: estimate
         for name, estimate in measured.items()
-        if name.startswith("recall@") or name in ("fully_faithful", "correctness")
+        if name in (f"recall@{summary.k}", "fully_faithful", "correctness")
     }
     questions: dict[str, str] = {}
     values: dict[str, Mapping[str, float | None]] = {}

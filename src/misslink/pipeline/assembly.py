@@ -107,6 +107,7 @@ def _manifest(
     about = {
         "goldset": display_path(context.gold.name),
         "traces": _path_name(config.traces),
+        "corpus": _path_name(config.corpus),
         **context.settings,
         "k": context.k,
         "app_config": _path_name(config.app_config),
@@ -124,6 +125,7 @@ def _manifest(
     }
     if captured.saved is not None:
         about |= {name: captured.saved.manifest.get(name) for name in _OF_TRACES}
+        about["corpus"] = about["corpus"] or captured.saved.manifest.get("corpus")
         about["rejudged"] = captured.saved.summary.get("run")
     return build_manifest(about, context.inputs, prompts, config.command)
 

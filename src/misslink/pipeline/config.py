@@ -74,6 +74,9 @@ class EvaluationConfig:
         show_default="as many as the app's prompt holds, else 5",
         decides="traces",
     )
+    ks: str | Sequence[int] = option_field(
+        "1,5,10", "Cutoffs of recall beside --k, comma-separated.", type=str, decides="results"
+    )
     depth: int = option_field(
         100, "Depth of the search for missed passages.", min=1, decides="traces"
     )
@@ -139,6 +142,21 @@ class EvaluationConfig:
             raise InputError("labels calibrate a judge, and there is none. Name one with --judge")
         self._check_values()
 
+    @property
+    def recall_cutoffs(self) -> list[int]:
+        """`ks` as numbers.
+
+        Raises
+        ------
+        InputError
+            One of them is no cutoff.
+        """
+        given = self.ks.split(",") if isinstance(self.ks, str) else list(self.ks)
+        values = [str(k).strip() for k in given]
+        if wrong := [k for k in values if k and not (k.isdecimal() and int(k))]:
+            raise InputError(f"--ks has {wrong[0]!r}; give whole numbers of 1 or more: 1,5,10")
+        return sorted({int(k) for k in values if k})
+
     def _check_values(self) -> None:
         """Raise InputError if the value of an option is out of range, or of another kind."""
         for field in fields(self):
@@ -148,6 +166,7 @@ class EvaluationConfig:
             if not isinstance(value, int) or value < least:
                 flag = f"--{field.name.replace('_', '-')}"
                 raise InputError(f"{flag} is {value}; give a whole number of {least} or more")
+        _ = self.recall_cutoffs
         for name in ("out", "cache", "calibration"):
             path = getattr(self, name)
             if not isinstance(path, str | PathLike | None):

@@ -61,6 +61,7 @@ def evaluate(
     corpus: str | Path | Sequence[Passage | Mapping[str, Any]] | None = None,
     out: str | Path | None = None,
     k: int | None = None,
+    ks: str | Sequence[int] = "1,5,10",
     depth: int = 100,
     concurrency: int = 8,
     cache: str | Path | None = DEFAULT_CACHE,
@@ -111,6 +112,9 @@ def evaluate(
     k : int or None
         Cutoff of the rank metrics, and of the context where the prompt was not seen. None: the number
         of passages that the app puts in its prompt, the most frequent one; 5 if no prompt was seen.
+    ks : str or sequence of int
+        Cutoffs of recall beside `k`, so that runs of other cutoffs and dashboards have the same ones.
+        What the app did not retrieve counts as not found, also beyond its last passage.
     depth : int
         Number of passages to request from the retriever, to find the rank of missed passages.
     concurrency : int

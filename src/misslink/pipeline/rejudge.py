@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from misslink.documents import cutoff_of
+from misslink.documents import cutoff_of, summary_of
 from misslink.engines.protocol import Engine
 from misslink.errors import InputError
 from misslink.event_loops import run_async
@@ -119,7 +119,13 @@ def _select_saved(run: Run | str | Path, options: Mapping[str, Any]) -> tuple[Ru
             "links": tuple(link for link in run.links if link.case_id in drawn),
         }
     )
-    of_run = {"goldset": saved.cases, "traces": saved.traces, "k": cutoff_of(run)}
+    recalls = [name for name in summary_of(run).retrieval if name.startswith("recall@")]
+    of_run = {
+        "goldset": saved.cases,
+        "traces": saved.traces,
+        "k": cutoff_of(run),
+        "ks": [int(name.removeprefix("recall@")) for name in recalls],
+    }
     return saved, {**options, **of_run, "sample": None}
 
 

@@ -130,7 +130,8 @@ def score_ranks(context: EvaluationContext, captured: CaptureResult) -> RankingR
     cases, traces = context.gold.cases, list(captured.traces.values())
     judged = f"judged@{context.k}"
     cutoffs = [f"{metric}@{context.k}" for metric in ("hit", "recall", "precision", "ndcg")]
-    scores = score_cases(cases, traces, ["mrr", *cutoffs, judged])
+    further = [f"recall@{k}" for k in context.config.recall_cutoffs if k != context.k]
+    scores = score_cases(cases, traces, ["mrr", *cutoffs, *further, judged])
     context.tick("level 1", len(cases), len(cases))
     judged_share = scores.pop(judged)
     return RankingResult(scores, judged_share, unmatched_reason(traces))

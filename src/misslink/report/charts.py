@@ -17,6 +17,7 @@ from misslink.render.format import (
     pluralize,
     shorten,
 )
+from misslink.report.cutoff_advice import advise_cutoff
 from misslink.report.glossary import ANSWERS, RETRIEVALS
 from misslink.report.links import case_fragment, number_cases, view_fragment
 from misslink.types import Case, Estimate, Link, Passage, Run, Trace
@@ -329,12 +330,24 @@ def draw_cutoff_curves(run: Run, k: int) -> tuple[SimpleNamespace, ...]:
     cutoffs = sorted({*(j for j in _CUTOFFS if j <= depth), min(k, depth), depth})
     if len(cutoffs) == 1:
         return ()
-    means = {name: _cutoff_means(hits, name, cutoffs) for name in _MEASURES}
+    from misslink.stats import mean
+
+    means, of_cases = {}, {}
+    for name in _MEASURES:
+        of_cases[name] = _cutoff_values(hits, name, cutoffs)
+        means[name] = [mean(values) for values in of_cases[name]]
     rows = tuple(
         (j, format_estimate(f"recall@{j}", recall), format_estimate(f"precision@{j}", precision))
         for j, recall, precision in zip(cutoffs, *means.values(), strict=True)
     )
-    facts = (depth_note, *_retrieved_note(measured, k))
+    lengths = [len(passage.text) for trace in measured for passage in trace.retrieved]
+    advice = advise_cutoff(
+        dict(zip(cutoffs, of_cases["recall"], strict=True)),
+        {j: one.value or 0.0 for j, one in zip(cutoffs, means["precision"], strict=True)},
+        k,
+        sum(lengths) / max(len(lengths), 1),
+    )
+    facts = (depth_note, *_retrieved_note(measured, k), advice)
     curves = []
     for width in _WIDTHS:
         right = width - _LABELS
@@ -424,14 +437,13 @@ def _retrieved_note(measured: Sequence[Trace], k: int) -> tuple[str, ...]:
     return (f"The app itself retrieves {pluralize(width, 'passage')}, {often}.",)
 
 
-def _cutoff_means(hits: Hits, name: str, cutoffs: Sequence[int]) -> list[Estimate]:
-    """The mean at each cutoff, all of them in one pass."""
+def _cutoff_values(hits: Hits, name: str, cutoffs: Sequence[int]) -> list[list[float]]:
+    """The values of the cases at each cutoff, all of them in one pass."""
     from misslink.retrieval import parse_metric
     from misslink.retrieval.evaluate import evaluate_metrics
-    from misslink.stats import mean
 
     values, measured = evaluate_metrics([parse_metric(f"{name}@{j}") for j in cutoffs], hits)
-    return [mean(own[has].tolist()) for own, has in zip(values, measured, strict=True)]
+    return [own[has].tolist() for own, has in zip(values, measured, strict=True)]
 
 
 def _curve_lines(

@@ -307,12 +307,15 @@ def test_implausible_numbers_of_relevant_passages_are_warned_of_by_category():
     )
     found = {f.numbers["category"]: f for f in check_label_counts(gold, CheckInputs())}
     assert {name: finding.cases for name, finding in found.items()} == {
-        "simple_factual": ("a", "c"),
+        "simple_factual": ("a",),
         "complex_factual": ("d",),
         "unanswerable": ("e",),
     }
-    assert found["simple_factual"].numbers["counts"] == {"a": 7, "c": 2}
+    assert found["simple_factual"].numbers["counts"] == {"a": 7}
     assert {finding.severity for finding in found.values()} == {"warning"}
+    assert found["complex_factual"].numbers["expected"] == [3, 5]
+    made = gold.cases[0].model_copy(update={"tags": {"seed": "0", "passages": "7"}})
+    assert not check_label_counts(read_goldset([made]), CheckInputs())
     expected = {"simple_factual": (1, 7), "own": (1, 3)}
     (own,) = check_label_counts(gold, CheckInputs(expected_counts=expected))
     assert own.cases == ("f",)

@@ -28,7 +28,7 @@ def test_a_file_changes_fields_takes_out_and_adds(tmp_path):
         "categories:\n"
         "  simple_factual: {share: 3}\n"
         "  negative: null\n"
-        "  legal: {share: 1, passages: 2-3, asks: A question of law.}\n"
+        "  legal: {share: 1, passages: 5-10, asks: A question of law.}\n"
         "personas: {expert: null}\n",
     )
     usual = GenerationSettings()
@@ -36,7 +36,7 @@ def test_a_file_changes_fields_takes_out_and_adds(tmp_path):
     assert found.categories["simple_factual"].share == 3
     assert found.categories["simple_factual"].asks == usual.categories["simple_factual"].asks
     assert "negative" not in found.categories
-    assert found.categories["legal"].passages == (2, 3)
+    assert found.categories["legal"].passages == (5, 10)
     assert set(found.personas) == set(usual.personas) - {"expert"}
 
 

@@ -9,6 +9,7 @@ from misslink.goldset.checks.coverage import (
     check_duplicates,
     check_label_counts,
     check_leakage,
+    check_metrics,
     check_unjudged,
 )
 from misslink.goldset.checks.power import check_power
@@ -24,6 +25,7 @@ CHECKS: tuple[Callable[[GoldSet, CheckInputs], Sequence[GoldSetFinding]], ...] =
     check_duplicates,
     check_leakage,
     check_label_counts,
+    check_metrics,
     check_unreachable_ids,
     check_changed_passages,
     check_evidence,

@@ -6,6 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,7 @@ from misslink.goldset.wording import QuestionIndex, measure_copying
 from misslink.io.goldset import GoldSet
 from misslink.io.trace_formats.requests import RequestLog
 from misslink.render.format import pluralize
+from misslink.retrieval.metric_advice import describe_ndcg_use
 from misslink.stats import holm, mean, proportion
 from misslink.text.normalization import fold, stems
 from misslink.types import Case
@@ -103,25 +105,30 @@ def _near_duplicates(cases: Sequence[Case], inputs: CheckInputs) -> Iterator[Gol
 UNANSWERABLE = "unanswerable"  # the cases that say so, whatever their category
 
 
-def expected_label_counts() -> dict[str, tuple[int, int]]:
-    """Return the least and most relevant passages of each category that is generated.
-
-    >>> expected_label_counts()["complex_factual"]
-    (2, 3)
-    """
-    counts = {name: category.passages for name, category in _LIMITS.categories.items()}
-    return {**counts, UNANSWERABLE: (0, 0)}
+# Of each category, as practitioners label them.
+EXPECTED_COUNTS: Mapping[str, tuple[int, int]] = MappingProxyType(
+    {
+        "simple_factual": (1, 2),
+        "complex_factual": (3, 5),
+        "procedural": (5, 10),
+        "entity_centric": (3, 5),
+        "comparative": (2, 4),
+        "negative": (0, 0),
+        UNANSWERABLE: (0, 0),
+    }
+)
 
 
 def check_label_counts(gold: GoldSet, inputs: CheckInputs) -> Sequence[GoldSetFinding]:
     """Find categories whose cases have implausibly few or many relevant passages.
 
-    Of alternatives the smallest counts. Cases without any label are not checked.
+    Of alternatives the smallest counts. Cases without any label are not checked, nor those of the
+    generator, which verified what each answer needs.
     """
-    expected = inputs.expected_counts
-    expected = expected_label_counts() if expected is None else expected
+    expected = EXPECTED_COUNTS if inputs.expected_counts is None else inputs.expected_counts
     implausible: dict[tuple[str, bool], dict[str, int]] = defaultdict(dict)
-    for case in sorted(gold.cases, key=lambda case: case.id):
+    written = (case for case in gold.cases if not case.tags.keys() >= {"seed", "passages"})
+    for case in sorted(written, key=lambda case: case.id):
         category = UNANSWERABLE if case.answerable is False else case.category or ""
         graded = sum(grade > 0 for grade in case.relevant.values())
         alternatives = min((len(names) for names in case.relevant_any if names), default=0)
@@ -146,6 +153,13 @@ def check_label_counts(gold: GoldSet, inputs: CheckInputs) -> Sequence[GoldSetFi
         numbers = {"category": category, "expected": [least, most], "counts": counts}
         findings.append(GoldSetFinding("counts", "warning", message, fix, tuple(counts), numbers))
     return findings
+
+
+def check_metrics(gold: GoldSet, _: CheckInputs) -> Sequence[GoldSetFinding]:
+    """Note if recall says less of this gold set than ndcg@10."""
+    advice = describe_ndcg_use(gold.cases)
+    fix = "add a gate on ndcg@10, or compare runs by --metrics ndcg@10"
+    return [GoldSetFinding("metrics", "note", advice.rstrip("."), fix)] if advice else []
 
 
 def _span(low: int, high: int) -> str:

@@ -42,7 +42,7 @@ _CHECK_INPUTS = {
     "unjudged": (("run",), "--run"),
     "power": (("demands",), "--criteria"),
 }
-_CHECK_NAMES = ("duplicates", "leakage", "counts", *_CHECK_INPUTS)
+_CHECK_NAMES = ("duplicates", "leakage", "counts", "metrics", *_CHECK_INPUTS)
 _SHOWN_FINDINGS = 5  # of one check and severity
 _SHOWN_IDS = 3  # of a finding
 _MAX_ID_LENGTH = 30
@@ -137,10 +137,10 @@ def check_command(
 
 
 def _read_expectations(expect: Sequence[str], gold: GoldSet) -> dict[str, tuple[int, int]]:
-    """The expected numbers of relevant passages: the generator's, then those of --expect."""
-    from misslink.goldset.checks.coverage import expected_label_counts
+    """The expected numbers of relevant passages: the usual ones, then those of --expect."""
+    from misslink.goldset.checks.coverage import EXPECTED_COUNTS
 
-    expected = expected_label_counts()
+    expected = dict(EXPECTED_COUNTS)
     categories = sorted({*expected, *(case.category for case in gold.cases if case.category)})
     for text in expect:
         category, _, span = text.rpartition("=")

@@ -13,7 +13,7 @@ from misslink.io.config_files import read_yaml
 from misslink.io.jsonl import SourceItem
 
 ShareField = Annotated[float, Field(ge=0, le=1_000_000)]
-_MAX_PASSAGES = 5  # of one question
+_MAX_PASSAGES = 10  # of one question
 _RANGE_ENDS = 2
 
 
