@@ -67,6 +67,8 @@ class TruthJudge:
             claim
             for one in case.answer
             if one.stated is None or one.stated
+            if "sentences" not in inputs
+            or any(text in one.text or one.text in text for text in inputs["sentences"])
             for claim in self._claims(case, one, held, stated, passages)
         ]
         needed = [fact for fact, _ in case.needs]
@@ -108,7 +110,15 @@ class TruthJudge:
             else:
                 support, quotes, against = "unsupported", [], "silent"
         span = said.text
-        return [{"span": span, "claim": None, "quotes": quotes[:2], "support": support, "reference": against}]
+        return [
+            {
+                "span": span,
+                "claim": None,
+                "quotes": quotes[:2],
+                "support": support,
+                "reference": against,
+            }
+        ]
 
     def _reference_claims(self, case: Planted) -> list[Row]:
         stated = {
@@ -122,7 +132,9 @@ class TruthJudge:
             values = [stated.get(fact) for fact, _ in facts]
             said = "states" if all(stated.get(f) == v for f, v in facts) else "contradicts"
             said = "omits" if all(value is None for value in values) else said
-            about = [a for a in case.answer if {f for f, _ in a.stated or ()} & {f for f, _ in facts}]
+            about = [
+                a for a in case.answer if {f for f, _ in a.stated or ()} & {f for f, _ in facts}
+            ]
             if about and self._errs(f"{case.case_id} {about[0].text}", bad=said != "states"):
                 said = "omits" if said == "states" else "states"
             replies.append({"reference": 1, "text": one.text, "answer": said})
@@ -146,7 +158,9 @@ class TruthJudge:
             errs = self._errs(f"{case.case_id} needs {text}", bad=relation == "unrelated")
             entry: Row = {"claim": number, "relation": relation, "passage": passage, "quote": quote}
             if "missed_passage" in fields:
-                of_shown, of_missed = (self._best(facts, passages, some) for some in (shown, missed))
+                of_shown, of_missed = (
+                    self._best(facts, passages, some) for some in (shown, missed)
+                )
                 entry |= {"passage": of_shown[1], "quote": of_shown[2], "extent": extent}
                 entry |= {"missed_passage": of_missed[1], "missed_quote": of_missed[2]}
             if errs:

@@ -19,11 +19,92 @@ ATTRIBUTES = ("person", "count", "form", "plain")
 WORLDS: list[Row] = tomllib.loads(Path(__file__).with_name("worlds.toml").read_text("utf-8"))[
     "world"
 ]
-STARTS = "Bra Cor Del Fen Gal Hol Istr Jor Kel Lum Mar Nor Ost Pel Quin Ros Sil Tam Ulm Ves".split()
-ENDS = "ba dane fell gar hurst ika low mere nock oss pin rick stad vik worth zell".split()
-FIRST = "Ada Bela Carl Dora Edwin Flora Gero Hanna Ivo Jette Karim Lotte Milo Nele Otto Pia".split()
-LAST = "Amsel Brandt Cole Dorn Ebner Falk Grau Hauser Imhof Jansen Kolb Lenz Moor Nagel".split()
-TOWNS = "Aldenau Birkholm Cestrow Dunmarsh Eslingen Farrowby Grenzach Hollin Ivelstad Korvik".split()
+STARTS = [
+    "Bra",
+    "Cor",
+    "Del",
+    "Fen",
+    "Gal",
+    "Hol",
+    "Istr",
+    "Jor",
+    "Kel",
+    "Lum",
+    "Mar",
+    "Nor",
+    "Ost",
+    "Pel",
+    "Quin",
+    "Ros",
+    "Sil",
+    "Tam",
+    "Ulm",
+    "Ves",
+]
+ENDS = [
+    "ba",
+    "dane",
+    "fell",
+    "gar",
+    "hurst",
+    "ika",
+    "low",
+    "mere",
+    "nock",
+    "oss",
+    "pin",
+    "rick",
+    "stad",
+    "vik",
+    "worth",
+    "zell",
+]
+FIRST = [
+    "Ada",
+    "Bela",
+    "Carl",
+    "Dora",
+    "Edwin",
+    "Flora",
+    "Gero",
+    "Hanna",
+    "Ivo",
+    "Jette",
+    "Karim",
+    "Lotte",
+    "Milo",
+    "Nele",
+    "Otto",
+    "Pia",
+]
+LAST = [
+    "Amsel",
+    "Brandt",
+    "Cole",
+    "Dorn",
+    "Ebner",
+    "Falk",
+    "Grau",
+    "Hauser",
+    "Imhof",
+    "Jansen",
+    "Kolb",
+    "Lenz",
+    "Moor",
+    "Nagel",
+]
+TOWNS = [
+    "Aldenau",
+    "Birkholm",
+    "Cestrow",
+    "Dunmarsh",
+    "Eslingen",
+    "Farrowby",
+    "Grenzach",
+    "Hollin",
+    "Ivelstad",
+    "Korvik",
+]
 HEADS = (
     "You answer questions from the context only.\n\nContext:\n{passages}\n\nQuestion: {question}",
     "system: Use the documents. If they lack the answer, say so.\n\n{passages}\n\nuser: {question}",
@@ -102,14 +183,15 @@ class App:
         names = [start + end for start in STARTS for end in ENDS]
         random.Random(skip).shuffle(names)  # noqa: S311
         self.names = iter(names)
-        self.people = iter(self._shuffled([f"{one} {two}" for one in FIRST for two in LAST]))
+        self.people = iter(self.shuffled([f"{one} {two}" for one in FIRST for two in LAST]))
         self.things: list[Thing] = []
         self.indexed = 0
         self.style = self.draw.randrange(len(HEADS))
         for _ in range(6):
             self.thing()
 
-    def _shuffled(self, items: list[str]) -> list[str]:
+    def shuffled(self, items: list[str]) -> list[str]:
+        """The items in a drawn order."""
         self.draw.shuffle(items)
         return items
 
@@ -124,7 +206,7 @@ class App:
         """Make up an entity, and index its two passages."""
         name = self.world["thing"].format(n=next(self.names))
         drawn = {one: self.draw.choice(self.values(one)) for one in ATTRIBUTES} | values
-        order = tuple(self._shuffled(list(ATTRIBUTES)))
+        order = tuple(self.shuffled(list(ATTRIBUTES)))
         made = Thing(name, drawn, self.draw.randrange(2), order=order)
         if indexed:
             made.first = self.index(self.passage(made, order[:2]))
@@ -224,7 +306,11 @@ class App:
     def rows(self, case: Planted, *, labels: bool, references: bool, prompts: bool) -> Row:
         """The case and its trace as one row of recorded traces."""
         retrieved = [
-            {"id": one, "text": case.texts.get(one) or self.corpus[one], "score": round(0.9 - n / 20, 2)}
+            {
+                "id": one,
+                "text": case.texts.get(one) or self.corpus[one],
+                "score": round(0.9 - n / 20, 2),
+            }
             for n, one in enumerate(case.retrieved)
         ]
         row: Row = {
