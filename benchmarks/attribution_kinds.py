@@ -24,12 +24,14 @@ from pathlib import Path
 from typing import Any, cast
 
 import misslink
-from misslink.failure_modes import OWNERS
+from misslink.failure_modes import FAILURE_MODES, OWNERS
+from misslink.report.summary import mode_advice, next_steps
 from misslink.stats.intervals import proportion
 from misslink.types import Link, Run
 from unseen.judge import TruthJudge
 from unseen.kinds import KINDS
 from unseen.planted import WORLDS, App, Planted, planted
+from unseen.runs import RUNS, PlantedRun
 
 TARGET = Path(__file__).with_suffix(".md")
 JUDGES = ("perfect", "noisy", "heuristic")
@@ -258,6 +260,45 @@ def attribution(worlds: Sequence[dict[str, Any]]) -> str:
     return tables(found, baseline)
 
 
+def first_owner(run: Run) -> str:
+    """Whom the first step is for."""
+    step = run.summary.get("first_step")
+    if step:
+        return str(step["owner"])
+    steps = next_steps(run)
+    if not steps:
+        return "no step"
+    by_advice = {mode_advice(run, mode): info.owner for mode, info in FAILURE_MODES.items()}
+    return by_advice.get(
+        steps[0].action, "retriever" if "missed" in steps[0].fragment else "unknown"
+    )
+
+
+def first_steps(runs: Sequence[PlantedRun]) -> str:
+    """Evaluate the small runs, and compare whom the first step is for."""
+    lines = [
+        f"| run | failures that are the owner's | misleads by | {' | '.join(JUDGES)} |",
+        "|---|---|---|---|---|---|",
+    ]
+    right: Counter[str] = Counter()
+    for number, each in enumerate(runs):
+        app, cases = each.plant(WORLDS[number % len(WORLDS)], 1)
+        situation = Situation("", labels=each.labels, references=True)
+        failed = [case.owner for case in cases if case.owner != "none"]
+        cells = [
+            each.name,
+            f"{failed.count(each.owner)} of {len(failed)}: {each.owner}",
+            each.misleads,
+        ]
+        for judge in JUDGES:
+            said = first_owner(asyncio.run(evaluate(app, cases, judge, situation)))
+            right[judge] += said == each.owner
+            cells.append("right" if said == each.owner else said)
+        lines.append(f"| {' | '.join(cells)} |")
+    total = " | ".join(f"{right[judge]} of {len(runs)}" for judge in JUDGES)
+    return "\n".join([*lines, f"| first step right | | | {total} |"])
+
+
 def main() -> int:
     """Run, print, and write."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -267,6 +308,9 @@ def main() -> int:
     options = parser.parse_args()
     began = time.process_time()
     text = attribution(WORLDS[:1] if options.smoke else WORLDS)
+    if options.runs or options.smoke:
+        steps = first_steps(RUNS[:1] if options.smoke else RUNS)
+        text += f"\n\nIs the first step of a small run for the owner of most failures?\n\n{steps}"
     if options.write:
         made = f"`python benchmarks/attribution_kinds.py{' --runs' * options.runs} --write`"
         page = PAGE.format(made=made, kinds=len(KINDS), worlds=len(WORLDS), tables=text)

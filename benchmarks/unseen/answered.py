@@ -231,7 +231,13 @@ def wrongly_unanswerable(app: App) -> Planted:
     )  # fmt: skip
 
 
-# Odd, and harmless.
+# Odd or not, and harmless.
+
+
+@kind
+def answers_right(app: App) -> Planted:
+    """Nothing odd."""
+    return answered_right(app)[0]
 
 
 @kind
