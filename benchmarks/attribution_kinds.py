@@ -1,0 +1,324 @@
+"""Owners of failures on kinds that were not in view when the rules were written.
+
+    python benchmarks/attribution_kinds.py [--runs] [--write | --smoke]
+
+Twelve invented domains (`unseen/worlds.toml`), each an app with its documents; kinds of failure and of
+harmless oddities (`unseen/kinds.py`), one case of each in every app. Whose failure it is follows from
+how the case was made. The kinds were written by someone who had read the table of stages and owners,
+and not the rules. Judges: one that knows what every sentence states, the same with errors about
+claims, and the heuristic one. A case without a failure is right if no owner is named.
+
+`--runs`: small runs of which most failures have one owner; is the first step the fix for it?
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+import misslink
+from misslink.failure_modes import FAILURE_MODES, OWNERS
+from misslink.report.summary import mode_advice, next_steps
+from misslink.stats.intervals import proportion
+from misslink.types import Link, Run
+from unseen.judge import TruthJudge
+from unseen.kinds import KINDS
+from unseen.planted import WORLDS, App, Planted, planted
+from unseen.runs import RUNS, PlantedRun
+
+TARGET = Path(__file__).with_suffix(".md")
+JUDGES = ("perfect", "noisy", "heuristic")
+NOISE = 20261128
+STAGES = ("index", "search", "filter", "rank", "prompt", "answer", "data", "unknown")
+UPSTREAM = frozenset({"retriever", "index"})
+
+PAGE = """\
+# Owners of failures of kinds that were not in view
+
+Made by {made}. {kinds} kinds of failure and of harmless oddities, a case of each in {worlds} apps of
+invented domains. Whose failure it is follows from how the case was made. The kinds were written by
+someone who had read the table of stages and owners in the design, and not the rules; the rules were not
+tuned to them. The perfect judge knows what every sentence states. The noisy one errs about claims and
+sufficiency (sensitivity 0.8, specificity 0.9). A case without a failure is right if no owner is named.
+
+*References, corpus*: labels hidden. *Corpus*: references hidden, too; cases whose truth only a reference
+tells are left out. *Traces alone*: passages and answers; retriever and index count as one owner, and
+cases that were spoiled between search and prompt are left out, because nothing shows them. Intervals are
+Wilson's, 95%; the cases of a kind are alike, so they are too narrow.
+
+{tables}
+"""
+
+
+@dataclass(frozen=True)
+class Situation:
+    """What is at hand."""
+
+    name: str
+    labels: bool = False
+    references: bool = False
+    corpus: bool = True
+
+    @property
+    def traces_alone(self) -> bool:
+        return not self.corpus
+
+
+SITUATIONS = (
+    Situation("labels, references, corpus", labels=True, references=True),
+    Situation("references, corpus", references=True),
+    Situation("corpus", references=False),
+    Situation("references, traces alone", references=True, corpus=False),
+    Situation("traces alone", corpus=False),
+)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One case: what is true, what misslink says."""
+
+    kind: str
+    owner: str
+    modes: tuple[str, ...]
+    said: str
+    failure: str
+    counted: bool  # as failed, by the run
+    stage: bool | None  # whether it names the stage at which a need was lost; None: not known
+
+    @property
+    def right(self) -> bool:
+        return self.said in self.owner.split(" or ")
+
+    @property
+    def mode_right(self) -> bool:
+        return self.failure in self.modes
+
+    @property
+    def named(self) -> bool:
+        return self.said not in ("none", "unknown")
+
+
+def truth(case: Planted, situation: Situation) -> tuple[str, tuple[str, ...]] | None:
+    """Owner and modes that the data at hand can show; None where they cannot tell."""
+    owner, modes = case.owner, case.modes
+    if not situation.references and case.without_references:
+        owner, modes = case.without_references
+    if owner == "unknowable":
+        return None
+    if situation.traces_alone:
+        # Without prompt and corpus nothing tells what was between retriever and model, or not indexed.
+        altered = case.shown is not None or case.texts
+        if altered or owner == "prompt":
+            return None
+        if owner in UPSTREAM:
+            # Nor whether there is an answer that the app should have found.
+            declined = case.response == "declines"
+            owners = "retriever or index" + " or none" * declined
+            return owners, (*modes, "retrieval_miss", "not_indexed", *["passed"] * declined)
+    return owner, modes
+
+
+def plant(world: dict[str, Any], kinds: Iterable[str], seed: int = 0) -> tuple[App, list[Planted]]:
+    """One app, and a case of each kind."""
+    app = App(world, seed, seed)
+    return app, [planted(name, seed, KINDS[name](app)) for name in kinds]
+
+
+async def evaluate(app: App, cases: Sequence[Planted], judge: str, situation: Situation) -> Run:
+    """One run of these cases."""
+    rows = [
+        app.rows(
+            case,
+            labels=situation.labels,
+            references=situation.references,
+            prompts=not situation.traces_alone,
+        )
+        for case in cases
+    ]
+    corpus = [{"id": name, "text": text} for name, text in app.corpus.items()]
+    by: Any = "heuristic"
+    if judge != "heuristic":
+        by = TruthJudge(app, cases, NOISE if judge == "noisy" else None)
+    return await misslink.evaluate_async(
+        traces=rows,
+        judge=by,
+        corpus=corpus if situation.corpus else None,
+        cache=None,
+        embedding="none",
+        k=app.k,
+    )
+
+
+def outcomes(run: Run, cases: Sequence[Planted], situation: Situation) -> list[Outcome]:
+    """What the run says of each case whose truth can be known."""
+    links: dict[str, Link] = {link.case_id: link for link in run.links}
+    found = []
+    for case in cases:
+        known = truth(case, situation)
+        if known is None:
+            continue
+        link = links[case.case_id]
+        owner = link.owner or "unknown"
+        failure, failed = link.failure or "unknown", link.failed is True
+        stage = stage_right(case, link)
+        found.append(Outcome(case.kind, *known, owner, failure, failed, stage))
+    return found
+
+
+def stage_right(case: Planted, link: Link) -> bool | None:
+    """Whether the earliest stage at which a need was lost is the true one."""
+    needs = getattr(link, "needs", ())
+    if not needs or not (case.lost or case.owner in ("generator", "none")):
+        return None
+    lost = {need.lost_at for need in needs}
+    first = next((stage for stage in STAGES if stage in lost), None)
+    # Traces have no store of vectors, so a filter cannot be told from a low rank.
+    return first == case.lost or {first, case.lost} == {"rank", "filter"}
+
+
+def two_lines(app: App, case: Planted) -> str:
+    """RAGChecker's rule: a reference claim that the chunks lack is the retriever's, else the generator's."""
+    chunks = app.held([case.texts.get(one) or app.corpus[one] for one in case.retrieved])
+    wanted = {fact: value for one in case.references for fact, value in one.stated or ()}
+    said = {fact: value for one in case.answer for fact, value in one.stated or ()}
+    invented = any(one.stated is None for one in case.answer)
+    unsupported = any(
+        value not in chunks.get(fact, {}) and wanted.get(fact) != value
+        for fact, value in said.items()
+    )
+    if not invented and not unsupported and all(said.get(f) == v for f, v in wanted.items()):
+        return "none"
+    missing = any(value not in chunks.get(fact, {}) for fact, value in wanted.items())
+    return "retriever" if missing else "generator"
+
+
+def share(hits: Iterable[bool]) -> str:
+    """A share with Wilson's interval."""
+    seen = list(hits)
+    if not seen:
+        return ""
+    one = proportion(sum(seen), len(seen))
+    value, low, high = (100 * cast("float", part) for part in (one.value, one.low, one.high))
+    return f"{value:.1f}% [{low:.1f}, {high:.1f}]"
+
+
+def tables(found: dict[tuple[str, str], list[Outcome]], baseline: list[bool]) -> str:
+    """Both tables as Markdown."""
+    heads = (
+        "given", "judge", "cases", "owner right", "failure mode right", "stage right",
+        "named owner right", "counted failures with an owner",
+    )  # fmt: skip
+    lines = [f"| {' | '.join(heads)} |", "|---|---|--:|--:|--:|--:|--:|--:|"]
+    for (situation, judge), rows in found.items():
+        named = [one for one in rows if one.named]
+        counted = [one.named for one in rows if one.counted]
+        cells = (
+            situation, judge, str(len(rows)), share(one.right for one in rows),
+            share(one.mode_right for one in rows),
+            share(one.stage for one in rows if one.stage is not None),
+            share(one.right for one in named), share(counted),
+        )  # fmt: skip
+        lines.append(f"| {' | '.join(cells)} |")
+    rule = "labels or not, references | RAGChecker's two lines, perfect judge"
+    lines.append(f"| {rule} | {len(baseline)} | {share(baseline)} | | | | |")
+    lines += ["", "By kind, with labels, references and corpus:", ""]
+    lines += [
+        f"| kind | owner | {' | '.join(JUDGES)} | others named, perfect judge |",
+        "|---|---|--:|--:|--:|---|",
+    ]
+    full = {judge: found[SITUATIONS[0].name, judge] for judge in JUDGES}
+    owners = {one.kind: one.owner for one in full["perfect"]}
+    for kind in sorted(KINDS, key=lambda name: OWNERS.index(owners[name])):
+        by = {judge: [one for one in full[judge] if one.kind == kind] for judge in JUDGES}
+        counts = [f"{sum(one.right for one in by[judge])} of {len(by[judge])}" for judge in JUDGES]
+        others = Counter(f"{one.failure}" for one in by["perfect"] if not one.right)
+        wrong = ", ".join(f"{name} {count}" for name, count in others.most_common())
+        lines.append(f"| `{kind}` | {owners[kind]} | {' | '.join(counts)} | {wrong} |")
+    return "\n".join(lines)
+
+
+def attribution(worlds: Sequence[dict[str, Any]]) -> str:
+    """Evaluate every app in every situation with every judge."""
+    found: dict[tuple[str, str], list[Outcome]] = {
+        (situation.name, judge): [] for situation in SITUATIONS for judge in JUDGES
+    }
+    baseline = []
+    for world in worlds:
+        app, cases = plant(world, KINDS)
+        baseline += [two_lines(app, case) == case.owner for case in cases]
+        for situation in SITUATIONS:
+            for judge in JUDGES:
+                run = asyncio.run(evaluate(app, cases, judge, situation))
+                found[situation.name, judge] += outcomes(run, cases, situation)
+    return tables(found, baseline)
+
+
+def first_owner(run: Run) -> str:
+    """Whom the first step is for."""
+    step = run.summary.get("first_step")
+    if step:
+        return str(step["owner"])
+    steps = next_steps(run)
+    if not steps:
+        return "no step"
+    by_advice = {mode_advice(run, mode): info.owner for mode, info in FAILURE_MODES.items()}
+    return by_advice.get(
+        steps[0].action, "retriever" if "missed" in steps[0].fragment else "unknown"
+    )
+
+
+def first_steps(runs: Sequence[PlantedRun]) -> str:
+    """Evaluate the small runs, and compare whom the first step is for."""
+    lines = [
+        f"| run | failures that are the owner's | misleads by | {' | '.join(JUDGES)} |",
+        "|---|---|---|---|---|---|",
+    ]
+    right: Counter[str] = Counter()
+    for number, each in enumerate(runs):
+        app, cases = each.plant(WORLDS[number % len(WORLDS)], 1)
+        situation = Situation("", labels=each.labels, references=True)
+        failed = [case.owner for case in cases if case.owner != "none"]
+        cells = [
+            each.name,
+            f"{failed.count(each.owner)} of {len(failed)}: {each.owner}",
+            each.misleads,
+        ]
+        for judge in JUDGES:
+            said = first_owner(asyncio.run(evaluate(app, cases, judge, situation)))
+            right[judge] += said == each.owner
+            cells.append("right" if said == each.owner else said)
+        lines.append(f"| {' | '.join(cells)} |")
+    total = " | ".join(f"{right[judge]} of {len(runs)}" for judge in JUDGES)
+    return "\n".join([*lines, f"| first step right | | | {total} |"])
+
+
+def main() -> int:
+    """Run, print, and write."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--runs", action="store_true", help="measure first steps as well")
+    parser.add_argument("--write", action="store_true")
+    parser.add_argument("--smoke", action="store_true", help="one app, to see that it runs")
+    options = parser.parse_args()
+    began = time.process_time()
+    text = attribution(WORLDS[:1] if options.smoke else WORLDS)
+    if options.runs or options.smoke:
+        steps = first_steps(RUNS[:1] if options.smoke else RUNS)
+        text += f"\n\nIs the first step of a small run for the owner of most failures?\n\n{steps}"
+    if options.write:
+        made = f"`python benchmarks/attribution_kinds.py{' --runs' * options.runs} --write`"
+        page = PAGE.format(made=made, kinds=len(KINDS), worlds=len(WORLDS), tables=text)
+        TARGET.write_text(page, encoding="utf-8")
+    print(text)
+    print(f"\n{time.process_time() - began:.0f} s of CPU", file=sys.stderr)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
