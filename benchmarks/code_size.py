@@ -24,11 +24,11 @@ BUDGETS = {
     "canary": 2161,  # 2300
     "capture": 2255,  # what a returned list of documents says of the prompt took 20, answers without a model 40, documents that the app cuts in place 10; what an app raises beside exceptions; labels that are not indexed; 1300; secrets that a server repeats took 15; limits of what an app returns
     "cli": 3741,  # rejudge; one guard at the top
-    "compare": 965,  # the part of two runs that is alike
+    "comparison": 965,  # the part of two runs that is alike
     "embedding": 456,  # 420
     "engines": 884,  # 700
     "examples": 68,  # the app that the README and the tutorial run
-    "gate": 1595,  # what is not comparable took 95; 1200
+    "gates": 1595,  # what is not comparable took 95; 1200
     "goldset": 6289,  # both outcomes of tied grades took 35; 7300 with the readers of traces, which are io/trace_formats now; deepeval
     "io": 4142,  # secrets in every form; values of tables; input that was lost without a word
     "io/trace_formats": 1559,  # what SDKs print and export

@@ -97,9 +97,9 @@ def check_gate(
         The criteria, the run or the baseline cannot be read, or do not go together.
     """
     __tracebackhide__ = True
-    from misslink.gate.baseline_diff import GateBaseline, read_baseline
-    from misslink.gate.criteria import read_criteria
-    from misslink.gate.decision import decide_gates
+    from misslink.gates.baseline_diff import GateBaseline, read_baseline
+    from misslink.gates.criteria import read_criteria
+    from misslink.gates.decision import decide_gates
     from misslink.io import read_complete_run
 
     gate_criteria = read_criteria(criteria)

@@ -17,7 +17,7 @@ from misslink.render.format import pluralize, shorten
 from misslink.render.table import TextTable
 
 if TYPE_CHECKING:
-    from misslink.compare.pairing import CaseSelection, NamedRun
+    from misslink.comparison.pairing import CaseSelection, NamedRun
     from misslink.report.comparison import ComparisonPage, RunComparison
 
 
@@ -58,8 +58,8 @@ def compare(
     as_json: bool = JSON_OPTION,
 ) -> None:
     """Compare runs of the same cases."""
-    from misslink.compare.compare_runs import compare_runs
-    from misslink.compare.preferences import StoredPreferences
+    from misslink.comparison.compare_runs import compare_runs
+    from misslink.comparison.preferences import StoredPreferences
     from misslink.io.atomic import atomic_write
     from misslink.report import comparison as pages
 
@@ -101,7 +101,7 @@ def compare(
 
 
 def _read_runs(folders: Sequence[Path], titles: Sequence[str]) -> list[NamedRun]:
-    from misslink.compare.pairing import NamedRun
+    from misslink.comparison.pairing import NamedRun
     from misslink.io import read_complete_run
     from misslink.io.manifest import display_path
     from misslink.io.storage import redact_url

@@ -13,7 +13,7 @@ from misslink.errors import InputError
 from misslink.render.table import TextTable
 
 if TYPE_CHECKING:
-    from misslink.gate.outcome import GateDecision
+    from misslink.gates.outcome import GateDecision
 
 
 def gate(
@@ -33,10 +33,10 @@ def gate(
     as_json: bool = JSON_OPTION,
 ) -> None:
     """Check a run against ship criteria, for CI."""
-    from misslink.gate.baseline_diff import read_baseline
-    from misslink.gate.ci_reports import junit_xml, pull_request_comment
-    from misslink.gate.criteria import criteria_schema, read_criteria
-    from misslink.gate.decision import decide_gates
+    from misslink.gates.baseline_diff import read_baseline
+    from misslink.gates.ci_reports import junit_xml, pull_request_comment
+    from misslink.gates.criteria import criteria_schema, read_criteria
+    from misslink.gates.decision import decide_gates
     from misslink.io import read_complete_run
     from misslink.io.atomic import atomic_write
     from misslink.io.storage import as_url

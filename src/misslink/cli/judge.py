@@ -404,7 +404,7 @@ def pairwise(
     as_json: bool = shared.JSON_OPTION,
 ) -> None:
     """Compare the answers of two runs pair by pair with a judge, in both orders."""
-    from misslink.compare.preferences import answers_hash
+    from misslink.comparison.preferences import answers_hash
     from misslink.io import read_complete_run
     from misslink.io.manifest import display_path
     from misslink.judge.checks.pairwise import judge_pairs, pair_answers, summarize_preferences

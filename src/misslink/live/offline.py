@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from misslink.compare.run_metrics import metric_value
+from misslink.comparison.run_metrics import metric_value
 from misslink.documents import Summary, parse_document
 from misslink.errors import InputError, known_names
 from misslink.io.manifest import display_path

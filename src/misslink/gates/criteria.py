@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from misslink.compare.run_metrics import select_cases
+from misslink.comparison.run_metrics import select_cases
 from misslink.errors import InputError, did_you_mean
 from misslink.io.config_files import EntryPath, read_config_file
 from misslink.render.format import metric_bounds

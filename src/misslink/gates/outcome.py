@@ -8,8 +8,8 @@ from functools import cached_property
 from typing import Any
 
 from misslink.calibration.stored_calibration import CorrectedRate
-from misslink.compare.run_metrics import ROUNDING_TOLERANCE
-from misslink.gate.criteria import Gate, ShipCriteria
+from misslink.comparison.run_metrics import ROUNDING_TOLERANCE
+from misslink.gates.criteria import Gate, ShipCriteria
 from misslink.render.format import pluralize
 from misslink.render.markdown import single_line
 from misslink.render.reasons import describe_reasons

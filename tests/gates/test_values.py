@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from misslink import evaluate
-from misslink.compare.run_metrics import (
+from misslink.comparison.run_metrics import (
     known_metric_names,
     link_summary,
     metric_value,

@@ -6,7 +6,7 @@ from markdown_it import MarkdownIt
 
 from gated_run import decided, gated_run
 from misslink.failure_modes import FAILURE_MODES
-from misslink.gate.ci_reports import (
+from misslink.gates.ci_reports import (
     comment_marker,
     describe_location,
     junit_xml,

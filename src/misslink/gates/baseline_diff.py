@@ -11,9 +11,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from misslink.compare.missing_values import judged_metrics_behind, newly_unmeasured
-from misslink.compare.pairing import NamedRun, config_differences, pair_cases
-from misslink.compare.run_metrics import (
+from misslink.comparison.missing_values import judged_metrics_behind, newly_unmeasured
+from misslink.comparison.pairing import NamedRun, config_differences, pair_cases
+from misslink.comparison.run_metrics import (
     ROUNDING_TOLERANCE,
     UNKNOWN_OUTCOMES,
     MetricValue,
@@ -22,11 +22,11 @@ from misslink.compare.run_metrics import (
     is_rank_metric,
     metric_value,
 )
-from misslink.compare.shared_part import SharedPart, metrics_by_labels, share_cases
+from misslink.comparison.shared_part import SharedPart, metrics_by_labels, share_cases
 from misslink.documents import manifest_of
 from misslink.errors import InputError
-from misslink.gate.criteria import Gate, ShipCriteria, describe_filter, select_gate_cases
-from misslink.gate.outcome import GateOutcome, MetricChange
+from misslink.gates.criteria import Gate, ShipCriteria, describe_filter, select_gate_cases
+from misslink.gates.outcome import GateOutcome, MetricChange
 from misslink.io import read_complete_run
 from misslink.io.jsonl import read_text
 from misslink.io.manifest import display_path

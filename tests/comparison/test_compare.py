@@ -10,7 +10,7 @@ from statsmodels.stats.contingency_tables import mcnemar
 from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.power import TTestPower
 
-from misslink.compare.compare_runs import compare_runs
+from misslink.comparison.compare_runs import compare_runs
 from misslink.errors import InputError
 from misslink.report.comparison import build_comparison_page
 from misslink.types import Message

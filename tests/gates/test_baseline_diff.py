@@ -7,14 +7,14 @@ import pytest
 
 from gated_run import decided, gated_run, write
 from misslink.errors import InputError
-from misslink.gate.baseline_diff import (
+from misslink.gates.baseline_diff import (
     GateBaseline,
     loss_can_exceed,
     read_baseline,
     summary_estimate,
 )
-from misslink.gate.criteria import read_criteria
-from misslink.gate.decision import decide_gates
+from misslink.gates.criteria import read_criteria
+from misslink.gates.decision import decide_gates
 
 GATES = "gates: [{metric: recall@1, regression_max: 0.1}]"
 

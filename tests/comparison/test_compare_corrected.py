@@ -8,8 +8,8 @@ from gated_run import gated_run
 from judged_runs import held, keeping
 from misslink.calibration.corrected_prevalence import corrected_share_difference
 from misslink.cli.compare import print_comparison
-from misslink.compare.compare_runs import compare_runs
-from misslink.compare.pairing import NamedRun
+from misslink.comparison.compare_runs import compare_runs
+from misslink.comparison.pairing import NamedRun
 from misslink.documents import CalibrationDocument
 from misslink.report.comparison import (
     build_comparison_page,

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from misslink.compare.compare_runs import compare_runs
-from misslink.compare.preferences import StoredPreferences, answers_hash
+from misslink.comparison.compare_runs import compare_runs
+from misslink.comparison.preferences import StoredPreferences, answers_hash
 from misslink.errors import InputError
 from small_runs import named, small_run
 

@@ -8,9 +8,9 @@ import pytest
 from gated_run import decided, gated_run, numbers_of
 from judged_runs import held, keeping
 from misslink.calibration.stored_calibration import corrected_shares
-from misslink.compare.run_metrics import metric_value
+from misslink.comparison.run_metrics import metric_value
 from misslink.errors import InputError
-from misslink.gate.ci_reports import junit_xml, pull_request_comment
+from misslink.gates.ci_reports import junit_xml, pull_request_comment
 from misslink.types import Estimate
 
 FAITHFUL = "1" * 60 + "0" * 40
@@ -165,8 +165,8 @@ def test_a_summary_alone_has_no_cases_to_correct(tmp_path, run):
     before = numbers_of(gated_run("1" * 100, "1" * 70 + "0" * 30))
     path = tmp_path / "criteria.yaml"
     path.write_text(f"gates:\n  - {{{REGRESSION}}}\n", encoding="utf-8")
-    from misslink.gate.criteria import read_criteria
-    from misslink.gate.decision import decide_gates
+    from misslink.gates.criteria import read_criteria
+    from misslink.gates.decision import decide_gates
 
     with pytest.raises(
         InputError, match="no fully_faithful that could be corrected; name its run fold"

@@ -4,7 +4,7 @@ import jsonschema
 import pytest
 
 from misslink.errors import InputError
-from misslink.gate.criteria import criteria_schema, read_criteria
+from misslink.gates.criteria import criteria_schema, read_criteria
 
 
 def read(tmp_path, text, name="ship.yaml"):

@@ -3,12 +3,12 @@
 import pytest
 
 from gated_run import decided, gated_run, numbers_of, write
-from misslink.compare.missing_values import unmeasured_cases
-from misslink.compare.run_metrics import metric_value
+from misslink.comparison.missing_values import unmeasured_cases
+from misslink.comparison.run_metrics import metric_value
 from misslink.errors import InputError
-from misslink.gate.baseline_diff import read_baseline
-from misslink.gate.criteria import read_criteria
-from misslink.gate.decision import decide_gates
+from misslink.gates.baseline_diff import read_baseline
+from misslink.gates.criteria import read_criteria
+from misslink.gates.decision import decide_gates
 from misslink.io import read_complete_run
 
 TEN = "1111111100"  # recall@1 0.8

@@ -18,12 +18,12 @@ from misslink.calibration.stored_calibration import (
     own_calibrations,
     read_estimate,
 )
-from misslink.compare import missing_values, run_metrics
-from misslink.compare.compare_runs import is_binary
+from misslink.comparison import missing_values, run_metrics
+from misslink.comparison.compare_runs import is_binary
 from misslink.documents import calibrations_of, manifest_of
 from misslink.errors import InputError, did_you_mean
-from misslink.gate import baseline_diff
-from misslink.gate.criteria import (
+from misslink.gates import baseline_diff
+from misslink.gates.criteria import (
     Gate,
     NewFailures,
     ShipCriteria,
@@ -31,7 +31,7 @@ from misslink.gate.criteria import (
     no_case_reason,
     select_gate_cases,
 )
-from misslink.gate.outcome import GateDecision, GateOutcome, MetricChange
+from misslink.gates.outcome import GateDecision, GateOutcome, MetricChange
 from misslink.io.manifest import display_path
 from misslink.io.storage import redact_url
 from misslink.metrics import GOOD_SHARES

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from xml.etree import ElementTree as ET
 
-from misslink.compare.run_metrics import (
+from misslink.comparison.run_metrics import (
     ROUNDING_TOLERANCE,
     is_rank_metric,
     metric_value,
@@ -15,8 +15,8 @@ from misslink.compare.run_metrics import (
 from misslink.documents import cutoff_of
 from misslink.errors import InputError
 from misslink.failure_modes import FAILURE_MODES
-from misslink.gate.criteria import describe_filter, select_gate_cases
-from misslink.gate.outcome import GateDecision, GateOutcome
+from misslink.gates.criteria import describe_filter, select_gate_cases
+from misslink.gates.outcome import GateDecision, GateOutcome
 from misslink.registry import judged_metrics, rank_metrics
 from misslink.render.format import format_values, metric_cutoff, pluralize
 from misslink.render.markdown import code_span, escape_markdown, markdown_table, single_line

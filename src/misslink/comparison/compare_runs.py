@@ -8,16 +8,16 @@ from dataclasses import replace
 from typing import Any
 
 from misslink.calibration.corrected_prevalence import compare_corrected_shares
-from misslink.compare.missing_values import count_missing_values, one_sided_missing_values
-from misslink.compare.pairing import CaseSelection, NamedRun, config_differences, pair_cases
-from misslink.compare.preferences import StoredPreferences, answers_hash
-from misslink.compare.run_metrics import (
+from misslink.comparison.missing_values import count_missing_values, one_sided_missing_values
+from misslink.comparison.pairing import CaseSelection, NamedRun, config_differences, pair_cases
+from misslink.comparison.preferences import StoredPreferences, answers_hash
+from misslink.comparison.run_metrics import (
     CONVERSATIONS,
     MetricValue,
     judged_readings,
     metric_value,
 )
-from misslink.compare.shared_part import share_cases
+from misslink.comparison.shared_part import share_cases
 from misslink.documents import manifest_of, summary_of
 from misslink.errors import InputError
 from misslink.metrics import GOOD_SHARES
@@ -53,7 +53,7 @@ def compare_runs(
     runs : sequence of NamedRun
         Two or more; differences are each run minus the first.
     metrics : sequence of str or None
-        Names as of `misslink.compare.run_metrics.metric_value`, of means over cases. None: every
+        Names as of `misslink.comparison.run_metrics.metric_value`, of means over cases. None: every
         metric of the three levels that a run has.
     cases : collection of str or None
         The cases to compare. None: those that ask the same in all runs. The labels of the last run

@@ -7,7 +7,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from typing import Any
 
-from misslink.compare.run_metrics import select_cases
+from misslink.comparison.run_metrics import select_cases
 from misslink.documents import cutoff_of
 from misslink.io.manifest import expected_answer, relevance_labels
 from misslink.registry import judged_metrics

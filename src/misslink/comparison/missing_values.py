@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any
 
-from misslink.compare.run_metrics import MetricValue, judged_readings
+from misslink.comparison.run_metrics import MetricValue, judged_readings
 from misslink.documents import manifest_of
 from misslink.render.reasons import describe_unmeasured
 from misslink.retrieval import case_needs, unmeasured_reason

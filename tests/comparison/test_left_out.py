@@ -3,8 +3,8 @@
 import pytest
 
 from gated_run import gated_run
-from misslink.compare.missing_values import count_missing_values
-from misslink.compare.run_metrics import metric_value
+from misslink.comparison.missing_values import count_missing_values
+from misslink.comparison.run_metrics import metric_value
 
 
 @pytest.mark.parametrize(
