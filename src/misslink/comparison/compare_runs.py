@@ -11,12 +11,7 @@ from misslink.calibration.corrected_prevalence import compare_corrected_shares
 from misslink.comparison.missing_values import count_missing_values, one_sided_missing_values
 from misslink.comparison.pairing import CaseSelection, NamedRun, config_differences, pair_cases
 from misslink.comparison.preferences import StoredPreferences, answers_hash
-from misslink.comparison.run_metrics import (
-    CONVERSATIONS,
-    MetricValue,
-    judged_readings,
-    metric_value,
-)
+from misslink.comparison.run_metrics import MetricValue, metric_value, summary_metrics
 from misslink.comparison.shared_part import share_cases
 from misslink.documents import manifest_of, summary_of
 from misslink.errors import InputError
@@ -85,7 +80,7 @@ def compare_runs(
     ids, seed = pairing.ids, manifest_of(runs[0].run).seed or 0
     shared = share_cases([named.run for named in runs], frozenset(ids))
     selected, linked = shared.runs, [name for name in ids if name not in shared.relabelled]
-    names = _summary_metrics(selected) if metrics is None else metrics
+    names = summary_metrics(selected) if metrics is None else metrics
     # Under its normalized name, so that a metric with two names appears once.
     values = {per_run[0].name: per_run for name in names if (per_run := _per_run(selected, name))}
     if not values:
@@ -228,17 +223,6 @@ def _in_order(value: MetricValue, ids: Sequence[str]) -> list[float | None]:
 def is_binary(pairs: Sequence[tuple[float, float]]) -> bool:
     """Whether every value is no (0) or yes (1), and there are some."""
     return bool(pairs) and all(value in (0.0, 1.0) for pair in pairs for value in pair)
-
-
-def _summary_metrics(runs: Sequence[Run]) -> list[str]:
-    """Return the metrics of the three levels that are of cases and in one of the runs, each once."""
-    names: list[str] = []
-    for level in _LEVELS:
-        for run in runs:
-            metrics = getattr(summary_of(run), level)
-            names += (name for name in metrics if name != CONVERSATIONS)
-    judged = [name for run in runs if run.verdicts for name in judged_readings(run)]
-    return list(dict.fromkeys([*names, *(judged if not names else ())]))
 
 
 def _per_run(runs: Sequence[Run], name: str) -> list[MetricValue]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any, get_args
@@ -22,6 +22,8 @@ from misslink.pipeline.summary import (
     metric_readings,
 )
 from misslink.registry import judged_metrics, rank_metrics
+from misslink.render.format import format_estimate
+from misslink.render.html import html_table
 from misslink.retrieval import (
     format_metric_name,
     mean_scores,
@@ -137,6 +139,51 @@ def metric_value(run: Run, name: str) -> MetricValue:
     low = path.rpartition(".")[2] in _lower_is_better_names(run)
     low = low or bool(set(path.split(".")) & _LOWER_IS_BETTER_KEYS)
     return MetricValue(path, _document_estimate(run, path), None, low)
+
+
+class RunMetrics(Mapping[str, Estimate]):
+    """The metrics of a run: those of the three levels, and by name any that `metric_value` takes."""
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+
+    def __getitem__(self, name: str) -> Estimate:
+        try:
+            return metric_value(self._run, name).estimate
+        except InputError as unknown:
+            raise KeyError(unknown.problem) from None
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(summary_metrics([self._run]))
+
+    def __len__(self) -> int:
+        return len(summary_metrics([self._run]))
+
+    def __repr__(self) -> str:
+        return "\n".join(f"{name}: {format_estimate(name, x).brief}" for name, x in self.items())
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (name, format_estimate(name, found).brief, f"{found.n:,}")
+            for name, found in self.items()
+        ]
+        return html_table("", ("metric", "value [95%]", "n"), rows)
+
+
+def run_metrics(run: Run) -> RunMetrics:
+    """Return the metrics of a run by name."""
+    return RunMetrics(run)
+
+
+def summary_metrics(runs: Sequence[Run]) -> list[str]:
+    """Return the metrics of the three levels that are of cases and in one of the runs, each once."""
+    names: list[str] = []
+    for level in _LEVELS:
+        for run in runs:
+            metrics = getattr(summary_of(run), level)
+            names += (name for name in metrics if name != CONVERSATIONS)
+    judged = [name for run in runs if run.verdicts for name in judged_readings(run)]
+    return list(dict.fromkeys([*names, *(judged if not names else ())]))
 
 
 def has_direction(run: Run, name: str) -> bool:

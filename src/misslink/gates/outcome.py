@@ -10,6 +10,7 @@ from typing import Any
 from misslink.calibration.stored_calibration import CorrectedRate
 from misslink.comparison.run_metrics import ROUNDING_TOLERANCE
 from misslink.gates.criteria import Gate, ShipCriteria
+from misslink.registry import late_function
 from misslink.render.format import pluralize
 from misslink.render.markdown import single_line
 from misslink.render.reasons import describe_reasons
@@ -209,6 +210,10 @@ class GateDecision:
             line = f"{outcome.gate.severity} {outcome.gate.name}: {outcome.reason}"
             lines.append(f"{line} (look at {cases})" if cases else line)
         return "\n".join(map(single_line, [*lines, *self.notes]))
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the gates, and which failed."""
+        return late_function("result_html", str)(self)
 
     def counted(self) -> str:
         """How many gates failed and warn, in one sentence for every output."""

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from misslink.comparison.run_metrics import metric_value
-from misslink.documents import Summary, parse_document
+from misslink.document_model import parse_document
+from misslink.documents import Summary
 from misslink.errors import InputError, known_names
 from misslink.io.manifest import display_path
 from misslink.io.run_folder import read_complete_run, read_json_object
