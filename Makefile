@@ -9,6 +9,8 @@ export ANONYMIZED_TELEMETRY := False
 # Tests start many processes; without bytecode each would compile the program anew.
 unexport PYTHONDONTWRITEBYTECODE
 # Some tests wait for processes, so there is one worker more than there are cores.
+# The package, and a program that uses it, as the type checkers of users see it.
+TYPES := ( $(BIN)/mypy && $(BIN)/mypy --strict examples/python_api && $(BIN)/basedpyright examples/python_api )
 PYTEST := $(BIN)/pytest -n $$(($$(getconf _NPROCESSORS_ONLN) + 1))
 
 .PHONY: demo quick test test-slow wheel-test other-pythons gold docs lint lock clean
@@ -20,7 +22,7 @@ demo: $(VENV)/.demo
 test: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy & types=$$!; $(PYTEST) --dist worksteal; tests=$$?; wait $$types && exit $$tests
+	$(TYPES) & types=$$!; $(PYTEST) --dist worksteal; tests=$$?; wait $$types && exit $$tests
 
 # What ruff can fix, and the tests of the packages that were changed and not committed, or if all is, by the
 # last commit.
@@ -53,7 +55,7 @@ docs: $(VENV)/.dev
 lint: $(VENV)/.dev
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
-	$(BIN)/mypy
+	$(TYPES)
 
 # requirements-demo.txt, after a change of the demo's dependencies or of constraints.txt. Needs uv.
 lock: $(VENV)/.dev

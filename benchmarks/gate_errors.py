@@ -17,9 +17,9 @@ from typing import Literal
 
 import numpy as np
 
-from misslink.gate.baseline_diff import GateBaseline
-from misslink.gate.criteria import Gate, ShipCriteria
-from misslink.gate.decision import decide_gates
+from misslink.gates.baseline_diff import GateBaseline
+from misslink.gates.criteria import Gate, ShipCriteria
+from misslink.gates.decision import decide_gates
 from misslink.stats import proportion
 from misslink.types import Case, Estimate, Passage, Run, Trace
 

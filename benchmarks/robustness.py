@@ -646,7 +646,12 @@ def _faithful(
     traces = [{"case_id": "a", "answer": answer, "retrieved": retrieved}]
     try:
         made = misslink.evaluate(
-            goldset=gold, traces=traces, judge=judge, terms=config, cache=None, embedding="none"
+            goldset=gold,
+            traces=traces,
+            judge=judge,
+            judge_config=config,
+            cache=None,
+            embedding="none",
         )
     except MisslinkError:
         return None

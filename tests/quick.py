@@ -15,8 +15,8 @@ TESTS = Path(__file__).parent
 ALSO = {
     "types.py": ["pipeline"],
     "failure_modes.py": ["linking", "report", "test_readme.py"],
-    "metrics": ["judge", "compare", "report", "annotation"],
-    "render": ["report", "cli", "gate", "compare"],
+    "metrics": ["judge", "comparison", "report", "annotation"],
+    "render": ["report", "cli", "gates", "comparison"],
     "text": ["linking", "judge"],
     "pipeline": ["cli"],
 }

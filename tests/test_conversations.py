@@ -24,7 +24,7 @@ from misslink.capture.app import history_place
 from misslink.capture.hooks import inject_passages
 from misslink.case_fields import conversation_turns
 from misslink.cli.main import app as cli_app
-from misslink.compare.run_metrics import metric_value, select_cases
+from misslink.comparison.run_metrics import metric_value, select_cases
 from misslink.errors import InputError
 from misslink.io import read_complete_run, read_goldset
 from misslink.io.trace_formats import read_recording

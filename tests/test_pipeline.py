@@ -173,7 +173,7 @@ def test_it_works_where_an_event_loop_is_already_running():
 def test_a_server_as_judge_is_asked_once_a_case_and_a_second_run_is_free(judge_server):
     options = {
         "judge": "openai:test-judge",
-        "terms": misslink.JudgeConfig(base_url=judge_server.url),
+        "judge_config": misslink.JudgeConfig(base_url=judge_server.url),
         "k": 2,
     }
     first = misslink.evaluate(APP, GOLD, out="reports/a", **options)
@@ -286,7 +286,7 @@ def test_a_dead_judge_is_told_before_the_app_is_run(judge_server, tmp_path):
     judge_server.stop()
     options = {
         "judge": "openai:test-judge",
-        "terms": misslink.JudgeConfig(base_url=judge_server.url),
+        "judge_config": misslink.JudgeConfig(base_url=judge_server.url),
     }
     with pytest.raises(JudgeUnreachableError, match=r"127\.0\.0\.1"):
         misslink.evaluate(counted(tmp_path, "    return ''\n"), [{"question": "One?"}], **options)

@@ -86,7 +86,7 @@ class Round:
             cache=None,
             k=K,
             depth=DEPTH,
-            terms=terms,
+            judge_config=terms,
         )
         self._check(run)
         return [Told(self.faults[link.case_id], link) for link in run.links]

@@ -14,8 +14,8 @@ from retrievers import NAMES, PASSAGES, Apps
 from users import GIVES_THUMBS, Visit, is_satisfied, visits
 
 import misslink
-from misslink.compare.compare_runs import compare_runs
-from misslink.compare.pairing import NamedRun
+from misslink.comparison.compare_runs import compare_runs
+from misslink.comparison.pairing import NamedRun
 from misslink.io import is_run_folder
 from misslink.live.assignment import Experiment
 from misslink.live.experiment_report import ReportOptions, live_report

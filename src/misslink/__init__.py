@@ -10,36 +10,76 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from misslink import judge, testing
+    from misslink.api.calibrate import calibrate
+    from misslink.api.compare import Comparison, compare
+    from misslink.api.gate import gate
+    from misslink.api.metrics import register_metric
+    from misslink.api.replay import replay
+    from misslink.api.whatif import whatif
     from misslink.capture.watcher import record_retrieval
+    from misslink.documents import CalibrationDocument, Replay, WhatIf
     from misslink.errors import MisslinkError
+    from misslink.gates.outcome import GateDecision
     from misslink.judge.config import JudgeConfig
+    from misslink.judge.judged_metric import JudgedMetric
     from misslink.pipeline.evaluate import evaluate, evaluate_async
     from misslink.pipeline.rejudge import rejudge
-    from misslink.types import Run
+    from misslink.types import Case, Claim, Estimate, Link, Passage, Run, Trace, Verdict
 
 __all__ = [
+    "CalibrationDocument",
+    "Case",
+    "Claim",
+    "Comparison",
+    "Estimate",
+    "GateDecision",
     "JudgeConfig",
+    "JudgedMetric",
+    "Link",
     "MisslinkError",
+    "Passage",
+    "Replay",
     "Run",
+    "Trace",
+    "Verdict",
+    "WhatIf",
     "__version__",
+    "calibrate",
+    "compare",
     "evaluate",
     "evaluate_async",
+    "gate",
+    "judge",
     "record_retrieval",
+    "register_metric",
     "rejudge",
+    "replay",
+    "testing",
+    "whatif",
 ]
 
 
 __version__: str  # of the installed package; written in pyproject.toml only
 
-_HOME = {
-    "MisslinkError": "misslink.errors",
-    "Run": "misslink.types",
-    "JudgeConfig": "misslink.judge.config",
-    "record_retrieval": "misslink.capture.watcher",
-    "evaluate": "misslink.pipeline.evaluate",
-    "evaluate_async": "misslink.pipeline.evaluate",
-    "rejudge": "misslink.pipeline.rejudge",
+_HOMES = {
+    "api.calibrate": ("calibrate",),
+    "api.compare": ("Comparison", "compare"),
+    "api.gate": ("gate",),
+    "api.metrics": ("register_metric",),
+    "api.replay": ("replay",),
+    "api.whatif": ("whatif",),
+    "capture.watcher": ("record_retrieval",),
+    "documents": ("CalibrationDocument", "Replay", "WhatIf"),
+    "errors": ("MisslinkError",),
+    "gates.outcome": ("GateDecision",),
+    "judge.config": ("JudgeConfig",),
+    "judge.judged_metric": ("JudgedMetric",),
+    "pipeline.evaluate": ("evaluate", "evaluate_async"),
+    "pipeline.rejudge": ("rejudge",),
+    "types": ("Case", "Claim", "Estimate", "Link", "Passage", "Run", "Trace", "Verdict"),
 }
+_HOME = {name: home for home, names in _HOMES.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:
@@ -48,11 +88,13 @@ def __getattr__(name: str) -> Any:
         from importlib.metadata import version
 
         return version("misslink")
-    if name not in _HOME:
-        raise AttributeError(f"module 'misslink' has no attribute '{name}'")
     import importlib
 
-    return getattr(importlib.import_module(_HOME[name]), name)
+    if name in ("judge", "testing"):
+        return importlib.import_module(f"misslink.{name}")
+    if name not in _HOME:
+        raise AttributeError(f"module 'misslink' has no attribute '{name}'")
+    return getattr(importlib.import_module(f"misslink.{_HOME[name]}"), name)
 
 
 def __dir__() -> list[str]:

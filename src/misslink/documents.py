@@ -1,48 +1,24 @@
-"""The JSON documents inside a run as typed models, and how they are read.
-
-What a partial run lacks has a default, and other keys stay readable as attributes.
-"""
+"""The JSON documents inside a run as typed models, and how they are read."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
-from pydantic import (
-    AliasPath,
-    BaseModel,
-    ConfigDict,
-    Field,
-    JsonValue,
-    NonNegativeInt,
-    ValidationError,
-    model_validator,
+from pydantic import AliasPath, Field, JsonValue, NonNegativeInt, model_validator
+
+from misslink.document_model import (
+    NOT_COMPUTED,
+    Document,
+    DocumentT,
+    Estimates,
+    Result,
+    parse_document,
 )
-
-from misslink.errors import InputError
 from misslink.types import Estimate, Run, Share
 
-NOT_COMPUTED = Estimate.missing("this run did not compute it")
 DEFAULT_K = 5  # if neither a prompt nor the manifest says how many passages the app reads
-
-
-class Document(BaseModel):
-    """A part of a run's documents; a key that is absent, null or ``{}`` has its default."""
-
-    model_config = ConfigDict(frozen=True, defer_build=True, extra="allow", allow_inf_nan=False)
-
-    @model_validator(mode="before")
-    @classmethod
-    def _drop_empty(cls, data: Any) -> Any:
-        if not isinstance(data, Mapping):
-            return data
-        return {name: value for name, value in data.items() if value not in (None, {})}
-
-
-DocumentT = TypeVar("DocumentT", bound=Document)
-Estimates = dict[str, Estimate]
 
 
 class ExposureTable(Document):
@@ -373,7 +349,7 @@ class Bias(Document):
     matched: MatchedPairsDocument | None = None
 
 
-class CalibrationDocument(Document):
+class CalibrationDocument(Result):
     """``calibration.json``: a judge against human labels, one metric; ``others`` by metric."""
 
     metric: str = ""
@@ -469,7 +445,7 @@ class Skipped(Document):
     reason: str = ""
 
 
-class Replay(Document):
+class Replay(Result):
     """``replay.json``."""
 
     run: str = ""
@@ -536,7 +512,7 @@ class WhatIfCorpus(Document):
     source: str = ""
 
 
-class WhatIf(Document):
+class WhatIf(Result):
     """``whatif.json``."""
 
     run: str = ""
@@ -645,19 +621,6 @@ class Manifest(Document):
         start = "judge_identity."
         inputs = self.inputs.items()
         return {name.removeprefix(start): str(x) for name, x in inputs if name.startswith(start)}
-
-
-def parse_document(model: type[DocumentT], content: object, path: object) -> DocumentT:
-    """Read a JSON object as a document; the InputError of a misfit names `path` and the field."""
-    try:
-        return model.model_validate(content)
-    except ValidationError as invalid:
-        error = invalid.errors()[0]
-        if error["type"] == "string_unicode":  # a key with half a character
-            readable = json.dumps(content, ensure_ascii=False).encode("utf-8", "replace")
-            return parse_document(model, json.loads(readable), path)
-        field = ".".join(map(str, error["loc"]))
-        raise InputError(error["msg"], path=path, field=field or None) from None
 
 
 def _document_of(run: Run, name: str, model: type[DocumentT]) -> DocumentT | None:

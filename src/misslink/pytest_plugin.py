@@ -97,26 +97,9 @@ def check_gate(
         The criteria, the run or the baseline cannot be read, or do not go together.
     """
     __tracebackhide__ = True
-    from misslink.gate.baseline_diff import GateBaseline, read_baseline
-    from misslink.gate.criteria import read_criteria
-    from misslink.gate.decision import decide_gates
-    from misslink.io import read_complete_run
+    import misslink
 
-    gate_criteria = read_criteria(criteria)
-    before = baseline
-    if isinstance(baseline, str | Path):
-        before = read_baseline(baseline)
-    elif baseline is not None:
-        before = GateBaseline(Path("given as a run"), baseline, baseline.summary)
-    folder = run if isinstance(run, str | Path) else None
-    evaluated = read_complete_run(run) if isinstance(run, str | Path) else run
-    decision = decide_gates(
-        evaluated,
-        gate_criteria,
-        before,
-        folder=folder,
-        allow_missing_baseline=allow_missing_baseline,
-    )
+    decision = misslink.gate(run, criteria, baseline, allow_missing_baseline=allow_missing_baseline)
     if not decision.passed:
         raise AssertionError(decision.text())
     if decision.failed:

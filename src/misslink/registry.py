@@ -143,10 +143,13 @@ _LATE_FUNCTIONS = {
     "describe_run": "misslink.linking.findings",
     "run_frame": "misslink.render.run_frame",
     "run_html": "misslink.report.notebook",
+    "result_html": "misslink.report.notebook",
+    "run_metrics": "misslink.comparison.run_metrics",
+    "read_complete_run": "misslink.io.run_folder",
 }
 
 
-def late_function(name: str) -> Callable[..., str]:
+def late_function(name: str, _returns: type[T]) -> Callable[..., T]:
     """Return a function that a later layer provides for the methods of the data models."""
-    function: Callable[..., str] = getattr(importlib.import_module(_LATE_FUNCTIONS[name]), name)
+    function: Callable[..., T] = getattr(importlib.import_module(_LATE_FUNCTIONS[name]), name)
     return function

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -98,7 +98,6 @@ class Case(FrozenModel):
         For reports and gates; cases of a ``group`` vary together (None: those that share passages).
     tags : mapping of str to str
         Free-form labels.
-    asked_at : date or datetime or None
     history : sequence of Message
         Earlier messages of the conversation, oldest first, with ``role`` and ``content``.
     standalone_question : str or None
@@ -208,8 +207,7 @@ class Trace(FrozenModel):
         of ``prompted`` that is not in it was shown whole.
     model_calls : int or None
         Number of model calls that misslink saw. None: it saw none, or the app says what it prompted.
-    latency_s : float or None
-        Seconds.
+    latency_s : float or None, in seconds
     error, traceback : str or None
         The exception that the app raised, with the place in the user's code.
     unmeasured : str or None
@@ -368,7 +366,6 @@ class Verdict(FrozenModel):
         True: good (faithful, relevant, correct). False: bad. None: no value.
     probability : float or None
         P(good label), if the judge reports it.
-    claims : sequence of Claim
     passages : mapping of str to float or None
         Score of each passage by id, for metrics about passages. None: no score.
     parts : mapping of str to float or None
@@ -497,7 +494,6 @@ class ClaimLink(FrozenModel):
         The sentence of the passage that supports or contradicts the claim.
     probability : float or None
         P(the passage supports the claim), if the judge reports it.
-    by : str, the name of the judge
     """
 
     index: int
@@ -550,8 +546,7 @@ class Link(FrozenModel):
 
     Parameters
     ----------
-    retrieval : {'hit', 'partial', 'miss', 'unlabelled', 'not_needed', 'unknown'}
-        By labels: all, some or none of the relevant passages reached the prompt.
+    retrieval : {'hit', 'partial', 'miss', 'unlabelled', 'not_needed', 'unknown'}, by labels
     sufficient : {'yes', 'partly', 'no', 'unknown'}
         Whether the prompt held the answer: by the labels, else the judge, else the reference.
     sufficient_judge : {'yes', 'partly', 'no', 'unknown'}
@@ -559,14 +554,12 @@ class Link(FrozenModel):
     answer : {'faithful', 'unfaithful', 'declined', 'unknown'}
     failure : str or None
         The primary failure mode, 'passed' or 'inconclusive'; None: the answer was not judged.
-    correct, complete : bool or None
     unexplained : bool
         The answer failed, and ``failure`` is 'inconclusive', as the cause is not known.
     also, notes : sequence of str
         Further failure modes; notes on a passed case.
     reason : str
         The evidence of the primary mode in one sentence; ``reasons`` has one for each.
-    searches : sequence of Search
     basis : {'observed', 'inferred', 'replayed'}
         Inferred: by a reference or a search, not labels. Replayed: a replay confirmed it.
     """
@@ -642,7 +635,7 @@ class Estimate(FrozenModel):
         missing = {"value": None, "low": None, "high": None, "n": n, "method": method}
         if isinstance(reason, str):
             return cls(**missing, reason=reason)
-        sentence = late_function("describe_reason")(reason)
+        sentence = late_function("describe_reason", str)(reason)
         return cls(**missing, reason=sentence, reason_code=reason)
 
 
@@ -665,6 +658,16 @@ class Run(FrozenModel):
     calibration: dict[str, JsonValue] | None = None
     audit: dict[str, JsonValue] | None = None
 
+    @classmethod
+    def read(cls, path: str | Path) -> Run:
+        """Read a run folder, or the address of one in remote storage."""
+        return late_function("read_complete_run", Run)(path, anywhere=True)
+
+    @cached_property
+    def metrics(self) -> Mapping[str, Estimate]:
+        """The metrics of the run by name, and any other metric that `misslink.gate` takes."""
+        return late_function("run_metrics", Mapping[str, Estimate])(self)  # type: ignore[type-abstract]
+
     @cached_property
     def parsed(self) -> dict[str, Any]:
         """Documents that `misslink.documents` has parsed, by name."""
@@ -673,10 +676,11 @@ class Run(FrozenModel):
     @property
     def headline(self) -> str:
         """How many answers fail and why, in a few sentences."""
-        return late_function("describe_run")(self)
+        return late_function("describe_run", str)(self)
 
     def __repr__(self) -> str:
-        modes = ", ".join(f"{name} {count}" for name, count in self.failure_counts())
+        counts = Counter(str(link.failure) for link in self.links).most_common()
+        modes = ", ".join(f"{name} {count}" for name, count in counts)
         judge = self.summary.get("judge") or self.manifest.get("judge")
         return f"Run({len(self.cases)} cases, judge {judge}; {modes or 'not linked'})"
 
@@ -684,15 +688,11 @@ class Run(FrozenModel):
 
     def _repr_html_(self) -> str:
         """What a notebook shows: failure modes, owners, the first step and a link to the report."""
-        return late_function("run_html")(self)
-
-    def failure_counts(self) -> list[tuple[str, int]]:
-        """Failure modes and their numbers of cases, the most frequent first."""
-        return Counter(str(link.failure) for link in self.links).most_common()
+        return late_function("run_html", str)(self)
 
     def to_pandas(self) -> Any:
         """Return a DataFrame with one row per case: outcomes, failure mode and judged metrics."""
-        return late_function("run_frame")(self)
+        return late_function("run_frame", object)(self)
 
     def html(self, path: str | Path) -> Path:
         """Write the report, a single self-contained page, and return its path."""

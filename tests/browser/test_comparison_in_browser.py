@@ -3,8 +3,8 @@
 import pytest
 
 from attacks import ATTACKS
-from misslink.compare.compare_runs import compare_runs
-from misslink.compare.pairing import NamedRun
+from misslink.comparison.compare_runs import compare_runs
+from misslink.comparison.pairing import NamedRun
 from misslink.io.atomic import atomic_write
 from misslink.report.comparison import build_comparison_page, render_comparison_page
 from small_runs import broken, small_run

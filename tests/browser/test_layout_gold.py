@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from misslink.compare.compare_runs import compare_runs
-from misslink.compare.pairing import NamedRun
+from misslink.comparison.compare_runs import compare_runs
+from misslink.comparison.pairing import NamedRun
 from misslink.io.atomic import atomic_write
 from misslink.report.comparison import build_comparison_page, render_comparison_page
 from small_runs import small_run

@@ -3,9 +3,9 @@
 import json
 from pathlib import Path
 
-from misslink.gate.baseline_diff import GateBaseline
-from misslink.gate.criteria import read_criteria
-from misslink.gate.decision import decide_gates
+from misslink.gates.baseline_diff import GateBaseline
+from misslink.gates.criteria import read_criteria
+from misslink.gates.decision import decide_gates
 from misslink.pipeline.summary import level_estimates, verdict_coverage
 from misslink.types import Case, Link, Passage, PromptRef, RetrievalMiss, Run, Trace, Verdict
 

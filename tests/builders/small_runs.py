@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from misslink.compare.pairing import NamedRun
+from misslink.comparison.pairing import NamedRun
 from misslink.io.jsonl import write_jsonl
 from misslink.io.run_folder import write_json
 from misslink.types import Case, Estimate, Link, Passage, Run, Trace, Verdict

@@ -182,7 +182,7 @@ def test_an_interrupted_run_says_how_to_go_on(misslink, files, monkeypatch):
     def interrupt(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("misslink.pipeline.evaluate.evaluate_async", interrupt)
+    monkeypatch.setattr("misslink.pipeline.evaluate.evaluate", interrupt)
     code, _, err = misslink("evaluate", "--traces", traces, "--goldset", gold, "--out", "run")
     assert code == 130
     assert "the same command with  --out run  resumes" in err

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from misslink.api.saved_run import SavedRun
 from misslink.cli import replay
-from misslink.cli import rerun_context as again
 from misslink.io import RunStaging, read_run
 from replayed_app import case, chain, corpus, failures, forget_stores, retriever, run_of
 
@@ -232,14 +232,14 @@ def test_a_folder_that_is_no_run_is_told(misslink):
 def test_a_run_that_is_evaluated_anew_meanwhile_is_left_as_it_is(misslink, write_run, monkeypatch):
     name = write_run()
     newer = read_run(write_run("newer", created="2026-11-23T00:00:00+00:00"))
-    put = again.save_to_run
+    put = SavedRun.save
 
-    def late(folder, *rest):
+    def late(saved, *rest):
         with RunStaging(Path(name), {}, "work", overwrite=True) as staging:
             staging.publish(newer, lambda path: path.write_text("newer", encoding="utf-8"))
-        put(folder, *rest)
+        put(saved, *rest)
 
-    monkeypatch.setattr(replay, "save_to_run", late)
+    monkeypatch.setattr(SavedRun, "save", late)
     code, out, err = misslink("replay", name, "--json")
     assert (code, out) == (2, "")
     assert "the folder holds another run since" in err
@@ -250,13 +250,13 @@ def test_a_run_that_is_evaluated_anew_meanwhile_is_left_as_it_is(misslink, write
 
 def test_what_another_command_put_in_meanwhile_stays(misslink, write_run, monkeypatch):
     name = write_run()
-    put = again.save_to_run
+    put = SavedRun.save
 
-    def late(folder, run, *rest):
-        put(folder, run, "whatif", {"options": []})
-        put(folder, run, *rest)
+    def late(saved, *rest):
+        put(saved, "whatif", {"options": []})
+        put(saved, *rest)
 
-    monkeypatch.setattr(replay, "save_to_run", late)
+    monkeypatch.setattr(SavedRun, "save", late)
     assert misslink("replay", name)[0] == 0
     found = read_run(name)
     assert found.whatif == {"options": []}

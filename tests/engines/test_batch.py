@@ -37,7 +37,7 @@ def given(server, name, *, engine=AT_ONCE, judge="openai:test-judge", **terms):
         "judge": judge,
         "cache": f"{name}.sqlite",
         "engine": engine,
-        "terms": misslink.JudgeConfig(base_url=server.url, api_key="k", **terms),
+        "judge_config": misslink.JudgeConfig(base_url=server.url, api_key="k", **terms),
     }
 
 
@@ -139,7 +139,7 @@ def test_an_interrupted_run_says_what_stays_out(server, caplog):
 
 
 def test_a_judge_without_batches_is_refused_and_the_others_named(server):
-    options = given(server, "batches", judge="heuristic") | {"terms": misslink.JudgeConfig()}
+    options = given(server, "batches", judge="heuristic") | {"judge_config": misslink.JudgeConfig()}
     with pytest.raises(InputError, match=r"heuristic\S* has no batch service; .*--engine local"):
         misslink.evaluate(**options)
 

@@ -25,7 +25,7 @@ logging.basicConfig(level=logging.WARNING)
 misslink.evaluate(
     goldset="gold.jsonl", traces="traces.jsonl", judge="openai:test-judge",
     cache="cache.sqlite", out="run", engine=BatchEngine(BatchTiming(0, 0, 0)),
-    terms=misslink.JudgeConfig(base_url=sys.argv[1], api_key="k"),
+    judge_config=misslink.JudgeConfig(base_url=sys.argv[1], api_key="k"),
 )
 """
 STEPS = {  # when the signal is sent: before or after a request is carried out, and which

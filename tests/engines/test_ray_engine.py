@@ -31,7 +31,7 @@ def towns(tmp_path, monkeypatch, judge_server):
 def evaluate(app="chain.py:chain", out=None, judge=JUDGE, engine="ray", workers=2, **options):
     terms = misslink.JudgeConfig(**options.pop("terms", {}))
     return misslink.evaluate(
-        app, "gold.jsonl", judge=judge, out=out or engine, engine=engine, terms=terms,
+        app, "gold.jsonl", judge=judge, out=out or engine, engine=engine, judge_config=terms,
         workers=workers if engine == "ray" else None,
         cache=options.pop("cache", f"{engine}.sqlite"), **options,
     )  # fmt: skip

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import csv
 
-from misslink.compare.run_metrics import find_estimate
+from misslink.comparison.run_metrics import find_estimate
 from misslink.io.numbers import as_finite, parse_decimal, parse_estimate
 from misslink.types import Estimate
 

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from misslink.cli.report import report_writers
+from misslink.api.saved_run import report_writers
 from misslink.errors import InputError
 from misslink.io import RunStaging, add_to_run, read_complete_run, read_run
 from misslink.registry import exporters

@@ -37,7 +37,7 @@ def evaluate(tmp_path, monkeypatch, judge_server):
             judge=judge,
             out="run",
             overwrite=overwrite,
-            terms=misslink.JudgeConfig(**terms),
+            judge_config=misslink.JudgeConfig(**terms),
         )
 
     return run

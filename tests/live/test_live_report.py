@@ -8,8 +8,8 @@ import pytest
 
 import misslink
 from live_logs import DAY, SALT, report, rows, simulated
-from misslink.compare.compare_runs import compare_runs
-from misslink.compare.pairing import NamedRun
+from misslink.comparison.compare_runs import compare_runs
+from misslink.comparison.pairing import NamedRun
 from misslink.errors import InputError
 from misslink.io.run_folder import read_complete_run
 from misslink.live import Experiment

@@ -7,10 +7,10 @@ from dataclasses import fields
 import pytest
 import typer
 
-from misslink import evaluate
+from misslink import evaluate, evaluate_async
 from misslink.cli.main import app
 from misslink.errors import InputError
-from misslink.pipeline.config import EvaluationConfig
+from misslink.pipeline.config import EvaluationConfig, EvaluationOptions
 
 FIELDS = {field.name: field for field in fields(EvaluationConfig)}
 
@@ -20,6 +20,14 @@ def test_evaluate_has_the_fields_of_its_config_with_their_types_and_defaults():
     assert {name: (one.annotation, one.default) for name, one in parameters.items()} == {
         name: (field.type, field.default) for name, field in FIELDS.items()
     }
+
+
+def test_evaluate_async_takes_the_same_options_with_the_same_types():
+    parameters = inspect.signature(evaluate_async).parameters
+    positional = {name: parameters[name].annotation for name in ("app", "goldset")}
+    named = {name: one.__forward_arg__ for name, one in EvaluationOptions.__annotations__.items()}
+    assert parameters["options"].annotation == "Unpack[EvaluationOptions]"
+    assert positional | named == {name: field.type for name, field in FIELDS.items()}
 
 
 def test_evaluate_documents_each_option():
@@ -32,7 +40,7 @@ def test_the_command_has_an_option_for_each_field_with_a_help_text():
     options = {option.name: option for option in command.params}
     helped = {name: field.metadata["help"] for name, field in FIELDS.items() if field.metadata}
     assert {name: options[name].help for name in helped} == helped
-    assert set(FIELDS) - set(helped) == {"app", "terms", "progress", "command"}
+    assert set(FIELDS) - set(helped) == {"app", "judge_config", "progress", "command"}
 
 
 @pytest.mark.parametrize("option", ["out", "cache", "calibration"])

@@ -29,7 +29,7 @@ def a_run(judge, **terms):
         "traces": traces,
         "judge": judge,
         "cache": "cache.sqlite",
-        "terms": misslink.JudgeConfig(**terms),
+        "judge_config": misslink.JudgeConfig(**terms),
     }
 
 

@@ -8,12 +8,12 @@ import pytest
 import misslink
 from fake_judge import FakeJudge, answer_to
 from judged_app import app_was_asked, short_cases
-from misslink.compare.compare_runs import compare_runs
-from misslink.compare.pairing import NamedRun
+from misslink.comparison.compare_runs import compare_runs
+from misslink.comparison.pairing import NamedRun
 from misslink.errors import InputError
-from misslink.gate.baseline_diff import read_baseline
-from misslink.gate.criteria import read_criteria
-from misslink.gate.decision import decide_gates
+from misslink.gates.baseline_diff import read_baseline
+from misslink.gates.criteria import read_criteria
+from misslink.gates.decision import decide_gates
 from misslink.io import read_run
 from misslink.judge import Reply
 from misslink.pipeline.rejudge import draw_cases

@@ -7,8 +7,8 @@ import pytest
 
 from example_run import HOSTILE
 from gold_page import assert_accepted
-from misslink.compare.compare_runs import compare_runs
-from misslink.compare.preferences import StoredPreferences, answers_hash
+from misslink.comparison.compare_runs import compare_runs
+from misslink.comparison.preferences import StoredPreferences, answers_hash
 from misslink.judge.checks.pairwise import PairOutcome, summarize_preferences
 from misslink.report.changed_cases import mark_difference
 from misslink.report.comparison import (

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -20,8 +19,6 @@ from misslink.cli.output import (
     print_lines,
     print_table,
 )
-from misslink.cli.rerun_context import save_to_run
-from misslink.errors import InputError
 from misslink.render.format import pluralize
 from misslink.render.table import TextTable
 
@@ -93,43 +90,29 @@ def calibrate(
     The result is saved as RUN/calibration.json, and the report of RUN shows it. To correct later runs:
     misslink evaluate --calibration RUN/calibration.json
     """
-    from misslink.calibration import TrustCriteria, read_verdicts, verdicts_from_run
-    from misslink.calibration import calibrate as calibrate_verdicts
-    from misslink.calibration.inter_annotator import load_labels
+    import misslink
+    from misslink.api.saved_run import SavedRun
     from misslink.calibration.stored_calibration import merge_calibration
-    from misslink.io import read_complete_run
-    from misslink.io.manifest import display_path
-    from misslink.registry import judged_metrics
 
-    if (run is None) == (verdicts is None):
-        raise InputError("Name a run folder, or a file with --verdicts: one of the two.")
-    limits = TrustCriteria.read(criteria) if criteria else TrustCriteria()
-    limits = replace(limits, target=target)
-    human = load_labels(labels or [_label_folder(run)])
-    whole = None if run is None else read_complete_run(run)
-    judged = (
-        read_verdicts(verdicts, metric)
-        if whole is None
-        else verdicts_from_run(whole, metric, str(run))
-    )
-    human.check_metrics({*judged_metrics.names(), *judged.metrics})
-    document = calibrate_verdicts(
-        judged,
-        human,
+    saved = None if run is None or verdicts else SavedRun.open(run)
+    result = misslink.calibrate(
+        saved or run,
+        labels or None,
+        verdicts=verdicts,
+        all_verdicts=all_verdicts,
+        metric=metric,
         threshold=threshold,
-        all_verdicts=read_verdicts(all_verdicts, metric) if all_verdicts else None,
-        criteria=limits,
+        target=target,
+        limits=criteria,
         known_only=known_only,
         seed=seed,
-        audit=whole.audit if whole else None,
     )
+    document = result.document()
     notes = list[str]()
-    if run is not None and whole is not None:
-        document["run"] = display_path(run)
-        notes += _replaced_note(whole, document)
-        merged = merge_calibration(whole.calibration, document)
-        save_to_run(run, whole, "calibration", merged)
-        notes += _link_note(whole.model_copy(update={"calibration": merged}), document)
+    if saved is not None:
+        merged = merge_calibration(saved.run.calibration, document)
+        calibrated = saved.run.model_copy(update={"calibration": merged})
+        notes = [*_replaced_note(saved.run, document), *_link_note(calibrated, document)]
     if as_json:
         print_json(document)
         for note in notes:
@@ -138,26 +121,6 @@ def calibrate(
         _print_calibration(document, notes)
     if require and _RANK[document["verdict"]] < _RANK[require]:
         raise typer.Exit(1)
-
-
-def _label_folder(run: Path | None) -> Path:
-    """The labels in a run folder, which `misslink annotate` writes."""
-    from misslink.io.label_folder import LABELS_FOLDER
-    from misslink.io.storage import require_local_path
-
-    if run is None:
-        raise InputError("no labels are given; name a file of labels with --labels")
-    if not run.is_dir():
-        require_local_path(run)
-        raise InputError("there is no such run folder", path=run)
-    folder = run / LABELS_FOLDER
-    if not folder.is_dir():
-        raise InputError(
-            "this run has no labels; label its answers with  misslink annotate RUN, or name a file "
-            "of labels with --labels",
-            path=run,
-        )
-    return folder
 
 
 def _replaced_note(run: Run, document: Mapping[str, Any]) -> Iterator[str]:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import quote
 
 import typer
 
@@ -17,7 +15,7 @@ from misslink.render.format import pluralize, shorten
 from misslink.render.table import TextTable
 
 if TYPE_CHECKING:
-    from misslink.compare.pairing import CaseSelection, NamedRun
+    from misslink.comparison.pairing import CaseSelection
     from misslink.report.comparison import ComparisonPage, RunComparison
 
 
@@ -58,20 +56,16 @@ def compare(
     as_json: bool = JSON_OPTION,
 ) -> None:
     """Compare runs of the same cases."""
-    from misslink.compare.compare_runs import compare_runs
-    from misslink.compare.preferences import StoredPreferences
-    from misslink.io.atomic import atomic_write
-    from misslink.report import comparison as pages
+    import misslink
 
-    named = _read_runs(runs, name)
-    document = compare_runs(
-        named,
+    written = {form: path for form, path in (("html", html), ("markdown", markdown)) if path}
+    compared = misslink.compare(
+        *runs,
+        names=name,
         metrics=None if metrics is None else [n for n in map(str.strip, metrics.split(",")) if n],
         cases=_case_selection(cases),
-        preferences=[StoredPreferences.read(path) for path in preferences],
+        preferences=preferences,
     )
-    by_name = {run.name: run.run for run in named}
-    written = {form: path for form, path in (("html", html), ("markdown", markdown)) if path}
     if html and markdown and html.resolve() == markdown.resolve():
         raise InputError("--html and --markdown name the same file. Name two files.", path=html)
     for form, path in written.items():
@@ -79,60 +73,16 @@ def compare(
             raise InputError(
                 f"This is a part of a run. Name another file with --{form}.", path=path
             )
-        reports = {
-            run.name: _relative_url(folder.resolve() / "report.html", path)
-            for run, folder in zip(named, runs, strict=True)
-            if (folder.resolve() / "report.html").is_file()
-        }
-        page = pages.build_comparison_page(document, by_name, reports)
-        if form == "html":
-            text = pages.render_comparison_page(page)
-        else:  # linked to the page that is written with it
-            text = pages.comparison_markdown(
-                page, page_at=_relative_url(html, path) if html else ""
-            )
-        atomic_write(text, path)
+    if html:
+        compared.html(html)
+    if markdown:
+        compared.markdown(markdown, page=html)
     if as_json:
-        print_json({**document, **{form: str(path) for form, path in written.items()}})
+        print_json({**compared.document(), **{form: str(path) for form, path in written.items()}})
     else:
-        print_comparison(pages.build_comparison_page(document, by_name, {}))
+        print_comparison(compared.page())
         for path in written.values():
             print(path)
-
-
-def _read_runs(folders: Sequence[Path], titles: Sequence[str]) -> list[NamedRun]:
-    from misslink.compare.pairing import NamedRun
-    from misslink.io import read_complete_run
-    from misslink.io.manifest import display_path
-    from misslink.io.storage import redact_url
-
-    if titles and (len(titles) != len(folders) or len(set(titles)) < len(titles)):
-        raise InputError(
-            f"{len(folders)} runs need {len(folders)} different names, in the same order",
-            field="--name",
-        )
-    seen: dict[Path, Path] = {}
-    for folder in folders:
-        if (before := seen.setdefault(folder.resolve(), folder)) is not folder:
-            problem = f"this is the same run as {redact_url(before)}; name another one"
-            raise InputError(problem, path=redact_url(folder))
-    names = [display_path(redact_url(folder)) for folder in folders]
-    if len(set(names)) < len(names):  # two folders whose ends are the same
-        names = [redact_url(folder) for folder in folders]
-    return [
-        NamedRun(name, read_complete_run(folder, anywhere=True), title)
-        for name, folder, title in zip(names, folders, titles or _short_names(names), strict=True)
-    ]
-
-
-def _short_names(names: Sequence[str]) -> list[str]:
-    """The last parts of the paths, as many as tell all of them apart."""
-    parts = [name.rstrip("/").split("/") for name in names]
-    for count in range(1, max(map(len, parts)) + 1):
-        short = ["/".join(path[-count:]) for path in parts]
-        if len(set(short)) == len(short):
-            return short
-    return list(names)
 
 
 def _case_selection(cases: Path | None) -> CaseSelection:
@@ -144,11 +94,6 @@ def _case_selection(cases: Path | None) -> CaseSelection:
     if not ids:
         raise InputError("the file names no case; write one id per line", path=cases)
     return ids
-
-
-def _relative_url(target: Path, page: Path) -> str:
-    """The percent-encoded path of a file as seen from a page."""
-    return quote(Path(os.path.relpath(target.resolve(), page.resolve().parent)).as_posix())
 
 
 def print_comparison(page: ComparisonPage) -> None:

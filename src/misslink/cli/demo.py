@@ -34,8 +34,8 @@ def demo(
     Both answer from the same passages: SmolLM2-135M in its own words, and an extractive reader that
     quotes the five sentences most similar to the question.
     """
-    from misslink.compare.compare_runs import compare_runs
-    from misslink.compare.pairing import NamedRun
+    from misslink.comparison.compare_runs import compare_runs
+    from misslink.comparison.pairing import NamedRun
     from misslink.io import is_run_folder
     from misslink.io.atomic import atomic_write
     from misslink.report.comparison import build_comparison_page, render_comparison_page

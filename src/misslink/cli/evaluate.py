@@ -15,7 +15,7 @@ import typer
 
 from misslink.cli import options as shared
 from misslink.cli import output
-from misslink.cli.options import EvaluationOptions, JudgeOptions, option
+from misslink.cli.options import JudgeOptions, OptionValues, option
 from misslink.cli.run_summary import print_run_summary
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def evaluate(
         None, "--http", "App behind HTTP, described by a TOML file.", show_default=False
     ),
     *,
-    options: EvaluationOptions,
+    options: OptionValues,
     dry_run: bool = shared.DRY_RUN_OPTION,
     verbose: bool = shared.VERBOSE_OPTION,
     given: JudgeOptions,
@@ -53,6 +53,7 @@ def evaluate(
     inputs is resumed or replaced.
     """
     from misslink.errors import InputError
+    from misslink.event_loops import run_async
     from misslink.io.storage import redact_url
     from misslink.judge.config import JudgeConfig
     from misslink.pipeline.evaluate import forecast_async
@@ -68,12 +69,14 @@ def evaluate(
         "app": app,
         "out": options["out"] or str(Path("reports") / stamp),
         "labels": options["labels"] or None,
-        "terms": JudgeConfig(**given),
+        "judge_config": JudgeConfig(**given),
         "command": shlex.join(["misslink", *map(redact_url, sys.argv[1:])]),
     }
     if dry_run:
-        work = partial(forecast_async, **options)
-        forecast = output.run_with_progress(work, _resume_hint(options))
+        forecast = output.run_with_progress(
+            lambda progress: run_async(partial(forecast_async, **options, progress=progress)),
+            _resume_hint(options),
+        )
         output.print_json(asdict(forecast)) if as_json else output.print_forecast(forecast)
         if app is not None:  # its traces are beside the run folder
             print(
@@ -91,10 +94,9 @@ def evaluate(
 
 def evaluate_with_progress(options: Mapping[str, Any]) -> Run:
     """Evaluate with progress on stderr."""
-    from misslink.pipeline.evaluate import evaluate_async
+    import misslink
 
-    work = partial(evaluate_async, **options)
-    return output.run_with_progress(work, _resume_hint(options))
+    return output.run_with_progress(partial(misslink.evaluate, **options), _resume_hint(options))
 
 
 def _resume_hint(options: Mapping[str, Any]) -> str:

@@ -13,7 +13,7 @@ from misslink.errors import InputError
 from misslink.render.table import TextTable
 
 if TYPE_CHECKING:
-    from misslink.gate.outcome import GateDecision
+    from misslink.gates.outcome import GateDecision
 
 
 def gate(
@@ -33,11 +33,9 @@ def gate(
     as_json: bool = JSON_OPTION,
 ) -> None:
     """Check a run against ship criteria, for CI."""
-    from misslink.gate.baseline_diff import read_baseline
-    from misslink.gate.ci_reports import junit_xml, pull_request_comment
-    from misslink.gate.criteria import criteria_schema, read_criteria
-    from misslink.gate.decision import decide_gates
-    from misslink.io import read_complete_run
+    import misslink
+    from misslink.gates.ci_reports import junit_xml, pull_request_comment
+    from misslink.gates.criteria import criteria_schema
     from misslink.io.atomic import atomic_write
     from misslink.io.storage import as_url
 
@@ -49,16 +47,9 @@ def gate(
         raise InputError(f"The gate needs {missing}. Write: misslink gate RUN --criteria FILE")
     outputs = {"--markdown": markdown, "--junit": junit}
     check_output_paths(outputs, (criteria, baseline), as_json=as_json)
-    ship_criteria = read_criteria(criteria)
     if allow_missing_baseline and baseline and not as_url(baseline) and not baseline.exists():
         baseline = None
-    decision = decide_gates(
-        read_complete_run(run, anywhere=True),
-        ship_criteria,
-        read_baseline(baseline) if baseline else None,
-        folder=run,
-        allow_missing_baseline=allow_missing_baseline,
-    )
+    decision = misslink.gate(run, criteria, baseline, allow_missing_baseline=allow_missing_baseline)
     to_stdout = str(markdown) == STDOUT
     if markdown is not None and not to_stdout:
         atomic_write(pull_request_comment(decision), markdown)

@@ -14,7 +14,6 @@ import typer
 from misslink.cli import options as shared
 from misslink.cli import output
 from misslink.cli.options import JudgeOptions, option
-from misslink.cli.rerun_context import config_as_in_run, open_run_judge, save_to_run
 from misslink.errors import InputError, JudgeUnreachableError, MisslinkError, known_names
 from misslink.event_loops import run_async
 from misslink.render.format import pluralize
@@ -185,6 +184,7 @@ def audit(
     A case costs up to 6 judge calls, or 5 if the run's replies are cached. The result is saved as
     RUN/audit.json.
     """
+    from misslink.api.saved_run import SavedRun, config_as_in_run, open_run_judge
     from misslink.documents import DEFAULT_K, manifest_of
     from misslink.io import read_complete_run
     from misslink.io.manifest import display_path, flatten_inputs
@@ -285,7 +285,7 @@ def audit(
         return
     with output.interruptible():
         document = run_async(work)
-    save_to_run(run, whole, "audit", document)
+    SavedRun(whole, run).save("audit", document)
     output.print_result(document, _print_audit, as_json=as_json)
 
 
@@ -404,7 +404,7 @@ def pairwise(
     as_json: bool = shared.JSON_OPTION,
 ) -> None:
     """Compare the answers of two runs pair by pair with a judge, in both orders."""
-    from misslink.compare.preferences import answers_hash
+    from misslink.comparison.preferences import answers_hash
     from misslink.io import read_complete_run
     from misslink.io.manifest import display_path
     from misslink.judge.checks.pairwise import judge_pairs, pair_answers, summarize_preferences

@@ -78,7 +78,7 @@ INPUT_KEY_OF_RUN: Any = field_option("input_key", show_default=OF_RUN)
 JudgeOptions: TypeAlias = Mapping[str, Any]
 """Values of the judge options, by the field names of JudgeConfig."""
 
-EvaluationOptions: TypeAlias = dict[str, Any]
+OptionValues: TypeAlias = dict[str, Any]
 """Values of the options of an evaluation, by the field names of EvaluationConfig."""
 
 # Groups of judge options, in the order of the help.

@@ -9,7 +9,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import typer
 
 from misslink.errors import InputError
-from misslink.event_loops import run_async
 from misslink.io.storage import require_local_path
 from misslink.timeouts import awaits_paid_replies
 
@@ -286,12 +285,10 @@ def progress_bars() -> Iterator[Progress]:
         yield tick
 
 
-def run_with_progress(
-    work: Callable[..., Coroutine[Any, Any, ResultT]], hint: str = _RESUME_HINT
-) -> ResultT:
+def run_with_progress(work: Callable[..., ResultT], hint: str = _RESUME_HINT) -> ResultT:
     """Run ``work(progress=...)`` with progress on stderr; after Ctrl-C print how to resume."""
     with interruptible(hint), redirect_app_stdout(), progress_bars() as progress:
-        return run_async(lambda: work(progress=progress))
+        return work(progress=progress)
 
 
 def print_forecast(forecast: JudgingForecast) -> None:

@@ -12,7 +12,6 @@ from typing import Any
 from misslink.cli import options as shared
 from misslink.cli import output
 from misslink.cli.options import JudgeOptions, field_option, option
-from misslink.cli.rerun_context import config_as_in_run
 from misslink.cli.run_summary import print_run_summary
 
 _SHOWN = ("fully_faithful", "correct", "faithfulness", "correctness", "answer_relevance")
@@ -57,33 +56,39 @@ def rejudge(
     of the baseline alone, is enough to tell the judge's difference from the app's. A larger sample
     has the cases of a smaller one, whose replies are in the cache.
     """
-    from misslink.io import read_complete_run
+    import misslink
+    from misslink.api.saved_run import SavedRun, config_as_in_run
+    from misslink.event_loops import run_async
     from misslink.io.storage import redact_url
-    from misslink.pipeline.rejudge import forecast_rejudging, rejudge_async
+    from misslink.pipeline.rejudge import forecast_rejudging
     from misslink.render.format import format_difference, pluralize
     from misslink.types import Estimate
 
-    before = read_complete_run(run, anywhere=True)
-    work = partial(
-        forecast_rejudging if dry_run else rejudge_async,
-        run,
-        judge=judge,
-        out=out,
-        sample=sample,
-        corpus=corpus,
-        engine=engine,
-        concurrency=concurrency,
-        cache=cache,
-        terms=config_as_in_run(before, judge, **given),
-        seed=seed,
-        overwrite=overwrite,
-        command=shlex.join(["misslink", *map(redact_url, sys.argv[1:])]),
-    )
+    before = SavedRun.open(run, anywhere=True)
+    options: dict[str, Any] = {
+        "judge": judge,
+        "out": out,
+        "sample": sample,
+        "corpus": corpus,
+        "engine": engine,
+        "concurrency": concurrency,
+        "cache": cache,
+        "judge_config": config_as_in_run(before.run, judge, **given),
+        "seed": seed,
+        "overwrite": overwrite,
+        "command": shlex.join(["misslink", *map(redact_url, sys.argv[1:])]),
+    }
     hint = f"the same command with  --out {redact_url(out)}  resumes"
-    judged: Any = output.run_with_progress(work, hint)
     if dry_run:
-        output.print_json(asdict(judged)) if as_json else output.print_forecast(judged)
+        forecast = output.run_with_progress(
+            lambda progress: run_async(
+                partial(forecast_rejudging, run=run, **options, progress=progress)
+            ),
+            hint,
+        )
+        output.print_json(asdict(forecast)) if as_json else output.print_forecast(forecast)
         return
+    judged = output.run_with_progress(partial(misslink.rejudge, run, **options), hint)
     summary: dict[str, Any] = judged.summary
     if as_json:
         output.print_json(summary)

@@ -7,19 +7,13 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from misslink.cli import options as shared
 from misslink.cli import output
 from misslink.cli.options import JudgeOptions, option
-from misslink.cli.rerun_context import config_as_in_run, open_run_judge, save_to_run
-from misslink.errors import InputError
+from misslink.judge.config import DEFAULT_CACHE
 from misslink.render.table import TextTable
-
-if TYPE_CHECKING:
-    from misslink.pipeline.config import Progress
-    from misslink.types import Run
-
 
 _SHOWN_REASONS = 5
 
@@ -58,78 +52,32 @@ def replay(
     effect beyond the placebo is above 0 with its whole interval. Answers of an earlier replay are
     reused.
     """
-    from misslink.event_loops import run_async
-    from misslink.io import read_complete_run
-    from misslink.io.manifest import display_path
-    from misslink.judge.checks.dry_run import forecast_judging
-    from misslink.judge.prompts import Prompts
-    from misslink.linking.replay import REPLAY_METRICS, RerunSettings, forecast_subjects, replay_run
-    from misslink.registry import judged_metrics
+    import misslink
+    from misslink.api.replay import forecast_replay
+    from misslink.api.saved_run import SavedRun, config_as_in_run
 
-    before = read_complete_run(run)
-    config = config_as_in_run(before, judge, **given)
-    settings = RerunSettings(
-        id_key=id_key,
-        input_key=input_key,
-        app_config=app_config,
-        prompts=Prompts.from_spec(config.prompts),
-        repeats=config.repeats,
-        concurrency=concurrency,
-    )
-
-    opened = open_run_judge(before, judge, config, cache=cache, concurrency=concurrency)
-
-    async def forecast() -> None:
-        generations, subjects = forecast_subjects(before, settings, sample, seed)
-        metrics = [judged_metrics.get(name) for name in REPLAY_METRICS]
-        async with opened as session:
-            judging = await forecast_judging(subjects, metrics, session)
+    saved = SavedRun.open(run)
+    judging: dict[str, Any] = {
+        "sample": sample,
+        "judge": judge,
+        "judge_config": config_as_in_run(saved.run, judge, **given),
+        "concurrency": concurrency,
+        "cache": cache or DEFAULT_CACHE,
+        "seed": seed,
+    }
+    if dry_run:
+        generations, forecast = forecast_replay(saved, **judging)
         if as_json:
-            output.print_json({"generations": generations, **asdict(judging)})
+            output.print_json({"generations": generations, **asdict(forecast)})
         else:
             print(f"The app would answer at most {generations} questions.")
-            output.print_forecast(judging)
-
-    async def work(progress: Progress) -> dict[str, Any]:
-        source = app or _app_path(before)
-        async with opened as session:
-            replayed = await replay_run(
-                before,
-                source,
-                judge=session,
-                settings=settings,
-                sample=sample,
-                seed=seed,
-                folder=run,
-                tick=partial(progress, "replaying"),
-            )
-        document = {**replayed.document, "run": display_path(run)}
-        save_to_run(run, before, "replay", document, replayed.links)
-        return document
-
-    if dry_run:
-        run_async(forecast)
+            output.print_forecast(forecast)
         return
-    document = output.run_with_progress(work)
-    output.print_result(document, _print_replay, as_json=as_json)
-
-
-def _app_path(run: Run) -> str:
-    """Import path of the run's app."""
-    from misslink.documents import manifest_of
-
-    manifest = manifest_of(run)
-    if manifest.traces or not manifest.app:
-        raise InputError(
-            "this run has traces and no app; name the app that wrote them with --app, such as "
-            "--app app.py:chain"
-        )
-    if ":" not in manifest.app:
-        raise InputError(
-            f"this run was made in Python with an object ({manifest.app}); give its import path with "
-            "--app, such as --app app.py:chain"
-        )
-    return manifest.app
+    keys: dict[str, Any] = {"id_key": id_key, "input_key": input_key, "app_config": app_config}
+    result = output.run_with_progress(
+        partial(misslink.replay, saved, app or None, **judging, **keys)
+    )
+    output.print_result(result.document(), _print_replay, as_json=as_json)
 
 
 def _print_replay(document: Mapping[str, Any]) -> None:

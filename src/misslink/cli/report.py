@@ -6,7 +6,6 @@ import logging
 import os
 import sys
 from collections.abc import Callable, Mapping
-from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
@@ -66,26 +65,6 @@ def report(
     from misslink.cli.run_summary import print_run_summary
 
     print_run_summary(read, str(path), verbose=verbose)
-
-
-def report_writers(folder: Path) -> dict[str, Callable[[Run, Path], Path]]:
-    """Return the writers of the reports that a run folder has; the HTML page is always included."""
-    from misslink.io.run_folder import report_file
-    from misslink.registry import exporters
-    from misslink.report.cases import page_size
-    from misslink.report.page import write_page
-
-    forms = {
-        form: exporters.get(form)
-        for form in exporters.names()
-        if form == "html" or (folder / report_file(form)).exists()
-    }
-    with (folder / "cases.jsonl").open("rb") as lines:
-        cases = sum(not line.isspace() for line in lines)
-    if page_size(cases) < cases:  # each file of its own, so that all are put in place at once
-        table = report_file("parquet")
-        forms |= {"html": partial(write_page, table=table), "parquet": exporters.get("parquet")}
-    return {report_file(form): write for form, write in forms.items()}
 
 
 def _refuse_two_files(run: Run, form: str) -> None:

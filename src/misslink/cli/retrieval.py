@@ -323,7 +323,7 @@ def _comparison_document(
 
     Metrics about judgements alone (judged@k) are not tested.
     """
-    from misslink.compare.compare_runs import flipped_ids
+    from misslink.comparison.compare_runs import flipped_ids
     from misslink.retrieval.metrics import parse_metric
     from misslink.stats.run_comparison import compare_paired_runs
 

@@ -2,28 +2,22 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Mapping
-from contextlib import AsyncExitStack
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from misslink.cli import options as shared
 from misslink.cli import output
 from misslink.cli.options import JudgeOptions, option
-from misslink.cli.rerun_context import config_as_in_run, open_run_judge, save_to_run
-from misslink.errors import AppUnreachableError, InputError
+from misslink.errors import InputError
+from misslink.judge.config import DEFAULT_CACHE
 from misslink.render.format import format_p_value
 from misslink.render.table import TextTable
 
 if TYPE_CHECKING:
-    from misslink.embedding import Embedder
-    from misslink.linking.whatif.forecast import DeeperSearch
-    from misslink.pipeline.config import Progress
-    from misslink.types import Case, Passage, Run
-
-
-_MAX_PASSAGES = 200_000  # read from an app's own store: 300 MB of vectors at 384 dimensions
+    from misslink.types import Run
 
 
 @shared.with_judge_options(
@@ -74,104 +68,39 @@ def whatif(
 
     Options: k, bm25, dense, hybrid, rerank, mmr, chunk, embedding.
     """
-    from misslink.capture import load_app
-    from misslink.capture.app import read_app_config
-    from misslink.embedding import open_embedder
-    from misslink.io import read_complete_run
-    from misslink.io.corpus import read_corpus
-    from misslink.io.manifest import display_path
-    from misslink.io.storage import redact_url
-    from misslink.judge.prompts import Prompts
-    from misslink.linking.replay import RerunSettings, open_rerunner
-    from misslink.linking.whatif import (
-        Chunking,
-        ForecastCheck,
-        SearchTools,
-        check_option_names,
-        evaluate_options,
-        open_reranker,
-    )
+    import misslink
+    from misslink.api.saved_run import SavedRun, config_as_in_run
 
     output.check_output_paths({"--triplets": triplets})
-    before = read_complete_run(run)
-    config = config_as_in_run(before, judge, **given)
-    names = tuple(name.strip() for name in options.split(",") if name.strip()) if options else None
-    reranker = None if reranker == "none" else reranker
-    settings = RerunSettings(
+    saved = SavedRun.open(run)
+    work = partial(
+        misslink.whatif,
+        replace(saved, keeps_results=False),  # once it is printed
+        corpus=corpus,
+        app=app or None,
+        options=[name for name in map(str.strip, options.split(",")) if name] if options else None,
+        passages=k,
+        embedding=embedding,
+        reranker=None if reranker == "none" else reranker,
+        chunk=chunk,
+        check=check,
+        judge=judge,
+        judge_config=config_as_in_run(saved.run, judge, **given),
+        concurrency=concurrency,
+        cache=cache or DEFAULT_CACHE,
+        seed=seed,
         id_key=id_key,
         input_key=input_key,
         app_config=app_config,
-        prompts=Prompts.from_spec(config.prompts),
-        repeats=config.repeats,
-    ).for_run(before)
-    keys = {
-        "id_key": settings.id_key,
-        "input_key": settings.input_key,
-        "settings": read_app_config(settings.app_config) if app else None,
-    }
-    corpus = corpus or (None if app else _corpus_of_run(before))
-    _check_sources(app, corpus, check=check, needs_corpus=bool(embedding or reranker or chunk))
-    check_option_names(names or ())
-
-    async def work(progress: Progress) -> dict[str, Any]:
-        chunking = Chunking.parse(chunk) if chunk else None
-        model = open_reranker(reranker) if reranker else None
-        # Loaded once: a file that builds its index would build it twice.
-        loaded = load_app(app) if app else None
-        async with AsyncExitStack() as stack:
-            deeper = rerun = None
-            if check:
-                deeper = _deeper_search(loaded, keys)
-                session = open_run_judge(
-                    before, judge, config, cache=cache, concurrency=concurrency
-                )
-                rerun = open_rerunner(
-                    before,
-                    app,
-                    await stack.enter_async_context(session),
-                    settings=settings,
-                    folder=run,
-                    loaded=loaded,
-                )
-                stack.callback(rerun.close)
-            passages, own = None, None
-            if loaded is not None:
-                passages, own = await _app_sources(before, loaded, keys, str(app), bool(corpus))
-            if corpus:
-                passages = read_corpus(corpus)
-            named = open_embedder(embedding) if embedding and passages else None
-            for embedder in (own, named):
-                if embedder is not None:
-                    stack.callback(embedder.close)
-            document = await evaluate_options(
-                before,
-                passages,
-                SearchTools(
-                    embedder=own or named,
-                    other=named if own else None,
-                    reranker=model,
-                    chunking=chunking,
-                    widths=tuple(k),
-                ),
-                options=names,
-                check=ForecastCheck(rerun, check, deeper) if rerun else None,
-                seed=seed,
-                tick=progress,
-            )
-        searched = document["corpus"]
-        if searched is not None and corpus:
-            searched = {**searched, "source": redact_url(display_path(corpus))}
-        path = display_path(app) if app else None
-        return {**document, "run": display_path(run), "app": path, "corpus": searched}
-
-    document = output.run_with_progress(work)
-    written = _write_triplets(before, triplets) if triplets else None
+    )
+    document = output.run_with_progress(work).document()
+    written = _write_triplets(saved.run, triplets) if triplets else None
     if as_json:
         output.print_json(document if written is None else {**document, "triplets": written})
     else:
         print_whatif(document, written)
-    try:  # once it is printed
-        save_to_run(run, before, "whatif", document)
+    try:
+        saved.save("whatif", document)
     except InputError as problem:
         why = problem.problem.partition(";")[0]
         raise InputError(
@@ -188,69 +117,6 @@ def _write_triplets(run: Run, path: Path) -> dict[str, Any]:
     rows, left_out = make_triplets(run)
     write_triplets(path, rows)
     return {"file": display_path(path), "triplets": len(rows), "left_out": left_out}
-
-
-def _corpus_of_run(run: Run) -> str | None:
-    """The corpus with which the run was evaluated; None without one, or if it is no longer there."""
-    from misslink.documents import manifest_of
-
-    corpus = manifest_of(run).corpus
-    if not corpus or "://" in corpus or Path(corpus.removeprefix("chroma:")).exists():
-        return corpus or None
-    print(
-        f"misslink: {corpus}, the corpus of the run, is not there; name it with --corpus",
-        file=sys.stderr,
-    )
-    return None
-
-
-def _check_sources(app: str | None, corpus: str | None, *, check: int, needs_corpus: bool) -> None:
-    if check and not app:
-        raise InputError("--check calls the app again; name it with --app, such as app.py:chain")
-    if needs_corpus and not (corpus or app):
-        raise InputError(
-            "--embedding, --reranker and --chunk need the corpus; name it with --corpus, or the "
-            "app with --app"
-        )
-
-
-async def _app_sources(
-    run: Run, app: Any, keys: dict[str, Any], name: str, corpus_is_named: bool
-) -> tuple[tuple[Passage, ...] | None, Embedder | None]:
-    """The corpus and the embedding of an app."""
-    from misslink.capture import Watcher
-    from misslink.embedding import open_embedder
-
-    watcher = Watcher(app, **keys)
-    if run.cases:  # the app shows its store when it is called
-        trace = await watcher.watch(run.cases[0])
-        if trace.error and not trace.retrieved:
-            raise AppUnreachableError(
-                f"{name} was called to find the passages it searches, and failed: {trace.error}"
-            )
-    corpus = await watcher.corpus(_MAX_PASSAGES)
-    if corpus is None and not corpus_is_named:
-        raise InputError(
-            f"{name} does not show all the passages it searches (at most {_MAX_PASSAGES} are "
-            "read); give them with --corpus"
-        )
-    embeddings = watcher.embeddings()
-    return corpus, open_embedder(embeddings) if embeddings is not None else None
-
-
-def _deeper_search(app: Any, keys: dict[str, Any]) -> DeeperSearch:
-    """A function that returns the first passages of the app's own ranking for a case."""
-    from misslink.capture import Watcher
-
-    async def search(case: Case, width: int) -> tuple[Passage, ...]:
-        watcher = Watcher(app, depth=width, **keys)
-        trace = await watcher.watch(case)
-        trace = await watcher.deepen(case, trace, lambda _: True)
-        if trace.depth is None:
-            return ()
-        return (*trace.retrieved, *trace.deeper)[:width]
-
-    return search
 
 
 def print_whatif(document: Mapping[str, Any], triplets: Mapping[str, Any] | None) -> None:

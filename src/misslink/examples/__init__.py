@@ -4,9 +4,18 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from typing import TypedDict
 
 
-def load_example(name: str = "ferry") -> dict[str, str]:
+class Example(TypedDict):
+    """The files of an example, by the names of `misslink.evaluate`."""
+
+    goldset: str
+    traces: str
+    corpus: str
+
+
+def load_example(name: str = "ferry") -> Example:
     """Return the paths of an example's gold set, traces and corpus, by the names of `evaluate`.
 
     Parameters
@@ -17,8 +26,8 @@ def load_example(name: str = "ferry") -> dict[str, str]:
 
     Returns
     -------
-    dict of str to str
-        ``goldset``, ``traces`` and ``corpus``.
+    Example
+        A dict of ``goldset``, ``traces`` and ``corpus``.
 
     Examples
     --------
@@ -27,7 +36,11 @@ def load_example(name: str = "ferry") -> dict[str, str]:
     ['corpus', 'goldset', 'traces']
     """
     folder = Path(__file__).parent / name
-    return {key: str(folder / f"{key}.jsonl") for key in ("goldset", "traces", "corpus")}
+    return Example(
+        goldset=str(folder / "goldset.jsonl"),
+        traces=str(folder / "traces.jsonl"),
+        corpus=str(folder / "corpus.jsonl"),
+    )
 
 
 def copy_example(name: str, folder: str | Path) -> list[Path]:

@@ -270,7 +270,7 @@ def open_judge(
 
 @asynccontextmanager
 async def open_reachable_judge(
-    spec: str, *, cache: Path | None, concurrency: int, terms: JudgeConfig
+    spec: str | Judge, *, cache: Path | None, concurrency: int, terms: JudgeConfig
 ) -> AsyncIterator[JudgeSession]:
     """Open a judge that is needed, check that it can be reached, and close it at the end.
 

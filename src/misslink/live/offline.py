@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from misslink.compare.run_metrics import metric_value
-from misslink.documents import Summary, parse_document
+from misslink.comparison.run_metrics import metric_value
+from misslink.document_model import parse_document
+from misslink.documents import Summary
 from misslink.errors import InputError, known_names
 from misslink.io.manifest import display_path
 from misslink.io.run_folder import read_complete_run, read_json_object

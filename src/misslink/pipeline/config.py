@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 from misslink.errors import InputError
 from misslink.judge.config import DEFAULT_CACHE, JudgeConfig, option_field
@@ -124,7 +124,7 @@ class EvaluationConfig:
     known_only: bool = option_field(False, "Ignore labels of unknown cases.")
     seed: int = option_field(0, "Random seed for samples and intervals.", min=0, decides="results")
     overwrite: bool = option_field(False, "Replace a run of other inputs.")
-    terms: JudgeConfig | None = None
+    judge_config: JudgeConfig | None = None
     progress: Progress | None = None
     command: str | None = None
 
@@ -180,9 +180,9 @@ class EvaluationConfig:
         return {name: getattr(self, name) for name in names}
 
     @property
-    def judge_config(self) -> JudgeConfig:
-        """`terms`, or the defaults."""
-        return self.terms or JudgeConfig()
+    def judging(self) -> JudgeConfig:
+        """The judge's settings, or the defaults."""
+        return self.judge_config or JudgeConfig()
 
     @property
     def spec(self) -> str | None:
@@ -200,6 +200,37 @@ class EvaluationConfig:
         if isinstance(self.embedding, str):
             return self.embedding
         return _qualified_name(type(self.embedding))
+
+
+class EvaluationOptions(TypedDict, total=False):
+    """The options of `misslink.evaluate` that have names only, as type checkers read them."""
+
+    traces: str | Path | Iterable[Trace | Mapping[str, Any]] | None
+    corpus: str | Path | Sequence[Passage | Mapping[str, Any]] | None
+    only: Sequence[str]
+    sample: int | None
+    judge: str | Judge | None
+    out: str | Path | None
+    k: int | None
+    depth: int
+    concurrency: int
+    engine: str | Engine
+    ray_address: str | None
+    workers: int | None
+    cache: str | Path | None
+    id_key: str | None
+    input_key: str | None
+    app_config: str | Path | Mapping[str, Any] | None
+    app_timeout: float | None
+    embedding: Any
+    calibration: str | Path | None
+    labels: Any
+    known_only: bool
+    seed: int
+    overwrite: bool
+    judge_config: JudgeConfig | None
+    progress: Progress | None
+    command: str | None
 
 
 def _qualified_name(value: Any) -> str:

@@ -110,7 +110,7 @@ async def open_context(config: EvaluationConfig) -> AsyncIterator[EvaluationCont
     metrics = [judged_metrics.get(name) for name in judged_metrics.names()]
     metrics.sort(key=lambda metric: metric.level)
     labels = _read_labels(config, whole, gold, [metric.name for metric in metrics])
-    terms = config.judge_config
+    terms = config.judging
     prompts = Prompts.from_spec(terms.prompts)
     document, calibration = None, None
     if config.calibration:
@@ -183,7 +183,7 @@ def _hash_inputs(
     context: EvaluationContext, prompt_hashes: Mapping[str, str], *, selected: bool
 ) -> EvaluationContext:
     """Add what identifies this run and its traces: options, and the hashes of everything read."""
-    config, terms = context.config, context.config.judge_config
+    config, terms = context.config, context.config.judging
 
     def short_hash(value: Any) -> str | None:
         return None if value is None else hash_content(value)[:_HASH_DIGITS]

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Unpack
 
 from misslink.engines.local import reduced_gc
 from misslink.engines.protocol import Engine
@@ -19,7 +18,7 @@ from misslink.judge.judge_case import judge_case
 from misslink.judge.protocol import Ask, Judge, Reply, unwrap_judge
 from misslink.linking.attribution_rules import link_case
 from misslink.pipeline.assembly import assemble_run
-from misslink.pipeline.config import EvaluationConfig, Progress
+from misslink.pipeline.config import EvaluationConfig, EvaluationOptions, Progress
 from misslink.pipeline.context import EvaluationContext, open_context
 from misslink.pipeline.links import CorpusContext, link_cases, open_corpus_context
 from misslink.pipeline.traces import CaptureResult, capture_traces, reuse_traces, score_ranks
@@ -73,7 +72,7 @@ def evaluate(
     calibration: str | Path | None = None,
     labels: Any = None,
     known_only: bool = False,
-    terms: JudgeConfig | None = None,
+    judge_config: JudgeConfig | None = None,
     seed: int = 0,
     overwrite: bool = False,
     only: Sequence[str] = (),
@@ -141,7 +140,7 @@ def evaluate(
         Human labels of this run's cases, to calibrate the judge after judging.
     known_only : bool
         Leave out labels of cases that the gold set does not have, instead of refusing them.
-    terms : JudgeConfig or None
+    judge_config : JudgeConfig or None
         Address, key, retries, rate and budget of the judge.
     seed : int
         Random seed for bootstrap intervals and for `sample`.
@@ -174,18 +173,45 @@ def evaluate(
         An argument is wrong. No judge call was made.
     JudgeUnreachableError, AppUnreachableError
         Replies are in the cache and traces beside `out`; the same call resumes.
+
+    Examples
+    --------
+    >>> import misslink
+    >>> run = misslink.evaluate(chain, "gold.jsonl", judge="openai:MODEL")  # doctest: +SKIP
+    >>> run.metrics["recall@5"].value  # doctest: +SKIP
+    0.71
     """
     config = EvaluationConfig(**locals())
     return run_async(lambda: run_pipeline(config))
 
 
-async def evaluate_async(app: Any = None, goldset: Any = None, **options: Any) -> Run:
-    """Evaluate a RAG app as `evaluate` does, with the same parameters, on the running event loop."""
+async def evaluate_async(
+    app: Any = None,
+    goldset: str | Path | Iterable[Case | Mapping[str, Any]] | None = None,
+    **options: Unpack[EvaluationOptions],
+) -> Run:
+    """Evaluate a RAG app on the running event loop.
+
+    Parameters
+    ----------
+    app, goldset, options
+        As of `evaluate`.
+
+    Returns
+    -------
+    Run
+
+    Raises
+    ------
+    InputError, JudgeUnreachableError, AppUnreachableError
+        As of `evaluate`.
+
+    Examples
+    --------
+    >>> import misslink
+    >>> run = await misslink.evaluate_async(chain, "gold.jsonl")  # doctest: +SKIP
+    """
     return await run_pipeline(EvaluationConfig(app=app, goldset=goldset, **options))
-
-
-# Documentation tools and editors show the parameters of `evaluate`.
-setattr(evaluate_async, "__signature__", inspect.signature(evaluate))  # noqa: B010 (mypy)
 
 
 async def forecast_async(**options: Any) -> JudgingForecast:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import inspect
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -30,7 +29,7 @@ def rejudge(
     corpus: str | Path | Sequence[Passage | Mapping[str, Any]] | None = None,
     concurrency: int = 8,
     cache: str | Path | None = DEFAULT_CACHE,
-    terms: JudgeConfig | None = None,
+    judge_config: JudgeConfig | None = None,
     seed: int = 0,
     overwrite: bool = False,
     engine: str | Engine = "local",
@@ -40,7 +39,7 @@ def rejudge(
     """Judge a saved run again from its passages, prompts and answers, and return the new run.
 
     The app does not run. Compare the two runs to see what the judge changed, or two runs that the
-    same judge judged to see what the app changed. Inside async code use `rejudge_async`.
+    same judge judged to see what the app changed.
 
     Parameters
     ----------
@@ -55,7 +54,7 @@ def rejudge(
         run of the same questions has the same cases, and a larger one has those of a smaller one.
     corpus : path, sequence of Passage or dict, or None
         The passages of the app's index. None: what the run measured of missed passages stays.
-    concurrency, cache, terms, overwrite, engine, progress, command
+    concurrency, cache, judge_config, overwrite, engine, progress, command
         As of `misslink.evaluate`.
     seed : int
         Random seed of the sample and of the intervals.
@@ -79,28 +78,20 @@ def rejudge(
     >>> again = misslink.rejudge("reports/main", judge="openai:MODEL")  # doctest: +SKIP
     >>> again.summary["rejudged"]["difference"]["fully_faithful"]  # doctest: +SKIP
     """
-    options = dict(locals())
-    return run_async(lambda: rejudge_async(**options))
+    saved, options = _select_saved(locals())
+    return run_async(lambda: run_pipeline(EvaluationConfig(**options), saved))
 
 
-async def rejudge_async(run: Run | str | Path, **options: Any) -> Run:
-    """Judge a saved run again as `rejudge` does, with the same parameters, inside async code."""
-    saved, options = _select_saved(run, options)
-    return await run_pipeline(EvaluationConfig(**options), saved)
-
-
-# Documentation tools and editors show the parameters of `rejudge`.
-setattr(rejudge_async, "__signature__", inspect.signature(rejudge))  # noqa: B010 (mypy)
-
-
-async def forecast_rejudging(run: Run | str | Path, **options: Any) -> JudgingForecast:
+async def forecast_rejudging(**options: Any) -> JudgingForecast:
     """Forecast the judge's calls of `rejudge` with these parameters, and their cost; make none."""
-    _, options = _select_saved(run, options)
+    _, options = _select_saved(options)
     return await forecast_async(**options | {"out": None})
 
 
-def _select_saved(run: Run | str | Path, options: Mapping[str, Any]) -> tuple[Run, dict[str, Any]]:
+def _select_saved(given: Mapping[str, Any]) -> tuple[Run, dict[str, Any]]:
     """The part of a run that is judged again, and the options of its evaluation."""
+    options = dict(given)
+    run = options.pop("run")
     out, sample = options.get("out"), options.get("sample")
     if options.get("judge") in (None, "none"):
         raise InputError("no judge is named; give the one that judges the run again with --judge")

@@ -46,7 +46,7 @@ async def judge_cases(context: EvaluationContext, traces: Mapping[str, Trace]) -
     InputError
         The budget does not suffice for one question.
     """
-    judge, repeats = context.judge, context.config.judge_config.repeats
+    judge, repeats = context.judge, context.config.judging.repeats
     if judge is None:
         return []
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
+from collections.abc import Iterable, Sequence
 from functools import cache
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -119,6 +121,19 @@ def _environment(folder: Path, *, markdown: bool = False) -> jinja2.Environment:
             escape_with_commands(text)
         )
     return environment
+
+
+def html_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return a table for a notebook, with every text escaped; no rows, no table.
+
+    >>> html_table("Found", ("metric",), [("a < b",)])
+    '<p><b>Found</b></p><table><tr><th>metric</th></tr><tr><td>a &lt; b</td></tr></table>'
+    """
+    heading = f"<p><b>{escape(title)}</b></p>" if title else ""
+    header = "".join(f"<th>{escape(name)}</th>" for name in columns)
+    cells = ("".join(f"<td>{escape(cell)}</td>" for cell in row) for row in rows)
+    body = "".join(f"<tr>{row}</tr>" for row in cells)
+    return f"{heading}<table><tr>{header}</tr>{body}</table>" if body else heading
 
 
 def show_marks(text: str) -> str:

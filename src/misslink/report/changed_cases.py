@@ -88,7 +88,7 @@ def compare_cases(
     Parameters
     ----------
     document : mapping
-        As `misslink.compare.compare_runs.compare_runs` returns it.
+        As `misslink.comparison.compare_runs.compare_runs` returns it.
     runs : sequence of Run
         In the order of the document.
     reports : sequence of str

@@ -9,7 +9,7 @@ from dataclasses import replace
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
-from misslink.documents import Document, parse_document
+from misslink.document_model import Document, parse_document
 from misslink.failure_modes import FAILURE_MODES, FAILURES
 from misslink.render.format import (
     format_estimate,

@@ -152,7 +152,7 @@ def build_comparison_page(
     runs: Mapping[str, Run],
     reports: Mapping[str, str] | None = None,
 ) -> ComparisonPage:
-    """Turn what `misslink.compare.compare_runs.compare_runs` returned into what people read.
+    """Turn what `misslink.comparison.compare_runs.compare_runs` returned into what people read.
 
     Parameters
     ----------

@@ -6,10 +6,9 @@ from collections.abc import Iterable, Iterator
 from types import SimpleNamespace
 from typing import Any
 
+from misslink.document_model import NOT_COMPUTED, Estimates
 from misslink.documents import (
-    NOT_COMPUTED,
     ChecklistItem,
-    Estimates,
     OptionCheck,
     OptionMetric,
     manifest_of,

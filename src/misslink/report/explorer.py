@@ -15,7 +15,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote, unquote
 
-from misslink.compare.run_metrics import LINK_STATES
+from misslink.comparison.run_metrics import LINK_STATES
 from misslink.documents import cutoff_of, manifest_of, summary_of
 from misslink.failure_modes import FAILURE_MODES, FAILURES, OWNERS
 from misslink.linking.miss_types import MISS_LABELS

@@ -7,11 +7,11 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from types import SimpleNamespace
 
+from misslink.document_model import Document
 from misslink.documents import (
     AuditedChange,
     CalibrationDocument,
     Cascade,
-    Document,
     JudgeUsage,
     audit_of,
     calibration_of,

@@ -1,14 +1,20 @@
-"""Show a run in a notebook: what fails, who can fix it, the first step, and the report."""
+"""What a notebook shows of a run, and of the results of commands."""
 
 from __future__ import annotations
 
 import re
+from functools import singledispatch
 from html import escape
 from pathlib import Path
 
-from misslink.documents import summary_of
+from misslink.document_model import Result
+from misslink.documents import CalibrationDocument, Replay, WhatIf, summary_of
+from misslink.gates.outcome import GateDecision
 from misslink.linking.findings import find
+from misslink.render.format import format_decimal_estimate, format_estimate, format_p_value
 from misslink.render.headline import describe_errors, describe_evidence, describe_verdict
+from misslink.render.html import html_table
+from misslink.report.association import describe_causal_fraction
 from misslink.report.summary import failure_mode_rows, next_steps
 from misslink.types import Run
 
@@ -20,11 +26,7 @@ def run_html(run: Run) -> str:
     parts = [f"<p>{escape(errors)}</p>" if (errors := describe_errors(findings)) else ""]
     parts.append(f"<p><b>{escape(headline)}</b></p>")
     rows = [(row.mode.label, row.owner, f"{row.count:,}") for row in failure_mode_rows(run)]
-    if rows:
-        header = "".join(f"<th>{name}</th>" for name in ("failure mode", "owner", "cases"))
-        cells = ("".join(f"<td>{escape(cell)}</td>" for cell in row) for row in rows)
-        body = "".join(f"<tr>{row}</tr>" for row in cells)
-        parts.append(f"<table><tr>{header}</tr>{body}</table>")
+    parts.append(html_table("", ("failure mode", "owner", "cases"), rows))
     for step in next_steps(run)[:1]:
         text = re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(f"{step.action} {step.why}"))
         parts.append(f"<p>First step: {text}</p>")
@@ -38,3 +40,63 @@ def run_html(run: Run) -> str:
     else:
         parts.append("<p>Report: <code>run.html(&quot;report.html&quot;)</code> writes it.</p>")
     return "".join(parts)
+
+
+@singledispatch
+def result_html(result: Result | GateDecision) -> str:
+    """Return the result of a command as HTML: its conclusion and a table."""
+    raise TypeError(type(result).__name__)
+
+
+@result_html.register
+def _gate_html(decision: GateDecision) -> str:
+    rows = []
+    for outcome in decision.outcomes:
+        failed = "warning" if outcome.gate.severity == "warning" else "failed"
+        rows.append(("passed" if outcome.passed else failed, outcome.gate.name, outcome.reason))
+    return html_table(decision.counted(), ("", "gate", "why"), rows)
+
+
+@result_html.register
+def _calibration_html(document: CalibrationDocument) -> str:
+    rows = [
+        (name.replace("_", " "), format_decimal_estimate(name, estimate).brief)
+        for name, estimate in document.agreement.items()
+    ]
+    title = f"{document.judge or 'the judge'} on {document.metric}: {document.verdict}"
+    reasons = "".join(f"<p>{escape(reason)}</p>" for reason in document.reasons)
+    return html_table(title, ("judge and annotators", "value [95%]"), rows) + reasons
+
+
+@result_html.register
+def _replay_html(document: Replay) -> str:
+    names = ("fixed", "placebo_fixed", "net_fixed", "confirmed")
+    rows = [
+        (
+            *(mode, f"{row.replayed:,} of {row.cases:,}"),
+            *(format_estimate("share", getattr(row, name)).brief for name in names),
+        )
+        for mode, row in document.failures.items()
+    ]
+    share = format_estimate("share", document.causal_fraction).brief
+    title = f"{share} {describe_causal_fraction(document)}"
+    columns = ("failure", "replayed", *(name.replace("_", " ") for name in names))
+    return html_table(title, columns, rows)
+
+
+@result_html.register
+def _whatif_html(document: WhatIf) -> str:
+    recall = f"recall@{document.k}"
+    rows = [
+        (
+            option.name,
+            format_estimate(recall, option.metrics[recall].b).brief,
+            format_p_value(option.metrics[recall].p_holm).removeprefix("p = "),
+            format_estimate("failures_avoided", option.failures_avoided).brief,
+        )
+        for option in document.options
+        if recall in option.metrics
+    ]
+    now = format_estimate(recall, document.baseline[recall]).brief if document.baseline else ""
+    columns = ("option", recall, "p (Holm)", "failures avoided")
+    return html_table(f"{recall} today {now}", columns, rows)

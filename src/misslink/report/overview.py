@@ -6,7 +6,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from types import SimpleNamespace
 
-from misslink.documents import NOT_COMPUTED, Summary, manifest_of, summary_of
+from misslink.document_model import NOT_COMPUTED
+from misslink.documents import Summary, manifest_of, summary_of
 from misslink.metrics import SOURCE_METRICS
 from misslink.render.format import (
     format_estimate,

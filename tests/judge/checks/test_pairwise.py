@@ -11,7 +11,7 @@ from scipy.stats import binom
 
 from fake_judge import FakeJudge
 from honest_judge import fenced
-from misslink.compare.preferences import answers_hash
+from misslink.comparison.preferences import answers_hash
 from misslink.errors import InputError, JudgeUnreachableError
 from misslink.judge.backends.openai import open_openai
 from misslink.judge.checks.pairwise import (

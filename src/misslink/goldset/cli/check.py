@@ -18,7 +18,7 @@ from misslink.event_loops import run_async
 from misslink.goldset.cli import options
 
 if TYPE_CHECKING:
-    from misslink.gate.criteria import Gate
+    from misslink.gates.criteria import Gate
     from misslink.goldset.checks.passage_search import PassageSearch
     from misslink.goldset.checks.protocol import (
         CheckInputs,
@@ -159,7 +159,7 @@ def _read_expectations(expect: Sequence[str], gold: GoldSet) -> dict[str, tuple[
 
 def _read_gates(path: Path, gold: GoldSet) -> tuple[tuple[GateRequirement, ...], dict[str, str]]:
     """The limits of the gates of a criteria file, and why other gates have none."""
-    from misslink.gate.criteria import read_criteria
+    from misslink.gates.criteria import read_criteria
 
     demands, left_out = [], {}
     for gate in read_criteria(path).gates:
@@ -177,7 +177,7 @@ def _read_gates(path: Path, gold: GoldSet) -> tuple[tuple[GateRequirement, ...],
 
 
 def _gate_requirement(gate: Gate, metric: str, gold: GoldSet) -> GateRequirement:
-    from misslink.gate.criteria import matches_filter
+    from misslink.gates.criteria import matches_filter
     from misslink.goldset.checks.protocol import GateRequirement
     from misslink.registry import rank_metrics
     from misslink.render.format import base_metric, metric_bounds, metric_candidates

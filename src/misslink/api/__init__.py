@@ -1,0 +1,1 @@
+"""What is done with a finished run; the functions of `misslink` and of its commands."""

@@ -1,0 +1,165 @@
+"""A run and its folder: read both, reopen the run's judge and settings, add results to the folder."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal
+
+from misslink.documents import manifest_of, summary_of
+from misslink.errors import InputError
+from misslink.io import add_to_run, read_complete_run, read_run
+from misslink.io.manifest import display_path, flatten_inputs
+from misslink.io.run_folder import report_file
+from misslink.io.storage import redact_url
+from misslink.judge.backends.custom import is_custom_judge
+from misslink.judge.config import JudgeConfig
+from misslink.judge.protocol import Judge
+from misslink.judge.session import JudgeSession, open_judge, open_reachable_judge
+from misslink.registry import exporters
+from misslink.report.cases import page_size
+from misslink.report.page import write_page
+from misslink.types import Link, Run
+
+
+@dataclass(frozen=True)
+class SavedRun:
+    """A run and its folder.
+
+    Parameters
+    ----------
+    run : Run
+    folder : Path or None
+        None: a run in memory.
+    keeps_results : bool
+        Whether what is found out about the run is added to its folder.
+    """
+
+    run: Run
+    folder: Path | None
+    keeps_results: bool = True
+
+    @classmethod
+    def open(cls, run: Run | SavedRun | str | Path, *, anywhere: bool = False) -> SavedRun:
+        """Return a run with its folder; one in memory has none. `anywhere`: a URL is read, too."""
+        if isinstance(run, SavedRun):
+            return run
+        if isinstance(run, Run):
+            return cls(run, None)
+        return cls(read_complete_run(run, anywhere=anywhere), Path(run))
+
+    @property
+    def name(self) -> str:
+        """What outputs call it: the folder, or that which the run was written to."""
+        if self.folder is None:
+            return summary_of(self.run).run
+        return display_path(redact_url(self.folder))
+
+    def save(
+        self,
+        name: Literal["replay", "whatif", "calibration", "audit"],
+        document: Mapping[str, Any],
+        links: Sequence[Link] | None = None,
+    ) -> None:
+        """Add a document, and changed links, to the folder, unless it holds another run now."""
+        if self.folder is None or not self.keeps_results:
+            return
+        now = read_run(self.folder)
+        if now.manifest != self.run.manifest:
+            raise InputError(
+                "the folder holds another run since this command started, so the result is not "
+                "saved; repeat the command",
+                path=self.folder,
+            )
+        fresh = now if links is None else now.model_copy(update={"links": tuple(links)})
+        add_to_run(self.folder, fresh, name, document, report_writers(self.folder))
+
+
+def report_writers(folder: Path) -> dict[str, Callable[[Run, Path], Path]]:
+    """Return the writers of the reports that a run folder has; the HTML page is always included."""
+    forms = {
+        form: exporters.get(form)
+        for form in exporters.names()
+        if form == "html" or (folder / report_file(form)).exists()
+    }
+    with (folder / "cases.jsonl").open("rb") as lines:
+        cases = sum(not line.isspace() for line in lines)
+    if page_size(cases) < cases:  # each file of its own, so that all are put in place at once
+        table = report_file("parquet")
+        forms |= {"html": partial(write_page, table=table), "parquet": exporters.get("parquet")}
+    return {report_file(form): write for form, write in forms.items()}
+
+
+def config_as_in_run(run: Run, judge: str | Judge | None, **given: Any) -> JudgeConfig:
+    """The judge settings in `given`, else those of the run; another judge has its own defaults."""
+    judging = manifest_of(run).judging
+    defaults: dict[str, Any] = {"prompts": judging.prompts, "repeats": judging.repeats}
+    if judge is None and not is_custom_judge(_judge_spec(run)):
+        names = ("temperature", "max_tokens", "cascade_check")
+        defaults |= {name: _identity_number(run, name) for name in names}
+    settings = defaults | {name: value for name, value in given.items() if value is not None}
+    return JudgeConfig(**{name: value for name, value in settings.items() if value is not None})
+
+
+@asynccontextmanager
+async def open_run_judge(
+    run: Run,
+    judge: str | Judge | None,
+    config: JudgeConfig,
+    *,
+    cache: Path | None,
+    concurrency: int,
+) -> AsyncIterator[JudgeSession]:
+    """Open the named judge, else the run's judge at the address that the run used.
+
+    Passages are not sent to another address because an environment variable is missing.
+    """
+    spec = judge or _judge_spec(run)
+    if judge is None:
+        if spec == "none":
+            raise InputError("this run was not judged; name a judge with --judge")
+        if config.base_url is None:
+            await _check_judge_address(
+                run, open_judge(spec, cache=None, concurrency=1, terms=config)
+            )
+    async with open_reachable_judge(
+        spec, cache=cache, concurrency=concurrency, terms=config
+    ) as session:
+        yield session
+
+
+def _judge_spec(run: Run) -> str:
+    """How the run's judge is opened again: a judge of the user's own from its file."""
+    manifest = manifest_of(run)
+    return manifest.judging.spec or manifest.judge or "none"
+
+
+async def _check_judge_address(run: Run, session: JudgeSession | None) -> None:
+    """Raise InputError where the judge now has another address than in the run."""
+    if session is None:
+        return
+    before, now = manifest_of(run).judge_identity, flatten_inputs(session.identity)
+    await session.close()
+    for name, address in before.items():
+        if name.endswith("base_url") and now.get(name) != address:
+            raise InputError(
+                f"the run's judge was at {address}, and would now be at "
+                f"{now.get(name, 'no address')}; give --base-url, or name the judge with --judge"
+            )
+
+
+def _identity_number(run: Run, name: str) -> float | None:
+    """A number in the identity of the run's judge, such as its temperature."""
+    identity = manifest_of(run).judge_identity
+    for key in (name, f"dear.{name}"):
+        try:
+            value = json.loads(identity[key])
+        except (KeyError, ValueError):
+            continue
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            return value
+    return None
