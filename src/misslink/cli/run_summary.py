@@ -28,7 +28,7 @@ _WITHIN = re.compile(
 
 
 def print_run_summary(run: Run, report: str, *, verbose: bool = False) -> None:
-    """Print the verdict, failure modes, next steps, judge and report path of a run.
+    """Print the verdict, the three levels, failure modes, next steps, judge and report path of a run.
 
     At 80 columns these are at most 25 lines; `verbose` adds the metrics, warnings and all notes.
     """
@@ -65,9 +65,11 @@ def print_run_summary(run: Run, report: str, *, verbose: bool = False) -> None:
         counted = pluralize(len(others), "warning")
         closing.append(f"{counted} in the report; --verbose prints all.")
     closing.append(f"report: {report}")
+    levels = list(_level_lines(run, width))
     for line in headline:
         print_line(line, style="bold")
-    taken = [*(wrap_text(errors, width) if errors else ()), *headline, *steps, *closing]
+    print_lines(levels)
+    taken = [*(wrap_text(errors, width) if errors else ()), *headline, *levels, *steps, *closing]
     room = _MAX_LINES - len(taken) - 6  # blank lines, titles, and a count of what is left out
     _print_link(run, None if verbose else max(room, 1))
     print_line("")
@@ -100,6 +102,13 @@ def _width() -> int:
     from rich.console import Console
 
     return min(Console().width, _WIDEST)
+
+
+def _level_lines(run: Run, width: int) -> Iterator[str]:
+    from misslink.report.overview import level_lines
+
+    for line in level_lines(run):
+        yield from wrap_text(f"{line.level.lower():<11}{line.text}", width, " " * 11)
 
 
 def _print_numbers(run: Run) -> None:

@@ -174,6 +174,7 @@ def build_page(run: Run, *, cases: int | None = None, table: str = "") -> Report
         corrected=association.correct_association(run),
         replay=association.read_replay(run),
         levels=overview.metric_levels(run),
+        lines=overview.level_lines(run),
         slices=overview.group_tables(run),
         crosses=association.contingency_tables(run),
         flow=charts.draw_sankey(run.links),
