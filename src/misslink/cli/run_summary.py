@@ -33,15 +33,15 @@ def print_run_summary(run: Run, report: str, *, verbose: bool = False) -> None:
     At 80 columns these are at most 25 lines; `verbose` adds the metrics, warnings and all notes.
     """
     from misslink.documents import summary_of
-    from misslink.linking.findings import find
     from misslink.render.format import pluralize
-    from misslink.render.headline import describe_errors, describe_evidence, describe_verdict
+    from misslink.render.headline import describe_association, describe_errors, describe_verdict
+    from misslink.report.findings import find
     from misslink.report.judge_trust import describe_judging
 
     width = _width()
     findings = find(run)
     errors = describe_errors(findings)
-    verdict = f"{describe_verdict(findings)} {describe_evidence(findings)}".strip()
+    verdict = f"{describe_verdict(findings)} {describe_association(findings)}".strip()
     headline = list(wrap_text(verdict, width))
     steps = list(_step_lines(run, width, verbose=verbose))
     warnings = summary_of(run).warnings

@@ -274,14 +274,15 @@ def _ids_unmatched(passage: str, label: str, key: str | None) -> str:
     )
 
 
-def _missing_passages(*, most: bool) -> str:
-    if most:
-        return "in most of them, a relevant passage never reached the prompt"
-    return "they fail more often when the prompt lacks a relevant passage"
+_NEGLIGIBLE = 0.05  # of the failures, the most that an interval around 0 leaves to misses
 
 
 def _replayed(fraction: Estimate) -> str:
     value, low, high = fraction.value, fraction.low, fraction.high
+    if low is not None and high is not None and low <= 0 <= high <= _NEGLIGIBLE:
+        return (
+            f"replay: missing passages cause at most {format_percent(_NEGLIGIBLE)} of the failures"
+        )
     if value is None or low is None or high is None or low <= 0 <= high:
         return "replay: not enough data to tell whether missing passages cause the failures"
     if value < 0:
@@ -313,16 +314,8 @@ def _not_corrected(metric: str | None) -> str:
     )
 
 
-def _unlabelled(inferred: int, unknown: int = 0, *, matched: bool = True) -> str:
-    if not matched:
-        return "no label could be compared with a retrieved passage, so the run cannot tell why"
-    if not inferred and not unknown:
-        return "the gold set names no relevant passages, so the run cannot tell why"
-    found = f"the cause of {inferred:,} of them is inferred without labels" if inferred else ""
-    if not unknown:
-        return found
-    cause = f"the cause of {unknown:,} is not known, as no passages are labelled"
-    return f"{found}; {cause}" if found else cause
+def _unlabelled(inferred: int) -> str:
+    return f"the owner of {inferred:,} of them is inferred without labels"
 
 
 def _searched_by_words(queries: int, passages: int) -> str:
@@ -468,19 +461,13 @@ SENTENCES: dict[str, str | Callable[..., str]] = {
     ),
     # why answers fail
     "replayed": _replayed,
-    "missing_passages": _missing_passages,
-    "generator": (
-        "they fail as often with every relevant passage in the prompt: look at the generator first"
+    "missing_passages": (
+        "answers fail more often when the prompt lacks a relevant passage; this is an association"
     ),
-    "complete": lambda generator: (
-        "the prompts held every relevant passage"
-        + (": look at the generator first" if generator else "")
-    ),
-    "few_associated": (
-        "most of them are not associated with missing passages: look at the generator first"
-    ),
+    "generator": "answers fail as often with every relevant passage in the prompt",
+    "complete": "the prompts of the failed answers held every relevant passage",
+    "few_associated": "few failures are associated with missing passages",
     "unlabelled": _unlabelled,
-    "too_few": "not enough data to tell why",
     # an association
     "nothing_missed": (
         "every case has all of its relevant passages in the prompt, so no bad answer can be "

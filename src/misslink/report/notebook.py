@@ -7,8 +7,8 @@ from html import escape
 from pathlib import Path
 
 from misslink.documents import summary_of
-from misslink.linking.findings import find
-from misslink.render.headline import describe_errors, describe_evidence, describe_verdict
+from misslink.render.headline import describe_association, describe_errors, describe_verdict
+from misslink.report.findings import find
 from misslink.report.summary import failure_mode_rows, next_steps
 from misslink.types import Run
 
@@ -16,7 +16,7 @@ from misslink.types import Run
 def run_html(run: Run) -> str:
     """Return a run as HTML: the headline, failure modes with owners, the first step, a link."""
     findings, folder = find(run), summary_of(run).run
-    headline = f"{describe_verdict(findings)} {describe_evidence(findings)}".strip()
+    headline = f"{describe_verdict(findings)} {describe_association(findings)}".strip()
     parts = [f"<p>{escape(errors)}</p>" if (errors := describe_errors(findings)) else ""]
     parts.append(f"<p><b>{escape(headline)}</b></p>")
     rows = [(row.mode.label, row.owner, f"{row.count:,}") for row in failure_mode_rows(run)]
