@@ -259,9 +259,11 @@ def test_a_corrected_share_is_the_only_one_in_its_line():
 
 def test_a_level_that_was_not_measured_gives_its_reason():
     run = example_run()
-    summary = {**run.summary, "generation": {}, "answer": {"correct": missing("no reference")}}
+    summary = {**run.summary, "generation": {}, "answer": {}}
     lines = level_lines(run.model_copy(update={"summary": summary, "calibration": None}))
-    assert lines[1].text == "not measured: no judge was used"
+    assert lines[1].text == lines[2].text == "not measured: no judge was used"
+    summary["answer"] = {"correct": missing("no reference")}
+    lines = level_lines(run.model_copy(update={"summary": summary, "calibration": None}))
     assert lines[2].text == "not measured: no reference"
     empty = Run(manifest={}, cases=(), traces=(), verdicts=(), links=(), summary={})
     assert level_lines(empty) == ()

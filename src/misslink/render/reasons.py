@@ -462,7 +462,7 @@ SENTENCES: dict[str, str | Callable[..., str]] = {
     # why answers fail
     "replayed": _replayed,
     "missing_passages": (
-        "answers fail more often when the prompt lacks a relevant passage; this is an association"
+        "answers fail more often when the prompt lacks a relevant passage (an association)"
     ),
     "generator": "answers fail as often with every relevant passage in the prompt",
     "complete": "the prompts of the failed answers held every relevant passage",

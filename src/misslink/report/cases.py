@@ -12,6 +12,7 @@ from misslink.documents import cutoff_of
 from misslink.failure_modes import FAILURE_MODES, FAILURES
 from misslink.linking.findings import FIXES, can_search_fix, rank_fixes
 from misslink.render.format import format_decimal, format_percent, pluralize
+from misslink.render.need_sentences import ARRIVED, describe_need, describe_source
 from misslink.report.association import describe_case_replays
 from misslink.report.claims import (
     CaseLocations,
@@ -244,6 +245,7 @@ def _case_entry(
         retrieval=link.retrieval if link else "",
         answered=link.answer if link else "",
         correct=CORRECT_VALUES[link.correct if link else None],
+        needs=_need_rows(trace, link, k),
         miss_types=tuple(dict.fromkeys(miss.kind for miss in missed if miss.kind)),
         best_rank=min((miss.true_rank for miss in missed if miss.true_rank), default=None),
         keyword_rank=min((miss.bm25_rank for miss in missed if miss.bm25_rank), default=None),
@@ -290,6 +292,18 @@ def _case_entry(
         error=(trace.error or "") if trace else "",
         raws=_raw_replies(verdicts),
     )
+
+
+def _need_rows(trace: Trace | None, link: Link | None, k: int) -> tuple[SimpleNamespace, ...]:
+    """The needs of a case: ``text``, ``source``, ``stage``, what happened there and how it is known."""
+    rows = []
+    for need in link.needs if link else ():
+        what, how = describe_need(need, trace, k)
+        stage = need.lost_at or ARRIVED
+        source = describe_source(need)
+        row = {"text": need.text, "source": source, "passage": need.passage_id or ""}
+        rows.append(SimpleNamespace(**row, stage=stage, what=what, how=how))
+    return tuple(rows)
 
 
 def _summarize_case(link: Link, claims: Sequence[Claim], k: int) -> tuple[str, ...]:

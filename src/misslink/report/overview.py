@@ -209,11 +209,6 @@ _KEY_METRICS = {
     "Generation": (("fully_faithful", "fully faithful"), ("answer_relevance", "relevance")),
     "Answer": (("correct", "correct"),),
 }
-_NOT_MEASURED = {
-    "Retrieval": "the gold set names no relevant passages",
-    "Generation": "no judge was used",
-    "Answer": "no judge was used",
-}
 
 
 @dataclass(frozen=True)
@@ -240,6 +235,8 @@ def level_lines(run: Run) -> tuple[LevelLine, ...]:
     """Return the three levels in one line each; none of a run that measured nothing."""
     summary, shares = summary_of(run), corrected_shares(run)
     estimates = {**summary.retrieval, **summary.generation, **summary.answer}
+    judged = summary.generation or summary.answer
+    unknown = NOT_COMPUTED.reason or "" if judged else "no judge was used"
     lines = []
     for level, names in _KEY_METRICS.items():
         shown, reasons = [], []
@@ -253,7 +250,7 @@ def level_lines(run: Run) -> tuple[LevelLine, ...]:
                 shown.append((label, estimate, note))
             elif name in estimates:
                 reasons.append(estimate.reason)
-        reason = "" if shown else next(iter(reasons), _NOT_MEASURED[level])
+        reason = "" if shown else next(iter(reasons), unknown)
         lines.append(LevelLine(level, tuple(shown), reason))
     return tuple(lines) if any(line.metrics for line in lines) else ()
 

@@ -19,6 +19,7 @@ from misslink.report.cases import page_size
 from misslink.report.explorer import build_blocks, build_case_list
 from misslink.report.findings import find
 from misslink.report.glossary import ANSWERS, RETRIEVALS, metric_words, term_words
+from misslink.report.need_path import read_need_path
 from misslink.report.summary import (
     failure_mode_rows,
     inferred_note,
@@ -175,6 +176,7 @@ def build_page(run: Run, *, cases: int | None = None, table: str = "") -> Report
         replay=association.read_replay(run),
         levels=overview.metric_levels(run),
         lines=overview.level_lines(run),
+        path=read_need_path(run),
         slices=overview.group_tables(run),
         crosses=association.contingency_tables(run),
         flow=charts.draw_sankey(run.links),
