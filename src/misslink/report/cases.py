@@ -18,6 +18,7 @@ from misslink.report.claims import (
     CaseLocations,
     TextPiece,
     TextSpan,
+    is_sure,
     split_text,
 )
 from misslink.report.human_labels import HumanLabel, read_human_labels
@@ -326,7 +327,9 @@ def _summarize_case(link: Link, claims: Sequence[Claim], k: int) -> tuple[str, .
     if claims and not bad:
         text = "The prompt supports every claim."
     for verb in ("support", "contradict"):
-        ties = {tie.index for tie in link.claims if tie.relation == f"would_{verb}"} & bad
+        ties = {
+            tie.index for tie in link.claims if tie.relation == f"would_{verb}" and is_sure(tie)
+        } & bad
         text += f" A missed passage would {verb} {len(ties):,} of them." if ties else ""
     if wrong and not bad:
         text += f" The reference answer contradicts {wrong:,} of {pluralize(len(claims), 'claim')}."
