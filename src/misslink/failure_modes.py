@@ -23,7 +23,7 @@ class FailureModeInfo:
 
 
 # The only list of failure modes. Of two that explain as many bad claims, the first is the primary
-# one. The rules are in misslink.linking.attribution_rules.
+# one. The rules are in misslink.linking.owners.
 FAILURE_MODES: dict[str, FailureModeInfo] = {
     "gold_suspect": FailureModeInfo(
         "gold_set",
@@ -64,6 +64,14 @@ FAILURE_MODES: dict[str, FailureModeInfo] = {
         "See the missed passage's true rank. Just below the cutoff: raise k or rerank. Far below: "
         "change chunking or embeddings, or add keyword search.",
         shape="M0-6L5.5 4.5H-5.5Z",
+        is_miss=True,
+    ),
+    "not_searched": FailureModeInfo(
+        "prompt",
+        "Not searched",
+        "No search ran for it, or a later search was built on a wrong first result.",
+        "Make the agent search before it answers, and check the query of each further search.",
+        shape="M0-6A4 4 0 0 1 3 1L6 4L4 6L1 3A4 4 0 0 1 0-6Z",
         is_miss=True,
     ),
     "over_refused": FailureModeInfo(
@@ -107,6 +115,13 @@ FAILURE_MODES: dict[str, FailureModeInfo] = {
         "The passages in the prompt hold the answer, and the app's answer uses none of them.",
         "Put the best passages first, shorten the prompt, ask to answer from the passages alone.",
         shape="M-5-5H5L0 0L5 5H-5L0 0Z",
+    ),
+    "off_the_point": FailureModeInfo(
+        "generator",
+        "Off the point",
+        "The answer is faithful and does not answer the question, although the passages do.",
+        "Repeat the question after the passages; ask for an answer to it in the first sentence.",
+        shape="M-5.5-2H1V-5.5L6 0L1 5.5V2H-5.5Z",
     ),
     "incomplete": FailureModeInfo(
         "generator",

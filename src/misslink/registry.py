@@ -140,7 +140,7 @@ def rank_metric_key(name: str) -> str | None:
 # Functions of later layers that methods of the data models call, by their modules.
 _LATE_FUNCTIONS = {
     "describe_reason": "misslink.render.reasons",
-    "describe_run": "misslink.linking.findings",
+    "describe_run": "misslink.report.findings",
     "run_frame": "misslink.render.run_frame",
     "run_html": "misslink.report.notebook",
     "result_html": "misslink.report.notebook",

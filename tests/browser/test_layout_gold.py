@@ -22,8 +22,8 @@ GOLD = Path(__file__).parents[1] / "gold" / "layout.json"
 HEIGHTS = {1440: 1000, 1024: 768, 390: 844}
 BLOCKS = {
     "first": (
-        *(".top", "nav", "#headline", ".lead b.good", ".modes", ".exposure", ".fixes"),
-        *(".example", ".judge-line"),
+        *(".top", "nav", "#headline", ".lead b.good", ".owners", ".levels", ".path"),
+        *(".example", ".judge-line", ".exposure", ".fixes"),
     ),
     "case": (
         *("nav", "#rows", "#pane", ".case-bar", "#case-title", ".case-verdict", ".case .answer"),
@@ -104,8 +104,8 @@ def test_a_moved_or_recolored_block_would_be_found(browser, addresses):
     page = browser.new_page(viewport={"width": 1440, "height": 1000})
     page.goto(addresses["first"])
     page.evaluate("""() => {
-      const [modes, pair] = [document.querySelector(".modes"), document.querySelector(".pair")];
-      pair.after(modes);
+      const [owners, path] = [document.querySelector(".owners"), document.querySelector(".path")];
+      path.after(owners);
       document.querySelector("#headline").style.color = "rgb(1, 2, 3)";
     }""")
     blocks = page.evaluate(MEASURE, list(BLOCKS["first"]))

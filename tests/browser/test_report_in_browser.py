@@ -161,10 +161,13 @@ def test_the_first_screen_fits_into_one_window_and_one_sheet_and_says_little(
     box = page.locator(".first").bounding_box()
     assert box["y"] + box["height"] <= 1000
     text = "\n".join(page.locator(part).inner_text() for part in (".top", "nav", ".first"))
-    assert len(text.split()) < 160
-    assert len(re.findall(r"\d[\d.,-]*", text)) < 30
-    page.click(".modes a[href='#failure=retrieval_miss'] >> nth=1")
-    assert "failure=retrieval_miss" in page.url
+    assert len(text.split()) < 190
+    assert len(re.findall(r"\d[\d.,-]*", text)) <= 33
+    page.click(".owners a[href='#owner=retriever'] >> nth=1")
+    assert "owner=retriever" in page.url
+    page.go_back()
+    page.click(".stairs a[href='#lost_at=rank']")
+    assert "lost_at=rank" in page.url
     page.goto(page.url.partition("#")[0])
     page.emulate_media(media="print")
     page.set_viewport_size({"width": 718, "height": 1047})  # A4 at 96 dpi less margins of 1 cm

@@ -8,6 +8,7 @@ from misslink.types import (
     ClaimLink,
     Evidence,
     Link,
+    Need,
     Passage,
     PromptRef,
     RetrievalMiss,
@@ -198,6 +199,18 @@ def _miss() -> tuple:
             also=("fabricated",),
             missed=missed,
             claims=links,
+            needs=(
+                Need(
+                    text="It calls __exit__() with the exception.",
+                    source="reference",
+                    lost_at="rank",
+                    stated="contradicts",
+                    passage_id="with#1",
+                    true_rank=17,
+                    by="label",
+                ),
+                Need(text="It is called when the suite ends.", source="label", lost_at="unknown"),
+            ),
             reason="None of the 2 needed passages reached the prompt, and 3 of 4 claims are not "
             "supported.",
         ),
@@ -247,6 +260,15 @@ def _hostile() -> tuple:
             retrieval="miss",
             answer="unfaithful",
             failure="retrieval_miss",
+            needs=(
+                Need(
+                    text=" ".join(HOSTILE),
+                    source="label",
+                    lost_at="prompt",
+                    passage_id=evil_id,
+                    by="judge",
+                ),
+            ),
             reason=HOSTILE[3],
             missed=(
                 RetrievalMiss(passage_id=evil_id, true_rank=9, depth=20, miss_type="below_cutoff"),
@@ -298,6 +320,7 @@ def _long() -> tuple:
             answer="unfaithful",
             correct=None,
             failure="fabricated",
+            needs=(Need(text=TRY, source="label", lost_at="answer", stated="omits", by="label"),),
             reason="A claim is supported by nothing.",
             basis="replayed",
         ),
@@ -345,6 +368,11 @@ def _right_to_left() -> tuple:
             answer="faithful",
             correct=True,
             failure="passed",
+            needs=(
+                Need(
+                    text="دوال مجهولة", source="reference", stated="states", passage_id="lambda#0"
+                ),
+            ),
             reason="Nothing is wrong.",
         ),
     )

@@ -13,9 +13,9 @@ from example_run import HOSTILE, example_run, missing
 from misslink import evaluate
 from misslink.cli.run_summary import print_run_summary, wrap_text
 from misslink.examples import load_example
-from misslink.linking.findings import find
 from misslink.render.format import FormattedEstimate
 from misslink.render.headline import describe_findings, describe_verdict
+from misslink.report.findings import find
 from misslink.report.overview import metric_levels
 from misslink.types import Estimate, Run
 from proven_run import proven_run
@@ -170,7 +170,7 @@ def test_an_old_encoding_gets_what_it_can_show(monkeypatch, encoding):
     print_run_summary(with_metrics(دوال=metric), "übermorgen.html", verbose=True)
     sys.stdout.flush()
     text = kept.getvalue().decode(encoding)
-    assert "7 of 12 judged answers fail." in " ".join(text.split())
+    assert "7 of 14 answers fail; 2 could not be judged." in " ".join(text.split())
     assert re.search(r"\n +\?\?\?\? +50% \[40, 60\] +90", text)
 
 

@@ -16,7 +16,7 @@ from misslink.embedding import Embedder
 from misslink.linking.miss_measurement import EmbeddingSimilarity, measure_misses
 from misslink.linking.miss_types import MIN_PAIRS
 from misslink.linking.missed_passages import PassagePool
-from misslink.retrieval import Need, match_needs, match_unmet_needs, satisfies
+from misslink.retrieval import LabelledNeed, match_needs, match_unmet_needs, satisfies
 from misslink.types import Case, Passage, Trace
 
 
@@ -465,7 +465,9 @@ def corpus_and_needs(seed):
     passages = [Passage(id=f"p{at}", text=c, rank=at) for at, c in enumerate(chunks, 1)]
     starts = generator.integers(0, len(text) - 90, 40)
     pieces = [text[at : at + generator.integers(8, 90)] for at in starts]
-    return passages, [Need(f"evidence-{at}", 1, piece) for at, piece in enumerate(pieces, 1)]
+    return passages, [
+        LabelledNeed(f"evidence-{at}", 1, piece) for at, piece in enumerate(pieces, 1)
+    ]
 
 
 def test_one_search_over_all_texts_finds_what_each_passage_holds():
@@ -494,19 +496,19 @@ def test_without_a_listed_corpus_nothing_is_located_or_lacking():
     seen = Passage(id="a", text="text", rank=1)
     pool = PassagePool([Trace(case_id="c", retrieved=[seen])], None)
     assert pool.passages == (seen,)
-    assert pool.locate(Need("a", 1)) is None
-    assert not pool.lacks(Need("z", 1))
+    assert pool.locate(LabelledNeed("a", 1)) is None
+    assert not pool.lacks(LabelledNeed("z", 1))
 
 
 def test_a_passage_listed_without_a_text_is_not_lacking():
     pool = PassagePool([], [Passage(id="bare", rank=1), Passage(id="full", text="text", rank=2)])
-    assert not pool.lacks(Need("bare", 1))
-    assert pool.lacks(Need("other", 1))
+    assert not pool.lacks(LabelledNeed("bare", 1))
+    assert pool.lacks(LabelledNeed("other", 1))
     assert list(pool.position) == ["full"]
 
 
 def test_a_corpus_that_knows_the_texts_by_other_ids_can_lack_an_evidence_but_no_id():
     trace = Trace(case_id="c", retrieved=[Passage(id="app-1", text="The Text.", rank=1)])
     pool = PassagePool([trace], [Passage(id="file-1", text="the text.", rank=1)])
-    assert pool.lacks(Need("evidence-1", 1, "Something else entirely."))
-    assert not pool.lacks(Need("app-2", 1))
+    assert pool.lacks(LabelledNeed("evidence-1", 1, "Something else entirely."))
+    assert not pool.lacks(LabelledNeed("app-2", 1))

@@ -61,11 +61,27 @@ def test_a_rank_up_to_two_times_k_is_below_the_cutoff_and_a_later_one_is_low(ran
 
 
 @pytest.mark.parametrize(
-    ("rank", "by_words", "fits"), [(6, 5, True), (6, 6, False), (None, 1, True), (5, 1, False)]
+    ("rank", "by_words", "fits"), [(11, 5, True), (11, 6, False), (None, 1, True), (5, 1, False)]
 )
 def test_a_keyword_match_is_within_k_by_words_and_not_by_the_retriever(rank, by_words, fits):
-    found = miss_types(miss(rank=rank, measured={"bm25_rank": by_words, "pool": 100}))
+    found = miss_types(miss(rank=rank, measured={"bm25_rank": by_words, "pool": 1000}))
     assert (found[0] == "keyword_match") is fits
+
+
+@pytest.mark.parametrize(
+    ("rank", "measured", "fits"),
+    [
+        (None, {"dense_rank": 5, "pool": 1000}, True),
+        (None, {"dense_rank": 6, "pool": 1000}, False),
+        (40, {"dense_rank": 2, "pool": 1000}, False),  # it is returned at depth
+        (None, {"bm25_rank": 2, "pool": 100}, True),  # all that there is was asked for
+        (None, {"bm25_rank": 2, "pool": 101}, False),
+    ],
+)
+def test_what_the_store_ranks_within_k_and_the_retriever_never_returns_is_filtered_out(
+    rank, measured, fits
+):
+    assert ("filtered_out" in miss_types(miss(rank=rank, measured=measured))) is fits
 
 
 @pytest.mark.parametrize(
@@ -152,7 +168,7 @@ def test_a_passage_lost_outside_the_retriever_has_a_status_and_no_miss_type():
         "crowd": 3,
         "halves": ("a", "b"),
     }
-    retriever = ["split_evidence", "duplicate_crowding", "keyword_match", "below_cutoff"]
+    retriever = ["split_evidence", "duplicate_crowding", "below_cutoff", "keyword_match"]
     assert miss_types(miss(**fits)) == [*retriever, "domain_mismatch"]
     fits |= {"retrieved": True, "prompt_seen": True}
     assert miss_types(miss(**fits)) == ["dropped_from_prompt"]

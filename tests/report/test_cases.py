@@ -15,7 +15,19 @@ from misslink.report.cases import (
     rank_cases,
     select_worst,
 )
-from misslink.types import Case, Claim, Evidence, Link, Passage, RetrievalMiss, Run, Trace, Verdict
+from misslink.report.claims import is_sure
+from misslink.types import (
+    Case,
+    Claim,
+    ClaimLink,
+    Evidence,
+    Link,
+    Passage,
+    RetrievalMiss,
+    Run,
+    Trace,
+    Verdict,
+)
 
 
 @pytest.fixture(scope="module")
@@ -368,3 +380,34 @@ def test_up_to_so_many_cases_all_are_shown_and_of_more_the_worst():
 def test_the_cutoff_is_what_the_run_tells(summary, manifest, expected):
     run = Run(manifest=manifest, cases=(), traces=(), verdicts=(), links=(), summary=summary)
     assert cutoff_of(run) == expected
+
+
+@pytest.mark.parametrize(
+    ("by", "probability", "sure"),
+    [
+        ("heuristic", 0.95, True),
+        ("heuristic", 0.94, False),
+        ("heuristic", None, False),
+        ("openai:m", 0.6, True),
+        ("openai:m", None, True),
+    ],
+)
+def test_a_missed_passage_supports_a_claim_only_by_a_models_word_or_surely(by, probability, sure):
+    tie = ClaimLink(
+        index=0, passage_id="p", relation="would_support", by=by, probability=probability
+    )
+    assert is_sure(tie) == sure
+    claim = Claim(text="It is 3.", support="unsupported")
+    verdict = Verdict(
+        case_id="c", metric="faithfulness", status="scored", value=0.0, judge="j", claims=(claim,)
+    )
+    missed = RetrievalMiss(passage_id="p", text="It is 3.", true_rank=9)
+    link = Link(case_id="c", retrieval="miss", answer="unfaithful", failure="retrieval_miss", reason="-",
+                missed=(missed,), claims=(tie,))  # fmt: skip
+    entry = _entry(
+        cases=(Case(id="c", question="?"),), verdicts=(verdict,), links=(link,),
+        traces=(Trace(case_id="c", answer="It is 3."),),
+    )  # fmt: skip
+    assert ("A missed passage would support 1" in entry.summary[1]) == sure
+    (pointer,) = entry.claims[0].needed
+    assert pointer.words.startswith("supports this claim") == sure

@@ -5,7 +5,7 @@ import pytest
 import misslink
 from example_run import HOSTILE, estimate, example_run, missing, verdict
 from misslink.calibration.verdicts import hash_verdicts
-from misslink.report.overview import corrected_shares, metric_levels, read_usage
+from misslink.report.overview import corrected_shares, level_lines, metric_levels, read_usage
 from misslink.report.page import build_page, render_markdown, render_page
 from misslink.types import Case, Run, Trace, Usage
 from proven_run import proven_run
@@ -239,3 +239,31 @@ def test_a_metric_without_a_share_of_its_own_is_corrected_under_its_name():
     assert found.of == "cases that are good by answer_relevance"
     (metric,) = next(level for level in metric_levels(run) if level.metrics).metrics
     assert metric.truth == found
+
+
+def test_the_three_levels_are_a_line_each():
+    lines = level_lines(proven_run())
+    assert [line.level for line in lines] == ["Retrieval", "Generation", "Answer"]
+    assert [[label for label, *_ in line.metrics] for line in lines] == [
+        ["recall@5", "mrr"], ["fully faithful", "relevance"], ["correct"],
+    ]  # fmt: skip
+    assert lines[0].text.startswith("recall@5 54% [29, 78], n = 12; mrr 0.51 [0.27, 0.75]")
+
+
+def test_a_corrected_share_is_the_only_one_in_its_line():
+    faithful, _ = level_lines(proven_run())[1].metrics
+    truth = corrected_shares(proven_run())["fully_faithful"]
+    assert faithful[1] == truth.corrected
+    assert faithful[2] == "by 220 labels"
+
+
+def test_a_level_that_was_not_measured_gives_its_reason():
+    run = example_run()
+    summary = {**run.summary, "generation": {}, "answer": {}}
+    lines = level_lines(run.model_copy(update={"summary": summary, "calibration": None}))
+    assert lines[1].text == lines[2].text == "not measured: no judge was used"
+    summary["answer"] = {"correct": missing("no reference")}
+    lines = level_lines(run.model_copy(update={"summary": summary, "calibration": None}))
+    assert lines[2].text == "not measured: no reference"
+    empty = Run(manifest={}, cases=(), traces=(), verdicts=(), links=(), summary={})
+    assert level_lines(empty) == ()

@@ -4,7 +4,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from misslink.retrieval import Need, case_needs, find_split, match_needs, relevant_ids, satisfies
+from misslink.retrieval import (
+    LabelledNeed,
+    case_needs,
+    find_split,
+    match_needs,
+    relevant_ids,
+    satisfies,
+)
 from misslink.text.normalization import fold
 from misslink.types import Case, Passage
 
@@ -30,7 +37,7 @@ def rank(evidence, passages):
 
 def test_ids_graded_above_0_are_the_needs():
     assert case_needs(case(relevant={"a": 2, "b": 0, "c": 1}), ()) == (
-        (Need("a", 2), Need("c", 1)),
+        (LabelledNeed("a", 2), LabelledNeed("c", 1)),
     )
 
 
@@ -41,36 +48,39 @@ def test_a_case_that_lists_nothing_relevant_needs_nothing():
 
 def test_each_alternative_set_suffices_with_grades_from_relevant():
     asked = case(relevant={"a": 3, "z": 1}, relevant_any=[["a", "b", "b"], [], ["c"]])
-    assert case_needs(asked, ()) == ((Need("a", 3), Need("b", 1)), (Need("c", 1),))
+    assert case_needs(asked, ()) == (
+        (LabelledNeed("a", 3), LabelledNeed("b", 1)),
+        (LabelledNeed("c", 1),),
+    )
 
 
 def test_evidence_counts_before_ids_and_is_numbered_as_in_the_gold_set():
     asked = case(relevant=["a"], evidence={"first": 1, "wrong": 0, "third": 2})
     assert case_needs(asked, listed("text")) == (
-        (Need("evidence-1", 1, "first"), Need("evidence-3", 2, "third")),
+        (LabelledNeed("evidence-1", 1, "first"), LabelledNeed("evidence-3", 2, "third")),
     )
 
 
 def test_ids_count_where_no_retrieved_passage_has_a_text():
     asked = case(relevant=["a"], evidence=["first"])
-    assert case_needs(asked, listed("", "")) == ((Need("a", 1),),)
+    assert case_needs(asked, listed("", "")) == ((LabelledNeed("a", 1),),)
     assert case_needs(asked, ())[0][0].id == "evidence-1"
     assert case_needs(case(evidence=["first"]), listed("")) == ()
 
 
 def test_evidence_is_found_however_it_is_spaced_quoted_or_cased():
-    need = Need("evidence-1", 1, "Don't   use\n\u201csmart\u201d quotes")
+    need = LabelledNeed("evidence-1", 1, "Don't   use\n\u201csmart\u201d quotes")
     assert satisfies(need, listed('so: DON\u2019T use "Smart" quotes.')[0])
     assert not satisfies(need, listed("do use smart quotes")[0])
 
 
 def test_an_id_is_compared_as_it_is():
-    assert satisfies(Need("Doc 1", 1), Passage(id="Doc 1", rank=1))
-    assert not satisfies(Need("Doc 1", 1), Passage(id="doc 1", rank=1, text="Doc 1"))
+    assert satisfies(LabelledNeed("Doc 1", 1), Passage(id="Doc 1", rank=1))
+    assert not satisfies(LabelledNeed("Doc 1", 1), Passage(id="doc 1", rank=1, text="Doc 1"))
 
 
 def test_evidence_that_folds_to_nothing_is_never_found():
-    assert not satisfies(Need("evidence-1", 1, "\u200b"), listed("anything")[0])
+    assert not satisfies(LabelledNeed("evidence-1", 1, "\u200b"), listed("anything")[0])
     with pytest.raises(ValueError, match="not empty"):
         case(evidence=["\u200b"])
 
@@ -80,7 +90,7 @@ def test_evidence_that_folds_to_nothing_is_never_found():
 def test_evidence_is_found_over_two_chunks_wherever_it_is_cut(cut, overlap):
     first, second = "Before. " + EVIDENCE[:cut], EVIDENCE[cut - overlap :] + " After."
     end, start = listed(second.strip(), first.strip(), ids=["second", "first"])
-    pair = find_split(Need("evidence-1", 1, EVIDENCE), (end, start))
+    pair = find_split(LabelledNeed("evidence-1", 1, EVIDENCE), (end, start))
     assert [half.id for half in pair] == ["first", "second"]
 
 
@@ -104,14 +114,14 @@ def test_split_evidence_counts_at_the_worse_rank_and_only_with_both_halves():
     ],
 )
 def test_pieces_that_do_not_make_up_the_evidence_are_no_split(first, second):
-    assert find_split(Need("evidence-1", 1, EVIDENCE), listed(first, second)) is None
+    assert find_split(LabelledNeed("evidence-1", 1, EVIDENCE), listed(first, second)) is None
 
 
 def test_a_passage_that_has_the_evidence_whole_is_no_half():
     whole, tail = listed("So: " + EVIDENCE, "between. More.")
-    assert find_split(Need("evidence-1", 1, EVIDENCE), (whole, tail)) is None
+    assert find_split(LabelledNeed("evidence-1", 1, EVIDENCE), (whole, tail)) is None
     assert rank(EVIDENCE, (tail, whole)) == 2
-    assert find_split(Need("a", 1), (whole, tail)) is None
+    assert find_split(LabelledNeed("a", 1), (whole, tail)) is None
 
 
 def test_halves_above_the_whole_count_first():
@@ -154,7 +164,7 @@ def test_every_carrier_of_the_same_evidence_is_relevant_and_the_first_gives_the_
     ],
 )
 def test_evidence_does_not_begin_or_end_within_a_word_or_a_number(evidence, text, there):
-    assert satisfies(Need("evidence-1", 1, evidence), listed(text)[0]) is there
+    assert satisfies(LabelledNeed("evidence-1", 1, evidence), listed(text)[0]) is there
 
 
 @pytest.mark.parametrize(
@@ -166,13 +176,13 @@ def test_evidence_does_not_begin_or_end_within_a_word_or_a_number(evidence, text
     ],
 )
 def test_short_evidence_is_not_looked_for_in_two_parts(evidence, texts):
-    assert find_split(Need("evidence-1", 1, evidence), listed(*texts)) is None
+    assert find_split(LabelledNeed("evidence-1", 1, evidence), listed(*texts)) is None
 
 
 def test_texts_that_fold_to_the_same_are_one_need_with_the_better_grade():
     asked = case(evidence={"It\u2019s  so.": 1, "other": 1, "IT'S SO.": 2, "it's so. ": 0})
     assert case_needs(asked, ()) == (
-        (Need("evidence-1", 2, "It\u2019s  so."), Need("evidence-2", 1, "other")),
+        (LabelledNeed("evidence-1", 2, "It\u2019s  so."), LabelledNeed("evidence-2", 1, "other")),
     )
 
 
@@ -195,7 +205,7 @@ HALVES = EVIDENCE[:34], EVIDENCE[34:]
     ],
 )
 def test_two_halves_adjoin_unless_their_ids_tell_otherwise(first, second, adjoin):
-    pair = find_split(Need("evidence-1", 1, EVIDENCE), listed(*HALVES, ids=[first, second]))
+    pair = find_split(LabelledNeed("evidence-1", 1, EVIDENCE), listed(*HALVES, ids=[first, second]))
     assert (pair is not None) is adjoin
 
 
@@ -219,7 +229,7 @@ def test_two_halves_adjoin_unless_their_metadata_tell_otherwise(first, second, a
         half.model_copy(update={"metadata": told})
         for half, told in zip(listed(*HALVES), (first, second), strict=True)
     ]
-    assert (find_split(Need("evidence-1", 1, EVIDENCE), halves) is not None) is adjoin
+    assert (find_split(LabelledNeed("evidence-1", 1, EVIDENCE), halves) is not None) is adjoin
 
 
 def test_what_the_metadata_say_of_the_document_counts_before_the_ids():
@@ -227,7 +237,7 @@ def test_what_the_metadata_say_of_the_document_counts_before_the_ids():
         half.model_copy(update={"metadata": {"source": "one.md"}})
         for half in listed(*HALVES, ids=["intro-9", "usage-1"])
     ]
-    assert find_split(Need("evidence-1", 1, EVIDENCE), halves)
+    assert find_split(LabelledNeed("evidence-1", 1, EVIDENCE), halves)
 
 
 WORDS = st.lists(st.sampled_from(["a", "bb", "a bb", "c-", "dd."]), min_size=14, max_size=30)
@@ -240,7 +250,7 @@ def test_a_split_holds_every_character_of_the_evidence(words, data):
     cuts = st.integers(0, len(wanted))
     first, second, low, high = data.draw(st.tuples(cuts, cuts, cuts, cuts))
     texts = [wanted[:first], wanted[second:], wanted[min(low, high) : max(low, high)]]
-    pair = find_split(Need("evidence-1", 1, wanted), listed(*texts))
+    pair = find_split(LabelledNeed("evidence-1", 1, wanted), listed(*texts))
     possible = [
         (first, second)
         for first, second in itertools.permutations(map(fold, texts), 2)

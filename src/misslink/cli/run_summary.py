@@ -28,20 +28,20 @@ _WITHIN = re.compile(
 
 
 def print_run_summary(run: Run, report: str, *, verbose: bool = False) -> None:
-    """Print the verdict, failure modes, next steps, judge and report path of a run.
+    """Print the verdict, the three levels, failure modes, next steps, judge and report path of a run.
 
     At 80 columns these are at most 25 lines; `verbose` adds the metrics, warnings and all notes.
     """
     from misslink.documents import summary_of
-    from misslink.linking.findings import find
     from misslink.render.format import pluralize
-    from misslink.render.headline import describe_errors, describe_evidence, describe_verdict
+    from misslink.render.headline import describe_association, describe_errors, describe_verdict
+    from misslink.report.findings import find
     from misslink.report.judge_trust import describe_judging
 
     width = _width()
     findings = find(run)
     errors = describe_errors(findings)
-    verdict = f"{describe_verdict(findings)} {describe_evidence(findings)}".strip()
+    verdict = f"{describe_verdict(findings)} {describe_association(findings)}".strip()
     headline = list(wrap_text(verdict, width))
     steps = list(_step_lines(run, width, verbose=verbose))
     warnings = summary_of(run).warnings
@@ -65,9 +65,11 @@ def print_run_summary(run: Run, report: str, *, verbose: bool = False) -> None:
         counted = pluralize(len(others), "warning")
         closing.append(f"{counted} in the report; --verbose prints all.")
     closing.append(f"report: {report}")
+    levels = list(_level_lines(run, width))
     for line in headline:
         print_line(line, style="bold")
-    taken = [*(wrap_text(errors, width) if errors else ()), *headline, *steps, *closing]
+    print_lines(levels)
+    taken = [*(wrap_text(errors, width) if errors else ()), *headline, *levels, *steps, *closing]
     room = _MAX_LINES - len(taken) - 6  # blank lines, titles, and a count of what is left out
     _print_link(run, None if verbose else max(room, 1))
     print_line("")
@@ -100,6 +102,13 @@ def _width() -> int:
     from rich.console import Console
 
     return min(Console().width, _WIDEST)
+
+
+def _level_lines(run: Run, width: int) -> Iterator[str]:
+    from misslink.report.overview import level_lines
+
+    for line in level_lines(run):
+        yield from wrap_text(f"{line.level.lower():<11}{line.text}", width, " " * 11)
 
 
 def _print_numbers(run: Run) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -18,6 +19,7 @@ _TYPICAL_PERCENTILE = 0.5  # at least as high as the middle of the run's pairs
 # words or fewer in 29%.
 _LOW_WORD_SHARE = 1 / 4
 _MAX_CUTOFFS = 2  # times k: up to here a larger k is the smallest change that retrieves a passage
+_SMALL_CUTOFF = 10  # up to here a larger k is small, however small k is
 
 
 @dataclass(frozen=True)
@@ -140,6 +142,20 @@ def split_evidence(evidence: MissEvidence) -> Reason | None:
     )
 
 
+def filtered_out(evidence: MissEvidence) -> Reason | None:
+    """The store's own vectors rank it within k, and the retriever does not return it at depth.
+
+    A rank by words says so only where the retriever was asked for all that there is.
+    """
+    depth, rank = evidence.missed.depth, evidence.number("dense_rank")
+    by_words = rank is None
+    if depth is not None and by_words and depth >= (evidence.number("pool") or math.inf):
+        rank = evidence.number("bm25_rank")
+    if depth is None or evidence.rank is not None or rank is None or rank > evidence.k:
+        return None
+    return Reason(code="filtered_out", rank=rank, by_words=by_words, depth=depth)
+
+
 def duplicate_crowding(evidence: MissEvidence) -> Reason | None:
     """Without the near-duplicates above it, it would be within the first k."""
     rank, k, crowd = evidence.rank, evidence.k, evidence.crowd
@@ -158,11 +174,16 @@ def keyword_match(evidence: MissEvidence) -> Reason | None:
 
 
 def below_cutoff(evidence: MissEvidence) -> Reason | None:
-    """The retriever finds it among the first 2k."""
+    """The retriever finds it among the first 2k, or the first 10."""
     rank, k = evidence.rank, evidence.k
-    if rank is None or not k < rank <= _MAX_CUTOFFS * k:
+    if rank is None or not k < rank <= reachable(k):
         return None
     return Reason(code="below_cutoff", rank=rank, k=k)
+
+
+def reachable(k: int) -> int:
+    """The last rank that a moderately larger k reaches."""
+    return max(_MAX_CUTOFFS * k, _SMALL_CUTOFF)
 
 
 def vocabulary_mismatch(evidence: MissEvidence) -> Reason | None:
@@ -192,7 +213,7 @@ def domain_mismatch(evidence: MissEvidence) -> Reason | None:
 def ranked_low(evidence: MissEvidence) -> Reason | None:
     """The retriever finds it, further down than a larger k reaches."""
     rank, k = evidence.rank, evidence.k
-    if rank is None or rank <= _MAX_CUTOFFS * k:
+    if rank is None or rank <= reachable(k):
         return None
     return Reason(code="ranked_low", rank=rank, k=k, above=evidence.missed.above)
 
@@ -238,23 +259,29 @@ MISS_TYPES: dict[MissType, MissTypeInfo] = {
         "Cut larger chunks or let them overlap, so that one chunk holds the whole evidence; "
         "`misslink whatif RUN --chunk 1000/200` forecasts what it would save.",
     ),
+    "filtered_out": MissTypeInfo(
+        "filtered out of the search",
+        filtered_out,
+        "Check the retriever's filter (metadata, a score threshold, access rights): the store ranks "
+        "the passage within the cutoff, and the retriever does not return it.",
+    ),
     "duplicate_crowding": MissTypeInfo(
         "crowded out by near-duplicates",
         duplicate_crowding,
         "Remove near-duplicates from the index, or retrieve by maximal marginal relevance: "
         "copies took the places that the passage needed.",
     ),
+    "below_cutoff": MissTypeInfo(
+        "just below the cutoff",
+        below_cutoff,
+        "Retrieve more passages (a larger k), or rerank a longer list: the passage is just below the "
+        "cutoff.",
+    ),
     "keyword_match": MissTypeInfo(
         "found by keywords",
         keyword_match,
         "Search by words and by meaning together (BM25 and dense, fused by rank): BM25 alone "
         "finds the passage within the cutoff.",
-    ),
-    "below_cutoff": MissTypeInfo(
-        "just below the cutoff",
-        below_cutoff,
-        "Retrieve more passages (a larger k), or rerank a longer list: the passage is among the "
-        "first 2k.",
     ),
     "vocabulary_mismatch": MissTypeInfo(
         "worded differently from the question",

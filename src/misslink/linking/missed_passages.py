@@ -8,7 +8,7 @@ from functools import cached_property
 
 from misslink.linking.miss_types import MissEvidence
 from misslink.retrieval import (
-    Need,
+    LabelledNeed,
     NeedMatch,
     RetrievalOutcome,
     match_needs,
@@ -74,7 +74,7 @@ class PassagePool:
             for passage in _observed_passages(self._traces)
         )
 
-    def locate(self, need: Need) -> NeedMatch | None:
+    def locate(self, need: LabelledNeed) -> NeedMatch | None:
         """Where the corpus satisfies the need, whole before split over two passages."""
         if not self.listed:
             return None
@@ -89,7 +89,7 @@ class PassagePool:
             return NeedMatch(need, self.position[whole.id] + 1, (whole,))
         return next(iter(match_needs([need], candidates)), None)
 
-    def lacks(self, need: Need) -> bool:
+    def lacks(self, need: LabelledNeed) -> bool:
         """Whether the corpus is known not to hold what is needed.
 
         A corpus that does not hold what the app retrieved cannot say what the app's index lacks.
@@ -217,14 +217,14 @@ def _locate_passage(
     return passage, tuple(half.id for half in match.passages) if match.split else ()
 
 
-def _as_need(missed: RetrievalMiss) -> Need:
-    return Need(missed.passage_id, missed.grade, missed.evidence)
+def _as_need(missed: RetrievalMiss) -> LabelledNeed:
+    return LabelledNeed(missed.passage_id, missed.grade, missed.evidence)
 
 
 def list_searches(trace: Trace, outcome: RetrievalOutcome) -> tuple[Search, ...]:
     """Return the searches of a case in order; a search inside of another is part of it."""
     missing = [match.need for match in outcome.found]
-    missing += [Need(miss.passage_id, miss.grade, miss.evidence) for miss in outcome.missed]
+    missing += [LabelledNeed(miss.passage_id, miss.grade, miss.evidence) for miss in outcome.missed]
     passages = {passage.id: passage for passage in (*trace.retrieved, *trace.deeper)}
     searches = []
     for number, call in enumerate((call for call in trace.calls if not call.nested), 1):

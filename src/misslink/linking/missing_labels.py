@@ -10,7 +10,7 @@ from typing import Any
 from misslink.documents import MissingLabelDocument
 from misslink.errors import InputError
 from misslink.retrieval import (
-    Need,
+    LabelledNeed,
     case_needs,
     mean_scores,
     relevant_ids,
@@ -87,7 +87,7 @@ def _missing_labels_of_case(
         *case.relevant,
         *(id_ for ids in case.relevant_any for id_ in ids),
     }
-    evidence = [Need(text, grade, text) for text, grade in case.evidence.items()]
+    evidence = [LabelledNeed(text, grade, text) for text, grade in case.evidence.items()]
     for passage in trace.context(k):
         if relevance.passages.get(passage.id) != 1 or passage.id in listed:
             continue

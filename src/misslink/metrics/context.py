@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from misslink.judge import judged_metric
 from misslink.judge.protocol import Examination, Reply
 from misslink.registry import judged_metrics
-from misslink.retrieval import Need, case_needs, match_needs, relevant_ids, satisfies
+from misslink.retrieval import LabelledNeed, case_needs, match_needs, relevant_ids, satisfies
 
 
 def context_labels(subject: judged_metric.Subject, reply: Reply) -> Mapping[str, bool | None]:
@@ -184,7 +184,9 @@ def _relevant_groups(subject: judged_metric.Subject, reply: Reply) -> list[list[
     return [[{name} for name, relevant in judged_labels(subject, reply).items() if relevant]]
 
 
-def _in_context(alternative: tuple[Need, ...], subject: judged_metric.Subject) -> list[set[str]]:
+def _in_context(
+    alternative: tuple[LabelledNeed, ...], subject: judged_metric.Subject
+) -> list[set[str]]:
     groups = []
     for need in alternative:
         group = {passage.id for passage in subject.context if satisfies(need, passage)}

@@ -23,7 +23,7 @@ from misslink.pipeline.config import EvaluationConfig
 from misslink.pipeline.context import EvaluationContext
 from misslink.render.format import shorten
 from misslink.render.reasons import describe_reason
-from misslink.retrieval import Need, case_needs, match_needs, score_cases, unmatched_reason
+from misslink.retrieval import LabelledNeed, case_needs, match_needs, score_cases, unmatched_reason
 from misslink.timeouts import map_concurrently
 from misslink.types import Case, Passage, Reason, Run, Trace
 
@@ -221,7 +221,7 @@ def _unmatched_evidence(
     cases: Sequence[Case], traces: Mapping[str, Trace], corpus: Sequence[Passage]
 ) -> Reason | None:
     """Why evidence cannot be looked for: no passage of the run or the corpus has any of it."""
-    quotes: list[Need] = []
+    quotes: list[LabelledNeed] = []
     passages = list(corpus)
     for case in cases:
         found = traces[case.id].retrieved

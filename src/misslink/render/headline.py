@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from misslink.render.format import pluralize
+from misslink.render.format import format_percent, pluralize
 from misslink.render.reasons import describe_reason
 from misslink.types import Estimate, Reason
 
@@ -28,21 +28,23 @@ class Findings:
     exposure : mapping of str to Estimate
         Share that failed where none, some and all relevant passages reached the prompt.
     why : Reason or None
-        Why answers fail: what a replay found, else `by_exposure`.
+        What is associated with failures: what a replay found, else `by_exposure`.
     by_exposure : Reason or None
-        Why, by the passages that reached the prompts. None: too few cases, or none failed.
-    lacking : int
-        Failed cases without all relevant passages in the prompt.
-    unsupported_claims, compared_claims : int
-        Claims of those cases, and those compared with missed passages (their text is known).
-    supported_by_missed, contradicted_by_missed : int
-        Those that a missed passage would have supported, and those that it would have contradicted.
+        The same by the passages that reached the prompts. None: too few cases, or none failed.
+    owners : mapping of str to int
+        Failed cases by owner, 'unknown' included.
+    losses : mapping of (str, str) to int
+        The same by owner and failure mode, or the stage at which a needed fact was lost.
     labelled, incomplete : int
         Cases with relevant passages, and those of them without all in the prompt.
     unmeasured : str or None
         Why no case is compared with its relevant passages. None: some are, or none has any.
     not_asked : int
         Questions that were not put to the judge, and why: ``stopped_by``.
+    corrected : Estimate or None
+        Share that fails, corrected by people's labels. None: there are none of this run's answers.
+    labels : int
+        Labelled cases behind it.
     """
 
     cases: int
@@ -52,16 +54,58 @@ class Findings:
     exposure: Mapping[str, Estimate]
     why: Reason | None
     by_exposure: Reason | None
-    lacking: int
-    unsupported_claims: int
-    compared_claims: int
-    supported_by_missed: int
-    contradicted_by_missed: int
+    owners: Mapping[str, int]
+    losses: Mapping[tuple[str, str], int]
     labelled: int
     incomplete: int
     unmeasured: str | None = None
     not_asked: int = 0
     stopped_by: str | None = None
+    corrected: Estimate | None = None
+    labels: int = 0
+
+    @property
+    def undecided(self) -> int:
+        """Cases that are neither passed nor failed."""
+        return self.cases - self.failed.n
+
+    @property
+    def blamed(self) -> tuple[str, ...]:
+        """The owners with most failures; several where they have equally many, unknown only alone."""
+        known = {owner: count for owner, count in self.owners.items() if owner != "unknown"}
+        counts = known or self.owners
+        most = max(counts.values(), default=0)
+        return tuple(owner for owner, count in counts.items() if count == most)
+
+
+# What failed, to follow "In 22,": by failure mode or stage, and for owners of mixed failures.
+_MOSTLY = 0.8  # of an owner's failures, to be named
+_LOSSES = {
+    "rank": "the retriever ranked a needed fact too low",
+    "filter": "a filter kept a needed fact out of the search results",
+    "retrieval_miss": "the retriever missed a needed fact",
+    "not_indexed": "the index lacks a needed fact",
+    "conflicting_sources": "the index holds a conflicting or outdated copy",
+    "dropped_from_prompt": "a retrieved fact never reached the prompt",
+    "not_searched": "the app did not search for a needed fact",
+    "lost_context": "the query lost what the question or conversation names",
+    "over_refused": "the generator declined although the prompt held the answer",
+    "should_have_abstained": "the generator answered although nothing held an answer",
+    "contradicts_context": "the generator contradicted its prompt",
+    "distracted": "the generator relied on an irrelevant passage",
+    "fabricated": "the generator stated what nothing supports",
+    "ignored_context": "the generator ignored passages that held the answer",
+    "off_the_point": "the generator did not answer the question",
+    "incomplete": "the generator left out needed facts that the prompt held",
+    "gold_suspect": "the gold set may be wrong",
+}
+_OWNERS = {
+    "retriever": "the retriever missed a needed fact",
+    "index": "the index lacks a needed fact or holds another version of it",
+    "prompt": "a needed fact was lost between search and prompt",
+    "generator": "the generator is at fault",
+    "gold_set": "the gold set may be wrong",
+}
 
 
 def describe_errors(findings: Findings) -> str:
@@ -88,7 +132,7 @@ def _describe_failed_cases(findings: Findings) -> str:
 
 
 def describe_verdict(findings: Findings) -> str:
-    """Return how many answers fail and why, as far as the run can tell."""
+    """Return how many answers fail, and whose failures most of them are."""
     if not findings.judged:
         if findings.unmeasured:
             return f"Retrieval was not measured: {findings.unmeasured}."
@@ -99,45 +143,73 @@ def describe_verdict(findings: Findings) -> str:
             "passage never reached the prompt."
         )
     decided = findings.failed.n
-    failed = round((findings.failed.value or 0) * decided)
     if not decided:
         return "All cases are inconclusive."
-    noun = "answer" if decided == findings.cases else "judged answer"
-    verb = "fails" if 1 in (failed, decided) else "fail"
-    how_many = f"{failed:,} of {pluralize(decided, noun)} {verb}."
-    if findings.why is None:
-        return how_many
-    why = describe_reason(findings.why)
-    return f"{how_many} {why[0].upper()}{why[1:]}."
+    return " ".join(filter(None, (_describe_count(findings), _describe_owners(findings))))
 
 
-def describe_evidence(findings: Findings) -> str:
-    """Return how many failures lacked a relevant passage, and what these passages support."""
+def _describe_count(findings: Findings) -> str:
+    """How many fail: by people's labels where there are some, else by the judge."""
+    corrected = findings.corrected
+    if corrected is not None and corrected.value is not None:
+        share, labels = format_percent(corrected.value), pluralize(findings.labels, "label")
+        return f"About {share} of {findings.cases:,} answers fail, corrected by {labels}."
+    failed = _count_failed(findings)
+    count = f"{failed:,} of {pluralize(findings.cases, 'answer')}"
+    count += " fails" if 1 in (failed, findings.cases) else " fail"
+    undecided = findings.undecided
+    return f"{count}; {undecided:,} could not be judged." if undecided else f"{count}."
+
+
+def _count_failed(findings: Findings) -> int:
+    return round((findings.failed.value or 0) * findings.failed.n)
+
+
+def _describe_owners(findings: Findings) -> str:
+    """Whose the failures are, by the evidence of each case; the owner with most of them."""
+    failed, unknown = findings.owners, findings.owners.get("unknown", 0)
+    total = sum(failed.values())
+    parts = [
+        f"{_in_how_many(failed[owner], total)}{_describe_loss(findings, owner)}"
+        for owner in findings.blamed
+        if owner in _OWNERS
+    ]
+    text = f"{'; '.join(parts)}." if parts else ""
+    if unknown and unknown >= failed[findings.blamed[0]]:
+        cause = "The cause" if unknown == total else f"The cause of {unknown:,}"
+        text = f"{text} {cause} is not known."
+    text = text.strip()
+    return f"{text[:1].upper()}{text[1:]}"
+
+
+def _in_how_many(count: int, total: int) -> str:
+    if total == 1:
+        return ""
+    return "in all of them, " if count == total else f"in {count:,}, "
+
+
+def _describe_loss(findings: Findings, owner: str) -> str:
+    losses = {code: n for (whose, code), n in findings.losses.items() if whose == owner}
+    code = max(losses, key=losses.__getitem__)
+    named = losses[code] >= _MOSTLY * sum(losses.values())
+    return _LOSSES.get(code, _OWNERS[owner]) if named else _OWNERS[owner]
+
+
+def describe_association(findings: Findings) -> str:
+    """Return what is associated with failures, or what a replay found; "" where nothing is."""
     if not findings.judged:
         return "No judge was used." if findings.labelled or findings.unmeasured else ""
     if findings.unmeasured:
         return f"Retrieval was not measured: {findings.unmeasured}."
-    if not findings.lacking:
-        return ""
-    failed = round((findings.failed.value or 0) * findings.failed.n)
-    who = "All of them" if findings.lacking == failed else f"{findings.lacking:,} of them"
-    text = f"{'It' if failed == 1 else who} lacked a relevant passage"
-    unsupported, compared = findings.unsupported_claims, findings.compared_claims
-    supported, contradicted = findings.supported_by_missed, findings.contradicted_by_missed
-    if not unsupported or (not supported + contradicted and 0 < compared < unsupported):
-        return f"{text}."
-    if not compared:
-        return f"{text}. The text of the missed passages is not known; --corpus FILE gives it."
-    # Claims that could not be compared may be supported too.
-    least = "at least " if compared < unsupported else ""
-    whose = "its" if findings.lacking == 1 else "their"
-    counts = {"supported": supported, "corrected": contradicted}
-    found = [f"{verb} {least}{n:,}" for verb, n in counts.items() if n] or ["supported 0"]
-    claims = f"{' and '.join(found)} of {whose} {pluralize(unsupported, 'unsupported claim')}"
-    return f"{text}; missed passages would have {claims}."
+    why = describe_reason(findings.why) if findings.why else ""
+    return f"{why[0].upper()}{why[1:]}." if why else ""
 
 
 def describe_findings(findings: Findings) -> tuple[str, ...]:
-    """Return the sentences of the headline: errors, verdict, evidence."""
-    sentences = (describe_errors(findings), describe_verdict(findings), describe_evidence(findings))
+    """Return the sentences of the headline: errors, verdict, association."""
+    sentences = (
+        describe_errors(findings),
+        describe_verdict(findings),
+        describe_association(findings),
+    )
     return tuple(filter(None, sentences))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from misslink.render.format import (
@@ -14,8 +14,9 @@ from misslink.render.format import (
     format_values,
     pluralize,
 )
+from misslink.render.miss_sentences import MISS_SENTENCES
 from misslink.render.retrieval_sentences import CHECKLIST_SENTENCES
-from misslink.types import CompetingPassage, Estimate, Reason
+from misslink.types import Estimate, Reason
 
 
 def describe_reason(reason: Reason) -> str:
@@ -273,14 +274,15 @@ def _ids_unmatched(passage: str, label: str, key: str | None) -> str:
     )
 
 
-def _missing_passages(*, most: bool) -> str:
-    if most:
-        return "in most of them, a relevant passage never reached the prompt"
-    return "they fail more often when the prompt lacks a relevant passage"
+_NEGLIGIBLE = 0.05  # of the failures, the most that an interval around 0 leaves to misses
 
 
 def _replayed(fraction: Estimate) -> str:
     value, low, high = fraction.value, fraction.low, fraction.high
+    if low is not None and high is not None and low <= 0 <= high <= _NEGLIGIBLE:
+        return (
+            f"replay: missing passages cause at most {format_percent(_NEGLIGIBLE)} of the failures"
+        )
     if value is None or low is None or high is None or low <= 0 <= high:
         return "replay: not enough data to tell whether missing passages cause the failures"
     if value < 0:
@@ -312,16 +314,8 @@ def _not_corrected(metric: str | None) -> str:
     )
 
 
-def _unlabelled(inferred: int, unknown: int = 0, *, matched: bool = True) -> str:
-    if not matched:
-        return "no label could be compared with a retrieved passage, so the run cannot tell why"
-    if not inferred and not unknown:
-        return "the gold set names no relevant passages, so the run cannot tell why"
-    found = f"the cause of {inferred:,} of them is inferred without labels" if inferred else ""
-    if not unknown:
-        return found
-    cause = f"the cause of {unknown:,} is not known, as no passages are labelled"
-    return f"{found}; {cause}" if found else cause
+def _unlabelled(inferred: int) -> str:
+    return f"the owner of {inferred:,} of them is inferred without labels"
 
 
 def _searched_by_words(queries: int, passages: int) -> str:
@@ -376,74 +370,9 @@ def _strata_disagree(p: float) -> str:
     )
 
 
-def _describe_rank(rank: int | None, depth: int | None) -> str:
-    if rank is not None:
-        return f"the retriever puts it at rank {rank}"
-    if depth is not None:
-        return f"it is not among the retriever's first {depth}"
-    return "its true rank is not known"
-
-
-def _dropped_from_prompt(rank: int, behind: str | None) -> str:
-    more = f", while '{behind}' from behind it did" if behind is not None else ""
-    return f"it was retrieved at rank {rank} and did not reach the prompt{more}"
-
-
-def _cut(rank: int, share: float) -> str:
-    part = f"{format_percent(share)} of its text" if share < 1 else "its text in other words"
-    return f"it was retrieved at rank {rank}, and the prompt has {part}"
-
-
-def _split_evidence(halves: Sequence[str], missed: str, rank: int | None) -> str:
-    where = f", rank {rank}" if rank is not None else ""
-    return (
-        f"a chunk boundary cuts the evidence over '{halves[0]}' and '{halves[1]}', "
-        f"and '{missed}'{where} was not there"
-    )
-
-
-def _duplicate_crowding(crowd: int, rank: int, k: int) -> str:
-    repeat = "passage above it repeats" if crowd == 1 else "passages above it repeat"
-    return (
-        f"{crowd} {repeat} others nearly word for word; without them it would have rank "
-        f"{rank - crowd} instead of {rank}, and the first {k} count"
-    )
-
-
-def _keyword_match(by_words: float, pool: float, k: int, **rank: int | None) -> str:
-    return (
-        f"BM25 puts it at rank {by_words:.0f} of {pool:.0f} passages, within the {k} of the "
-        f"prompt; {_describe_rank(**rank)}"
-    )
-
-
-def _ranked_low(rank: int, k: int, above: Sequence[CompetingPassage]) -> str:
-    rivals = []
-    for rival in above[:_RIVALS_SHOWN]:
-        numbers = [f"rank {rival.rank}"]
-        if rival.score is not None:
-            numbers.append(f"score {rival.score:.3g}")
-        if rival.cosine is not None:
-            numbers.append(f"cosine {rival.cosine:.2f}")
-        rivals.append(f"'{rival.passage_id}' ({', '.join(numbers)})")
-    more = len(above) - len(rivals)
-    outranked = f", and it is outranked by {', '.join(rivals)}" if rivals else ""
-    outranked += f" and {more} more" if more else ""
-    return f"it has rank {rank}, more than twice the {k} that count{outranked}"
-
-
-def _miss_unexplained(*, has_text: bool, cosine: float | None, **rank: int | None) -> str:
-    where = _describe_rank(**rank)
-    if not has_text:
-        return f"{where}, and its text is not known, so nothing else could be measured"
-    similar = "" if cosine is None else f" (its cosine with the question is {cosine:.2f})"
-    return f"{where}, and nothing that was measured says why{similar}"
-
-
-_RIVALS_SHOWN = 3  # passages above a missed one that are named
-
 SENTENCES: dict[str, str | Callable[..., str]] = {
     **CHECKLIST_SENTENCES,
+    **MISS_SENTENCES,
     # an estimate
     "no_cases": "there are no cases",
     "no_such_cases": "{metric} has no cases",
@@ -532,19 +461,13 @@ SENTENCES: dict[str, str | Callable[..., str]] = {
     ),
     # why answers fail
     "replayed": _replayed,
-    "missing_passages": _missing_passages,
-    "generator": (
-        "they fail as often with every relevant passage in the prompt: look at the generator first"
+    "missing_passages": (
+        "answers fail more often when the prompt lacks a relevant passage (an association)"
     ),
-    "complete": lambda generator: (
-        "the prompts held every relevant passage"
-        + (": look at the generator first" if generator else "")
-    ),
-    "few_associated": (
-        "most of them are not associated with missing passages: look at the generator first"
-    ),
+    "generator": "answers fail as often with every relevant passage in the prompt",
+    "complete": "the prompts of the failed answers held every relevant passage",
+    "few_associated": "few failures are associated with missing passages",
     "unlabelled": _unlabelled,
-    "too_few": "not enough data to tell why",
     # an association
     "nothing_missed": (
         "every case has all of its relevant passages in the prompt, so no bad answer can be "
@@ -632,69 +555,4 @@ SENTENCES: dict[str, str | Callable[..., str]] = {
     "no_baseline": "there is no baseline, so new failures were not counted",
     "outcomes_unknown": _outcomes_unknown,
     "inconclusive_now": _inconclusive_now,
-    # why a passage was missed
-    "not_in_corpus": "the listed corpus of {passages} passages does not hold it",
-    "dropped_from_prompt": _dropped_from_prompt,
-    "cut": _cut,
-    "dropped_in_search": (
-        "a search inside the retriever returned it at rank {rank}, and a later step of the retriever "
-        "dropped it"
-    ),
-    "split_evidence": _split_evidence,
-    "duplicate_crowding": _duplicate_crowding,
-    "keyword_match": _keyword_match,
-    "below_cutoff": "it has rank {rank}, and the first {k} count",
-    "no_shared_words": "it has none of the question's content words",
-    "vocabulary_mismatch": (
-        "it has only {share:.0%} of the question's content words, and BM25 puts it at rank "
-        "{by_words:.0f} of {pool:.0f} passages"
-    ),
-    "domain_mismatch": (
-        "its cosine with the question, {cosine:.2f}, is lower than in {above:.0%} of the run's "
-        "{pairs} other known pairs, although it has {share:.0%} of the question's content words, as "
-        "many as usual"
-    ),
-    "ranked_low": _ranked_low,
-    "miss_unexplained": _miss_unexplained,
-    "twin_in_prompt": "'{passage}', which was in the prompt, says nearly the same",
-    "standalone_measured": "BM25, words and cosines are of the standalone question '{question}'",
-    # a failure mode
-    "prompted_before": (
-        "passage '{passage}' was in the prompt of turn {turn}, and the query '{query}' did not "
-        "retrieve it again"
-    ),
-    "question_finds_it": (
-        "the question finds passage '{passage}' by its words, and the app's query '{query}' does not"
-    ),
-    "standalone_finds_it": (
-        "the standalone question finds passage '{passage}' by its words, and the query '{query}' "
-        "does not"
-    ),
-    "passage_cut": "passage '{passage}' was cut: a part of it never reached the prompt",
-    "passage_cut_for_claim": "the claim needed passage '{passage}', which was cut: a part of it never reached the prompt",
-    "passage_missing": "passage '{passage}' never reached the prompt{step}",
-    "passage_missing_for_claim": "the claim needed passage '{passage}', which never reached the prompt{step}",
-    "context_insufficient": "the passages in the prompt do not hold the answer",
-    "found_by_search": "a search finds '{passage}', which is not labelled and never reached the prompt",
-    "nothing_in_corpus": "no passage is labelled, and a search of the whole index finds none",
-    "reference_not_in_prompt": "the passages in the prompt do not hold what the reference says",
-    "reference_not_found": "neither the prompt nor a search of the whole index by words holds what the reference says",
-    "contradicted_by_prompt": "a claim contradicts passage '{passage}', which was in the prompt",
-    "reference_contradicts_label": "the labelled passage '{passage}' supports a claim that the "
-    "reference contradicts",
-    "reference_contradicted": "passage '{passage}' supports a claim that the reference contradicts, "
-    "and no passage in the prompt states the reference",
-    "answerable_after_all": "the gold set says that there is no answer, and the passages hold one",
-    "copy_says_otherwise": "a wrong claim rests on '{passage}', a near copy of a relevant passage",
-    "irrelevant_passage": "a wrong claim rests on the unlabelled passage '{passage}'",
-    "claim_unsupported": "a claim has no support, and the passages hold the answer",
-    "claim_untied": "a claim has no support, in the prompt or in the missed passages",
-    "states_reference": "'{passage}' states what the reference says, and the answer misreads it",
-    "nothing_used": "the passages hold the answer, and the answer uses none of them",
-    "left_out": "the answer leaves out part of what the passages hold",
-    "declined": "the passages hold the answer, and the app declined",
-    "answered": "there was nothing to answer from, and the app answered",
-    "unlisted_passage": "the correct answer rests on '{passage}', which the gold set does not list",
-    "from_memory": "the answer is correct, and no relevant passage reached the prompt",
-    "unknown_sufficiency": "it is not known whether the passages in the prompt hold the answer",
 }

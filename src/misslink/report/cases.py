@@ -12,11 +12,13 @@ from misslink.documents import cutoff_of
 from misslink.failure_modes import FAILURE_MODES, FAILURES
 from misslink.linking.findings import FIXES, can_search_fix, rank_fixes
 from misslink.render.format import format_decimal, format_percent, pluralize
+from misslink.render.need_sentences import ARRIVED, describe_need, describe_source
 from misslink.report.association import describe_case_replays
 from misslink.report.claims import (
     CaseLocations,
     TextPiece,
     TextSpan,
+    is_sure,
     split_text,
 )
 from misslink.report.human_labels import HumanLabel, read_human_labels
@@ -244,6 +246,7 @@ def _case_entry(
         retrieval=link.retrieval if link else "",
         answered=link.answer if link else "",
         correct=CORRECT_VALUES[link.correct if link else None],
+        needs=_need_rows(trace, link, k),
         miss_types=tuple(dict.fromkeys(miss.kind for miss in missed if miss.kind)),
         best_rank=min((miss.true_rank for miss in missed if miss.true_rank), default=None),
         keyword_rank=min((miss.bm25_rank for miss in missed if miss.bm25_rank), default=None),
@@ -292,6 +295,18 @@ def _case_entry(
     )
 
 
+def _need_rows(trace: Trace | None, link: Link | None, k: int) -> tuple[SimpleNamespace, ...]:
+    """The needs of a case: ``text``, ``source``, ``stage``, what happened there and how it is known."""
+    rows = []
+    for need in link.needs if link else ():
+        what, how = describe_need(need, trace, k)
+        stage = need.lost_at or ARRIVED
+        source = describe_source(need)
+        row = {"text": need.text, "source": source, "passage": need.passage_id or ""}
+        rows.append(SimpleNamespace(**row, stage=stage, what=what, how=how))
+    return tuple(rows)
+
+
 def _summarize_case(link: Link, claims: Sequence[Claim], k: int) -> tuple[str, ...]:
     """Where the missed passages ranked, and what they say of the unsupported claims."""
     missed = {miss.passage_id: miss.true_rank for miss in link.missed}
@@ -312,7 +327,9 @@ def _summarize_case(link: Link, claims: Sequence[Claim], k: int) -> tuple[str, .
     if claims and not bad:
         text = "The prompt supports every claim."
     for verb in ("support", "contradict"):
-        ties = {tie.index for tie in link.claims if tie.relation == f"would_{verb}"} & bad
+        ties = {
+            tie.index for tie in link.claims if tie.relation == f"would_{verb}" and is_sure(tie)
+        } & bad
         text += f" A missed passage would {verb} {len(ties):,} of them." if ties else ""
     if wrong and not bad:
         text += f" The reference answer contradicts {wrong:,} of {pluralize(len(claims), 'claim')}."

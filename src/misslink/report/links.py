@@ -21,6 +21,7 @@ FILTERS = (
     "retrieval",
     "answer",
     "correct",
+    "lost_at",
     "miss_type",
     "category",
     "tier",

@@ -10,11 +10,11 @@ from pathlib import Path
 from misslink.document_model import Result
 from misslink.documents import CalibrationDocument, Replay, WhatIf, summary_of
 from misslink.gates.outcome import GateDecision
-from misslink.linking.findings import find
 from misslink.render.format import format_decimal_estimate, format_estimate, format_p_value
-from misslink.render.headline import describe_errors, describe_evidence, describe_verdict
+from misslink.render.headline import describe_association, describe_errors, describe_verdict
 from misslink.render.html import html_table
 from misslink.report.association import describe_causal_fraction
+from misslink.report.findings import find
 from misslink.report.summary import failure_mode_rows, next_steps
 from misslink.types import Run
 
@@ -22,7 +22,7 @@ from misslink.types import Run
 def run_html(run: Run) -> str:
     """Return a run as HTML: the headline, failure modes with owners, the first step, a link."""
     findings, folder = find(run), summary_of(run).run
-    headline = f"{describe_verdict(findings)} {describe_evidence(findings)}".strip()
+    headline = f"{describe_verdict(findings)} {describe_association(findings)}".strip()
     parts = [f"<p>{escape(errors)}</p>" if (errors := describe_errors(findings)) else ""]
     parts.append(f"<p><b>{escape(headline)}</b></p>")
     rows = [(row.mode.label, row.owner, f"{row.count:,}") for row in failure_mode_rows(run)]

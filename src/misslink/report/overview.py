@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from types import SimpleNamespace
 
 from misslink.document_model import NOT_COMPUTED
 from misslink.documents import Summary, manifest_of, summary_of
 from misslink.metrics import SOURCE_METRICS
 from misslink.render.format import (
+    FormattedEstimate,
     format_estimate,
     format_number,
     pluralize,
@@ -200,6 +202,58 @@ def metric_levels(run: Run) -> tuple[SimpleNamespace, ...]:
             SimpleNamespace(title=title, question=question, metrics=metrics, warning=warning)
         )
     return tuple(levels)
+
+
+# What the first screen and the terminal print of each level, as readers of other tools look for it.
+_KEY_METRICS = {
+    "Retrieval": (("recall@{k}", "recall@{k}"), ("mrr", "mrr")),  # at the run's cutoff
+    "Generation": (("fully_faithful", "fully faithful"), ("answer_relevance", "relevance")),
+    "Answer": (("correct", "correct"),),
+}
+
+
+@dataclass(frozen=True)
+class LevelLine:
+    """One of the three levels in one line: its key metrics, or why there are none.
+
+    A metric has its label, and a note on the labels by which it is corrected.
+    """
+
+    level: str
+    metrics: tuple[tuple[str, FormattedEstimate, str], ...]
+    reason: str = ""
+
+    @property
+    def text(self) -> str:
+        """Such as "recall@5 49% [36, 61], n = 46; mrr 0.47 [0.35, 0.58], n = 46"."""
+        if not self.metrics:
+            return f"not measured: {self.reason}"
+        texts = (f"{label} {shown.text}{note and ' '}{note}" for label, shown, note in self.metrics)
+        return "; ".join(texts)
+
+
+def level_lines(run: Run) -> tuple[LevelLine, ...]:
+    """Return the three levels in one line each; none of a run that measured nothing."""
+    summary, shares = summary_of(run), corrected_shares(run)
+    estimates = {**summary.retrieval, **summary.generation, **summary.answer}
+    judged = summary.generation or summary.answer
+    unknown = NOT_COMPUTED.reason or "" if judged else "no judge was used"
+    lines = []
+    for level, names in _KEY_METRICS.items():
+        shown, reasons = [], []
+        for key, words in names:
+            name, label = (text.format(k=summary.k) for text in (key, words))
+            estimate, note = format_estimate(name, estimates.get(name, NOT_COMPUTED)), ""
+            truth = shares.get(name)
+            if truth is not None and truth.corrected.measured:
+                estimate, note = truth.corrected, f"by {pluralize(truth.labels, 'label')}"
+            if estimate.measured:
+                shown.append((label, estimate, note))
+            elif name in estimates:
+                reasons.append(estimate.reason)
+        reason = "" if shown else next(iter(reasons), unknown)
+        lines.append(LevelLine(level, tuple(shown), reason))
+    return tuple(lines) if any(line.metrics for line in lines) else ()
 
 
 def coverage_warning(run: Run) -> str:

@@ -11,14 +11,15 @@ from misslink.engines.local import reduced_gc
 from misslink.errors import InputError
 from misslink.failure_modes import FAILURE_MODES
 from misslink.io.atomic import atomic_write
-from misslink.linking.findings import find
 from misslink.registry import exporters
-from misslink.render.headline import describe_errors, describe_evidence, describe_verdict
+from misslink.render.headline import describe_association, describe_errors, describe_verdict
 from misslink.render.html import read_assets, render_markdown_template, render_template
 from misslink.report import association, charts, diagnosis, judge_trust, overview
 from misslink.report.cases import page_size
 from misslink.report.explorer import build_blocks, build_case_list
+from misslink.report.findings import find
 from misslink.report.glossary import ANSWERS, RETRIEVALS, metric_words, term_words
+from misslink.report.need_path import read_need_path
 from misslink.report.summary import (
     failure_mode_rows,
     inferred_note,
@@ -153,7 +154,7 @@ def build_page(run: Run, *, cases: int | None = None, table: str = "") -> Report
         ),
         verdict=verdict,
         verdict_parts=re.split(r"(?<![\d,])([\d,]+ of [\d,]+)", verdict, maxsplit=1),
-        evidence=describe_evidence(findings),
+        evidence=describe_association(findings),
         first=read_first_screen(run, findings),
         steps=next_steps(run),
         no_steps=no_steps_reason(run),
@@ -174,6 +175,8 @@ def build_page(run: Run, *, cases: int | None = None, table: str = "") -> Report
         corrected=association.correct_association(run),
         replay=association.read_replay(run),
         levels=overview.metric_levels(run),
+        lines=overview.level_lines(run),
+        path=read_need_path(run),
         slices=overview.group_tables(run),
         crosses=association.contingency_tables(run),
         flow=charts.draw_sankey(run.links),

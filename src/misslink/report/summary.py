@@ -2,40 +2,33 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import TypeAlias
 
+from misslink.comparison.run_metrics import LINK_STATES
 from misslink.documents import calibrations_of, manifest_of, summary_of
 from misslink.failure_modes import FAILURE_MODES, FAILURES, OWNERS, FailureModeInfo
-from misslink.linking.findings import LEVELS, find, rank_fixes
+from misslink.linking.findings import rank_fixes
 from misslink.linking.miss_types import miss_type_advice
-from misslink.render.format import format_estimate, pluralize, shorten
+from misslink.render.format import format_estimate, pluralize
 from misslink.render.headline import Findings
 from misslink.render.reasons import describe_reason
-from misslink.report.cases import FIX_LABELS, rank_cases
-from misslink.report.links import case_fragment, number_cases, view_fragment
-from misslink.types import Case, Claim, ClaimLink, Link, Reason, RetrievalMiss, Run
+from misslink.report.cases import FIX_LABELS
+from misslink.report.findings import LEVELS, find
+from misslink.report.links import number_cases, view_fragment
+from misslink.report.need_path import find_example
+from misslink.types import Run
 
 _MAX_FIXES, _MIN_FIX = 3, 0.1  # of the missed passages; the view of retrieval has all
-_MAX_MODES = 3
-_TEXT_LENGTH = 100  # of a claim and its quote in the example
-_LIST_MARK = re.compile(r"^\s*(?:[-*+]|\d+[.)])\s+")
 _EXPOSURE_TITLES = {
     "missing_passages": "More relevant passages, fewer failures",
     "generator": "As many failures with every relevant passage",
     "few_associated": "Few failures are associated with missing passages",
 }
-_RELATIONS = {
-    "would_contradict": "Missed passage contradicts it",
-    "would_support": "Missed passage supports it",
-}
-_MISSED = "Missed passage"
-_UNSUPPORTED = "No passage in the prompt supports it"
 _FRAGMENTS = {
     "unexplained": view_fragment(state="failed", failure="inconclusive"),
     "inconclusive": view_fragment(state="inconclusive"),
@@ -48,8 +41,7 @@ _UNEXPLAINED = FailureModeInfo(
     shape="",
 )
 
-# An owner in words, "" without one; the color's name; label, number of cases and view of each part.
-ModeGroup: TypeAlias = tuple[str, str, tuple[tuple[str, int, str], ...]]
+OwnerGroup: TypeAlias = tuple[str, str, int, str]  # the color, label, number of cases, fragment
 
 
 def read_first_screen(run: Run, findings: Findings) -> SimpleNamespace:
@@ -58,7 +50,7 @@ def read_first_screen(run: Run, findings: Findings) -> SimpleNamespace:
     numbers = number_cases(run.cases)
     exposure = ((level, outcome, findings.exposure[level]) for outcome, level in LEVELS.items())
     return SimpleNamespace(
-        modes=tuple(_mode_groups(run) if findings.judged else _retrieval_groups(run)),
+        owners=tuple(_owner_groups(run) if findings.judged else _retrieval_groups(run)),
         exposure_title=_EXPOSURE_TITLES.get(why, "Too few answers to tell whether passages help"),
         exposure=tuple(row for row in exposure if findings.judged and row[2].value is not None),
         fixes=tuple(
@@ -70,136 +62,36 @@ def read_first_screen(run: Run, findings: Findings) -> SimpleNamespace:
             for fix in rank_fixes(run)[:_MAX_FIXES]
             if fix.retrieves >= _MIN_FIX * fix.missed
         ),
-        example=_find_example(run),
+        example=find_example(run, findings.blamed),
     )
 
 
-def _mode_groups(run: Run) -> Iterator[ModeGroup]:
-    """The failure modes by owner, rare ones of an owner together, then what is no failure."""
-    numbers = number_cases(run.cases)
-    modes: dict[str, list[int]] = {}
-    for link in run.links:
-        if link.case_id in numbers:
-            name = "unexplained" if link.unexplained else link.failure or ""
-            modes.setdefault(name, []).append(numbers[link.case_id])
-    failed = sorted(FAILURES & modes.keys(), key=lambda name: (-len(modes[name]), name))
+def _owner_groups(run: Run) -> Iterator[OwnerGroup]:
+    """The failures by owner, then what is no failure."""
+    known = {case.id for case in run.cases}
+    links = [link for link in run.links if link.case_id in known and link.failure]
+    owners = Counter(link.owner for link in links if link.failed)
     for owner in OWNERS:
-        own = [name for name in failed if FAILURE_MODES[name].owner == owner]
-        rare = [name for name in own if name not in failed[:_MAX_MODES] or len(modes[name]) == 1]
-        single = own if len(rare) == 1 else [name for name in own if name not in rare]
-        parts = [
-            (FAILURE_MODES[name].label.lower(), len(modes[name]), view_fragment(failure=name))
-            for name in single
-        ]
-        if rest := sorted(number for name in own if name not in single for number in modes[name]):
-            fragment = view_fragment(ids=rest) if single else view_fragment(owner=owner)
-            parts.append(("others" if single else "failures", len(rest), fragment))
-        if parts:
-            yield owner.replace("_", " "), owner, tuple(parts)
-    known = {*failed, "unexplained", "inconclusive", ""}
-    passed = sum(len(cases) for name, cases in modes.items() if name not in known)
-    counts = {name: len(modes.get(name, ())) for name in _FRAGMENTS} | {"passed": passed}
-    for name in ("unexplained", "passed", "inconclusive"):
-        if counts[name]:
-            yield "", name, ((name, counts[name], _FRAGMENTS.get(name, "state=passed")),)
+        if owners[owner]:
+            label = "unexplained" if owner == "unknown" else owner.replace("_", " ")
+            yield owner, label, owners[owner], _FRAGMENTS.get(label) or view_fragment(owner=owner)
+    states = Counter(LINK_STATES[link.failed] for link in links)
+    for state in ("passed", "inconclusive"):
+        if states[state]:
+            yield state, state, states[state], view_fragment(state=state)
 
 
-def _retrieval_groups(run: Run) -> Iterator[ModeGroup]:
+def _retrieval_groups(run: Run) -> Iterator[OwnerGroup]:
     """Without a judge: how many of their relevant passages the questions got."""
     counts = Counter[str](link.retrieval for link in run.links)
     for outcome, level in LEVELS.items():
         if counts[outcome]:
             label = f"with {level} of their relevant passages"
-            yield "", outcome, ((label, counts[outcome], view_fragment(retrieval=outcome)),)
-
-
-def _find_example(run: Run) -> Mapping[str, str] | None:
-    """A claim (or question) of the most frequent failure mode that has one, and what decides it.
-
-    The worst case in which a text decides the claim, and both can be shown whole.
-    """
-    links = {link.case_id: link for link in run.links if link.failure in FAILURES}
-    counts = Counter(link.failure for link in links.values())
-    claims = {v.case_id: v.claims for v in run.verdicts if v.metric == "faithfulness"}
-    ranked = [number for number in rank_cases(run) if run.cases[number - 1].id in links]
-    examples: dict[tuple[bool, bool], dict[str, str]] = {}
-    mode = None
-    for number in sorted(ranked, key=lambda n: -counts[links[run.cases[n - 1].id].failure]):
-        case = run.cases[number - 1]
-        link = links[case.id]
-        if (True, True) in examples or (examples and link.failure != mode):
-            break
-        evidence = next(_decisive_evidence(case, link, claims.get(case.id, ())), None)
-        if evidence is None:
-            continue
-        mode = link.failure
-        claim, relation, quote, ranks = evidence
-        claim, quote = (_LIST_MARK.sub("", text) for text in (claim, quote))
-        decided = relation not in (_MISSED, _UNSUPPORTED)
-        example = {
-            "claim": shorten(claim, _TEXT_LENGTH),
-            "subject": "question" if evidence[0] == case.question else "claim",
-            "relation": relation,
-            "quote": shorten(quote, _TEXT_LENGTH),
-            "rank": ranks,
-            "fragment": case_fragment(number),
-        }
-        examples.setdefault((decided, max(len(claim), len(quote)) <= _TEXT_LENGTH), example)
-    return examples[max(examples)] if examples else None
-
-
-def _decisive_evidence(
-    case: Case, link: Link, claims: Sequence[Claim]
-) -> Iterator[tuple[str, str, str, str]]:
-    """A claim, what decides it, its words and ranks: a missed passage, else prompt or reference.
-
-    Of a case that missed a passage and has no bad claim, its question in place of a claim.
-    """
-    tied = _decisive_tie(link)
-    if tied and tied[0].index < len(claims):
-        tie, miss = tied
-        quote = tie.quote or miss.text or ""
-        yield claims[tie.index].text, _RELATIONS[tie.relation], quote, _describe_ranks(miss)
-    bad = [claim for claim in claims if claim.support != "supported" or claim.correct is False]
-    if link.missed:
-        texts = [(miss, miss.evidence or miss.text) for miss in link.missed]
-        for miss, text in texts:
-            if text and claims:
-                needed_by = bad[0].text if bad else case.question
-                yield needed_by, _MISSED, text, _describe_ranks(miss)
-        return
-    for claim in claims:
-        if claim.support == "contradicted" and claim.evidence:
-            yield claim.text, "Prompt contradicts it", claim.evidence[0].quote, ""
-    for claim in bad:
-        if case.references and (claim.correct is False or claim.support == "unsupported"):
-            yield claim.text, "The reference answer", case.references[0], ""
-        elif claim.support == "unsupported":
-            yield claim.text, _UNSUPPORTED, "", ""
-
-
-def _describe_ranks(miss: RetrievalMiss) -> str:
-    """Such as "rank 8, keywords 1": where the search and keywords put a missed passage."""
-    ranks = [f"rank {miss.true_rank:,}"] if miss.true_rank else []
-    if miss.bm25_rank and miss.bm25_rank < (miss.true_rank or math.inf):
-        ranks.append(f"{'keywords' if ranks else 'keyword rank'} {miss.bm25_rank:,}")
-    return ", ".join(ranks)
-
-
-def _decisive_tie(link: Link) -> tuple[ClaimLink, RetrievalMiss] | None:
-    """A contradiction, else a support, by a missed passage with a text."""
-    missed = {miss.passage_id: miss for miss in link.missed}
-    ties = [
-        (tie, missed[tie.passage_id])
-        for tie in link.claims
-        if tie.relation != "unrelated"
-        and tie.passage_id in missed
-        and (tie.quote or missed[tie.passage_id].text)
-    ]
-    return min(ties, key=lambda pair: pair[0].relation != "would_contradict", default=None)
+            yield outcome, label, counts[outcome], view_fragment(retrieval=outcome)
 
 
 _MAX_STEPS = 3
+_FIX_OWNERS = {"not_indexed": "index", "dropped_from_prompt": "prompt"}
 
 
 @dataclass(frozen=True)
@@ -273,14 +165,13 @@ def inferred_note(run: Run) -> str:
 def next_steps(run: Run) -> tuple[NextStep, ...]:
     """Return up to three steps: each the one that helps most cases that no earlier step helps.
 
-    The first is about what the headline blames, where there is such a step. A case counts half
+    The first is for the owner with most failures, where there is such a step. A case counts half
     where a fix of retrieval is an upper bound, and half where the run has not enough data to tell
     what the fix avoids. What-if options without a detectable gain come after all others, and labels
     for the judge last.
     """
-    blamed = _blamed_owners(find(run).why)
-    fixes = [("retriever", *fix) for fix in _fix_steps(run)]
-    waiting = [*fixes, *((owner, 1.0, step) for owner, step in _mode_steps(run))]
+    blamed = find(run).blamed
+    waiting = [*_fix_steps(run), *((owner, 1.0, step) for owner, step in _mode_steps(run))]
     waiting += [("unknown", 1.0, step) for step in _corpus_steps(run)]
     chosen, done = list[NextStep](), set[int]()
     while waiting and len(chosen) < _MAX_STEPS:
@@ -296,23 +187,6 @@ def next_steps(run: Run) -> tuple[NextStep, ...]:
     return (*chosen, *_label_steps(run))[:_MAX_STEPS]
 
 
-def _blamed_owners(why: Reason | None) -> Collection[str]:
-    """Whose failures the headline blames, so that the first step does not contradict it."""
-    code = why.code if why else ""
-    if why and code == "replayed":
-        fraction = why.parameters["fraction"]
-        low, high = (getattr(fraction, end) for end in ("low", "high"))
-        if low is not None and low > 0:
-            code = "missing_passages"
-        elif high is not None and high < 0:
-            code = "generator"
-    if code == "missing_passages":
-        return ("retriever", "index", "prompt")
-    if code == "complete" and why and not why.parameters["generator"]:
-        return ()
-    return ("generator",) if code in ("generator", "few_associated", "complete") else ()
-
-
 def no_steps_reason(run: Run) -> str:
     """Return why there is nothing to do, for a run without `next_steps`."""
     if not run.cases:
@@ -324,8 +198,8 @@ def no_steps_reason(run: Run) -> str:
     return f"Nothing: none of {pluralize(len(run.cases), 'case')} failed."
 
 
-def _fix_steps(run: Run) -> Iterator[tuple[float, NextStep]]:
-    """Fixes of passages that failed cases missed, with the weight of a case, 0 without a gain.
+def _fix_steps(run: Run) -> Iterator[tuple[str, float, NextStep]]:
+    """Fixes of passages that failed cases missed: owner, the weight of a case, 0 without a gain.
 
     Without a judge, of all that were missed.
     """
@@ -353,7 +227,8 @@ def _fix_steps(run: Run) -> Iterator[tuple[float, NextStep]]:
             f"{FIX_LABELS[fix.name]}.",
         )
         unsure = 0.0 if fix.basis == "whatif" else 0.5
-        yield fix.weight * (1.0 if sure else unsure), step
+        owner = _FIX_OWNERS.get(fix.kind, "retriever")
+        yield owner, fix.weight * (1.0 if sure else unsure), step
 
 
 def _mode_steps(run: Run) -> Iterator[tuple[str, NextStep]]:

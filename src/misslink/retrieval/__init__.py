@@ -11,7 +11,7 @@ from misslink.retrieval.evaluate import (
 )
 from misslink.retrieval.hits import Hits, collect_hits
 from misslink.retrieval.matching import (
-    Need,
+    LabelledNeed,
     NeedMatch,
     case_needs,
     find_split,
@@ -36,7 +36,7 @@ from misslink.retrieval.readers import open_qrels, open_run
 
 __all__ = [
     "Hits",
-    "Need",
+    "LabelledNeed",
     "NeedMatch",
     "Qrels",
     "RankMetric",

@@ -10,7 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from misslink.retrieval.arrays import BoolArray, FloatArray, IntArray, order_by_row, segment_offsets
-from misslink.retrieval.matching import Need, case_needs, match_needs, relevant_ids, satisfies
+from misslink.retrieval.matching import (
+    LabelledNeed,
+    case_needs,
+    match_needs,
+    relevant_ids,
+    satisfies,
+)
 from misslink.types import Case, Passage
 
 Cutoffs = int | Sequence[int] | IntArray | None
@@ -307,14 +313,14 @@ def collect_hits(cases: Sequence[Case], rankings: Sequence[Sequence[Passage]]) -
 
 
 def _judged_ranks(
-    case: Case, alternatives: Sequence[Sequence[Need]], ranking: Sequence[Passage]
+    case: Case, alternatives: Sequence[Sequence[LabelledNeed]], ranking: Sequence[Passage]
 ) -> tuple[list[tuple[int, int]], int]:
     """Rank of every judged passage with 1 if not relevant; number of those not relevant."""
     needs = [need for alternative in alternatives for need in alternative]
     relevant = {need.id for need in needs if need.evidence is None}
     if any(need.evidence is not None for need in needs):
         relevant |= relevant_ids(case, ranking)
-    wrong = [Need(text, 0, text) for text, grade in case.evidence.items() if grade == 0]
+    wrong = [LabelledNeed(text, 0, text) for text, grade in case.evidence.items() if grade == 0]
     ids = {name for name, grade in case.relevant.items() if grade == 0} - relevant
     judged: list[tuple[int, int]] = []
     against: set[str] = set()

@@ -90,7 +90,7 @@ _DECIMAL_NUMBER = re.compile(r"\d[.,]\d")
 
 
 @dataclass(frozen=True)
-class Need:
+class LabelledNeed:
     """One unit of relevance: a passage by its id, or any passage that carries a text.
 
     Parameters
@@ -114,14 +114,14 @@ class NeedMatch:
 
     Parameters
     ----------
-    need : Need
+    need : LabelledNeed
     rank : int
         Position in the list, from 1; of evidence split over two passages the worse of the two.
     passages : sequence of Passage
         The passage, or the two that carry the evidence together, its start first.
     """
 
-    need: Need
+    need: LabelledNeed
     rank: int
     passages: tuple[Passage, ...]
 
@@ -131,7 +131,7 @@ class NeedMatch:
         return len(self.passages) > 1
 
 
-def case_needs(case: Case, passages: Sequence[Passage]) -> tuple[tuple[Need, ...], ...]:
+def case_needs(case: Case, passages: Sequence[Passage]) -> tuple[tuple[LabelledNeed, ...], ...]:
     """Return the needs of a case as alternatives; each is sufficient.
 
     Evidence counts before ids, because it survives re-chunking: where the case gives evidence
@@ -149,7 +149,7 @@ def case_needs(case: Case, passages: Sequence[Passage]) -> tuple[tuple[Need, ...
 
     Returns
     -------
-    tuple of tuples of Need
+    tuple of tuples of LabelledNeed
         Empty where the case needs nothing that could be looked for; no alternative is empty.
     """
     evidence = _evidence_needs(case)
@@ -157,17 +157,17 @@ def case_needs(case: Case, passages: Sequence[Passage]) -> tuple[tuple[Need, ...
     if evidence and not textless:
         return (evidence,)
     alternatives = tuple(
-        tuple(Need(id_, case.relevant.get(id_) or 1) for id_ in dict.fromkeys(any_of))
+        tuple(LabelledNeed(id_, case.relevant.get(id_) or 1) for id_ in dict.fromkeys(any_of))
         for any_of in case.relevant_any
         if any_of
     )
     if alternatives:
         return alternatives
-    listed = tuple(Need(id_, grade) for id_, grade in case.relevant.items() if grade > 0)
+    listed = tuple(LabelledNeed(id_, grade) for id_, grade in case.relevant.items() if grade > 0)
     return (listed,) if listed else ()
 
 
-def satisfies(need: Need, passage: Passage) -> bool:
+def satisfies(need: LabelledNeed, passage: Passage) -> bool:
     """Whether the passage alone satisfies the need.
 
     Evidence is looked for in the passage's text, both folded as ``misslink.text.normalization.fold`` does, and
@@ -178,7 +178,7 @@ def satisfies(need: Need, passage: Passage) -> bool:
     return _contains(fold(passage.text), fold(need.evidence))
 
 
-def find_split(need: Need, passages: Sequence[Passage]) -> tuple[Passage, Passage] | None:
+def find_split(need: LabelledNeed, passages: Sequence[Passage]) -> tuple[Passage, Passage] | None:
     """The two passages that carry the evidence together, where a chunk boundary cuts it.
 
     The first ends with the start of the evidence, the second begins with all the rest; they may
@@ -188,7 +188,7 @@ def find_split(need: Need, passages: Sequence[Passage]) -> tuple[Passage, Passag
 
     Parameters
     ----------
-    need : Need
+    need : LabelledNeed
     passages : sequence of Passage
         In any order; the pair whose worse position is best is returned, its start first.
 
@@ -201,7 +201,7 @@ def find_split(need: Need, passages: Sequence[Passage]) -> tuple[Passage, Passag
     return (passages[pair[0] - 1], passages[pair[1] - 1]) if pair else None
 
 
-def has_evidence_part(need: Need, passage: Passage) -> bool:
+def has_evidence_part(need: LabelledNeed, passage: Passage) -> bool:
     """Whether the passage ends with the start of the evidence, or begins with its end.
 
     What is too short for `split_over` does not tell.
@@ -214,12 +214,14 @@ def has_evidence_part(need: Need, passage: Passage) -> bool:
     )
 
 
-def match_needs(needs: Sequence[Need], passages: Sequence[Passage]) -> tuple[NeedMatch, ...]:
+def match_needs(
+    needs: Sequence[LabelledNeed], passages: Sequence[Passage]
+) -> tuple[NeedMatch, ...]:
     """Where each need is first satisfied; a need that is nowhere is left out.
 
     Parameters
     ----------
-    wanted : sequence of Need
+    wanted : sequence of LabelledNeed
         One alternative of `needs`.
     passages : sequence of Passage
         Best first; of passages with the same id the first counts.
@@ -267,15 +269,15 @@ def relevant_ids(case: Case, passages: Sequence[Passage]) -> set[str]:
     return ids
 
 
-def _evidence_needs(case: Case) -> tuple[Need, ...]:
-    needs: dict[str, Need] = {}
+def _evidence_needs(case: Case) -> tuple[LabelledNeed, ...]:
+    needs: dict[str, LabelledNeed] = {}
     for number, (text, grade) in enumerate(case.evidence.items(), start=1):
         folded = fold(text)
         if not folded or grade <= 0:
             continue
-        first = needs.setdefault(folded, Need(f"evidence-{number}", grade, text))
+        first = needs.setdefault(folded, LabelledNeed(f"evidence-{number}", grade, text))
         if grade > first.grade:
-            needs[folded] = Need(first.id, grade, first.evidence)
+            needs[folded] = LabelledNeed(first.id, grade, first.evidence)
     return tuple(needs.values())
 
 
@@ -298,7 +300,7 @@ def _splits_word(text: str, index: int) -> bool:
     return any(_DECIMAL_NUMBER.fullmatch(number) for number in around)
 
 
-def _find_pair(need: Need, passages: Sequence[Passage]) -> tuple[int, int] | None:
+def _find_pair(need: LabelledNeed, passages: Sequence[Passage]) -> tuple[int, int] | None:
     """Positions, from 1, of the passage with the start of the evidence and of that with the end."""
     if need.evidence is None:
         return None

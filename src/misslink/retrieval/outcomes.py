@@ -156,7 +156,7 @@ def _ranked_passages(trace: Trace) -> tuple[Passage, ...]:
 
 
 def _missed_passage(
-    need: matching.Need, pool: Sequence[Passage], trace: Trace, k: int
+    need: matching.LabelledNeed, pool: Sequence[Passage], trace: Trace, k: int
 ) -> RetrievalMiss:
     match = next(iter(matching.match_needs([need], pool)), None)
     if match is None:

@@ -15,7 +15,7 @@ from misslink.goldset.checks.passage_search import PassageSearch
 from misslink.goldset.checks.protocol import CheckInputs, GateRequirement
 from misslink.io.goldset import read_goldset
 from misslink.io.trace_formats import LogRequest, RequestLog
-from misslink.retrieval.matching import Need, find_split, satisfies
+from misslink.retrieval.matching import LabelledNeed, find_split, satisfies
 from misslink.types import Case, Passage
 
 FEWER = settings(max_examples=30)
@@ -169,7 +169,7 @@ def test_split_evidence_is_told_as_split_not_as_missing():
 def test_evidence_is_found_as_retrieval_finds_it(text, evidence):
     passage = Passage(id="p", text=text, rank=1)
     assert (
-        satisfies(Need("e", 1, evidence), passage)
+        satisfies(LabelledNeed("e", 1, evidence), passage)
         is PassageSearch([passage]).contains(evidence)
         is True
     )
@@ -181,7 +181,7 @@ def test_evidence_is_found_as_retrieval_finds_it(text, evidence):
 )
 def test_holders_are_those_that_satisfy_the_need(texts, wanted):
     passages = [Passage(id=f"p{at}", text=text, rank=at + 1) for at, text in enumerate(texts)]
-    need = Need("e", 1, wanted)
+    need = LabelledNeed("e", 1, wanted)
     found = list(PassageSearch(passages).holders(wanted))
     assert found == [p for p in passages if wanted.strip() and satisfies(need, p)]
 
@@ -256,7 +256,7 @@ def test_a_split_is_found_as_retrieval_finds_it(text, cut, others):
     ]
     wanted = text[10:]
     assert PassageSearch(passages).split(wanted) == find_split(
-        Need("evidence", 1, wanted), passages
+        LabelledNeed("evidence", 1, wanted), passages
     )
 
 

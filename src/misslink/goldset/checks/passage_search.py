@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from misslink.matching.fuzzy_matching import UNSPACED, invariant_tokens
-from misslink.retrieval.matching import Need, find_split, satisfies
+from misslink.retrieval.matching import LabelledNeed, find_split, satisfies
 from misslink.text.normalization import fold, fold_with_offsets, overlapping, sentence_spans
 from misslink.types import Passage
 
@@ -48,7 +48,7 @@ class PassageSearch:
 
     def holders(self, evidence: str) -> Iterable[Passage]:
         """Yield the passages that contain it whole, in the corpus's order."""
-        folded, need = fold(evidence), Need("evidence", 1, evidence)
+        folded, need = fold(evidence), LabelledNeed("evidence", 1, evidence)
         for index in self._candidates(folded):
             if folded in self._folded[index] and satisfies(need, self.passages[index]):
                 yield self.passages[index]
@@ -65,7 +65,7 @@ class PassageSearch:
         if not first or not second:
             return None
         candidates = [self.passages[index] for index in sorted(first | second)]
-        return find_split(Need("evidence", 1, evidence), candidates)
+        return find_split(LabelledNeed("evidence", 1, evidence), candidates)
 
     def nearest(self, text: str, *, whole: bool = False) -> NearestText | None:
         """Return the most similar stretch, or whole passage; None if they share no words."""

@@ -10,7 +10,7 @@ from itertools import islice
 
 from misslink.capture.injection import InjectedSearch
 from misslink.failure_modes import FAILURES
-from misslink.retrieval import Need, match_needs, relevant_ids
+from misslink.retrieval import LabelledNeed, match_needs, relevant_ids
 from misslink.text.near_duplicates import is_near_duplicate
 from misslink.text.normalization import stems
 from misslink.types import Case, Link, Passage, RetrievalMiss, Trace
@@ -152,7 +152,8 @@ def _missed_texts(
     if miss.evidence is not None:
         seen = sorted((*trace.retrieved, *trace.deeper), key=lambda passage: passage.rank)
         hit = next(
-            iter(match_needs([Need(miss.passage_id, miss.grade, miss.evidence)], seen)), None
+            iter(match_needs([LabelledNeed(miss.passage_id, miss.grade, miss.evidence)], seen)),
+            None,
         )
         if hit is not None:
             return hit.passages

@@ -1,7 +1,7 @@
 // A selection of cases and its address: report/links.py writes the same fragments.
 
 const CHOICES = [
-  "state", "owner", "failure", "retrieval", "answer", "correct", "miss_type", "category", "tier", "metric", "people",
+  "state", "owner", "failure", "retrieval", "answer", "correct", "lost_at", "miss_type", "category", "tier", "metric", "people",
 ];
 
 const emptyView = () => ({

@@ -180,6 +180,25 @@ const verdictOf = (row, body) => el("div", { class: `case-verdict ${stateOf(row)
   body.also && userText("p", "small", "Also true: ", body.also.map(([label, words]) => `${label}${words && ` (${words})`}`).join("; ")),
   body.error && userText("p", "", el("b", {}, "The app failed:"), ` ${body.error}`));
 
+// Where each needed fact was lost: a row of stages, the lost one with a cross and the owner's color.
+const STAGES = ["index", "search", "filter", "rank", "prompt", "answer"];
+const needOf = (need) => {
+  const lost = STAGES.indexOf(need.stage);
+  const arrived = need.stage === "arrived" || need.stage === "data";
+  const owner = data.stage_owners[need.stage] ?? "";
+  const state = (place) => (arrived || (lost >= 0 && place < lost) ? "through" : place === lost ? "lost" : "gone");
+  return el("li", { class: `need ${owner || "arrived"}` },
+    el("div", {}, userText("q", "", need.text), el("span", { class: "small" }, need.source,
+      need.passage && [", ", userText("code", "", need.passage)])),
+    el("div", {},
+      el("ol", { class: "stops", "aria-hidden": "true" }, STAGES.map((stage, place) => el("li", { class: state(place) }, stage))),
+      el("p", { class: "small" }, el("b", {}, need.what), `: ${need.how}.`,
+        owner && owner !== "unknown" && ` Owner: ${data.owner_names[owner]}.`)));
+};
+const needsOf = (body) => body.needs && el("section", { class: "needs", "aria-labelledby": "needs" },
+  el("h4", { id: "needs" }, body.needs.length > 1 ? "Where each needed fact was lost" : "Where the needed fact was lost"),
+  el("ol", {}, body.needs.map(needOf)));
+
 const metaOf = (row) => {
   const parts = [row.category, row.tier && `tier ${row.tier}`, ...(row.tags ?? []), outcomeOf(row),
     row.latency && `${row.latency < 0.1 ? "under 0.1" : row.latency.toFixed(1)} s`].filter(Boolean);
@@ -202,6 +221,7 @@ const drawCase = (row, body) => {
     el("h3", { id: "case-title", dir: "auto" }, visible(row.question)),
     dialogueOf(body),
     verdictOf(row, body),
+    needsOf(body),
     el("div", { class: "columns" },
       el("div", {},
         el("h4", {}, !body.claims.length ? "Answer" : bad ? `Answer: ${bad} of ${plural(body.claims.length, "claim")} unsupported`

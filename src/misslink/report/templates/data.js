@@ -78,7 +78,7 @@ const ownerOf = (row) => (stateOf(row) === "failed" ? data.owners[row.failure] :
 const OFFERED = {
   state: (row) => [stateOf(row), row.error && "error"], owner: (row) => [ownerOf(row)],
   failure: (row) => [row.failure], retrieval: (row) => [row.retrieval], answer: (row) => [row.answer],
-  correct: (row) => [row.correct], miss_type: (row) => row.miss_types ?? [],
+  correct: (row) => [row.correct], lost_at: (row) => row.lost_at ?? [], miss_type: (row) => row.miss_types ?? [],
   category: (row) => [row.category], tier: (row) => [row.tier], tag: (row) => row.tags ?? [],
   people: (row) => row.people ?? [],
   metric: (row) => (row.bad ?? []).map((place) => data.metrics[place]),

@@ -29,7 +29,7 @@ const MOST_NUMBERS = 20; // in a condition that a reader can still take in
 
 // The view as a condition in SQL on the table's columns; "" where it is none.
 const conditionOf = (view) => {
-  if (view.q || view.people || view.state || view.ids.length > MOST_NUMBERS) return "";
+  if (view.q || view.people || view.lost_at || view.state || view.ids.length > MOST_NUMBERS) return "";
   const is = (column, value) => `${quotedName(column)} = ${value}`;
   const tests = ["owner", "failure", "retrieval", "answer", "category", "tier"]
     .filter((key) => view[key]).map((key) => is(key, quotedText(view[key])));

@@ -9,12 +9,12 @@ const STATES = { failed: "Failed", passed: "Passed", inconclusive: "Inconclusive
 // By choice, what its values are called; in maps, for a category may be named as any object's part.
 const NAMES = new Map(Object.entries(data ? {
   state: STATES, owner: data.owner_names, failure: data.failure_modes, retrieval: data.retrievals,
-  answer: data.answers, miss_type: data.miss_types, people: data.people,
+  answer: data.answers, lost_at: data.stages, miss_type: data.miss_types, people: data.people,
 } : {}).map(([key, names]) => [key, new Map(Object.entries(names))]));
 const nameOf = (key, value) => NAMES.get(key)?.get(value) ?? visible(value);
 const TITLES = {
   state: "Cases", owner: "Owner", failure: "Failure mode", retrieval: "Retrieval", answer: "Answer", correct: "Correct",
-  miss_type: "Why missed", category: "Category", tier: "Tier", metric: "Bad verdict of", tag: "Tag", people: "Annotators",
+  lost_at: "Fact lost at", miss_type: "Why missed", category: "Category", tier: "Tier", metric: "Bad verdict of", tag: "Tag", people: "Annotators",
 };
 
 const counted = (rows, of) => {

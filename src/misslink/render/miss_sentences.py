@@ -1,0 +1,152 @@
+"""The sentences of missed passages and failure modes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from misslink.render.format import format_percent
+from misslink.types import CompetingPassage
+
+
+def _describe_rank(rank: int | None, depth: int | None) -> str:
+    if rank is not None:
+        return f"the retriever puts it at rank {rank}"
+    if depth is not None:
+        return f"it is not among the retriever's first {depth}"
+    return "its true rank is not known"
+
+
+def _dropped_from_prompt(rank: int, behind: str | None) -> str:
+    more = f", while '{behind}' from behind it did" if behind is not None else ""
+    return f"it was retrieved at rank {rank} and did not reach the prompt{more}"
+
+
+def _cut(rank: int, share: float) -> str:
+    part = f"{format_percent(share)} of its text" if share < 1 else "its text in other words"
+    return f"it was retrieved at rank {rank}, and the prompt has {part}"
+
+
+def _split_evidence(halves: Sequence[str], missed: str, rank: int | None) -> str:
+    where = f", rank {rank}" if rank is not None else ""
+    return (
+        f"a chunk boundary cuts the evidence over '{halves[0]}' and '{halves[1]}', "
+        f"and '{missed}'{where} was not there"
+    )
+
+
+def _duplicate_crowding(crowd: int, rank: int, k: int) -> str:
+    repeat = "passage above it repeats" if crowd == 1 else "passages above it repeat"
+    return (
+        f"{crowd} {repeat} others nearly word for word; without them it would have rank "
+        f"{rank - crowd} instead of {rank}, and the first {k} count"
+    )
+
+
+def _keyword_match(by_words: float, pool: float, k: int, **rank: int | None) -> str:
+    return (
+        f"BM25 puts it at rank {by_words:.0f} of {pool:.0f} passages, within the {k} of the "
+        f"prompt; {_describe_rank(**rank)}"
+    )
+
+
+def _filtered_out(rank: float, depth: int, *, by_words: bool) -> str:
+    ranks = "BM25 ranks" if by_words else "the store's own vectors rank"
+    return (
+        f"{ranks} it {rank:.0f}, and the retriever does not return it among its first {depth:,}: a "
+        "filter hides it"
+    )
+
+
+def _ranked_low(rank: int, k: int, above: Sequence[CompetingPassage]) -> str:
+    rivals = []
+    for rival in above[:_RIVALS_SHOWN]:
+        numbers = [f"rank {rival.rank}"]
+        if rival.score is not None:
+            numbers.append(f"score {rival.score:.3g}")
+        if rival.cosine is not None:
+            numbers.append(f"cosine {rival.cosine:.2f}")
+        rivals.append(f"'{rival.passage_id}' ({', '.join(numbers)})")
+    more = len(above) - len(rivals)
+    outranked = f", and it is outranked by {', '.join(rivals)}" if rivals else ""
+    outranked += f" and {more} more" if more else ""
+    return f"it has rank {rank}, more than twice the {k} that count{outranked}"
+
+
+def _miss_unexplained(*, has_text: bool, cosine: float | None, **rank: int | None) -> str:
+    where = _describe_rank(**rank)
+    if not has_text:
+        return f"{where}, and its text is not known, so nothing else could be measured"
+    similar = "" if cosine is None else f" (its cosine with the question is {cosine:.2f})"
+    return f"{where}, and nothing that was measured says why{similar}"
+
+
+_RIVALS_SHOWN = 3  # passages above a missed one that are named
+
+MISS_SENTENCES: dict[str, str | Callable[..., str]] = {
+    # why a passage was missed
+    "not_in_corpus": "the listed corpus of {passages} passages does not hold it",
+    "dropped_from_prompt": _dropped_from_prompt,
+    "cut": _cut,
+    "dropped_in_search": (
+        "a search inside the retriever returned it at rank {rank}, and a later step of the retriever "
+        "dropped it"
+    ),
+    "split_evidence": _split_evidence,
+    "duplicate_crowding": _duplicate_crowding,
+    "keyword_match": _keyword_match,
+    "below_cutoff": "it has rank {rank}, and the first {k} count",
+    "no_shared_words": "it has none of the question's content words",
+    "vocabulary_mismatch": (
+        "it has only {share:.0%} of the question's content words, and BM25 puts it at rank "
+        "{by_words:.0f} of {pool:.0f} passages"
+    ),
+    "domain_mismatch": (
+        "its cosine with the question, {cosine:.2f}, is lower than in {above:.0%} of the run's "
+        "{pairs} other known pairs, although it has {share:.0%} of the question's content words, as "
+        "many as usual"
+    ),
+    "filtered_out": _filtered_out,
+    "ranked_low": _ranked_low,
+    "miss_unexplained": _miss_unexplained,
+    "twin_in_prompt": "'{passage}', which was in the prompt, says nearly the same",
+    "standalone_measured": "BM25, words and cosines are of the standalone question '{question}'",
+    # a failure mode
+    "prompted_before": (
+        "passage '{passage}' was in the prompt of turn {turn}, and the query '{query}' did not "
+        "retrieve it again"
+    ),
+    "question_finds_it": (
+        "the question finds passage '{passage}' by its words, and the app's query '{query}' does not"
+    ),
+    "standalone_finds_it": (
+        "the standalone question finds passage '{passage}' by its words, and the query '{query}' "
+        "does not"
+    ),
+    "passage_cut": "passage '{passage}' was cut: a part of it never reached the prompt",
+    "passage_cut_for_claim": "the claim needed passage '{passage}', which was cut: a part of it never reached the prompt",
+    "passage_missing": "passage '{passage}' never reached the prompt{step}",
+    "passage_missing_for_claim": "the claim needed passage '{passage}', which never reached the prompt{step}",
+    "context_insufficient": "the passages in the prompt do not hold the answer",
+    "found_by_search": "a search finds '{passage}', which is not labelled and never reached the prompt",
+    "nothing_in_corpus": "no passage is labelled, and a search of the whole index finds none",
+    "reference_not_in_prompt": "the passages in the prompt do not hold what the reference says",
+    "reference_not_found": "neither the prompt nor a search of the whole index by words holds what the reference says",
+    "contradicted_by_prompt": "a claim contradicts passage '{passage}', which was in the prompt",
+    "reference_contradicts_label": "the labelled passage '{passage}' supports a claim that the "
+    "reference contradicts",
+    "reference_contradicted": "passage '{passage}' supports a claim that the reference contradicts, "
+    "and no passage in the prompt states the reference",
+    "answerable_after_all": "the gold set says that there is no answer, and the passages hold one",
+    "copy_says_otherwise": "a wrong claim rests on '{passage}', a near copy of a relevant passage",
+    "irrelevant_passage": "a wrong claim rests on the unlabelled passage '{passage}'",
+    "claim_unsupported": "a claim has no support, and the passages hold the answer",
+    "claim_untied": "a claim has no support, in the prompt or in the missed passages",
+    "states_reference": "'{passage}' states what the reference says, and the answer misreads it",
+    "nothing_used": "the passages hold the answer, and the answer uses none of them",
+    "left_out": "the answer leaves out part of what the passages hold",
+    "declined": "the passages hold the answer, and the app declined",
+    "answered": "there was nothing to answer from, and the app answered",
+    "unlisted_passage": "the correct answer rests on '{passage}', which the gold set does not list",
+    "from_memory": "the answer is correct, and no relevant passage reached the prompt",
+    "unknown_sufficiency": "it is not known whether the passages in the prompt hold the answer",
+}

@@ -1,0 +1,107 @@
+"""What a run found: how many answers fail, whose failures they are, and what is associated with them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from misslink.documents import replay_of, summary_of
+from misslink.linking.association import failed_share
+from misslink.linking.findings import count_errors
+from misslink.render.format import CLUSTERED_SHARE
+from misslink.render.headline import Findings, describe_findings
+from misslink.retrieval import cluster_cases, unmeasured_reason
+from misslink.stats.exposure import EXPOSURES, ExposedCases, exposure_risks, exposure_trend
+from misslink.types import Estimate, Link, Reason, Run
+
+LEVELS = {"miss": "none", "partial": "some", "hit": "all"}  # of the relevant passages
+# The stages that say more than the failure mode they lead to.
+STAGE_MODES = {"filter": ("retrieval_miss",), "rank": ("retrieval_miss",)}
+_FEW_CASES = 20  # below it counts are reported and nothing is inferred
+_SIGNIFICANT = 0.05
+# Of the failures at most, if perfect retrieval is not the first thing to do.
+_SMALL_FRACTION = 1 / 3
+_SMALL_GAP = 0.1  # between the risks of none and all, as a share of the cases
+
+
+def describe_run(run: Run) -> str:
+    """Return the headline of a run for page, terminal, markdown and notebook."""
+    return " ".join(describe_findings(find(run)))
+
+
+def find(run: Run) -> Findings:
+    """Compute the findings of a run from its links, verdicts and replay."""
+    decided = [link for link in run.links if link.failed is not None]
+    failed = [link for link in decided if link.failed]
+    labelled = [link for link in run.links if link.retrieval in LEVELS]
+    with_labels = {c.id for c in run.cases if c.relevant or c.relevant_any or c.evidence}
+    unmeasured = (unmeasured_reason(t) for t in run.traces if t.case_id in with_labels)
+    clusters = cluster_cases(run.cases)
+    exposed = [link for link in decided if link.retrieval in LEVELS]
+    cases = ExposedCases(
+        [EXPOSURES.index(LEVELS[link.retrieval]) for link in exposed],
+        [float(bool(link.failed)) for link in exposed],
+        [clusters.get(link.case_id, link.case_id) for link in exposed],
+    )
+    risks = exposure_risks(cases)
+    by_exposure = _explain_by_exposure(decided, cases, risks)
+    usage = summary_of(run).usage
+    return Findings(
+        cases=len(run.cases),
+        errors=count_errors(run.traces, run.verdicts),
+        judged=any(link.failure for link in run.links),
+        failed=_as_share(failed_share(decided, clusters)),
+        exposure={level: _as_share(risks[f"risk_given_{level}"]) for level in EXPOSURES},
+        why=_explain_by_replay(run) or by_exposure,
+        by_exposure=by_exposure,
+        owners=Counter(link.owner or "unknown" for link in failed),
+        losses=Counter((link.owner or "unknown", _loss(link)) for link in failed),
+        labelled=len(labelled),
+        incomplete=sum(link.retrieval != "hit" for link in labelled),
+        unmeasured=None if labelled else next(filter(None, unmeasured), None),
+        not_asked=usage.not_asked if usage else 0,
+        stopped_by=usage.stopped_by if usage else None,
+    )
+
+
+def _loss(link: Link) -> str:
+    """The stage at which a needed fact was lost, where the owner rests on one; else the mode."""
+    stages = (need.lost_at for need in link.needs if need.lost_at in STAGE_MODES)
+    fits = (stage for stage in stages if stage and link.failure in STAGE_MODES[stage])
+    return next(fits, link.failure or "inconclusive")
+
+
+def _as_share(estimate: Estimate) -> Estimate:
+    clustered = estimate.method.startswith("cluster")
+    return estimate.model_copy(update={"method": CLUSTERED_SHARE}) if clustered else estimate
+
+
+def _explain_by_replay(run: Run) -> Reason | None:
+    replay = replay_of(run)
+    causal = replay.causal_fraction if replay else None
+    if causal is None or causal.value is None:
+        return None
+    return Reason(code="replayed", fraction=causal)
+
+
+def _explain_by_exposure(
+    decided: Sequence[Link], cases: ExposedCases, risks: Mapping[str, Estimate]
+) -> Reason | None:
+    """Why answers fail, as far as the passages that reached the prompts can tell."""
+    failed = sum(bool(link.failed) for link in decided)
+    if not failed or len(decided) < _FEW_CASES:
+        return None
+    if all(link.retrieval == "hit" for link in decided if link.failed):
+        return Reason(code="complete")
+    if not cases.bad:
+        inferred = sum(link.basis == "inferred" for link in decided)
+        return Reason(code="unlabelled", inferred=inferred) if inferred else None
+    trend = exposure_trend(cases)
+    if trend.p is not None and trend.p < _SIGNIFICANT and (trend.slope or 0) < 0:
+        return Reason(code="missing_passages")
+    fraction, gap = risks["attributable_fraction"], risks["risk_difference"]
+    all_complete = len(cases.bad) == cases.table()[2][1]
+    if not all_complete and fraction.high is not None and fraction.high < _SMALL_FRACTION:
+        # Without a gap misses do not matter; with one they explain few failures.
+        return Reason(code="generator" if (gap.value or 0) <= _SMALL_GAP else "few_associated")
+    return None
