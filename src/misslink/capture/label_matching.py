@@ -143,7 +143,7 @@ def match_labels(
         if key and is_unique:
             names = ids_by_key(everything.values(), key)
             warnings.append(Reason(code="id_key_used", key=key))
-        elif stored and stored.isdisjoint(labels):
+        elif stored.isdisjoint(labels) and stored and not any(c.evidence for c in gold.cases):
             label = min(labels)
             problem = (
                 f"the corpus holds neither passage '{label}' nor any other relevant id; its ids "

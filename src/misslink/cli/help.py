@@ -8,7 +8,7 @@ import typer
 
 COMMAND_PANELS = {
     "Evaluate": ("init", "evaluate", "retrieval", "report", "export", "mcp", "demo"),
-    "Understand and improve": ("diagnose", "replay", "whatif"),
+    "Understand and improve": ("diagnose", "replay", "whatif", "promote"),
     "Compare and gate": ("compare", "gate", "rejudge"),
     "Judge": ("judge", "annotate", "calibrate", "prompts", "cache"),
     "Gold sets": ("goldset",),
@@ -60,6 +60,10 @@ EXAMPLES = {
     "diagnose": (
         "misslink diagnose reports/today",
         "misslink diagnose reports/today --missing-labels review.jsonl",
+    ),
+    "promote": (
+        "misslink promote reports/today --out suite.jsonl",
+        "misslink evaluate app.py:chain --goldset suite.jsonl --out reports/suite",
     ),
     "replay": ("misslink replay reports/today --app app.py:chain --sample 10",),
     "whatif": (

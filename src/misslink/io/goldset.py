@@ -11,6 +11,7 @@ from typing import Any
 from misslink.errors import InputError, did_you_mean
 from misslink.io.jsonl import SourceItem
 from misslink.io.rows import open_items, split_ids
+from misslink.io.suite import is_suite_row, suite_case
 from misslink.types import Case, Trace
 
 
@@ -125,6 +126,8 @@ def _parse_cases(item: SourceItem) -> Iterator[Case]:
     The history of a turn is the turns before it, with their first references as the assistant's
     messages: the same for every app and every run.
     """
+    if is_suite_row(item.data):
+        item = suite_case(item)
     data = item.data
     if isinstance(data, Case):
         yield data

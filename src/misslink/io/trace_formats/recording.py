@@ -16,6 +16,7 @@ from misslink.io.jsonl import EMPTY_FILE, SourceItem, intern_text
 from misslink.io.rows import open_items, read_file_items
 from misslink.io.run_folder import is_run_folder, read_run
 from misslink.io.storage import list_shards, open_decompressed, read_bytes, redact_url
+from misslink.io.suite import is_suite_row, suite_trace
 from misslink.io.tables import RetrievalTable, read_trec_table
 from misslink.io.trace_formats import exports, samples
 from misslink.io.trace_formats.requests import RequestLog
@@ -260,6 +261,8 @@ class _Recorder:
             return
         if not isinstance(item.data, Mapping):
             raise item.error("This is not an object with fields.")
+        if is_suite_row(item.data):
+            item = suite_trace(item)
         data, case = dict(item.data), None
         fields = {name: data[name] for name in _CASE_FIELDS & data.keys()}
         if not fields.keys() <= {"history"}:  # which a trace has too

@@ -1,0 +1,80 @@
+"""Freeze failed cases of a run as a suite: gold set and traces in one file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from misslink.documents import manifest_of
+from misslink.matching.claim_matching import MatchingContext
+from misslink.matching.support import claim_relations
+from misslink.types import Case, Link, Run, Trace
+
+_CASE_FIELDS = ("answerable", "category", "tags", "group", "history", "standalone_question")
+_TRACE_FIELDS = ("prompted", "prompt", "shown", "answer")
+
+
+def promote(run: Run, failure: str | None = None) -> Iterator[dict[str, Any]]:
+    """Yield the failed cases of a run as rows of a suite.
+
+    A label is carried over as the text that the case needs, so that it is found after the index was
+    made again with other chunks and ids; by its id only where no text of it is known.
+
+    Parameters
+    ----------
+    run : Run
+    failure : str or None
+        Only cases of this failure mode.
+    """
+    traces = {trace.case_id: trace for trace in run.traces}
+    cases = {case.id: case for case in run.cases}
+    epoch = manifest_of(run).judge_epoch.model_dump(mode="json")
+    for link in run.links:
+        trace = traces.get(link.case_id)
+        if link.failed and trace is not None and failure in (None, link.failure):
+            yield _row(cases[link.case_id], trace, link) | {"epoch": epoch}
+
+
+def _row(case: Case, trace: Trace, link: Link) -> dict[str, Any]:
+    texts = {miss.passage_id: miss.text for miss in link.missed if miss.text}
+    texts |= {passage.id: passage.text for passage in trace.retrieved}
+    evidence = {**case.evidence}
+    relevant = {}
+    for name, grade in case.relevant.items():
+        if name in texts:
+            evidence.setdefault(_needed(case, link, name, texts[name]), grade)
+        else:
+            relevant[name] = grade
+    recorded = case.model_dump(mode="json", include={*_CASE_FIELDS})
+    shown = trace.model_dump(mode="json", include={*_TRACE_FIELDS})
+    retrieved = [
+        passage.model_dump(mode="json", include={"id", "text", "score"})
+        for passage in trace.retrieved
+    ]
+    row = {
+        "id": case.id,
+        "question": case.question,
+        "references": list(case.references),
+        "relevant": relevant,
+        "evidence": evidence,
+        **recorded,
+        **shown,
+        "needs": [need.model_dump(mode="json") for need in link.needs],
+        "expected_owner": link.owner,
+        "expected_failure": link.failure,
+    }
+    # An empty list of passages is what the app found; other empty fields say nothing.
+    return {name: x for name, x in row.items() if x not in (None, [], {})} | {
+        "retrieved": retrieved
+    }
+
+
+def _needed(case: Case, link: Link, passage_id: str, text: str) -> str:
+    """The sentence of a passage that the case needs, else all of it."""
+    needs = [need.text for need in link.needs if need.passage_id == passage_id]
+    claims = [need for need in needs or case.references if need != case.question]
+    context = MatchingContext([text], case.question)
+    for relation, quote, _ in claim_relations(claims, context):
+        if relation == "would_support" and quote:
+            return quote
+    return text
