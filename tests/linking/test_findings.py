@@ -121,6 +121,7 @@ def test_without_labels_the_run_cannot_tell_why():
     ("value", "low", "high", "sentence"),
     [
         (0.34, 0.2, 0.5, "Replay: missing passages cause 34% of the failures."),
+        (0.0, -0.05, 0.05, "Replay: missing passages cause at most 5% of the failures."),
         (0.1, -0.2, 0.4, "Replay: not enough data to tell"),
         (-0.3, -0.5, -0.1, "In a replay, injecting the missed passages fixed fewer answers"),
     ],

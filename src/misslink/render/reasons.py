@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from misslink.render.format import (
+    describe_negligible,
     format_change,
     format_difference,
     format_drop,
@@ -281,6 +282,8 @@ def _missing_passages(*, most: bool) -> str:
 
 def _replayed(fraction: Estimate) -> str:
     value, low, high = fraction.value, fraction.low, fraction.high
+    if little := describe_negligible(fraction):
+        return f"replay: missing passages cause {little} of the failures"
     if value is None or low is None or high is None or low <= 0 <= high:
         return "replay: not enough data to tell whether missing passages cause the failures"
     if value < 0:
@@ -291,16 +294,14 @@ def _replayed(fraction: Estimate) -> str:
 
 
 def _differences(crude: Mapping[str, Any], adjusted: Mapping[str, Any]) -> tuple[str, str]:
-    first, second = (
-        format_difference("share", Estimate.model_validate(each)).brief
-        for each in (crude, adjusted)
-    )
+    both = (Estimate.model_validate(each) for each in (crude, adjusted))
+    first, second = (format_difference("share", each).brief for each in both)
     return first, second
 
 
 def _adjusted_change(by: str, **both: Mapping[str, Any]) -> str:
     crude, adjusted = _differences(**both)
-    return f"from all relevant passages to none, the share changes by {crude}; within {by}, by {adjusted}"
+    return f"from all relevant passages to none, the share changes by {crude}; within groups by {by}, by {adjusted}"
 
 
 def _not_corrected(metric: str | None) -> str:
@@ -364,8 +365,7 @@ def _crude_misleads(**both: Mapping[str, Any]) -> str:
     crude, adjusted = _differences(**both)
     return (
         f"the risk difference is {crude} over all cases and {adjusted} within groups: groups with "
-        "many misses differ in their risk anyway, so read the adjusted numbers and not the crude "
-        "ones"
+        "many misses differ in their risk anyway, so read the adjusted numbers, not the crude ones"
     )
 
 
