@@ -262,16 +262,15 @@ def attribution(worlds: Sequence[dict[str, Any]]) -> str:
 
 def first_owner(run: Run) -> str:
     """Whom the first step is for."""
-    step = run.summary.get("first_step")
-    if step:
-        return str(step["owner"])
+    if run.summary.get("first_step"):
+        return str(cast("dict[str, Any]", run.summary["first_step"])["owner"])
+    # As long as the summary has no first step: the owner of the mode whose advice it is, or a fix of
+    # retrieval, which names cases.
     steps = next_steps(run)
-    if not steps:
+    if not steps or not steps[0].cases:
         return "no step"
     by_advice = {mode_advice(run, mode): info.owner for mode, info in FAILURE_MODES.items()}
-    return by_advice.get(
-        steps[0].action, "retriever" if "missed" in steps[0].fragment else "unknown"
-    )
+    return by_advice.get(steps[0].action, "retriever")
 
 
 def first_steps(runs: Sequence[PlantedRun]) -> str:

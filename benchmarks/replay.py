@@ -42,7 +42,8 @@ class Scenario:
 
     ``luck`` are the parameters of the beta distribution of each case's probability of a right answer
     without its passage. A judge that is ``strict`` calls a true answer unfaithful without its evidence.
-    ``judge_error`` is the probability that it calls an answer's label the other way round.
+    ``judge_error`` is the probability that it calls an answer's label the other way round. An app
+    that does not ``react`` to its prompt draws once for a question, whatever the passages.
     """
 
     name: str
@@ -53,6 +54,7 @@ class Scenario:
     sample: int = 40
     strict: bool = True
     judge_error: float = 0.0
+    reacts: bool = True
 
 
 NULL = [
@@ -68,6 +70,8 @@ NULL = [
 EFFECT = [
     Scenario("the passage decides", effect=True, luck=(1, 19)),
     Scenario("easy and hard cases", effect=True, luck=(0.5, 0.5)),
+    Scenario("good by luck in half of the prompts", effect=True, luck=(50, 50), strict=False),
+    Scenario("one draw for a question", effect=True, luck=(1, 3), strict=False, reacts=False),
     Scenario("a small effect", effect=True, luck=(8, 2)),
     Scenario("a judge that needs no evidence", effect=True, luck=(1, 3), strict=False),
     Scenario("300 cases, 10 replayed", effect=True, luck=(1, 3), cases=300, sample=10),
@@ -92,7 +96,8 @@ class SimulatedApp:
     def answer(self, case: Case, passages: Sequence[Passage]) -> str:
         """The answer to one prompt, always the same."""
         number = int(case.id)
-        prompt = "\n".join((case.question, *(passage.text for passage in passages)))
+        texts = [passage.text for passage in passages] if self.scenario.reacts else []
+        prompt = "\n".join((case.question, *texts))
         probability = self.luck[number]
         if self.scenario.effect and f"gold-{number}" in {passage.id for passage in passages}:
             probability = WITH_PASSAGE
@@ -207,7 +212,7 @@ def true_fraction(scenario: Scenario) -> float:
     with_passage = WITH_PASSAGE if scenario.effect else luck
     wrong = 1 - luck
     failed = np.ones_like(luck) if scenario.strict else wrong  # of answers after a miss
-    caused = scenario.missed * np.mean(wrong * (with_passage - luck))
+    caused = scenario.missed * np.mean(with_passage - luck)
     other = (1 - scenario.missed) * np.mean(1 - with_passage)
     return float(caused / (scenario.missed * np.mean(failed) + other))
 

@@ -66,14 +66,14 @@ class Note(Document):
 
 
 class Stratum(Risks):
-    """One category, or one third of difficulty."""
+    """One category, or one third of the cases by what `AdjustedRisks.by` names."""
 
     name: str = ""
     table: ExposureTable = ExposureTable()
 
 
 class AdjustedRisks(Risks):
-    """The comparison of none with all within categories, or thirds of difficulty, only."""
+    """The comparison of none with all within categories only, or within thirds of the cases."""
 
     by: str = ""
     proxies: tuple[str, ...] = ()

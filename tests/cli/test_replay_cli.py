@@ -152,6 +152,7 @@ def test_a_smaller_replay_later_takes_nothing_away_and_pays_nothing(
     ("ends", "words"),
     [
         ((0.4, 0.2, 0.6), "40% [20, 60] of failed answers are caused by missed passages (n = 12"),
+        ((0.01, -0.02, 0.05), "caused by missed passages: at most 5% (n = 12"),
         ((0.1, -0.2, 0.3), "caused by missed passages; not enough data to tell (n = 12"),
     ],
 )

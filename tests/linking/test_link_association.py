@@ -260,10 +260,12 @@ def confounded(count=900):
     return made
 
 
-def test_without_categories_it_is_adjusted_for_a_proxy_of_difficulty():
+def test_without_categories_it_is_adjusted_for_what_may_make_a_case_hard_and_says_so():
     found = confounded().summary()
     adjusted = found["adjusted"]
-    assert adjusted["by"] == "difficulty"
+    assert adjusted["by"] == (
+        "question length, number of relevant passages, best score of an irrelevant passage"
+    )
     assert adjusted["proxies"] == ["question_length", "relevant_passages", "irrelevant_score"]
     assert found["risk_difference"]["low"] > 0.15
     assert adjusted["risk_difference"]["value"] < 0.4 * found["risk_difference"]["value"]

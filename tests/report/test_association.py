@@ -180,6 +180,8 @@ def _with_replay(run, **parts):
 def test_a_fraction_that_may_be_nothing_says_so(run):
     lost = _with_replay(run, causal_fraction=estimate(0.05, -0.2, 0.1, 98))
     assert read_replay(lost).causal_words.endswith("missed passages; not enough data to tell")
+    little = _with_replay(run, causal_fraction=estimate(0.0, -0.2, 0.05, 98))
+    assert read_replay(little).causal_words.endswith("caused by missed passages: at most 5%")
     gone = _with_replay(run, causal_fraction=missing("another judge"))
     assert read_replay(gone).causal.brief == "not measured: another judge"
 

@@ -38,6 +38,12 @@ from misslink.types import Case, Estimate, Link, Reason, Run, Trace, Verdict
 _HETEROGENEITY_P = 0.05
 _MIN_FOR_DIFFICULTY = 30  # cases from which thirds are large enough to compare within
 _MIN_FOR_FIFTHS = 150  # cases from which fifths are large enough; they take out more of a bias
+# What the groups are made of where there are no categories, by their names in `proxies`.
+_PROXIES = {
+    "question_length": "question length",
+    "relevant_passages": "number of relevant passages",
+    "irrelevant_score": "best score of an irrelevant passage",
+}
 _DIFFICULTIES = ("easiest", "easier", "middle", "harder", "hardest")
 _DECIMALS = 9  # rounding must not part cases that are alike
 _HETEROGENEITY_METHOD = "cochran's q, parametric bootstrap"
@@ -258,8 +264,9 @@ def _adjust(linked: _LinkedCases, bad: Mapping[str, float], crude: Estimate) -> 
         names = {id_: categories.get(id_) or NO_CATEGORY for id_ in bad}
         order = sorted(set(names.values()), key=lambda name: (name == NO_CATEGORY, name))
     else:
-        by, order = "difficulty", list(_DIFFICULTIES)
+        order = list(_DIFFICULTIES)
         names, proxies = _difficulties(linked, bad)
+        by = ", ".join(_PROXIES[name] for name in proxies)
     groups = [{id_: bad[id_] for id_ in names if names[id_] == name} for name in order]
     strata = {
         name: linked.exposed(group) for name, group in zip(order, groups, strict=True) if group

@@ -15,6 +15,7 @@ if TYPE_CHECKING:  # the command line starts without the data models
 _SMALLEST_P = 0.001  # what a permutation test can resolve
 _MINUS_SIGN = "\u2212"
 MIN_PERCENT = 10  # of fewer, counts are written
+_NEGLIGIBLE = 0.05  # an effect whose interval ends here says something even where it holds 0
 
 
 def format_p_value(p: float | None) -> str:
@@ -236,6 +237,13 @@ def format_percent(value: float) -> str:
     if 99.5 <= whole < 100:
         return ">99%"
     return f"{format_whole_points(value)}%"
+
+
+def describe_negligible(effect: Estimate) -> str:
+    """Return "at most 5%" for an effect that may be 0 and is no larger by its interval, else ""."""
+    low, high = effect.low, effect.high
+    is_small = low is not None and high is not None and low <= 0 <= high <= _NEGLIGIBLE
+    return f"at most {format_percent(_NEGLIGIBLE)}" if is_small else ""
 
 
 def format_decimal(value: float, digits: int = 2) -> str:

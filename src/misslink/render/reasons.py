@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from misslink.render.format import (
+    describe_negligible,
     format_change,
     format_difference,
     format_drop,
@@ -274,15 +275,10 @@ def _ids_unmatched(passage: str, label: str, key: str | None) -> str:
     )
 
 
-_NEGLIGIBLE = 0.05  # of the failures, the most that an interval around 0 leaves to misses
-
-
 def _replayed(fraction: Estimate) -> str:
     value, low, high = fraction.value, fraction.low, fraction.high
-    if low is not None and high is not None and low <= 0 <= high <= _NEGLIGIBLE:
-        return (
-            f"replay: missing passages cause at most {format_percent(_NEGLIGIBLE)} of the failures"
-        )
+    if little := describe_negligible(fraction):
+        return f"replay: missing passages cause {little} of the failures"
     if value is None or low is None or high is None or low <= 0 <= high:
         return "replay: not enough data to tell whether missing passages cause the failures"
     if value < 0:
@@ -293,16 +289,14 @@ def _replayed(fraction: Estimate) -> str:
 
 
 def _differences(crude: Mapping[str, Any], adjusted: Mapping[str, Any]) -> tuple[str, str]:
-    first, second = (
-        format_difference("share", Estimate.model_validate(each)).brief
-        for each in (crude, adjusted)
-    )
+    both = (Estimate.model_validate(each) for each in (crude, adjusted))
+    first, second = (format_difference("share", each).brief for each in both)
     return first, second
 
 
 def _adjusted_change(by: str, **both: Mapping[str, Any]) -> str:
     crude, adjusted = _differences(**both)
-    return f"from all relevant passages to none, the share changes by {crude}; within {by}, by {adjusted}"
+    return f"from all relevant passages to none, the share changes by {crude}; within groups by {by}, by {adjusted}"
 
 
 def _not_corrected(metric: str | None) -> str:
@@ -358,8 +352,7 @@ def _crude_misleads(**both: Mapping[str, Any]) -> str:
     crude, adjusted = _differences(**both)
     return (
         f"the risk difference is {crude} over all cases and {adjusted} within groups: groups with "
-        "many misses differ in their risk anyway, so read the adjusted numbers and not the crude "
-        "ones"
+        "many misses differ in their risk anyway, so read the adjusted numbers, not the crude ones"
     )
 
 

@@ -20,6 +20,7 @@ from misslink.documents import (
 from misslink.failure_modes import FAILURE_MODES
 from misslink.render.format import (
     FormattedEstimate,
+    describe_negligible,
     format_difference,
     format_estimate,
     format_p_value,
@@ -284,6 +285,8 @@ def read_replay(run: Run) -> SimpleNamespace | None:
 def describe_causal_fraction(replay: Replay) -> str:
     """Return the words after the number of the causal fraction."""
     words = "of failed answers are caused by missed passages"
+    if little := describe_negligible(replay.causal_fraction):
+        return f"{words}: {little}"
     return f"{words}{'; not enough data to tell' if _includes_zero(replay.causal_fraction) else ''}"
 
 
@@ -320,6 +323,8 @@ def _mode_label(mode: str) -> str:
 def _net_sentence(label: str, net: Estimate, confirmed: Estimate) -> str:
     """Return such as "Retrieval miss: of 40 replayed cases the missed passage fixed ..."."""
     replayed = f"{label}, {pluralize(net.n, 'case')} replayed"
+    if little := describe_negligible(net):
+        return f"{replayed}: the missed passages fix {little} more than irrelevant ones do."
     if _includes_zero(net):
         return f"{replayed}: not enough data to tell whether the missed passages are the cause."
     effect = format_difference("net_fixed", net).brief

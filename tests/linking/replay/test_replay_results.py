@@ -86,6 +86,29 @@ class TestCausalFraction:
             100, {"retrieval_miss": 40, "not_indexed": 10}, drawn
         ).value == pytest.approx(0.5)
 
+    def test_good_answers_that_the_placebo_breaks_and_the_passages_save_count(self):
+        drawn = records(*[FIXED] * 4, *[BOTH] * 4, *[NEITHER] * 2)
+        saved = records(*[FIXED] * 3, *[BOTH] * 7, group="passed")  # the arms that end well
+        found = causal_fraction(20, {"retrieval_miss": 10, "passed": 30}, [*drawn, *saved])
+        assert found.value == pytest.approx((10 * 0.4 + 30 * 0.3) / 20)
+        assert found.low < found.value < found.high
+        assert found.n == 20
+        broken = records(*[PLACEBO] * 3, *[BOTH] * 7, group="passed")
+        less = causal_fraction(20, {"retrieval_miss": 10, "passed": 30}, [*drawn, *broken])
+        assert less.value == pytest.approx((10 * 0.4 - 30 * 0.3) / 20)
+
+    def test_good_answers_that_were_not_replayed_count_as_unmoved(self):
+        drawn = records(*[FIXED] * 4, *[NEITHER] * 6)
+        assert causal_fraction(20, {"retrieval_miss": 10, "passed": 30}, drawn) == causal_fraction(
+            20, {"retrieval_miss": 10}, drawn
+        )
+
+    def test_it_is_a_share(self):
+        drawn = records(*[FIXED] * 10)
+        saved = records(*[FIXED] * 10, group="passed")
+        found = causal_fraction(10, {"retrieval_miss": 10, "passed": 40}, [*drawn, *saved])
+        assert (found.value, found.high) == (1.0, 1.0)
+
     def test_the_interval_is_seeded_and_shrinks_with_cases(self):
         def width(times, seed=0):
             drawn = records(*([FIXED] * 6 + [NEITHER] * 3 + [PLACEBO]) * times)
@@ -109,6 +132,13 @@ class TestCausalFraction:
         found = causal_fraction(failed, missed, records(*[FIXED] * replayed))
         assert (found.value, found.low, found.high) == (None, None, None)
         assert reason in found.reason
+
+
+def test_an_app_that_is_right_by_luck_in_half_of_its_prompts_is_not_underestimated():
+    (scenario,) = [one for one in bench.EFFECT if one.name.startswith("good by luck")]
+    found = bench.conclude(scenario, 10)
+    assert abs(found.value - found.truth) < 0.12  # 0.33 without the good answers, for 0.67
+    assert found.causal >= 0.8
 
 
 def test_a_few_simulated_replays_conclude_rightly():

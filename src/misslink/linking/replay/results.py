@@ -24,7 +24,7 @@ MIN_REPLAYED = 10
 _METHOD = "paired net effect, dirichlet"
 _DRAWS = 20_000
 _LEVEL = 0.95
-_PRIOR = 0.5  # cases added to the failed answers with, and without, a missed passage
+_PRIOR = 0.5  # cases added to the answers of each kind: failed or not, with a missed passage or not
 # Cases added to those that the treatment alone turned, and to those that the placebo alone did. Of
 # 0.25, 0.5, 0.75 and 1 the one whose intervals cover best over 5 to 100 cases.
 _EFFECT_PRIOR = 0.75
@@ -118,6 +118,11 @@ class ReplayRecord:
         return before.name != after.name or corrects == {True, False}
 
     @property
+    def effect(self) -> int:
+        """1 if the answer is good with the missed passages and bad with the placebo, -1 the reverse."""
+        return bool(self.outcomes["placebo"].bad) - bool(self.outcomes["treatment"].bad)
+
+    @property
     def fixed_by_treatment_alone(self) -> bool:
         """Whether the treatment turned the answer, and no other arm did."""
         others = ("unchanged", "placebo", "reordering")
@@ -133,24 +138,22 @@ def net_effect(records: Sequence[ReplayRecord], seed: int = 0) -> Estimate:
     """Share of cases that the treatment turned, less that of the placebo, paired by case."""
     if not records:
         return Estimate.missing(_NO_CASE)
-    value, drawn = _draw_effects(records, {record.group: 1.0 for record in records}, seed)
+    turned = [record.turned("treatment") - record.turned("placebo") for record in records]
+    value, drawn = _draw_effects([(effect, 1.0) for effect in turned], seed)
     return _drawn_estimate(value, drawn, len(records))
 
 
 def _draw_effects(
-    records: Sequence[ReplayRecord], weights: Mapping[str, float], seed: int
+    weighted: Sequence[tuple[int, float]], seed: int
 ) -> tuple[float, NDArray[np.float64]]:
-    """The net effect, each case weighted by its group, and draws from its posterior."""
+    """The mean of effects, each with its weight, and draws from its posterior."""
     import numpy as np
 
-    cells = Counter(
-        (record.turned("treatment") - record.turned("placebo"), weights[record.group])
-        for record in records
-    )
+    cells = Counter(weighted)
     effects, scales = np.array(list(cells)).T
     counts = np.array(list(cells.values()), dtype=float)
     total = counts @ scales
-    scale = total / len(records)
+    scale = total / len(weighted)
     effects, scales = np.append(effects, (1, -1)), np.append(scales, (scale, scale))
     counts = np.append(counts, (_EFFECT_PRIOR, _EFFECT_PRIOR))
     drawn = np.random.default_rng(seed).gamma(counts, size=(_DRAWS, len(counts))) * scales
@@ -186,33 +189,35 @@ def causal_fraction(
 ) -> Estimate:
     """Estimate the share of failed answers that the missed passages cause.
 
-    That is the net effect over all failed answers, 0 in those that missed no passage: the share of
-    them that the missed passages fix and irrelevant ones in their place do not.
+    That is how many more answers are good with the missed passages than with irrelevant ones in their
+    place, among all answers that missed a passage, over the failed answers of the run. A good answer
+    that the placebo breaks and the missed passages save counts too: where an app reacts to any change
+    of its prompt, it was good by luck, and as many of the failed ones turn good by luck.
 
     Parameters
     ----------
     failed : int
         Failed answers of the run.
     missed : mapping of str to int
-        How many of them missed a passage, by failure mode.
+        How many answers missed a passage, by failure mode or ``GOOD``.
     records : sequence of ReplayRecord
-        Of replayed failures: a random sample of each mode. Modes without any are taken to be like
-        the others.
+        A random sample of each of these. Failure modes without any are taken to be like the other
+        ones; without good answers, these count as unmoved.
     seed : int
 
     Returns
     -------
     Estimate
-        n is the number of replayed failures; missing below ``MIN_REPLAYED``, which is also where
-        fewer failed answers missed a passage at all.
+        n is the number of replayed answers; missing below ``MIN_REPLAYED`` failures, which is also
+        where fewer failed answers missed a passage at all.
 
     Notes
     -----
-    Each replayed case stands for several failures of its mode where not all were replayed. The
-    interval is the middle 95% of 20,000 draws: the share that missed a passage from its Beta
-    posterior, times the weighted net effect from a Dirichlet posterior with 0.75 cases added to those
-    that the treatment alone fixed, and to those that the placebo alone did. ``benchmarks/replay.md``
-    measures its coverage.
+    Each replayed case stands for several of its mode where not all were replayed. The interval is
+    the middle 95% of 20,000 draws: the number of answers that missed a passage for each failed answer
+    from its Dirichlet posterior, times the weighted effect from one with 0.75 cases added to those
+    that are good with the treatment alone, and to those with the placebo alone.
+    ``benchmarks/replay.md`` measures its coverage.
 
     References
     ----------
@@ -229,25 +234,30 @@ def causal_fraction(
     """
     import numpy as np
 
-    n = len(records)
     if not failed:
         return Estimate.missing("no answer of the run failed", method=_METHOD)
-    if not sum(missed.values()):
+    with_miss = sum(missed.values()) - missed.get(GOOD, 0)
+    if not with_miss:
         return Estimate.missing("no failed answer missed a passage", method=_METHOD)
-    if n < MIN_REPLAYED:
-        why = (
-            f"{n} failed {'answer was' if n == 1 else 'answers were'} replayed, and below "
-            f"{MIN_REPLAYED} the fraction says nothing; evaluate more cases"
-        )
-        return Estimate.missing(why, n=n, method=_METHOD)
     counts = Counter(record.group for record in records)
+    replayed = len(records) - counts[GOOD]
+    if replayed < MIN_REPLAYED:
+        why = (
+            f"{replayed} failed {'answer was' if replayed == 1 else 'answers were'} replayed, and "
+            f"below {MIN_REPLAYED} the fraction says nothing; evaluate more cases"
+        )
+        return Estimate.missing(why, n=replayed, method=_METHOD)
+    good = missed.get(GOOD, 0) if counts[GOOD] else 0
+    seen = sum(missed[group] for group in counts if group != GOOD)
     weights = {group: missed[group] / count for group, count in counts.items()}
-    value, drawn = _draw_effects(records, weights, seed)
-    with_miss = sum(missed.values())
-    rest = failed - with_miss
+    weights |= {group: w * with_miss / seen for group, w in weights.items() if group != GOOD}
+    value, drawn = _draw_effects([(each.effect, weights[each.group]) for each in records], seed)
+    cells = [with_miss, failed - with_miss, good]
     generator = np.random.default_rng([seed, 1])
-    shares = generator.beta(with_miss + _PRIOR, rest + _PRIOR, _DRAWS)
-    return _drawn_estimate(with_miss / failed * value, shares * drawn, n)
+    bad, other, spared = (generator.gamma(cell + _PRIOR, size=_DRAWS) for cell in cells)
+    shares = (bad + spared * bool(good)) / (bad + other)
+    value *= (with_miss + good) / failed
+    return _drawn_estimate(min(value, 1.0), np.clip(shares * drawn, -1, 1), len(records))
 
 
 def replay_document(
@@ -269,16 +279,16 @@ def replay_document(
     usable = [record for record in records if record.skipped is None]
     failures = [record for record in usable if record.group != GOOD]
     good = [record for record in usable if record.group == GOOD]
-    missed = Counter(replay_group(link, cases[link.case_id]) or GOOD for link in run.links)
-    del missed[GOOD]
+    groups = (replay_group(link, cases[link.case_id]) for link in run.links)
+    missed = Counter(group for group in groups if group is not None)
     failed = sum(bool(link.failed) for link in run.links)
-    causal = causal_fraction(failed, missed, failures, seed=seed)
+    causal = causal_fraction(failed, missed, usable, seed=seed)
     if difference is not None:
         causal = Estimate.missing(f"{difference}; evaluate the run again, then replay")
     confirmed = confirmed_cases(failures, seed)
     by_mode = {}
     for mode in FAILURE_MODES:
-        if mode in MISS_MODES or mode in missed:
+        if mode in MISS_MODES or (mode in missed and mode != GOOD):
             group = [record for record in failures if record.group == mode]
             shares = share_of([record.case_id in confirmed for record in group])
             if mode not in MISS_MODES:
