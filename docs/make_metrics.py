@@ -42,8 +42,8 @@ RULES = """\
 
 - A query without relevant passages has no value, except for metrics of labels, such as judged@k. It is counted
   and shown, and does not enter the mean.
-- A query that is missing from a run, or has an empty result list, scores 0 and is counted. Exceptions: it
-  has no judged@k, and an rbp_residual@p of 1.
+- A query that is missing from a run, or has an empty result list, scores 0 and is counted. Exception: it
+  has no judged@k.
 - Precision divides by k, even if fewer passages were retrieved.
 - A passage is relevant if its grade reaches the relevance level: 1, or `--relevance-level`. nDCG uses the
   grades themselves, even those below the level.

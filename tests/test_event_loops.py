@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import misslink
-from http_apps import ANSWER, APPS, CASES, GOLD, call, lost, model_script
+from http_apps import ANSWER, APPS, CASES, GOLD, async_lost, call, lost, model_script
 from misslink.event_loops import BackgroundLoop, is_of_another_loop, run_async
 from misslink.timeouts import DaemonPool
 
@@ -160,6 +160,62 @@ def test_a_web_app_that_evaluates_in_a_thread_serves_on(server, is_async):
     web = Starlette(routes=[Route("/evaluate", route), Route("/answer", answer)])
     with testclient.TestClient(web) as client:
         assert [client.get("/evaluate").text for _ in range(FIVE)] == ["0"] * FIVE
+
+
+def test_a_fastapi_app_evaluates_in_both_kinds_of_routes(server):
+    """In a thread of its pool, and on its own loop by `evaluate_async`."""
+    fastapi = pytest.importorskip("fastapi")
+    testclient = pytest.importorskip("fastapi.testclient")
+    web, app = fastapi.FastAPI(), APPS["chain"]()
+
+    @web.get("/sync")
+    def evaluate():
+        return lost(app)
+
+    @web.get("/async")
+    async def evaluate_async():
+        return await async_lost(app)
+
+    with testclient.TestClient(web) as client:
+        found = [client.get(path).json() for _ in range(2) for path in ("/sync", "/async")]
+    assert found == [0] * 4
+
+
+PYTEST_ASYNCIO = """
+import pytest
+from http_apps import APPS, async_lost, call, lost
+
+app = APPS["chain"]()
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("again", range(2))
+async def test_async(again):
+    assert await async_lost(app) == 0
+    assert lost(app) == 0  # as in a notebook's cell
+    assert await call(app, "When?")
+
+@pytest.mark.parametrize("again", range(2))
+def test_sync(again):
+    assert lost(app) == 0
+"""
+
+
+def test_tests_of_pytest_asyncio_lose_nothing(server, tmp_path):
+    """Each has a loop of its own."""
+    pytest.importorskip("pytest_asyncio")
+    (tmp_path / "test_app.py").write_text(PYTEST_ASYNCIO, encoding="utf-8")
+    builders = str(Path(__file__).parent / "builders")
+    path = os.pathsep.join([builders, *filter(None, [os.environ.get("PYTHONPATH")])])
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:langsmith_plugin", str(tmp_path)],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert "4 passed" in done.stdout, done.stdout
 
 
 def test_context_variables_of_the_caller_reach_the_app():

@@ -101,3 +101,12 @@ def test_adjudication_looks_at_each_label_once_and_not_once_a_case(tmp_path, mon
     monkeypatch.setattr(Label, "__getattribute__", counting)
     assert len(AnnotationSession(folder, adjudicate=True).tasks) == 60
     assert looked["annotator"] < 20 * 120
+
+
+def test_ties_come_first(folder):
+    """A third person makes c1 a majority; c2 has a claim that two label differently."""
+    with AnnotationSession(folder) as desk:
+        at = {task.case.id: place for place, task in enumerate(desk.tasks)}
+        desk.label("cleo", at["c1"], METRIC, None, 1, "")
+    with AnnotationSession(folder, adjudicate=True) as desk:
+        assert [task.case.id for task in desk.tasks] == ["c2", "c1"]

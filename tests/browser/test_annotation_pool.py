@@ -73,13 +73,15 @@ def test_adjudication_shows_what_was_said_under_letters_and_ends_with_the_next_s
     grade_all(folder, "bob", lambda one: 2 if one.item == item.item
               else truth(one.case_id, one.passage_id))  # fmt: skip
     with PoolAnnotationSession(folder, adjudicate=True) as desk, served(desk) as port:
-        page.goto(f"http://127.0.0.1:{port}/?token={TOKEN}")
+        page.goto(f"http://127.0.0.1:{port}/?token={TOKEN}&case=end")
+        page.locator("#start-title", has_text="Settle 1 passage").wait_for()
+        page.get_by_role("button", name="Go to the first open one").click()
         page.locator(".meta", has_text="Passage 1 of 1").wait_for()
         told = sorted(page.locator(".others li").all_inner_texts())
         assert sorted(text.split(": ")[1] for text in told) == ["highly relevant", "not relevant"]
         page.keyboard.press("1")
         saved(page, "Saved: passage relevant")
         page.keyboard.press("Enter")
-        page.locator("#start-title", has_text="Everything is labelled").wait_for()
+        page.locator("#start-title", has_text="Everything is settled").wait_for()
         assert "misslink goldset pool-apply" in page.inner_text(".command")
     assert read_grades(folder, pool)["adjudicated"] == {item.item: 1}

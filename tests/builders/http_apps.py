@@ -25,6 +25,7 @@ import misslink
 MODEL = "test-judge"
 ANSWER = "The ferry leaves at seven."
 CASES = 8
+SETTINGS: dict[str, Any] = {"judge": "heuristic", "cache": None, "embedding": "none"}
 GOLD = [
     {"id": f"c{n}", "question": f"When does ferry number {n} leave?", "relevant": ["times"]}
     for n in range(CASES)
@@ -178,8 +179,16 @@ async def call(app: Any, question: str) -> Any:
 
 def lost(app: Any, **options: Any) -> int:
     """Evaluate the app; return how many cases have no answer of the model."""
-    settings = {"judge": "heuristic", "cache": None, "embedding": "none", **options}
-    run = misslink.evaluate(app, GOLD, **settings)
+    return lost_of(misslink.evaluate(app, GOLD, **SETTINGS, **options))
+
+
+async def async_lost(app: Any) -> int:
+    """Evaluate on the running loop; return the same."""
+    return lost_of(await misslink.evaluate_async(app, GOLD, **SETTINGS))
+
+
+def lost_of(run: misslink.Run) -> int:
+    """How many cases have no answer of the model."""
     return sum(trace.answer != ANSWER for trace in run.traces)
 
 

@@ -1,4 +1,4 @@
-"""misslink goldset stats, split, merge and diff, as from a shell."""
+"""misslink goldset split, merge and diff, as from a shell."""
 
 import json
 from pathlib import Path
@@ -16,20 +16,6 @@ LINES = [
 def gold():
     Path("gold.jsonl").write_text("".join(json.dumps(line) + "\n" for line in LINES))
     return "gold.jsonl"
-
-
-def test_stats_is_one_document(misslink, gold):
-    code, out, err = misslink("goldset", "stats", gold, "--json")
-    assert (code, err) == (0, "")
-    assert json.loads(out)["cases"] == 3
-
-
-def test_stats_for_people_shows_no_escape_sequence(misslink, gold):
-    Path(gold).write_text(json.dumps({"question": "?", "category": "\x1b[31mred"}) + "\n")
-    code, out, _ = misslink("goldset", "stats", gold)
-    assert code == 0
-    assert "\x1b" not in out
-    assert "[31mred" in out
 
 
 def test_parts_merged_again_are_the_whole(misslink, gold):
@@ -70,7 +56,6 @@ def test_mistakes_are_one_sentence(misslink, gold):
         (("split", gold, "--out", "parts", "--group-by", "sorce"), "did you mean 'source'"),
         (("split", gold, "--out", "parts", "--parts", "a=2"), "'a=2' is not name=share"),
         (("diff", gold, "none.jsonl"), "none.jsonl"),
-        (("stats", "none.jsonl"), "none.jsonl"),
     ]:
         code, out, err = misslink("goldset", *arguments)
         assert (code, out) == (2, ""), arguments

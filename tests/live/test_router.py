@@ -316,7 +316,6 @@ def test_variants_and_experiment_must_fit(path):
         ({"timeout_s": 0}, "more than 0"),
         ({"timeout_s": "3"}, "more than 0"),
         ({"log": 3}, "a path or a LiveLog"),
-        ({"accept": 3}, "accept is 3"),
     ]:
         with pytest.raises(InputError, match=said):
             Router(both, EVEN, **wrong)

@@ -47,7 +47,6 @@ def one(metric, relevant, ids):
         ("r-precision", 1 / 3),
         ("bpref", (1 + (1 - 1 / 1)) / 3),  # y was judged not relevant, x never
         ("rbp@0.5", 0.5 * (0.5 + 0.5**3)),
-        ("rbp_residual@0.5", 0.5 + 0.5**4),  # x, and all after the end
         ("judged@1", 0),
         ("judged@2", 1 / 2),
         ("judged@10", 3 / 4),
@@ -186,9 +185,7 @@ def listed(*columns):
 
 def test_a_query_without_relevant_passages_has_no_value_but_for_judged():
     assert one("judged@2", {"a": 0}, "xa") == 1 / 2
-    assert [one(name, {"a": 0}, "xa") for name in ("map", "bpref", "rbp_residual@0.5")] == [
-        None
-    ] * 3
+    assert [one(name, {"a": 0}, "xa") for name in ("map", "bpref")] == [None] * 2
 
 
 def test_where_nothing_was_judged_or_can_be_looked_for_nothing_has_a_value():
@@ -201,7 +198,6 @@ def test_where_nothing_was_judged_or_can_be_looked_for_nothing_has_a_value():
 
 def test_where_nothing_was_retrieved_there_is_no_share_that_was_judged():
     assert one("judged@5", {"a": 1}, "") is None
-    assert one("rbp_residual@0.8", {"a": 1}, "") == 1
 
 
 def test_evidence_judged_wrong_counts_against_and_what_repeats_evidence_does_not():
@@ -228,12 +224,6 @@ def test_a_grade_of_any_size_gives_a_finite_gain():
     assert one("ndcg_exp@2", {"a": 5000, "b": 4999}, "ba") == pytest.approx(
         (1 / 2 + 1 / math.log2(3)) / (1 + 1 / 2 / math.log2(3))
     )
-
-
-def test_what_follows_the_end_of_a_ranking_that_is_all_judged_is_the_residual():
-    assert one("rbp_residual@0.5", {"a": 1, "b": 0}, "ab") == pytest.approx(0.25)
-    total = one("rbp@0.5", {"a": 1, "b": 1}, "ab") + one("rbp_residual@0.5", {"a": 1, "b": 1}, "ab")
-    assert total == pytest.approx(1)
 
 
 def test_what_repeats_evidence_is_not_preferred_to_a_later_hit():

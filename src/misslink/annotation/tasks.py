@@ -373,8 +373,9 @@ def tasks_in_plan_order(run: Run, plan: LabelPlan, metrics: Sequence[str]) -> li
 def disputed_tasks(
     folder: Path, run: Run, requested: Sequence[str]
 ) -> tuple[list[LabelTask], tuple[str, ...]]:
-    """Return the cases on which annotators disagree, in the plan's order, and their metrics.
+    """Return the cases on which annotators disagree, ties first, and their metrics.
 
+    Ties, and then the others, are in the plan's order.
     Cases that an earlier session settled are included. No `wanted` metrics: all labelled ones.
     Raises InputError if the run has no labels, or none of a wanted metric.
     """
@@ -387,6 +388,7 @@ def disputed_tasks(
     usual = [metric for metric in DEFAULT_METRICS if metric in labels.metrics]
     metrics = tuple(dict.fromkeys([*requested] or [*usual, *labels.metrics]))
     split: dict[str, list[ItemKey]] = {}
+    tied = set[str]()
     by_case: dict[str, list[Label]] = {}
     for label in labels.items:
         if label.annotator != ADJUDICATED:
@@ -394,6 +396,8 @@ def disputed_tasks(
     for metric in metrics:
         independent = [x for x in labels.select_metric(metric).items if x.annotator != ADJUDICATED]
         for entry in settle_labels(independent).queue:
+            if not entry["settled"]:
+                tied.add(entry["case_id"])
             split.setdefault(entry["case_id"], []).append(
                 (entry["case_id"], metric, entry["claim"])
             )
@@ -414,7 +418,7 @@ def disputed_tasks(
             ),
             _anonymous_labels(by_case[case_id], split[case_id]),
         )
-        for case_id in order
+        for case_id in sorted(order, key=lambda name: name not in tied)
         if case_id in split and case_id in cases and case_id in traces
     ]
     return tasks, metrics

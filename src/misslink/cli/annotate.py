@@ -107,7 +107,8 @@ def annotate(
             for note in session.notes:
                 print(f"misslink: {strip_control(note)}", file=sys.stderr)
             print(
-                f"{len(session.tasks)} {session.unit} to label at {address}\n"
+                f"{len(session.tasks)} {session.unit} to {'settle' if adjudicate else 'label'} at "
+                f"{address}\n"
                 "Ctrl-C ends it. Every label is saved at once.",
                 file=sys.stderr,
                 flush=True,

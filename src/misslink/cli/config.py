@@ -13,6 +13,7 @@ from typing import Any
 from pydantic import (
     BaseModel,
     ConfigDict,
+    Field,
     PositiveFloat,
     PositiveInt,
     ValidationError,
@@ -54,6 +55,7 @@ class _Settings(BaseModel):
     k: PositiveInt | None = None
     ks: str | None = None
     expect: list[str] | None = None
+    map_method: str | None = Field(None, alias="map")
     criteria: str | None = None
     labels: list[str] | None = None
     embedding: str | None = None

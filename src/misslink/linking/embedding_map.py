@@ -39,11 +39,12 @@ async def build_embedding_map(
     *,
     embedder: Embedder | None,
     seed: int,
+    umap: bool = True,
 ) -> dict[str, Any] | None:
     """Lay the run's questions and passages out in a plane, similar texts close together.
 
-    By UMAP where umap-learn is installed (the extra `map`) and there are enough points, else by the
-    first two principal components. Neighbors mean much, distances across the map little.
+    By UMAP if `umap`, where umap-learn is installed (the extra `map`) and there are enough points, else
+    by the first two principal components. Neighbors mean much, distances across the map little.
 
     Parameters
     ----------
@@ -52,6 +53,8 @@ async def build_embedding_map(
     embedder : Embedder or None
     seed : int
         Random seed of UMAP, and of the sample where there are more points than can be shown.
+    umap : bool
+        Whether UMAP may be used.
 
     Returns
     -------
@@ -86,7 +89,7 @@ async def build_embedding_map(
         await embedder.documents(list(passages.values())),
     ]
     vectors = np.concatenate([part for part in embedded if len(part)])
-    use_umap = _use_umap(len(vectors))
+    use_umap = umap and len(vectors) >= _UMAP_MIN_POINTS and find_spec("umap") is not None
     spots = _scale_to_unit_square(
         await asyncio.to_thread(_project_umap if use_umap else _project_pca, vectors, seed)
     ).tolist()
@@ -171,10 +174,6 @@ def _as_points(texts: Mapping[str, str], spots: Sequence[Sequence[float]]) -> li
 def _excerpt(text: str) -> str:
     plain = " ".join(text.split())
     return plain if len(plain) <= _MAX_TEXT else plain[: _MAX_TEXT - 1].rstrip() + "\u2026"
-
-
-def _use_umap(points: int) -> bool:
-    return points >= _UMAP_MIN_POINTS and find_spec("umap") is not None
 
 
 def _project_umap(vectors: NDArray[np.float32], seed: int) -> NDArray[np.float64]:

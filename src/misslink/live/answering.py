@@ -43,12 +43,17 @@ class NoAnswerError(Exception):
     """The variant came to an end without an answer."""
 
 
+def must_be_answer(output: Any) -> None:
+    """Raise NoAnswerError for None."""
+    if output is None:
+        raise NoAnswerError(f"{type(output).__name__} is no answer")
+
+
 class StreamHead:
     """Buffer a stream until a chunk has content, or to its end, so that control can still answer."""
 
-    def __init__(self, *, whole: bool = False) -> None:
+    def __init__(self) -> None:
         self.is_over = False
-        self._whole = whole
         self._held: list[Any] = []
 
     def take(self, chunk: Any) -> list[Any]:
@@ -56,20 +61,18 @@ class StreamHead:
         if self.is_over:
             return [chunk]
         self._held.append(chunk)
-        if self._whole or (len(self._held) < _MAX_BUFFERED and _says_nothing(chunk)):
+        if len(self._held) < _MAX_BUFFERED and _says_nothing(chunk):
             return []
         self.is_over = True
         return self._held
 
-    def remaining_chunks(self, must_be_answer: Callable[[Any], None]) -> list[Any]:
+    def remaining_chunks(self) -> list[Any]:
         """Return what goes out at the stream's end, where nothing has so far.
 
         Raises
         ------
         NoAnswerError
-            There were no chunks.
-        Exception
-            `must_be_answer` refuses what they add up to.
+            There were no chunks, or they add up to none.
         """
         if self.is_over:
             return []
@@ -113,10 +116,6 @@ class VariantCaller:
     traffic : Traffic
     timeout_s : float or None
         For every variant but control.
-    accept : callable or None
-        Whether an output is an answer. None: everything but None is.
-    whole_streams : bool
-        Hold a variant's stream back until it is complete.
     """
 
     def __init__(
@@ -125,8 +124,6 @@ class VariantCaller:
         traffic: Traffic,
         *,
         timeout_s: float | None,
-        accept: Callable[[Any], bool] | None,
-        whole_streams: bool,
     ) -> None:
         self.variants = variants
         self.bounds = {
@@ -135,8 +132,6 @@ class VariantCaller:
         }
         self._control = str(traffic.experiment.control)
         self._traffic = traffic
-        self._accept = accept
-        self._whole_streams = whole_streams
 
     def answer(self, request: Request, app_input: Any, keywords: Mapping[str, Any]) -> Any:
         """Return what the variant answers, or else control."""
@@ -147,7 +142,7 @@ class VariantCaller:
                     own = copy_containers(app_input)
                     begin = self._call("invoke", variant, request, own, keywords)
                     output = self.bounds[variant].call(begin)
-                    self.must_be_answer(output)
+                    must_be_answer(output)
                     return output
             begin = self._call("invoke", self._control, request, app_input, keywords)
             output = self.bounds[self._control].call(begin)
@@ -162,7 +157,7 @@ class VariantCaller:
                     own = copy_containers(app_input)
                     begin = self._call("ainvoke", variant, request, own, keywords)
                     output = await self.bounds[variant].acall(begin)
-                    self.must_be_answer(output)
+                    must_be_answer(output)
                     return output
             begin = self._call("ainvoke", self._control, request, app_input, keywords)
             output = await self.bounds[self._control].acall(begin)
@@ -177,7 +172,7 @@ class VariantCaller:
         Chunks that say nothing, as chat models often begin with, are held until one does.
         """
         if (variant := request.variant) and variant != self._control:
-            head = StreamHead(whole=self._whole_streams)
+            head = StreamHead()
             with self._or_control(request, variant, head):
                 own = copy_containers(app_input)
                 begin = self._call("stream", variant, request, own, keywords)
@@ -185,7 +180,7 @@ class VariantCaller:
                 with closing(stream):
                     for chunk in stream:
                         yield from head.take(chunk)
-                yield from head.remaining_chunks(self.must_be_answer)
+                yield from head.remaining_chunks()
                 return
         begin = self._call("stream", self._control, request, app_input, keywords)
         stream = self.bounds[self._control].stream(begin)
@@ -200,7 +195,7 @@ class VariantCaller:
     ) -> AsyncGenerator[Any, None]:
         """As `chunks`."""
         if (variant := request.variant) and variant != self._control:
-            head = StreamHead(whole=self._whole_streams)
+            head = StreamHead()
             with self._or_control(request, variant, head):
                 own = copy_containers(app_input)
                 begin = self._call("astream", variant, request, own, keywords)
@@ -209,7 +204,7 @@ class VariantCaller:
                     async for chunk in stream:
                         for buffered in head.take(chunk):
                             yield buffered
-                for buffered in head.remaining_chunks(self.must_be_answer):
+                for buffered in head.remaining_chunks():
                     yield buffered
                 return
         begin = self._call("astream", self._control, request, app_input, keywords)
@@ -219,17 +214,6 @@ class VariantCaller:
                 request.served = self._control
                 yield chunk
         request.served = self._control
-
-    def must_be_answer(self, output: Any) -> None:
-        """Refuse what is no answer.
-
-        Raises
-        ------
-        Exception
-            It is none, or the user's own function raised.
-        """
-        if not (output is not None if self._accept is None else self._accept(output)):
-            raise NoAnswerError(f"{type(output).__name__} is no answer")
 
     @contextmanager
     def _or_control(

@@ -22,7 +22,13 @@ from langchain_core.runnables.base import coerce_to_runnable
 
 from misslink.errors import InputError, known_names
 from misslink.event_loops import BackgroundLoop
-from misslink.live.answering import VariantCaller, copy_containers, join_chunks
+from misslink.live.answering import (
+    NoAnswerError,
+    VariantCaller,
+    copy_containers,
+    join_chunks,
+    must_be_answer,
+)
 from misslink.live.assignment import Experiment
 from misslink.live.log_store import LiveLog, call_if_alive
 from misslink.live.requests import CURRENT_STATS, DEFAULT_REQUESTS, Request, RequestOptions, Traffic
@@ -188,14 +194,8 @@ class Router(Runnable[Any, Any]):
     timeout_s : float or None
         Seconds that a variant other than control may take for its answer, or for each chunk of its
         stream, before control answers. The variant then runs in a separate thread, so a variant
-        that hangs does not block the app's threads. None: no limit.
-    accept : callable or None
-        Return whether a variant's output is an answer. None: every output except None is an answer.
-        Streams are checked only if they are held back or have no content.
-    whole_streams : bool
-        Hold a variant's stream back until it is complete, so that control can answer if it fails
-        midway. Otherwise chunks are passed on from the first one with content, and later errors are
-        raised.
+        that hangs does not block the app's threads. None: no limit. Chunks of a stream are passed on
+        from the first one with content; errors after it are raised.
     requests : RequestOptions
         How requests are identified and what is logged of them. A request without a unit gets
         control and is not compared.
@@ -238,23 +238,13 @@ class Router(Runnable[Any, Any]):
         *,
         log: LiveLog | str | Path | None = None,
         timeout_s: float | None = 30.0,
-        accept: Callable[[Any], bool] | None = None,
-        whole_streams: bool = False,
         requests: RequestOptions = DEFAULT_REQUESTS,
         shadows: ShadowOptions = ShadowOptions(),
     ) -> None:
-        if accept is not None and not callable(accept):
-            raise InputError(f"accept is {accept!r}: it must be a function of the answer")
         self.variants = _check_variants(variants, experiment)
         self.experiment = experiment
         self._traffic = Traffic(experiment, log, requests)
-        self._answering = VariantCaller(
-            self.variants,
-            self._traffic,
-            timeout_s=timeout_s,
-            accept=accept,
-            whole_streams=whole_streams,
-        )
+        self._answering = VariantCaller(self.variants, self._traffic, timeout_s=timeout_s)
         self._shadows = ShadowPool(shadows)
         self._by_ainvoke = shadows.by_ainvoke
         self._keeps_texts = requests.keep_texts
@@ -419,8 +409,8 @@ class Router(Runnable[Any, Any]):
                 return
             try:
                 if error is None:
-                    self._answering.must_be_answer(output)
-            except Exception as refusal:  # noqa: BLE001 - a finding on the shadow
+                    must_be_answer(output)
+            except NoAnswerError as refusal:
                 error = refusal
             if error is not None:
                 shadow_request.errors.append((variant, error))

@@ -16,6 +16,7 @@ if TYPE_CHECKING:  # the command line reads the options and need not load these
     from misslink.judge.protocol import Judge
     from misslink.types import Case, Passage, Trace
 
+_MAP_METHODS = ("umap", "pca", "none")
 Progress = Callable[[str, int, int], None]  # stage, done, total
 
 
@@ -109,6 +110,12 @@ class EvaluationConfig:
     embedding: Any = option_field(
         "app", "Embedding: app, minilm, PROVIDER:MODEL, FILE.py:NAME, none."
     )
+    map_method: str = option_field(
+        "umap",
+        "Map of the report: umap (where installed), pca or none.",
+        flag="--map",
+        decides="results",
+    )
     calibration: str | Path | None = option_field(
         None,
         "Earlier calibration.json, to correct rates for the judge's errors.",
@@ -167,6 +174,8 @@ class EvaluationConfig:
                 flag = f"--{field.name.replace('_', '-')}"
                 raise InputError(f"{flag} is {value}; give a whole number of {least} or more")
         _ = self.recall_cutoffs
+        if self.map_method not in _MAP_METHODS:
+            raise InputError(f"--map is '{self.map_method}'; give umap, pca or none")
         for name in ("out", "cache", "calibration"):
             path = getattr(self, name)
             if not isinstance(path, str | PathLike | None):

@@ -69,6 +69,7 @@ def evaluate(
     app_config: str | Path | Mapping[str, Any] | None = None,
     app_timeout: float | None = None,
     embedding: Any = "app",
+    map_method: str = "umap",
     calibration: str | Path | None = None,
     labels: Any = None,
     known_only: bool = False,
@@ -133,6 +134,9 @@ def evaluate(
     embedding : str or Embeddings
         Embedding for measuring misses: 'app' (that of the app's vector store), 'minilm',
         'PROVIDER:MODEL', 'file.py:name', a LangChain embedding, or 'none'.
+    map_method : str
+        How the report's map of questions and passages is laid out: 'umap' (where it is installed, and
+        `out` is given: it takes some 12 s), 'pca', or 'none' for no map.
     calibration : path or None
         A calibration of this judge (`Calibration.read` lists its keys). Corrects the risks for the
         judge's errors and makes verdicts within its uncertain band inconclusive.

@@ -23,6 +23,7 @@ from misslink.linking.miss_measurement import (
     measure_misses,
     word_questions,
 )
+from misslink.pipeline.config import EvaluationConfig
 from misslink.pipeline.context import EvaluationContext
 from misslink.pipeline.traces import MAX_LISTED, CaptureResult
 from misslink.pipeline.verdicts import CalibratedRun
@@ -121,12 +122,27 @@ class CorpusContext:
         return replace(measured, nearest=dict(zip(queries, nearest, strict=True)))
 
     async def map(
-        self, cases: Sequence[Case], traces: Mapping[str, Trace], links: Sequence[Link], seed: int
+        self,
+        cases: Sequence[Case],
+        traces: Mapping[str, Trace],
+        links: Sequence[Link],
+        config: EvaluationConfig,
     ) -> dict[str, Any] | None:
-        """Return the embedding map; None without an embedding, or if the embedding fails."""
+        """Return the embedding map; None without an embedding, or if the embedding fails.
+
+        UMAP takes longer than all else of a small run: only for a page that is written.
+        """
+        if config.map_method == "none":
+            return None
+        umap = config.map_method == "umap" and config.out is not None
         try:
             return await build_embedding_map(
-                cases, list(traces.values()), links, embedder=self.embedder, seed=seed
+                cases,
+                list(traces.values()),
+                links,
+                embedder=self.embedder,
+                seed=config.seed,
+                umap=umap,
             )
         except InputError as error:  # the judge calls are paid for: a picture must not lose them
             _log.warning("the report has no map: %s", error)
@@ -215,5 +231,5 @@ async def link_cases(
         context.engine.at_once("link", context.config.concurrency),
         partial(context.tick, "link"),
     )
-    embedding_map = await corpus.map(cases, traces, links, context.config.seed)
+    embedding_map = await corpus.map(cases, traces, links, context.config)
     return LinkResult(links, measured, embedding_map, warnings)

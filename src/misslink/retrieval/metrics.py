@@ -485,7 +485,7 @@ def rbp(hits: Hits, p: float) -> FloatArray:
     """Expected relevance for a reader who continues to the next passage with probability p.
 
     Relevance is yes or no, by the relevance level. Passages after the end of the ranking are
-    unknown, so a ranking of finite length never reaches 1; rbp_residual@p is the unknown part.
+    unknown, so a ranking of finite length never reaches 1.
 
     Formula: (1 - p) times the sum of p^(rank - 1) over the retrieved relevant passages.
 
@@ -503,33 +503,6 @@ def rbp(hits: Hits, p: float) -> FloatArray:
     """
     weight = (1 - p) * np.power(p, hits.rank - 1)
     return hits.sums(hits.relevant * weight, None)
-
-
-@register_metric("rbp_residual@{p}", unit="decimal", about_judgements=True, better="low")
-def rbp_residual(hits: Hits, p: float) -> FloatArray:
-    """How much higher rbp could be if every unjudged passage were relevant. Lower is better.
-
-    Unknown are unjudged retrieved passages, and all passages after the end of the ranking. It
-    measures the judgements, not the ranking. Lower is better.
-
-    Formula: 1 minus (1 - p) times the sum of p^(rank - 1) over the retrieved judged passages.
-
-    Range: 0 to 1; 1 for an empty ranking.
-
-    trec_eval: ``rbp_resid`` with p = 0.9. If every passage is judged it prints 0, because it leaves
-    out the passages after the end: p to the power of the ranking's length.
-
-    Use it: beside every rbp@p. If it is larger than the difference between two retrievers, the
-    judgements cannot decide between them.
-
-    References
-    ----------
-    Moffat and Zobel (2008), Rank-biased precision for measurement of retrieval effectiveness.
-    """
-    row, rank = hits.judged_positions
-    weight = (1 - p) * np.power(p, rank - 1)
-    judged_weight = np.bincount(row, weights=weight, minlength=hits.rows)
-    return np.maximum(1 - judged_weight, 0.0)
 
 
 @register_metric("bpref", unit="decimal")

@@ -138,6 +138,16 @@ def test_adjudication_asks_what_people_differ_on_and_shows_it_under_letters(pool
             assert not {"ada", "bob"} & {one["who"] for one in said}
 
 
+def test_ties_come_first_in_adjudication(pool, folder):
+    """Of two passages that two people grade differently a third decides the first."""
+    majority, tie = pool.items[:2]
+    grade_all(folder, "ada", lambda _: 0)
+    grade_all(folder, "bob", lambda item: 2 * (item in (majority, tie)))
+    grade_all(folder, "cleo", lambda _: 0, upto=1)
+    with PoolAnnotationSession(folder, adjudicate=True) as desk:
+        assert [task.case.id for task in desk.tasks] == [tie.item, majority.item]
+
+
 def test_there_is_nothing_to_adjudicate_before_anybody_graded(pool, folder):
     with pytest.raises(InputError, match="No annotator has labelled this pool"):
         PoolAnnotationSession(folder, adjudicate=True)

@@ -52,7 +52,9 @@ const whyOf = (session, left) => {
 // The end: all is labelled, or what is still open.
 export const drawEnd = (session, annotator, { open, again }) => {
   const left = session.total - session.done;
-  const title = left > 0 ? `${plural(left, unit(session))} of ${session.total} still open` : "Everything is labelled";
+  const settles = session.mode === "adjudicate";
+  const open_ = settles ? `Settle ${plural(left, unit(session))}` : `${plural(left, unit(session))} of ${session.total} still open`;
+  const title = left > 0 ? open_ : `Everything is ${settles ? "settled" : "labelled"}`;
   return el("section", { class: "start", "aria-labelledby": "start-title" },
     el("h2", { id: "start-title", tabindex: -1 }, title),
     el("p", { class: "intro" }, said("span", "", annotator),

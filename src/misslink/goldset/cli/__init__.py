@@ -12,7 +12,7 @@ from misslink.goldset.cli.create import (
     import_command,
 )
 from misslink.goldset.cli.pool import from_run_command, pool_apply_command, pool_command
-from misslink.goldset.cli.versions import diff_command, merge_command, split_command, stats_command
+from misslink.goldset.cli.versions import diff_command, merge_command, split_command
 
 __all__ = ["app"]
 
@@ -27,7 +27,6 @@ def group() -> None:
 
 app.command("generate")(generate_command)
 app.command("check")(check_command)
-app.command("stats")(stats_command)
 app.command("split")(split_command)
 app.command("merge")(merge_command)
 app.command("diff")(diff_command)

@@ -334,8 +334,8 @@ def _grade_lines(document: Mapping[str, Any]) -> Iterator[str]:
     tied = [row for row in document["queue"] if not row["settled"]]
     if document["queue"]:
         yield (
-            f"Annotators disagree on {len(document['queue'])} passages; {len(tied)} are tied. "
-            "Resolve them with  misslink annotate POOL --adjudicate"
+            f"Settle {pluralize(len(document['queue']), 'passage')} on which annotators disagree, "
+            f"{len(tied)} ties first:  misslink annotate POOL --adjudicate"
         )
     for row in tied[:_SHOWN_ITEMS]:
         votes = ", ".join(f"{name} {grade}" for name, grade in row["grades"].items())

@@ -1,4 +1,4 @@
-"""misslink goldset stats, split, merge and diff."""
+"""misslink goldset split, merge and diff."""
 
 from __future__ import annotations
 
@@ -19,61 +19,12 @@ if TYPE_CHECKING:
     from misslink.goldset.versions import GoldSetSplit
 
 
-_MAX_VALUES = 12  # listed values of a tag
-_DISTRIBUTION_NAMES = {
-    "relevant": "Relevant passages a case",
-    "evidence": "Evidence texts a case",
-    "references": "References a case",
-    "question_words": "Words a question",
-}
 _SHARE_TOLERANCE = 0.05
 _MIN_GOLDSETS = 2
 _SHOWN_QUESTIONS = 5
 _SHOWN_CHANGES = 20
 _MAX_VALUE_WIDTH = 60  # characters
 _CONTEXT_WIDTH = 15  # characters before the first difference
-
-
-def stats_command(goldset: Path = options.GOLDSET_ARGUMENT, as_json: bool = JSON_OPTION) -> None:
-    """Count the cases, labels and tags of a gold set."""
-    from misslink.goldset.versions import describe_goldset
-    from misslink.io.goldset import read_goldset
-    from misslink.io.storage import redact_url
-
-    document = {"goldset": redact_url(goldset), **describe_goldset(read_goldset(goldset).cases)}
-    output.print_result(document, _print_stats, as_json=as_json)
-
-
-def _print_stats(document: Mapping[str, Any]) -> None:
-
-    from misslink.render.table import TextTable
-
-    total = document["cases"]
-    output.print_line(f"{document['goldset']}: {total:,} cases", "bold")
-    rows: list[tuple[str, ...]] = []
-    groups = {
-        "category": document["categories"],
-        "tier": document["tiers"],
-        **{f"tag {name}": counts for name, counts in document["tags"].items()},
-        "answerable": document["answerable"],
-        "with": document["with"],
-    }
-    for name, counts in groups.items():
-        if set(counts) == {""}:
-            continue
-        for index, (value, count) in enumerate(list(counts.items())[:_MAX_VALUES]):
-            heading = "" if index else name
-            rows.append((heading, value or "(none)", f"{count:,}", f"{count / total:.0%}"))
-        if len(counts) > _MAX_VALUES:
-            rows.append(("", f"and {len(counts) - _MAX_VALUES} more", "", ""))
-    output.print_table(TextTable(("", "value", "cases", "share"), rows, ("cases", "share")))
-    if document["grades"]:
-        counts = ", ".join(f"{n:,} of {grade}" for grade, n in document["grades"].items())
-        output.print_line(f"Grades: {counts}.")
-    for name, title in _DISTRIBUTION_NAMES.items():
-        five = document[name]
-        spread = f"median {five['median']:g}, from {five['least']:g} to {five['most']:g}"
-        output.print_line(f"{title}: {spread}.")
 
 
 def split_command(

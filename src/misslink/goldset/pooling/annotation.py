@@ -111,6 +111,8 @@ class PoolAnnotationSession(LabelSession):
         unchanged = UnchangedFolder(folder, file=PLAN_FILE, changed="the pool was redrawn")
         self._items = {item.item: item for item in pool.items}
         disputed = _disputed_grades(folder, pool) if adjudicate else {}
+        # The order of the queue has ties first, without which a passage has no grade.
+        asked = [self._items[name] for name in disputed] if adjudicate else pool.items
         tasks = [
             LabelTask(
                 Case(id=item.item, question=item.question),
@@ -119,8 +121,7 @@ class PoolAnnotationSession(LabelSession):
                 ((item.item, *_KEY),),
                 disputed.get(item.item, ()),
             )
-            for item in pool.items
-            if not adjudicate or item.item in disputed
+            for item in asked
         ]
 
         def hash_of(key: label_folder.ItemKey) -> str | None:
