@@ -8,9 +8,11 @@ from dataclasses import dataclass
 from typing import Any, get_args
 
 from misslink.calibration.stored_calibration import corrected_shares, own_calibrations
+from misslink.document_model import Document
 from misslink.documents import calibration_of, cutoff_of, manifest_of, summary_of
 from misslink.errors import InputError, did_you_mean
 from misslink.failure_modes import OWNERS
+from misslink.field_markers import LowerIsBetter, marked_names
 from misslink.io.numbers import as_finite, parse_estimate
 from misslink.linking.association import summarize_association
 from misslink.linking.judge_calibration import Calibration
@@ -61,14 +63,7 @@ _TRUST_RATES = (
     "balanced_accuracy",
 )
 # A path into a document with one of these keys is better when low.
-_LOWER_IS_BETTER_KEYS = frozenset(
-    (
-        *("attributable_fraction", "causal_fraction", "risk_given_none"),
-        *("risk_given_some", "risk_given_all", "risk_difference", "risk_ratio", "bad"),
-        *("left_out", "failed", "flaky", "flip_rate", "disagreement"),
-        *("skipped", "spread", "usage", "context_tokens", "latency"),
-    )
-)
+_LOWER_IS_BETTER_KEYS = marked_names(Document, LowerIsBetter) | {"bad", "latency"}
 _ASSOCIATIONS = frozenset({"link", "link_correctness"})
 _DIRECTED_GROUPS = frozenset({"coverage", "latency", "trust", "usage"}) | _ASSOCIATIONS
 _DOCUMENT_COMMANDS = {"replay": "misslink replay", "whatif": "misslink whatif"}
