@@ -37,7 +37,7 @@ BUDGETS = {
     "judge/backends": 3013,  # addresses, network settings and refusals one by one; questions to decision models have a file of their own
     "judge/batch": 998,  # 800
     "judge/checks": 1191,  # 1100; attacks that hold the wrong fact
-    "judge/middleware": 1968,  # what is no reply is named, in 19; 1700; one ledger for the stages of a cascade; sentences without a claim are asked for again
+    "judge/middleware": 2024,  # the protocol of reply stores took 56; what is no reply is named, in 19; 1700; one ledger for the stages of a cascade; sentences without a claim are asked for again
     "linking": 2924,  # references at partial hits took 8; drops inside a search; references of yes and no; 2000; attribution took 200, exposure levels, clusters and difficulty 100
     "linking/replay": 818,  # 800; placebos without sorting all passages for each case
     "linking/whatif": 997,  # 1050
