@@ -19,6 +19,7 @@ from misslink.document_model import (
 from misslink.field_markers import LowerIsBetter
 from misslink.types import Estimate, Run, Share
 
+METRIC_LEVELS = ("retrieval", "generation", "answer")  # of the summary
 DEFAULT_K = 5  # if neither a prompt nor the manifest says how many passages the app reads
 
 

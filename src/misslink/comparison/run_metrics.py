@@ -9,7 +9,7 @@ from typing import Any, get_args
 
 from misslink.calibration.stored_calibration import corrected_shares, own_calibrations
 from misslink.document_model import Document
-from misslink.documents import calibration_of, cutoff_of, manifest_of, summary_of
+from misslink.documents import METRIC_LEVELS, calibration_of, cutoff_of, manifest_of, summary_of
 from misslink.errors import InputError, did_you_mean
 from misslink.failure_modes import OWNERS
 from misslink.field_markers import LowerIsBetter, marked_names
@@ -56,7 +56,6 @@ _AXIS_LABELS = {
     "retrieval": "retrieval",
     "answers": "answer",
 }
-_LEVELS = ("retrieval", "generation", "answer")
 _RBP_PERSISTENCE = 0.8  # the usual one
 _TRUST_RATES = (
     *("sensitivity", "specificity", "kappa", "gwet_ac1", "auroc", "precision", "recall", "f1"),
@@ -105,7 +104,7 @@ def metric_value(run: Run, name: str) -> MetricValue:
     """
     path = name.strip()
     level, _, metric_path = path.partition(".")
-    metric = metric_path if level in _LEVELS and metric_path else path
+    metric = metric_path if level in METRIC_LEVELS and metric_path else path
     readings = judged_readings(run)
     axis, _, outcome = metric_path.partition(".")
     if metric in readings:
@@ -173,7 +172,7 @@ def run_metrics(run: Run) -> RunMetrics:
 def summary_metrics(runs: Sequence[Run]) -> list[str]:
     """Return the metrics of the three levels that are of cases and in one of the runs, each once."""
     names: list[str] = []
-    for level in _LEVELS:
+    for level in METRIC_LEVELS:
         for run in runs:
             metrics = getattr(summary_of(run), level)
             names += (name for name in metrics if name != CONVERSATIONS)
@@ -239,7 +238,7 @@ def known_metric_names(run: Run) -> list[str]:
     documents = {
         name: document
         for name, document in _run_documents(run).items()
-        if name not in (*_LEVELS, *_ASSOCIATIONS)
+        if name not in (*METRIC_LEVELS, *_ASSOCIATIONS)
     }
     return list(dict.fromkeys([*names, *iter_paths(documents)]))
 

@@ -12,6 +12,7 @@ from misslink.linking.whatif.forecast import EffectModel, ExposureChange
 from misslink.render.format import CLUSTERED_SHARE
 from misslink.render.headline import Findings, describe_findings
 from misslink.retrieval import cluster_cases, unmeasured_reason
+from misslink.retrieval.outcomes import EXPOSURE_BY_LABELS
 from misslink.stats.exposure import EXPOSURES, ExposedCases, exposure_risks, exposure_trend
 from misslink.types import (
     Estimate,
@@ -25,7 +26,6 @@ from misslink.types import (
     Verdict,
 )
 
-LEVELS = {"miss": "none", "partial": "some", "hit": "all"}  # of the relevant passages
 _FEW_CASES = 20  # below it counts are reported and nothing is inferred
 _SIGNIFICANT = 0.05
 # Of the failures at most, if perfect retrieval is not the first thing to do.
@@ -45,13 +45,13 @@ def find(run: Run) -> Findings:
     failed = [link for link in decided if link.failed]
     lacking = [link for link in failed if link.retrieval in ("miss", "partial")]
     unsupported, compared, supported, contradicted = _count_claims(run, lacking)
-    labelled = [link for link in run.links if link.retrieval in LEVELS]
+    labelled = [link for link in run.links if link.retrieval in EXPOSURE_BY_LABELS]
     with_labels = {c.id for c in run.cases if c.relevant or c.relevant_any or c.evidence}
     unmeasured = (unmeasured_reason(t) for t in run.traces if t.case_id in with_labels)
     clusters = cluster_cases(run.cases)
-    exposed = [link for link in decided if link.retrieval in LEVELS]
+    exposed = [link for link in decided if link.retrieval in EXPOSURE_BY_LABELS]
     cases = ExposedCases(
-        [EXPOSURES.index(LEVELS[link.retrieval]) for link in exposed],
+        [EXPOSURES.index(EXPOSURE_BY_LABELS[link.retrieval]) for link in exposed],
         [float(bool(link.failed)) for link in exposed],
         [clusters.get(link.case_id, link.case_id) for link in exposed],
     )

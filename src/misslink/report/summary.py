@@ -12,13 +12,14 @@ from typing import TypeAlias
 
 from misslink.documents import calibrations_of, manifest_of, summary_of
 from misslink.failure_modes import FAILURE_MODES, FAILURES, OWNERS, FailureModeInfo
-from misslink.linking.findings import LEVELS, find, rank_fixes
+from misslink.linking.findings import find, rank_fixes
 from misslink.linking.miss_types import miss_type_advice
 from misslink.render.format import format_estimate, pluralize, shorten
 from misslink.render.headline import Findings
 from misslink.render.reasons import describe_reason
 from misslink.report.cases import FIX_LABELS, rank_cases
 from misslink.report.links import case_fragment, number_cases, view_fragment
+from misslink.retrieval.outcomes import EXPOSURE_BY_LABELS
 from misslink.types import Case, Claim, ClaimLink, Link, Reason, RetrievalMiss, Run
 
 _MAX_FIXES, _MIN_FIX = 3, 0.1  # of the missed passages; the view of retrieval has all
@@ -56,7 +57,9 @@ def read_first_screen(run: Run, findings: Findings) -> SimpleNamespace:
     """Collect the first screen of a run."""
     why = findings.by_exposure.code if findings.by_exposure else ""
     numbers = number_cases(run.cases)
-    exposure = ((level, outcome, findings.exposure[level]) for outcome, level in LEVELS.items())
+    exposure = (
+        (level, outcome, findings.exposure[level]) for outcome, level in EXPOSURE_BY_LABELS.items()
+    )
     return SimpleNamespace(
         modes=tuple(_mode_groups(run) if findings.judged else _retrieval_groups(run)),
         exposure_title=_EXPOSURE_TITLES.get(why, "Too few answers to tell whether passages help"),
@@ -107,7 +110,7 @@ def _mode_groups(run: Run) -> Iterator[ModeGroup]:
 def _retrieval_groups(run: Run) -> Iterator[ModeGroup]:
     """Without a judge: how many of their relevant passages the questions got."""
     counts = Counter[str](link.retrieval for link in run.links)
-    for outcome, level in LEVELS.items():
+    for outcome, level in EXPOSURE_BY_LABELS.items():
         if counts[outcome]:
             label = f"with {level} of their relevant passages"
             yield "", outcome, ((label, counts[outcome], view_fragment(retrieval=outcome)),)
