@@ -282,7 +282,12 @@ def count_server_faults(folder: Path) -> Count:
                 kill_tests.write_inputs(place, 8)
                 paid: list[str] = []
                 server.script = after(times, fault, lambda body, paid=paid: _record(body, paid))
-                more = ("--retries", 1, "--timeout", 3, "--deadline", 30)
+                more = (
+                    "--retries",
+                    1,
+                    *("--judge-option", "timeout=3"),
+                    *("--judge-option", "deadline=30"),
+                )
                 code, _, err = run("evaluate", *_inputs(place), *more)
                 if code == -1 or code not in (0, 2, 3):
                     count.note("tracebacks", f"{name}: {err[-300:]}")

@@ -8,18 +8,13 @@ A package's tests are in the folder of the same name, and those of a builder imp
 import re
 import subprocess
 import sys
+from collections import Counter
+from functools import cache
 from pathlib import Path
 
 TESTS = Path(__file__).parent
-# Packages whose behavior is mostly seen through another one's tests.
-ALSO = {
-    "types.py": ["pipeline"],
-    "failure_modes.py": ["linking", "report", "test_readme.py"],
-    "metrics": ["judge", "comparison", "report", "annotation"],
-    "render": ["report", "cli", "gates", "comparison"],
-    "text": ["linking", "judge"],
-    "pipeline": ["cli"],
-}
+SOURCE = TESTS.parent / "src"
+MOST_USERS = 3  # packages that use a changed one whose tests run, those that use it most
 
 
 def changed_files(revision):
@@ -48,7 +43,9 @@ def tests_of(files):
         elif parts[:2] == ("src", "misslink"):
             inner = "/".join(parts[2:4])  # a folder in a package, where that has tests of its own
             own = inner if (TESTS / inner).is_dir() else parts[2]
-            chosen |= {own, f"test_{parts[2]}", "cli/test_messages.py", *ALSO.get(parts[2], [])}
+            chosen |= {own, f"test_{parts[2]}", f"test_{file.stem}.py", "cli/test_messages.py"}
+            module = ".".join(file.with_suffix("").parts[1:]).removesuffix(".__init__")
+            chosen |= {*users_of_module(module), *whole_project_tests_of(module)}
         elif parts[0] == "prompts":
             chosen.add("judge")
         elif parts[0] == "examples":
@@ -60,6 +57,36 @@ def tests_of(files):
         for name in chosen - {".", "gold"}
         if (TESTS / name).is_dir() or ((TESTS / name).exists() and "test_" in name)
     )
+
+
+@cache
+def import_graph():
+    """Who imports whom in the package, without imports for type checkers alone."""
+    import grimp
+
+    sys.path.insert(0, str(SOURCE))
+    return grimp.build_graph("misslink", exclude_type_checking_imports=True)
+
+
+def users_of_module(module):
+    """Return the packages that import a module most, other than its own."""
+    graph, own = import_graph(), ".".join(module.split(".")[:2])
+    users = Counter()
+    for name in (module, own):  # what is registered is imported by nobody, but its package is
+        if name in graph.modules and not users:
+            users.update(
+                user.split(".")[1]
+                for user in graph.find_modules_that_directly_import(name)
+                if not f"{user}.".startswith(f"{own}.")
+            )
+    return [name for name, _ in users.most_common(MOST_USERS)]
+
+
+def whole_project_tests_of(module):
+    """Return the test files beside the folders that import a module."""
+    imports = re.compile(rf"^(?:from|import) {re.escape(module)} ", re.MULTILINE)
+    files = TESTS.glob("test_*.py")
+    return [path.name for path in files if imports.search(path.read_text(encoding="utf-8"))]
 
 
 def users_of(builder):

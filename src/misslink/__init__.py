@@ -10,7 +10,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from misslink import judge, testing
+    import misslink.judge as judge  # noqa: PLR0402 (mypy)
+    import misslink.testing as testing  # noqa: PLR0402
     from misslink.api.calibrate import calibrate
     from misslink.api.compare import Comparison, compare
     from misslink.api.gate import gate

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from typing import Any
+from typing import Annotated, Any
 
 from pydantic import AliasPath, Field, JsonValue, NonNegativeInt, model_validator
 
@@ -16,8 +16,10 @@ from misslink.document_model import (
     Result,
     parse_document,
 )
+from misslink.field_markers import LowerIsBetter
 from misslink.types import Estimate, Run, Share
 
+METRIC_LEVELS = ("retrieval", "generation", "answer")  # of the summary
 DEFAULT_K = 5  # if neither a prompt nor the manifest says how many passages the app reads
 
 
@@ -27,7 +29,7 @@ class ExposureTable(Document):
     none: dict[str, int] = {"bad": 0, "good": 0}
     some: dict[str, int] = {"bad": 0, "good": 0}
     all: dict[str, int] = {"bad": 0, "good": 0}
-    left_out: int = 0
+    left_out: Annotated[int, LowerIsBetter] = 0
     not_needed: int = 0
 
     @property
@@ -50,12 +52,12 @@ class TestResult(Document):
 class Risks(Document):
     """Risks of a bad answer by exposure, and how none and all differ."""
 
-    risk_given_none: Estimate = NOT_COMPUTED
-    risk_given_some: Estimate = NOT_COMPUTED
-    risk_given_all: Estimate = NOT_COMPUTED
-    risk_difference: Estimate = NOT_COMPUTED
-    risk_ratio: Estimate = NOT_COMPUTED
-    attributable_fraction: Estimate = NOT_COMPUTED
+    risk_given_none: Annotated[Estimate, LowerIsBetter] = NOT_COMPUTED
+    risk_given_some: Annotated[Estimate, LowerIsBetter] = NOT_COMPUTED
+    risk_given_all: Annotated[Estimate, LowerIsBetter] = NOT_COMPUTED
+    risk_difference: Annotated[Estimate, LowerIsBetter] = NOT_COMPUTED
+    risk_ratio: Annotated[Estimate, LowerIsBetter] = NOT_COMPUTED
+    attributable_fraction: Annotated[Estimate, LowerIsBetter] = NOT_COMPUTED
 
 
 class Note(Document):
@@ -78,7 +80,7 @@ class AdjustedRisks(Risks):
     by: str = ""
     proxies: tuple[str, ...] = ()
     strata: tuple[Stratum, ...] = ()
-    left_out: dict[str, int] = {}
+    left_out: Annotated[dict[str, int], LowerIsBetter] = {}
     heterogeneity: TestResult = TestResult()
     warning: Note = Note()
     change: Note = Note()
@@ -97,7 +99,9 @@ class JudgeErrorTest(TestResult):
 class RiskAssociation(Risks):
     """``link`` and ``link_correctness`` in the summary: exposure and one kind of bad answers."""
 
-    attributable_fraction: Estimate = Estimate.missing("this run has no links")
+    attributable_fraction: Annotated[Estimate, LowerIsBetter] = Estimate.missing(
+        "this run has no links"
+    )
     exposure: str = ""
     table: ExposureTable = ExposureTable()
     clusters: int = 0
@@ -106,7 +110,7 @@ class RiskAssociation(Risks):
     adjusted: AdjustedRisks = AdjustedRisks()
     trend: TestResult = TestResult()
     warnings: tuple[Note, ...] = ()
-    failed: Estimate = NOT_COMPUTED
+    failed: Annotated[Estimate, LowerIsBetter] = NOT_COMPUTED
     failures: dict[str, int] = {}
     owners: dict[str, int] = {}
     retrieval: dict[str, int] = {}
@@ -162,8 +166,8 @@ class Coverage(Document):
     """Verdicts of one metric, by status."""
 
     scored: int = 0
-    skipped: int = 0
-    failed: int = 0
+    skipped: Annotated[int, LowerIsBetter] = 0
+    failed: Annotated[int, LowerIsBetter] = 0
 
 
 class VerdictRepeatability(Document):
@@ -171,9 +175,9 @@ class VerdictRepeatability(Document):
 
     n: int = 0
     incomplete: int = 0
-    flip_rate: Estimate = NOT_COMPUTED
-    disagreement: Estimate = NOT_COMPUTED
-    spread: Estimate = NOT_COMPUTED
+    flip_rate: Annotated[Estimate, LowerIsBetter] = NOT_COMPUTED
+    disagreement: Annotated[Estimate, LowerIsBetter] = NOT_COMPUTED
+    spread: Annotated[Estimate, LowerIsBetter] = NOT_COMPUTED
 
 
 class Repeatability(Document):
@@ -236,7 +240,7 @@ class Summary(Document):
     coverage: dict[str, Coverage] = {}
     repeats: Repeatability = Repeatability()
     cascade: Cascade | None = None
-    usage: JudgeUsage | None = None
+    usage: Annotated[JudgeUsage | None, LowerIsBetter] = None
     slices: dict[str, dict[str, Slice]] = {}
 
 
@@ -382,7 +386,7 @@ class CalibrationDocument(Result):
     labels_needed: LabelsNeeded = LabelsNeeded()
     bias: dict[str, Bias] = {}
     scores: dict[float, NonNegativeInt] = Field({}, validation_alias=AliasPath("scores", "counts"))
-    left_out: dict[str, int] = {}
+    left_out: Annotated[dict[str, int], LowerIsBetter] = {}
     checks: tuple[TrustCheck, ...] = ()
     verdict: str = ""
     reasons: tuple[str, ...] = ()
@@ -453,16 +457,16 @@ class Replay(Result):
     judge: str = ""
     sample: int = 0
     seed: int | None = None
-    causal_fraction: Estimate = Estimate.missing("the replay has none")
+    causal_fraction: Annotated[Estimate, LowerIsBetter] = Estimate.missing("the replay has none")
     failed: int = 0
     failures: dict[str, ReplayedFailure] = {}
     fixed: Estimate = NOT_COMPUTED
     broken: Estimate = NOT_COMPUTED
     placebo_broken: Estimate = NOT_COMPUTED
-    flaky: Estimate = NOT_COMPUTED
+    flaky: Annotated[Estimate, LowerIsBetter] = NOT_COMPUTED
     order_sensitive: Estimate = NOT_COMPUTED
     cases: tuple[ReplayedCase, ...] = ()
-    usage: JudgeUsage = JudgeUsage()
+    usage: Annotated[JudgeUsage, LowerIsBetter] = JudgeUsage()
     skipped: tuple[Skipped, ...] = ()
     warnings: tuple[Note, ...] = ()
 
@@ -488,7 +492,7 @@ class WhatIfOption(Document):
     what: str = ""
     passages: int = 0
     metrics: dict[str, OptionMetric] = {}
-    context_tokens: Estimates = {}
+    context_tokens: Annotated[Estimates, LowerIsBetter] = {}
     newly_retrieved: int | None = None
     failures_avoided: Estimate = NOT_COMPUTED
     unmeasured: dict[str, int] = {}
@@ -541,7 +545,7 @@ class AuditedChange(Document):
     shift: Estimate | None = None
     claims: Estimate | None = None
     may_lower: bool = False
-    left_out: dict[str, int] = {}
+    left_out: Annotated[dict[str, int], LowerIsBetter] = {}
     places: dict[str, int] = {}
     p_holm: float | None = None
     p_more_holm: float | None = None
@@ -559,7 +563,7 @@ class Audit(Document):
     metrics: dict[str, dict[str, AuditedChange]] = {}
     preferences: dict[str, AuditedChange] = {}
     notes: tuple[str, ...] = ()
-    usage: JudgeUsage = JudgeUsage()
+    usage: Annotated[JudgeUsage, LowerIsBetter] = JudgeUsage()
 
 
 class Judging(Document):

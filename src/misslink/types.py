@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import (
     AliasChoices,
@@ -24,6 +24,7 @@ from pydantic import (
 
 from misslink import case_fields
 from misslink.case_fields import Message
+from misslink.field_markers import Varying
 from misslink.frozen_model import FrozenModel, Grade, Reason, Share
 from misslink.link_types import (
     ClaimLink,
@@ -185,7 +186,7 @@ class Passage(FrozenModel):
     id: str
     text: str = ""
     rank: int = Field(ge=1)
-    score: float | None = None
+    score: Annotated[float | None, Varying] = None  # a rebuilt index differs in the last digits
     metadata: dict[str, JsonValue] = Field(default_factory=dict)
 
 
@@ -248,8 +249,8 @@ class Trace(FrozenModel):
     shown: dict[str, str] = Field(default_factory=dict)
     model_calls: int | None = Field(default=None, ge=0)
     answer: str | None = None
-    latency_s: float | None = Field(default=None, ge=0, le=1e9)
-    usage: Usage | None = None
+    latency_s: Annotated[float | None, Varying] = Field(default=None, ge=0, le=1e9)
+    usage: Annotated[Usage | None, Varying] = None
     error: str | None = None
     traceback: str | None = None
     unmeasured: str | None = None
@@ -259,9 +260,9 @@ class Trace(FrozenModel):
     deeper: tuple[Passage, ...] = ()
     deeper_calls: dict[str, int] = Field(default_factory=dict)
     depth: int | None = None
-    notes: tuple[str, ...] = ()
-    trace_id: str | None = None
-    span_id: str | None = None
+    notes: Annotated[tuple[str, ...], Varying] = ()
+    trace_id: Annotated[str | None, Varying] = None
+    span_id: Annotated[str | None, Varying] = None
     history: tuple[Message, ...] = ()
 
     _shown_is_prompted = model_validator(mode="before")(case_fields.read_shown)
@@ -371,8 +372,7 @@ class Verdict(FrozenModel):
         Skipped: there was nothing to judge. Failed: the judge returned nothing usable.
     value : float or None
         In [0, 1]. None unless scored; ``reason`` then says why.
-    label : bool or None
-        True: good (faithful, relevant, correct). False: bad. None: no value.
+    label : bool or None, True where it is good (faithful, relevant, correct)
     probability : float or None
         P(good label), if the judge reports it.
     passages : mapping of str to float or None
@@ -405,8 +405,8 @@ class Verdict(FrozenModel):
     reason: str | None = None
     judge: str
     prompt: PromptRef | None = None
-    usage: Usage | None = None
-    raw: str | None = None
+    usage: Annotated[Usage | None, Varying] = None  # a cached reply costs nothing
+    raw: Annotated[str | None, Varying] = None
     standalone_question: str | None = None
 
     @model_validator(mode="after")

@@ -120,7 +120,7 @@ def _verdict(case_id, mark):
         return Verdict(**said, status="skipped", reason="the app failed: RuntimeError: timeout")
     if mark in "fu":
         return Verdict(**said, status="failed", reason="unreadable", raw="?")
-    return Verdict(**said, status="skipped", reason="--max-calls 3 is used up")
+    return Verdict(**said, status="skipped", reason="max_calls 3 is used up")
 
 
 def _cause(found, faithful):

@@ -10,7 +10,7 @@ JUDGE = "openai:test-judge"
 COMMAND = (
     "evaluate", "app.py:app", "--goldset", "gold.jsonl", "--judge", JUDGE, "--out", "run",
 )  # fmt: skip
-PRICES = ("--price-in", "1", "--price-out", "4")
+PRICES = ("--judge-option", "price-in=1", "--judge-option", "price-out=4")
 APP = """
 import json
 from pathlib import Path

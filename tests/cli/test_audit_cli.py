@@ -74,7 +74,7 @@ def test_an_honest_judge_is_moved_by_nothing_and_a_second_audit_costs_nothing(au
 
 def test_a_judge_that_fails_altogether_keeps_nothing(misslink, run, judge_server):
     judge_server.script = lambda _: "I would rather not say."
-    asked = ("judge", "audit", run, "--retries", "0", "--cache", "other.sqlite")
+    asked = ("judge", "audit", run, "--judge-option", "retries=0", "--cache", "other.sqlite")
     code, _, err = misslink(*asked)
     assert code == 3
     assert "nothing was measured: no verdict could be compared" in err
@@ -82,7 +82,7 @@ def test_a_judge_that_fails_altogether_keeps_nothing(misslink, run, judge_server
 
 
 def test_a_spent_budget_is_told_and_more_of_it_goes_on(audit, judge_server):
-    out = audit("--max-calls", "12")
+    out = audit("--judge-option", "max-calls=12")
     assert "questions were not asked because the budget or the time is used up" in out
     assert sum(kept()["metrics"]["faithfulness"]["again"]["left_out"].values()) > 0
     first = kept()["usage"]["calls"]

@@ -21,7 +21,7 @@ def server(monkeypatch):
 
 def test_one_command_shows_the_saving_before_anything_is_submitted(misslink, server):
     short_cases(3)
-    code, out, _ = misslink(*BATCH, "--dry-run", *PRICES, "--batch-price", "0.25")
+    code, out, _ = misslink(*BATCH, "--dry-run", *PRICES, "--judge-option", "batch-price=0.25")
     assert code == 0
     assert "The judge would be asked 3 questions" in out
     assert " live.\n" in out
@@ -29,7 +29,7 @@ def test_one_command_shows_the_saving_before_anything_is_submitted(misslink, ser
     assert "at 25% of the price all cost about 0.00" in out
     assert out.endswith("No judge call was made.\n")
     _, out, _ = misslink(*BATCH, "--dry-run")
-    assert "a token costs 50% of the price; --price-in and --price-out show" in out
+    assert "a token costs 50% of the price; price_in and price_out show" in out
     code, out, _ = misslink(*BATCH, "--dry-run", *PRICES, "--json")
     batch = json.loads(out)["batch"]
     assert (batch["questions"], batch["batches"], batch["price"]) == (2, 1, 0.5)
@@ -53,7 +53,7 @@ def test_without_batches_a_dry_run_speaks_of_none(misslink, server):
     [
         (("--judge", "heuristic"), "has no batch service; --engine batch works with openai:MODEL"),
         (("--workers", "2"), "--workers goes with --engine ray; the engine 'batch' works at"),
-        (("--batch-price", "1.5"), "--batch-price is 1.5; it is a share, from 0 to 1"),
+        (("--judge-option", "batch-price=1.5"), "batch_price is 1.5; it is a share, from 0 to 1"),
     ],
 )
 def test_what_does_not_go_together_is_one_sentence(misslink, server, options, told):

@@ -58,10 +58,10 @@ def test_a_broken_pyproject_with_settings_is_named_by_its_line(misslink):
 def test_an_earlier_run_decides_before_settings(settings):
     commands = settings('judge = "openai:m"\nid-key = "key"\ntemperature = 1\nrpm = 9\n')
     assert commands["evaluate"] == {
-        "judge": "openai:m", "id_key": "key", "temperature": 1.0, "rpm": 9
+        "judge": "openai:m", "id_key": "key", "judge_option": ["temperature=1.0", "rpm=9"]
     }  # fmt: skip
     for name in ("replay", "whatif"):
-        assert commands[name] == {"rpm": 9}, name
+        assert commands[name] == {"judge_option": ["rpm=9"]}, name
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,7 @@ def test_an_earlier_run_decides_before_settings(settings):
         ("goldset = 3", ("field 'goldset'", "a text")),
         ("retry-refused = 3", ("field 'retry-refused'", "true or false (it is 3)")),
         ("retries = -1", ("retries is -1",)),
-        ("max-cost = 1", ("price-in",)),
+        ("max-cost = 1", ("price_in",)),
         ("api-key = 'x'", ("no setting 'api-key'",)),
         ("a = 1\nb = nothing", ("line 2", "not valid TOML")),
     ],

@@ -130,8 +130,8 @@ def test_a_page_names_the_command_that_lists_the_other_options(misslink):
     code, long, _ = misslink("evaluate", "--help-all")
     assert code == 0
     assert "--help-all lists" in short
-    assert "--max-cost" in long
-    assert "--max-cost" not in short
+    assert "--judge-option" in long
+    assert "--judge-option" not in short
 
 
 def test_a_wrong_name_gets_a_suggestion(misslink):

@@ -55,7 +55,7 @@ def test_a_dry_run_without_a_folder_says_how_its_answers_are_used(misslink, judg
 
 def test_max_calls_is_never_passed_and_the_same_command_goes_on(evaluate, judge_server):
     short_cases(8)
-    capped = ("--max-calls", "3", "--concurrency", "4")
+    capped = ("--judge-option", "max-calls=3", "--concurrency", "4")
     for scored, unfinished in [(3, True), (6, True), (8, False)]:
         before = len(judge_server.calls)
         document = evaluate(*capped)
@@ -65,7 +65,7 @@ def test_max_calls_is_never_passed_and_the_same_command_goes_on(evaluate, judge_
         assert len(skipped) == document["usage"]["not_asked"] == 8 - scored
         for verdict in skipped:
             assert verdict["value"] is None
-            assert "--max-calls 3 is used up; the same command continues" in verdict["reason"]
+            assert "max_calls 3 is used up; the same command continues" in verdict["reason"]
         assert document["coverage"]["faithfulness"]["skipped"] == 8 - scored
         assert bool(manifest()["unfinished"]) is unfinished
     assert len(judge_server.calls) == 8
@@ -74,10 +74,10 @@ def test_max_calls_is_never_passed_and_the_same_command_goes_on(evaluate, judge_
 
 def test_max_cost_is_never_passed_whatever_is_in_flight(evaluate, judge_server):
     short_cases(12)
-    small = ("--max-tokens", "300", *PRICES)
+    small = ("--judge-option", "max-tokens=300", *PRICES)
     whole = evaluate("--dry-run", *small)["cost"]
     cap = 0.6 * whole + 0.0016  # what is held back for the longest reply is not spent in the end
-    document = evaluate("--max-cost", cap, *small)
+    document = evaluate("--judge-option", f"max-cost={cap}", *small)
     spent = document["usage"]["cost"]
     bill = sum(completion_cost(call.body) for call in judge_server.calls)
     assert spent == pytest.approx(bill)
@@ -86,7 +86,7 @@ def test_max_cost_is_never_passed_whatever_is_in_flight(evaluate, judge_server):
     assert "raise it, and the same command continues" in str(faithfulness())
     assert manifest()["unfinished"]
     done = len(judge_server.calls)
-    document = evaluate("--max-cost", 10, *small)
+    document = evaluate("--judge-option", "max-cost=10", *small)
     assert document["usage"]["from_cache"] == done
     assert statuses() == ["scored"] * 12
     assert len(judge_server.calls) == app_was_asked() == 12
@@ -95,18 +95,18 @@ def test_max_cost_is_never_passed_whatever_is_in_flight(evaluate, judge_server):
 
 def test_a_cap_below_one_question_is_one_sentence(evaluate, judge_server):
     short_cases(3)
-    err = evaluate("--max-cost", 1e-9, *PRICES, expect=2)
-    assert "asked no question: the next question could exceed --max-cost 1e-09; raise it" in err
+    err = evaluate("--judge-option", "max-cost=1e-9", *PRICES, expect=2)
+    assert "asked no question: the next question could exceed max_cost 1e-09; raise it" in err
     assert judge_server.calls == []
 
 
 def test_a_run_that_a_cap_stopped_says_so_in_its_first_line(misslink, judge_server, monkeypatch):
     monkeypatch.setenv("OPENAI_BASE_URL", judge_server.url)
     short_cases(5)
-    code, out, _ = misslink(*COMMAND, "--max-calls", "2", "--concurrency", "1")
+    code, out, _ = misslink(*COMMAND, "--judge-option", "max-calls=2", "--concurrency", "1")
     first = out.splitlines()[0]
     assert code == 0
-    assert first.startswith("Not finished: 3 questions were not put to the judge: --max-calls 2")
+    assert first.startswith("Not finished: 3 questions were not put to the judge: max_calls 2")
     page = Path("run/report.html").read_text(encoding="utf-8")
     assert '<p class="warning">Not finished: 3 questions' in page
     _, out, _ = misslink(*COMMAND)
@@ -119,19 +119,25 @@ def completion_cost(body):
     return (prompt + 4 * (len(json.dumps(honest(body))) // 4)) / 1e6
 
 
-@pytest.mark.parametrize("pace", [("--rpm", "3"), ("--tpm", "2500", "--max-tokens", "300")])
+@pytest.mark.parametrize(
+    "pace",
+    [
+        ("--judge-option", "rpm=3"),
+        ("--judge-option", "tpm=2500", "--judge-option", "max-tokens=300"),
+    ],
+)
 def test_a_minute_holds_no_more_than_it_may(evaluate, judge_server, pace):
     short_cases(8)
     # The next call would have to wait a minute, which the deadline does not leave.
-    usage = evaluate(*pace, "--deadline", "20")["usage"]
-    if pace[0] == "--rpm":
+    usage = evaluate(*pace, "--judge-option", "deadline=20")["usage"]
+    if "rpm=3" in pace:
         assert len(judge_server.calls) == 3
     else:
         assert 1 < len(judge_server.calls) < 8
         assert usage["prompt_tokens"] + usage["completion_tokens"] <= 2500
     assert statuses().count("scored") == len(judge_server.calls)
     assert statuses().count("skipped") == 8 - len(judge_server.calls)
-    assert "(--deadline 20)" in str(faithfulness())
+    assert "(deadline 20)" in str(faithfulness())
 
 
 def test_a_server_that_dies_costs_nothing_that_was_paid(evaluate, judge_server):

@@ -31,17 +31,17 @@ def test_a_prompt_that_does_not_fence_is_refused_with_its_line(evaluate, judge_s
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--max-cost", "1"], "--max-cost needs prices: add --price-in and --price-out"),
-        (["--price-in", "1"], "give both prices"),
-        (["--repeats", "0"], "--repeats is 0"),
-        (["--cascade-check", "2"], "--cascade-check is 2; it is a share"),
-        (["--max-calls", "-1"], "--max-calls is -1"),
-        (["--rpm", "0"], "--rpm is 0"),
-        (["--deadline", "0"], "--deadline is 0"),
-        (["--timeout", "nan"], "--timeout is nan"),
-        (["--max-cost", "nan", *PRICES], "--max-cost is nan"),
-        (["--temperature", "-1"], "--temperature is -1"),
-        (["--context-length", "-5"], "--context-length is -5"),
+        (["--judge-option", "max-cost=1"], "max_cost needs prices: add price_in and price_out"),
+        (["--judge-option", "price-in=1"], "give both prices"),
+        (["--repeats", "0"], "repeats is 0"),
+        (["--judge-option", "cascade-check=2"], "cascade_check is 2; it is a share"),
+        (["--judge-option", "max-calls=-1"], "max_calls is -1"),
+        (["--judge-option", "rpm=0"], "rpm is 0"),
+        (["--judge-option", "deadline=0"], "deadline is 0"),
+        (["--judge-option", "timeout=nan"], "timeout is nan"),
+        (["--judge-option", "max-cost=nan", *PRICES], "max_cost is nan"),
+        (["--judge-option", "temperature=-1"], "temperature is -1"),
+        (["--judge-option", "context-length=-5"], "context_length is -5"),
         (["--prompts", "nowhere"], "nowhere: there is no such folder of prompts"),
         (["--judge", "cascade:heuristic"], "cascade:heuristic,openai:MODEL"),
         (
@@ -126,7 +126,7 @@ def test_a_cache_that_cannot_be_written_is_told_before_anything_is_asked(
     evaluate, judge_server, mode, within, told
 ):
     short_cases(3)
-    evaluate("--max-calls", "1", "--cache", "kept/cache.sqlite")
+    evaluate("--judge-option", "max-calls=1", "--cache", "kept/cache.sqlite")
     spent = len(judge_server.calls), app_was_asked()
     Path("kept/cache.sqlite").chmod(mode & 0o644)
     Path("kept").chmod(mode)

@@ -164,8 +164,10 @@ def test_a_judge_that_is_not_there_is_exit_code_3(command, runs, judge_server):
 def test_the_cap_is_never_passed_and_the_next_run_goes_on(command, runs, judge_server):
     judge_server.script = knows_the_hour
     asked = ["--judge", "openai:test-judge", "--base-url", judge_server.url, "--json"]
-    prices = ["--price-in", "2", "--price-out", "8"]
-    code, out, _ = command(*runs, *asked, "--concurrency", "1", "--max-calls", "3", *prices)
+    prices = ["--judge-option", "price-in=2", "--judge-option", "price-out=8"]
+    code, out, _ = command(
+        *runs, *asked, "--concurrency", "1", "--judge-option", "max-calls=3", *prices
+    )
     found = json.loads(out)
     assert code == 0
     assert len(judge_server.calls) == found["usage"]["calls"] == 3
@@ -173,7 +175,7 @@ def test_the_cap_is_never_passed_and_the_next_run_goes_on(command, runs, judge_s
     tokens = found["usage"]["prompt_tokens"], found["usage"]["completion_tokens"]
     assert found["usage"]["cost"] == pytest.approx((2 * tokens[0] + 8 * tokens[1]) / 1e6)
     assert found["left_out"] == {
-        "--max-calls 3 is used up; the same command continues": 2,
+        "max_calls 3 is used up; the same command continues": 2,
         "one has no answer": 1,
     }
     found = json.loads(command(*runs, *asked)[1])

@@ -72,8 +72,8 @@ def test_the_words_of_the_table_are_explained_under_it_and_in_the_help(
 def test_the_cap_is_never_passed_and_what_was_not_asked_is_told(attack, judge_server):
     everything = len(SUITE.cases) * (1 + len(SUITE.attacks))
     first = len(SUITE.cases) + 20
-    prices = ("--price-in", "2", "--price-out", "8")
-    code, out, _ = attack("--json", "--max-calls", str(first), *prices)
+    prices = ("--judge-option", "price-in=2", "--judge-option", "price-out=8")
+    code, out, _ = attack("--json", "--judge-option", f"max-calls={first}", *prices)
     found = json.loads(out)
     assert code == 0
     assert {"judge", "attacks", "cases", "obeyed", "flipped", "by_place", "by_kind"} <= set(found)
@@ -81,7 +81,7 @@ def test_the_cap_is_never_passed_and_what_was_not_asked_is_told(attack, judge_se
     assert found["usage"]["not_asked"] > 0
     tokens = found["usage"]["prompt_tokens"], found["usage"]["completion_tokens"]
     assert found["usage"]["cost"] == pytest.approx((2 * tokens[0] + 8 * tokens[1]) / 1e6)
-    reason = f"--max-calls {first} is used up; the same command continues"
+    reason = f"max_calls {first} is used up; the same command continues"
     assert 0 < found["not_read"][reason] < found["trials"]
     assert found["flipped"]["n"] == found["trials"] - found["not_read"][reason]
 
@@ -92,17 +92,24 @@ def test_the_cap_is_never_passed_and_what_was_not_asked_is_told(attack, judge_se
 
 
 def test_a_cap_that_leaves_nothing_to_count_is_named(attack, judge_server):
-    code, out, err = attack("--max-calls", "0")
+    code, out, err = attack("--judge-option", "max-calls=0")
     assert (code, out) == (3, "")
-    assert err.strip().endswith("because --max-calls 0 is used up; the same command continues")
+    assert err.strip().endswith("because max_calls 0 is used up; the same command continues")
     assert judge_server.calls == []
 
 
 def test_on_what_terms_it_asks_is_said_to_the_server(attack, judge_server):
-    code, _, _ = attack("--max-calls", "1", "--temperature", "0.5", "--max-tokens", "700")
+    code, _, _ = attack(
+        "--judge-option",
+        "max-calls=1",
+        "--judge-option",
+        "temperature=0.5",
+        "--judge-option",
+        "max-tokens=700",
+    )
     assert code == 3  # one reply is nothing to count
     (call,) = judge_server.calls
     assert (call.body["temperature"], call.body["max_tokens"]) == (0.5, 700)
-    code, _, err = attack("--max-cost", "1")
+    code, _, err = attack("--judge-option", "max-cost=1")
     assert code == 2
-    assert "--max-cost needs prices: add --price-in and --price-out" in err
+    assert "max_cost needs prices: add price_in and price_out" in err

@@ -10,30 +10,21 @@ import typer
 from typer.testing import CliRunner
 
 from misslink.cli.options import (
-    CAP_OPTIONS,
     CASE_OPTIONS,
     JSON_OPTION,
-    MODEL_OPTIONS,
-    PACE_OPTIONS,
-    PRICE_OPTIONS,
+    JUDGE_FIELDS,
     REPEATS_OF_RUN,
     JudgeOptions,
     with_judge_options,
 )
+from misslink.errors import InputError
 from misslink.judge.config import JudgeConfig
 
-ALL = tuple(
-    dict.fromkeys(
-        [
-            *(*MODEL_OPTIONS, *CASE_OPTIONS, *PACE_OPTIONS, *PRICE_OPTIONS, *CAP_OPTIONS),
-            *("batch_price", "retry_refused"),
-        ]
-    )
-)
 DEFAULTS = {one.name: one.default for one in fields(JudgeConfig)}
+ALL = tuple(name for name in JUDGE_FIELDS if name not in CASE_OPTIONS)
 
 
-def told(*line, names=ALL, **own):
+def told(*line, names=CASE_OPTIONS, **own):
     """What a command is given for this command line."""
     got = []
 
@@ -52,14 +43,14 @@ def told(*line, names=ALL, **own):
     return got[0] if got else result
 
 
-def test_every_field_of_terms_but_the_key_is_an_option_of_its_name_and_type():
-    assert set(ALL) == set(DEFAULTS) - {"api_key"}  # a key on a command line is seen by everybody
+def test_every_field_of_the_settings_but_the_key_can_be_given():
+    assert set(JUDGE_FIELDS) == set(DEFAULTS) - {"api_key"}  # everybody sees a command line
 
 
-def test_with_nothing_said_the_terms_are_those_of_python():
+def test_with_nothing_said_the_settings_are_those_of_python():
     judge, given, as_json = told()
     assert (judge, as_json) == ("me", False)
-    assert given == {name: DEFAULTS[name] for name in ALL}
+    assert given == {name: DEFAULTS[name] for name in CASE_OPTIONS}
     assert JudgeConfig(**given) == JudgeConfig()
 
 
@@ -75,32 +66,63 @@ SAID = {
 
 
 @pytest.mark.parametrize("name", ALL)
-def test_what_is_said_arrives_under_its_name_and_nothing_else_changes(name):
-    values = () if SAID[name] is True else (SAID[name],)
-    _, given, _ = told("--" + name.replace("_", "-"), *values)
-    assert given == {**{one: DEFAULTS[one] for one in ALL}, name: SAID[name]}
+@pytest.mark.parametrize("dash", ["-", "_"])
+def test_a_judge_option_arrives_under_its_name_and_in_its_type(name, dash):
+    text = f"{name.replace('_', dash)}={str(SAID[name]).lower()}"
+    _, given, _ = told("--judge-option", text)
+    assert given == {**{one: DEFAULTS[one] for one in CASE_OPTIONS}, name: SAID[name]}
     assert type(given[name]) is type(SAID[name])
 
 
-def test_a_command_has_the_options_that_it_names_and_no_other():
-    _, given, as_json = told("--max-calls", 3, "--json", names=("base_url", *CAP_OPTIONS))
-    assert given == {"base_url": None, "max_calls": 3, "max_cost": None}
-    assert as_json
-    assert told("--rpm", 3, names=CAP_OPTIONS).exit_code == 2
+@pytest.mark.parametrize("name", CASE_OPTIONS)
+def test_an_option_of_its_own_arrives_too(name):
+    _, given, _ = told("--" + name.replace("_", "-"), SAID[name], "--judge-option", "rpm=9")
+    assert given == {**{n: DEFAULTS[n] for n in CASE_OPTIONS}, name: SAID[name], "rpm": 9}
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("rmp=3", "there is no judge setting 'rmp'; did you mean 'rpm'"),
+        ("api-key=x", "there is no judge setting 'api-key'"),
+        ("rpm", "write NAME=VALUE"),
+        ("rpm=many", "'many' is not a whole number"),
+        ("timeout=soon", "'soon' is not a number"),
+        ("retry-refused=perhaps", "'perhaps' is not true or false"),
+    ],
+)
+def test_a_judge_option_that_is_wrong_is_refused(text, problem):
+    error = told("--judge-option", text).exception
+    assert isinstance(error, InputError)
+    assert problem in str(error)
+
+
+def test_options_replace_settings_one_by_one():
+    @with_judge_options("base_url")
+    def ask(*, given: JudgeOptions) -> None:
+        typer.echo(dict(given))
+
+    app = typer.Typer()
+    app.command()(ask)
+    settings = {"judge_option": ["rpm=3", "max-calls=7"]}
+    done = CliRunner().invoke(app, ["--judge-option", "rpm=5"], default_map=settings)
+    assert done.stdout == "{'base_url': None, 'rpm': 5, 'max_calls': 7}\n"
 
 
 def test_a_command_may_have_its_own_in_place_of_the_usual_one():
-    _, given, _ = told(names=CASE_OPTIONS, repeats=REPEATS_OF_RUN)
+    _, given, _ = told(repeats=REPEATS_OF_RUN)
     assert given["repeats"] is None
-    assert told("--repeats", 0, names=CASE_OPTIONS, repeats=REPEATS_OF_RUN).exit_code == 2
+    assert told("--repeats", 0, repeats=REPEATS_OF_RUN).exit_code == 2
 
 
 def test_the_options_stand_where_the_parameter_stood_in_the_order_of_their_names():
-    @with_judge_options("price_in", "base_url")
+    @with_judge_options("prompts", "base_url")
     def ask(judge: str, *, given: JudgeOptions, as_json: bool = False) -> None:
         """Ask."""
 
-    assert [*inspect.signature(ask).parameters] == ["judge", "price_in", "base_url", "as_json"]
+    assert [*inspect.signature(ask).parameters] == [
+        *("judge", "prompts", "base_url", "judge_option", "as_json")
+    ]
     assert ask.__doc__ == "Ask."
 
 

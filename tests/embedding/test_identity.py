@@ -4,7 +4,8 @@ import pytest
 from pydantic import SecretStr
 
 from misslink.embedding import embedding_identity, embedding_name
-from misslink.embedding.embedder import redact_secrets
+from misslink.embedding.embedder import model_secrets
+from misslink.io.secrets import redact_secrets
 
 
 class Model:
@@ -79,4 +80,6 @@ def test_secrets_of_the_surroundings_and_of_the_model_are_not_shown(monkeypatch)
     monkeypatch.setenv("MY_API_KEY", "opensesame")
     monkeypatch.setenv("SHORT_TOKEN", "a")
     model = Model(password=SecretStr("hunter2hunter2"))
-    assert redact_secrets("a opensesame hunter2hunter2 word", model) == "a *** *** word"
+    assert (
+        redact_secrets("a opensesame hunter2hunter2 word", model_secrets(model)) == "a *** *** word"
+    )

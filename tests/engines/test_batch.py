@@ -171,5 +171,5 @@ def test_what_is_of_a_cluster_is_refused():
     with pytest.raises(InputError, match="--workers goes with --engine ray"):
         open_batch(None, 3)
     assert isinstance(open_batch(), BatchEngine)
-    with pytest.raises(InputError, match=r"--batch-price is 1.5; it is a share, from 0 to 1"):
+    with pytest.raises(InputError, match=r"batch_price is 1.5; it is a share, from 0 to 1"):
         misslink.JudgeConfig(batch_price=1.5)

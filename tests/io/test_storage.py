@@ -16,12 +16,12 @@ from misslink.io import read_goldset
 from misslink.io.atomic import atomic_write
 from misslink.io.jsonl import read_objects, read_text
 from misslink.io.rows import read_rows
+from misslink.io.secrets import redact_addresses
 from misslink.io.storage import (
     as_url,
     decode_utf8,
     list_remote_files,
     read_bytes,
-    redact_secrets,
     redact_url,
     remote_file,
     require_local_path,
@@ -122,7 +122,7 @@ def test_no_secret_of_a_url_is_shown(source, told):
 
 def test_no_secret_is_in_a_sentence_that_holds_the_rest_of_a_url():
     broken = Path(f"http://ada:{SECRET}@host/a.jsonl?sig={SECRET}")
-    assert redact_secrets(f"misslink: {broken}: no") == "misslink: http:/host/a.jsonl no"
+    assert redact_addresses(f"misslink: {broken}: no") == "misslink: http:/host/a.jsonl no"
 
 
 def test_where_a_path_belongs_a_url_is_refused_and_no_folder_made(tmp_path, monkeypatch):

@@ -102,7 +102,7 @@ def test_a_question_that_is_refused_by_a_policy_is_not_too_long(complaint):
         "this is an embedding model",
         "Unsupported parameter: 'max_tokens'",
         "additional properties are prohibited",
-        "the judge takes 162 (--context-length); use a judge that takes more",
+        "the judge takes 162 (setting context_length); use a judge that takes more",
     ],
 )
 def test_other_complaints_are_not_about_the_question(complaint):

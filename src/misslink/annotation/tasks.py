@@ -105,8 +105,8 @@ _MIN_STRATUM = 5  # cases of a stratum
 _MAX_STRATA = 16  # so that each has a label after so many
 _FLOOR = 0.05  # least probability of either label; no judge is surer than that
 _HALF = 0.5
-_LEVELS = ("clearly below", "just below", "just above", "clearly above", "without a score")
-_NO_SCORE = len(_LEVELS) - 1  # the level of cases without a verdict
+_SCORE_DISTANCES = ("clearly below", "just below", "just above", "clearly above", "without a score")
+_NO_SCORE = len(_SCORE_DISTANCES) - 1  # the level of cases without a verdict
 _ALL_CASES = "all cases"
 
 
@@ -283,7 +283,7 @@ def _label_variance(score: float | None, threshold: float | None) -> float:
 
 def _stratum_name(group: _StratumGroup, threshold: float | None) -> str:
     """What the cases of a stratum have in common."""
-    where = " or ".join(_LEVELS[level] for level in sorted(group.levels))
+    where = " or ".join(_SCORE_DISTANCES[level] for level in sorted(group.levels))
     if threshold is None:
         where = ""
     elif group.levels != {_NO_SCORE}:

@@ -10,13 +10,14 @@ from typing import Any
 
 from misslink.documents import manifest_of
 from misslink.errors import InputError, did_you_mean, known_names
+from misslink.field_markers import varying_fields
 from misslink.io.jsonl import SourceItem
 from misslink.io.labels import parse_id
 from misslink.io.manifest import answer_hash, hash_content
 from misslink.io.rows import read_rows
 from misslink.retrieval import case_exposures, cluster_cases, retrieval_outcome
 from misslink.text.normalization import fold
-from misslink.types import Case, Run, Trace
+from misslink.types import Case, Run, Trace, Verdict
 
 MODEL_TAG = "model"
 _SUPPORT = {"supported": 1.0, "unsupported": 0.0, "contradicted": 0.0}
@@ -215,7 +216,7 @@ def hash_verdicts(run: Run, metric: str) -> str:
             questions.get(verdict.case_id, ""),
             answers.get(verdict.case_id) or "",
             # Not model_dump_json, which refuses a lone surrogate.
-            verdict.model_dump(mode="python", exclude={"usage", "raw"}),
+            verdict.model_dump(mode="python", exclude=varying_fields(Verdict)),
         )
         for verdict in run.verdicts
         if verdict.metric == metric

@@ -230,7 +230,7 @@ app = typer.Typer(
 
 
 @app.command("run")
-@options.with_judge_options("base_url", "prompts", *options.PRICE_OPTIONS, *options.CAP_OPTIONS)
+@options.with_judge_options(*options.CHECK_OPTIONS)
 def run(
     target: str = typer.Argument(
         ...,
@@ -317,7 +317,7 @@ def run(
         raise InputError("--name is empty. Name the series.")
     outputs = {"--markdown": markdown, "--html": html}
     output.check_output_paths(outputs, [canaries, history], as_json=as_json)
-    terms = JudgeConfig(**given, deadline=deadline)
+    terms = JudgeConfig(**{**given, "deadline": deadline})
     hook = webhook_from_options(webhook, webhook_secret_env)
     canary_set = read_canaries(canaries)
     try:  # before the app is called

@@ -14,9 +14,9 @@ from misslink.canary.results import (
     fingerprint_corpus,
 )
 from misslink.capture import Watcher, labelled_ids, match_labels
-from misslink.embedding.embedder import redact_secrets
 from misslink.errors import InputError, JudgeUnreachableError
 from misslink.event_loops import APP_LOOP
+from misslink.io.secrets import redact_secrets
 from misslink.judge.judge_case import judge_case
 from misslink.judge.judged_metric import Subject
 from misslink.judge.prompts import BUILT_IN, Prompts

@@ -14,9 +14,7 @@ from misslink.cli.options import (
     CACHE_OPTION,
     JSON_OPTION,
     PRICE_OPTIONS,
-    JudgeOptions,
     option,
-    with_judge_options,
 )
 from misslink.cli.output import print_json, print_result, strip_control
 from misslink.errors import InputError
@@ -33,16 +31,18 @@ def group() -> None:
 
 
 @app.command("stats")
-@with_judge_options(*PRICE_OPTIONS)
 def stats(
-    cache: Path | None = CACHE_OPTION, *, given: JudgeOptions, as_json: bool = JSON_OPTION
+    cache: Path | None = CACHE_OPTION,
+    price_in: float | None = PRICE_OPTIONS[0],
+    price_out: float | None = PRICE_OPTIONS[1],
+    as_json: bool = JSON_OPTION,
 ) -> None:
     """Count replies, tokens and cost by judge and prompt, and list pending batches."""
     from misslink.judge.batch.service import pending_batches
     from misslink.judge.config import JudgeConfig
     from misslink.judge.middleware import cache_admin
 
-    price = JudgeConfig(**given).price
+    price = JudgeConfig(price_in=price_in, price_out=price_out).price
     document = cache_admin.cache_stats(_cache_path(cache))
     document["batches"] = pending_batches(_cache_path(cache))
     for group in document["by_judge_and_prompt"]:

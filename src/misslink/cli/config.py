@@ -20,7 +20,7 @@ from pydantic import (
     create_model,
 )
 
-from misslink.cli.options import CASE_OPTIONS, JSON_OPTION, OF_RUN, OVERWRITE_OPTION, field_type
+from misslink.cli.options import FIELDS_OF_RUN, JSON_OPTION, OF_RUN, OVERWRITE_OPTION, field_type
 from misslink.cli.output import first_few, print_json, strip_control
 from misslink.errors import InputError, did_you_mean
 from misslink.io.config_files import read_toml
@@ -113,7 +113,7 @@ def _checked(data: Any, file: str) -> dict[str, Any]:
         judge_settings = settings.model_dump(include=set(_JUDGE_FIELDS), exclude_none=True)
         JudgeConfig(**judge_settings)  # checks the ranges
     except InputError as error:
-        raise InputError(error.problem.replace("--", ""), path=file) from None
+        raise InputError(error.problem, path=file) from None
     except ValidationError as invalid:
         problem = invalid.errors()[0]
         key = ".".join(map(str, problem["loc"]))
@@ -144,12 +144,16 @@ def _defaults(command: Any, settings: Mapping[str, Any]) -> dict[str, Any]:
         children = command.commands.items()
         return {name: _defaults(child, settings) for name, child in children}
     by_run = {parameter.name for parameter in command.params if parameter.show_default == OF_RUN}
-    ignored = {*by_run, *CASE_OPTIONS} if by_run else set()
-    return {
-        parameter.name: settings[parameter.name]
-        for parameter in command.params
-        if parameter.name in settings and parameter.name not in ignored
-    }
+    ignored = {*by_run, *FIELDS_OF_RUN} if by_run else set()
+    names = {parameter.name for parameter in command.params}
+    used = {name: value for name, value in settings.items() if name not in ignored}
+    defaults = {name: value for name, value in used.items() if name in names}
+    others = [
+        f"{name}={json.dumps(value) if isinstance(value, bool) else value}"
+        for name, value in used.items()
+        if name in _JUDGE_FIELDS and name not in names
+    ]
+    return defaults | ({"judge_option": others} if others and "judge_option" in names else {})
 
 
 _TEMPLATE = (

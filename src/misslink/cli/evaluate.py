@@ -22,10 +22,7 @@ if TYPE_CHECKING:
     from misslink.types import Run
 
 
-@shared.with_judge_options(
-    *shared.CASE_OPTIONS, *shared.PACE_OPTIONS, *shared.PRICE_OPTIONS, "batch_price",
-    *shared.CAP_OPTIONS, "retry_refused",
-)  # fmt: skip
+@shared.with_judge_options(*shared.CASE_OPTIONS, "retries")
 @shared.with_evaluation_options
 def evaluate(
     context: typer.Context,

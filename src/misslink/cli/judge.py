@@ -50,7 +50,7 @@ def judge_group() -> None:
 
 
 @app.command("ping")
-@shared.with_judge_options("base_url", "timeout")
+@shared.with_judge_options("base_url")
 def ping(
     judge: str = shared.JUDGE_OPTION, *, given: JudgeOptions, as_json: bool = shared.JSON_OPTION
 ) -> None:
@@ -148,10 +148,7 @@ def _print_redteam(document: Mapping[str, Any]) -> None:
 
 
 @app.command("audit")
-@shared.with_judge_options(
-    *shared.MODEL_OPTIONS, "context_length", *shared.PACE_OPTIONS, *shared.PRICE_OPTIONS,
-    *shared.CAP_OPTIONS,
-)  # fmt: skip
+@shared.with_judge_options(*shared.CHECK_OPTIONS)
 def audit(
     run: Path = shared.RUN_ARGUMENT,
     judge: str | None = shared.JUDGE_OF_RUN,

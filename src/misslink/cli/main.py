@@ -21,7 +21,7 @@ from misslink.cli.help import COMMAND_PANELS, SHOW_ALL, arrange_help
 from misslink.cli.options import option
 from misslink.cli.output import end_despite_hung_threads, strip_control
 from misslink.errors import InputError, MisslinkError
-from misslink.io.storage import redact_secrets
+from misslink.io.secrets import redact_addresses
 
 # What a shell gives a program that SIGPIPE ends (128 + 13); 1 would say that a gate failed.
 _READER_LEFT = 141
@@ -142,7 +142,7 @@ def _report(error: Exception) -> int:
     if not message:
         traceback.print_exception(error)
         message = "this is a bug; please report it with the lines above"
-    message = redact_secrets(f"misslink: {message}")  # of a URL that stood where a path belongs
+    message = redact_addresses(f"misslink: {message}")  # of a URL that stood where a path belongs
     with suppress(OSError):
         print(*map(strip_control, message.split("\n")), sep="\n", file=sys.stderr)
     return _without_output(code)

@@ -9,8 +9,10 @@ from functools import partial, wraps
 from typing import Any, TypeAlias, get_type_hints
 
 import typer
+from pydantic import TypeAdapter, ValidationError
 from typer.models import OptionInfo
 
+from misslink.errors import InputError, did_you_mean
 from misslink.judge.config import JudgeConfig
 from misslink.pipeline.config import EvaluationConfig
 
@@ -81,31 +83,43 @@ JudgeOptions: TypeAlias = Mapping[str, Any]
 OptionValues: TypeAlias = dict[str, Any]
 """Values of the options of an evaluation, by the field names of EvaluationConfig."""
 
-# Groups of judge options, in the order of the help.
-MODEL_OPTIONS = ("base_url", "prompts", "temperature", "max_tokens")
-CASE_OPTIONS = (  # of commands that judge the cases of a run
-    *("base_url", "temperature", "max_tokens", "context_length", "prompts"),
+_PANEL = "Judge options"
+_judge_option = partial(field_option, rich_help_panel=_PANEL)
+PROMPTS_OPTION: Any = _judge_option("prompts")
+PRICE_OPTIONS: Any = _judge_option("price_in"), _judge_option("price_out")
+REPEATS_OF_RUN: Any = _judge_option("repeats", default=None, min=1, show_default=OF_RUN)
+# What has an option of its own. Settings and --judge-option have all fields of JudgeConfig but the key,
+# which everybody could read on a command line.
+CHECK_OPTIONS = ("base_url", "prompts")
+CASE_OPTIONS = (*CHECK_OPTIONS, "repeats")  # of commands that judge the cases of a run
+# Fields that a command on a run takes from there, whatever the settings are.
+FIELDS_OF_RUN = (
+    *("base_url", "prompts", "temperature", "max_tokens", "context_length"),
     *("repeats", "cascade_check"),
 )
-PACE_OPTIONS = ("timeout", "retries", "deadline", "rpm", "tpm")
-PRICE_OPTIONS = ("price_in", "price_out")
-CAP_OPTIONS = ("max_calls", "max_cost")
+JUDGE_FIELDS = tuple(field.name for field in fields(JudgeConfig) if field.name != "api_key")
 
 
-_judge_option = partial(field_option, rich_help_panel="Judge options")
-PROMPTS_OPTION: Any = _judge_option("prompts")
-REPEATS_OF_RUN: Any = _judge_option("repeats", default=None, min=1, show_default=OF_RUN)
-CASCADE_CHECK_OF_RUN: Any = _judge_option("cascade_check", default=None, show_default=OF_RUN)
-# Commands that judge the cases of a run again.
-RERUN_OPTIONS = (*CASE_OPTIONS, *PACE_OPTIONS, *PRICE_OPTIONS, *CAP_OPTIONS)
-# Commands that ask the judge about something else than the cases of a run.
-CHECK_OPTIONS = (*MODEL_OPTIONS, *PACE_OPTIONS, *PRICE_OPTIONS, *CAP_OPTIONS)
+def _after_settings(context: typer.Context, given: list[str]) -> list[str]:
+    """Options of the command line after those of the settings, which they would replace as a whole."""
+    return [*(context.default_map or {}).get("judge_option", ()), *given]
+
+
+_JUDGE_OPTION: Any = option(
+    [],
+    "--judge-option",
+    "Judge setting, such as max-calls=500; repeatable.",
+    metavar="NAME=VALUE",
+    callback=_after_settings,
+    show_default=False,
+    rich_help_panel=_PANEL,
+)
 
 
 def with_judge_options(
     *names: str, **own: OptionInfo
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Replace a command's parameter ``given`` by judge options.
+    """Replace a command's parameter ``given`` by judge options, and ``--judge-option``.
 
     Parameters
     ----------
@@ -117,7 +131,8 @@ def with_judge_options(
     Returns
     -------
     callable
-        A decorator. The command receives the option values as the mapping ``given``.
+        A decorator. The command receives the values as the mapping ``given``: those of `names`, and
+        what ``--judge-option`` names.
 
     Raises
     ------
@@ -128,26 +143,50 @@ def with_judge_options(
 
     Examples
     --------
-    >>> @with_judge_options("base_url", *CAP_OPTIONS)
+    >>> @with_judge_options("base_url")
     ... def ask(judge: str, *, given: JudgeOptions) -> None:
     ...     print(judge, dict(given))
     >>> list(inspect.signature(ask).parameters)
-    ['judge', 'base_url', 'max_calls', 'max_cost']
-    >>> ask("heuristic", base_url=None, max_calls=3, max_cost=None)
-    heuristic {'base_url': None, 'max_calls': 3, 'max_cost': None}
+    ['judge', 'base_url', 'judge_option']
+    >>> ask("heuristic", base_url=None, judge_option=["max-calls=3"])
+    heuristic {'base_url': None, 'max_calls': 3}
     """
     if unknown := own.keys() - set(names):
         raise KeyError(*unknown)
+    kind = inspect.Parameter.KEYWORD_ONLY
     options = {
         name: inspect.Parameter(
             name,
-            inspect.Parameter.KEYWORD_ONLY,
+            kind,
             default=own.get(name) or _judge_option(name),
             annotation=field_type(name) | None if name in own else field_type(name),
         )
         for name in names
     }
-    return partial(_replace_parameter, "given", options)
+    options["judge_option"] = inspect.Parameter(
+        "judge_option", kind, default=_JUDGE_OPTION, annotation=list[str]
+    )
+    return partial(_replace_parameter, "given", options, read=_read_judge_options)
+
+
+def _read_judge_options(values: Mapping[str, Any]) -> JudgeOptions:
+    """The values of judge options by field; of two with one name the later."""
+    given = {name: value for name, value in values.items() if name != "judge_option"}
+    for text in values["judge_option"]:
+        name, equals, value = text.partition("=")
+        field = name.strip().replace("-", "_")
+        if field not in JUDGE_FIELDS or not equals:
+            known = [each.replace("_", "-") for each in JUDGE_FIELDS]
+            hint = did_you_mean(name.strip(), known) or f"known: {', '.join(known)}"
+            problem = f"there is no judge setting '{name}'" if equals else "write NAME=VALUE"
+            raise InputError(f"{problem}; {hint}", field=f"--judge-option {text}")
+        try:
+            given[field] = TypeAdapter(field_type(field)).validate_python(value)
+        except ValidationError:
+            wanted = {bool: "true or false", int: "a whole number", int | None: "a whole number"}
+            kind = wanted.get(field_type(field), "a number")
+            raise InputError(f"'{value}' is not {kind}", field=f"--judge-option {name}") from None
+    return given
 
 
 def with_evaluation_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -162,7 +201,10 @@ def with_evaluation_options(command: Callable[..., None]) -> Callable[..., None]
 
 
 def _replace_parameter(
-    replaced: str, options: Mapping[str, inspect.Parameter], command: Callable[..., None]
+    replaced: str,
+    options: Mapping[str, inspect.Parameter],
+    command: Callable[..., None],
+    read: Callable[[Mapping[str, Any]], Mapping[str, Any]] = dict,
 ) -> Callable[..., None]:
     """Return the command with several parameters instead of one, which gets them as a dict."""
     hints = get_type_hints(command)
@@ -178,7 +220,7 @@ def _replace_parameter(
     @wraps(command)
     def wrapper(*args: Any, **kwargs: Any) -> None:
         values = {name: kwargs.pop(name) for name in options}
-        command(*args, **kwargs, **{replaced: values})
+        command(*args, **kwargs, **{replaced: read(values)})
 
     # Typer reads both, and needs types rather than their names.
     wrapper.__signature__ = inspect.Signature(  # type: ignore[attr-defined]

@@ -310,7 +310,7 @@ def print_forecast(forecast: JudgingForecast) -> None:
         pending = f"; {batch.submitted} of them are already submitted" if batch.submitted else ""
         price = f"{100 * batch.price:.4g}% of the price"
         if batch.cost is None or batch.saving is None:
-            money = f"a token costs {price}; --price-in and --price-out show the saving"
+            money = f"a token costs {price}; price_in and price_out show the saving"
         else:
             money = f"at {price} all cost about {batch.cost:.4g}, which saves {batch.saving:.4g}"
         print(

@@ -17,13 +17,7 @@ from misslink.cli.run_summary import print_run_summary
 _SHOWN = ("fully_faithful", "correct", "faithfulness", "correctness", "answer_relevance")
 
 
-@shared.with_judge_options(
-    *shared.RERUN_OPTIONS,
-    "batch_price",
-    "retry_refused",
-    repeats=shared.REPEATS_OF_RUN,
-    cascade_check=shared.CASCADE_CHECK_OF_RUN,
-)
+@shared.with_judge_options(*shared.CASE_OPTIONS, repeats=shared.REPEATS_OF_RUN)
 def rejudge(
     run: Path = shared.RUN_ARGUMENT,
     judge: str = shared.JUDGE_OPTION,

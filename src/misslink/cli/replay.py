@@ -18,9 +18,7 @@ from misslink.render.table import TextTable
 _SHOWN_REASONS = 5
 
 
-@shared.with_judge_options(
-    *shared.RERUN_OPTIONS, repeats=shared.REPEATS_OF_RUN, cascade_check=shared.CASCADE_CHECK_OF_RUN
-)
+@shared.with_judge_options(*shared.CASE_OPTIONS, repeats=shared.REPEATS_OF_RUN)
 def replay(
     run: Path = shared.RUN_ARGUMENT,
     app: str | None = option(

@@ -20,9 +20,7 @@ if TYPE_CHECKING:
     from misslink.types import Run
 
 
-@shared.with_judge_options(
-    *shared.RERUN_OPTIONS, repeats=shared.REPEATS_OF_RUN, cascade_check=shared.CASCADE_CHECK_OF_RUN
-)
+@shared.with_judge_options(*shared.CASE_OPTIONS, repeats=shared.REPEATS_OF_RUN)
 def whatif(
     run: Path = shared.RUN_ARGUMENT,
     corpus: str | None = shared.field_option(

@@ -13,14 +13,13 @@ from misslink.comparison.pairing import CaseSelection, NamedRun, config_differen
 from misslink.comparison.preferences import StoredPreferences, answers_hash
 from misslink.comparison.run_metrics import MetricValue, metric_value, summary_metrics
 from misslink.comparison.shared_part import share_cases
-from misslink.documents import manifest_of, summary_of
+from misslink.documents import METRIC_LEVELS, manifest_of, summary_of
 from misslink.errors import InputError
 from misslink.metrics import GOOD_SHARES
 from misslink.stats.run_comparison import compare_paired_runs
 from misslink.types import Estimate, Reason, Run
 
 PASSED = "link.failures.passed"
-_LEVELS = ("retrieval", "generation", "answer")
 _LEFT_OUT = {  # why cases are not compared, by the runs' names
     "only_in_a": "are only in {0}",
     "only_in_b": "are only in {1}",
@@ -276,7 +275,7 @@ def _is_good_share(name: str, comparison: Mapping[str, Any]) -> bool:
 
 def _metric_level(runs: Sequence[Run], name: str) -> str:
     """Retrieval, generation or answer, within which tests are corrected; else such as 'link'."""
-    for level in _LEVELS:
+    for level in METRIC_LEVELS:
         if any(name in getattr(summary_of(run), level) for run in runs):
             return level
     room = name.partition(".")[0]

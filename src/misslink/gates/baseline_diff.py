@@ -23,7 +23,7 @@ from misslink.comparison.run_metrics import (
     metric_value,
 )
 from misslink.comparison.shared_part import SharedPart, metrics_by_labels, share_cases
-from misslink.documents import manifest_of
+from misslink.documents import METRIC_LEVELS, manifest_of
 from misslink.errors import InputError
 from misslink.gates.criteria import Gate, ShipCriteria, describe_filter, select_gate_cases
 from misslink.gates.outcome import GateOutcome, MetricChange
@@ -36,7 +36,6 @@ from misslink.stats import paired_difference, proportion
 from misslink.stats.run_comparison import SIGNIFICANCE_LEVEL
 from misslink.types import Estimate, Reason, Run
 
-_LEVELS = ("retrieval", "generation", "answer")
 _LINK_COUNTS = ("failures", "retrieval", "answers")
 _OF_APP = frozenset({"latency", "errors", "usage"})  # neither labels nor a judge decide them
 _WITHOUT_JUDGE = _OF_APP | {"diagnosis", "judged", "whatif"}
@@ -63,7 +62,7 @@ def read_baseline(path: str | Path) -> GateBaseline:
     except (ValueError, RecursionError):
         summary = None
     if not isinstance(summary, dict) or not all(
-        isinstance(summary.get(level), dict) for level in (*_LEVELS, "link")
+        isinstance(summary.get(level), dict) for level in (*METRIC_LEVELS, "link")
     ):
         raise InputError(
             "this is not a baseline; name a run folder, or its summary.json", path=path
@@ -75,7 +74,7 @@ def summary_estimate(summary: Mapping[str, Any], name: str) -> Estimate:
     """Return a metric from a summary alone; raise MissingPathError if it does not have it."""
     cases = summary.get("cases")
     n = cases if isinstance(cases, int) and not isinstance(cases, bool) and cases >= 0 else 0
-    for level in _LEVELS:
+    for level in METRIC_LEVELS:
         if name in summary[level]:
             return find_estimate(summary[level], name, n=n)
     namespace, _, metric_path = name.partition(".")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import html
 import json
+import os
 import re
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
@@ -56,6 +57,36 @@ def _any_form(sign: str) -> str:
         re.escape(html.escape(sign)),
     ]
     return f"(?:{'|'.join(forms)})"
+
+
+# One slash is what a `Path` leaves of two; a password may hold an @ too, so up to the last one.
+_URL_USERINFO = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)(:/{1,2})[^/\s]+@")
+_CONTAINER_SCHEMES = re.compile("abfss?|wasbs?", re.IGNORECASE)  # there a container precedes the @
+# To https anything behind ? is a query; elsewhere ? may be of a pattern, unless a = follows it.
+_URL_QUERY = re.compile(
+    r"(https?:/{1,2}[^\s?#\"]*)[?#][^\s'\"]*|(:/{1,2}[^\s?\"]*)\?[^\s/?'\"]*=[^\s'\"]*"
+)
+_SECRET_WORDS = ("key", "token", "secret", "password", "authorization", "credential")
+
+
+def is_secret_name(name: str) -> bool:
+    """Whether a variable or an attribute of this name holds a secret."""
+    return any(word in name.lower() for word in _SECRET_WORDS)
+
+
+def redact_secrets(text: str, secrets: Iterable[str] = ()) -> str:
+    """Replace the secrets, and those of environment variables, in `text` by ``***``."""
+    named = [value for name, value in os.environ.items() if is_secret_name(name)]
+    return redact_keys(text, [*named, *secrets], mark="***")
+
+
+def redact_addresses(text: str) -> str:
+    """Remove from every URL in a text who asks for it, and its query."""
+
+    def unnamed(match: re.Match[str]) -> str:
+        return match[0] if _CONTAINER_SCHEMES.fullmatch(match[1]) else match[1] + match[2]
+
+    return _URL_QUERY.sub(lambda match: match[1] or match[2], _URL_USERINFO.sub(unnamed, text))
 
 
 def address_secrets(url: str, query: Mapping[str, str] | None = None) -> list[str]:

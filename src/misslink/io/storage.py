@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from misslink.errors import InputError, MissingExtraError, MisslinkError, did_you_mean
+from misslink.io.secrets import redact_addresses
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
@@ -24,13 +25,6 @@ _log = logging.getLogger(__name__)
 
 # A scheme has two letters or more (C:/ is a disk), and may stand before another (zip::s3).
 _URL = re.compile(r"((?:[A-Za-z][A-Za-z0-9+.-]+::)*[A-Za-z][A-Za-z0-9+.-]+):(/+)(?=[^/]|\Z)")
-# One slash is what a `Path` leaves of two; a password may hold an @ too, so up to the last one.
-_URL_USERINFO = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)(:/{1,2})[^/\s]+@")
-_CONTAINER_SCHEMES = re.compile("abfss?|wasbs?", re.IGNORECASE)  # there a container precedes the @
-# To https anything behind ? is a query; elsewhere ? may be of a pattern, unless a = follows it.
-_URL_QUERY = re.compile(
-    r"(https?:/{1,2}[^\s?#\"]*)[?#][^\s'\"]*|(:/{1,2}[^\s?\"]*)\?[^\s/?'\"]*=[^\s'\"]*"
-)
 
 
 def as_url(source: str | Path) -> str | None:
@@ -62,13 +56,13 @@ def redact_url(source: str | Path) -> str:
     """
     url = as_url(source)
     if url is None:
-        return redact_secrets(str(source))
+        return redact_addresses(str(source))
     # As a whole, for a name in it may hold blanks and quotes, by which the end of one is found
     # that stands in a sentence.
     marks = "?#" if "http" in url.partition("://")[0].rpartition("::")[2].lower() else ""
     for mark in marks:
         url = url.partition(mark)[0]
-    return redact_secrets(url)
+    return redact_addresses(url)
 
 
 def require_local_path(source: str | Path) -> None:
@@ -84,15 +78,6 @@ def require_local_path(source: str | Path) -> None:
             "this is an address, and here a file or folder of this disk is needed; name one",
             path=redact_url(source),
         )
-
-
-def redact_secrets(text: str) -> str:
-    """Remove from every URL in a text who asks for it, and its query."""
-
-    def unnamed(match: re.Match[str]) -> str:
-        return match[0] if _CONTAINER_SCHEMES.fullmatch(match[1]) else match[1] + match[2]
-
-    return _URL_QUERY.sub(lambda match: match[1] or match[2], _URL_USERINFO.sub(unnamed, text))
 
 
 _DENIED_STATUSES = (401, 403)
@@ -254,7 +239,7 @@ def list_remote_files(url: str) -> tuple[list[RemoteFile], str]:
             filesystem.open(key, "rb").close()  # which says why, where a server refuses to
             raise InputError("there is no file or folder with this name", path=place.url)
         keys = [entry["name"] for entry in entries if entry["type"] == "file"]
-        shown = [redact_secrets(filesystem.unstrip_protocol(key)) for key in keys]
+        shown = [redact_addresses(filesystem.unstrip_protocol(key)) for key in keys]
         return list(map(RemoteFile, repeat(filesystem), keys, shown)), kind
 
 
@@ -282,7 +267,7 @@ def _error_message(problem: BaseException, done: str) -> str:
         return "there is no file or folder with this name"
     if isinstance(problem, IsADirectoryError):
         return "this is a folder; name a file in it"
-    reason = " ".join(redact_secrets(str(problem)).split())
+    reason = " ".join(redact_addresses(str(problem)).split())
     if isinstance(problem, ImportError):
         return f"this storage needs another package ({reason})"
     detail = f"{type(problem).__name__}{f': {reason}' if reason else ''}"

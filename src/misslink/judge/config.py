@@ -118,26 +118,26 @@ class JudgeConfig:
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
             if isinstance(value, float) and math.isinf(value):
-                raise InputError(f"{_option_name(name)} is {value}; it must be a finite number")
+                raise InputError(f"{name} is {value}; it must be a finite number")
         if self.repeats > _MOST_REPEATS:
-            raise InputError(f"--repeats is {self.repeats}; it must be at most {_MOST_REPEATS}")
+            raise InputError(f"repeats is {self.repeats}; it must be at most {_MOST_REPEATS}")
         positive = "max_tokens", "context_length", "timeout", "deadline", "rpm", "tpm", "repeats"
         for name in positive:
             value = getattr(self, name)
             if value is not None and not value > 0:
-                raise InputError(f"{_option_name(name)} is {value}; it must be more than 0")
+                raise InputError(f"{name} is {value}; it must be more than 0")
         for name in ("retries", "max_calls", "max_cost", "price_in", "price_out", "temperature"):
             value = getattr(self, name)
             if value is not None and not value >= 0:
-                raise InputError(f"{_option_name(name)} is {value}; it must not be below 0")
+                raise InputError(f"{name} is {value}; it must not be below 0")
         for name in ("cascade_check", "batch_price"):
             share = getattr(self, name)
             if not 0 <= share <= 1:
-                raise InputError(f"{_option_name(name)} is {share:g}; it is a share, from 0 to 1")
+                raise InputError(f"{name} is {share:g}; it is a share, from 0 to 1")
         if (self.price_in is None) != (self.price_out is None):
-            raise InputError("give both prices, --price-in and --price-out, or neither")
+            raise InputError("give both prices, price_in and price_out, or neither")
         if self.max_cost is not None and self.price is None:
-            raise InputError("--max-cost needs prices: add --price-in and --price-out")
+            raise InputError("max_cost needs prices: add price_in and price_out")
 
     @property
     def price(self) -> Price | None:
@@ -145,7 +145,3 @@ class JudgeConfig:
         if self.price_in is None or self.price_out is None:
             return None
         return Price(self.price_in, self.price_out)
-
-
-def _option_name(name: str) -> str:
-    return "--" + name.replace("_", "-")

@@ -17,6 +17,7 @@ from misslink.calibration.stored_calibration import (
 from misslink.calibration.verdicts import hash_verdicts
 from misslink.documents import manifest_of, summary_of
 from misslink.errors import InputError
+from misslink.field_markers import varying_fields
 from misslink.io import read_run
 from misslink.io.manifest import build_manifest, content_hashes, display_path, hash_content
 from misslink.io.storage import as_url, redact_url
@@ -42,16 +43,9 @@ from misslink.pipeline.traces import CaptureResult, RankingResult
 from misslink.pipeline.verdicts import CalibratedRun, measure_error_by_exposure, score_drift
 from misslink.render.reasons import describe_reason
 from misslink.retrieval import mean_scores
-from misslink.types import Reason, Run
+from misslink.types import Reason, Run, Trace
 
 _log = logging.getLogger(__name__)
-# These differ between two equal answers, and no result depends on them.
-_RANKED = {"__all__": {"score"}}  # rebuilt indexes differ in the last digits
-_VARYING_FIELDS: Any = {
-    **dict.fromkeys(("latency_s", "usage", "notes", "trace_id", "span_id"), True),
-    "retrieved": _RANKED,
-    "deeper": _RANKED,
-}
 # What the manifest says of the traces, also where they are judged again.
 _OF_TRACES = ("app", "app_config", "depth", "goldset", "id_key", "input_key", "traces", "work")
 _NO_USAGE = {
@@ -285,7 +279,8 @@ def _fingerprints(run: Run) -> dict[str, Any]:
         misses = [(m.passage_id, m.grade, m.true_rank, m.text, m.evidence) for m in link.missed]
         outcome = (link.retrieval, link.answer, link.correct, link.failure, link.also)
         links.append([link.case_id, outcome, misses])
-    traces = {trace.case_id: trace.model_dump(exclude=_VARYING_FIELDS) for trace in run.traces}
+    varying = varying_fields(Trace)
+    traces = {trace.case_id: trace.model_dump(exclude=varying) for trace in run.traces}
     return {
         "the gold set": hash_content(run.cases),
         "the app's code or settings": hash_content([manifest.k, run.manifest.get("work")]),

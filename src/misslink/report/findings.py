@@ -11,10 +11,10 @@ from misslink.linking.findings import count_errors
 from misslink.render.format import CLUSTERED_SHARE
 from misslink.render.headline import Findings, describe_findings
 from misslink.retrieval import cluster_cases, unmeasured_reason
+from misslink.retrieval.outcomes import EXPOSURE_BY_LABELS
 from misslink.stats.exposure import EXPOSURES, ExposedCases, exposure_risks, exposure_trend
 from misslink.types import Estimate, Link, Reason, Run
 
-LEVELS = {"miss": "none", "partial": "some", "hit": "all"}  # of the relevant passages
 # The stages that say more than the failure mode they lead to.
 STAGE_MODES = {"filter": ("retrieval_miss",), "rank": ("retrieval_miss",)}
 _FEW_CASES = 20  # below it counts are reported and nothing is inferred
@@ -33,13 +33,13 @@ def find(run: Run) -> Findings:
     """Compute the findings of a run from its links, verdicts and replay."""
     decided = [link for link in run.links if link.failed is not None]
     failed = [link for link in decided if link.failed]
-    labelled = [link for link in run.links if link.retrieval in LEVELS]
+    labelled = [link for link in run.links if link.retrieval in EXPOSURE_BY_LABELS]
     with_labels = {c.id for c in run.cases if c.relevant or c.relevant_any or c.evidence}
     unmeasured = (unmeasured_reason(t) for t in run.traces if t.case_id in with_labels)
     clusters = cluster_cases(run.cases)
-    exposed = [link for link in decided if link.retrieval in LEVELS]
+    exposed = [link for link in decided if link.retrieval in EXPOSURE_BY_LABELS]
     cases = ExposedCases(
-        [EXPOSURES.index(LEVELS[link.retrieval]) for link in exposed],
+        [EXPOSURES.index(EXPOSURE_BY_LABELS[link.retrieval]) for link in exposed],
         [float(bool(link.failed)) for link in exposed],
         [clusters.get(link.case_id, link.case_id) for link in exposed],
     )

@@ -128,7 +128,7 @@ _SHARE_NOUNS = {"fully_faithful": "faithful answers", "correct": "correct answer
 _MIN_JUDGED_SHARE = 0.9  # of the first k passages; below it rank metrics depend on the labels
 _SMALL_GROUP = 10  # groups with fewer cases are marked
 _GROUP_FIELDS = ("category", "tier")  # group cases beside their tags
-_LEVELS = {
+_LEVEL_TITLES = {
     "retrieval": ("1. Retrieval", "Did the relevant passages reach the prompt?"),
     "generation": ("2. Generation", "Is the answer supported by the passages in the prompt?"),
     "answer": ("3. Answer", "Is the answer correct?"),
@@ -183,7 +183,7 @@ def metric_levels(run: Run) -> tuple[SimpleNamespace, ...]:
             reasons = unscored.setdefault(verdict.metric, Counter())
             reasons[f"{verdict.status}: {verdict.reason}"] += 1
     levels = []
-    for key, (title, question) in _LEVELS.items():
+    for key, (title, question) in _LEVEL_TITLES.items():
         metrics = tuple(
             SimpleNamespace(
                 shown=format_estimate(name, estimate),

@@ -18,9 +18,10 @@ from misslink.render.format import format_estimate, pluralize
 from misslink.render.headline import Findings
 from misslink.render.reasons import describe_reason
 from misslink.report.cases import FIX_LABELS
-from misslink.report.findings import LEVELS, find
+from misslink.report.findings import find
 from misslink.report.links import number_cases, view_fragment
 from misslink.report.need_path import find_example
+from misslink.retrieval.outcomes import EXPOSURE_BY_LABELS
 from misslink.types import Run
 
 _MAX_FIXES, _MIN_FIX = 3, 0.1  # of the missed passages; the view of retrieval has all
@@ -48,7 +49,9 @@ def read_first_screen(run: Run, findings: Findings) -> SimpleNamespace:
     """Collect the first screen of a run."""
     why = findings.by_exposure.code if findings.by_exposure else ""
     numbers = number_cases(run.cases)
-    exposure = ((level, outcome, findings.exposure[level]) for outcome, level in LEVELS.items())
+    exposure = (
+        (level, outcome, findings.exposure[level]) for outcome, level in EXPOSURE_BY_LABELS.items()
+    )
     return SimpleNamespace(
         owners=tuple(_owner_groups(run) if findings.judged else _retrieval_groups(run)),
         exposure_title=_EXPOSURE_TITLES.get(why, "Too few answers to tell whether passages help"),
@@ -84,7 +87,7 @@ def _owner_groups(run: Run) -> Iterator[OwnerGroup]:
 def _retrieval_groups(run: Run) -> Iterator[OwnerGroup]:
     """Without a judge: how many of their relevant passages the questions got."""
     counts = Counter[str](link.retrieval for link in run.links)
-    for outcome, level in LEVELS.items():
+    for outcome, level in EXPOSURE_BY_LABELS.items():
         if counts[outcome]:
             label = f"with {level} of their relevant passages"
             yield outcome, label, counts[outcome], view_fragment(retrieval=outcome)

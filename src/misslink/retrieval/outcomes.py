@@ -13,7 +13,8 @@ from misslink.types import Case, Link, Passage, Reason, RetrievalMiss, Trace
 Exposure = Literal["none", "some", "all"]  # of what a case needs, in the prompt
 _WHOLE_SHARE = 0.8  # of a passage's text in the prompt: with less it counts as cut
 MIN_WITH_ALL = 10  # cases with all by labels, below which the judge's sufficiency replaces labels
-_BY_LABELS: dict[str, Exposure] = {"miss": "none", "partial": "some", "hit": "all"}
+# Of the relevant passages, the fewest first.
+EXPOSURE_BY_LABELS: dict[str, Exposure] = {"miss": "none", "partial": "some", "hit": "all"}
 _BY_JUDGE: dict[str, Exposure] = {"no": "none", "partly": "some", "yes": "all"}
 
 
@@ -51,7 +52,7 @@ def case_exposures(
     which nothing is known, are left out.
     """
     needing = [link for link in links if link.retrieval != "not_needed"]
-    levels = {link.case_id: _BY_LABELS.get(link.retrieval) for link in needing}
+    levels = {link.case_id: EXPOSURE_BY_LABELS.get(link.retrieval) for link in needing}
     by_labels = list(levels.values()).count("all") >= MIN_WITH_ALL if by is None else by == "labels"
     if not by_labels:
         levels = {link.case_id: _BY_JUDGE.get(link.sufficient_judge) for link in needing}

@@ -205,7 +205,7 @@ def test_a_budget_ends_before_its_cap_writes_what_is_verified_and_goes_on(
     assert len(judge_server.calls) - before <= 34
     assert 0 < part.document["written"] < 10
     assert part.document["missing"] == {"simple_factual": 10 - part.document["written"]}
-    assert "--max-calls 34 is used up" in part.document["stopped"]
+    assert "max_calls 34 is used up" in part.document["stopped"]
     assert read_goldset(out).cases == part.cases
     assert set(questions(part)) < set(questions(whole))
     done = make(10, out=out)

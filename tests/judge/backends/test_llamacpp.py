@@ -221,7 +221,7 @@ def test_a_long_prompt_is_refused_and_not_cut(weights):
     reply = with_judge(weights, lambda judge: judge.ask(long), max_tokens=8, context_length=1024)
     assert not reply.came
     assert "exceeds the available context size (1024 tokens)" in reply.problem
-    assert "--context-length" in reply.problem
+    assert "context_length" in reply.problem
 
 
 @pytest.mark.slow

@@ -49,11 +49,11 @@ def test_content_in_parts_is_joined():
 @pytest.mark.parametrize(
     ("message", "finish", "why"),
     [
-        ({"content": '{"label": "ye'}, "length", "cut off at the token limit (--max-tokens)"),
+        ({"content": '{"label": "ye'}, "length", "cut off at the token limit (max_tokens)"),
         (
             {"content": "", "reasoning": "Hm."},
             "length",
-            "cut off at the token limit (--max-tokens)",
+            "cut off at the token limit (max_tokens)",
         ),
         ({"content": None, "tool_calls": [{"type": "function"}]}, "tool_calls", "a tool call"),
         ({"content": None, "function_call": {"name": "f"}}, "function_call", "a tool call"),

@@ -94,7 +94,7 @@ def test_the_deadline_ends_the_waiting_and_not_the_batch(server, tmp_path):
     replies, spent = ask_all(server, tmp_path, 4, deadline=0.5)
     assert sum(isinstance(reply, SkippedReply) for reply in replies) == 3
     assert spent["not_asked"] == 3
-    assert "--deadline 0.5" in next(r.problem for r in replies if isinstance(r, SkippedReply))
+    assert "deadline 0.5" in next(r.problem for r in replies if isinstance(r, SkippedReply))
     server.meddle = None
     replies, spent = ask_all(server, tmp_path, 4)
     assert came(replies) == [True] * 4
@@ -201,7 +201,7 @@ def test_without_a_cache_nothing_is_submitted(server):
 def test_that_a_cap_makes_small_batches_is_told_once(server, tmp_path, caplog):
     prices = {"price_in": 1.0, "price_out": 4.0, "max_tokens": 300}
     _, needed = ask_all(server, tmp_path / "free", 30, **prices)
-    assert "--max-cost" not in caplog.text
+    assert "max_cost" not in caplog.text
     replies, _ = ask_all(server, tmp_path, 30, **prices, max_cost=needed["cost"] * 2)
     assert came(replies) == [True] * 30
     first, *later = [len(batch) for batch in list(server.questions)[1:]]
@@ -225,7 +225,7 @@ def test_answers_that_were_lost_count_at_the_most_that_they_can_have_cost(server
     server.meddle = lambda _, path: error(404, "no such file") if "content" in path else None
     replies, spent = ask_all(server, tmp_path, 3, **prices, max_cost=cap)
     assert spent["not_asked"] > 0
-    assert any("--max-cost" in r.problem for r in replies if isinstance(r, SkippedReply))
+    assert any("max_cost" in r.problem for r in replies if isinstance(r, SkippedReply))
     assert sum(map(len, server.questions[1:])) <= 4
 
 

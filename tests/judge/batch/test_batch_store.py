@@ -41,7 +41,7 @@ def test_of_two_processes_only_the_first_submits_a_question(notes, path):
     assert other.row_of("c") is None  # all or nothing
     assert other.row_of("b") == first.row
     kept = CacheStore(path)
-    kept.add("d", small_ask(1), Reply(None, "said"), identity="{}", judge="openai:m")
+    kept.put("d", small_ask(1), Reply(None, "said"), identity="{}", judge="openai:m")
     kept.close()
     assert other.reserve("file-3", ["c", "d"]) is None  # answered, which it shows now
     assert (other.cached_reply("d", small_ask(1)).raw, other.cached_reply("c", small_ask(1))) == (
@@ -59,10 +59,10 @@ def test_every_submission_has_a_token_of_its_own(notes):
 def test_what_came_home_is_forgotten_and_what_did_not_stays(notes, path):
     noted = notes.reserve("file", ["a", "b"])
     kept = CacheStore(path)
-    kept.add("a", small_ask(1), Reply(None, "said"), identity="{}", judge="openai:m")
+    kept.put("a", small_ask(1), Reply(None, "said"), identity="{}", judge="openai:m")
     notes.prune()
     assert (notes.row_of("a"), notes.row_of("b")) == (None, noted.row)
-    kept.add("b", small_ask(2), Reply(None, "said"), identity="{}", judge="openai:m")
+    kept.put("b", small_ask(2), Reply(None, "said"), identity="{}", judge="openai:m")
     kept.close()
     notes.prune()
     assert notes.read(noted.row) is None
@@ -96,7 +96,7 @@ def test_who_is_dead_submits_nothing_any_more(notes):
 def test_a_question_is_known_that_is_out_or_answered(notes, path):
     notes.reserve("file", ["a"])
     kept = CacheStore(path)
-    kept.add("b", small_ask(1), Reply(None, "said"), identity="{}", judge="openai:m")
+    kept.put("b", small_ask(1), Reply(None, "said"), identity="{}", judge="openai:m")
     kept.close()
     assert [notes.knows(key) for key in "abc"] == [True, True, False]
 
@@ -108,6 +108,6 @@ def test_what_is_waited_for_is_listed(notes, path):
     listed = {"judge": "openai:m", "batch": "batch_1", "questions": 2, "waiting": 2}
     assert pending_batches(path) == [{**listed, "created": noted.created}]
     kept = CacheStore(path)
-    kept.add("a", small_ask(1), Reply(None, "said"), identity="{}", judge="openai:m")
+    kept.put("a", small_ask(1), Reply(None, "said"), identity="{}", judge="openai:m")
     kept.close()
     assert [one["waiting"] for one in pending_batches(path)] == [1]

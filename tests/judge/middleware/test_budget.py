@@ -44,7 +44,7 @@ def test_no_more_calls_are_made_than_allowed():
     outcomes = run(all_of(budget, 20))
     assert came(outcomes) == [True] * 7 + [False] * 13
     assert {type(outcome) for outcome in outcomes[7:]} == {SkippedAskError}
-    assert outcomes[7].reason == "--max-calls 7 is used up; the same command continues"
+    assert outcomes[7].reason == "max_calls 7 is used up; the same command continues"
     assert budget.calls == len(budget.judge.puts) == 7
     assert budget.spent is None  # no price, so nobody knows
 
@@ -210,7 +210,7 @@ def test_no_more_is_ever_spent_than_allowed(concurrency):
     assert budget.spent == pytest.approx(sum(spent))
     refused = [outcome for outcome in outcomes if not isinstance(outcome, Reply)]
     assert {type(outcome) for outcome in refused} == {SkippedAskError}
-    assert refused[0].reason.startswith(f"the next question could exceed --max-cost {cap:g}")
+    assert refused[0].reason.startswith(f"the next question could exceed max_cost {cap:g}")
     assert "the same command continues" in refused[0].reason
 
 
@@ -297,7 +297,7 @@ def test_a_call_that_waited_for_money_is_not_begun_after_the_deadline():
     outcomes = run(all_of(ThrottledJudge(budget, 4, JudgeConfig(deadline=3.0)), 4))
     assert came(outcomes) == [True, False, False, False]
     assert {type(outcome) for outcome in outcomes[1:]} == {SkippedAskError}
-    assert "--deadline 3" in outcomes[1].reason
+    assert "deadline 3" in outcomes[1].reason
     assert budget.calls == len(budget.judge.puts) == 1
     assert budget.spent == PRICE.cost(1, 1)
 
@@ -349,7 +349,7 @@ def test_calls_of_another_way_hold_their_share_and_count():
     budget.settle(ASK, 0.5, Reply(None, "said"))  # does not say what it used
     assert budget.spent == pytest.approx(0.5 * (PRICE.cost(100, 10) + MOST))
     assert budget.calls == 3
-    with pytest.raises(SkippedAskError, match="--max-calls 3 is used up"):
+    with pytest.raises(SkippedAskError, match="max_calls 3 is used up"):
         budget.reserve(ASK, 0.5)
     assert budget.reserve(ASK, 0.5, submitted=True)  # it was paid for by an earlier run
     assert budget.calls == 4
@@ -357,7 +357,7 @@ def test_calls_of_another_way_hold_their_share_and_count():
 
 def test_what_can_never_fit_is_not_waited_for():
     budget = BudgetedJudge(StagedJudge(), priced(max_cost=0.4 * MOST))
-    with pytest.raises(SkippedAskError, match=r"could exceed --max-cost"):
+    with pytest.raises(SkippedAskError, match=r"could exceed max_cost"):
         budget.reserve(ASK, 0.5)
     assert budget.reserve(ASK, 0.25)
     assert (budget.calls, budget.spent) == (1, 0)

@@ -47,7 +47,7 @@ def fill(path, count):
     kept = CacheStore(path)
     for n in range(count):
         reply = Reply(answer(), f"said {n} " * 200)
-        assert kept.add(f"key {n}", small_ask(n), reply, identity="{}", judge="j")
+        assert kept.put(f"key {n}", small_ask(n), reply, identity="{}", judge="j")
     kept.close()
 
 
@@ -62,7 +62,7 @@ def test_a_reply_comes_back_as_it_was_kept(tmp_path):
     )
     assert kept.get("k", small_ask(1)) is None
     assert not kept.has("k")
-    assert kept.add("k", small_ask(1), reply, identity="{}", judge="j")
+    assert kept.put("k", small_ask(1), reply, identity="{}", judge="j")
     back = kept.get("k", small_ask(1))
     assert back.from_cache
     for part in ("parsed", "raw", "usage", "probabilities", "problem", "judge"):
@@ -74,8 +74,8 @@ def test_a_reply_comes_back_as_it_was_kept(tmp_path):
 def test_of_two_replies_under_one_key_the_first_is_kept(tmp_path):
     ours, theirs = CacheStore(tmp_path / "l"), CacheStore(tmp_path / "l")
     ask = small_ask(1)
-    assert theirs.add("k", ask, Reply(None, "first"), identity="{}", judge="j")
-    assert not ours.add("k", ask, Reply(None, "second"), identity="{}", judge="j")
+    assert theirs.put("k", ask, Reply(None, "first"), identity="{}", judge="j")
+    assert not ours.put("k", ask, Reply(None, "second"), identity="{}", judge="j")
     assert ours.get("k", ask).raw == "first"
     ours.close()
     theirs.close()
@@ -85,7 +85,7 @@ def test_what_a_judge_can_is_kept_with_its_replies_only(tmp_path):
     kept = CacheStore(tmp_path / "l")
     kept.save_abilities("{}", '{"seed": true}')
     assert kept.abilities("{}") is None  # nothing of this judge is kept
-    kept.add("k", small_ask(1), Reply(None, "said"), identity="{}", judge="j")
+    kept.put("k", small_ask(1), Reply(None, "said"), identity="{}", judge="j")
     assert kept.abilities("{}") is None
     kept.save_abilities("{}", '{"seed": true}')
     assert kept.abilities("{}") == {"seed": True}
@@ -339,7 +339,7 @@ def test_an_owner_that_expired_shares_no_claim_with_the_next(tmp_path):
     with sqlite3.connect(path) as file:
         file.execute("UPDATE claimants SET expires = 0")
     assert punctual.claim("a")
-    late.renew_claims()
+    late.lease()
     assert not late.claim("a")
     late.release("a")
     assert not late.claim("a")

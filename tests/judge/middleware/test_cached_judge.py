@@ -142,7 +142,7 @@ def test_what_never_came_is_asked_again(judge_server, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "trouble", [SkippedAskError("--max-calls 1 is used up"), JudgeUnreachableError("gone")]
+    "trouble", [SkippedAskError("max_calls 1 is used up"), JudgeUnreachableError("gone")]
 )
 def test_what_was_not_asked_is_no_call_and_not_kept(tmp_path, trouble):
     path = tmp_path / "l"

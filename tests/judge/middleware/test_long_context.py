@@ -246,7 +246,7 @@ def test_an_answer_too_long_alone_fails_and_names_the_option():
     reply = asyncio.run(LongContextJudge(judge, context_length=LENGTH).ask(ask))
     assert judge.asked == []
     assert not reply.came
-    assert "--context-length" in reply.problem
+    assert "context_length" in reply.problem
     assert "2,600" in reply.problem
 
 

@@ -251,7 +251,7 @@ def test_after_the_deadline_nothing_is_begun_and_what_is_out_comes_home():
     assert came(outcomes) == [True] * 6 + [False] * 3
     assert {type(outcome) for outcome in outcomes[6:]} == {SkippedAskError}
     assert outcomes[6].reason == (
-        "the time of the run is used up (--deadline 2.5); the same command continues"
+        "the time of the run is used up (deadline 2.5); the same command continues"
     )
 
 
@@ -382,7 +382,7 @@ def test_tokens_of_a_call_that_was_cut_off_count_at_their_most():
 
 def test_a_question_larger_than_a_minute_is_not_put():
     throttle = staged(tpm=10)
-    with pytest.raises(SkippedAskError, match=r"about \d+ tokens, more than --tpm 10 allows"):
+    with pytest.raises(SkippedAskError, match=r"about \d+ tokens, more than tpm 10 allows"):
         run(throttle.ask(numbered(0)))
     assert not throttle.judge.puts
 

@@ -238,7 +238,7 @@ def ask_own(*replies, ask=None):
 
 def test_a_spent_budget_stops_a_repair_and_a_later_run_goes_on():
     with pytest.raises(SkippedAskError, match="used up"):
-        ask_own(Reply(None, "prose"), SkippedAskError("--max-calls 1 is used up"))
+        ask_own(Reply(None, "prose"), SkippedAskError("max_calls 1 is used up"))
 
 
 def test_what_never_came_is_not_repaired():
@@ -344,7 +344,7 @@ def test_the_first_cause_is_kept_where_one_word_is_all_that_can_be_read(judge_se
 
     for verdict in asyncio.run(run()):
         assert "one word" in verdict.reason
-        assert "at first the reply was cut off at the token limit (--max-tokens)" in verdict.reason
+        assert "at first the reply was cut off at the token limit (max_tokens)" in verdict.reason
 
 
 def test_very_long_words_are_shown_again_in_part():

@@ -14,15 +14,12 @@ import typer
 
 from misslink.cli.options import (
     CACHE_OPTION,
-    CAP_OPTIONS,
+    CHECK_OPTIONS,
     CONCURRENCY_OPTION,
     DRY_RUN_OPTION,
     JSON_OPTION,
     JUDGE_OPTION,
-    MODEL_OPTIONS,
     OVERWRITE_OPTION,
-    PACE_OPTIONS,
-    PRICE_OPTIONS,
     SEED_OPTION,
     JudgeOptions,
     option,
@@ -53,7 +50,7 @@ from misslink.render.format import pluralize
 _REASON_NAMES = {"head": "most frequent", "failure": "failed", "tail": "one of each cluster"}
 
 
-@with_judge_options(*MODEL_OPTIONS, "context_length", *PACE_OPTIONS, *PRICE_OPTIONS, *CAP_OPTIONS)
+@with_judge_options(*CHECK_OPTIONS)
 def generate_command(
     corpus: str = option(
         ...,

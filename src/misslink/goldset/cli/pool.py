@@ -28,9 +28,7 @@ _SHOWN_ITEMS = 5
 _LARGE_COUNT = 100
 
 
-@options.with_judge_options(
-    *options.MODEL_OPTIONS, *options.PACE_OPTIONS, *options.PRICE_OPTIONS, *options.CAP_OPTIONS
-)
+@options.with_judge_options(*options.CHECK_OPTIONS)
 def pool_command(
     goldset: Path = options.option(
         ..., "--goldset", "Gold set: file, folder, glob pattern or URL."

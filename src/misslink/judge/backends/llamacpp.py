@@ -244,7 +244,7 @@ class LlamaCppJudge:
             raise JudgeUnreachableError(
                 f"the judge {self.name} cannot be asked: llama.cpp cannot load {self._path}; the "
                 "file may be incomplete, of a kind that this version does not know, or too large "
-                "for the memory (a smaller --context-length needs less)"
+                "for the memory (a smaller setting context_length needs less)"
             ) from None
 
     def _refusal(self, answer: Any) -> str:
@@ -252,5 +252,5 @@ class LlamaCppJudge:
         detail = error if isinstance(error, dict) else {"message": str(answer)}
         problem = f"the judge refused the question: {detail.get('message')}"
         if detail.get("type") == _TOO_LONG_ERROR:
-            return f"{problem} (--context-length)"
+            return f"{problem} (setting context_length)"
         return problem

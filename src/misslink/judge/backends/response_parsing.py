@@ -85,9 +85,9 @@ _REFUSALS = (
     ),
 )
 _REFUSAL = re.compile("|".join(_REFUSALS))
-# "--context-length" is the option that our own messages name.
+# "the setting context_length" is what our own messages name.
 _TOO_LONG = re.compile(
-    r"(?<!--)context[ _.-]?(length|window|size)|maximum context"
+    r"(?<!setting )context[ _.-]?(length|window|size)|maximum context"
     r"|(than|exceeds?|beyond) the (maximum )?(model's )?context"
     r"|(maximum|exceeds?) .{0,20}(prompt|input|tokens)|too many tokens"
     r"|(prompt|input|request|messages?)( is| are)? too (long|large)",
@@ -427,7 +427,7 @@ class ParsedResponse:
         extracted = find(self.content, schema) if self.valid else ExtractedAnswer(None, _NOT_UTF8)
         problem = extracted.problem
         if extracted.answer is None and self.cut:
-            problem = f"{CUT_OFF} at the token limit (--max-tokens)"
+            problem = f"{CUT_OFF} at the token limit (max_tokens)"
         elif extracted.answer is None and self.withheld:
             problem = f"{WITHHELD} (content filter)"
         elif extracted.answer is None and self.tool_call and not self.content:

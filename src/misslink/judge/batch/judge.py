@@ -168,7 +168,7 @@ class BatchJudge:
         deadline = self._config.deadline
         if deadline is not None:
             error = SkippedAskError(
-                f"the time of the run is used up (--deadline {deadline:g}); "
+                f"the time of the run is used up (deadline {deadline:g}); "
                 "the same command continues it"
             )
             loop = asyncio.get_running_loop()
@@ -256,9 +256,9 @@ class BatchJudge:
                     if not self._is_cap_reported:  # small batches, and each may take a day
                         self._is_cap_reported = True
                         _log.warning(
-                            "--max-cost %g allows %d questions at a time, at the highest cost of"
-                            " each; the others wait until a batch has ended (a higher --max-cost,"
-                            " or a lower --max-tokens, makes fewer batches)",
+                            "max_cost %g allows %d questions at a time, at the highest cost of"
+                            " each; the others wait until a batch has ended (a higher max_cost,"
+                            " or a lower max_tokens, makes fewer batches)",
                             *(self._config.max_cost, len(self._calls) - len(self._over_budget)),
                         )
                     return

@@ -179,7 +179,7 @@ class BudgetedJudge:
     def _raise_if_no_calls_left(self) -> None:
         if self._no_calls_left():
             raise SkippedAskError(
-                f"--max-calls {self._max_calls} is used up; the same command continues"
+                f"max_calls {self._max_calls} is used up; the same command continues"
             )
 
     def _may_exceed_calls(self) -> bool:
@@ -208,7 +208,7 @@ class BudgetedJudge:
 
     def _too_expensive(self) -> SkippedAskError:
         return SkippedAskError(
-            f"the next question could exceed --max-cost {self._max_cost:g}; "
+            f"the next question could exceed max_cost {self._max_cost:g}; "
             "raise it, and the same command continues"
         )
 

@@ -25,8 +25,11 @@ from pydantic_core import PydanticSerializationError
 from misslink.errors import InputError
 from misslink.io.atomic import is_running
 from misslink.io.sqlite import SqliteFormat, transaction
+from misslink.io.storage import as_url
 from misslink.judge.backends.response_parsing import DECLINED, WITHHELD
+from misslink.judge.middleware.reply_store import PastUsage, ReplyStore
 from misslink.judge.protocol import Ask, Judge, Reply, judge_info, unwrap_judge
+from misslink.registry import reply_stores
 from misslink.text.normalization import valid_text
 from misslink.types import Usage
 
@@ -123,7 +126,7 @@ def store_message_texts(file: sqlite3.Connection, messages: Sequence[Mapping[str
 
 
 class CacheStore:
-    """Replies by key, on disk when `add` returns; safe to share between processes.
+    """Replies by key, on disk when `put` returns; safe to share between processes.
 
     `path` None keeps them in memory. Every method raises InputError where the file fails.
     """
@@ -132,6 +135,11 @@ class CacheStore:
         self.path = path
         self._file = CACHE_FORMAT.open(path)
         self._claimant: int | None = None
+
+    @property
+    def shared(self) -> bool:
+        """Whether other processes may use the file."""
+        return self.path is not None
 
     def _select(self, sql: str, *values: object) -> Any:
         with CACHE_FORMAT.errors(self.path):
@@ -172,7 +180,7 @@ class CacheStore:
         """Whether a reply is stored under `key`."""
         return self._select("SELECT 1 FROM replies WHERE key = ?", key) is not None
 
-    def add(self, key: str, ask: Ask, reply: Reply, *, identity: str, judge: str) -> bool:
+    def put(self, key: str, ask: Ask, reply: Reply, *, identity: str, judge: str) -> bool:
         """Store `reply` under `key`; return False where another process stored one first.
 
         `identity` is the judge's identity as JSON, and `judge` its name.
@@ -212,7 +220,7 @@ class CacheStore:
         if self._claimant is None:
             # Random: the number of a claimant that is gone must not become another's.
             self._claimant = secrets.randbits(63)
-            self.renew_claims()
+            self.lease()
         with CACHE_FORMAT.errors(self.path):
             free = self._file.execute(_CLAIM_FREE_KEY, (key, self._claimant, key))
             if free.rowcount:
@@ -229,7 +237,7 @@ class CacheStore:
         """Give up the claim to a question."""
         self._select("DELETE FROM claims WHERE key = ? AND claimant = ?", key, self._claimant)
 
-    def renew_claims(self) -> None:
+    def lease(self) -> None:
         """Extend the claims of this process, and remove those of processes that are gone."""
         now = time.time()
         with CACHE_FORMAT.errors(self.path), transaction(self._file):
@@ -262,9 +270,7 @@ class CacheStore:
         sql = "SELECT 1 FROM replies JOIN judges ON judges.id = judge WHERE identity = ? LIMIT 1"
         return self._select(sql, identity) is not None
 
-    def past_usage(
-        self, identity: str, limit: int
-    ) -> list[tuple[str, str, int | None, int | None]]:
+    def past_usage(self, identity: str, limit: int) -> list[PastUsage]:
         """Return what earlier replies of a judge used, newest first, at most `limit`.
 
         Each is the messages and the answer as JSON (the raw text where it could not be parsed),
@@ -312,6 +318,16 @@ class CacheStore:
             with contextlib.suppress(InputError):  # a full disk: the claims expire
                 self._select("DELETE FROM claimants WHERE id = ?", self._claimant)
         self._file.close()
+
+
+def open_reply_store(cache: Path | None) -> ReplyStore:
+    """Open the store of a cache: by the scheme of its address, else the SQLite file of a path."""
+    url = None if cache is None else as_url(cache)
+    scheme = "" if url is None else url.partition("://")[0]
+    store: ReplyStore = (
+        reply_stores.get(scheme)(url) if scheme in reply_stores else CacheStore(cache)
+    )
+    return store
 
 
 def _checksum(key: str, content: Sequence[Any]) -> str:
@@ -375,10 +391,10 @@ class CachedJudge:
         self._tokens: dict[str, int] = {}
         self._identity = identity_json(judge)
         self._in_flight: dict[str, asyncio.Task[Reply]] = {}
-        self._store = CacheStore(path)
+        self._store = open_reply_store(path)
         if retry_refused:
             self._store.remove_refusals(self._identity)
-        self._claims = claims and path is not None
+        self._claims = claims and self._store.shared
         self._renewal: asyncio.Task[None] | None = None
         self._inner = unwrap_judge(judge)
         self._abilities: Mapping[str, Any] | None = None
@@ -416,7 +432,7 @@ class CachedJudge:
         """Whether any reply of this judge is cached, so that a repeated run may need no judge."""
         return self._store.has_judge(self._identity)
 
-    def past_usage(self, limit: int) -> list[tuple[str, str, int | None, int | None]]:
+    def past_usage(self, limit: int) -> list[PastUsage]:
         """Return what earlier replies of this judge used; see `CacheStore.past_usage`."""
         return self._store.past_usage(self._identity, limit)
 
@@ -467,7 +483,7 @@ class CachedJudge:
     async def _renew_claims(self) -> None:
         while True:
             await asyncio.sleep(_LEASE_S / 4)
-            self._store.renew_claims()
+            self._store.lease()
 
     async def _ask_and_add(self, key: str, ask: Ask) -> Reply:
         reply = await self.judge.ask(ask)
@@ -481,7 +497,7 @@ class CachedJudge:
                 self._tokens[name] = self._tokens.get(name, 0) + count
         if not reply.came:
             return reply
-        added = self._store.add(key, ask, reply, identity=self._identity, judge=self.name)
+        added = self._store.put(key, ask, reply, identity=self._identity, judge=self.name)
         self._save_abilities()
         # Where another process was first, both continue with the reply in the file.
         stored = None if added else self._store.get(key, ask)

@@ -564,7 +564,7 @@ def _length_refusal(reply: protocol.Reply) -> str | None:
 def _too_long_message(subject: str, needed: int, limit: int) -> str:
     return (
         f"{subject} need about {needed + _MIN_PASSAGE_TOKENS:,} tokens with the reply and a sentence or two "
-        f"of a passage, and the judge takes {limit:,} (--context-length); use a judge that takes "
+        f"of a passage, and the judge takes {limit:,} (setting context_length); use a judge that takes "
         "more"
     )
 

@@ -224,7 +224,7 @@ class RateLimit:
         text = _estimate_tokens(characters)
         if self._tokens and text > self._tokens.most:
             raise SkippedAskError(
-                f"this question has about {text} tokens, more than --tpm {self._tokens.most} "
+                f"this question has about {text} tokens, more than tpm {self._tokens.most} "
                 "allows in a minute; raise it and run the same command again"
             )
         async with self._turn:
@@ -657,7 +657,7 @@ class ThrottledJudge:
 
     def _out_of_time(self) -> protocol.SkippedAskError:
         return protocol.SkippedAskError(
-            f"the time of the run is used up (--deadline {self._deadline:g}); "
+            f"the time of the run is used up (deadline {self._deadline:g}); "
             "the same command continues"
         )
 

@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 
 from misslink.linking.case_evidence import CaseEvidence
 from misslink.linking.judge_calibration import Calibration
-from misslink.linking.whatif.options import EXPOSURES, OptionResult, RetrievalBaseline
+from misslink.linking.whatif.options import OptionResult, RetrievalBaseline
+from misslink.retrieval.outcomes import EXPOSURE_BY_LABELS
 from misslink.stats.association import risk_difference
 from misslink.types import Case, Estimate, Passage, Reason, Run, Trace, Verdict
 
@@ -84,7 +85,7 @@ class EffectModel:
         )
         risks = {
             level: (counts[level, True], counts[level, True] + counts[level, False])
-            for level in EXPOSURES
+            for level in EXPOSURE_BY_LABELS
         }
         missed = {link.case_id for link in run.links if link.retrieval in {"miss", "partial"}}
         replayed = {True: [0, 0], False: [0, 0]}

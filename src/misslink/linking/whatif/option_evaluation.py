@@ -15,7 +15,6 @@ from misslink.linking.whatif.forecast import (
     ForecastCheck,
 )
 from misslink.linking.whatif.options import (
-    EXPOSURES,
     OptionResult,
     RetrievalBaseline,
     RetrieverOption,
@@ -26,6 +25,7 @@ from misslink.linking.whatif.options import (
 from misslink.render.reasons import describe_reason
 from misslink.render.retrieval_sentences import describe_option
 from misslink.retrieval import mean_scores, score_cases, unmeasured_reason
+from misslink.retrieval.outcomes import EXPOSURE_BY_LABELS
 from misslink.stats import mean
 from misslink.stats.paired_tests import (
     PairedComparison,
@@ -243,7 +243,8 @@ def find_changes(
         found = {match.need.evidence or match.need.id for match in now.found}
         retrieved.append(sum((miss.evidence or miss.passage_id) in found for miss in was.missed))
         if was.retrieval != now.retrieval and was.retrieval == link.retrieval:
-            better = EXPOSURES.index(now.retrieval) > EXPOSURES.index(was.retrieval)
+            levels = [*EXPOSURE_BY_LABELS]
+            better = levels.index(now.retrieval) > levels.index(was.retrieval)
             changes.append(ExposureChange(place, now.retrieval, better, link.failed))
     return tuple(changes), sum(retrieved) if retrieved else None
 

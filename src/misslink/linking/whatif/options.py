@@ -19,6 +19,7 @@ from misslink.linking.whatif.search import (
     with_evidence_texts,
 )
 from misslink.retrieval import RetrievalOutcome, retrieval_outcome, unmeasured_reason
+from misslink.retrieval.outcomes import EXPOSURE_BY_LABELS
 from misslink.types import Case, Link, Passage, Run, Trace
 
 if TYPE_CHECKING:
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 
 RankPassages = Callable[[Sequence[str], int], Awaitable[list[list[int]]]]
 
-EXPOSURES = ("miss", "partial", "hit")  # from the fewest relevant passages to all of them
 _K_MULTIPLES = (2, 3, 5)  # of the run's number of passages, where no other is asked for
 _FUSION_DEPTH = 100  # passages of each ranking in a fusion, as many as a run asks deeper for
 _RERANK_POOL = 50  # passages that a reranker or the diversity chooses from
@@ -109,7 +109,9 @@ class OptionResult:
             retrieval_outcome(case, trace.model_copy(update={"prompted": None}), self.width)
             for case, trace in zip(self.cases, self.traces, strict=True)
         )
-        return tuple(outcome if outcome.retrieval in EXPOSURES else None for outcome in found)
+        return tuple(
+            outcome if outcome.retrieval in EXPOSURE_BY_LABELS else None for outcome in found
+        )
 
 
 def unmeasured_trace(trace: Trace, reason: str) -> Trace:
