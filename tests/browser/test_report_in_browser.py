@@ -165,14 +165,32 @@ def test_the_first_screen_fits_into_one_window_and_one_sheet_and_says_little(
     assert len(re.findall(r"\d[\d.,-]*", text)) <= 33
     page.click(".owners a[href='#owner=retriever'] >> nth=1")
     assert "owner=retriever" in page.url
-    page.go_back()
-    page.click(".stairs a[href='#lost_at=rank']")
-    assert "lost_at=rank" in page.url
     page.goto(page.url.partition("#")[0])
     page.emulate_media(media="print")
     page.set_viewport_size({"width": 718, "height": 1047})  # A4 at 96 dpi less margins of 1 cm
     box = page.locator(".first").bounding_box()
     assert box["y"] + box["height"] <= 1047
+    page.close()
+
+
+def test_a_bar_of_the_staircase_opens_the_cases_that_lost_a_fact_there(at):
+    page = at("summary")
+    page.click(".stairs a[href='#lost_at=rank']")
+    page.wait_for_selector("#rows[aria-busy=false] .row")
+    assert page.locator("#shown").inner_text().startswith("1 of 14")
+    page.click("#rows .row")
+    stops = page.locator(".need").first.locator(".stops li")
+    assert stops.evaluate_all("found => found.map((one) => one.className)") == [
+        *["through"] * 3, "lost", *["gone"] * 2,
+    ]  # fmt: skip
+    assert "rank 17; the prompt takes 5" in page.locator(".need").first.inner_text()
+
+
+def test_the_path_of_needs_fits_a_narrow_page(browser, report):
+    page = browser.new_page(viewport={"width": 390, "height": 844})
+    for fragment in ("summary", "case=14", "retrieval"):
+        page.goto(f"{report.as_uri()}#{fragment}")
+        assert page.evaluate("document.documentElement.scrollWidth") <= 390
     page.close()
 
 

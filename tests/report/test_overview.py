@@ -253,7 +253,7 @@ def test_the_three_levels_are_a_line_each():
 def test_a_corrected_share_is_the_only_one_in_its_line():
     faithful, _ = level_lines(proven_run())[1].metrics
     truth = corrected_shares(proven_run())["fully_faithful"]
-    assert faithful[1] == truth.corrected
+    assert faithful[1].text == truth.corrected.text
     assert faithful[2] == "by 220 labels"
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from shlex import quote
 from typing import Any
 
+from misslink.calibration.labelled_failures import correct_failed
 from misslink.calibration.stored_calibration import (
     corrected_shares,
     merge_calibration,
@@ -157,6 +158,7 @@ def _summarize(
         "errors": count_errors(run.traces, verdicts),
         "judged": {f"judged@{k}": judged_share.model_dump()},
         "corrected": {name: share.document() for name, share in corrected_shares(run).items()},
+        "corrected_failed": correct_failed(run, seed=seed).model_dump(mode="json"),
         "drift": score_drift(run),
         "warnings": association_warnings(association),
         **association,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import SimpleNamespace
 
 from misslink.documents import NOT_COMPUTED, Summary, manifest_of, summary_of
@@ -185,7 +185,7 @@ def metric_levels(run: Run) -> tuple[SimpleNamespace, ...]:
     for key, (title, question) in _LEVELS.items():
         metrics = tuple(
             SimpleNamespace(
-                shown=format_estimate(name, estimate),
+                shown=_shown_estimate(name, estimate, shares),
                 coverage=summary.coverage.get(SOURCE_METRICS.get(name, name)),
                 why=tuple(
                     f"{count} {reason}"
@@ -242,10 +242,9 @@ def level_lines(run: Run) -> tuple[LevelLine, ...]:
         shown, reasons = [], []
         for key, words in names:
             name, label = (text.format(k=summary.k) for text in (key, words))
-            estimate, note = format_estimate(name, estimates.get(name, NOT_COMPUTED)), ""
-            truth = shares.get(name)
-            if truth is not None and truth.corrected.measured:
-                estimate, note = truth.corrected, f"by {pluralize(truth.labels, 'label')}"
+            estimate = _shown_estimate(name, estimates.get(name, NOT_COMPUTED), shares)
+            corrected = name in shares and shares[name].corrected.measured
+            note = f"by {pluralize(shares[name].labels, 'label')}" if corrected else ""
             if estimate.measured:
                 shown.append((label, estimate, note))
             elif name in estimates:
@@ -253,6 +252,17 @@ def level_lines(run: Run) -> tuple[LevelLine, ...]:
         reason = "" if shown else next(iter(reasons), unknown)
         lines.append(LevelLine(level, tuple(shown), reason))
     return tuple(lines) if any(line.metrics for line in lines) else ()
+
+
+def _shown_estimate(
+    name: str, estimate: Estimate, shares: Mapping[str, SimpleNamespace]
+) -> FormattedEstimate:
+    """The share as annotators' labels correct it, where they do: one number stands for one fact."""
+    truth = shares.get(name)
+    if truth is None or not truth.corrected.measured:
+        return format_estimate(name, estimate)
+    corrected: FormattedEstimate = replace(truth.corrected, name=name)
+    return corrected
 
 
 def coverage_warning(run: Run) -> str:
