@@ -43,7 +43,8 @@ def test_its_keys_are_those_that_are_promised(read):
     assert read["run"] == "reports/today"
     assert all(set(case) == CASE_KEYS for case in read["cases"])
     assert all(
-        {"action", "why", "cases", "fragment", "brief"} == set(step) for step in read["next"]
+        {"action", "why", "cases", "fragment", "brief", "fix", "owner", "basis"} == set(step)
+        for step in read["next"]
     )
 
 

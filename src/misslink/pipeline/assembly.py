@@ -41,6 +41,7 @@ from misslink.pipeline.summary import (
 )
 from misslink.pipeline.traces import CaptureResult, RankingResult
 from misslink.pipeline.verdicts import CalibratedRun, measure_error_by_exposure, score_drift
+from misslink.registry import late_function
 from misslink.render.reasons import describe_reason
 from misslink.retrieval import mean_scores
 from misslink.types import Reason, Run
@@ -94,7 +95,9 @@ def assemble_run(
             ),
         }
     run = reuse_results(run.model_copy(update={"manifest": manifest, "summary": summary}), folder)
-    return run.model_copy(update={"summary": {**run.summary, "headline": run.headline}})
+    first_step: Any = late_function("first_step")(run)
+    told = {"headline": run.headline, "first_step": first_step}
+    return run.model_copy(update={"summary": {**run.summary, **told}})
 
 
 def _manifest(
