@@ -224,11 +224,18 @@ class LevelLine:
 
     @property
     def text(self) -> str:
-        """Such as "recall@5 49% [36, 61], n = 46; mrr 0.47 [0.35, 0.58], n = 46"."""
+        """Such as "recall@5 49% [36, 61]; mrr 0.47 [0.35, 0.58]; n = 46"."""
         if not self.metrics:
             return f"not measured: {self.reason}"
-        texts = (f"{label} {shown.text}{note and ' '}{note}" for label, shown, note in self.metrics)
-        return "; ".join(texts)
+        shared = len({shown.n for _, shown, _ in self.metrics}) == 1
+        shared = shared and not any(
+            shown.value.endswith(f" of {shown.n}") for _, shown, _ in self.metrics
+        )
+        texts = [
+            f"{label} {shown.brief if shared else shown.text}{note and ' '}{note}"
+            for label, shown, note in self.metrics
+        ]
+        return "; ".join([*texts, f"n = {self.metrics[0][1].n:,}"] if shared else texts)
 
 
 def level_lines(run: Run) -> tuple[LevelLine, ...]:
