@@ -233,6 +233,7 @@ class Summary(Document):
     answer: Estimates = {}
     judged: Estimates = {}
     warnings: tuple[dict[str, str], ...] = ()  # code and message
+    corrected_failed: Estimate = NOT_COMPUTED
     link: RiskAssociation = RiskAssociation()
     link_correctness: RiskAssociation = RiskAssociation()
     diagnosis: Diagnosis = Diagnosis()

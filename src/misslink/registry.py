@@ -142,6 +142,7 @@ def rank_metric_key(name: str) -> str | None:
 _LATE_FUNCTIONS = {
     "describe_reason": "misslink.render.reasons",
     "describe_run": "misslink.report.findings",
+    "first_step": "misslink.report.summary",
     "run_frame": "misslink.render.run_frame",
     "run_html": "misslink.report.notebook",
     "result_html": "misslink.report.notebook",

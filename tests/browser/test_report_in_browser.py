@@ -139,12 +139,12 @@ def test_what_people_do_not_agree_on_leads_to_the_case_and_its_claim(opened):
     assert "Claim 2" in opened.inner_text("#finding")
 
 
-def test_the_judges_share_and_that_of_people_are_in_the_numbers_of_the_levels(browser, report):
+def test_a_share_that_labels_correct_is_the_only_one_in_the_numbers_of_the_levels(browser, report):
     page = browser.new_page(viewport={"width": 1200, "height": 844})
     page.goto(f"{report.as_uri()}#numbers")
-    row = page.locator(".corrected-row").first.inner_text()
-    assert "faithful answers, by annotators" in row
-    assert "65% [59, 71]" in row
+    row = page.locator(".measures tr", has=page.locator("code", has_text="fully_faithful"))
+    assert "65% [59, 71]" in row.inner_text()
+    assert "220 labels" in row.inner_text()
     page.close()
 
 
@@ -162,17 +162,35 @@ def test_the_first_screen_fits_into_one_window_and_one_sheet_and_says_little(
     assert box["y"] + box["height"] <= 1000
     text = "\n".join(page.locator(part).inner_text() for part in (".top", "nav", ".first"))
     assert len(text.split()) < 190
-    assert len(re.findall(r"\d[\d.,-]*", text)) <= 33
+    assert len(re.findall(r"\d[\d.,-]*", text)) <= 35
     page.click(".owners a[href='#owner=retriever'] >> nth=1")
     assert "owner=retriever" in page.url
-    page.go_back()
-    page.click(".stairs a[href='#lost_at=rank']")
-    assert "lost_at=rank" in page.url
     page.goto(page.url.partition("#")[0])
     page.emulate_media(media="print")
     page.set_viewport_size({"width": 718, "height": 1047})  # A4 at 96 dpi less margins of 1 cm
     box = page.locator(".first").bounding_box()
     assert box["y"] + box["height"] <= 1047
+    page.close()
+
+
+def test_a_bar_of_the_staircase_opens_the_cases_that_lost_a_fact_there(at):
+    page = at("summary")
+    page.click(".stairs a[href='#lost_at=rank']")
+    page.wait_for_selector("#rows[aria-busy=false] .row")
+    assert page.locator("#shown").inner_text().startswith("1 of 14")
+    page.click("#rows .row")
+    stops = page.locator(".need").first.locator(".stops li")
+    assert stops.evaluate_all("found => found.map((one) => one.className)") == [
+        *["through"] * 3, "lost", *["gone"] * 2,
+    ]  # fmt: skip
+    assert "rank 17; the prompt takes 5" in page.locator(".need").first.inner_text()
+
+
+def test_the_path_of_needs_fits_a_narrow_page(browser, report):
+    page = browser.new_page(viewport={"width": 390, "height": 844})
+    for fragment in ("summary", "case=14", "retrieval"):
+        page.goto(f"{report.as_uri()}#{fragment}")
+        assert page.evaluate("document.documentElement.scrollWidth") <= 390
     page.close()
 
 

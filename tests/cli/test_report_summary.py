@@ -120,7 +120,7 @@ def test_it_says_the_link_the_causes_and_what_to_do(printed):
     sentences = describe_findings(find(proven_run()))
     assert [text.count(sentence) for sentence in sentences] == [1] * 3
     assert text.startswith(sentences[0])  # errors come before any number
-    assert re.search(r"retrieval_miss +retriever +2 +14% \[4, 40\]", text)
+    assert re.search(r"retrieval_miss +retriever +1 +7% \[1, 31\]", text)
     steps = [line for line in lines if re.match(r"[1-9]\. ", line)]
     assert [line[:2] for line in steps] == ["1.", "2.", "3."]
     assert lines[-1] == "report: reports/today/report.html"

@@ -130,14 +130,14 @@ FERRY = "The ferry leaves at seven. It takes no cars. Dogs travel free of charge
         (
             "The ferry leaves at seven.",
             [" It takes no cars. Dogs travel free of charge."],
-            "cut: 36% of it",
+            "cut: 36% shown",
         ),
         (
             "Dogs travel free of charge.",
             ["The ferry leaves at seven. It takes no cars. "],
-            "cut: 38% of it",
+            "cut: 38% shown",
         ),
-        ("The ferry\n\n\u2026\n\nfree of charge.", [FERRY[9:57]], "cut: 33% of it"),
+        ("The ferry\n\n\u2026\n\nfree of charge.", [FERRY[9:57]], "cut: 33% shown"),
         (FERRY.replace("seven", "eight"), [], "in other words"),
         (None, [], None),
     ],

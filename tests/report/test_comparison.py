@@ -185,8 +185,8 @@ def test_cases_without_a_value_in_both_are_counted_beside_what_is_the_same():
     same = small_run([1, 1, None], faithful=[1, None, 1])
     one = page_of(same, same).comparisons[0]
     assert [(row.name, row.of) for row in one.alike] == [
-        ("recall@1", "2 of 3 cases"), ("faithfulness", "2 of 3 cases"),
-        ("fully_faithful", "2 of 3 cases"),
+        ("faithfulness", "2 of 3 cases"), ("fully_faithful", "2 of 3 cases"),
+        ("recall@1", "2 of 3 cases"),
     ]  # fmt: skip
     assert "`recall@1` (2 of 3 cases)" in comparison_markdown(page_of(same, same))
 
@@ -207,11 +207,25 @@ def test_yes_or_no_metrics_have_the_odds_of_the_cases_that_turned():
     assert rows["fully_faithful"] == "d_z 0.00; 1 up, 1 down, odds 1 [0.0127, 78.5]"
 
 
-def test_the_biggest_change_beyond_chance_stands_first():
+def test_answers_stand_first_then_generation_then_retrieval():
     one = page_of(A, B).comparisons[0]
-    assert one.rows[0].name == "recall@1"
-    assert one.rows[0].verdict == "better"
-    assert one.rows[1].verdict == "not enough data"  # one up, one down
+    assert (one.rows[0].name, one.rows[0].verdict) == ("passed", "better")
+    assert [title for title, _, _ in one.families] == ["Answers", "Generation", "Retrieval"]
+    retrieval = one.families[-1][2]
+    assert (retrieval[0].name, retrieval[0].verdict) == ("recall@1", "better")
+    assert one.families[1][2][0].verdict == "not enough data"  # one up, one down
+    page = render_comparison_page(page_of(A, B))
+    assert page.index(">Answers <") < page.index(">Generation <") < page.index(">Retrieval <")
+
+
+@pytest.mark.parametrize(("k", "leads"), [(1, True), (3, False)])
+def test_precision_leads_no_headline_where_k_changed(k, leads):
+    a, b = unjudged([0] * N), unjudged([1] * N)
+    b = b.model_copy(update={"summary": {**b.summary, "k": k}, "manifest": {**b.manifest, "k": k}})
+    document = compare_runs(named(a, b), metrics=["precision@1"])
+    page = build_comparison_page(document, {one.name: one.run for one in named(a, b)})
+    assert page.comparisons[0].rows[0].verdict == "better"
+    assert ("precision@1" in page.headline) == leads
 
 
 @pytest.mark.parametrize(

@@ -47,7 +47,7 @@ def test_few_cases_are_counts_and_no_percentages():
 def test_a_bound_says_up_to_and_only_a_whole_gain_is_printed():
     rows = html(proven_run()).partition('class="fixes"')[2].partition("</table>")[0].split("<tr>")
     fixes = {re.search(r'">([^<]+)</a>', row)[1]: row for row in rows[1:]}
-    assert ">up to 3</td>" in fixes["Rerank the first 50"]
+    assert ">at most 1</td>" in fixes["Rerank the first 50"]  # of the two cases, one failed
     assert "Larger k" not in fixes  # its interval includes 0, and three others come first
     assert "saves 4.2 [1, 8] answers" in fixes["Add keyword search"]
 
@@ -126,19 +126,18 @@ def test_a_smaller_k_is_not_advised_where_relevant_passages_are_missing():
 
 def test_misses_are_advised_by_why_they_were_missed_each_case_once():
     links = [
-        _link("1", "retrieval_miss", "miss", "below_cutoff"),
-        _link("2", "retrieval_miss", "miss", "below_cutoff"),
-        _link("3", "retrieval_miss", "miss", status="not_indexed"),
+        _link("1", "retrieval_miss", "miss", "below_cutoff", true_rank=7),
+        _link("2", "retrieval_miss", "miss", "below_cutoff", true_rank=9),
+        _link("3", "not_indexed", "miss", status="not_indexed"),
         _link("4", "passed", "miss", status="not_indexed"),  # nothing went wrong there
     ]
     steps = next_steps(_run(links))
 
     assert [(step.cases, step.fragment) for step in steps] == [
         ((1, 2), "ids=1,2"),
-        ((3,), "ids=3"),
+        ((3,), "failure=not_indexed"),
     ]
-    assert steps[1].action == "Index the document."
-    assert "so no retriever can find it" in steps[1].why
+    assert steps[1].action.startswith("Index the document, ")
 
 
 def test_what_an_earlier_step_takes_care_of_is_not_advised_again():
@@ -150,7 +149,7 @@ def test_what_an_earlier_step_takes_care_of_is_not_advised_again():
 
     (step,) = next_steps(_run([both, other]))
     assert step.action.startswith("Add a reranker")
-    assert "up to 2 of 3 missed passages" in step.why
+    assert step.why.startswith("It reaches at most 2 failed cases. ")
 
 
 def test_a_measured_option_goes_before_advice_for_the_same_cases():
@@ -159,7 +158,7 @@ def test_a_measured_option_goes_before_advice_for_the_same_cases():
 
     assert step.action.startswith("Search by words and by meaning together")
     assert step.cases == (1, 2, 3, 4, 5, 6)
-    assert "It would retrieve 5 of 6 missed passages." in step.why
+    assert "What-if: it retrieves 5 of 6 missed passages, in 6 failed cases." in step.why
     assert "Forecast: 4.2 [1, 8] failures avoided." in step.why
 
 

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 _WIDEST = 100  # columns; longer lines are hard to read
 _MAX_LINES = 25  # without --verbose
 _BY = {"rogan-gladen": "Rogan and Gladen"}  # the other way is called as it is in a sentence
-_SAME = 1e-9  # between two ways to compute one share
 _TIED = "\N{NO-BREAK SPACE}"
 _INTERVAL = re.compile(r"\[[^][]{1,40}\]")
 _UNIT = r"points|times"
@@ -32,6 +31,7 @@ def print_run_summary(run: Run, report: str, *, verbose: bool = False) -> None:
 
     At 80 columns these are at most 25 lines; `verbose` adds the metrics, warnings and all notes.
     """
+    from misslink.calibration.labelled_failures import apply_labels
     from misslink.documents import summary_of
     from misslink.render.format import pluralize
     from misslink.render.headline import describe_association, describe_errors, describe_verdict
@@ -39,7 +39,7 @@ def print_run_summary(run: Run, report: str, *, verbose: bool = False) -> None:
     from misslink.report.judge_trust import describe_judging
 
     width = _width()
-    findings = find(run)
+    findings, run = find(run), apply_labels(run)
     errors = describe_errors(findings)
     verdict = f"{describe_verdict(findings)} {describe_association(findings)}".strip()
     headline = list(wrap_text(verdict, width))
@@ -141,22 +141,16 @@ def _print_numbers(run: Run) -> None:
 
 
 def _corrected(run: Run) -> Iterator[str]:
-    """The shares corrected for the judge's errors, or why they are missing."""
+    """By how many labels the shares are corrected, or why they are not."""
     from misslink.calibration.stored_calibration import corrected_shares
-    from misslink.documents import summary_of
-    from misslink.render.format import format_estimate, pluralize
+    from misslink.render.format import pluralize
 
-    levels = summary_of(run).generation | summary_of(run).answer
     for name, one in corrected_shares(run).items():
-        raw, labels = format_estimate(name, one.raw).brief, pluralize(one.labels, "label")
-        called, counted = levels[name].value if name in levels else None, one.raw.value
-        if called is not None and counted is not None and abs(counted - called) > _SAME:
-            raw += " from the calibration's threshold on"  # which is not the judge's own words
+        labels = pluralize(one.labels, "label")
         if one.estimate.value is None:
-            yield f"{name} {raw}, not corrected ({labels}): {one.estimate.reason}."
+            yield f"{name} is not corrected ({labels}): {one.estimate.reason}."
         else:
-            people = format_estimate(name, one.estimate).brief
-            yield f"{name} {raw}, corrected {people} by {labels} ({_BY.get(one.by, one.by)})."
+            yield f"{name} is corrected by {labels} ({_BY.get(one.by, one.by)})."
 
 
 def _print_link(run: Run, most: int | None) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from shlex import quote
 from typing import Any
 
+from misslink.calibration.labelled_failures import correct_failed
 from misslink.calibration.stored_calibration import (
     corrected_shares,
     merge_calibration,
@@ -41,6 +42,7 @@ from misslink.pipeline.summary import (
 )
 from misslink.pipeline.traces import CaptureResult, RankingResult
 from misslink.pipeline.verdicts import CalibratedRun, measure_error_by_exposure, score_drift
+from misslink.registry import late_function
 from misslink.render.reasons import describe_reason
 from misslink.retrieval import mean_scores
 from misslink.types import Reason, Run, Trace
@@ -87,7 +89,9 @@ def assemble_run(
             ),
         }
     run = reuse_results(run.model_copy(update={"manifest": manifest, "summary": summary}), folder)
-    return run.model_copy(update={"summary": {**run.summary, "headline": run.headline}})
+    first_step: Any = late_function("first_step")(run)
+    told = {"headline": run.headline, "first_step": first_step}
+    return run.model_copy(update={"summary": {**run.summary, **told}})
 
 
 def _manifest(
@@ -153,6 +157,7 @@ def _summarize(
         "errors": count_errors(run.traces, verdicts),
         "judged": {f"judged@{k}": judged_share.model_dump()},
         "corrected": {name: share.document() for name, share in corrected_shares(run).items()},
+        "corrected_failed": correct_failed(run, seed=seed).model_dump(mode="json"),
         "drift": score_drift(run),
         "warnings": association_warnings(association),
         **association,

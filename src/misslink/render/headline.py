@@ -151,18 +151,20 @@ def describe_verdict(findings: Findings) -> str:
 def _describe_count(findings: Findings) -> str:
     """How many fail: by people's labels where there are some, else by the judge."""
     corrected = findings.corrected
+    if findings.labels and findings.labels == findings.failed.n:
+        return f"{_count(findings)}, by annotators' labels."
     if corrected is not None and corrected.value is not None:
         share, labels = format_percent(corrected.value), pluralize(findings.labels, "label")
         return f"About {share} of {findings.cases:,} answers fail, corrected by {labels}."
-    failed = _count_failed(findings)
-    count = f"{failed:,} of {pluralize(findings.cases, 'answer')}"
-    count += " fails" if 1 in (failed, findings.cases) else " fail"
     undecided = findings.undecided
-    return f"{count}; {undecided:,} could not be judged." if undecided else f"{count}."
+    more = f"; {undecided:,} could not be judged" if undecided else ""
+    return f"{_count(findings)}{more}."
 
 
-def _count_failed(findings: Findings) -> int:
-    return round((findings.failed.value or 0) * findings.failed.n)
+def _count(findings: Findings) -> str:
+    failed = round((findings.failed.value or 0) * findings.failed.n)
+    verb = "fails" if 1 in (failed, findings.cases) else "fail"
+    return f"{failed:,} of {pluralize(findings.cases, 'answer')} {verb}"
 
 
 def _describe_owners(findings: Findings) -> str:
@@ -170,7 +172,7 @@ def _describe_owners(findings: Findings) -> str:
     failed, unknown = findings.owners, findings.owners.get("unknown", 0)
     total = sum(failed.values())
     parts = [
-        f"{_in_how_many(failed[owner], total)}{_describe_loss(findings, owner)}"
+        f"{_in_how_many(failed[owner], total, findings)}{_describe_loss(findings, owner)}"
         for owner in findings.blamed
         if owner in _OWNERS
     ]
@@ -182,9 +184,12 @@ def _describe_owners(findings: Findings) -> str:
     return f"{text[:1].upper()}{text[1:]}"
 
 
-def _in_how_many(count: int, total: int) -> str:
+def _in_how_many(count: int, total: int, findings: Findings) -> str:
     if total == 1:
         return ""
+    if findings.corrected is not None and findings.labels < findings.failed.n:
+        part = "all" if count == total else f"{count:,} of the"
+        return f"in {part} {total:,} found, "
     return "in all of them, " if count == total else f"in {count:,}, "
 
 

@@ -461,6 +461,8 @@ SENTENCES: dict[str, str | Callable[..., str]] = {
     "complete": "the prompts of the failed answers held every relevant passage",
     "few_associated": "few failures are associated with missing passages",
     "unlabelled": _unlabelled,
+    "labelled_good": "annotators call the answer good",
+    "labelled_bad": "annotators call the answer bad, and what the judge found does not say why",
     # an association
     "nothing_missed": (
         "every case has all of its relevant passages in the prompt, so no bad answer can be "

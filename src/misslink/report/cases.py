@@ -10,9 +10,9 @@ from types import SimpleNamespace
 
 from misslink.documents import cutoff_of
 from misslink.failure_modes import FAILURE_MODES, FAILURES
-from misslink.linking.findings import FIXES, can_search_fix, rank_fixes
+from misslink.linking.findings import can_search_fix
 from misslink.render.format import format_decimal, format_percent, pluralize
-from misslink.render.need_sentences import ARRIVED, describe_need, describe_source
+from misslink.render.need_sentences import ARRIVED, STAGE_OWNERS, describe_need, describe_source
 from misslink.report.association import describe_case_replays
 from misslink.report.claims import (
     CaseLocations,
@@ -21,8 +21,9 @@ from misslink.report.claims import (
     is_sure,
     split_text,
 )
+from misslink.report.fixes import count_fixes
 from misslink.report.human_labels import HumanLabel, read_human_labels
-from misslink.report.links import CORRECT_VALUES, number_cases, view_fragment
+from misslink.report.links import CORRECT_VALUES, view_fragment
 from misslink.types import Case, Claim, Link, Repeats, Run, Trace, Verdict
 
 # Cases up to which a page holds them all. A page of 10,000 cases has 14 MB, which a browser opens
@@ -30,17 +31,6 @@ from misslink.types import Case, Claim, Link, Repeats, Run, Trace, Verdict
 MAX_FULL_PAGE = 10_000
 PARTIAL_PAGE_CASES = 5_000  # in the page of a run that has more
 
-FIX_LABELS = {
-    "index_documents": "Index missing documents",
-    "keep_in_prompt": "Keep retrieved passages in the prompt",
-    "rechunk": "Change the chunking",
-    "remove_duplicates": "Remove near-duplicates",
-    "hybrid_search": "Add keyword search",
-    "larger_k": "Larger k",
-    "expand_queries": "Expand queries",
-    "fine_tune_embedding": "Fine-tune the embedding",
-    "rerank": "Rerank the first 50",
-}
 ORDER_RULE = (
     "by failure mode, in the order of the table of failure modes; then the lower faithfulness, the more claims "
     "that no passage supports, the lower recall and the lower reciprocal rank; then the order of "
@@ -173,19 +163,10 @@ def build_case_entries(run: Run, k: int, most: int | None = None) -> tuple[Simpl
         if verdict.case_id in case_ids:
             verdicts.setdefault(verdict.case_id, []).append(verdict)
     replays, labels = describe_case_replays(run), read_human_labels(run)
-    places = number_cases(run.cases)
-    fixes: dict[str, tuple[str, int, str]] = {}
-    for fix in rank_fixes(run):  # the best first
-        applies = FIXES[fix.name].applies
-        like = [
-            link.case_id
-            for link in run.links
-            if link.failed and can_search_fix(link) and any(map(applies, link.missed))
-        ]
-        ids = sorted(places[case_id] for case_id in like if case_id in places)
-        fixes = (
-            dict.fromkeys(like, (FIX_LABELS[fix.name], len(ids), view_fragment(ids=ids))) | fixes
-        )
+    fixes: dict[int, tuple[str, int, str]] = {}
+    for fix in count_fixes(run):  # the best first
+        advice = fix.label, len(fix.cases), fix.fragment
+        fixes = dict.fromkeys(fix.cases, advice) | fixes
     counts = Counter(link.failure for link in run.links)
     modes = {
         mode: (FAILURE_MODES[mode].action.rstrip("."), counts[mode], view_fragment(failure=mode))
@@ -201,8 +182,8 @@ def build_case_entries(run: Run, k: int, most: int | None = None) -> tuple[Simpl
         )
         if link and link.failed and link.failure:
             owner = FAILURE_MODES[link.failure].owner
-            advice = fixes.get(case.id) if owner in _FIXABLE else None
-            entry.fix = advice or modes.get(link.failure)
+            own = fixes.get(number) if owner in _FIXABLE else None
+            entry.fix = own or modes.get(link.failure)
         entries.append(entry)
     return tuple(entries)
 
@@ -270,7 +251,9 @@ def _case_entry(
         )
         if link
         else (),
-        summary=_summarize_case(link, claims, k) if link and link.failure in FAILURES else (),
+        summary=_summarize_case(link, trace, claims, k)
+        if link and link.failure in FAILURES
+        else (),
         fix=None,
         basis=_BASIS.get(link.basis, "") if link else "",
         replays=replays,
@@ -307,16 +290,18 @@ def _need_rows(trace: Trace | None, link: Link | None, k: int) -> tuple[SimpleNa
     return tuple(rows)
 
 
-def _summarize_case(link: Link, claims: Sequence[Claim], k: int) -> tuple[str, ...]:
-    """Where the missed passages ranked, and what they say of the unsupported claims."""
-    missed = {miss.passage_id: miss.true_rank for miss in link.missed}
-    ranks = sorted({rank for rank in missed.values() if rank})
+def _summarize_case(
+    link: Link, trace: Trace | None, claims: Sequence[Claim], k: int
+) -> tuple[str, ...]:
+    """Where the needed facts were lost, and what missed passages say of the unsupported claims."""
     where = FAILURE_MODES[link.failure or "inconclusive"].meaning
+    lost = [need for need in link.needs if STAGE_OWNERS.get(need.lost_at or "") == link.owner]
     stated = (link.failure, "states_reference")
-    if missed and can_search_fix(link):
-        where = f"{pluralize(len(missed), 'relevant passage')} never reached the prompt"
-        listed = ", ".join(f"{rank:,}" for rank in ranks)
-        where += f" (rank {listed}; the prompt takes {k:,})." if ranks else "."
+    if lost:
+        what, how = describe_need(lost[0], trace, k)
+        many = f"{len(lost):,} of {pluralize(len(link.needs), 'needed fact')}"
+        verb = "is" if len(lost) == 1 else "are"
+        where = f"{many} {verb} {what[:1].lower()}{what[1:]}: {how}."
     elif not can_search_fix(link) or any(
         (e.failure, e.reason_code) == stated for e in link.evidence
     ):

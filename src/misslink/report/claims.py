@@ -262,6 +262,8 @@ class CaseLocations:
         if passage is not None:
             if self._trace is None or self._trace.prompted is None:
                 return f"rank {passage.rank}, below the cutoff"
+            if passage.id in self._trace.prompted:
+                return f"rank {passage.rank}, in the prompt in part"
             return f"rank {passage.rank}, retrieved but not in the prompt"
         if missed.true_rank is not None:
             depth = f" of {missed.depth:,} searched" if missed.depth else ""
@@ -319,4 +321,4 @@ def _prompt_flags(passage: Passage, trace: Trace | None) -> list[str]:
         return ["in the prompt"]
     hidden = sum(end - start for start, end in hidden_spans(passage.text, shown))
     share = format_percent(1 - hidden / max(1, len(passage.text)))
-    return ["in the prompt", f"cut: {share} of it" if hidden else "in other words"]
+    return ["in the prompt", f"cut: {share} shown" if hidden else "in other words"]

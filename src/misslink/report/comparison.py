@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from misslink.documents import cutoff_of
 from misslink.render.format import (
     FormattedEstimate,
     format_decimal,
@@ -34,6 +35,15 @@ SAME = "the same"
 _LARGEST_DIFFERENCE = 1.0  # that two values between 0 and 1 can have
 _MAX_NAMES = 3  # metrics or reasons that a sentence lists
 _REASON_LENGTH = 160  # characters of a reason
+_FAMILY_ROWS = 4  # of a family in the first table; the table of tests has all
+# The families of metrics in the order in which they are read.
+_FAMILIES = {
+    "answer": ("Answers", "what people get"),
+    "generation": ("Generation", "what the model makes of its passages"),
+    "retrieval": ("Retrieval", "what the retriever finds"),
+}
+# With another number of passages these change whatever the retriever does.
+_FOLLOWS_K = ("precision", "f1", "context_relevance", "context_precision")
 
 
 @dataclass(frozen=True)
@@ -47,6 +57,7 @@ class ComparisonRow:
     """
 
     name: str
+    level: str
     a: FormattedEstimate
     b: FormattedEstimate
     difference: FormattedEstimate
@@ -67,7 +78,8 @@ class ComparisonRow:
 class RunComparison:
     """Comparison of one run with the first.
 
-    ``rows`` starts with significant changes, the largest first; ``alike`` are the metrics that are
+    ``rows`` are by family, answers first; in each, significant changes come first, the largest
+    first. ``alike`` are the metrics that are
     equal in every case, ``unmeasured`` those without a value.
     """
 
@@ -85,6 +97,15 @@ class RunComparison:
     mode_moves: tuple[tuple[str, str, int], ...]
     preferred: Mapping[str, Any] | None
     preferences: tuple[str, ...]
+
+    @property
+    def families(self) -> tuple[tuple[str, str, tuple[ComparisonRow, ...]], ...]:
+        """The first rows of each family of metrics: its title, what it is about, the rows."""
+        groups = (
+            (*words, tuple(row for row in self.rows if row.level == level)[:_FAMILY_ROWS])
+            for level, words in _FAMILIES.items()
+        )
+        return tuple(group for group in groups if group[2])
 
     @property
     def outcomes(self) -> tuple[tuple[str, int, str], ...]:
@@ -172,8 +193,9 @@ def build_comparison_page(
         if metric["p"] is not None
     )
     sections = tuple(
-        _run_comparison((names[0], name), comparison)
+        _run_comparison((names[0], name), comparison, other_k=len({*map(cutoff_of, pair)}) > 1)
         for name, comparison in zip(names[1:], comparisons, strict=True)
+        for pair in [(runs[document["a"]], runs[comparison["b"]])]
     )
     cases = compare_cases(document, [runs[folder] for folder in folders], addresses)
     counts = Counter(case.change for case in cases)
@@ -211,7 +233,9 @@ def comparison_markdown(page: ComparisonPage, *, page_at: str = "") -> str:
     return render_markdown_template(_TEMPLATES / "comparison.md.jinja", page=page, page_at=page_at)
 
 
-def _run_comparison(names: tuple[str, str], comparison: Mapping[str, Any]) -> RunComparison:
+def _run_comparison(
+    names: tuple[str, str], comparison: Mapping[str, Any], *, other_k: bool
+) -> RunComparison:
     flips = {
         name: (len(ways["better"]), len(ways["worse"]))
         for name, ways in comparison["flipped"].items()
@@ -220,17 +244,28 @@ def _run_comparison(names: tuple[str, str], comparison: Mapping[str, Any]) -> Ru
         _metric_row(name, metric, comparison["paired"], names, flips.get(name, (None, None)))
         for name, metric in comparison["metrics"].items()
     ]
+    levels = list(_FAMILIES)
     measured = sorted(
         (row for row in rows if row.difference.measured),
         key=lambda row: (
+            levels.index(row.level),
             row.verdict not in ("better", "worse"),
             -abs(comparison["metrics"][row.name]["difference"]["value"]),
         ),
     )
+    passed = comparison["passed"]
+    if passed["fixed"] or passed["broken"]:  # it is the first of the answers
+        turned = len(passed["fixed"]), len(passed["broken"])
+        metric = {**passed, "level": "answer", "left_out": None}
+        row = _metric_row("passed", metric, comparison["paired"], names, turned)
+        measured = [row, *measured] if row.difference.measured else measured
     # A verdict that is skipped is no fault.
     skipped = [group for group in comparison["lacking"] if _is_skipped(group)]
     faults = [group for group in comparison["lacking"] if not _is_skipped(group)]
-    headline = _headline(names, comparison, measured)
+    leading = [
+        row for row in measured if not (other_k and row.name.partition("@")[0] in _FOLLOWS_K)
+    ]
+    headline = _headline(names, comparison, [row for row in leading if row.name != "passed"])
     if faults:  # they come first, because the other cases may be the easy ones
         headline = f"{_missing_sentence(names, faults[0])}. {headline}"
     if comparison["left_out"]:  # and what is compared before all
@@ -371,6 +406,7 @@ def _metric_row(
         gain = sign * difference.value, low, high
     return ComparisonRow(
         name=name,
+        level=metric["level"],
         a=format_estimate(name, a),
         b=format_estimate(name, b),
         difference=format_difference(name, difference),

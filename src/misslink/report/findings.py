@@ -5,6 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
+from misslink.calibration.labelled_failures import (
+    apply_labels,
+    correct_failed,
+    find_labelled_failures,
+)
 from misslink.documents import replay_of, summary_of
 from misslink.linking.association import failed_share
 from misslink.linking.findings import count_errors
@@ -30,7 +35,12 @@ def describe_run(run: Run) -> str:
 
 
 def find(run: Run) -> Findings:
-    """Compute the findings of a run from its links, verdicts and replay."""
+    """Compute the findings of a run from its links, labels, verdicts and replay.
+
+    The links are those of the judge; labels are applied here.
+    """
+    labelled_cases, corrected = find_labelled_failures(run), correct_failed(run)
+    run = apply_labels(run)
     decided = [link for link in run.links if link.failed is not None]
     failed = [link for link in decided if link.failed]
     labelled = [link for link in run.links if link.retrieval in EXPOSURE_BY_LABELS]
@@ -58,6 +68,8 @@ def find(run: Run) -> Findings:
         losses=Counter((link.owner or "unknown", _loss(link)) for link in failed),
         labelled=len(labelled),
         incomplete=sum(link.retrieval != "hit" for link in labelled),
+        corrected=corrected if corrected.value is not None else None,
+        labels=len(labelled_cases),
         unmeasured=None if labelled else next(filter(None, unmeasured), None),
         not_asked=usage.not_asked if usage else 0,
         stopped_by=usage.stopped_by if usage else None,

@@ -9,6 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from misslink.calibration.labelled_failures import apply_labels, correct_failed
 from misslink.documents import summary_of
 from misslink.errors import InputError
 from misslink.failure_modes import FAILURE_MODES
@@ -53,12 +54,15 @@ def build_document(run: Run) -> dict[str, Any]:
     from misslink.calibration.stored_calibration import corrected_shares, stored_calibrations
 
     _, unmeasured = summary_rank_metrics(run)
+    headline, corrected = run.headline, correct_failed(run).model_dump(mode="json")
+    run = apply_labels(run)
     return {
         "format": _FORMAT,
         "run": summary_of(run).run or None,
-        "headline": run.headline,
+        "headline": headline,
         "manifest": run.manifest,
         "summary": run.summary,
+        "corrected_failed": corrected,
         "next": [asdict(step) for step in next_steps(run)],
         "failures": _failure_mode_counts(run),
         "corrected": {

@@ -7,6 +7,7 @@ from functools import singledispatch
 from html import escape
 from pathlib import Path
 
+from misslink.calibration.labelled_failures import apply_labels
 from misslink.document_model import Result
 from misslink.documents import CalibrationDocument, Replay, WhatIf, summary_of
 from misslink.gates.outcome import GateDecision
@@ -22,6 +23,7 @@ from misslink.types import Run
 def run_html(run: Run) -> str:
     """Return a run as HTML: the headline, failure modes with owners, the first step, a link."""
     findings, folder = find(run), summary_of(run).run
+    run = apply_labels(run)
     headline = f"{describe_verdict(findings)} {describe_association(findings)}".strip()
     parts = [f"<p>{escape(errors)}</p>" if (errors := describe_errors(findings)) else ""]
     parts.append(f"<p><b>{escape(headline)}</b></p>")

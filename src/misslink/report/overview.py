@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import SimpleNamespace
 
 from misslink.document_model import NOT_COMPUTED
@@ -186,7 +186,7 @@ def metric_levels(run: Run) -> tuple[SimpleNamespace, ...]:
     for key, (title, question) in _LEVEL_TITLES.items():
         metrics = tuple(
             SimpleNamespace(
-                shown=format_estimate(name, estimate),
+                shown=_shown_estimate(name, estimate, shares),
                 coverage=summary.coverage.get(SOURCE_METRICS.get(name, name)),
                 why=tuple(
                     f"{count} {reason}"
@@ -225,11 +225,18 @@ class LevelLine:
 
     @property
     def text(self) -> str:
-        """Such as "recall@5 49% [36, 61], n = 46; mrr 0.47 [0.35, 0.58], n = 46"."""
+        """Such as "recall@5 49% [36, 61]; mrr 0.47 [0.35, 0.58]; n = 46"."""
         if not self.metrics:
             return f"not measured: {self.reason}"
-        texts = (f"{label} {shown.text}{note and ' '}{note}" for label, shown, note in self.metrics)
-        return "; ".join(texts)
+        shared = len({shown.n for _, shown, _ in self.metrics}) == 1
+        shared = shared and not any(
+            shown.value.endswith(f" of {shown.n}") for _, shown, _ in self.metrics
+        )
+        texts = [
+            f"{label} {shown.brief if shared else shown.text}{note and ' '}{note}"
+            for label, shown, note in self.metrics
+        ]
+        return "; ".join([*texts, f"n = {self.metrics[0][1].n:,}"] if shared else texts)
 
 
 def level_lines(run: Run) -> tuple[LevelLine, ...]:
@@ -243,10 +250,9 @@ def level_lines(run: Run) -> tuple[LevelLine, ...]:
         shown, reasons = [], []
         for key, words in names:
             name, label = (text.format(k=summary.k) for text in (key, words))
-            estimate, note = format_estimate(name, estimates.get(name, NOT_COMPUTED)), ""
-            truth = shares.get(name)
-            if truth is not None and truth.corrected.measured:
-                estimate, note = truth.corrected, f"by {pluralize(truth.labels, 'label')}"
+            estimate = _shown_estimate(name, estimates.get(name, NOT_COMPUTED), shares)
+            corrected = name in shares and shares[name].corrected.measured
+            note = f"by {pluralize(shares[name].labels, 'label')}" if corrected else ""
             if estimate.measured:
                 shown.append((label, estimate, note))
             elif name in estimates:
@@ -254,6 +260,17 @@ def level_lines(run: Run) -> tuple[LevelLine, ...]:
         reason = "" if shown else next(iter(reasons), unknown)
         lines.append(LevelLine(level, tuple(shown), reason))
     return tuple(lines) if any(line.metrics for line in lines) else ()
+
+
+def _shown_estimate(
+    name: str, estimate: Estimate, shares: Mapping[str, SimpleNamespace]
+) -> FormattedEstimate:
+    """The share as annotators' labels correct it, where they do: one number stands for one fact."""
+    truth = shares.get(name)
+    if truth is None or not truth.corrected.measured:
+        return format_estimate(name, estimate)
+    corrected: FormattedEstimate = replace(truth.corrected, name=name)
+    return corrected
 
 
 def coverage_warning(run: Run) -> str:

@@ -6,6 +6,7 @@ import re
 from pathlib import Path, PurePath
 from types import SimpleNamespace
 
+from misslink.calibration.labelled_failures import apply_labels
 from misslink.documents import cutoff_of, manifest_of, summary_of
 from misslink.engines.local import reduced_gc
 from misslink.errors import InputError
@@ -134,7 +135,7 @@ def build_page(run: Run, *, cases: int | None = None, table: str = "") -> Report
         Name of the file with all cases beside the page; "" without one.
     """
     findings, manifest = find(run), manifest_of(run)
-    verdict = describe_verdict(findings)
+    verdict, run = describe_verdict(findings), apply_labels(run)
     goldset = PurePath(manifest.goldset).name
     goldset = "" if goldset == "the gold set" else goldset  # cases that were given in Python
     title = manifest.app or PurePath(manifest.traces).name
@@ -153,7 +154,7 @@ def build_page(run: Run, *, cases: int | None = None, table: str = "") -> Report
             if warning["code"] not in {"judge", "labels", "inferred"}  # these stand elsewhere
         ),
         verdict=verdict,
-        verdict_parts=re.split(r"(?<![\d,])([\d,]+ of [\d,]+)", verdict, maxsplit=1),
+        verdict_parts=re.split(r"(?<![\d,])([\d,]+ of [\d,]+|[<>]?\d+%)", verdict, maxsplit=1),
         evidence=describe_association(findings),
         first=read_first_screen(run, findings),
         steps=next_steps(run),

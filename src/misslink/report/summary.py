@@ -12,19 +12,17 @@ from typing import TypeAlias
 from misslink.comparison.run_metrics import LINK_STATES
 from misslink.documents import calibrations_of, manifest_of, summary_of
 from misslink.failure_modes import FAILURE_MODES, FAILURES, OWNERS, FailureModeInfo
-from misslink.linking.findings import rank_fixes
 from misslink.linking.miss_types import miss_type_advice
 from misslink.render.format import format_estimate, pluralize
 from misslink.render.headline import Findings
-from misslink.render.reasons import describe_reason
-from misslink.report.cases import FIX_LABELS
 from misslink.report.findings import find
+from misslink.report.fixes import count_fixes
 from misslink.report.links import number_cases, view_fragment
 from misslink.report.need_path import find_example
 from misslink.retrieval.outcomes import EXPOSURE_BY_LABELS
 from misslink.types import Run
 
-_MAX_FIXES, _MIN_FIX = 3, 0.1  # of the missed passages; the view of retrieval has all
+_MAX_FIXES = 3  # the view of retrieval has all
 _EXPOSURE_TITLES = {
     "missing_passages": "More relevant passages, fewer failures",
     "generator": "As many failures with every relevant passage",
@@ -48,7 +46,6 @@ OwnerGroup: TypeAlias = tuple[str, str, int, str]  # the color, label, number of
 def read_first_screen(run: Run, findings: Findings) -> SimpleNamespace:
     """Collect the first screen of a run."""
     why = findings.by_exposure.code if findings.by_exposure else ""
-    numbers = number_cases(run.cases)
     exposure = (
         (level, outcome, findings.exposure[level]) for outcome, level in EXPOSURE_BY_LABELS.items()
     )
@@ -56,15 +53,7 @@ def read_first_screen(run: Run, findings: Findings) -> SimpleNamespace:
         owners=tuple(_owner_groups(run) if findings.judged else _retrieval_groups(run)),
         exposure_title=_EXPOSURE_TITLES.get(why, "Too few answers to tell whether passages help"),
         exposure=tuple(row for row in exposure if findings.judged and row[2].value is not None),
-        fixes=tuple(
-            (
-                FIX_LABELS[fix.name],
-                fix,
-                view_fragment(ids=sorted(numbers[i] for i in fix.cases if i in numbers)),
-            )
-            for fix in rank_fixes(run)[:_MAX_FIXES]
-            if fix.retrieves >= _MIN_FIX * fix.missed
-        ),
+        fixes=count_fixes(run)[:_MAX_FIXES],
         example=find_example(run, findings.blamed),
     )
 
@@ -94,7 +83,7 @@ def _retrieval_groups(run: Run) -> Iterator[OwnerGroup]:
 
 
 _MAX_STEPS = 3
-_FIX_OWNERS = {"not_indexed": "index", "dropped_from_prompt": "prompt"}
+_MEASURED = ("measured_rank", "whatif")
 
 
 @dataclass(frozen=True)
@@ -103,6 +92,7 @@ class NextStep:
 
     ``cases`` are those that it would help, by their place in the gold set from 1, empty where it is
     about the measurement; ``fragment`` is where the page shows them; ``brief`` is a shorter action.
+    ``fix`` is the name of the fix or failure mode, ``basis`` how its cases are counted: as of `Fix`.
     """
 
     action: str
@@ -110,6 +100,14 @@ class NextStep:
     cases: tuple[int, ...]
     fragment: str
     brief: str = ""
+    fix: str = ""
+    owner: str = ""
+    basis: str = ""
+
+    @property
+    def reach(self) -> str:
+        """How many failed cases it helps, as far as the run tells; empty for other advice."""
+        return f"{self.why.partition('. ')[0].rstrip('.')}." if self.basis else ""
 
 
 def mode_advice(run: Run, mode: str) -> str:
@@ -168,7 +166,7 @@ def inferred_note(run: Run) -> str:
 def next_steps(run: Run) -> tuple[NextStep, ...]:
     """Return up to three steps: each the one that helps most cases that no earlier step helps.
 
-    The first is for the owner with most failures, where there is such a step. A case counts half
+    The first is for the owner with most failures, measured before a bound. A case counts half
     where a fix of retrieval is an upper bound, and half where the run has not enough data to tell
     what the fix avoids. What-if options without a detectable gain come after all others, and labels
     for the judge last.
@@ -181,13 +179,29 @@ def next_steps(run: Run) -> tuple[NextStep, ...]:
         new = [len(set(step.cases) - done) for *_, step in waiting]
         ranked = [(new[n] * weight, new[n], n) for n, (_, weight, _) in enumerate(waiting)]
         if not chosen:
-            ranked = [row for row in ranked if waiting[row[2]][0] in blamed] or ranked
+            ranked = [row for row in ranked if waiting[row[2]][0] in blamed and row[0]] or ranked
+            measured = [row for row in ranked if waiting[row[2]][2].basis in _MEASURED and row[0]]
+            ranked = measured or ranked
         *_, most, best = max(ranked, key=lambda row: row[:2])
         if not most:
             break
         chosen.append(waiting.pop(best)[2])
         done.update(chosen[-1].cases)
     return (*chosen, *_label_steps(run))[:_MAX_STEPS]
+
+
+def first_step(run: Run) -> dict[str, object] | None:
+    """Return the first step as ``summary.json`` has it; None where no failed case has a fix."""
+    step = next(iter(next_steps(run)), None)
+    if step is None or not step.fix:
+        return None
+    return {
+        "fix": step.fix,
+        "action": step.brief or step.action,
+        "owner": step.owner,
+        "cases": len(step.cases),
+        "basis": step.basis or None,
+    }
 
 
 def no_steps_reason(run: Run) -> str:
@@ -202,36 +216,28 @@ def no_steps_reason(run: Run) -> str:
 
 
 def _fix_steps(run: Run) -> Iterator[tuple[str, float, NextStep]]:
-    """Fixes of passages that failed cases missed: owner, the weight of a case, 0 without a gain.
-
-    Without a judge, of all that were missed.
-    """
-    numbers = number_cases(run.cases)
-    judged = any(link.failure for link in run.links)
-    failed = {link.case_id for link in run.links if link.failed or not judged}
-    for fix in rank_fixes(run):
-        cases = tuple(sorted(numbers[i] for i in failed.intersection(fix.cases) if i in numbers))
-        if not cases:
-            continue
+    """Fixes of failed cases: owner, the weight of a case, 0 without a gain."""
+    for counted in count_fixes(run):
+        fix = counted.fix
         action, _, reason = miss_type_advice(fix.kind).partition(": ")
-        forecast, sure = describe_reason(fix.evidence), fix.evidence.code != "not_enough_data"
+        forecast, sure = "", fix.evidence.code != "not_enough_data"
         if fix.avoided.value is not None:
             avoided = format_estimate("failures_avoided", fix.avoided).brief
-            forecast = f"{avoided} failures avoided{'' if sure else ': not enough data to tell'}"
-        why = (
-            f"It would retrieve {'up to ' if fix.basis == 'at_most' else ''}{fix.retrieves:,} of "
-            f"{pluralize(fix.missed, 'missed passage')}. Forecast: {forecast}. {reason[:1].upper()}{reason[1:]}"
-        )
+            forecast = f" Forecast: {avoided} failures avoided{'' if sure else ': not enough data to tell'}."
+        why = f"{counted.reach}{forecast} {reason[:1].upper()}{reason[1:]}"
+        if fix.name == "larger_k":
+            action = counted.label
         step = NextStep(
             f"{action.rstrip('.')}.",
             why.strip(),
-            cases,
-            view_fragment(ids=cases),
-            f"{FIX_LABELS[fix.name]}.",
+            counted.cases,
+            counted.fragment,
+            f"{counted.label}.",
+            fix.name,
+            counted.owner,
+            fix.basis,
         )
-        unsure = 0.0 if fix.basis == "whatif" else 0.5
-        owner = _FIX_OWNERS.get(fix.kind, "retriever")
-        yield owner, fix.weight * (1.0 if sure else unsure), step
+        yield counted.owner, fix.weight * (1.0 if sure else 0.0 if counted.unsure else 0.5), step
 
 
 def _mode_steps(run: Run) -> Iterator[tuple[str, NextStep]]:
@@ -255,7 +261,7 @@ def _mode_steps(run: Run) -> Iterator[tuple[str, NextStep]]:
             why = f"{mode.label}: {len(cases):,} of {pluralize(len(run.cases), 'case')}."
             action = mode_advice(run, name)
             brief = f"{re.split(r';| [(]', action, maxsplit=1)[0].rstrip('.')}."
-            yield mode.owner, NextStep(action, why, cases, fragment, brief)
+            yield mode.owner, NextStep(action, why, cases, fragment, brief, name, mode.owner)
 
 
 def _corpus_steps(run: Run) -> Iterator[NextStep]:

@@ -126,11 +126,16 @@ const measurementsOf = (detail) => {
 
 const passageOf = (row, passage, missed) => {
   const line = passage.text.slice(0, 4 * PREVIEW).split(/\s+/).join(" ").trim();
-  const draw = (piece, kind, claims) => kind === "unseen" ? el("span", { class: kind }, visible(piece))
-    : el("mark", { class: kind, "data-claims": claims.join(" ") }, visible(piece));
-  const isCut = passage.marks?.some(([, kind]) => kind === "unseen");
-  const parts = markedPieces(passage.text, passage.marks, draw).map((part) => part.ends
-    ? el("sup", {}, String(part.ends)) : part);
+  // The cut is drawn where the shown text ends or begins again; the rest stays readable.
+  let cut = false;
+  const draw = (piece, kind, claims) => {
+    const begins = kind === "unseen" && !cut;
+    cut = kind === "unseen";
+    return cut ? el("span", { class: "unseen" }, begins && el("span", { class: "cut-mark" }, "not in the prompt:"), " ", visible(piece))
+      : el("mark", { class: kind, "data-claims": claims.join(" ") }, visible(piece));
+  };
+  const pieces = markedPieces(passage.text, passage.marks, draw);
+  const parts = pieces.map((part) => part.ends ? el("sup", {}, String(part.ends)) : part);
   return el("details", {
     class: `passage${passage.relevant ? " relevant" : ""}${missed ? " missed" : ""}`,
     [missed ? "data-missed" : "data-passage"]: passage.place,
@@ -143,7 +148,6 @@ const passageOf = (row, passage, missed) => {
     passage.score && el("span", { class: "flag" }, `score ${passage.score}`),
     userText("span", "preview", line.length > PREVIEW ? `${line.slice(0, PREVIEW - 1)}\u2026` : line)),
   passage.text ? userText("div", "passage-text", parts) : el("p", { class: "none" }, "Its text is not known."),
-  isCut && el("p", { class: "small" }, "The gray part was not in the prompt."),
   missed && ranksOf(passage.ranks ?? []),
   passage.details && folded("All measurements", passage.details.map(measurementsOf)));
 };

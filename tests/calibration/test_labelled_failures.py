@@ -1,0 +1,112 @@
+"""A label wins on its case, and all of them correct the count of failures."""
+
+import pytest
+
+from misslink.calibration.labelled_failures import (
+    apply_labels,
+    correct_failed,
+    find_labelled_failures,
+)
+from misslink.calibration.verdicts import hash_verdicts
+from misslink.render.headline import describe_verdict
+from misslink.report.findings import find
+from misslink.report.page import build_page
+from misslink.types import Case, Link, Run, Verdict
+
+UNFAITHFUL = {"answer": "unfaithful", "failure": "fabricated"}
+WRONG = {"answer": "faithful", "correct": False, "failure": "contradicts_context"}
+PASSED = {"answer": "faithful", "correct": True, "failure": "passed"}
+UNSURE = {"answer": "unknown", "correct": True, "failure": "inconclusive"}
+INCOMPLETE = {"answer": "faithful", "correct": True, "complete": False, "failure": "incomplete"}
+OVER_REFUSED = {"answer": "declined", "failure": "over_refused"}
+
+
+def run_of(links, *, own=True, **labels):
+    """A run with these links, and the mean labels of annotators by metric and case number."""
+    cases = tuple(Case(id=f"c{n}", question=f"What of {n}?") for n in range(len(links)))
+    made = tuple(
+        Link(case_id=case.id, retrieval="hit", reason="-", **link)
+        for case, link in zip(cases, links, strict=True)
+    )
+    verdicts = tuple(
+        Verdict(case_id=case.id, metric=metric, status="scored", value=1.0, label=True, judge="j")
+        for case in cases
+        for metric in ("faithfulness", "correctness")
+    )
+    run = Run(manifest={}, cases=cases, traces=(), verdicts=verdicts, links=made, summary={})
+    documents = {
+        metric: {
+            "metric": metric,
+            "labelled": {f"c{n}": share for n, share in shares.items()},
+            "verdicts_sha256": hash_verdicts(run, metric) if own else "ab" * 32,
+        }
+        for metric, shares in labels.items()
+    }
+    if not documents:
+        return run
+    first, *others = documents
+    stored = documents[first] | {"others": {name: documents[name] for name in others}}
+    return run.model_copy(update={"calibration": stored})
+
+
+@pytest.mark.parametrize(
+    ("link", "labels", "failed"),
+    [
+        (UNFAITHFUL, {"faithfulness": 1.0}, False),
+        (UNFAITHFUL, {"faithfulness": 0.0}, True),
+        (UNFAITHFUL, {"faithfulness": 0.5}, None),  # a tie decides nothing
+        (UNFAITHFUL | {"correct": False}, {"faithfulness": 1.0}, True),
+        (UNFAITHFUL | {"correct": False}, {"faithfulness": 1.0, "correctness": 1.0}, False),
+        (WRONG, {"correctness": 2 / 3}, False),
+        (WRONG, {"faithfulness": 1.0}, True),
+        (PASSED, {"correctness": 0.0}, True),
+        (PASSED, {"faithfulness": 1.0}, False),
+        (UNSURE, {"faithfulness": 1.0}, False),
+        (UNSURE, {"faithfulness": 0.0}, True),
+        (INCOMPLETE, {"correctness": 1.0}, True),
+        (OVER_REFUSED, {"correctness": 1.0}, False),
+    ],
+)
+def test_a_label_wins_on_its_case(link, labels, failed):
+    run = run_of([link, PASSED], **{metric: {0: share} for metric, share in labels.items()})
+    assert find_labelled_failures(run) == ({} if failed is None else {"c0": failed})
+    shown = apply_labels(run).links[0]
+    assert shown.failed == (run.links[0].failed if failed is None else failed)
+    assert apply_labels(run).links[1] == run.links[1]
+
+
+def test_labels_of_another_run_decide_no_case_here():
+    run = run_of([UNFAITHFUL], own=False, faithfulness={0: 1.0})
+    assert find_labelled_failures(run) == {}
+    assert apply_labels(run) == run
+    assert correct_failed(run).reason_code.code == "not_calibrated"
+
+
+def test_the_count_is_corrected_by_labels_of_some():
+    """The judge calls 30 of 60 bad; annotators, asked about every second, call a third of those bad."""
+    links = [UNFAITHFUL] * 30 + [PASSED] * 30
+    labels = {n: float(n >= 30 or n % 6 != 0) for n in range(0, 60, 2)}
+    run = run_of(links, faithfulness=labels)
+    corrected = correct_failed(run)
+    assert corrected.value == pytest.approx(1 / 6, abs=0.02)
+    assert corrected.low < 1 / 6 < corrected.high < 0.5
+    page = build_page(run)
+    assert page.verdict.startswith(
+        "About 17% of 60 answers fail, corrected by 30 labels. In all 20 found"
+    )
+    assert "30 of 60" not in page.verdict
+    assert {label: count for _, label, count, _ in page.first.owners} == {
+        "generator": 20, "passed": 40,
+    }  # fmt: skip
+
+
+def test_where_all_cases_are_labelled_annotators_alone_count():
+    run = run_of([UNFAITHFUL] * 3 + [PASSED] * 3, faithfulness={n: float(n != 0) for n in range(6)})
+    assert (correct_failed(run).value, correct_failed(run).n) == (1 / 6, 6)
+    assert describe_verdict(find(run)).startswith("1 of 6 answers fails, by annotators' labels.")
+
+
+def test_few_labels_correct_no_count_and_still_win_on_their_cases():
+    run = run_of([UNFAITHFUL] * 9 + [PASSED] * 9, faithfulness={0: 1.0, 1: 1.0})
+    assert correct_failed(run).value is None
+    assert describe_verdict(find(run)).startswith("7 of 18 answers fail.")
