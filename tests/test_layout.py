@@ -61,6 +61,7 @@ MOST_PARAMETERS = 8
 LONG_CALLS = {
     "pipeline/evaluate.py evaluate",
     "pipeline/rejudge.py rejudge",
+    "selftest/runner.py selftest",
     "goldset/generation/pipeline.py generate_async",
     "goldset/generation/pipeline.py preview_async",
     "goldset/pooling/pool.py make_pool",

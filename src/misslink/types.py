@@ -649,8 +649,7 @@ class Estimate(FrozenModel):
 class Run(FrozenModel):
     """The result of one evaluation; writing and reading its folder loses nothing.
 
-    ``replay``, ``whatif``, ``calibration`` and ``audit`` are the results of later commands, and
-    ``map`` is the embedding map, or None. `misslink.documents` has their models.
+    ``map`` is the embedding map; later commands add the other documents (`misslink.documents`).
     """
 
     manifest: dict[str, JsonValue]
@@ -664,6 +663,7 @@ class Run(FrozenModel):
     map: dict[str, JsonValue] | None = None
     calibration: dict[str, JsonValue] | None = None
     audit: dict[str, JsonValue] | None = None
+    selftest: dict[str, JsonValue] | None = None
 
     @cached_property
     def parsed(self) -> dict[str, Any]:

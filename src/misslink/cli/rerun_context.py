@@ -72,7 +72,7 @@ def _judge_spec(run: Run) -> str:
 def save_to_run(
     folder: Path,
     run: Run,
-    name: Literal["replay", "whatif", "calibration", "audit"],
+    name: Literal["replay", "whatif", "calibration", "audit", "selftest"],
     document: Mapping[str, Any],
     links: Sequence[Link] | None = None,
 ) -> None:

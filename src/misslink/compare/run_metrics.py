@@ -64,12 +64,16 @@ _LOWER_IS_BETTER_KEYS = frozenset(
         *("attributable_fraction", "causal_fraction", "risk_given_none"),
         *("risk_given_some", "risk_given_all", "risk_difference", "risk_ratio", "bad"),
         *("left_out", "failed", "flaky", "flip_rate", "disagreement"),
-        *("skipped", "spread", "usage", "context_tokens", "latency"),
+        *("skipped", "spread", "usage", "context_tokens", "latency", "false_alarm"),
     )
 )
 _ASSOCIATIONS = frozenset({"link", "link_correctness"})
-_DIRECTED_GROUPS = frozenset({"coverage", "latency", "trust", "usage"}) | _ASSOCIATIONS
-_DOCUMENT_COMMANDS = {"replay": "misslink replay", "whatif": "misslink whatif"}
+_DIRECTED_GROUPS = frozenset({"coverage", "latency", "selftest", "trust", "usage"}) | _ASSOCIATIONS
+_DOCUMENT_COMMANDS = {
+    "replay": "misslink replay",
+    "whatif": "misslink whatif",
+    "selftest": "misslink selftest",
+}
 _ESTIMATE_KEYS = frozenset({"value", "low", "high", "n", "method"})
 
 

@@ -235,11 +235,11 @@ def reuse_calibrations(run: Run, out: str | Path | None) -> Run:
 
 
 def reuse_results(run: Run, out: str | Path | None) -> Run:
-    """Return the linked run with the audit, replay and what-if of the run in `out`.
+    """Return the linked run with the audit, selftest, replay and what-if of the run in `out`.
 
     They are reused if nothing has changed that they depend on; a replay confirms the same links.
     """
-    names = ("audit", "replay", "whatif")
+    names = ("audit", "selftest", "replay", "whatif")
     before = _previous_run(out, [f"{name}.json" for name in names])
     if before is None:
         return run
