@@ -145,3 +145,16 @@ def test_texts_without_numbers_or_names_leave_kinds_out(good):
     left_out = {name for name, tried in planted.without_place.items() if name not in names}
     assert {"number_changed", "date_changed", "unit_changed", "negated"} <= left_out
     assert planted.without_place["number_changed"] == 6
+
+
+def test_people_say_what_is_good(run):
+    labelled = {case.id: float(number % 2) for number, case in enumerate(run.cases)}
+    calibration = {"metric": "faithfulness", "labelled": labelled}
+    plain = run.model_copy(
+        update={
+            "calibration": calibration,
+            "cases": tuple(case.model_copy(update={"references": ()}) for case in run.cases),
+        }
+    )
+    good = find_good_cases(plain, k=K)
+    assert {case.case.id for case in good} == {name for name, label in labelled.items() if label}

@@ -56,7 +56,8 @@ GROUPS = {
     "": "Harmless changes",
 }
 LIMITS = (
-    "Planted faults are easier to find than natural ones.",
+    "Planted faults are not natural ones: these may be easier or harder to find.",
+    "Good cases are those that passed, so right answers that the judge always flags are not among them.",
     "The selftest measures no kind of fault outside this list.",
     "Human labels say more: label about 40 answers with `misslink annotate`.",
 )
@@ -97,7 +98,8 @@ def describe_selftest(document: Selftest) -> SelftestVerdict:
     else:
         verdict, start = "caution", "Use this judge with care"
     weak = "" if verdict == "do not use" else _describe_weak_kinds(document)
-    return SelftestVerdict(verdict, f"{start}: {numbers}.{weak}", _describe_owners(document))
+    owners = _describe_owners(document, of_judge=verdict)
+    return SelftestVerdict(verdict, f"{start}: {numbers}.{weak}", owners)
 
 
 def _low(estimate: Estimate) -> float:
@@ -121,10 +123,12 @@ def _describe_weak_kinds(document: Selftest) -> str:
     return f" It misses over half of: {list_first(names, _MOST_NAMED)}."
 
 
-def _describe_owners(document: Selftest) -> str:
+def _describe_owners(document: Selftest, of_judge: str) -> str:
     right = document.owner_right
     if right.value is None:
         return ""
+    if of_judge == "do not use":
+        return f"Of what it finds, {format_estimate('share', right).brief} get the right owner."
     share = f"{format_estimate('share', right).brief} are right"
     if _low(right) >= _TRUSTED_OWNERS:
         return f"You can trust the owners: {share}."

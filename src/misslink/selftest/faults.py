@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any, NamedTuple
 
-from misslink.selftest.good_cases import GoodCase, holds, ranked
+from misslink.selftest.good_cases import GoodCase, holds, lacks, ranked
 from misslink.selftest.values import (
     Value,
     ValueKind,
@@ -170,13 +170,14 @@ def _cut(text: str, answer: Sequence[str]) -> str:
 def _worse_answer(good: GoodCase, trace: Trace, draw: Draw) -> Change | None:
     """An answer of an app that lacks the fact: it declines, or states another value.
 
-    None where what is left of the context still holds the answer.
+    None where what is left of the context may still hold the answer. To decline is a failure only
+    where an answer is expected.
     """
     texts = [passage.text for passage in trace.context(good.k)]
-    if any(holds(text, sentence) for text in texts for sentence in good.sentences):
+    if not all(lacks(text, sentence) for text in texts for sentence in good.sentences):
         return None
     wrong = next(_exchanged(good, draw, _VALUE_KINDS), None)
-    refusal = _refusal(good, draw)
+    refusal = _refusal(good, draw) if good.expects_answer else None
     answers = [wrong, refusal] if draw.rng.random() < 1 / 2 else [refusal, wrong]
     answer = next(filter(None, answers), None)
     return Change(good.case, trace.model_copy(update={"answer": answer})) if answer else None

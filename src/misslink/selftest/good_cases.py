@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from misslink.documents import calibrations_of
 from misslink.matching.abstention import declines
 from misslink.retrieval import relevant_ids, retrieval_outcome
 from misslink.selftest.values import numbers_of
@@ -14,6 +15,7 @@ from misslink.text.normalization import sentence_spans, stems
 from misslink.types import Case, Link, Passage, Run, Trace
 
 _HELD = 0.7  # share of a sentence's content words in a passage that holds it
+_LACKED = 0.5  # share below which no sentence says it, in other words either
 _MIN_WORDS = 3  # content words of an answer in which a fault can be planted
 _NOTED = frozenset(
     {"answered_from_memory", "missing_label"}
@@ -72,37 +74,58 @@ class GoodCase:
         return tuple(text for text in self.case.references if not declines(text))
 
 
+def _held_share(passage: str, sentence: str) -> float:
+    words = set(stems(sentence))
+    return len(words & set(passage_stems(passage))) / len(words) if words else 0.0
+
+
+def lacks(passage: str, sentence: str) -> bool:
+    """Whether no sentence of a passage has so many words of another that it may say the same."""
+    said = (passage[start:end] for start, end in sentence_spans(passage))
+    return all(_held_share(each, sentence) < _LACKED for each in said)
+
+
 def holds(passage: str, sentence: str) -> bool:
     """Whether a passage has most content words of a sentence, and its numbers."""
-    words = set(stems(sentence))
-    held = words & set(passage_stems(passage))
-    return (
-        bool(words)
-        and len(held) >= _HELD * len(words)
-        and numbers_of(sentence) <= numbers_of(passage)
-    )
+    has_words = _held_share(passage, sentence) >= _HELD
+    return has_words and numbers_of(sentence) <= numbers_of(passage)
 
 
 def find_good_cases(run: Run, corpus: Iterable[Passage] = (), *, k: int) -> list[GoodCase]:
     """Return the run's good cases: what passed, else the reference where its passages are known.
 
-    A case that passed without its labelled passages in the prompt is not among them, since where a
-    fault of it came from would not be known.
+    Where people labelled an answer, they say whether it passed. A case that passed without its
+    labelled passages in the prompt is not among them, since where a fault of it came from would not
+    be known.
     """
+    calibration = calibrations_of(run).get("faithfulness")
+    labelled = calibration.labelled if calibration else {}
     traces = {trace.case_id: trace for trace in run.traces}
     links = {link.case_id: link for link in run.links}
     texts = {passage.id: passage for passage in corpus}
-    found = (_good_case(case, traces[case.id], links[case.id], texts, k) for case in run.cases)
+    found = (
+        _good_case(
+            case,
+            traces[case.id],
+            links[case.id],
+            texts,
+            k,
+            passed=labelled[case.id] >= 1 / 2
+            if case.id in labelled
+            else links[case.id].failed is False,
+        )
+        for case in run.cases
+    )
     return [case for case in found if case is not None]
 
 
 def _good_case(
-    case: Case, trace: Trace, link: Link, corpus: Mapping[str, Passage], k: int
+    case: Case, trace: Trace, link: Link, corpus: Mapping[str, Passage], k: int, *, passed: bool
 ) -> GoodCase | None:
     if case.expects_answer is False or trace.unmatched or trace.unmeasured:
         return None
     is_known = link.retrieval in {"hit", "unlabelled"} and not _NOTED.intersection(link.notes)
-    if link.failed is False and is_known and not declines(trace.answer or ""):
+    if passed and is_known and not declines(trace.answer or ""):
         good = GoodCase(case, trace, k)
         if good.sentences and good.sources:
             return good
