@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-from misslink.render.format import format_estimate, list_first, pluralize
+from misslink.render.format import format_estimate, list_first, pluralize, shorten
 
 if TYPE_CHECKING:
     from misslink.selftest.document import Selftest, SelftestKind
@@ -18,6 +18,7 @@ _TRUSTED_OWNERS = 0.75
 _WEAK = 0.5  # share found of a kind
 _MIN_MUTANTS = 5  # of a kind that is named as a weakness
 _MOST_NAMED = 3
+_LONGEST_NAME = 60  # characters
 
 KIND_LABELS = {
     "passage_removed": "The passages of the answer rank below the cutoff",
@@ -68,12 +69,18 @@ class SelftestVerdict(NamedTuple):
 
     judge: str  # trust, caution, do not use, or not measured
     about_judge: str
-    about_owners: str
+    blind_spots: str = ""
+    about_owners: str = ""
 
     @property
     def line(self) -> str:
-        """Both sentences."""
-        return " ".join(filter(None, (self.about_judge, self.about_owners)))
+        """All sentences."""
+        return " ".join(filter(None, (self.about_judge, self.blind_spots, self.about_owners)))
+
+
+def _label(kind: str) -> str:
+    """The words of a kind; of one that this version does not know its name."""
+    return KIND_LABELS.get(kind) or shorten(kind.replace("_", " "), _LONGEST_NAME)
 
 
 def describe_selftest(document: Selftest) -> SelftestVerdict:
@@ -84,9 +91,7 @@ def describe_selftest(document: Selftest) -> SelftestVerdict:
     """
     found, alarms = document.found, document.false_alarm
     if found.value is None or alarms.value is None:
-        return SelftestVerdict(
-            "not measured", f"Not measured: {found.reason or alarms.reason}.", ""
-        )
+        return SelftestVerdict("not measured", f"Not measured: {found.reason or alarms.reason}.")
     numbers = (
         f"it finds {format_estimate('share', found).brief} of the planted faults and flags "
         f"{format_estimate('share', alarms).brief} of the right answers"
@@ -99,7 +104,7 @@ def describe_selftest(document: Selftest) -> SelftestVerdict:
         verdict, start = "caution", "Use this judge with care"
     weak = "" if verdict == "do not use" else _describe_weak_kinds(document)
     owners = _describe_owners(document, of_judge=verdict)
-    return SelftestVerdict(verdict, f"{start}: {numbers}.{weak}", owners)
+    return SelftestVerdict(verdict, f"{start}: {numbers}.", weak, owners)
 
 
 def _low(estimate: Estimate) -> float:
@@ -112,15 +117,14 @@ def _high(estimate: Estimate) -> float:
 
 def _describe_weak_kinds(document: Selftest) -> str:
     weak = [
-        (kind.found.value, KIND_LABELS.get(name, name))
+        (kind.found.value, _label(name))
         for name, kind in document.kinds.items()
-        if kind.found and kind.found.value is not None
-        if kind.n >= _MIN_MUTANTS and kind.found.value < _WEAK
+        if kind.found and is_weak(kind)
     ]
     if not weak:
         return ""
     names = [f"{label[0].lower()}{label[1:]}" for _, label in sorted(weak)]
-    return f" It misses over half of: {list_first(names, _MOST_NAMED)}."
+    return f"It misses over half of: {list_first(names, _MOST_NAMED)}."
 
 
 def _describe_owners(document: Selftest, of_judge: str) -> str:
@@ -146,8 +150,16 @@ def _most_confused(kinds: Mapping[str, SelftestKind]) -> str:
     if not wrong:
         return ""
     name, owner = max(wrong, key=lambda pair: wrong[pair])
-    label = KIND_LABELS.get(name, name)
+    label = _label(name)
     return f" (most often wrong: {label[0].lower()}{label[1:]}, called {owner.replace('_', ' ')})"
+
+
+def is_weak(kind: SelftestKind) -> bool:
+    """Whether over half of the faults of a kind are missed, or of the harmless ones flagged."""
+    found = kind.found.value if kind.found else None
+    alarms = kind.false_alarm.value if kind.false_alarm else None
+    missed = found is not None and found < _WEAK
+    return kind.n >= _MIN_MUTANTS and (missed or (alarms is not None and alarms > _WEAK))
 
 
 def selftest_groups(
@@ -156,7 +168,7 @@ def selftest_groups(
     """Yield owner, heading and kinds with their labels, the weakest first in each group."""
     for owner, heading in GROUPS.items():
         rows = [
-            (KIND_LABELS.get(name, name.replace("_", " ")), kind)
+            (_label(name), kind)
             for name, kind in document.kinds.items()
             if kind.expected_owner == owner
         ]
@@ -175,5 +187,5 @@ def selftest_notes(document: Selftest) -> Iterator[str]:
     if document.not_judged:
         yield f"Not judged, and in no number: {pluralize(document.not_judged, 'mutant')}."
     for name, tried in document.left_out.items():
-        label = KIND_LABELS.get(name, name)
+        label = _label(name)
         yield f"Not measured: {label[0].lower()}{label[1:]}. None of {pluralize(tried, 'case')} has a place for it."
