@@ -9,7 +9,7 @@ from functools import cached_property
 from misslink.documents import calibrations_of
 from misslink.matching.abstention import declines
 from misslink.retrieval import relevant_ids, retrieval_outcome
-from misslink.selftest.values import numbers_of
+from misslink.selftest.values import find_values, numbers_of, states
 from misslink.text.near_duplicates import passage_stems
 from misslink.text.normalization import sentence_spans, stems
 from misslink.types import Case, Link, Passage, Run, Trace
@@ -80,7 +80,12 @@ def _held_share(passage: str, sentence: str) -> float:
 
 
 def lacks(passage: str, sentence: str) -> bool:
-    """Whether no sentence of a passage has so many words of another that it may say the same."""
+    """Whether a passage cannot say the same as a sentence, in other words either.
+
+    It lacks a number, date or name of it, or no sentence of it shares half of its words.
+    """
+    if not all(states(passage, value.text) for value in find_values(sentence)):
+        return True
     said = (passage[start:end] for start, end in sentence_spans(passage))
     return all(_held_share(each, sentence) < _LACKED for each in said)
 
