@@ -63,6 +63,7 @@ LONG_CALLS = {
     "api/whatif.py whatif",
     "pipeline/evaluate.py evaluate",
     "pipeline/rejudge.py rejudge",
+    "selftest/runner.py selftest",
     "goldset/generation/pipeline.py generate_async",
     "goldset/generation/pipeline.py preview_async",
     "goldset/pooling/pool.py make_pool",

@@ -628,7 +628,7 @@ class Manifest(Document):
         return {name.removeprefix(start): str(x) for name, x in inputs if name.startswith(start)}
 
 
-def _document_of(run: Run, name: str, model: type[DocumentT]) -> DocumentT | None:
+def document_of(run: Run, name: str, model: type[DocumentT]) -> DocumentT | None:
     content = getattr(run, name)
     if content is None:
         return None
@@ -641,20 +641,20 @@ def _document_of(run: Run, name: str, model: type[DocumentT]) -> DocumentT | Non
 
 
 # Each raises InputError as `parse_document`.
-calibration_of = partial(_document_of, name="calibration", model=CalibrationDocument)
-replay_of = partial(_document_of, name="replay", model=Replay)
-whatif_of = partial(_document_of, name="whatif", model=WhatIf)
-audit_of = partial(_document_of, name="audit", model=Audit)
+calibration_of = partial(document_of, name="calibration", model=CalibrationDocument)
+replay_of = partial(document_of, name="replay", model=Replay)
+whatif_of = partial(document_of, name="whatif", model=WhatIf)
+audit_of = partial(document_of, name="audit", model=Audit)
 
 
 def manifest_of(run: Run) -> Manifest:
     """Return the run's manifest; raises InputError as `parse_document`."""
-    return _document_of(run, "manifest", Manifest) or Manifest()
+    return document_of(run, "manifest", Manifest) or Manifest()
 
 
 def summary_of(run: Run) -> Summary:
     """Return the run's summary; raises InputError as `parse_document`."""
-    return _document_of(run, "summary", Summary) or Summary()
+    return document_of(run, "summary", Summary) or Summary()
 
 
 def cutoff_of(run: Run) -> int:

@@ -452,8 +452,7 @@ class Estimate(FrozenModel):
 class Run(FrozenModel):
     """The result of one evaluation; writing and reading its folder loses nothing.
 
-    ``replay``, ``whatif``, ``calibration`` and ``audit`` are the results of later commands, and
-    ``map`` is the embedding map, or None. `misslink.documents` has their models.
+    ``map`` is the embedding map; later commands add the other documents (`misslink.documents`).
     """
 
     manifest: dict[str, JsonValue]
@@ -467,6 +466,7 @@ class Run(FrozenModel):
     map: dict[str, JsonValue] | None = None
     calibration: dict[str, JsonValue] | None = None
     audit: dict[str, JsonValue] | None = None
+    selftest: dict[str, JsonValue] | None = None
 
     @classmethod
     def read(cls, path: str | Path) -> Run:

@@ -31,7 +31,9 @@ RUN = proven_run()
 
 @settings(deadline=None)
 @given(
-    name=st.sampled_from(["replay", "whatif", "map", "audit", "calibration", "link", "diagnosis"]),
+    name=st.sampled_from(
+        ["replay", "whatif", "map", "audit", "selftest", "calibration", "link", "diagnosis"]
+    ),
     path=st.lists(st.integers(0, 8), min_size=1, max_size=5),
     value=JSON,
 )

@@ -37,7 +37,7 @@ def of_case(read):
 def test_its_keys_are_those_that_are_promised(read):
     assert set(read) == {
         *("format", "run", "manifest", "summary", "next", "failures", "unmeasured", "cases"),
-        *("headline", "corrected", "corrected_failed", "calibrations", "audit"),
+        *("headline", "corrected", "corrected_failed", "calibrations", "audit", "selftest"),
     }
     assert read["format"] == 1
     assert read["run"] == "reports/today"

@@ -61,7 +61,7 @@ class SavedRun:
 
     def save(
         self,
-        name: Literal["replay", "whatif", "calibration", "audit"],
+        name: Literal["replay", "whatif", "calibration", "audit", "selftest"],
         document: Mapping[str, Any],
         links: Sequence[Link] | None = None,
     ) -> None:

@@ -10,7 +10,7 @@ COMMAND_PANELS = {
     "Evaluate": ("init", "evaluate", "retrieval", "report", "export", "mcp", "demo"),
     "Understand and improve": ("diagnose", "replay", "whatif", "promote"),
     "Compare and gate": ("compare", "gate", "rejudge"),
-    "Judge": ("judge", "annotate", "calibrate", "prompts", "cache"),
+    "Judge": ("selftest", "judge", "annotate", "calibrate", "prompts", "cache"),
     "Gold sets": ("goldset",),
     "Production": ("canary", "live"),
 }
@@ -25,6 +25,7 @@ MAIN_OPTIONS = {
     "replay": "app sample judge as_json",
     "whatif": "corpus app options k check as_json",
     "rejudge": "judge out sample overwrite dry_run as_json",
+    "selftest": "goldset judge n out dry_run as_json",
     "calibrate": "labels verdicts metric threshold require as_json",
     "canary run": "canaries name history k judge learn fail_on webhook markdown as_json",
     "goldset generate": "corpus judge n out categories dry_run as_json",
@@ -81,6 +82,11 @@ EXAMPLES = {
     "rejudge": (
         "misslink rejudge reports/main --judge openai:gpt-4.1-mini --out reports/main-again",
         "misslink rejudge reports/main --judge openai:gpt-4.1-mini --sample 50 --out reports/part",
+    ),
+    "selftest": (
+        "misslink selftest reports/today --judge heuristic",
+        "misslink selftest reports/today --judge openai:gpt-4.1-mini --n 20 --dry-run",
+        f"misslink selftest {_APP} --judge heuristic --out reports/today",
     ),
     "calibrate": (
         "misslink calibrate reports/today --labels labels.csv",

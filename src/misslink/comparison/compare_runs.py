@@ -13,7 +13,7 @@ from misslink.comparison.pairing import CaseSelection, NamedRun, config_differen
 from misslink.comparison.preferences import StoredPreferences, answers_hash
 from misslink.comparison.run_metrics import MetricValue, metric_value, summary_metrics
 from misslink.comparison.shared_part import share_cases
-from misslink.documents import METRIC_LEVELS, manifest_of, summary_of
+from misslink.documents import METRIC_LEVELS, cutoff_of, manifest_of, summary_of
 from misslink.errors import InputError
 from misslink.metrics import GOOD_SHARES
 from misslink.stats.run_comparison import compare_paired_runs
@@ -79,7 +79,7 @@ def compare_runs(
     ids, seed = pairing.ids, manifest_of(runs[0].run).seed or 0
     shared = share_cases([named.run for named in runs], frozenset(ids))
     selected, linked = shared.runs, [name for name in ids if name not in shared.relabelled]
-    names = summary_metrics(selected) if metrics is None else metrics
+    names = _default_metrics(selected) if metrics is None else metrics
     # Under its normalized name, so that a metric with two names appears once.
     values = {per_run[0].name: per_run for name in names if (per_run := _per_run(selected, name))}
     if not values:
@@ -244,6 +244,14 @@ def _per_run(runs: Sequence[Run], name: str) -> list[MetricValue]:
         )
     absent = replace(first, estimate=Estimate.missing(Reason(code="not_judged_by_it")), of_case={})
     return [value or absent for value in values]
+
+
+def _default_metrics(runs: Sequence[Run]) -> list[str]:
+    """Those of the summaries, of recall only at the runs' own cutoff: each test costs power."""
+    names, own = summary_metrics(runs), {f"recall@{cutoff_of(run)}" for run in runs}
+    if own.isdisjoint(names):
+        return names
+    return [name for name in names if name in own or not name.startswith("recall@")]
 
 
 def _metric_comparison(

@@ -62,10 +62,14 @@ _TRUST_RATES = (
     "balanced_accuracy",
 )
 # A path into a document with one of these keys is better when low.
-_LOWER_IS_BETTER_KEYS = marked_names(Document, LowerIsBetter) | {"bad", "latency"}
+_LOWER_IS_BETTER_KEYS = marked_names(Document, LowerIsBetter) | {"bad", "latency", "false_alarm"}
 _ASSOCIATIONS = frozenset({"link", "link_correctness"})
-_DIRECTED_GROUPS = frozenset({"coverage", "latency", "trust", "usage"}) | _ASSOCIATIONS
-_DOCUMENT_COMMANDS = {"replay": "misslink replay", "whatif": "misslink whatif"}
+_DIRECTED_GROUPS = frozenset({"coverage", "latency", "selftest", "trust", "usage"}) | _ASSOCIATIONS
+_DOCUMENT_COMMANDS = {
+    "replay": "misslink replay",
+    "whatif": "misslink whatif",
+    "selftest": "misslink selftest",
+}
 _ESTIMATE_KEYS = frozenset({"value", "low", "high", "n", "method"})
 
 
@@ -170,18 +174,12 @@ def run_metrics(run: Run) -> RunMetrics:
 
 
 def summary_metrics(runs: Sequence[Run]) -> list[str]:
-    """Return the metrics of the three levels that are of cases and in one of the runs, each once.
-
-    Recall at further cutoffs says nearly the same as at the runs' own, and every test costs power.
-    """
+    """Return the metrics of the three levels that are of cases and in one of the runs, each once."""
     names: list[str] = []
-    own = {f"recall@{cutoff_of(run)}" for run in runs}
     for level in METRIC_LEVELS:
         for run in runs:
             metrics = getattr(summary_of(run), level)
             names += (name for name in metrics if name != CONVERSATIONS)
-    if own & {*names}:
-        names = [name for name in names if name in own or not name.startswith("recall@")]
     judged = [name for run in runs if run.verdicts for name in judged_readings(run)]
     return list(dict.fromkeys([*names, *(judged if not names else ())]))
 

@@ -35,7 +35,7 @@ RUN_PARTS: dict[str, type[BaseModel]] = {
     "verdicts": Verdict,
     "links": Link,
 }
-RUN_DOCUMENTS = ("replay", "whatif", "map", "calibration", "audit")  # optional
+RUN_DOCUMENTS = ("replay", "whatif", "map", "calibration", "audit", "selftest")  # optional
 DATA_FILES = frozenset(
     {
         *(MANIFEST, "summary.json"),
@@ -48,6 +48,7 @@ _WRITER_COMMANDS = {
     "whatif": "whatif",
     "calibration": "calibrate",
     "audit": "judge audit",
+    "selftest": "selftest",
 }
 ReadProgress = Callable[[str, int, int], object]  # stage, done, total
 _PROGRESS_STEP = 256  # entries
@@ -441,7 +442,7 @@ def write_json(path: Path, data: Mapping[str, Any]) -> None:
 def add_to_run(
     folder: str | Path,
     run: Run,
-    name: Literal["replay", "whatif", "calibration", "audit"],
+    name: Literal["replay", "whatif", "calibration", "audit", "selftest"],
     document: Mapping[str, Any],
     reports: Mapping[str, Callable[[Run, Path], object]],
 ) -> Run:
@@ -452,7 +453,7 @@ def add_to_run(
     folder : str or Path
     run : Run
         Its links are written too, since a replay changes their basis.
-    name : {'replay', 'whatif', 'calibration', 'audit'}
+    name : {'replay', 'whatif', 'calibration', 'audit', 'selftest'}
     document : mapping
     reports : mapping of str to callable
         File name to its writer, called with the run and a path.

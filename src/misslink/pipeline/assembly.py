@@ -89,7 +89,7 @@ def assemble_run(
             ),
         }
     run = reuse_results(run.model_copy(update={"manifest": manifest, "summary": summary}), folder)
-    first_step: Any = late_function("first_step")(run)
+    first_step = late_function("first_step", object)(run)
     told = {"headline": run.headline, "first_step": first_step}
     return run.model_copy(update={"summary": {**run.summary, **told}})
 
@@ -236,11 +236,11 @@ def reuse_calibrations(run: Run, out: str | Path | None) -> Run:
 
 
 def reuse_results(run: Run, out: str | Path | None) -> Run:
-    """Return the linked run with the audit, replay and what-if of the run in `out`.
+    """Return the linked run with the audit, selftest, replay and what-if of the run in `out`.
 
     They are reused if nothing has changed that they depend on; a replay confirms the same links.
     """
-    names = ("audit", "replay", "whatif")
+    names = ("audit", "selftest", "replay", "whatif")
     before = _previous_run(out, [f"{name}.json" for name in names])
     if before is None:
         return run

@@ -370,7 +370,12 @@ _NAMESPACES = (
 _LINK_GROUPS = ("failures", "owners", "retrieval", "answers", "adjusted", "corrected", "table")
 _OUTCOME_PREFIXES = ("link.failures.", "link.owners.", "link.retrieval.", "link.answers.")
 _SIGNED_METRICS = frozenset({"kappa", "gwet_ac1", "risk_difference"})
-_RATES = frozenset({"risk_given_none", "risk_given_some", "risk_given_all", "failed", "flaky"})
+_RATES = frozenset(
+    (
+        *("risk_given_none", "risk_given_some", "risk_given_all", "failed", "flaky"),
+        *("found", "owner_right", "false_alarm"),
+    )
+)
 _COUNT_PREFIXES = (
     "usage.",
     "link.table.",

@@ -71,6 +71,7 @@ def build_document(run: Run) -> dict[str, Any]:
         },
         "calibrations": stored_calibrations(run),
         "audit": run.audit,
+        "selftest": run.selftest,
         "unmeasured": unmeasured,
         "cases": case_records(run),
     }

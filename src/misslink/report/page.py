@@ -21,6 +21,7 @@ from misslink.report.explorer import build_blocks, build_case_list
 from misslink.report.findings import find
 from misslink.report.glossary import ANSWERS, RETRIEVALS, metric_words, term_words
 from misslink.report.need_path import read_need_path
+from misslink.report.selftest import read_selftest
 from misslink.report.summary import (
     failure_mode_rows,
     inferred_note,
@@ -32,7 +33,7 @@ from misslink.types import Run
 
 CASE_TABLE = "cases.parquet"  # the table of all cases in a run folder
 TEMPLATES = Path(__file__).resolve().parent / "templates"
-_STYLES = ("report.css", "run.css", "explorer.css")
+_STYLES = ("report.css", "run.css", "explorer.css", "selftest.css")
 _SCRIPTS = (
     *("report.js", "address.js", "data.js", "elsewhere.js", "answer.js", "case.js"),
     *("pane.js", "list.js", "filters.js", "export.js", "explorer.js"),
@@ -169,6 +170,7 @@ def build_page(run: Run, *, cases: int | None = None, table: str = "") -> Report
         missing_labels=diagnosis.read_missing_labels(run),
         map=charts.draw_scatter(run),
         trusts=judge_trust.read_judge_trust(run),
+        selftest=read_selftest(run),
         audits=judge_trust.read_audit(run),
         judging=judge_trust.describe_judging(run),
         repeats=judge_trust.repeat_rows(run),

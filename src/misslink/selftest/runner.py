@@ -1,0 +1,299 @@
+"""Judge and link the mutants of a run as the run itself was, and count what was found."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from misslink.documents import cutoff_of, summary_of
+from misslink.engines.local import reduced_gc
+from misslink.engines.protocol import Engine
+from misslink.errors import InputError
+from misslink.event_loops import run_async
+from misslink.io import read_complete_run
+from misslink.io.corpus import read_corpus
+from misslink.io.manifest import flatten_inputs
+from misslink.judge.checks.dry_run import JudgingForecast
+from misslink.judge.config import DEFAULT_CACHE, JudgeConfig
+from misslink.judge.protocol import Judge
+from misslink.pipeline.config import EvaluationConfig, Progress
+from misslink.pipeline.context import open_context
+from misslink.pipeline.evaluate import forecast_async
+from misslink.pipeline.links import link_cases, open_corpus_context
+from misslink.pipeline.traces import CaptureResult
+from misslink.pipeline.verdicts import calibrate_run, judge_cases
+from misslink.selftest.good_cases import find_good_cases
+from misslink.selftest.mutants import Mutant, MutantSet, plant
+from misslink.stats import proportion
+from misslink.stats.clustered import clustered_mean
+from misslink.types import Estimate, Link, Passage, Run, Verdict
+
+DEFAULT_MUTANTS = 60
+MIN_CASES = 5
+_NONE_FOUND = "no fault was found"
+_NOT_PLANTED = "none was planted"
+
+
+@dataclass(frozen=True)
+class _Outcome:
+    """What judge and rules said of a mutant."""
+
+    mutant: Mutant
+    link: Link
+
+    @property
+    def found(self) -> bool:
+        return self.link.failed is True
+
+    @property
+    def owner_right(self) -> bool:
+        return self.link.owner == self.mutant.kind.owner
+
+
+def selftest(
+    run: Run | str | Path,
+    *,
+    judge: str | Judge = "heuristic",
+    n: int = DEFAULT_MUTANTS,
+    corpus: str | Path | Sequence[Passage] | None = None,
+    concurrency: int = 8,
+    cache: str | Path | None = DEFAULT_CACHE,
+    judge_config: JudgeConfig | None = None,
+    seed: int = 0,
+    engine: str | Engine = "local",
+    progress: Progress | None = None,
+) -> dict[str, Any]:
+    """Plant known faults into a run's good cases, and return what judge and rules find of them.
+
+    The app does not run. Inside async code use `selftest_async`, with the same parameters.
+
+    Parameters
+    ----------
+    run : Run or path
+        A run, or its folder. Its good cases are those that passed; where a case did not, its
+        reference stands for the answer if the labelled passages are known.
+    judge : str or Judge
+        As of `misslink.evaluate`.
+    n : int
+        Mutants of a kind of fault, at most. Of a kind of harmless changes there are a third as many.
+    corpus : path, sequence of Passage, or None
+        The passages of the app's index.
+    concurrency, cache, judge_config, engine, progress
+        As of `misslink.evaluate`.
+    seed : int
+        Random seed of the mutants and intervals.
+
+    Returns
+    -------
+    dict
+        ``found``, ``owner_right`` (of the found ones) and ``false_alarm`` as estimates with
+        intervals clustered by case, the same by ``kinds``, and ``left_out``: kinds for which no
+        case has a place, with the number of cases tried.
+
+    Raises
+    ------
+    InputError
+        The run has too few good cases, or an argument is wrong. No judge call was made.
+    JudgeUnreachableError
+        Replies are in the cache; the same call resumes.
+
+    Examples
+    --------
+    >>> from misslink.selftest.runner import selftest
+    >>> selftest("reports/today", judge="openai:MODEL")["found"]  # doctest: +SKIP
+    """
+    options = dict(locals())
+    return run_async(lambda: selftest_async(**options))
+
+
+async def selftest_async(
+    run: Run | str | Path,
+    *,
+    n: int = DEFAULT_MUTANTS,
+    seed: int = 0,
+    corpus: str | Path | Sequence[Passage] | None = None,
+    **options: Any,
+) -> dict[str, Any]:
+    """Test a judge on planted faults as `selftest` does, inside async code."""
+    saved, passages = _read(run, corpus)
+    cases, planted = plant_in_run(saved, passages, n=n, seed=seed)
+    config = _config(saved, planted, passages, seed, options)
+    with reduced_gc():
+        async with open_context(config) as context:
+            if context.judge is None:
+                raise InputError("a selftest tests a judge; name one with --judge")
+            await context.judge.check_reachable()
+            traces = {mutant.case.id: mutant.trace for mutant in planted.mutants}
+            captured = CaptureResult(traces, context.corpus, None, [], context.k)
+            async with open_corpus_context(context, captured) as index:
+                measured = await index.measure(context.gold.cases, traces, context.k, seed)
+                verdicts = await judge_cases(context, traces)
+                judged = calibrate_run(context, traces, verdicts)
+                linked = await link_cases(context, judged, measured, index)
+            about = {
+                "judge": context.judge.name,
+                "judge_identity": flatten_inputs({"judge_identity": context.judge.identity}),
+                "created": dt.datetime.now(dt.UTC).isoformat(timespec="seconds"),
+                "run": summary_of(saved).run or None,
+                "seed": seed,
+                "cases": cases,
+            }
+            usage = context.judge.usage()
+    return about | selftest_document(planted, linked.links, verdicts, seed=seed) | {"usage": usage}
+
+
+async def forecast_selftest(
+    run: Run | str | Path,
+    *,
+    n: int = DEFAULT_MUTANTS,
+    seed: int = 0,
+    corpus: str | Path | Sequence[Passage] | None = None,
+    **options: Any,
+) -> JudgingForecast:
+    """Forecast the judge's calls of `selftest` with these parameters, and their cost; make none."""
+    saved, passages = _read(run, corpus)
+    _, planted = plant_in_run(saved, passages, n=n, seed=seed)
+    cases = tuple(mutant.case for mutant in planted.mutants)
+    traces = tuple(mutant.trace for mutant in planted.mutants)
+    options = {"embedding": "none", "k": cutoff_of(saved), **options}
+    return await forecast_async(goldset=cases, traces=traces, corpus=passages, **options)
+
+
+def plant_in_run(
+    run: Run, corpus: Sequence[Passage] | None, *, n: int, seed: int
+) -> tuple[int, MutantSet]:
+    """Return how many cases of a run are good, and their mutants.
+
+    Raises
+    ------
+    InputError
+        There are too few good cases, or `n` is not positive.
+    """
+    if n < 1:
+        raise InputError(f"--n is {n}; give a whole number of 1 or more")
+    good = find_good_cases(run, corpus or (), k=cutoff_of(run))
+    if len(good) < MIN_CASES:
+        raise InputError(
+            f"{len(good)} of {len(run.cases)} cases of this run are good, and a selftest needs "
+            f"{MIN_CASES}: cases that passed with their passages in the prompt, or references whose "
+            "passages are known; evaluate more cases, or add references to the gold set"
+        )
+    return len(good), plant(good, n=n, seed=seed)
+
+
+def _read(
+    run: Run | str | Path, corpus: str | Path | Sequence[Passage] | None
+) -> tuple[Run, tuple[Passage, ...] | None]:
+    saved = run if isinstance(run, Run) else read_complete_run(run, anywhere=True)
+    if isinstance(corpus, str | Path):
+        return saved, read_corpus(corpus)
+    return saved, None if corpus is None else tuple(corpus)
+
+
+def _config(
+    run: Run,
+    planted: MutantSet,
+    corpus: Sequence[Passage] | None,
+    seed: int,
+    options: Mapping[str, Any],
+) -> EvaluationConfig:
+    return EvaluationConfig(
+        goldset=tuple(mutant.case for mutant in planted.mutants),
+        traces=tuple(mutant.trace for mutant in planted.mutants),
+        corpus=corpus,
+        k=cutoff_of(run),
+        embedding="none",
+        seed=seed,
+        **options,
+    )
+
+
+def selftest_document(
+    planted: MutantSet, links: Sequence[Link], verdicts: Sequence[Verdict], *, seed: int
+) -> dict[str, Any]:
+    """Return the numbers of ``selftest.json``.
+
+    A mutant that the judge did not judge is counted as ``not_judged`` and enters no number; one that
+    it left undecided was not found.
+    """
+    link_of = {link.case_id: link for link in links}
+    by_case: dict[str, list[Verdict]] = {}
+    for verdict in verdicts:
+        by_case.setdefault(verdict.case_id, []).append(verdict)
+    outcomes, not_judged = list[_Outcome](), 0
+    for mutant in planted.mutants:
+        link = link_of[mutant.case.id]
+        if link.failed is None and _is_lost(by_case.get(mutant.case.id, ())):
+            not_judged += 1
+        else:
+            outcomes.append(_Outcome(mutant, link))
+    faults = [outcome for outcome in outcomes if outcome.mutant.kind.owner]
+    harmless = [outcome for outcome in outcomes if not outcome.mutant.kind.owner]
+    found = [outcome for outcome in faults if outcome.found]
+    by_kind: dict[str, list[_Outcome]] = {}
+    for outcome in outcomes:
+        by_kind.setdefault(outcome.mutant.kind.name, []).append(outcome)
+    return {
+        "mutants": len(faults),
+        "harmless": len(harmless),
+        "not_judged": not_judged,
+        "found": _clustered(faults, [o.found for o in faults], _NOT_PLANTED, seed),
+        "owner_right": _clustered(found, [o.owner_right for o in found], _NONE_FOUND, seed),
+        "false_alarm": _clustered(harmless, [o.found for o in harmless], _NOT_PLANTED, seed),
+        "kinds": {name: _kind_document(of_kind) for name, of_kind in by_kind.items()},
+        "left_out": {
+            name: tried for name, tried in planted.without_place.items() if name not in by_kind
+        },
+    }
+
+
+def _is_lost(verdicts: Sequence[Verdict]) -> bool:
+    """Whether a verdict failed, or nothing was judged, as where a budget is used up."""
+    return any(v.status == "failed" for v in verdicts) or all(
+        v.status != "scored" for v in verdicts
+    )
+
+
+def _kind_document(outcomes: Sequence[_Outcome]) -> dict[str, Any]:
+    """The numbers of one kind; ``cases`` are those that went wrong. No case is in it twice."""
+    kind = outcomes[0].mutant.kind
+    hits = [outcome for outcome in outcomes if outcome.found]
+    if kind.owner is None:
+        return {
+            "n": len(outcomes),
+            "false_alarm": _share(len(hits), len(outcomes)),
+            "cases": [outcome.mutant.origin for outcome in hits],
+        }
+    right = sum(outcome.owner_right for outcome in hits)
+    document: dict[str, Any] = {
+        "n": len(outcomes),
+        "found": _share(len(hits), len(outcomes)),
+        "owner_right": _share(right, len(hits)),
+        "expected_owner": kind.owner,
+        "named": dict(Counter(outcome.link.owner or "unknown" for outcome in hits)),
+        "cases": [outcome.mutant.origin for outcome in outcomes if not outcome.found],
+    }
+    for distance in ("near", "far") if kind.graded else ():
+        of_distance = [outcome for outcome in outcomes if outcome.mutant.distance == distance]
+        document[distance] = _share(sum(o.found for o in of_distance), len(of_distance))
+    return document
+
+
+def _share(hits: int, n: int) -> dict[str, Any]:
+    estimate = proportion(hits, n) if n else Estimate.missing(_NONE_FOUND)
+    return estimate.model_dump(mode="json")
+
+
+def _clustered(
+    outcomes: Sequence[_Outcome], values: Sequence[bool], reason: str, seed: int
+) -> dict[str, Any]:
+    """The share over mutants; those of one case vary together."""
+    if not outcomes:
+        return Estimate.missing(reason).model_dump(mode="json")
+    clusters = [outcome.mutant.origin for outcome in outcomes]
+    estimate = clustered_mean([float(value) for value in values], clusters, seed=seed)
+    return estimate.model_dump(mode="json")

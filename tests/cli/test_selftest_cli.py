@@ -1,0 +1,92 @@
+"""`misslink selftest` from the shell."""
+
+import json
+from pathlib import Path
+
+from good_runs import K, good_run, good_traces
+from judged_app import JUDGE
+
+
+def test_a_run_gets_its_selftest_and_the_gate_reads_it(misslink):
+    good_run(15, out="run")
+    Path("gates.yaml").write_text(
+        "gates:\n"
+        "  - {name: owners, metric: selftest.owner_right, threshold: 0.7}\n"
+        "  - {name: alarms, metric: selftest.false_alarm, at_most: 0.4}\n"
+        "  - {name: found, metric: selftest.found, threshold: 0.999}\n",
+        encoding="utf-8",
+    )
+    code, out, err = misslink("gate", "run", "--criteria", "gates.yaml")
+    assert code == 1, err
+    assert "misslink selftest" in out
+    code, out, err = misslink("selftest", "run", "--judge", "heuristic", "--n", 3)
+    assert code == 0, err
+    assert out.splitlines()[0].startswith(("You can trust", "Use this judge", "Do not trust"))
+    document = json.loads(Path("run/selftest.json").read_text(encoding="utf-8"))
+    assert document["kinds"]["refusal"]["n"] == 3
+    code, out, err = misslink("gate", "run", "--criteria", "gates.yaml", "--json")
+    gates = {gate["name"]: gate["passed"] for gate in json.loads(out)["gates"]}
+    assert (code, gates) == (1, {"owners": True, "alarms": True, "found": False}), err
+    code, out, err = misslink("selftest", "run", "--judge", "heuristic", "--n", 1, "--json", "--out", "other")  # fmt: skip
+    assert code == 0, err
+    assert json.loads(out) == json.loads(Path("other/selftest.json").read_text(encoding="utf-8"))
+
+
+def test_a_forecast_makes_no_call(misslink, judge_server, monkeypatch):
+    good_run(6, out="run")
+    monkeypatch.setenv("OPENAI_BASE_URL", judge_server.url)
+    code, out, err = misslink("selftest", "run", "--judge", JUDGE, "--n", 1, "--dry-run", "--json")
+    assert code == 0, err
+    assert json.loads(out)["calls"] >= 20
+    assert judge_server.calls == []
+    assert not Path("run/selftest.json").exists()
+    code, out, err = misslink(
+        "selftest", "run", "--judge", JUDGE, "--n", 1, "--max-calls", 5, "--json"
+    )
+    assert code == 0, err
+    document = json.loads(out)
+    assert document["not_judged"] >= 15
+    assert len(judge_server.calls) <= 5 + 1  # one finds out what the server supports
+
+
+def test_an_app_is_evaluated_first(misslink):
+    gold, traces = good_traces(6)
+    Path("gold.jsonl").write_text(
+        "".join(case.model_dump_json(exclude_defaults=True) + "\n" for case in gold),
+        encoding="utf-8",
+    )
+    told = {
+        case.question: {
+            "answer": trace.answer,
+            "retrieved": [{"id": p.id, "text": p.text} for p in trace.retrieved[:K]],
+        }
+        for case, trace in zip(gold, traces, strict=True)
+    }
+    Path("told.json").write_text(json.dumps(told), encoding="utf-8")
+    Path("app.py").write_text(
+        "import json\nTOLD = json.load(open('told.json', encoding='utf-8'))\n"
+        "def app(question):\n    return TOLD[question]\n",
+        encoding="utf-8",
+    )
+    code, _, err = misslink(
+        *("selftest", "app.py:app", "--goldset", "gold.jsonl", "--judge", "heuristic"),
+        *("--n", 1, "--out", "run"),
+    )
+    assert code == 0, err
+    assert json.loads(Path("run/selftest.json").read_text(encoding="utf-8"))["cases"] == 6
+    assert Path("run/links.jsonl").is_file()
+
+
+def test_mistakes_are_one_sentence(misslink):
+    good_run(4, out="small")
+    for arguments in (
+        ("selftest", "nowhere", "--judge", "heuristic"),
+        ("selftest", "small", "--judge", "heuristic"),
+        ("selftest", "small"),
+        ("selftest", "small", "--judge", "heuristic", "--n", 0),
+        ("selftest", "app.py:none", "--goldset", "gold.jsonl", "--judge", "heuristic"),
+        ("selftest", "app.py:x", "--goldset", "g.jsonl", "--judge", "heuristic", "--dry-run"),
+    ):
+        code, out, err = misslink(*arguments)
+        assert (code, out) == (2, "")
+        assert "Traceback" not in err
