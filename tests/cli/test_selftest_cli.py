@@ -41,7 +41,7 @@ def test_a_forecast_makes_no_call(misslink, judge_server, monkeypatch):
     assert judge_server.calls == []
     assert not Path("run/selftest.json").exists()
     code, out, err = misslink(
-        "selftest", "run", "--judge", JUDGE, "--n", 1, "--max-calls", 5, "--json"
+        "selftest", "run", "--judge", JUDGE, "--n", 1, "--judge-option", "max-calls=5", "--json"
     )
     assert code == 0, err
     document = json.loads(out)
