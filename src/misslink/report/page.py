@@ -177,6 +177,7 @@ def build_page(run: Run, *, cases: int | None = None, table: str = "") -> Report
         replay=association.read_replay(run),
         levels=overview.metric_levels(run),
         lines=overview.level_lines(run),
+        reliability=overview.describe_reliability(run),
         path=read_need_path(run),
         slices=overview.group_tables(run),
         crosses=association.contingency_tables(run),
