@@ -155,6 +155,7 @@ def build_page(run: Run, *, cases: int | None = None, table: str = "") -> Report
         ),
         verdict=verdict,
         verdict_parts=re.split(r"(?<![\d,])([\d,]+ of [\d,]+|[<>]?\d+%)", verdict, maxsplit=1),
+        good=findings.judged and findings.does_well,
         evidence=describe_association(findings),
         first=read_first_screen(run, findings),
         steps=next_steps(run),
