@@ -96,6 +96,16 @@ class JudgeErrorTest(TestResult):
     all: Estimates = {}
 
 
+class OwnerReliability(Document):
+    """How often named owners are right: measured with what was ``given``, by ``source``."""
+
+    given: tuple[str, ...] = ()
+    judge: str = ""
+    owner_right: Estimate = NOT_COMPUTED
+    named: Estimate = NOT_COMPUTED
+    source: str = ""
+
+
 class RiskAssociation(Risks):
     """``link`` and ``link_correctness`` in the summary: exposure and one kind of bad answers."""
 
@@ -115,6 +125,7 @@ class RiskAssociation(Risks):
     owners: dict[str, int] = {}
     retrieval: dict[str, int] = {}
     answers: dict[str, int] = {}
+    reliability: OwnerReliability | None = None
 
 
 class ChecklistItem(Document):

@@ -69,7 +69,7 @@ def test_one_number_stands_for_one_fix_in_every_view():
     entry = build_case_entries(run, 5)[0]
     assert entry.fix[:2] == ("Retrieve 10 passages, not 5", 4)
     assert next_steps(run)[0].reach == (
-        "Measured: it brings all missed passages of 4 failed cases into the prompt."
+        "Measured: all missed passages of 4 failed cases enter the prompt."
     )
 
 

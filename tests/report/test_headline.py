@@ -13,6 +13,7 @@ from misslink.render.headline import (
     describe_verdict,
 )
 from misslink.report.findings import find
+from misslink.report.page import build_page
 from misslink.types import Case, Estimate, Link, Run, Trace
 
 LEVELS = ("miss", "partial", "hit")
@@ -157,7 +158,7 @@ def failing(**failures):
             {"retrieval_miss": 4, "over_refused": 4},
             "In 4, the retriever missed a needed fact; in 4, the generator declined",
         ),
-        ({"fabricated": 1}, "1 of 11 answers fails. The generator stated what nothing supports."),
+        ({"fabricated": 1}, "10 of 11 answers pass. 1 fails: the generator stated what nothing"),
     ],
 )
 def test_the_owner_with_most_failures_leads(failures, sentence):
@@ -184,6 +185,18 @@ def test_failures_of_unknown_cause_never_hide_a_known_owner():
         "8 of 13 answers fail. In 3, the generator declined although the prompt held the answer. "
         "The cause of 5 is not known."
     )
+
+
+def test_an_app_that_does_well_is_told_so():
+    assert run_of((0, 0), (0, 0), (0, 20)).headline == "20 of 20 answers pass."
+    run = failing(retrieval_miss=2, fabricated=1)
+    many = run_of((0, 0), (0, 0), (0, 60))
+    run = run.model_copy(update={"links": (*run.links[:3], *many.links[3:]), "cases": many.cases})
+    assert describe_verdict(find(run)) == (
+        "57 of 60 answers pass. 3 fail: in 2, the retriever missed a needed fact."
+    )
+    assert build_page(run).good
+    assert not build_page(failing(retrieval_miss=9)).good
 
 
 def test_what_could_not_be_judged_is_neither_passed_nor_failed():

@@ -267,3 +267,25 @@ def test_a_level_that_was_not_measured_gives_its_reason():
     assert lines[2].text == "not measured: no reference"
     empty = Run(manifest={}, cases=(), traces=(), verdicts=(), links=(), summary={})
     assert level_lines(empty) == ()
+
+
+@pytest.mark.parametrize(
+    ("source", "given", "text"),
+    [
+        ("bench", ["references", "corpus"],
+         "Owners are right in 80% [62, 91] of planted failures with references and corpus."),
+        ("selftest", [], "Owners are right in 80% [62, 91] of planted faults of this app without labels."),
+    ],
+)  # fmt: skip
+def test_the_reliability_of_owners_is_one_line_where_it_was_measured(source, given, text):
+    run = example_run()
+
+    def page(owner_right):
+        reliability = {"given": given, "judge": "heuristic", "owner_right": owner_right,
+                       "source": source}  # fmt: skip
+        link = {**run.summary.get("link", {}), "reliability": reliability}
+        return build_page(run.model_copy(update={"summary": {**run.summary, "link": link}}))
+
+    assert page(estimate(0.8, 0.62, 0.91, 30)).reliability == text
+    assert text in render_page(page(estimate(0.8, 0.62, 0.91, 30)))
+    assert page(missing("not measured for this")).reliability == build_page(run).reliability == ""

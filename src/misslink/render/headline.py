@@ -9,6 +9,7 @@ from misslink.render.format import format_percent, pluralize
 from misslink.render.reasons import describe_reason
 from misslink.types import Estimate, Reason
 
+_FEW_FAIL = 0.1  # of the answers
 _MAX_ERROR_SHARE = 0.02  # above it the errors come first
 
 
@@ -68,6 +69,16 @@ class Findings:
     def undecided(self) -> int:
         """Cases that are neither passed nor failed."""
         return self.cases - self.failed.n
+
+    @property
+    def failing(self) -> int:
+        """Decided cases that fail."""
+        return round((self.failed.value or 0) * self.failed.n)
+
+    @property
+    def does_well(self) -> bool:
+        """Whether so few answers fail that those that pass are counted."""
+        return self.corrected is None and self.failing <= _FEW_FAIL * self.failed.n
 
     @property
     def blamed(self) -> tuple[str, ...]:
@@ -162,9 +173,13 @@ def _describe_count(findings: Findings) -> str:
 
 
 def _count(findings: Findings) -> str:
-    failed = round((findings.failed.value or 0) * findings.failed.n)
-    verb = "fails" if 1 in (failed, findings.cases) else "fail"
-    return f"{failed:,} of {pluralize(findings.cases, 'answer')} {verb}"
+    """How many fail; of an app that does well, how many pass."""
+    answers = pluralize(findings.cases, "answer")
+    failed, verb = findings.failing, "fail"
+    if findings.does_well:
+        failed, verb = findings.failed.n - failed, "passe"
+    verb = f"{verb}s" if 1 in (failed, findings.cases) else verb.removesuffix("e")
+    return f"{failed:,} of {answers} {verb}"
 
 
 def _describe_owners(findings: Findings) -> str:
@@ -177,6 +192,8 @@ def _describe_owners(findings: Findings) -> str:
         if owner in _OWNERS
     ]
     text = f"{'; '.join(parts)}." if parts else ""
+    if text and findings.does_well:
+        text = f"{total:,} {'fails' if total == 1 else 'fail'}: {text}"
     if unknown and unknown >= failed[findings.blamed[0]]:
         cause = "The cause" if unknown == total else f"The cause of {unknown:,}"
         text = f"{text} {cause} is not known."
@@ -186,6 +203,8 @@ def _describe_owners(findings: Findings) -> str:
 
 def _in_how_many(count: int, total: int, findings: Findings) -> str:
     if total == 1:
+        return ""
+    if findings.does_well and count == total:
         return ""
     if findings.corrected is not None and findings.labels < findings.failed.n:
         part = "all" if count == total else f"{count:,} of the"

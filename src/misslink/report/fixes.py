@@ -60,7 +60,7 @@ class CountedFix:
             return f"What-if: it retrieves {self.fix.retrieves:,} of {missed}, in {many}."
         if self.bound:
             return f"It reaches at most {many}."
-        return f"Measured: it brings all missed passages of {many} into the prompt."
+        return f"Measured: all missed passages of {many} enter the prompt."
 
 
 def count_fixes(run: Run) -> tuple[CountedFix, ...]:

@@ -273,6 +273,19 @@ def _shown_estimate(
     return corrected
 
 
+def describe_reliability(run: Run) -> str:
+    """Return how often the named owners are right, as measured for what this run has; "" if it was not."""
+    measured = summary_of(run).link.reliability
+    if measured is None or measured.owner_right.value is None:
+        return ""
+    right = format_estimate("share", measured.owner_right)
+    given = f"with {' and '.join(measured.given)}" if measured.given else "without labels"
+    where = "planted faults of this app" if measured.source == "selftest" else "planted failures"
+    return f"Owners are right in {right.value} {right.interval} of {where} {given}.".replace(
+        "  ", " "
+    )
+
+
 def coverage_warning(run: Run) -> str:
     """Warn if few of the first passages have labels, so that rank metrics rest on few; else ""."""
     for name, share in summary_of(run).judged.items():
