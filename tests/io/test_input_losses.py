@@ -60,6 +60,36 @@ def test_documents_that_python_printed_are_passages(tmp_path, columns, printed):
     assert (trace.retrieved[0].id == "times") == printed.startswith("[Document(")
 
 
+def _nodes():
+    schema = pytest.importorskip("llama_index.core.schema")
+    source = {schema.NodeRelationship.SOURCE: schema.RelatedNodeInfo(node_id="doc")}
+    texts = {"times": FERRY, "dogs": f"{DOGS} It's <Relation.OF: '1'>."}
+    return texts, [
+        schema.NodeWithScore(
+            node=schema.TextNode(id_=name, text=text, metadata={"at": 1}, relationships=source),
+            score=0.5,
+        )
+        for name, text in texts.items()
+    ]
+
+
+@pytest.mark.parametrize(
+    "printed",
+    [
+        str,
+        lambda nodes: json.dumps([repr(node) for node in nodes]),
+        lambda nodes: str([node.node for node in nodes]),
+        lambda nodes: json.dumps([str(node) for node in nodes]),
+    ],
+)
+def test_nodes_of_llama_index_that_python_printed_are_passages(tmp_path, printed):
+    texts, nodes = _nodes()
+    row = ("When?", "At seven.", printed(nodes))
+    path = write_table(tmp_path / "t.csv", ("question", "answer", "contexts"), row)
+    _, trace = only(path)
+    assert {passage.id: passage.text for passage in trace.retrieved} == texts
+
+
 def test_documents_that_cannot_be_read_are_refused_and_not_one_passage(tmp_path):
     printed = "[NodeWithScore(node=<object at 0x7f>, score=1)]"
     path = write_table(tmp_path / "t.csv", ("question", "contexts"), ("When?", printed))

@@ -13,8 +13,12 @@ from typing import Any
 from misslink.io.jsonl import SourceItem
 
 _LIST_START = re.compile(r"\s*\[\s*(?:['\"{]|[A-Z]\w*\()")
-# As LangChain's Document prints itself, in a list or alone.
-_DOCUMENT = re.compile(r"\s*(?:Document\(|page_content=['\"])")
+# As a document of LangChain or a node of LlamaIndex prints itself, in a list or alone.
+_DOCUMENT = re.compile(r"\s*(?:(?:Document|NodeWithScore|\w+Node)\(|page_content=['\"])")
+# As LlamaIndex prints a node for people.
+_NODE = re.compile(
+    r"Node ID: (?P<id>.+)\nText: (?P<text>[\s\S]*?)\n(?:Score: +(?P<score>[\d.]+)\s*)?$"
+)
 _UNREADABLE = (ValueError, SyntaxError, RecursionError, MemoryError, tokenize.TokenError)
 
 
@@ -58,11 +62,13 @@ def parse_printed_list(value: Any) -> Any:
 
 
 def parse_printed_document(text: str) -> Any:
-    """Return the fields of a document of LangChain that a text prints; else the text.
+    """Return the fields of a document of LangChain or LlamaIndex that a text prints; else the text.
 
     >>> parse_printed_document("page_content='It opens at 9.' metadata={'page': 2}")
     {'page_content': 'It opens at 9.', 'metadata': {'page': 2}}
     """
+    if node := _NODE.match(text):
+        return {name: value for name, value in node.groupdict().items() if value}
     if not _DOCUMENT.match(text):
         return text
     text = text.strip()
@@ -82,7 +88,7 @@ def _value(node: ast.expr, *, in_object: bool = False) -> Any:
     if isinstance(node, ast.List | ast.Tuple):
         return [_value(item, in_object=in_object) for item in node.elts]
     if isinstance(node, ast.Call) and node.keywords and not node.args:
-        return {part.arg: _value(part.value, in_object=True) for part in node.keywords}
+        return _fields({str(p.arg): _value(p.value, in_object=True) for p in node.keywords})
     if isinstance(node, ast.Dict) and in_object:
         pairs = zip(node.keys, node.values, strict=True)
         return {ast.literal_eval(key): _value(value, in_object=True) for key, value in pairs if key}
@@ -94,16 +100,38 @@ def _value(node: ast.expr, *, in_object: bool = False) -> Any:
         return ast.unparse(node)  # nan, or the time of a document
 
 
+def _fields(printed: dict[str, Any]) -> dict[str, Any]:
+    """The fields of an object; those of a node of LlamaIndex under the names of passages."""
+    if isinstance(node := printed.get("node"), dict):
+        return {**node, "score": printed.get("score")}
+    if "id_" not in printed:
+        return printed
+    text = printed.get("text") or (printed.get("text_resource") or {}).get("text")
+    return {"id": printed["id_"], "text": text, "metadata": printed.get("metadata") or {}}
+
+
 def _insert_commas(printed: str) -> str:
     r"""Insert a comma between two texts, objects or fields, where pandas and pydantic print none.
+
+    A member of an enumeration, ``<Relation.SOURCE: '1'>``, becomes its value.
 
     >>> _insert_commas("['one'\n 'two']")
     "[ 'one' , 'two' ]"
     """
     pieces: list[str] = []
     last = None
+    member: list[str] | None = None  # the pieces of a member of an enumeration
     for token in tokenize.generate_tokens(io.StringIO(printed).readline):
         if token.type in {tokenize.NL, tokenize.NEWLINE, tokenize.ENDMARKER}:
+            continue
+        if member is not None:
+            member.append(token.string)
+            if token.string == ">":  # <NAME.MEMBER: VALUE>; else it is no value, and stays
+                pieces += [member[4]] if member[1::2] == [".", ":", ">"] else ["<", *member]
+                member, last = None, token.type
+            continue
+        if token.string == "<":
+            member = []
             continue
         is_new_field = token.type == tokenize.NAME and (
             last == tokenize.STRING or pieces[-1:] in ([")"], ["}"])
