@@ -219,14 +219,14 @@ def match_needs(needs: Sequence[Need], passages: Sequence[Passage]) -> tuple[Nee
 
     Parameters
     ----------
-    wanted : sequence of Need
-        One alternative of `needs`.
+    needs : sequence of Need
+        One alternative of a case.
     passages : sequence of Passage
         Best first; of passages with the same id the first counts.
 
     Returns
     -------
-    tuple of Find
+    tuple of NeedMatch
         In the order of the needs.
     """
     by_id: dict[str, int] = {}
