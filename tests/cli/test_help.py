@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
+import message_texts
 from misslink.cli.help import EXAMPLES, MAIN_OPTIONS
 from misslink.cli.main import build_command
 
 ROOT = Path(__file__).parents[2]
 EXPECTED = ROOT / "tests" / "gold" / "help.txt"
-MESSAGES = ROOT / "tests" / "gold" / "messages.txt"
 LONGEST = 70
 # One meaning, and a text that names what the command reads, writes or limits.
 NAMES_ITS_FILE = {"--out", "--format", "--markdown", "--json", "--overwrite", "--qrels", "--run"}
@@ -143,11 +143,14 @@ def test_a_wrong_name_gets_a_suggestion(misslink):
 
 @pytest.mark.source
 def test_every_command_that_a_text_names_exists():
-    pages = [*ROOT.glob("docs/*.md"), *ROOT.glob("docs/[!d]*/*.md"), ROOT / "README.md", MESSAGES]
+    pages = [*ROOT.glob("docs/*.md"), *ROOT.glob("docs/[!d]*/*.md"), ROOT / "README.md"]
+    texts = {page.name: page.read_text("utf-8") for page in pages} | {
+        "messages": message_texts.written()
+    }
     wrong = {
-        f"{page.name}: {named[0]}"
-        for page in pages
-        for named in re.finditer(r"misslink ([a-z]+)(?: ([a-z][a-z-]+))?", page.read_text("utf-8"))
+        f"{name}: {named[0]}"
+        for name, text in texts.items()
+        for named in re.finditer(r"misslink ([a-z]+)(?: ([a-z][a-z-]+))?", text)
         if named[1] in COMMANDS and named[1] not in PAGES
         if f"{named[1]} {named[2]}" not in PAGES
     }

@@ -66,7 +66,7 @@ class JudgeSession:
 
     Attributes
     ----------
-    name, identity, note
+    name, identity
         The judge's own.
     not_asked : int
         Questions that were not put, on purpose: the budget or the time of the run is used up.

@@ -19,7 +19,7 @@ def read_one_word(
     Parameters
     ----------
     subject : Subject
-    said : LabelAlone
+    word : LabelAlone
     chance : float or None
         P(yes), where the judge gives it.
 

@@ -222,13 +222,13 @@ def match_needs(
     Parameters
     ----------
     wanted : sequence of LabelledNeed
-        One alternative of `needs`.
+        One alternative of a case.
     passages : sequence of Passage
         Best first; of passages with the same id the first counts.
 
     Returns
     -------
-    tuple of Find
+    tuple of NeedMatch
         In the order of the needs.
     """
     by_id: dict[str, int] = {}

@@ -267,7 +267,7 @@ class CapabilityProbe:
 
         Parameters
         ----------
-        what : str
+        feature : str
             A flag of `RequestFormat`, ``json_schema`` or ``json_object``.
 
         Returns

@@ -46,10 +46,6 @@ class RepairingJudge:
     Parameters
     ----------
     judge : Judge
-
-    Attributes
-    ----------
-    note : str or None
     """
 
     def __init__(self, judge: Judge) -> None:
