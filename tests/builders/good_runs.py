@@ -65,6 +65,7 @@ def good_traces(cases=45, *, prompts=True, references=True):
                 case_id=f"case-{number}",
                 retrieved=retrieved,
                 answer=answer,
+                depth=20,
                 **(seen if prompts else {}),
             )
         )

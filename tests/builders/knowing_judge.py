@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from fake_judge import complete, wanted_schema
@@ -35,15 +35,23 @@ class KnowingJudge:
     `right` is the share of answers that it judges as they are; of the others it says the opposite.
     """
 
-    def __init__(self, good: Iterable[Any], mutants: Iterable[Any], right: float = 1.0) -> None:
+    def __init__(self, good: Sequence[Any], mutants: Iterable[Any], right: float = 1.0) -> None:
         self.right = right
-        answers = {case.case.id: case.answer for case in good}
-        self.same = {_plain(s): s for answer in answers.values() for s in sentences(answer)}
+        self.name, self.identity = "knowing", {"judge": "knowing", "right": right}
+        sources = {case.case.id: [p.text for p in case.sources] for case in good}
+        answers = {case.case.id: sentences(case.answer) for case in good}
+        self.same = {
+            _plain(said): nearest(said, sources[name]) for name in answers for said in answers[name]
+        }
         for mutant in mutants:
             if mutant.kind.owner is None:
-                original = answers[mutant.origin]
                 for said in sentences(mutant.trace.answer):
-                    self.same.setdefault(_plain(said), nearest(said, [original]))
+                    self.learn(said, nearest(said, answers[mutant.origin]))
+
+    def learn(self, said: str, original: str | None) -> None:
+        """Take a sentence for one of a good answer."""
+        if original is not None:
+            self.same.setdefault(_plain(said), self.same.get(_plain(original), original))
 
     def __call__(self, body: Body) -> Body | None:
         texts = fenced(body)
@@ -108,12 +116,14 @@ class KnowingJudge:
         return any(meant in fold(text) for text in passages)
 
     def _stated(self, fact: str, answer: str) -> bool:
+        fact = self.same.get(_plain(fact), fact) or fact
         meant = {_plain(self.same.get(_plain(said), said) or said) for said in sentences(answer)}
         return _plain(fact) in meant
 
     def _agrees(self, said: str, references: list[str], good: bool) -> str:
         meant = _plain(self.same.get(_plain(said), said) or said)
-        if any(meant in fold(text) for text in references):
+        facts = [fact for text in references for fact in sentences(text)]
+        if meant in {_plain(self.same.get(_plain(fact), fact) or fact) for fact in facts}:
             return "agrees"
         other = nearest(said, references) or ""
         alike = len(set(content_words(said)) & set(content_words(other)))

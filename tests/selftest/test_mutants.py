@@ -1,6 +1,7 @@
 """Mutants have the fault that they are said to have, and nothing else."""
 
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 
@@ -90,8 +91,17 @@ def test_near_and_far_ones_take_turns(planted):
     counts = Counter(mutant.distance for mutant in of_kind(planted, "wrong_reference"))
     assert counts["near"] >= 4
     assert counts["far"] >= 4
+
+
+def test_removed_passages_rank_below_the_cutoff_where_a_deeper_search_was_seen(good, planted):
     removed = of_kind(planted, "passage_removed")
     assert {mutant.trace.deeper[0].rank for mutant in removed} == {K + 1, K + 40}
+    assert all(not mutant.trace.deeper for mutant in of_kind(planted, "passage_filtered"))
+    unsearched = [
+        replace(case, trace=case.trace.model_copy(update={"depth": None})) for case in good
+    ]
+    removed = plant(unsearched, n=9, kinds=["passage_removed"]).mutants
+    assert all(not mutant.trace.deeper for mutant in removed)
 
 
 def test_one_seed_plants_the_same(good, planted):
@@ -133,10 +143,10 @@ def test_a_case_that_failed_takes_its_reference_where_its_passages_are_known(run
 
 def test_texts_without_numbers_or_names_leave_kinds_out(good):
     plain = [
-        case.__class__(
-            case.case.model_copy(update={"references": ()}),
-            case.trace.model_copy(update={"answer": "la tour haute brille loin dehors"}),
-            case.k,
+        replace(
+            case,
+            case=case.case.model_copy(update={"references": ()}),
+            trace=case.trace.model_copy(update={"answer": "la tour haute brille loin dehors"}),
         )
         for case in good[:6]
     ]

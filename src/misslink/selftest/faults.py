@@ -40,7 +40,7 @@ _REFUSALS = {
     ),
 }
 _VALUE_KINDS: tuple[ValueKind, ...] = ("number", "date", "name")
-_JUST_BELOW, _FAR_BELOW, _DEPTH = 1, 40, 100  # ranks below the last retrieved passage
+_JUST_BELOW, _FAR_BELOW = 1, 40  # ranks below the last retrieved passage
 _MOST_POOLED = 40  # values and sentences of other cases that are tried
 
 
@@ -90,6 +90,8 @@ def _fault(owner: str, *, graded: bool = False) -> Callable[[Mutation], Mutation
 @_fault("retriever", graded=True)
 def passage_removed(good: GoodCase, draw: Draw) -> Change | None:
     """The passages of the answer rank below the cutoff; others take their places."""
+    if good.trace.depth is None:  # no deeper search was seen, so none is made up
+        return _without_sources(good, draw, [])
     start = len(good.trace.retrieved) + (_JUST_BELOW if draw.near else _FAR_BELOW)
     deeper = [p.model_copy(update={"rank": start + n}) for n, p in enumerate(good.sources)]
     return _without_sources(good, draw, deeper)
@@ -114,15 +116,15 @@ def _without_sources(good: GoodCase, draw: Draw, deeper: list[Passage]) -> Chang
     trace = _swap_passages(good, swaps)
     deeper = deeper + [p for p in good.trace.deeper if p.id not in swaps]
     unique = {passage.id: passage for passage in sorted(deeper, key=lambda p: p.rank)}
-    trace = trace.model_copy(
-        update={"deeper": tuple(unique.values()), "depth": _DEPTH, "deeper_calls": {}}
-    )
+    trace = trace.model_copy(update={"deeper": tuple(unique.values()), "deeper_calls": {}})
     return _worse_answer(good, trace, draw)
 
 
 @_fault("prompt")
 def dropped_from_prompt(good: GoodCase, draw: Draw) -> Change | None:
     """The passages of the answer are retrieved, and not in the prompt."""
+    if good.trace.prompted is None:  # what the run cannot see, it cannot find
+        return None
     gone = {passage.id for passage in good.sources}
     kept = tuple(passage.id for passage in good.context if passage.id not in gone)
     prompt = _edit_prompt(good.trace.prompt, [(passage.text, "") for passage in good.sources])
@@ -135,6 +137,8 @@ def dropped_from_prompt(good: GoodCase, draw: Draw) -> Change | None:
 def cut_in_prompt(good: GoodCase, draw: Draw) -> Change | None:
     """The prompt shows the passages of the answer without the sentences that hold it."""
     shown: dict[str, str] = {}
+    if good.trace.prompted is None:
+        return None
     for passage in good.sources:
         part = _cut(passage.text, good.sentences)
         if not part:
@@ -190,9 +194,11 @@ def stale_copy(good: GoodCase, draw: Draw) -> Change | None:
         return None
     source, copy, answer = old
     trace = _swap_passages(good, {source.id: copy})
-    below = source.model_copy(update={"rank": len(trace.retrieved) + _JUST_BELOW})
-    update = {"answer": answer, "deeper": (*good.trace.deeper, below), "depth": _DEPTH}
-    return Change(good.case, trace.model_copy(update=update))
+    deeper = trace.deeper
+    if trace.depth is not None:
+        below = source.model_copy(update={"rank": len(trace.retrieved) + _JUST_BELOW})
+        deeper = (*deeper, below)
+    return Change(good.case, trace.model_copy(update={"answer": answer, "deeper": deeper}))
 
 
 @_fault("index", graded=True)
@@ -204,12 +210,15 @@ def passages_disagree(good: GoodCase, draw: Draw) -> Change | None:
     retrieved: list[Passage] = []
     for passage in good.trace.retrieved:
         retrieved += [copy, passage] if passage.id == source.id else [passage]
-    prompted = [passage.id for passage in good.context]
-    prompted.insert(prompted.index(source.id), copy.id)
+    seen = good.trace.prompted
+    if seen is not None:
+        seen = tuple(
+            n for name in seen for n in ((copy.id, name) if name == source.id else (name,))
+        )
     edits = [(source.text, f"{copy.text}\n\n{source.text}")]
     update = {
         "retrieved": tuple(ranked(retrieved)),
-        "prompted": tuple(prompted),
+        "prompted": seen,
         "prompt": _edit_prompt(good.trace.prompt, edits),
         "answer": answer,
     }

@@ -152,7 +152,7 @@ def _from_references(
     needed = [passage for name, passage in known.items() if name in labelled]
     others = [passage for passage in trace.context(k) if passage.id not in labelled]
     context = ranked([*needed, *others][: max(k, len(needed))])
-    made = trace_of(case.id, context)
+    made = trace_of(case.id, context, seen=trace.prompted is not None)
     if case.expects_answer and retrieval_outcome(case, made, k).retrieval != "hit":
         return
     for reference in case.references:
@@ -166,12 +166,12 @@ def _is_held(good: GoodCase) -> bool:
     return all(any(holds(p.text, sentence) for p in good.context) for sentence in good.sentences)
 
 
-def trace_of(case_id: str, context: Sequence[Passage]) -> Trace:
-    """Return the trace of an app that put all that it retrieved into its prompt."""
+def trace_of(case_id: str, context: Sequence[Passage], *, seen: bool) -> Trace:
+    """Return the trace of an app that put all that it retrieved into its prompt; `seen`: which is known."""
     return Trace(
         case_id=case_id,
         retrieved=tuple(context),
-        prompted=tuple(passage.id for passage in context),
+        prompted=tuple(passage.id for passage in context) if seen else None,
     )
 
 
