@@ -45,7 +45,7 @@ def test_needs_are_lost_where_they_were_planted(kind):
 
 
 def test_answers_without_a_failure_are_right_or_decline_rightly():
-    for app, case in CASES:
+    for _, case in CASES:
         said = {fact: value for one in case.answer for fact, value in one.stated or ()}
         right = all(said.get(fact) == value for fact, value in case.needs)
         invents = any(one.stated is None for one in case.answer)
