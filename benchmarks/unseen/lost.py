@@ -283,8 +283,7 @@ def two_documents_disagree(app: App) -> Planted:
     thing, asked = start(app)
     old = app.other(asked, thing.values[asked])
     lead, tail = app.draw.sample(app.world["filler"], 2)
-    said = app.state(thing, asked, old, 0)
-    other = app.index(f"From the archive. {said} {lead} {tail}")
+    other = app.index(f"{lead} {app.state(thing, asked, old, 0)} {tail}")
     found = (other, thing.chunk(asked), *around(app, thing, asked, 2))
     return plan(
         app, thing, asked, retrieved=found, answer=(app.answer(thing, asked, old),),
