@@ -221,7 +221,7 @@ def match_needs(
 
     Parameters
     ----------
-    wanted : sequence of LabelledNeed
+    needs : sequence of LabelledNeed
         One alternative of a case.
     passages : sequence of Passage
         Best first; of passages with the same id the first counts.
