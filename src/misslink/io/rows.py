@@ -335,16 +335,16 @@ def _named_rows(
 ) -> Iterator[SourceItem]:
     """The records below the names of a table; empty cells and empty rows are left out."""
     header: list[str] = []
+    repeated: list[str] = []
     empty = True
     gaps: Counter[str] = Counter()
     for number, cells in records:
         if not any(header):
             header = ["" if cell is None else str(cell).strip() for cell in cells]
-            if repeated := [name for name in header if name and header.count(name) > 1]:
-                raise InputError(
-                    "two columns have this name; keep one", path=path, field=repeated[0]
-                )
+            repeated = [name for name in header if name and header.count(name) > 1]
+            _check_repeated(repeated, header, header, path)
             continue
+        _check_repeated(repeated, header, cells, path)
         data = _named_values(zip(header, cells, strict=False))
         item = SourceItem(data, path, number, in_row)
         for place, (name, cell) in enumerate(zip(header, cells, strict=False)):
@@ -373,6 +373,17 @@ def _named_rows(
         raise InputError(
             "the file has column names and no rows" if any(header) else problem, path=path
         )
+
+
+def _check_repeated(
+    repeated: Sequence[str], header: Sequence[str], cells: Sequence[Any], path: str
+) -> None:
+    """Refuse columns of one name, but for an index, which pandas writes first, and its equal column."""
+    if not repeated:
+        return
+    values = {cell for name, cell in zip(header, cells, strict=False) if name == header[0]}
+    if [*repeated] != [header[0]] * 2 or len(values) > 1:
+        raise InputError("two columns have this name; keep one", path=path, field=repeated[0])
 
 
 def escape_formula(text: str) -> str:
