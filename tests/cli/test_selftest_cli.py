@@ -1,6 +1,7 @@
 """`misslink selftest` from the shell."""
 
 import json
+import re
 from pathlib import Path
 
 from good_runs import K, good_run, good_traces
@@ -90,3 +91,22 @@ def test_mistakes_are_one_sentence(misslink):
         code, out, err = misslink(*arguments)
         assert (code, out) == (2, "")
         assert "Traceback" not in err
+
+
+def test_an_evaluation_by_the_heuristic_judge_plants_a_few(misslink):
+    gold, traces = good_traces(9)
+    for name, rows in (("gold.jsonl", gold), ("traces.jsonl", traces)):
+        text = "".join(row.model_dump_json(exclude_defaults=True) + "\n" for row in rows)
+        Path(name).write_text(text, encoding="utf-8")
+    arguments = ("evaluate", "--traces", "traces.jsonl", "--goldset", "gold.jsonl", "--out", "run")
+    code, out, err = misslink(*arguments)
+    assert code == 0, err
+    (line,) = (line for line in out.splitlines() if line.startswith("Selftest: "))
+    found, planted, alarms, changed = map(int, re.findall(r"\d+", line))
+    assert planted + changed >= 20
+    assert found >= planted - 3
+    assert alarms <= 2
+    assert not Path("run/selftest.json").exists()
+    code, out, _ = misslink(*arguments, "--no-selftest")
+    assert code == 0
+    assert "Selftest" not in out

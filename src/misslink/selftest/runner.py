@@ -24,6 +24,7 @@ from misslink.pipeline.config import EvaluationConfig, Progress
 from misslink.pipeline.context import open_context
 from misslink.pipeline.evaluate import forecast_async
 from misslink.pipeline.links import link_cases, open_corpus_context
+from misslink.pipeline.rejudge import draw_cases
 from misslink.pipeline.traces import CaptureResult
 from misslink.pipeline.verdicts import calibrate_run, judge_cases
 from misslink.selftest.good_cases import find_good_cases
@@ -34,6 +35,7 @@ from misslink.types import Estimate, Link, Passage, Run, Verdict
 
 DEFAULT_MUTANTS = 60
 MIN_CASES = 5
+_FEW_CASES = 60
 _NONE_FOUND = "no fault was found"
 _NOT_PLANTED = "none was planted"
 
@@ -144,6 +146,19 @@ async def selftest_async(
             }
             usage = context.judge.usage()
     return about | selftest_document(planted, linked.links, verdicts, seed=seed) | {"usage": usage}
+
+
+async def plant_few(run: Run, *, seed: int = 0) -> dict[str, Any] | None:
+    """Test the heuristic judge of a run on one mutant of each kind; None with too few good cases.
+
+    They are planted into a sample, so that it takes under a second in a run of any size.
+    """
+    drawn = draw_cases([case.id for case in run.cases], _FEW_CASES, seed)
+    part = run.model_copy(update={"cases": tuple(c for c in run.cases if c.id in drawn)})
+    try:
+        return await selftest_async(part, judge="heuristic", n=1, seed=seed, cache=None)
+    except InputError:
+        return None
 
 
 async def forecast_selftest(
