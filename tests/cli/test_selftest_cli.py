@@ -110,3 +110,18 @@ def test_an_evaluation_by_the_heuristic_judge_plants_a_few(misslink):
     code, out, _ = misslink(*arguments, "--no-selftest")
     assert code == 0
     assert "Selftest" not in out
+
+
+def test_the_gate_does_not_decide_by_the_selftest_of_another_judge(
+    misslink, judge_server, monkeypatch
+):
+    good_run(6, out="run")
+    monkeypatch.setenv("OPENAI_BASE_URL", judge_server.url)
+    code, _, err = misslink("selftest", "run", "--judge", JUDGE, "--n", 1)
+    assert code == 0, err
+    Path("gates.yaml").write_text(
+        "gates: [{name: owners, metric: selftest.owner_right, threshold: 0.1}]", encoding="utf-8"
+    )
+    code, out, err = misslink("gate", "run", "--criteria", "gates.yaml")
+    assert code == 1, err
+    assert f"the selftest is of the judge {JUDGE}" in " ".join(out.split())
