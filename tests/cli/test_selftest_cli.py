@@ -1,6 +1,7 @@
 """`misslink selftest` from the shell."""
 
 import json
+import re
 from pathlib import Path
 
 from good_runs import K, good_run, good_traces
@@ -90,3 +91,37 @@ def test_mistakes_are_one_sentence(misslink):
         code, out, err = misslink(*arguments)
         assert (code, out) == (2, "")
         assert "Traceback" not in err
+
+
+def test_an_evaluation_by_the_heuristic_judge_plants_a_few(misslink):
+    gold, traces = good_traces(9)
+    for name, rows in (("gold.jsonl", gold), ("traces.jsonl", traces)):
+        text = "".join(row.model_dump_json(exclude_defaults=True) + "\n" for row in rows)
+        Path(name).write_text(text, encoding="utf-8")
+    arguments = ("evaluate", "--traces", "traces.jsonl", "--goldset", "gold.jsonl", "--out", "run")
+    code, out, err = misslink(*arguments)
+    assert code == 0, err
+    (line,) = (line for line in out.splitlines() if line.startswith("Selftest: "))
+    found, planted, alarms, changed = map(int, re.findall(r"\d+", line))
+    assert planted + changed >= 20
+    assert found >= planted - 3
+    assert alarms <= 2
+    assert not Path("run/selftest.json").exists()
+    code, out, _ = misslink(*arguments, "--no-selftest")
+    assert code == 0
+    assert "Selftest" not in out
+
+
+def test_the_gate_does_not_decide_by_the_selftest_of_another_judge(
+    misslink, judge_server, monkeypatch
+):
+    good_run(6, out="run")
+    monkeypatch.setenv("OPENAI_BASE_URL", judge_server.url)
+    code, _, err = misslink("selftest", "run", "--judge", JUDGE, "--n", 1)
+    assert code == 0, err
+    Path("gates.yaml").write_text(
+        "gates: [{name: owners, metric: selftest.owner_right, threshold: 0.1}]", encoding="utf-8"
+    )
+    code, out, err = misslink("gate", "run", "--criteria", "gates.yaml")
+    assert code == 1, err
+    assert f"the selftest is of the judge {JUDGE}" in " ".join(out.split())

@@ -122,3 +122,10 @@ def test_a_hostile_document_stays_text(attack):
     html = render_page(build_page(example_run().model_copy(update={"selftest": made})))
     assert f"<script>{PWNED}" not in html
     assert "<img src=x" not in html
+
+
+def test_figures_of_the_own_app_replace_those_of_public_data():
+    run = example_run()
+    tested = run.model_copy(update={"selftest": document(judge=run.manifest["judge"])})
+    assert "80% [76, 84] of the planted faults" in build_page(tested).judge[0]
+    assert "planted" not in build_page(run).judge[0]

@@ -2,6 +2,9 @@
 
 import pytest
 
+pytest.importorskip("chromadb")
+pytest.importorskip("sklearn")
+
 from faults.facts import FERRIES, PUMPS
 from selftest import WEAKNESSES, detect
 

@@ -35,6 +35,9 @@ def evaluate(
     *,
     options: OptionValues,
     dry_run: bool = shared.DRY_RUN_OPTION,
+    no_selftest: bool = option(
+        False, "--no-selftest", "Plant no faults to test the heuristic judge."
+    ),
     verbose: bool = shared.VERBOSE_OPTION,
     given: JudgeOptions,
     as_json: bool = shared.JSON_OPTION,
@@ -86,7 +89,22 @@ def evaluate(
     if as_json:
         output.print_json(run.summary)
     else:
-        print_run_summary(run, f"{run.summary['run']}/report.html", verbose=verbose)
+        tested = "" if no_selftest else _selftest_line(run)
+        report = f"{run.summary['run']}/report.html"
+        print_run_summary(run, report, verbose=verbose, selftest=tested)
+
+
+def _selftest_line(run: Run) -> str:
+    """Plant a few faults, so that no run of the heuristic judge is without a test of it; "" for others."""
+    from misslink.event_loops import run_async
+    from misslink.render.selftest_sentences import describe_few
+    from misslink.selftest.document import Selftest
+    from misslink.selftest.runner import plant_few
+
+    if run.summary["judge"] != "heuristic":
+        return ""
+    found = run_async(lambda: plant_few(run))
+    return describe_few(Selftest.model_validate(found) if found else None)
 
 
 def evaluate_with_progress(options: Mapping[str, Any]) -> Run:

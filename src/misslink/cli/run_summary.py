@@ -26,8 +26,8 @@ _WITHIN = re.compile(
 )
 
 
-def print_run_summary(run: Run, report: str, *, verbose: bool = False) -> None:
-    """Print the verdict, the three levels, failure modes, next steps, judge and report path of a run.
+def print_run_summary(run: Run, report: str, *, verbose: bool = False, selftest: str = "") -> None:
+    """Print a run: verdict, three levels, failure modes, next steps, judge, selftest, report path.
 
     At 80 columns these are at most 25 lines; `verbose` adds the metrics, warnings and all notes.
     """
@@ -61,6 +61,7 @@ def print_run_summary(run: Run, report: str, *, verbose: bool = False) -> None:
             _print_wrapped(line)
         print_line("")
     closing = [line for note in about_judge for line in wrap_text(note, width)]
+    closing += [selftest] if selftest else []
     if others and not verbose:
         counted = pluralize(len(others), "warning")
         closing.append(f"{counted} in the report; --verbose prints all.")

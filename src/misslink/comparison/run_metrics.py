@@ -347,6 +347,13 @@ def _document_estimate(run: Run, name: str) -> Estimate:
         return _trust_estimate(run, metric_path)
     if group in _DOCUMENT_COMMANDS and metric_path and getattr(run, group) is None:
         return Estimate.missing(Reason(code="needs_command", command=_DOCUMENT_COMMANDS[group]))
+    if group == "selftest" and run.selftest is not None:
+        tested, judge = run.selftest.get("judge"), manifest_of(run).judge
+        if tested != judge:
+            return Estimate.missing(
+                f"the selftest is of the judge {tested}, and the run of {judge}; repeat  misslink "
+                "selftest  with the run's judge"
+            )
     try:
         if group in _ASSOCIATIONS:
             estimate = find_estimate(link_summary(run), name, n=len(run.links))

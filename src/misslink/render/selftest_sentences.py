@@ -107,6 +107,17 @@ def describe_selftest(document: Selftest) -> SelftestVerdict:
     return SelftestVerdict(verdict, f"{start}: {numbers}.", weak, owners)
 
 
+def describe_few(document: Selftest | None) -> str:
+    """Return the line of an evaluation about the few mutants that it planted."""
+    if document is None:
+        return "Selftest: not measured; too few cases are good."
+    hits, alarms = (
+        f"{round((rate.value or 0) * rate.n):,} of {rate.n:,}"
+        for rate in (document.found, document.false_alarm)
+    )
+    return f"Selftest: {hits} planted faults found, {alarms} harmless changes flagged."
+
+
 def _low(estimate: Estimate) -> float:
     return 0.0 if estimate.low is None else estimate.low
 

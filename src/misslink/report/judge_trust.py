@@ -30,7 +30,9 @@ from misslink.render.format import (
     pluralize,
     shorten,
 )
+from misslink.render.selftest_sentences import describe_selftest
 from misslink.report.human_labels import forecast_labels, read_disputes
+from misslink.selftest.document import selftest_of
 from misslink.types import Estimate, Run, Usage
 
 _ADVICE = {"trust": "", "caution": "Use it with caution."}  # by the verdict of a calibration
@@ -99,6 +101,9 @@ def describe_judge(run: Run) -> tuple[str, str]:
             f"{shown[0].value} of faithful answers faithful and {shown[1].value} of unfaithful ones"
         )
         return f"{name}. By human labels, it calls {right} unfaithful.", note
+    tested = selftest_of(run)
+    if tested is not None and tested.judge == judge and tested.found.value is not None:
+        return f"{name}. {describe_selftest(tested).about_judge}", note
     if is_heuristic and note:
         text, _, basis = note.removeprefix("heuristic; ").partition(" (")
         flags, _, finds = text.rstrip(".").partition("; ")

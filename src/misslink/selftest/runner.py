@@ -24,6 +24,7 @@ from misslink.pipeline.config import EvaluationConfig, Progress
 from misslink.pipeline.context import open_context
 from misslink.pipeline.evaluate import forecast_async
 from misslink.pipeline.links import link_cases, open_corpus_context
+from misslink.pipeline.rejudge import draw_cases
 from misslink.pipeline.traces import CaptureResult
 from misslink.pipeline.verdicts import calibrate_run, judge_cases
 from misslink.selftest.good_cases import find_good_cases
@@ -34,6 +35,7 @@ from misslink.types import Estimate, Link, Passage, Run, Verdict
 
 DEFAULT_MUTANTS = 60
 MIN_CASES = 5
+_TRIED_CASES = 40  # for each mutant of a kind; of a larger run a sample is enough
 _NONE_FOUND = "no fault was found"
 _NOT_PLANTED = "none was planted"
 
@@ -146,6 +148,14 @@ async def selftest_async(
     return about | selftest_document(planted, linked.links, verdicts, seed=seed) | {"usage": usage}
 
 
+async def plant_few(run: Run) -> dict[str, Any] | None:
+    """Test the heuristic judge of a run on one mutant of each kind; None with too few good cases."""
+    try:
+        return await selftest_async(run, judge="heuristic", n=1, cache=None)
+    except InputError:
+        return None
+
+
 async def forecast_selftest(
     run: Run | str | Path,
     *,
@@ -175,10 +185,12 @@ def plant_in_run(
     """
     if n < 1:
         raise InputError(f"--n is {n}; give a whole number of 1 or more")
-    good = find_good_cases(run, corpus or (), k=cutoff_of(run))
+    drawn = draw_cases([case.id for case in run.cases], _TRIED_CASES * (n + 1), seed)
+    part = run.model_copy(update={"cases": tuple(case for case in run.cases if case.id in drawn)})
+    good = find_good_cases(part, corpus or (), k=cutoff_of(run))
     if len(good) < MIN_CASES:
         raise InputError(
-            f"{len(good)} of {len(run.cases)} cases of this run are good, and a selftest needs "
+            f"{len(good)} of {len(part.cases)} cases of this run are good, and a selftest needs "
             f"{MIN_CASES}: cases that passed with their passages in the prompt, or references whose "
             "passages are known; evaluate more cases, or add references to the gold set"
         )
