@@ -14,8 +14,6 @@ from retrievers import NAMES, PASSAGES, Apps
 from users import GIVES_THUMBS, Visit, is_satisfied, visits
 
 import misslink
-from misslink.comparison.compare_runs import compare_runs
-from misslink.comparison.pairing import NamedRun
 from misslink.io import is_run_folder
 from misslink.live.assignment import Experiment
 from misslink.live.experiment_report import ReportOptions, live_report
@@ -75,9 +73,10 @@ def compared(runs: dict[str, Run], metrics: Sequence[str]) -> dict[str, dict[str
 
     Paired, case by case; p-values by Holm over these metrics and both variants.
     """
-    named = [NamedRun(name, runs[name]) for name in NAMES]
-    found = compare_runs(named, metrics=metrics)["comparisons"]
-    return {one["b"]: one["metrics"] for one in found}
+    found = misslink.compare(*map(runs.__getitem__, NAMES), names=NAMES, metrics=metrics)
+    _, *others = NAMES
+    pairs = zip(others, found.document()["comparisons"], strict=True)
+    return {name: one["metrics"] for name, one in pairs}
 
 
 def live(apps: Apps, cases: Sequence[Case], log: Path, *, users: int, seed: int) -> None:

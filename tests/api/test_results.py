@@ -1,5 +1,6 @@
 """The functions of misslink over a small run: the numbers of the commands, as typed results."""
 
+import dataclasses
 import json
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 import misslink
 from misslink.errors import InputError
 from misslink.examples import load_example
+from misslink.judge.judged_metric import Finding, parsed_examination
 from misslink.registry import judged_metrics, rank_metrics
 from misslink.testing import ScriptedJudge, small_run
 
@@ -146,13 +148,22 @@ def test_a_metric_of_ones_own_is_registered_for_a_rank_and_for_a_judge(run):
         return hits.sums(hits.satisfied, k) > 0
 
     @misslink.register_metric("charmed")
+    @dataclasses.dataclass(frozen=True)
     class Charmed(misslink.JudgedMetric):
+        least: int = 1
+
         def read(self, subject, reply):
-            raise NotImplementedError
+            claims = len(parsed_examination(reply).claims)
+            return Finding("scored", value=float(claims >= self.least), label=claims >= self.least)
+
+    misslink.register_metric("twice_charmed")(Charmed(least=99))
 
     try:
         assert run.metrics["charm@2"].value == run.metrics["hit@2"].value
-        assert judged_metrics.get("charmed").name == "charmed"
+        judged = small_run(judge=ScriptedJudge())
+        assert judged.metrics["charmed"].value == 1
+        assert judged.metrics["twice_charmed"].value == 0
     finally:
-        for registry, name in ((rank_metrics, "charm@{k}"), (judged_metrics, "charmed")):
-            registry._entries.pop(name)
+        rank_metrics._entries.pop("charm@{k}")
+        for name in ("charmed", "twice_charmed"):
+            judged_metrics._entries.pop(name, None)

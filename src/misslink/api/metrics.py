@@ -26,7 +26,8 @@ def register_metric(name: str, **options: Any) -> Callable[[MetricT], MetricT]:
     -------
     callable
         A decorator for a function that scores `misslink.retrieval.Hits` (a rank metric), or for a
-        subclass of `misslink.JudgedMetric` that takes no arguments.
+        subclass of `misslink.JudgedMetric` or an instance of one. The fields of a frozen dataclass
+        are the settings of a judged metric.
 
     Raises
     ------
@@ -36,15 +37,18 @@ def register_metric(name: str, **options: Any) -> Callable[[MetricT], MetricT]:
     Examples
     --------
     >>> import misslink
-    >>> @misslink.register_metric("all_found@{k}")
+    >>> @misslink.register_metric("all_found@{k}")  # doctest: +SKIP
     ... def all_found(hits, k):
     ...     return (hits.sums(hits.satisfied, k) == hits.needs).astype(float)
     """
 
     def register(metric: MetricT) -> MetricT:
+        made: Any = metric
         if isinstance(metric, type) and issubclass(metric, JudgedMetric):
-            metric.name = name
-            judged_metrics.register(name)(metric())
+            made = metric()
+        if isinstance(made, JudgedMetric):
+            object.__setattr__(made, "name", name)  # it may be frozen
+            judged_metrics.register(name)(made)
             return metric
         registered: MetricT = register_rank_metric(name, **options)(metric)  # type: ignore[type-var]
         return registered
