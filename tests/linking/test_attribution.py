@@ -11,8 +11,8 @@ from langchain_core.vectorstores import InMemoryVectorStore
 
 import misslink
 from misslink.judge import Reply
-from misslink.linking.attribution_rules import link_case
 from misslink.linking.miss_measurement import measure_misses
+from misslink.linking.owners import link_case
 from misslink.types import Case, Claim, Evidence, Passage, Trace, Verdict
 from town import Hashed
 

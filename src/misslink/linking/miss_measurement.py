@@ -30,6 +30,7 @@ from misslink.case_fields import conversation_turns
 from misslink.linking.corpus_search import fuse_rankings, top_places
 from misslink.linking.miss_types import MissEvidence, classify_miss
 from misslink.linking.missed_passages import PassagePool, find_missed_passages, inner_rank
+from misslink.matching.abstention import content_stems
 from misslink.retrieval import (
     RetrievalOutcome,
     relevant_ids,
@@ -55,6 +56,8 @@ if TYPE_CHECKING:
 _MAX_POOL = 10_000
 _SEARCHED = 5  # passages outside the prompt that a search for an unlabelled case looks at
 FUSION_DEPTH = 50  # of each ranking that is fused
+CLEARLY_ABOVE = 1.2  # times the score of all that was shown: what was missed for the question
+ASKED_SHARE = 0.6  # of the question's content words, that a passage on the question has
 _BLOCK_SIZE = 4_000_000  # cosines held in memory at a time, 16 MB
 # Two computations of the same product differ in the seventh digit; that is no better rank.
 _TOLERANCE = 1e-6
@@ -105,6 +108,8 @@ class MissMeasurements:
         By case, the passages in the prompts of earlier turns, each with the last of these turns.
     nearest : mapping of str to sequence of int
         By query, the places in the pool of the passages nearest by meaning, nearest first.
+    searches : bool
+        Whether any trace of the run shows a search.
     deepen : callable or None
         Asks the app's retrievers deeper for the passages of a case that fit. None: of traces.
     """
@@ -120,6 +125,32 @@ class MissMeasurements:
     prompted_before: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     nearest: Mapping[str, Sequence[int]] = field(default_factory=dict)
     deepen: DeepSearch | None = None
+    searches: bool = False
+
+    @property
+    def lacks_words(self) -> Callable[[str, str], bool] | None:
+        """Says whether no passage of the index has the words of a need; None without a full list."""
+        return self.pool.lacks_words if self.pool is not None and self.pool.listed else None
+
+    def place_question(self, question: str, trace: Trace, k: int) -> Passage | None:
+        """The passage that is clearly most about the question; None where none is.
+
+        It has most of the question's content words; outside of the prompt it also has 1.2 times the
+        BM25 score of all that was shown.
+        """
+        context = trace.context(k)
+        places = [self.pool.position.get(passage.id) for passage in context] if self.pool else []
+        if self.pool is None or not self.pool.passages or None in places:
+            return None
+        scores = self._bm25.scores(stems(question))
+        (best,) = top_places(scores, 1)
+        shown = max((place for place in places if place is not None), key=scores.item, default=None)
+        if shown is not None and scores[best] < CLEARLY_ABOVE * scores[shown]:
+            if scores[best] > scores[shown]:
+                return None
+            best = shown
+        passage = self.pool.passages[best]
+        return passage if asked_share(question, passage.text) >= ASKED_SHARE else None
 
     def find_in_conversation(
         self, case: Case, trace: Trace, passage_id: str, k: int
@@ -321,6 +352,7 @@ async def measure_misses(
         split=sum(match.split for match in matches) + sum(bool(m.halves) for _, m in misses),
         pool=pool,
         prompted_before=_prompted_before(cases, trace_of, k),
+        searches=any(trace.calls for trace in traces),
     )
 
 
@@ -554,6 +586,12 @@ class EmbeddingSimilarity:
             above = (queries @ pool_vectors.T > own[:, None] + _TOLERANCE).sum(axis=1)
             ranks |= {pair: int(count) + 1 for pair, count in zip(part, above, strict=True)}
         return ranks
+
+
+def asked_share(question: str, text: str) -> float:
+    """Share of the question's content words that a text has."""
+    asked = content_stems(question)
+    return len(asked.intersection(passage_stems(text))) / len(asked) if asked else 0.0
 
 
 def _shared_stems(question: str, text: str | None) -> float | None:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from functools import cached_property
 
 from misslink.linking.miss_types import MissEvidence
+from misslink.matching.abstention import content_stems
 from misslink.retrieval import (
     LabelledNeed,
     NeedMatch,
@@ -16,7 +17,7 @@ from misslink.retrieval import (
     satisfies,
     shown_shares,
 )
-from misslink.text.near_duplicates import first_duplicates, is_near_duplicate
+from misslink.text.near_duplicates import first_duplicates, is_near_duplicate, passage_stems
 from misslink.text.normalization import fold
 from misslink.types import CompetingPassage, LossStep, Passage, RetrievalMiss, Search, Trace
 
@@ -97,6 +98,15 @@ class PassagePool:
         if need.evidence is None:
             return self.knows_ids and need.id not in self._ids
         return self.knows_texts and self.locate(need) is None
+
+    def lacks_words(self, need: str, question: str) -> bool:
+        """Whether no passage on the subject has half of the words of a need that are its own."""
+        words, asked = content_stems(need), content_stems(question)
+        own, subject = words - asked, words & asked
+        return bool(own) and not any(
+            subject <= held and 2 * len(own & held) >= len(own)
+            for held in (frozenset(passage_stems(passage.text)) for passage in self.passages)
+        )
 
     @cached_property
     def _folded(self) -> list[str]:
