@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 from misslink.linking.answer_outcome import AnswerOutcome, Sufficiency
@@ -173,6 +173,12 @@ class NeedLocator:
                 rows.append(located(told))
         return NeedsTable(tuple(rows), stated_sufficiency(known, self.level))
 
+    def lacks_words_of(self, needs: Sequence[Need]) -> bool:
+        """Whether the matcher finds a need of the reference in no shown passage, and no judge does."""
+        return self.known.sufficient_judge == "unknown" and any(
+            need.source == "reference" and self.find_shown(need) is None for need in needs
+        )
+
     @property
     def denied(self) -> bool:
         """Whether a model judge says that the prompt does not suffice."""
@@ -277,9 +283,10 @@ class NeedLocator:
             if need.source == "reference" and self.lacks and self.lacks(need.text, question):
                 update["lost_at"] = "index"
         elif need.source == "reference" and not self.lacks and self.level not in LABELLED:
-            own = content_stems(need.text) - content_stems(self.known.case.judged_question)
-            seen = frozenset[str]().union(*(passage_stems(p.text) for p in self._shown))
-            update["by"] = "matcher" if own and self._shown and own.isdisjoint(seen) else None
+            asked, words = content_stems(self.known.case.judged_question), content_stems(need.text)
+            held = [frozenset(passage_stems(passage.text)) for passage in self._shown]
+            near = any(words & asked <= stems and words & stems - asked for stems in held)
+            update["by"] = "matcher" if words - asked and not near else None
         return LocatedNeed(need.model_copy(update=update))
 
     def _in_prompt(self, need: Need, by: str, passage_id: str | None) -> LocatedNeed:
@@ -371,6 +378,7 @@ def _repeats(missed: str, other: str, question: str) -> bool:
     return same_numbers and keeps_subject(question, missed, other)
 
 
+@lru_cache(maxsize=4096)
 def states_claim(passage: str, claim: str, question: str) -> bool:
     """Whether a passage alone, on the subject of the question, states a claim of a reference."""
     return (

@@ -19,7 +19,13 @@ from misslink.judge.protocol import Judge
 from misslink.linking.answer_outcome import AnswerOutcome
 from misslink.linking.claim_support import PairRelations, judge_claim_needs, link_claims
 from misslink.linking.judge_calibration import Calibration
-from misslink.linking.miss_measurement import MissMeasurements, measure_misses, word_questions
+from misslink.linking.miss_measurement import (
+    ASKED_SHARE,
+    MissMeasurements,
+    asked_share,
+    measure_misses,
+    word_questions,
+)
 from misslink.linking.missed_passages import list_searches, locate_losses
 from misslink.linking.needs import (
     LABELLED,
@@ -121,7 +127,8 @@ async def link_case(
     needs = list_needs(known, outcome)
     failed = known.failed(stated_sufficiency(known, level))
     found: tuple[RetrievalMiss, ...] = ()
-    if failed and (queries := search_queries(known, level, needs)):
+    unseen = failed and level == "hit" and NeedLocator(known, level).lacks_words_of(needs)
+    if failed and (queries := search_queries(known, level, needs, unseen=unseen)):
         if measured.deepen:  # for the true ranks of what is found
             trace = await measured.deepen(case, trace, lambda _: True)
         misses = locate_losses(measured.search(queries, trace, k), trace)
@@ -185,14 +192,17 @@ def _retrieval_level(outcome: RetrievalOutcome, missed: Sequence[RetrievalMiss])
     return outcome.retrieval if len(missed) == needed else "partial"
 
 
-def search_queries(known: AnswerOutcome, level: str, needs: Sequence[Need]) -> list[str]:
+def search_queries(
+    known: AnswerOutcome, level: str, needs: Sequence[Need], *, unseen: bool = False
+) -> list[str]:
     """The queries of the search that stands for missing labels; empty where nothing is searched.
 
     The question comes first, then the needs and the bad claims. Labels name no passage there, or
-    all that they name is in the prompt and a judge finds it lacking.
+    all that they name is in the prompt and a judge finds it lacking, or it has not the words of a
+    need (`unseen`).
     """
     unlabelled = level not in {*LABELLED, "not_needed"} and known.trace.unmeasured is None
-    lacking = level == "hit" and known.sufficient_judge in {"partly", "no"}
+    lacking = level == "hit" and (unseen or known.sufficient_judge in {"partly", "no"})
     if known.sufficient_judge == "yes" or known.has_no_answer or not (unlabelled or lacking):
         return []
     texts = [known.case.judged_question, *(need.text for need in needs if need.text)]
@@ -484,6 +494,8 @@ class OwnerRules:
             if holder and not _FORMER.search(item.quote):
                 return _because("contradicts_context", "states_reference", index, item)
             labelled = self.level in LABELLED
+            if not (labelled or self._is_about(item.passage_id)):
+                continue
             code = "reference_contradicts_label" if labelled else "reference_contradicted"
             return _because("gold_suspect", code, index, item)
         lost = need if need is not None and need.is_lost else self._standing_in
@@ -492,6 +504,12 @@ class OwnerRules:
         if self._is_unknown(need):
             return _because("inconclusive", "unknown_sufficiency", index)
         return _because("distracted", "irrelevant_passage", index, cited)
+
+    def _is_about(self, passage_id: str) -> bool:
+        """Whether a passage that is judged relevant is about the question, by more than a likeness."""
+        text = next(p.text for p in self.known.context if p.id == passage_id)
+        share = asked_share(self.known.case.judged_question, text)
+        return not self.known.by_heuristic or share >= ASKED_SHARE
 
     def _explain_answer(self) -> FailureEvidence:
         """Why an answer declines, or is wrong or incomplete without a bad claim."""
@@ -582,7 +600,8 @@ class OwnerRules:
         known, question = self.known, self.known.case.judged_question
         rests_on = {item.passage_id for item in claim.evidence}
         holder = need.need.passage_id if need else None
-        relevant = (known.relevant | {holder}) - rests_on
+        trusted = self.level in LABELLED or not known.by_heuristic
+        relevant = ((known.relevant if trusted else frozenset()) | {holder}) - rests_on
         texts = [passage.text for passage in known.context if passage.id in relevant]
         texts += [
             candidate.text
@@ -624,7 +643,9 @@ def _is_copy(passage: str, other: str, question: str) -> bool:
     """
     here, there = set(passage_stems(passage)), set(passage_stems(other))
     alike = len(here & there) >= _MIN_COPY_JACCARD * len(here | there)
-    return alike and fold(passage) != fold(other) and keeps_subject(question, other, passage)
+    if not alike or fold(passage) == fold(other):
+        return False
+    return keeps_subject(question, other, passage) and keeps_subject(question, passage, other)
 
 
 def _because(
