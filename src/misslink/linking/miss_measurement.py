@@ -23,7 +23,7 @@ import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from misslink.case_fields import conversation_turns
@@ -239,10 +239,9 @@ class MissMeasurements:
             misses.append(classify_miss(evidence))
         return tuple(misses)
 
-    @cached_property
+    @property
     def _bm25(self) -> Bm25Index:
-        passages = self.pool.passages if self.pool else ()
-        return Bm25Index(passage_stems(passage.text) for passage in passages)
+        return self.pool.index if self.pool else Bm25Index(())
 
 
 @dataclass(frozen=True)
@@ -329,7 +328,16 @@ async def measure_misses(
         semantic,
         cosines=sorted(cosine for _, cosine in pairs.known),
         shares=sorted(share for _, share in (*pairs.shared_found, *pairs.shared_missed)),
-        bm25=_bm25_ranks(((case.judged_question, id_) for case, id_ in located), among, texts),
+        bm25=_bm25_ranks(
+            [(case.judged_question, id_) for case, id_ in located],
+            among,
+            # The index of the pool, which later searches use, too.
+            lambda: (
+                pool.index
+                if among == tuple(pool.position)
+                else Bm25Index(passage_stems(texts[id_]) for id_ in among)
+            ),
+        ),
         dense=semantic.ranks([(case.id, id_) for case, id_ in located], among) if semantic else {},
         pool=len(among),
     )
@@ -608,7 +616,7 @@ def _question_stems(question: str) -> frozenset[str]:
 
 
 def _bm25_ranks(
-    pairs: Iterable[tuple[str, str]], pool: Sequence[str], texts: Mapping[str, str]
+    pairs: Iterable[tuple[str, str]], pool: Sequence[str], index_of: Callable[[], Bm25Index]
 ) -> dict[tuple[str, str], int]:
     """The BM25 rank from 1 of each pair's passage among the pool's, for the pair's question.
 
@@ -621,7 +629,7 @@ def _bm25_ranks(
             by_question.setdefault(question, []).append(passage)
     if not by_question:
         return {}
-    index = Bm25Index(passage_stems(texts[id_]) for id_ in pool)
+    index = index_of()
     ranks: dict[tuple[str, str], int] = {}
     for question, passages in by_question.items():
         scores = index.scores(stems(question))

@@ -17,6 +17,7 @@ from misslink.retrieval import (
     satisfies,
     shown_shares,
 )
+from misslink.text.bm25 import Bm25Index
 from misslink.text.near_duplicates import first_duplicates, is_near_duplicate, passage_stems
 from misslink.text.normalization import fold
 from misslink.types import CompetingPassage, LossStep, Passage, RetrievalMiss, Search, Trace
@@ -98,6 +99,11 @@ class PassagePool:
         if need.evidence is None:
             return self.knows_ids and need.id not in self._ids
         return self.knows_texts and self.locate(need) is None
+
+    @cached_property
+    def index(self) -> Bm25Index:
+        """BM25 over the passages."""
+        return Bm25Index(passage_stems(passage.text) for passage in self.passages)
 
     def lacks_words(self, need: str, question: str) -> bool:
         """Whether no passage on the subject has half of the words of a need that are its own."""

@@ -349,6 +349,7 @@ def drop_repeats(
     )
 
 
+_MIN_OWN = 0.5
 _NUMBER = re.compile(r"\d+")
 _NUMBERED_NAME = re.compile(r"([^\W\d_]+)[ -]?(\d+|\b[A-Z])\b")
 
@@ -383,6 +384,7 @@ def states_claim(passage: str, claim: str, question: str) -> bool:
     """Whether a passage alone, on the subject of the question, states a claim of a reference."""
     return (
         _is_on_subject(passage, claim, question)
+        and _has_own_words(passage, claim, question)
         and compare_claim(claim, [passage], question) == "supported"
     )
 
@@ -405,6 +407,12 @@ def _is_on_subject(passage: str, claim: str, question: str) -> bool:
     asked, held = content_stems(question), frozenset(passage_stems(passage))
     shared = asked & content_stems(claim)
     return shared <= held if shared else 2 * len(asked & held) >= len(asked)
+
+
+def _has_own_words(passage: str, claim: str, question: str) -> bool:
+    """Whether a passage has half of what a claim says beyond the question; else it is not read."""
+    own = content_stems(claim) - content_stems(question)
+    return _MIN_OWN * len(own) <= len(own.intersection(passage_stems(passage)))
 
 
 def _judge_claim(claim: str, context: MatchingContext) -> Support:

@@ -123,9 +123,11 @@ async def link_case(
     known = AnswerOutcome.from_verdicts(case, trace, verdicts, k, calibration, outcome)
     losses = locate_losses(measured.missed[case.id], trace)
     missed = drop_repeats(losses, known.context, case.judged_question)
-    level = _retrieval_level(outcome, missed)
     needs = list_needs(known, outcome)
+    missed = tuple(miss for miss in missed if not _part_suffices(known, needs, miss))
+    level = _retrieval_level(outcome, missed)
     failed = known.failed(stated_sufficiency(known, level))
+    asked = failed and any(need.source == "question" for need in needs)
     found: tuple[RetrievalMiss, ...] = ()
     unseen = failed and level == "hit" and NeedLocator(known, level).lacks_words_of(needs)
     if failed and (queries := search_queries(known, level, needs, unseen=unseen)):
@@ -151,7 +153,7 @@ async def link_case(
         candidates,
         said,
         failed=failed,
-        asked=measured.place_question(case.judged_question, trace, k) if failed else None,
+        asked=measured.place_question(case.judged_question, trace, k) if asked else None,
         lacks=measured.lacks_words,
         unsearched=search.is_absent,
     )
@@ -179,6 +181,16 @@ async def link_case(
             if (inferred and link.failure in FAILURES) or abstained
             else "observed",
         }
+    )
+
+
+def _part_suffices(known: AnswerOutcome, needs: Sequence[Need], miss: RetrievalMiss) -> bool:
+    """Whether the shown part of a cut passage holds what the reference says: its text decides."""
+    if miss.passage_id not in known.trace.shown:
+        return False
+    part = NeedLocator(known, "partial")
+    return known.sufficient_judge == "yes" or all(
+        need.source == "reference" and part.find_shown(need) is not None for need in needs
     )
 
 
