@@ -9,11 +9,12 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
+from misslink.judge.backends.heuristic import HeuristicJudge
 from misslink.judge.backends.response_parsing import is_length_error
 from misslink.judge.judge_case import ask_safely
 from misslink.judge.middleware.long_context import PassagePiece
 from misslink.judge.prompts import BUILT_IN, Prompts
-from misslink.judge.protocol import Ask, Judge, Reply, judge_info
+from misslink.judge.protocol import Ask, Judge, Reply, judge_info, unwrap_judge
 from misslink.judge.tokens import estimate_ask_tokens, estimate_tokens
 from misslink.matching.abstention import SOURCE_STEMS, content_stems
 from misslink.matching.claim_matching import MatchingContext
@@ -173,8 +174,11 @@ async def judge_claim_needs(
     """Ask a judge what shown and missed passages say about the claims, and verify its quotes.
 
     Pairs that cannot be related are left out, and the least similar where not all fit into the judge's
-    context. Returns the relations by claim and passage; empty without a readable reply.
+    context. Returns the relations by claim and passage; empty without a readable reply, and of the
+    heuristic judge, whose relations need no ask.
     """
+    if isinstance(unwrap_judge(judge), HeuristicJudge):
+        return {}
     passages = tuple(dict.fromkeys((*shown, *missed)))
     pairs = _related_pairs(claims, passages, question)
     limit = _context_limit(judge)

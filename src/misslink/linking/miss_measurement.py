@@ -133,14 +133,14 @@ class MissMeasurements:
         return self.pool.lacks_words if self.pool is not None and self.pool.listed else None
 
     def place_question(self, question: str, trace: Trace, k: int) -> Passage | None:
-        """The passage that is clearly most about the question; None where none is.
+        """The passage of the index that is clearly most about the question; None where none is.
 
         It has most of the question's content words; outside of the prompt it also has 1.2 times the
         BM25 score of all that was shown.
         """
         context = trace.context(k)
         places = [self.pool.position.get(passage.id) for passage in context] if self.pool else []
-        if self.pool is None or not self.pool.passages or None in places:
+        if self.pool is None or not self.pool.listed or not self.pool.passages or None in places:
             return None
         scores = self._bm25.scores(stems(question))
         (best,) = top_places(scores, 1)

@@ -195,7 +195,8 @@ class NeedLocator:
         )
 
     def _locate(self, need: Need, taken: AbstractSet[str]) -> LocatedNeed:
-        if self.known.sufficient_judge == "yes":
+        rests = need.stated == "states" and self.known.answer == "faithful" and self.known.claims
+        if self.known.sufficient_judge == "yes" or rests:
             return self._in_prompt(need, "judge", self.find_shown(need))
         if need.source == "label":
             return self._locate_label(need)

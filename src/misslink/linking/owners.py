@@ -483,7 +483,7 @@ class OwnerRules:
         """Whether it is not known if the prompt held what a claim, or the answer, needed."""
         if need is not None:
             return need.is_unknown
-        return any(row.is_unknown for row in self.table.rows)
+        return any(row.is_unknown and row.need.stated != "states" for row in self.table.rows)
 
     def _explain_wrong(self, index: int, claim: Claim, need: LocatedNeed | None) -> FailureEvidence:
         """Why a claim is wrong although a passage in the prompt supports it."""
@@ -559,6 +559,10 @@ class OwnerRules:
         candidate, need = lost.candidate, lost.need
         if candidate is None:
             return self._explain_unlocated(index, need)
+        tie = self.ties.get(index) if index is not None else None
+        if need.by == "label" and tie is not None:  # labels do not say which passage holds it
+            named = (c for c in self.locator.candidates if c.miss.passage_id == tie.passage_id)
+            candidate = next(named, candidate)
         miss, clue = candidate.miss, dict(candidate.clue)
         mode = clue.pop("mode", None) or _STAGE_MODES[candidate.lost_at]
         code = "passage_missing" if candidate.labelled else "found_by_search"
@@ -567,7 +571,6 @@ class OwnerRules:
         shown = {"reason_code": code, "lost_at": miss.lost_at, "search": miss.search, **clue}
         if index is not None and shown["reason_code"] in {"passage_missing", "passage_cut"}:
             shown["reason_code"] += "_for_claim"
-        tie = self.ties.get(index) if index is not None else None
         quote = tie.quote if tie and tie.passage_id == miss.passage_id else miss.evidence
         return FailureEvidence(
             failure=mode, claim=index, passage_id=miss.passage_id, quote=quote, **shown
