@@ -350,6 +350,9 @@ def drop_repeats(
     )
 
 
+_NAME = re.compile(
+    r"(?<!^)\b(?:[A-Z][\w-]*|[\w-]*\d[\w-]*)"
+)  # a capital within a sentence, a number
 _MIN_OWN = 0.5
 _NUMBER = re.compile(r"\d+")
 _NUMBERED_NAME = re.compile(r"([^\W\d_]+)[ -]?(\d+|\b[A-Z])\b")
@@ -401,13 +404,15 @@ def compare_claim(claim: str, passages: Sequence[str], question: str) -> Support
 
 
 def _is_on_subject(passage: str, claim: str, question: str) -> bool:
-    """Whether a passage has the words that claim and question share, or half of the question's.
+    """Whether a passage has half of the words that claim and question share, and each name of these.
 
     Passages on like subjects differ in little else: "pump A holds 43 bar", "pump B holds 43 bar".
+    Where they share none, half of the question's words.
     """
     asked, held = content_stems(question), frozenset(passage_stems(passage))
-    shared = asked & content_stems(claim)
-    return shared <= held if shared else 2 * len(asked & held) >= len(asked)
+    shared = asked & content_stems(claim) or asked
+    names = content_stems(" ".join(_NAME.findall(question))) & content_stems(claim)
+    return names <= held and 2 * len(shared & held) >= len(shared)
 
 
 def _has_own_words(passage: str, claim: str, question: str) -> bool:

@@ -440,10 +440,10 @@ class OwnerRules:
         def shared(row: LocatedNeed) -> float:
             return len(words & content_stems(row.need.text)) / len(words) if words else 0.0
 
-        denied = [row for row in rows if row.need.stated == "contradicts"]
+        facts = [row for row in rows if row.need.source == "reference"]
+        denied = [row for row in facts if row.need.stated == "contradicts"] or facts
         if claim.correct is False and denied:
             return max(denied, key=shared)
-        facts = [row for row in rows if row.need.source == "reference"]
         best = max(facts, key=shared, default=None)
         if best is not None and shared(best) >= _SHARED:
             return best
