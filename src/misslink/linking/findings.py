@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from misslink.documents import replay_of, summary_of, whatif_of
+from misslink.documents import manifest_of, replay_of, summary_of, whatif_of
+from misslink.failure_modes import FAILURE_MODES, MISS_MODES
 from misslink.linking.association import failed_share
-from misslink.linking.whatif.forecast import EffectModel, ExposureChange
 from misslink.render.format import CLUSTERED_SHARE
 from misslink.render.headline import Findings, describe_findings
 from misslink.retrieval import cluster_cases, unmeasured_reason
@@ -26,6 +28,7 @@ from misslink.types import (
 )
 
 LEVELS = {"miss": "none", "partial": "some", "hit": "all"}  # of the relevant passages
+_FEW_FAILURES = 5  # below it each has its own line, and no owner has most
 _FEW_CASES = 20  # below it counts are reported and nothing is inferred
 _SIGNIFICANT = 0.05
 # Of the failures at most, if perfect retrieval is not the first thing to do.
@@ -43,7 +46,7 @@ def find(run: Run) -> Findings:
     """Compute the findings of a run from its links, verdicts and replay."""
     decided = [link for link in run.links if link.failed is not None]
     failed = [link for link in decided if link.failed]
-    lacking = [link for link in failed if link.retrieval in ("miss", "partial")]
+    lacking = [link for link in failed if _lacks_passage(link)]
     unsupported, compared, supported, contradicted = _count_claims(run, lacking)
     labelled = [link for link in run.links if link.retrieval in LEVELS]
     with_labels = {c.id for c in run.cases if c.relevant or c.relevant_any or c.evidence}
@@ -56,15 +59,16 @@ def find(run: Run) -> Findings:
         [clusters.get(link.case_id, link.case_id) for link in exposed],
     )
     risks = exposure_risks(cases)
-    by_exposure = _explain_by_exposure(run, decided, cases, risks)
-    usage = summary_of(run).usage
+    by_exposure = _explain_by_exposure(decided, cases, risks)
+    usage, traces = summary_of(run).usage, {trace.case_id: trace for trace in run.traces}
     return Findings(
         cases=len(run.cases),
         errors=count_errors(run.traces, run.verdicts),
         judged=any(link.failure for link in run.links),
         failed=_as_share(failed_share(decided, clusters)),
         exposure={level: _as_share(risks[f"risk_given_{level}"]) for level in EXPOSURES},
-        why=by_exposure and (_explain_by_replay(run) or by_exposure),
+        why=_explain_by_owner(run, failed),
+        replayed=_explain_by_replay(run),
         by_exposure=by_exposure,
         lacking=len(lacking),
         unsupported_claims=unsupported,
@@ -73,10 +77,24 @@ def find(run: Run) -> Findings:
         contradicted_by_missed=contradicted,
         labelled=len(labelled),
         incomplete=sum(link.retrieval != "hit" for link in labelled),
+        cut=sum(_is_cut(link, traces.get(link.case_id)) for link in labelled),
         unmeasured=None if labelled else next(filter(None, unmeasured), None),
         not_asked=usage.not_asked if usage else 0,
         stopped_by=usage.stopped_by if usage else None,
     )
+
+
+def _lacks_passage(link: Link) -> bool:
+    """Whether a need did not reach the prompt; of a link without needs, by the labels."""
+    if not link.needs:
+        return link.retrieval in ("miss", "partial")
+    return any(need.lost_at not in {None, "answer", "data"} and need.by for need in link.needs)
+
+
+def _is_cut(link: Link, trace: Trace | None) -> bool:
+    """Whether a part of each missed passage reached the prompt."""
+    shown = trace.shown if trace else {}
+    return bool(link.missed) and all(miss.passage_id in shown for miss in link.missed)
 
 
 def _as_share(estimate: Estimate) -> Estimate:
@@ -131,25 +149,27 @@ def _explain_by_replay(run: Run) -> Reason | None:
     return Reason(code="replayed", fraction=causal)
 
 
-def _explain_by_exposure(
-    run: Run, decided: Sequence[Link], cases: ExposedCases, risks: Mapping[str, Estimate]
-) -> Reason | None:
-    """Why answers fail, as far as the passages that reached the prompts can tell."""
-    failed = sum(bool(link.failed) for link in decided)
-    if not failed or len(decided) < _FEW_CASES:
+def _explain_by_owner(run: Run, failed: Sequence[Link]) -> Reason | None:
+    """Whose most failures are, by what each case shows; None where too few or none failed."""
+    if len(failed) < _FEW_FAILURES:
         return None
-    if all(link.retrieval == "hit" for link in decided if link.failed):
-        by_generator = sum(link.owner == "generator" for link in decided if link.failed)
-        return Reason(code="complete", generator=2 * by_generator > failed)
-    if not cases.bad:
-        inferred = sum(link.basis == "inferred" for link in decided)
-        unknown = sum(link.unexplained for link in decided)
-        matched = any(link.retrieval == "unlabelled" for link in run.links)
-        return Reason(code="unlabelled", inferred=inferred, unknown=unknown, matched=matched)
+    owner, count = next(iter(count_owners(run).items()), ("unknown", 0))
+    if not count:
+        return Reason(code="owner_unknown", failures=len(failed))
+    nothing = sum(link.failure in MISS_MODES and link.sufficient == "no" for link in failed)
+    return Reason(code="owner", owner=owner, count=count, failures=len(failed), unreached=nothing)
+
+
+def _explain_by_exposure(
+    decided: Sequence[Link], cases: ExposedCases, risks: Mapping[str, Estimate]
+) -> Reason | None:
+    """Whether failures are associated with the passages that reached the prompts."""
+    failed = sum(bool(link.failed) for link in decided)
+    if not failed or len(decided) < _FEW_CASES or not cases.bad:
+        return None
     trend = exposure_trend(cases)
     if trend.p is not None and trend.p < _SIGNIFICANT and (trend.slope or 0) < 0:
-        lacking = sum(bad for bad, _ in cases.table()[:2])
-        return Reason(code="missing_passages", most=2 * lacking > failed)
+        return Reason(code="missing_passages")
     fraction, gap = risks["attributable_fraction"], risks["risk_difference"]
     all_complete = len(cases.bad) == cases.table()[2][1]
     if not all_complete and fraction.high is not None and fraction.high < _SMALL_FRACTION:
@@ -159,6 +179,8 @@ def _explain_by_exposure(
 
 
 RERANK_POOL = 50  # candidates that a reranker gets
+# Modes whose quotes the heuristic judge confuses most: they are to be checked first, and lead nothing.
+WEAK_MODES = frozenset({"gold_suspect", "conflicting_sources"})
 
 
 @dataclass(frozen=True)
@@ -171,60 +193,65 @@ class Fix:
         Such as 'larger_k'; of `FIXES`.
     kind : str
         The miss type or status that it fixes; `miss_type_advice` has its sentence.
+    owner : str
     retrieves, missed : int
-        How many missed passages it would retrieve, of how many.
+        How many failed cases it would give all that they lost, of how many that lost something.
     basis : {'measured_rank', 'at_most', 'whatif'}
         Whether that follows from measured ranks, is an upper bound, or was tried by what-if.
     cases : tuple of str
-        Ids of the cases of these passages.
+        Ids of these cases.
     avoided : Estimate
-        Failures that it would avoid; missing with a reason code where nothing forecasts it.
+        Failures that it would avoid, as what-if forecast; missing with a reason code without one.
     evidence : Reason
         ``fix_gains`` (the whole interval is above 0), ``not_enough_data``, or why there is no
         forecast.
+    k : int or None
+        The number of passages with which the measured ranks are reached.
     option : str or None
         The what-if option that was tried.
     """
 
     name: str
     kind: MissType | MissStatus
+    owner: str
     retrieves: int
     missed: int
     basis: Literal["measured_rank", "at_most", "whatif"]
     cases: tuple[str, ...]
     avoided: Estimate
     evidence: Reason
+    k: int | None = None
     option: str | None = None
 
     @property
     def weight(self) -> float:
-        """How much a passage or case of the fix counts: half if it is an upper bound."""
+        """How much a case of the fix counts: half if it is an upper bound."""
         return 0.5 if self.basis == "at_most" else 1.0
 
 
 @dataclass(frozen=True)
 class _FixRule:
     kind: MissType | MissStatus
-    measured: bool = False  # measured ranks say that the fix would retrieve the passage
+    owner: str = "retriever"
+    measured: bool = False  # measured ranks say that the fix would move the passage into the prompt
     options: tuple[str, ...] = ()  # how what-if calls it, up to '='
 
     def applies(self, miss: RetrievalMiss) -> bool:
+        if "filtered_out" in (miss.kind, self.kind):  # what a filter hides no ranking returns
+            return miss.kind == self.kind
         if self.kind == "ranked_low":
-            return (
-                miss.status == "not_retrieved"
-                and miss.true_rank is not None
-                and miss.true_rank <= RERANK_POOL
-            )
+            return miss.status == "not_retrieved" and (miss.true_rank or math.inf) <= RERANK_POOL
         return self.kind in (miss.kind, *miss.also)
 
 
 FIXES: dict[str, _FixRule] = {
-    "index_documents": _FixRule("not_indexed"),
-    "keep_in_prompt": _FixRule("dropped_from_prompt"),
+    "index_documents": _FixRule("not_indexed", "index"),
+    "keep_in_prompt": _FixRule("dropped_from_prompt", "prompt", measured=True),
     "rechunk": _FixRule("split_evidence", options=("chunk",)),
+    "check_filter": _FixRule("filtered_out", measured=True),
     "remove_duplicates": _FixRule("duplicate_crowding", measured=True, options=("mmr",)),
-    "hybrid_search": _FixRule("keyword_match", measured=True, options=("hybrid", "bm25")),
     "larger_k": _FixRule("below_cutoff", measured=True, options=("k",)),
+    "hybrid_search": _FixRule("keyword_match", measured=True, options=("hybrid", "bm25")),
     "expand_queries": _FixRule("vocabulary_mismatch"),
     "fine_tune_embedding": _FixRule("domain_mismatch", options=("embedding",)),
     "rerank": _FixRule("ranked_low", options=("rerank",)),
@@ -233,83 +260,137 @@ FIXES: dict[str, _FixRule] = {
 
 def can_search_fix(link: Link) -> bool:
     """Whether a better search can retrieve what the case missed: not where its query lost what it needs."""
-    return link.failure != "lost_context"
+    return FAILURE_MODES.get(
+        link.failure or "passed", FAILURE_MODES["passed"]
+    ).owner != "prompt" or (link.failure == "dropped_from_prompt")
 
 
-def rank_fixes(run: Run, *, seed: int = 0) -> tuple[Fix, ...]:
-    """Return the fixes of missed passages, best first.
+def lost_passages(link: Link) -> tuple[RetrievalMiss, ...]:
+    """The passages of the needs that a case lost; empty where one of these is not located.
 
-    A fix whose whole forecast is above 0 comes first, by failures avoided; then the others by the
-    missed passages that they would retrieve, of which an upper bound counts half; what was tried
-    without a detectable gain comes last. A fix that the run's own evidence speaks against is left
-    out: its forecast is below 0, or cases fail less after a miss.
-
-    Parameters
-    ----------
-    run : Run
-    seed : int
-        Random seed of the forecast's interval.
+    Of a link without needs, all that it missed.
     """
-    model = EffectModel.from_run(run)
-    matters = model.missed_matters()
-    total = sum(len(link.missed) for link in run.links)
-    whatif = whatif_of(run)
-    is_listed = bool(summary_of(run).diagnosis.corpus)
+    lost = [need for need in link.needs if need.lost_at not in {None, "answer", "data"}]
+    if not link.needs:
+        return link.missed
+    known = {miss.passage_id: miss for miss in link.missed}
+    misses = {need.passage_id: known.get(need.passage_id or "") for need in lost}
+    return tuple(miss for miss in misses.values() if miss) if all(misses.values()) else ()
+
+
+def rank_fixes(run: Run) -> tuple[Fix, ...]:
+    """Return the fixes of failed cases that lost a need, best first.
+
+    A fix counts the failed cases of which it would move every lost need into the prompt; without a
+    judge, all cases. What was measured (ranks, a what-if with a gain) comes before upper bounds, then
+    what was tried without a detectable gain; within each by the number of cases. Nothing is counted
+    for cases whose failure mode is no miss.
+    """
+    judged = any(link.failure for link in run.links)
+    lost = {
+        link.case_id: misses
+        for link in run.links
+        if (link.failure in MISS_MODES or not judged)
+        and can_search_fix(link)
+        and (misses := lost_passages(link))
+    }
+    whatif, summary = whatif_of(run), summary_of(run)
+    tried = whatif.options if whatif else ()
     fixes = []
     for name, rule in FIXES.items():
-        counts = {
-            place: count
-            for place, link in enumerate(run.links)
-            if can_search_fix(link) and (count := sum(map(rule.applies, link.missed)))
+        completed = {
+            case_id: max((miss.true_rank or 0 for miss in misses), default=0)
+            for case_id, misses in lost.items()
+            if all(map(rule.applies, misses))
         }
-        retrieves = sum(counts.values())
-        basis: Literal["measured_rank", "at_most", "whatif"]
         # Among the passages of the traces alone, a rank by words is only a lower bound.
-        measured = rule.measured and (is_listed or name != "hybrid_search")
+        measured = rule.measured and (bool(summary.diagnosis.corpus) or name != "hybrid_search")
+        basis: Literal["measured_rank", "at_most", "whatif"]
         basis = "measured_rank" if measured else "at_most"
-        winner, tried = None, whatif.options if whatif else ()
+        code = "longer_context_unchecked" if name == "larger_k" else "needs_whatif"
+        avoided, winner = Estimate.missing(Reason(code=code)), None
         # The first is the best that what-if tried.
         option = next((o for o in tried if o.name.partition("=")[0] in rule.options), None)
         if option is not None and option.newly_retrieved is not None:
-            basis, retrieves, avoided = "whatif", option.newly_retrieved, option.failures_avoided
+            basis, avoided = "whatif", option.failures_avoided
             winner = next((m.winner for n, m in option.metrics.items() if "recall" in n), None)
-            counts = counts or {place: 1 for place, link in enumerate(run.links) if link.missed}
-        elif name == "larger_k":
-            avoided = Estimate.missing(Reason(code="longer_context_unchecked"))
-        elif measured:
-            changes = []
-            for place, n in counts.items():
-                link = run.links[place]
-                after = "hit" if n >= len(link.missed) else "partial"
-                changes.append(ExposureChange(place, after, better=True, failed=link.failed))
-            avoided = model.avoided(changes, seed)
-        else:
-            avoided = Estimate.missing(Reason(code="needs_whatif"))
-        evidence = _evidence(avoided, matters)
+        evidence = _evidence(avoided)
         if winner == "":  # what-if saw no detectable difference in recall
             evidence = evidence and Reason(code="not_enough_data")
-        if evidence is not None and retrieves and winner != "today":
-            cases = tuple(run.links[place].case_id for place in counts)
-            by = option.name if option and basis == "whatif" else None
+        if completed and evidence is not None and winner != "today":
             fixes.append(
-                Fix(name, rule.kind, retrieves, total, basis, cases, avoided, evidence, by)
+                Fix(
+                    name,
+                    rule.kind,
+                    rule.owner,
+                    len(completed),
+                    len(lost),
+                    basis,
+                    tuple(completed),
+                    avoided,
+                    evidence,
+                    max(completed.values()) if name == "larger_k" else None,
+                    option.name if option and basis == "whatif" else None,
+                )
             )
     return tuple(sorted(fixes, key=_order))
 
 
-def _evidence(avoided: Estimate, matters: Estimate) -> Reason | None:
+def _evidence(avoided: Estimate) -> Reason | None:
     """What the run says of a fix; None if it speaks against it."""
-    shown = matters if avoided.low is None or avoided.high is None else avoided
-    if shown.low is None or shown.high is None:
+    if avoided.low is None or avoided.high is None:
         return avoided.reason_code or Reason(code="not_enough_data")
-    if shown.high < 0:
+    if avoided.high < 0:
         return None
-    if shown.low <= 0:
-        return Reason(code="not_enough_data")
-    return avoided.reason_code or Reason(code="fix_gains")
+    return Reason(code="fix_gains" if avoided.low > 0 else "not_enough_data")
 
 
-def _order(fix: Fix) -> tuple[int, float, int]:
-    if fix.evidence.code == "fix_gains":
-        return 0, -(fix.avoided.value or 0.0), -fix.retrieves
-    return 2 if fix.basis == "whatif" else 1, -fix.retrieves * fix.weight, -fix.retrieves
+def _order(fix: Fix) -> tuple[int, int]:
+    is_vain = fix.basis == "whatif" and fix.evidence.code == "not_enough_data"
+    return 2 if is_vain else int(fix.basis == "at_most"), -fix.retrieves
+
+
+def count_owners(run: Run) -> dict[str, int]:
+    """Return the failed cases of each known owner, the most first.
+
+    Modes that the heuristic judge confuses count last.
+    """
+    weak = WEAK_MODES if (manifest_of(run).judge or "").startswith("heuristic") else frozenset()
+    owners = Counter(
+        (link.failure in weak, link.owner)
+        for link in run.links
+        if link.failed and link.owner not in {None, "unknown"}
+    )
+    ranked = sorted(owners.items(), key=lambda item: (item[0][0], -item[1]))
+    counts: dict[str, int] = {}
+    for (_, owner), count in ranked:
+        counts[owner or ""] = counts.get(owner or "", 0) + count
+    return counts
+
+
+@dataclass(frozen=True)
+class FirstStep:
+    """What to do first: the best fix for the owner of most failures, or what its mode advises.
+
+    ``fix`` is a name of `FIXES` or a failure mode, ``cases`` are the failed cases that it is for.
+    """
+
+    fix: str
+    owner: str
+    cases: tuple[str, ...]
+    basis: Literal["measured_rank", "at_most", "whatif"]
+    k: int | None = None
+
+
+def first_step(run: Run) -> FirstStep | None:
+    """Return the first step; None where no failure has a known owner."""
+    owner = next(iter(count_owners(run)), None)
+    if owner is None:
+        return None
+    for fix in rank_fixes(run):
+        if fix.owner == owner:
+            return FirstStep(fix.name, owner, fix.cases, fix.basis, fix.k)
+    modes = Counter(link.failure for link in run.links if link.failed and link.owner == owner)
+    ((mode, _),) = modes.most_common(1)
+    cases = tuple(link.case_id for link in run.links if link.failed and link.failure == mode)
+    return FirstStep(str(mode), owner, cases, "at_most")

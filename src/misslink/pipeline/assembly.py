@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from shlex import quote
 from typing import Any
@@ -25,7 +26,7 @@ from misslink.judge.epoch import judge_epoch
 from misslink.judge.protocol import judge_info
 from misslink.linking.association import association_warnings, summarize_association
 from misslink.linking.checklist import build_checklist
-from misslink.linking.findings import count_errors
+from misslink.linking.findings import count_errors, first_step
 from misslink.linking.missing_labels import find_missing_labels, missing_label_document
 from misslink.pipeline.context import EvaluationContext
 from misslink.pipeline.links import LinkResult
@@ -93,7 +94,12 @@ def assemble_run(
             ),
         }
     run = reuse_results(run.model_copy(update={"manifest": manifest, "summary": summary}), folder)
-    return run.model_copy(update={"summary": {**run.summary, "headline": run.headline}})
+    step = first_step(run)
+    led = {
+        "headline": run.headline,
+        "first_step": step and {**asdict(step), "cases": len(step.cases)},
+    }
+    return run.model_copy(update={"summary": {**run.summary, **led}})
 
 
 def _manifest(
@@ -146,7 +152,6 @@ def _summarize(
         links,
         own=own_calibrations(run),
         seed=seed,
-        corpus=linked.measured.corpus is not None,
     )
     return {
         "run": redact_url(context.config.out) if context.config.out else None,

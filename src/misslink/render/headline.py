@@ -28,19 +28,23 @@ class Findings:
     exposure : mapping of str to Estimate
         Share that failed where none, some and all relevant passages reached the prompt.
     why : Reason or None
-        Why answers fail: what a replay found, else `by_exposure`.
+        Whose most failures are, by what each case shows. None: too few failures.
     by_exposure : Reason or None
-        Why, by the passages that reached the prompts. None: too few cases, or none failed.
+        Whether failures are associated with the passages that reached the prompts. None: too few
+        cases, or none failed.
     lacking : int
         Failed cases without all relevant passages in the prompt.
     unsupported_claims, compared_claims : int
         Claims of those cases, and those compared with missed passages (their text is known).
     supported_by_missed, contradicted_by_missed : int
         Those that a missed passage would have supported, and those that it would have contradicted.
-    labelled, incomplete : int
-        Cases with relevant passages, and those of them without all in the prompt.
+    labelled, incomplete, cut : int
+        Cases with relevant passages, those of them without all in the prompt, and of these those
+        that have a part of each.
     unmeasured : str or None
         Why no case is compared with its relevant passages. None: some are, or none has any.
+    replayed : Reason or None
+        What a replay found. None: there is none.
     not_asked : int
         Questions that were not put to the judge, and why: ``stopped_by``.
     """
@@ -59,6 +63,8 @@ class Findings:
     contradicted_by_missed: int
     labelled: int
     incomplete: int
+    cut: int = 0
+    replayed: Reason | None = None
     unmeasured: str | None = None
     not_asked: int = 0
     stopped_by: str | None = None
@@ -94,10 +100,13 @@ def describe_verdict(findings: Findings) -> str:
             return f"Retrieval was not measured: {findings.unmeasured}."
         if not findings.labelled:
             return "No judge was used, and the gold set names no relevant passages."
-        return (
-            f"In {findings.incomplete:,} of {pluralize(findings.labelled, 'question')}, a relevant "
-            "passage never reached the prompt."
-        )
+        missed, cut = findings.incomplete - findings.cut, findings.cut
+        of = f"of {pluralize(findings.labelled, 'question')}"
+        parts = [f"In {missed:,} {of}, a relevant passage never reached the prompt."]
+        if cut:
+            more = "more" if missed else of
+            parts.append(f"In {cut:,} {more}, only a part of it did.")
+        return " ".join(parts if missed or not cut else parts[1:])
     decided = findings.failed.n
     failed = round((findings.failed.value or 0) * decided)
     if not decided:
@@ -105,10 +114,12 @@ def describe_verdict(findings: Findings) -> str:
     noun = "answer" if decided == findings.cases else "judged answer"
     verb = "fails" if 1 in (failed, decided) else "fail"
     how_many = f"{failed:,} of {pluralize(decided, noun)} {verb}."
-    if findings.why is None:
-        return how_many
-    why = describe_reason(findings.why)
-    return f"{how_many} {why[0].upper()}{why[1:]}."
+    association = findings.by_exposure
+    if association is not None and association.code == "too_few":
+        association = None
+    reasons = filter(None, (findings.why, findings.replayed or association))
+    sentences = (describe_reason(reason) for reason in reasons)
+    return " ".join((how_many, *(f"{text[0].upper()}{text[1:]}." for text in sentences)))
 
 
 def describe_evidence(findings: Findings) -> str:

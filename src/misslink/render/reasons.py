@@ -274,10 +274,24 @@ def _ids_unmatched(passage: str, label: str, key: str | None) -> str:
     )
 
 
-def _missing_passages(*, most: bool) -> str:
-    if most:
-        return "in most of them, a relevant passage never reached the prompt"
-    return "they fail more often when the prompt lacks a relevant passage"
+_OWNER_WORDS = {
+    "retriever": "the retriever's",
+    "index": "the index's",
+    "prompt": "those of the prompt",
+    "generator": "the generator's",
+    "gold_set": "those of the gold set",
+}
+
+
+def _owner(owner: str, count: int, failures: int, unreached: int) -> str:
+    if owner == "retriever" and 2 * unreached > failures:
+        return f"nothing that the answer needs reached {unreached:,} of {failures:,} prompts"
+    whose = _OWNER_WORDS[owner]
+    if count == failures:
+        return f"all failures are {whose}"
+    if 2 * count > failures:
+        return f"most failures, {count:,}, are {whose}"
+    return f"{count:,} failures are {whose}, more than any other owner's"
 
 
 def _replayed(fraction: Estimate) -> str:
@@ -313,18 +327,6 @@ def _not_corrected(metric: str | None) -> str:
     )
 
 
-def _unlabelled(inferred: int, unknown: int = 0, *, matched: bool = True) -> str:
-    if not matched:
-        return "no label could be compared with a retrieved passage, so the run cannot tell why"
-    if not inferred and not unknown:
-        return "the gold set names no relevant passages, so the run cannot tell why"
-    found = f"the cause of {inferred:,} of them is inferred without labels" if inferred else ""
-    if not unknown:
-        return found
-    cause = f"the cause of {unknown:,} is not known, as no passages are labelled"
-    return f"{found}; {cause}" if found else cause
-
-
 def _searched_by_words(queries: int, passages: int) -> str:
     return (
         f"the corpus was searched for {queries:,} questions and claims by BM25 alone, because no "
@@ -333,24 +335,9 @@ def _searched_by_words(queries: int, passages: int) -> str:
     )
 
 
-def _inferred(count: int, right: Mapping[str, Mapping[str, float | None]], *, corpus: bool) -> str:
+def _inferred(count: int) -> str:
     modes = "1 failure mode is" if count == 1 else f"{count} failure modes are"
-    heuristic, oracle = (
-        {name: format_percent(share) for name, share in right[judge].items() if share is not None}
-        for judge in ("heuristic", "oracle")
-    )
-    given = "with a corpus" if corpus else "without a corpus"
-    found = (
-        f"; a search finds {heuristic['recall']} of the missed passages, and "
-        f"{heuristic['precision']} of those that it names are missed"
-        if corpus
-        else "; which passage was missed is seldom known without the corpus (`--corpus FILE`)"
-    )
-    return (
-        f"{modes} inferred without labels; in planted cases {given}, {heuristic['owner']} of the "
-        f"named owners are right with the heuristic judge ({oracle['owner']} with a judge that "
-        f"knows the truth){found}; confirm them with `misslink goldset from-run RUN --out pool`"
-    )
+    return f"{modes} inferred without labels; confirm them with  misslink goldset from-run RUN --out pool"
 
 
 def _sign_turns(**both: Mapping[str, Any]) -> str:
@@ -468,18 +455,11 @@ SENTENCES: dict[str, str | Callable[..., str]] = {
     ),
     # why answers fail
     "replayed": _replayed,
-    "missing_passages": _missing_passages,
-    "generator": (
-        "they fail as often with every relevant passage in the prompt: look at the generator first"
-    ),
-    "complete": lambda generator: (
-        "the prompts held every relevant passage"
-        + (": look at the generator first" if generator else "")
-    ),
-    "few_associated": (
-        "most of them are not associated with missing passages: look at the generator first"
-    ),
-    "unlabelled": _unlabelled,
+    "owner": _owner,
+    "owner_unknown": "the cause of none of the {failures:,} failures is known",
+    "missing_passages": "they fail more often when the prompt lacks a relevant passage",
+    "generator": "they fail as often with every relevant passage in the prompt",
+    "few_associated": "most of them are not associated with missing passages",
     "too_few": "not enough data to tell why",
     # an association
     "nothing_missed": (

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 
 from misslink.documents import cutoff_of
 from misslink.failure_modes import FAILURE_MODES, FAILURES
-from misslink.linking.findings import FIXES, can_search_fix, rank_fixes
+from misslink.linking.findings import can_search_fix, rank_fixes
 from misslink.render.format import format_decimal, format_percent, pluralize
 from misslink.report.association import describe_case_replays
 from misslink.report.claims import (
@@ -33,6 +33,7 @@ FIX_LABELS = {
     "keep_in_prompt": "Keep retrieved passages in the prompt",
     "rechunk": "Change the chunking",
     "remove_duplicates": "Remove near-duplicates",
+    "check_filter": "Check the filter of the search",
     "hybrid_search": "Add keyword search",
     "larger_k": "Larger k",
     "expand_queries": "Expand queries",
@@ -174,12 +175,7 @@ def build_case_entries(run: Run, k: int, most: int | None = None) -> tuple[Simpl
     places = number_cases(run.cases)
     fixes: dict[str, tuple[str, int, str]] = {}
     for fix in rank_fixes(run):  # the best first
-        applies = FIXES[fix.name].applies
-        like = [
-            link.case_id
-            for link in run.links
-            if link.failed and can_search_fix(link) and any(map(applies, link.missed))
-        ]
+        like = fix.cases
         ids = sorted(places[case_id] for case_id in like if case_id in places)
         fixes = (
             dict.fromkeys(like, (FIX_LABELS[fix.name], len(ids), view_fragment(ids=ids))) | fixes

@@ -5,21 +5,21 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import TypeAlias
 
 from misslink.documents import calibrations_of, manifest_of, summary_of
 from misslink.failure_modes import FAILURE_MODES, FAILURES, OWNERS, FailureModeInfo
-from misslink.linking.findings import LEVELS, find, rank_fixes
+from misslink.linking.findings import LEVELS, count_owners, rank_fixes
 from misslink.linking.miss_types import miss_type_advice
 from misslink.render.format import format_estimate, pluralize, shorten
 from misslink.render.headline import Findings
 from misslink.render.reasons import describe_reason
 from misslink.report.cases import FIX_LABELS, rank_cases
 from misslink.report.links import case_fragment, number_cases, view_fragment
-from misslink.types import Case, Claim, ClaimLink, Link, Reason, RetrievalMiss, Run
+from misslink.types import Case, Claim, ClaimLink, Link, RetrievalMiss, Run
 
 _MAX_FIXES, _MIN_FIX = 3, 0.1  # of the missed passages; the view of retrieval has all
 _MAX_MODES = 3
@@ -273,13 +273,13 @@ def inferred_note(run: Run) -> str:
 def next_steps(run: Run) -> tuple[NextStep, ...]:
     """Return up to three steps: each the one that helps most cases that no earlier step helps.
 
-    The first is about what the headline blames, where there is such a step. A case counts half
+    The first is for the owner of most failures, where there is such a step. A case counts half
     where a fix of retrieval is an upper bound, and half where the run has not enough data to tell
     what the fix avoids. What-if options without a detectable gain come after all others, and labels
     for the judge last.
     """
-    blamed = _blamed_owners(find(run).why)
-    fixes = [("retriever", *fix) for fix in _fix_steps(run)]
+    blamed = [*count_owners(run)][:1]
+    fixes = list(_fix_steps(run))
     waiting = [*fixes, *((owner, 1.0, step) for owner, step in _mode_steps(run))]
     waiting += [("unknown", 1.0, step) for step in _corpus_steps(run)]
     chosen, done = list[NextStep](), set[int]()
@@ -296,23 +296,6 @@ def next_steps(run: Run) -> tuple[NextStep, ...]:
     return (*chosen, *_label_steps(run))[:_MAX_STEPS]
 
 
-def _blamed_owners(why: Reason | None) -> Collection[str]:
-    """Whose failures the headline blames, so that the first step does not contradict it."""
-    code = why.code if why else ""
-    if why and code == "replayed":
-        fraction = why.parameters["fraction"]
-        low, high = (getattr(fraction, end) for end in ("low", "high"))
-        if low is not None and low > 0:
-            code = "missing_passages"
-        elif high is not None and high < 0:
-            code = "generator"
-    if code == "missing_passages":
-        return ("retriever", "index", "prompt")
-    if code == "complete" and why and not why.parameters["generator"]:
-        return ()
-    return ("generator",) if code in ("generator", "few_associated", "complete") else ()
-
-
 def no_steps_reason(run: Run) -> str:
     """Return why there is nothing to do, for a run without `next_steps`."""
     if not run.cases:
@@ -324,8 +307,8 @@ def no_steps_reason(run: Run) -> str:
     return f"Nothing: none of {pluralize(len(run.cases), 'case')} failed."
 
 
-def _fix_steps(run: Run) -> Iterator[tuple[float, NextStep]]:
-    """Fixes of passages that failed cases missed, with the weight of a case, 0 without a gain.
+def _fix_steps(run: Run) -> Iterator[tuple[str, float, NextStep]]:
+    """Fixes of failed cases that lost a need, with their owner and the weight of a case, 0 without a gain.
 
     Without a judge, of all that were missed.
     """
@@ -341,9 +324,11 @@ def _fix_steps(run: Run) -> Iterator[tuple[float, NextStep]]:
         if fix.avoided.value is not None:
             avoided = format_estimate("failures_avoided", fix.avoided).brief
             forecast = f"{avoided} failures avoided{'' if sure else ': not enough data to tell'}"
+        bound = "up to " if fix.basis == "at_most" else ""
+        with_k = f" (k = {fix.k})" if fix.k else ""
         why = (
-            f"It would retrieve {'up to ' if fix.basis == 'at_most' else ''}{fix.retrieves:,} of "
-            f"{pluralize(fix.missed, 'missed passage')}. Forecast: {forecast}. {reason[:1].upper()}{reason[1:]}"
+            f"It would give {bound}{fix.retrieves:,} of {pluralize(fix.missed, 'failed case')} all "
+            f"that they lost{with_k}. Forecast: {forecast}. {reason[:1].upper()}{reason[1:]}"
         )
         step = NextStep(
             f"{action.rstrip('.')}.",
@@ -353,7 +338,7 @@ def _fix_steps(run: Run) -> Iterator[tuple[float, NextStep]]:
             f"{FIX_LABELS[fix.name]}.",
         )
         unsure = 0.0 if fix.basis == "whatif" else 0.5
-        yield fix.weight * (1.0 if sure else unsure), step
+        yield fix.owner, fix.weight * (1.0 if sure else unsure), step
 
 
 def _mode_steps(run: Run) -> Iterator[tuple[str, NextStep]]:
