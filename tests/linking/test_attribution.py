@@ -435,7 +435,6 @@ def test_a_passage_that_a_search_ties_to_a_claim_is_among_the_missed(prompted, f
     ("reference", "failure"),
     [
         ("Leaves at seven in the morning.", "contradicts_context"),
-        ("Seven.", "gold_suspect"),  # one word stands in many a sentence
         ("The ferry never leaves at seven in the morning.", "gold_suspect"),
         ("At nine in the evening.", "gold_suspect"),
     ],
