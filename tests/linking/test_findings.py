@@ -349,4 +349,4 @@ def test_what_was_tried_decides(low, high, winner, code):
     larger = next((fix for fix in rank_fixes(run) if fix.name == "larger_k"), None)
     assert (larger and larger.evidence.code) == code
     if larger:
-        assert (larger.retrieves, larger.basis, larger.option) == (18, "whatif", "k=10")
+        assert (larger.retrieves, larger.basis, larger.option) == (12, "whatif", "k=10")

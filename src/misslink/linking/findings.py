@@ -313,8 +313,11 @@ def rank_fixes(run: Run) -> tuple[Fix, ...]:
         option = next((o for o in tried if o.name.partition("=")[0] in rule.options), None)
         if option is not None and option.newly_retrieved is not None:
             basis, avoided = "whatif", option.failures_avoided
+            if option.newly_retrieved:  # which cases it completes, the document does not say
+                completed = completed or dict.fromkeys(lost, 0)
             winner = next((m.winner for n, m in option.metrics.items() if "recall" in n), None)
         evidence = _evidence(avoided)
+        most = option.newly_retrieved if option and basis == "whatif" else None
         if winner == "":  # what-if saw no detectable difference in recall
             evidence = evidence and Reason(code="not_enough_data")
         if completed and evidence is not None and winner != "today":
@@ -323,7 +326,7 @@ def rank_fixes(run: Run) -> tuple[Fix, ...]:
                     name,
                     rule.kind,
                     rule.owner,
-                    len(completed),
+                    len(completed) if most is None else min(len(completed), most),
                     len(lost),
                     basis,
                     tuple(completed),
