@@ -333,6 +333,8 @@ def _names(text: str) -> set[str]:
 
 def _differ(stored: str, text: str) -> bool:
     """Whether a text is another one than the stored, and neither is a part of the other."""
+    if stored == text:
+        return False
     one, other = fold(stored), fold(text)
     return bool(other) and one not in other and other not in one
 

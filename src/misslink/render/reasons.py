@@ -412,6 +412,11 @@ SENTENCES: dict[str, str | Callable[..., str]] = {
         "no passage of the run or its corpus has an evidence text of the gold set, such as '{evidence}'; "
         "quote passages word for word, or label their ids"
     ),
+    "labels_misspelled": (
+        "{n} labelled ids are of no passage and differ from one in a letter, such as '{label}' from "
+        "'{passage}'; their cases are not compared with their labels. Correct the ids"
+    ),
+    "label_misspelled": "no passage has the labelled id '{label}'; did you mean '{passage}'?",
     "labels_not_in_corpus": (
         "{n} of {of} relevant ids, such as '{label}', are in no passage of the corpus and count as "
         "missed; correct them, or add the passages to the corpus"
