@@ -403,3 +403,50 @@ def test_what_no_search_runs_for_is_lost_whatever_the_answer_says():
     )
     assert memory.notes == ("answered_from_memory",)
     assert [(need.lost_at, need.stated) for need in memory.needs] == [("rank", "states")]
+
+
+def run_of(traces, gold, judge="heuristic", **options):
+    return misslink.evaluate(
+        goldset=gold, traces=traces, judge=judge, cache=None, embedding="none", **options
+    )
+
+
+def test_a_case_of_an_agent_that_did_not_search_is_measured_where_others_search():
+    gold = [
+        {"id": name, "question": f"When does the {name} ferry leave?", "relevant": [name]}
+        for name in ("north", "south")
+    ]
+    texts = {name: f"The {name} ferry leaves at nine." for name in ("north", "south")}
+    call = {"query": "north ferry", "passages": ["north"]}
+    traces = [
+        Trace(case_id="north", retrieved=passages({"north": texts["north"]}), calls=[call],
+              answer=texts["north"]),
+        Trace(case_id="south", unmeasured="no retrieval was seen", answer="I don't know."),
+    ]  # fmt: skip
+    run = run_of(traces, gold, corpus=[{"id": name, "text": text} for name, text in texts.items()])
+    assert [(link.failure, link.owner) for link in run.links] == [
+        ("passed", "none"),
+        ("not_searched", "prompt"),
+    ]
+
+
+def test_evidence_that_is_not_indexed_is_no_other_corpus():
+    gold = [{"id": "1", "question": "When does the ferry leave?", "evidence": [HOUR]}]
+    traces = [Trace(case_id="1", retrieved=passages({"d": DOGS}), answer="I don't know.")]
+    run = run_of(traces, gold, corpus=[{"id": "d", "text": DOGS}, {"id": "o", "text": OFFICE}])
+    assert [(link.failure, link.owner) for link in run.links] == [("not_indexed", "index")]
+    assert [need.lost_at for need in run.links[0].needs] == ["index"]
+
+
+def test_needs_are_written_and_read_back(tmp_path):
+    gold = [{"id": "1", "question": "When does the ferry leave?", "reference": HOUR}]
+    traces = [Trace(case_id="1", retrieved=passages({"d": DOGS}), answer="I don't know.")]
+    run = run_of(traces, gold, out=tmp_path / "run")
+    read = misslink.Run.read(tmp_path / "run") if hasattr(misslink.Run, "read") else None
+    line = json.loads((tmp_path / "run" / "links.jsonl").read_text().splitlines()[0])
+    assert line["needs"][0]["text"] == HOUR
+    assert set(line["needs"][0]) == {
+        "text", "source", "lost_at", "stated", "passage_id", "true_rank", "by",
+    }  # fmt: skip
+    if read is not None:
+        assert read.links == run.links
