@@ -241,16 +241,6 @@ class Slice(Document):
     metrics: Estimates = {}
 
 
-class FirstStepDocument(Document):
-    """What to do first: a fix, or the failure mode that advises; ``cases`` are those it is for."""
-
-    fix: str = ""
-    owner: str = ""
-    cases: int = 0
-    basis: str = ""
-    k: int | None = None
-
-
 class Summary(Document):
     """``summary.json``."""
 
@@ -266,7 +256,7 @@ class Summary(Document):
     link: RiskAssociation = RiskAssociation()
     link_correctness: RiskAssociation = RiskAssociation()
     diagnosis: Diagnosis = Diagnosis()
-    first_step: FirstStepDocument | None = None
+    first_step: dict[str, JsonValue] | None = None  # fix, owner, cases, basis, k
     lower_is_better: tuple[str, ...] = ()
     coverage: dict[str, Coverage] = {}
     repeats: Repeatability = Repeatability()

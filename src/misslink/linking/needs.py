@@ -409,15 +409,21 @@ def _is_on_subject(passage: str, claim: str, question: str) -> bool:
     Passages on like subjects differ in little else: "pump A holds 43 bar", "pump B holds 43 bar".
     Where they share none, half of the question's words.
     """
-    asked, held = content_stems(question), frozenset(passage_stems(passage))
-    shared = asked & content_stems(claim) or asked
-    names = content_stems(" ".join(_NAME.findall(question))) & content_stems(claim)
+    held, (shared, names, _) = set(passage_stems(passage)), _subject(claim, question)
     return names <= held and 2 * len(shared & held) >= len(shared)
+
+
+@lru_cache(maxsize=256)  # one claim is looked for in several passages, one after the other
+def _subject(claim: str, question: str) -> tuple[frozenset[str], ...]:
+    """The words that a claim shares with its question, the names among them, and its own words."""
+    asked, said = content_stems(question), content_stems(claim)
+    names = content_stems(" ".join(_NAME.findall(question)))
+    return asked & said or asked, names & said, said - asked
 
 
 def _has_own_words(passage: str, claim: str, question: str) -> bool:
     """Whether a passage has half of what a claim says beyond the question; else it is not read."""
-    own = content_stems(claim) - content_stems(question)
+    own = _subject(claim, question)[2]
     return _MIN_OWN * len(own) <= len(own.intersection(passage_stems(passage)))
 
 

@@ -172,16 +172,10 @@ async def link_case(
     by_reference = level == "unlabelled" and known.sufficient_judge == "unknown"
     inferred = is_inferred and (link.failure in MISS_MODES or by_reference)
     abstained = link.failure == "should_have_abstained" and not known.has_no_answer
-    return link.model_copy(
-        update={
-            "missed": losses,
-            "claims": ties,
-            "searches": list_searches(trace, outcome),
-            "basis": "inferred"
-            if (inferred and link.failure in FAILURES) or abstained
-            else "observed",
-        }
-    )
+    basis = "inferred" if abstained or (inferred and link.failure in FAILURES) else "observed"
+    searches = list_searches(trace, outcome)
+    update = {"missed": losses, "claims": ties, "searches": searches, "basis": basis}
+    return link.model_copy(update=update)
 
 
 def _part_suffices(known: AnswerOutcome, needs: Sequence[Need], miss: RetrievalMiss) -> bool:
@@ -286,20 +280,16 @@ class SearchTrail:
         if miss.status == "not_indexed":
             return "index", {}
         if miss.status == "dropped_from_prompt":
-            return "prompt", {
-                "reason_code": "passage_cut"
-            } if miss.passage_id in self.trace.shown else {}
+            is_cut = miss.passage_id in self.trace.shown
+            return "prompt", {"reason_code": "passage_cut"} if is_cut else {}
         clue = self.measured.find_in_conversation(self.case, self.trace, miss.passage_id, self.k)
         if clue:
             return "search", {**clue, "mode": "lost_context"}
         if self.is_absent:
             return "search", {"reason_code": "no_search", "mode": "not_searched"}
         if query := self._wrong_hop(miss):
-            return "search", {
-                "reason_code": "wrong_first_hop",
-                "query": query,
-                "mode": "not_searched",
-            }
+            code = "wrong_first_hop"
+            return "search", {"reason_code": code, "query": query, "mode": "not_searched"}
         return "filter" if miss.miss_type == "filtered_out" else "rank", {}
 
     def _wrong_hop(self, miss: RetrievalMiss) -> str | None:
@@ -307,9 +297,7 @@ class SearchTrail:
 
         Neither name is in the question.
         """
-        texts = {
-            passage.id: passage.text for passage in (*self.trace.retrieved, *self.trace.deeper)
-        }
+        texts = {each.id: each.text for each in (*self.trace.retrieved, *self.trace.deeper)}
         asked, held = _words(self.case.judged_question), _words(miss.text or "")
         names: set[str] = set()
         for call in (call for call in self.trace.calls if not call.nested):
@@ -371,9 +359,8 @@ class OwnerRules:
             if unknown := known.undecided(sufficient):
                 return self._link("inconclusive", unknown)
             if (noted := self._note()) is not None:
-                return self._link(
-                    "passed", describe_evidence(noted), [noted], notes=(noted.failure,)
-                )
+                notes = (noted.failure,)
+                return self._link("passed", describe_evidence(noted), [noted], notes=notes)
             return self._link("passed", _describe_pass(known))
         if known.has_no_answer and not known.declined:
             explained = [self._explain_unanswerable()]
