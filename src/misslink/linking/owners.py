@@ -121,10 +121,10 @@ async def link_case(
         )
     outcome = measured.outcomes[case.id]
     known = AnswerOutcome.from_verdicts(case, trace, verdicts, k, calibration, outcome)
-    losses = locate_losses(measured.missed[case.id], trace)
-    missed = drop_repeats(losses, known.context, case.judged_question)
     needs = list_needs(known, outcome)
-    missed = tuple(miss for miss in missed if not _part_suffices(known, needs, miss))
+    losses = locate_losses(measured.missed[case.id], trace)
+    losses = tuple(miss for miss in losses if not _part_suffices(known, needs, miss))
+    missed = drop_repeats(losses, known.context, case.judged_question)
     level = _retrieval_level(outcome, missed)
     failed = known.failed(stated_sufficiency(known, level))
     asked = failed and any(need.source == "question" for need in needs)
