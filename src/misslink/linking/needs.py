@@ -150,6 +150,10 @@ class NeedLocator:
         for need in needs:
             taken = {row.candidate.miss.passage_id for row in rows if row.candidate}
             rows.append(self._locate(need, taken))
+        holders = {row.need.passage_id for row in rows if not row.is_lost}
+        if self.level == "partial" and self.known.relevant <= holders:
+            # Each labelled passage in the prompt holds another need: what is left is in the others.
+            rows = [self._by_miss(r.need) or r if r.is_unknown else r for r in rows]
         if self.denied and not any(row.is_lost for row in rows):
             # What is labelled is there, and a judge finds that it does not suffice.
             rows = [self._locate_question(r.need) if r.need.by == "label" else r for r in rows]
@@ -229,14 +233,18 @@ class NeedLocator:
         """Where the labels say that a need is, which no text shows."""
         if self.level == "hit" and not self.denied and not self._stale:
             return self._in_prompt(need, "label", None)
-        missed = [c for c in self.candidates if c.labelled]
-        if missed and (self.level == "miss" or (self.level == "partial" and self.denied)):
-            # A need that no passage with a text holds is in one without, if any is missed.
-            best = max(
-                missed, key=lambda c: (c.miss.passage_id not in taken, not c.text, c.miss.grade)
-            )
-            return self._lost(need, best, "label")
-        return self._unlocated(need)
+        denied = self.level == "miss" or (self.level == "partial" and self.denied)
+        return (self._by_miss(need, taken) if denied else None) or self._unlocated(need)
+
+    def _by_miss(self, need: Need, taken: AbstractSet[str] = frozenset()) -> LocatedNeed | None:
+        """A need in the labelled passages that were missed: one that no text holds is in one without."""
+        missed = [candidate for candidate in self.candidates if candidate.labelled]
+        best = max(
+            missed,
+            key=lambda c: (c.miss.passage_id not in taken, not c.text, c.miss.grade),
+            default=None,
+        )
+        return None if best is None else self._lost(need, best, "label")
 
     def _locate_label(self, need: Need) -> LocatedNeed:
         """A labelled passage or evidence, where no reference says what it is needed for."""
