@@ -142,7 +142,7 @@ class MissMeasurements:
         places = [self.pool.position.get(passage.id) for passage in context] if self.pool else []
         if self.pool is None or not self.pool.listed or not self.pool.passages or None in places:
             return None
-        scores = self._bm25.scores(stems(question))
+        scores = self.pool.scores(question)
         (best,) = top_places(scores, 1)
         shown = max((place for place in places if place is not None), key=scores.item, default=None)
         if shown is not None and scores[best] < CLEARLY_ABOVE * scores[shown]:
@@ -184,9 +184,9 @@ class MissMeasurements:
     def _keyword_rank(self, query: str, passage_id: str) -> float:
         """Its rank by BM25; infinite where it shares no word with the query, or is not known."""
         place = self.pool.position.get(passage_id) if self.pool else None
-        if place is None:
+        if place is None or self.pool is None:
             return math.inf
-        scores = self._bm25.scores(stems(query))
+        scores = self.pool.scores(query)
         return 1 + int((scores > scores[place]).sum()) if scores[place] > 0 else math.inf
 
     def search(self, queries: Sequence[str], trace: Trace, k: int) -> tuple[RetrievalMiss, ...]:
@@ -200,7 +200,7 @@ class MissMeasurements:
         if self.pool is None or not self.pool.passages:
             return ()
         in_context = {passage.id for passage in trace.context(k)}
-        scores = [self._bm25.scores(stems(query)) for query in queries]
+        scores = [self.pool.scores(query) for query in queries]
         found: dict[int, None] = {}
         for query, row in zip(queries, scores, strict=True):
             rankings = [top_places(row, FUSION_DEPTH, above=0), self.nearest.get(query, ())]
@@ -238,10 +238,6 @@ class MissMeasurements:
             )
             misses.append(classify_miss(evidence))
         return tuple(misses)
-
-    @property
-    def _bm25(self) -> Bm25Index:
-        return self.pool.index if self.pool else Bm25Index(())
 
 
 @dataclass(frozen=True)
