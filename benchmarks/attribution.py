@@ -13,7 +13,6 @@ claims (sensitivity 0.8, specificity 0.9); the heuristic one is the judge withou
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import sys
 import time
@@ -40,7 +39,6 @@ from misslink.stats import proportion
 from misslink.types import Link, Passage, Trace
 
 TARGET = Path(__file__).with_suffix(".md")
-PRINTED = Path(misslink.__file__).parent / "linking" / "inferred_owners.json"
 DEPTH = 60
 # Least share of right owners, of right failure modes, and of right modes within each kind.
 WANTED = {"oracle": (0.97, 0.95, 0.85), "noisy oracle": (0.85, 0.0, 0.0)}
@@ -373,24 +371,6 @@ def results_without_labels(bench: Bench, rounds: int) -> dict[tuple[str, str], l
     return results
 
 
-def printed_shares(
-    hidden: Mapping[tuple[str, str], Sequence[Result]],
-) -> dict[str, dict[str, dict[str, float | None]]]:
-    """What is printed beside inferred figures: the shares by what is given, and by judge."""
-    kinds = {"precision": inferred_misses, "recall": found_misses, "owner": named_owners}
-    return {
-        key: {
-            judge: {
-                name: round(sum(hits) / len(hits), 3) if hits else None
-                for name, select in kinds.items()
-                for hits in [select(hidden[judge, given])]
-            }
-            for judge in ("oracle", "heuristic")
-        }
-        for key, given in (("corpus", CORPUS), ("traces", ALONE))
-    }
-
-
 def main() -> int:
     """Run, print, and write or check."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -417,7 +397,6 @@ def main() -> int:
     print(text)
     if given.write:
         TARGET.write_text(text, encoding="utf-8")
-        PRINTED.write_text(f"{json.dumps(printed_shares(hidden))}\n", encoding="utf-8")
     if not given.check:
         return 0
     return int(any(not meets_target(judge, results[judge]) for judge in WANTED))

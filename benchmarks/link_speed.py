@@ -34,9 +34,9 @@ import numpy as np
 from misslink.embedding import Embedder
 from misslink.engines.local import reduced_gc
 from misslink.linking.association import summarize_association
-from misslink.linking.attribution_rules import link_case
 from misslink.linking.checklist import build_checklist
 from misslink.linking.miss_measurement import MissMeasurements, measure_misses
+from misslink.linking.owners import link_case
 from misslink.types import Case, Claim, Link, Passage, Run, Trace, Verdict
 
 TARGET = Path(__file__).with_suffix(".md")

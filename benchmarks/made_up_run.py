@@ -15,8 +15,8 @@ from typing import Any
 
 from link_speed import made_up  # beside this file: the corpus's language
 from misslink.linking.association import summarize_association
-from misslink.linking.attribution_rules import link_case
 from misslink.linking.miss_measurement import measure_misses
+from misslink.linking.owners import link_case
 from misslink.pipeline.summary import (
     level_estimates,
     lower_is_better,

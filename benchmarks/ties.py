@@ -19,7 +19,13 @@ from pathlib import Path
 from typing import Any
 
 from misslink.judge.protocol import Ask, Judge, Reply
-from misslink.linking.claim_support import ClaimNeed, ClaimNeeds, Relation, link_claims
+from misslink.linking.claim_support import (
+    ClaimNeed,
+    ClaimNeeds,
+    Relation,
+    judge_claim_needs,
+    link_claims,
+)
 from misslink.types import Claim, ClaimLink, RetrievalMiss
 
 PAGE = Path(__file__).with_suffix(".md")
@@ -117,7 +123,12 @@ def ties(kind: str, rounds: int, *, exact: bool) -> Iterator[tuple[Tie, ClaimLin
         tie = planted(kind, seed)
         judge: Judge | None = ExactJudge(tie) if exact else None
         claims = [(0, Claim(text=tie.claim, support="unsupported"))]
-        (link,) = asyncio.run(link_claims(claims, tie.missed, judge=judge))
+        texts = tuple(miss.text for miss in tie.missed if miss.text)
+        told = {}
+        if judge is not None:
+            asked = judge_claim_needs((claims[0][1].text,), (), texts, "", judge)
+            told = asyncio.run(asked)
+        (link,) = link_claims(claims, tie.missed, told)
         yield tie, link
 
 

@@ -284,7 +284,7 @@ FAULTS = (
     Fault("adds", "gold there; answers right and adds an invention", "fabricated", adds),
     Fault("evades", "gold there; evades the question", "ignored_context", evades),
     Fault(
-        "beside_the_point", "gold there; says something else of it", "incomplete",
+        "beside_the_point", "gold there; says something else of it", "off_the_point",
         beside_the_point,
     ),
     Fault(

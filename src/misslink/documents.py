@@ -248,6 +248,7 @@ class Summary(Document):
     link: RiskAssociation = RiskAssociation()
     link_correctness: RiskAssociation = RiskAssociation()
     diagnosis: Diagnosis = Diagnosis()
+    first_step: dict[str, JsonValue] | None = None  # fix, owner, cases, basis, k
     lower_is_better: tuple[str, ...] = ()
     coverage: dict[str, Coverage] = {}
     repeats: Repeatability = Repeatability()

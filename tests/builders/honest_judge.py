@@ -75,6 +75,10 @@ def _judge(body: Body) -> Body | str:
     }
     told = {word for text in passages for word in content_words(text)}
     said["sufficient"] = "yes" if asked <= told else "partly" if asked & told else "no"
+    facts = [fold(fact).rstrip(".") for text in references for fact in _cut(text)]
+    if facts:  # what the reference says, which the words of the question are not
+        held = [any(fact in fold(text) for text in passages) for fact in facts]
+        said["sufficient"] = "yes" if all(held) else "partly" if any(held) else "no"
     if numbered:
         return _part(said)
     said["helpful"] = 1 if declines else 5 if len(quotes) == len(claims) else 3

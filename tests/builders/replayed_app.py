@@ -22,7 +22,7 @@ from misslink.capture import Watcher
 from misslink.judge.judge_case import judge_case
 from misslink.judge.judged_metric import Subject
 from misslink.judge.session import open_judge
-from misslink.linking.attribution_rules import link_case
+from misslink.linking.owners import link_case
 from misslink.linking.replay import RerunSettings, replay_run
 from misslink.registry import judged_metrics
 from misslink.retrieval import match_unmet_needs

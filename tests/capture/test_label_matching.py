@@ -287,3 +287,20 @@ def test_a_corpus_given_in_python_has_one_text_for_each_id():
     corpus = [{"id": "salmon", "text": "Salmon."}, {"id": "salmon", "text": "Another fish."}]
     with pytest.raises(InputError, match="two passages have the id 'salmon'"):
         evaluated(lambda question: question, corpus=corpus)
+
+
+def test_a_label_that_differs_from_a_passage_in_a_letter_counts_as_unlocated():
+    texts = {"mill": "The mill was opened in 1911.", "bridge-12": "The bridge has two arches."}
+    gold = [
+        {"id": "mill", "question": "When was the mill opened?", "relevant": ["mil"]},
+        {"id": "bridge", "question": "How many arches has the bridge?", "relevant": ["bridge-13"]},
+        {"id": "right", "question": "Which bridge has two arches?", "relevant": ["bridge-12"]},
+    ]
+    retrieved = [{"id": name, "text": text} for name, text in texts.items()]
+    traces = [{"case_id": case["id"], "retrieved": retrieved, "answer": "?"} for case in gold]
+    run = evaluated(gold=gold, traces=traces)
+    levels = {link.case_id: link.retrieval for link in run.links}
+    assert levels == {"mill": "unknown", "bridge": "miss", "right": "hit"}  # digits are no typo
+    (warning,) = [w for w in run.summary["warnings"] if w["code"] == "labels_misspelled"]
+    assert "'mil'" in warning["message"]
+    assert "'mill'" in warning["message"]

@@ -113,7 +113,7 @@ def test_without_a_corpus_the_table_says_what_was_not_tried():
 
 
 @pytest.mark.usefixtures("town")
-def test_a_run_that_was_made_with_a_corpus_knows_it():
+def test_a_run_that_was_made_with_a_corpus_knows_it(caplog):
     sources = {"goldset": "gold.jsonl", "traces": "traces.jsonl", "corpus": "corpus.jsonl"}
     misslink.evaluate(**sources, out="run", k=2, cache=None, overwrite=True)
     found = document("--options", "bm25")
@@ -122,7 +122,8 @@ def test_a_run_that_was_made_with_a_corpus_knows_it():
     misslink.rejudge("run", judge="heuristic", out="again", cache=None)
     assert read_run("again").manifest["corpus"] == "corpus.jsonl"
     Path("corpus.jsonl").unlink()
-    assert "corpus.jsonl, the corpus of the run, is not there" in run("--options", "k").stderr
+    run("--options", "k")
+    assert "corpus.jsonl, the corpus of the run, is not there" in caplog.text
 
 
 @pytest.mark.usefixtures("town")

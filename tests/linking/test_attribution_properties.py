@@ -1,11 +1,13 @@
 """What holds of the failure modes of any case, whatever was retrieved, said and judged."""
 
+import asyncio
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from misslink.failure_modes import FAILURE_MODES, FAILURES
-from misslink.linking.attribution_rules import attribute_failure
-from misslink.linking.case_evidence import CaseEvidence
+from misslink.failure_modes import FAILURES
+from misslink.linking.answer_outcome import AnswerOutcome
+from misslink.linking.owners import link_case
 from misslink.types import Case, Claim, Evidence, Passage, Trace, Verdict
 
 IDS = ("a", "b", "c", "d")
@@ -104,62 +106,71 @@ def worlds(draw):
 
 def attributed(world, **changed):
     case, trace, verdicts = world
-    evidence = CaseEvidence.from_verdicts(case, trace, {**verdicts, **changed}, 5)
-    return evidence, attribute_failure(evidence, {})
+    verdicts = {**verdicts, **changed}
+    known = AnswerOutcome.from_verdicts(case, trace, verdicts, 5)
+    return known, asyncio.run(link_case(case, trace, verdicts, 5))
 
 
 @settings(max_examples=400)
 @given(worlds())
 def test_there_is_one_primary_mode_and_evidence_for_each_that_is_named(world):
-    evidence, attribution = attributed(world)
-    assert attribution.reason.strip()
-    names = (attribution.failure, *attribution.also)
+    known, link = attributed(world)
+    assert link.reason.strip()
+    names = (link.failure, *link.also)
     assert len(set(names)) == len(names)
-    assert list(attribution.also) == [n for n in attribution.also if n in FAILURES]
-    if attribution.failure in FAILURES:
-        assert evidence.failed
-        assert {item.failure for item in attribution.evidence} == set(names)
-        claims = [item.claim for item in attribution.evidence if item.claim is not None]
+    assert list(link.also) == [n for n in link.also if n in FAILURES]
+    if link.failure in FAILURES:
+        assert known.failed(link.sufficient)
+        assert {item.failure for item in link.evidence} == set(names)
+        claims = [item.claim for item in link.evidence if item.claim is not None]
         assert len(set(claims)) == len(claims)  # each bad claim is explained once
     else:
-        assert attribution.also == ()
-        assert attribution.failure == "inconclusive" or not evidence.failed
+        assert link.also == ()
+        assert link.failure == "inconclusive" or not known.failed(link.sufficient)
+
+
+STAGES = {
+    "retrieval_miss": {"rank", "filter", "unknown"},
+    "not_indexed": {"index"},
+    "dropped_from_prompt": {"prompt"},
+}
 
 
 @settings(max_examples=400)
 @given(worlds())
-def test_each_mode_has_the_evidence_that_it_requires(world):
-    evidence, attribution = attributed(world)
-    names = {attribution.failure, *attribution.also}
-    supports = {claim.support for claim in evidence.claims if claim.evidence}
-    if names & {"retrieval_miss", "not_indexed", "dropped_from_prompt"}:
-        assert evidence.sufficient is False
-    if evidence.retrieval in {"unlabelled", "unknown"} and evidence.sufficient is not True:
-        assert {FAILURE_MODES[name].owner for name in names & FAILURES} <= {"index", "retriever"}
+def test_each_mode_follows_from_the_needs_table(world):
+    known, link = attributed(world)
+    names = {link.failure, *link.also}
+    lost = {need.lost_at for need in link.needs}
+    supports = {claim.support for claim in known.claims if claim.evidence}
+    for mode, stages in STAGES.items():
+        if mode in names:
+            assert lost & stages
+    if link.sufficient_judge == "yes" and link.retrieval != "not_needed":
+        assert not lost & {"rank", "filter", "index", "unknown"}  # whatever is labelled
     if "over_refused" in names:
-        assert evidence.declined
+        assert known.declined
         assert names == {"over_refused"}
     if "should_have_abstained" in names:
-        assert evidence.case.expects_answer is False
-        assert evidence.declined is False
+        assert known.has_no_answer
+        assert known.declined is False
     if "contradicts_context" in names:
-        misread = any(item.reason_code == "states_reference" for item in attribution.evidence)
+        misread = any(item.reason_code == "states_reference" for item in link.evidence)
         assert "contradicted" in supports or misread
     if "gold_suspect" in names:
-        assert evidence.case.expects_answer is False or any(
-            claim.correct is False and claim.support == "supported" for claim in evidence.claims
+        assert known.has_no_answer or any(
+            claim.correct is False and claim.support == "supported" for claim in known.claims
         )
-    if names & {"ignored_context", "incomplete"}:
-        assert evidence.sufficient is True
     if "incomplete" in names:
-        assert evidence.answer == "faithful"
-    if attribution.notes:
-        assert attribution.failure == "passed"
-        assert evidence.correct
-        assert evidence.outcome.retrieval in {"miss", "partial"}
-    if attribution.failure == "passed":
-        assert evidence.correct is not False or evidence.declined
-        assert evidence.answer != "unfaithful"
+        assert known.answer == "faithful"
+    if link.notes:
+        assert link.failure == "passed"
+        assert known.correct
+    if link.failure == "passed":
+        assert known.correct is not False or known.declined
+        assert known.answer != "unfaithful"
+        assert lost <= {None, "rank", "filter", "index", "prompt", "unknown"}
+    assert all(need.stated in {None, "states"} for need in link.needs if need.lost_at is None)
 
 
 @settings(max_examples=400)

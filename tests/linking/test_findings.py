@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from misslink.linking.findings import count_errors, rank_fixes
+from misslink.report.summary import first_step
 from misslink.stats import proportion
-from misslink.types import Case, Estimate, Link, RetrievalMiss, Run, Trace, Verdict
+from misslink.types import Case, Estimate, Link, Need, RetrievalMiss, Run, Trace, Verdict
 
 
 def test_a_case_that_app_and_judge_failed_on_is_one_error():
@@ -40,19 +41,50 @@ BELOW = RetrievalMiss(passage_id="b", true_rank=7, miss_type="below_cutoff")
 FAR = RetrievalMiss(passage_id="f", true_rank=30, miss_type="ranked_low")
 
 
-def test_the_forecast_gain_goes_before_the_number_of_passages():
+def test_fixes_count_the_failed_cases_that_get_all_they_lost():
     run = run_missing(
-        links(20, "miss", 18, BELOW), links(10, "miss", 9, WORDS), links(100, "hit", 10)
-    )
-    hybrid, *others = rank_fixes(run)
-    assert (hybrid.name, hybrid.retrieves, hybrid.missed) == ("hybrid_search", 10, 30)
-    assert (hybrid.basis, hybrid.evidence.code) == ("measured_rank", "fix_gains")
-    assert hybrid.avoided.value == pytest.approx(9 - 10 * 0.1)
-    assert hybrid.cases == tuple(f"c{n}" for n in range(20, 30))
-    larger, rerank = sorted(others, key=lambda fix: fix.name)
-    assert (larger.name, larger.retrieves, larger.basis) == ("larger_k", 20, "measured_rank")
+        links(20, "miss", 18, BELOW), links(10, "miss", 9, WORDS), links(4, "miss", 4, BELOW, WORDS),
+        links(100, "hit", 0),
+    )  # fmt: skip
+    larger, hybrid, rerank = rank_fixes(run)
+    assert (larger.name, larger.retrieves, larger.missed, larger.k) == ("larger_k", 18, 31, 7)
+    assert (larger.basis, larger.owner) == ("measured_rank", "retriever")
     assert larger.avoided.reason_code.code == "longer_context_unchecked"
-    assert (rerank.retrieves, rerank.basis) == (20, "at_most")
+    assert (hybrid.name, hybrid.retrieves, hybrid.basis) == ("hybrid_search", 9, "measured_rank")
+    assert hybrid.cases == tuple(f"c{n}" for n in range(20, 29))
+    assert (rerank.retrieves, rerank.basis) == (18, "at_most")
+    step = first_step(run)
+    assert (step["fix"], step["owner"], step["cases"]) == ("larger_k", "retriever", 18)
+
+
+def test_only_the_passages_of_lost_needs_count():
+    need = Need(text="t", source="reference", lost_at="rank", passage_id="b", by="judge")
+    told = need.model_copy(update={"lost_at": "answer", "passage_id": "w"})
+    gone = need.model_copy(update={"passage_id": None, "lost_at": "unknown"})
+    row = links(1, "miss", 1, BELOW, WORDS)[0]
+    for needs, names in (
+        ((need, told), ["larger_k", "rerank"]),
+        ((need, gone), []),
+        ((told,), []),
+    ):
+        run = run_missing([row.model_copy(update={"needs": needs})])
+        assert [fix.name for fix in rank_fixes(run)] == names
+
+
+def test_nothing_ranked_helps_against_a_filter():
+    hidden = WORDS.model_copy(
+        update={"miss_type": "filtered_out", "true_rank": None, "also": ("keyword_match",)}
+    )
+    (fix,) = rank_fixes(run_missing(links(5, "miss", 5, hidden)))
+    assert (fix.name, fix.basis, fix.retrieves) == ("check_filter", "measured_rank", 5)
+
+
+def test_what_is_measured_goes_before_a_larger_upper_bound():
+    run = run_missing(links(3, "miss", 3, WORDS), links(9, "miss", 9, FAR))
+    assert [(fix.name, fix.retrieves) for fix in rank_fixes(run)] == [
+        ("hybrid_search", 3),
+        ("rerank", 9),
+    ]
 
 
 def test_a_rank_by_words_among_the_passages_of_traces_is_a_bound():
@@ -61,31 +93,18 @@ def test_a_rank_by_words_among_the_passages_of_traces_is_a_bound():
     assert fixes == {"hybrid_search": ("at_most", None)}
 
 
-def test_a_run_whose_misses_fail_no_more_than_its_hits_has_not_enough_data():
-    run = run_missing(links(10, "miss", 2, WORDS, BELOW), links(40, "hit", 8))
-    assert {fix.evidence.code for fix in rank_fixes(run)} == {"not_enough_data"}
+def test_the_first_step_is_for_the_owner_of_most_failures():
+    rows = [*links(4, "miss", 4, BELOW), *links(9, "hit", 9)]
+    rows[4:] = [row.model_copy(update={"failure": "over_refused"}) for row in rows[4:]]
+    step = first_step(run_missing(rows))
+    assert (step["fix"], step["owner"], step["cases"]) == ("over_refused", "generator", 9)
+    assert [fix.retrieves for fix in rank_fixes(run_missing(rows))] == [4, 4]
 
 
-@pytest.mark.parametrize(("bound", "first"), [(4, "hybrid_search"), (6, "rerank"), (7, "rerank")])
-def test_an_upper_bound_comes_first_only_if_it_is_at_least_twice_a_measured_gain(bound, first):
-    both = WORDS.model_copy(update={"true_rank": 30})
-    run = run_missing(
-        links(3, "miss", 2, both), links(bound - 3, "miss", 1, FAR), links(9, "hit", 5)
-    )
-    fixes = {fix.name: fix.retrieves for fix in rank_fixes(run)}
-    assert fixes == {"hybrid_search": 3, "rerank": bound}
-    assert next(iter(fixes)) == first
-
-
-def test_no_fix_is_advised_against_the_runs_own_evidence():
-    run = run_missing(links(40, "miss", 2, WORDS, BELOW, FAR), links(40, "hit", 35))
-    assert rank_fixes(run) == ()
-
-
-def test_without_verdicts_passages_are_counted_and_nothing_is_forecast():
-    rows = [row.model_copy(update={"failure": None}) for row in links(5, "miss", 0, WORDS, FAR)]
+def test_without_verdicts_all_that_was_missed_counts():
+    rows = [row.model_copy(update={"failure": None}) for row in links(5, "miss", 0, WORDS)]
     fixes = rank_fixes(run_missing(rows))
-    assert [(fix.name, fix.retrieves) for fix in fixes] == [("hybrid_search", 5), ("rerank", 5)]
+    assert [(fix.name, fix.retrieves) for fix in fixes] == [("hybrid_search", 5)]
     assert all(fix.avoided.value is None for fix in fixes)
 
 

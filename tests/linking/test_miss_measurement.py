@@ -111,7 +111,7 @@ def decoys(world, case, question):
         world.passage(f"{case}-d{at}", f"{question} decoy{case}{at}")
 
 
-FAR = (0.95, 0.94, 0.93, 0.92, 0.91, 0.9, 0.89)  # more than twice K
+FAR = tuple(0.95 - at / 200 for at in range(11))  # further down than a larger k reaches
 
 
 def planted():
@@ -144,7 +144,7 @@ def planted():
     rivals(world, "words", *FAR)
     world.case("blind", "error code zx81 valve", relevant=["p-blind"])
     world.passage("p-blind", "code zx81 valve list", blind=0.4)
-    rivals(world, "blind", 0.9, 0.8, 0.7, 0.6)
+    rivals(world, "blind", *FAR)
     world.case("none", "who repairs clocks", relevant=["p-none"])
     world.case("halves", "when does winter start", evidence=[EVIDENCE])
     world.passage("half1", f"Timetables. {EVIDENCE[:30]}", halves=0.6)

@@ -10,13 +10,13 @@ from misslink.judge.config import JudgeConfig
 from misslink.judge.judge_case import judge_case
 from misslink.judge.judged_metric import Subject
 from misslink.judge.session import open_judge
-from misslink.linking.attribution_rules import link_case
 from misslink.linking.missing_labels import (
     add_missing_labels,
     find_missing_labels,
     missing_label_document,
     write_labelled_cases,
 )
+from misslink.linking.owners import link_case
 from misslink.registry import judged_metrics
 from misslink.retrieval import score_cases
 from misslink.types import Case, Claim, Evidence, Link, Passage, Trace, Verdict

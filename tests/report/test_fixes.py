@@ -31,7 +31,7 @@ MISS = "retrieval_miss"
 def test_a_fix_counts_the_failed_cases_that_it_completes():
     run = run_of((MISS, (BELOW,)), (MISS, (BELOW, FAR)), ("passed", (BELOW,)), (MISS, (FAR,)))
     wider, rerank = count_fixes(run)
-    assert (wider.label, wider.cases, wider.bound) == ("Retrieve 10 passages, not 5", (1,), False)
+    assert (wider.label, wider.cases, wider.bound) == ("Retrieve 7 passages, not 5", (1,), False)
     assert (rerank.label, rerank.cases, rerank.bound) == ("Rerank the first 50", (1, 2, 4), True)
 
 
@@ -54,7 +54,7 @@ def test_the_first_step_is_for_the_owner_with_most_failures():
     run = run_of((MISS, (BELOW,)), *[("over_refused", ())] * 3)
     step = first_step(run)
     assert (step["fix"], step["owner"], step["cases"], step["basis"]) == (
-        "over_refused", "generator", 3, None,
+        "over_refused", "generator", 3, "at_most",
     )  # fmt: skip
     assert first_step(run_of(("passed", ()))) is None
 
@@ -67,9 +67,9 @@ def test_one_number_stands_for_one_fix_in_every_view():
     assert page.first.fixes[0] == counted
     assert len(next_steps(run)[0].cases) == first_step(run)["cases"] == 4
     entry = build_case_entries(run, 5)[0]
-    assert entry.fix[:2] == ("Retrieve 10 passages, not 5", 4)
+    assert entry.fix[:2] == ("Retrieve 7 passages, not 5", 4)
     assert next_steps(run)[0].reach == (
-        "Measured: all missed passages of 4 failed cases enter the prompt."
+        "Measured: all lost facts of 4 failed cases enter the prompt."
     )
 
 

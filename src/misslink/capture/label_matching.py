@@ -11,6 +11,7 @@ from misslink.io import GoldSet
 from misslink.text.normalization import fold
 from misslink.types import Case, Passage, Reason, Trace
 
+_TELLING_ID = 3  # characters: shorter ids are near to many
 _MOST_UNKNOWN = 0.5  # of the relevant ids; those of documents that are not indexed are few
 
 
@@ -157,11 +158,23 @@ def match_labels(
             warnings.append(unmatched)
     if unmatched is None and not verified:
         warnings += _doubtful_labels(labels, matched, stored)
-    by_id = {
-        case.id for case in gold.cases if not case.evidence and (case.relevant or case.relevant_any)
-    }
+    by_id = {case.id: case for case in gold.cases if not case.evidence}
+    typos = _misspelled(labels, {*matched, *stored})
+    if typos:
+        label = min(typos)
+        warnings.append(
+            Reason(code="labels_misspelled", n=len(typos), label=label, passage=typos[label])
+        )
+
+    def unlocated(case_id: str) -> Reason | None:
+        listed = labelled_ids([by_id[case_id]] if case_id in by_id else [])
+        label = min(listed.keys() & typos.keys(), default=None)
+        if label is not None:
+            return Reason(code="label_misspelled", label=label, passage=typos[label])
+        return unmatched if listed else None
+
     traces = {
-        case_id: _rename(trace, names, indexed, unmatched if case_id in by_id else None)
+        case_id: _rename(trace, names, indexed, unlocated(case_id))
         for case_id, trace in traces.items()
     }
     named = {names.get(passage.id, passage.id): passage for passage in corpus or ()}
@@ -185,6 +198,41 @@ def _doubtful_labels(
         n = len(labels) - len(absent)
         seen = min(matched - labels.keys(), default=min(matched))
         yield Reason(code="few_labels_match", n=n, of=len(labels), label=absent[0], passage=seen)
+
+
+def _misspelled(labels: Collection[str], known: Collection[str]) -> dict[str, str]:
+    """Labels that no passage has, each with the one unlabelled passage that it differs from in a letter.
+
+    Digits are never a typo: "doc-12" is not "doc-13".
+    """
+    absent = [label for label in labels if label not in known]
+    if not absent:
+        return {}
+    near: dict[str, set[str]] = {}
+    for name in known:
+        if name not in labels:
+            for form in _lacking_a_letter(name):
+                near.setdefault(form, set()).add(name)
+    meant = {
+        label: {name for form in _lacking_a_letter(label) for name in near.get(form, ())}
+        for label in absent
+    }
+    return {
+        label: next(iter(names))
+        for label, names in meant.items()
+        if len(names) == 1 and _digits(label) == _digits(next(iter(names)))
+    }
+
+
+def _lacking_a_letter(name: str) -> set[str]:
+    """An id, and all that it is without one of its letters; of a short one nothing."""
+    if len(name) < _TELLING_ID:
+        return set()
+    return {name, *(name[:at] + name[at + 1 :] for at, each in enumerate(name) if each.isalpha())}
+
+
+def _digits(name: str) -> str:
+    return "".join(filter(str.isdigit, name))
 
 
 def _check_id_key(passages: Collection[Passage], key: str | None) -> None:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from importlib.resources import files
 from typing import Any
 
 from misslink.documents import CalibrationDocument, JudgeErrorTest, calibrations_of
@@ -92,7 +90,6 @@ def summarize_association(
     *,
     own: Collection[str] = (),
     seed: int = 0,
-    corpus: bool = False,
 ) -> dict[str, dict[str, Any]]:
     """Return the blocks ``link`` and ``link_correctness`` of ``summary.json``.
 
@@ -109,8 +106,6 @@ def summarize_association(
         Metrics whose calibration in the run is of its own verdicts.
     seed : int
         Random seed of the intervals.
-    corpus : bool
-        Whether what was inferred rests on a corpus, and not on the passages in the traces alone.
     """
     links = run.links if links is None else links
     by, exposures = case_exposures(links)
@@ -139,9 +134,7 @@ def summarize_association(
         for name, metric in (("link", "faithfulness"), ("link_correctness", "correctness"))
     }
     if inferred := sum(link.basis == "inferred" for link in links):
-        measured = json.loads((files("misslink.linking") / "inferred_owners.json").read_text())
-        right = measured["corpus" if corpus else "traces"]
-        note = _note(Reason(code="inferred", count=inferred, right=right, corpus=corpus))
+        note = _note(Reason(code="inferred", count=inferred))
         for block in blocks.values():
             block["warnings"].append(note)
     return blocks

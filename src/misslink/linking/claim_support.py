@@ -1,4 +1,4 @@
-"""Which missed passage would support or contradict an unfaithful claim."""
+"""What passages say about needs and claims: by a model judge, who is asked once a case, or by words."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from misslink.judge.tokens import estimate_ask_tokens, estimate_tokens
 from misslink.matching.abstention import SOURCE_STEMS, content_stems
 from misslink.matching.claim_matching import MatchingContext
 from misslink.matching.fuzzy_matching import UNSPACED
-from misslink.matching.quotes import MIN_LANGUAGE_WORDS, verify_quote
+from misslink.matching.quotes import MIN_LANGUAGE_WORDS, find_quote, verify_quote
 from misslink.matching.support import claim_relations
 from misslink.text.near_duplicates import passage_stems
 from misslink.text.normalization import fold
@@ -27,6 +27,8 @@ from misslink.types import Claim, ClaimLink, RetrievalMiss
 
 Relation = Literal["would_support", "would_contradict", "unrelated"]
 Texts = tuple[str, ...]
+
+HEURISTIC = "heuristic"
 
 SHORT_CLAIM = 3  # content words: a claim this short ("At seven.") is read with its question
 # A passage that holds a smaller share of a claim's content stems is not asked about. Of 1,969
@@ -49,14 +51,21 @@ _QUOTE_FACTOR = 2  # a quote is rarely longer than two times its claim
 
 
 class ClaimNeed(BaseModel):
-    """What the passages say of a claim, and which of them does, both by number from 1."""
+    """What the passages say of a claim or need, and which of them does, both by number from 1.
+
+    ``passage`` is the best of those that were shown, ``missed_passage`` the best of the others;
+    ``extent`` says whether the shown ones hold all of it.
+    """
 
     model_config = ConfigDict(frozen=True)
 
     claim: int
+    relation: Relation
     passage: int | None = None
     quote: str | None = None
-    relation: Relation
+    missed_passage: int | None = None
+    missed_quote: str | None = None
+    extent: Literal["whole", "part"] = "whole"
 
 
 class ClaimNeeds(BaseModel):
@@ -69,12 +78,13 @@ class ClaimNeeds(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class PairRelation:
-    """The relation of one claim to one passage, and the judge that found it."""
+    """The relation of one claim to one passage, the judge that found it, and if it is of a part."""
 
     relation: Relation
     quote: str | None
     probability: float | None
-    by: str = "heuristic"
+    by: str = HEURISTIC
+    is_part: bool = False
 
 
 PairRelations = dict[
@@ -143,21 +153,33 @@ def _passage_content_stems(passage: str) -> frozenset[str]:
 
 
 def render_claim_needs(
-    question: str, claims: Texts, passages: Texts, *, prompts: Prompts = BUILT_IN
+    question: str, claims: Texts, passages: Texts, shown: int = 0, *, prompts: Prompts = BUILT_IN
 ) -> Ask:
-    """Render the ask: what would missed passages say about claims? Both are numbered from 1."""
-    inputs = {"question": question, "claims": claims, "passages": passages}
+    """Render the ask: what do passages say about claims? Both are numbered from 1.
+
+    The first `shown` passages are those that the app read.
+    """
+    inputs = {"question": question, "claims": claims, "passages": passages, "shown": shown}
     return Ask.rendered(prompts.load("claim_needs"), inputs, ClaimNeeds)
 
 
 async def judge_claim_needs(
-    claims: Texts, passages: Texts, question: str, judge: Judge, prompts: Prompts
+    claims: Texts,
+    shown: Texts,
+    missed: Texts,
+    question: str,
+    judge: Judge,
+    prompts: Prompts = BUILT_IN,
 ) -> PairRelations:
-    """Ask a judge what the passages say about the claims, and verify its quotes.
+    """Ask a judge what shown and missed passages say about the claims, and verify its quotes.
 
     Pairs that cannot be related are left out, and the least similar where not all fit into the judge's
-    context. Returns the relations by claim and passage; empty without a readable reply.
+    context. Returns the relations by claim and passage; empty without a readable reply, and of the
+    heuristic judge, whose relations need no ask.
     """
+    if isinstance(unwrap_judge(judge), HeuristicJudge):
+        return {}
+    passages = tuple(dict.fromkeys((*shown, *missed)))
     pairs = _related_pairs(claims, passages, question)
     limit = _context_limit(judge)
     for _ in range(1 + _MAX_HALVINGS):
@@ -166,11 +188,12 @@ async def judge_claim_needs(
             return {}
         # As the answer and the gold set have them: the same case asks the same.
         some = tuple(claim for claim in claims if any(claim == pair[0] for pair in chosen))
-        shown_passages = tuple(text for text in passages if any(text == p[1] for p in chosen))
-        ask = render_claim_needs(question, some, shown_passages, prompts=prompts)
+        texts = tuple(text for text in passages if any(text == pair[1] for pair in chosen))
+        count = sum(text in shown for text in texts)
+        ask = render_claim_needs(question, some, texts, count, prompts=prompts)
         reply = await ask_safely(judge, ask)
         if reply.came or not is_length_error(reply.problem or ""):
-            return _read_reply(reply, some, shown_passages, question, judge.name)
+            return _read_reply(reply, some, texts, question, judge.name)
         needed = estimate_ask_tokens(ask) + _reply_tokens(some, judge)
         limit = min(limit or needed, needed) // 2
     return {}
@@ -233,32 +256,40 @@ def _read_reply(
         nothing = PairRelation("unrelated", None, chance if unrelated else None, judge_name)
         for text in passages:
             relations.setdefault((claim, text), nothing)
-        located = None if unrelated else _locate_quote(item, claim, passages, question)
-        if located is not None and relations[claim, located[0]].relation == "unrelated":
-            relations[claim, located[0]] = PairRelation(
-                item.relation, located[1], chance, judge_name
-            )
+        named = (item.passage, item.quote), (item.missed_passage, item.missed_quote)
+        for number, quote in named:
+            located = None
+            is_part = item.extent == "part"
+            if quote and not unrelated:
+                relation = None if is_part else item.relation
+                located = _locate_quote(quote, number, claim, passages, question, relation)
+            if located is not None and relations[claim, located[0]].relation == "unrelated":
+                relations[claim, located[0]] = PairRelation(
+                    item.relation, located[1], chance, judge_name, is_part
+                )
     return relations
 
 
 def _locate_quote(
-    item: ClaimNeed, claim: str, passages: Texts, question: str
+    quote: str,
+    number: int | None,
+    claim: str,
+    passages: Texts,
+    question: str,
+    relation: Relation | None,
 ) -> tuple[str, str] | None:
     """The passage that holds a quote, and the quote as it is written there.
 
-    The named passage goes first; the words decide, as a number is easily mistaken.
+    The named passage goes first; the words decide, as a number is easily mistaken. A quote of a
+    part (without `relation`) only has to be there.
     """
-    if not item.quote:
-        return None
-    number = item.passage or 0
-    named = passages[number - 1 : number] if number > 0 else ()
+    named = passages[number - 1 : number] if number and number > 0 else ()
+    supports = relation == "would_support"
     for text in dict.fromkeys((*named, *passages)):
-        place = verify_quote(
-            item.quote,
-            text,
-            claim,
-            question,
-            supports=item.relation == "would_support",
+        place = (
+            verify_quote(quote, text, claim, question, supports=supports)
+            if relation
+            else find_quote(quote, text)
         )
         if place is not None:
             return text, text[place.start : place.end]
@@ -273,60 +304,39 @@ _RELATION_STRENGTH: Mapping[Relation, int] = {
 _NO_RANK = float("inf")  # behind every passage that has a rank
 
 
-async def link_claims(
-    unfaithful: Sequence[tuple[int, Claim]],
+def link_claims(
+    claims: Sequence[tuple[int, Claim]],
     missed: Sequence[RetrievalMiss],
-    *,
-    question: str = "",
-    judge: Judge | None = None,
-    prompts: Prompts = BUILT_IN,
+    said: PairRelations | None = None,
 ) -> tuple[ClaimLink, ...]:
-    """Link every unfaithful claim to the missed passage that says most about it.
+    """Link every bad claim to the missed passage that says most about it.
 
     A passage that would support the claim goes before one that would contradict it, and that before one
     that says nothing about it; then the higher probability, the higher grade and the better rank.
 
-    The heuristic judge relates all pairs. Another judge gets one ask per case, about the pairs that
-    share enough words (`judge_claim_needs`); its relations replace the heuristic ones, and ``by`` names
-    the judge. Without a readable reply, and for claims that the reply leaves out, the heuristic relation
-    stays.
-
     Parameters
     ----------
-    unfaithful : sequence of (int, Claim)
-        The claims with their index in the faithfulness verdict.
+    claims : sequence of (int, Claim)
+        With their index in the faithfulness verdict.
     missed : sequence of RetrievalMiss
-    question : str
-        Short claims are read with it.
-    judge : Judge or None
-        None, and the heuristic judge: no judge calls.
-    prompts : Prompts
+    said : mapping or None
+        What a model judge says of pairs, in place of the heuristic judge, which relates all.
 
     Returns
     -------
     tuple of ClaimLink
         One for each claim, in their order; empty where no missed passage's text is known.
-
-    Raises
-    ------
-    JudgeUnreachableError
-        A later run resumes from the cache.
     """
     known = [(passage, passage.text or passage.evidence or "") for passage in missed]
     known = [(passage, text) for passage, text in known if text]
     if not known:
         return ()
-    claims = tuple(dict.fromkeys(claim.text for _, claim in unfaithful))
-    unique_texts = tuple(dict.fromkeys(text for _, text in known))
-    relations = _heuristic_relations(claims, unique_texts)
-    if judge is not None and not isinstance(unwrap_judge(judge), HeuristicJudge):
-        relations |= await judge_claim_needs(claims, unique_texts, question, judge, prompts)
+    texts = tuple(dict.fromkeys(claim.text for _, claim in claims))
+    unique = tuple(dict.fromkeys(text for _, text in known))
+    relations = _heuristic_relations(texts, unique) | (said or {})
     return tuple(
-        _strongest_link(
-            index,
-            [(passage, relations[claim.text, text]) for passage, text in known],
-        )
-        for index, claim in unfaithful
+        _strongest_link(index, [(passage, relations[claim.text, text]) for passage, text in known])
+        for index, claim in claims
     )
 
 

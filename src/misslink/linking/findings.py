@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from misslink.documents import summary_of, whatif_of
-from misslink.linking.whatif.forecast import EffectModel, ExposureChange
+from misslink.documents import manifest_of, summary_of, whatif_of
+from misslink.failure_modes import FAILURE_MODES, MISS_MODES
 from misslink.types import (
     Estimate,
     Link,
@@ -38,6 +40,8 @@ def count_errors(traces: Sequence[Trace], verdicts: Sequence[Verdict]) -> dict[s
 
 
 RERANK_POOL = 50  # candidates that a reranker gets
+# Modes whose quotes the heuristic judge confuses most: they are to be checked first, and lead nothing.
+WEAK_MODES = frozenset({"gold_suspect", "conflicting_sources"})
 
 
 @dataclass(frozen=True)
@@ -50,60 +54,65 @@ class Fix:
         Such as 'larger_k'; of `FIXES`.
     kind : str
         The miss type or status that it fixes; `miss_type_advice` has its sentence.
+    owner : str
     retrieves, missed : int
-        How many missed passages it would retrieve, of how many.
+        How many failed cases it would give all that they lost, of how many that lost something.
     basis : {'measured_rank', 'at_most', 'whatif'}
         Whether that follows from measured ranks, is an upper bound, or was tried by what-if.
     cases : tuple of str
-        Ids of the cases of these passages.
+        Ids of these cases.
     avoided : Estimate
-        Failures that it would avoid; missing with a reason code where nothing forecasts it.
+        Failures that it would avoid, as what-if forecast; missing with a reason code without one.
     evidence : Reason
         ``fix_gains`` (the whole interval is above 0), ``not_enough_data``, or why there is no
         forecast.
+    k : int or None
+        The number of passages with which the measured ranks are reached.
     option : str or None
         The what-if option that was tried.
     """
 
     name: str
     kind: MissType | MissStatus
+    owner: str
     retrieves: int
     missed: int
     basis: Literal["measured_rank", "at_most", "whatif"]
     cases: tuple[str, ...]
     avoided: Estimate
     evidence: Reason
+    k: int | None = None
     option: str | None = None
 
     @property
     def weight(self) -> float:
-        """How much a passage or case of the fix counts: half if it is an upper bound."""
+        """How much a case of the fix counts: half if it is an upper bound."""
         return 0.5 if self.basis == "at_most" else 1.0
 
 
 @dataclass(frozen=True)
 class _FixRule:
     kind: MissType | MissStatus
-    measured: bool = False  # measured ranks say that the fix would retrieve the passage
+    owner: str = "retriever"
+    measured: bool = False  # measured ranks say that the fix would move the passage into the prompt
     options: tuple[str, ...] = ()  # how what-if calls it, up to '='
 
     def applies(self, miss: RetrievalMiss) -> bool:
+        if "filtered_out" in (miss.kind, self.kind):  # what a filter hides no ranking returns
+            return miss.kind == self.kind
         if self.kind == "ranked_low":
-            return (
-                miss.status == "not_retrieved"
-                and miss.true_rank is not None
-                and miss.true_rank <= RERANK_POOL
-            )
+            return miss.status == "not_retrieved" and (miss.true_rank or math.inf) <= RERANK_POOL
         return self.kind in (miss.kind, *miss.also)
 
 
 FIXES: dict[str, _FixRule] = {
-    "index_documents": _FixRule("not_indexed"),
-    "keep_in_prompt": _FixRule("dropped_from_prompt"),
+    "index_documents": _FixRule("not_indexed", "index"),
+    "keep_in_prompt": _FixRule("dropped_from_prompt", "prompt", measured=True),
     "rechunk": _FixRule("split_evidence", options=("chunk",)),
+    "check_filter": _FixRule("filtered_out", measured=True),
     "remove_duplicates": _FixRule("duplicate_crowding", measured=True, options=("mmr",)),
-    "hybrid_search": _FixRule("keyword_match", measured=True, options=("hybrid", "bm25")),
     "larger_k": _FixRule("below_cutoff", measured=True, options=("k",)),
+    "hybrid_search": _FixRule("keyword_match", measured=True, options=("hybrid", "bm25")),
     "expand_queries": _FixRule("vocabulary_mismatch"),
     "fine_tune_embedding": _FixRule("domain_mismatch", options=("embedding",)),
     "rerank": _FixRule("ranked_low", options=("rerank",)),
@@ -112,83 +121,112 @@ FIXES: dict[str, _FixRule] = {
 
 def can_search_fix(link: Link) -> bool:
     """Whether a better search can retrieve what the case missed: not where its query lost what it needs."""
-    return link.failure != "lost_context"
+    return FAILURE_MODES.get(
+        link.failure or "passed", FAILURE_MODES["passed"]
+    ).owner != "prompt" or (link.failure == "dropped_from_prompt")
 
 
-def rank_fixes(run: Run, *, seed: int = 0) -> tuple[Fix, ...]:
-    """Return the fixes of missed passages, best first.
+def lost_passages(link: Link) -> tuple[RetrievalMiss, ...]:
+    """The passages of the needs that a case lost; empty where one of these is not located.
 
-    A fix whose whole forecast is above 0 comes first, by failures avoided; then the others by the
-    missed passages that they would retrieve, of which an upper bound counts half; what was tried
-    without a detectable gain comes last. A fix that the run's own evidence speaks against is left
-    out: its forecast is below 0, or cases fail less after a miss.
-
-    Parameters
-    ----------
-    run : Run
-    seed : int
-        Random seed of the forecast's interval.
+    Of a link without needs, all that it missed.
     """
-    model = EffectModel.from_run(run)
-    matters = model.missed_matters()
-    total = sum(len(link.missed) for link in run.links)
-    whatif = whatif_of(run)
-    is_listed = bool(summary_of(run).diagnosis.corpus)
+    lost = [need for need in link.needs if need.lost_at not in {None, "answer", "data"}]
+    if not link.needs:
+        return link.missed
+    known = {miss.passage_id: miss for miss in link.missed}
+    misses = {need.passage_id: known.get(need.passage_id or "") for need in lost}
+    return tuple(miss for miss in misses.values() if miss) if all(misses.values()) else ()
+
+
+def rank_fixes(run: Run) -> tuple[Fix, ...]:
+    """Return the fixes of failed cases that lost a need, best first.
+
+    A fix counts the failed cases of which it would move every lost need into the prompt; without a
+    judge, all cases. What was measured (ranks, a what-if with a gain) comes before upper bounds, then
+    what was tried without a detectable gain; within each by the number of cases. Nothing is counted
+    for cases whose failure mode is no miss.
+    """
+    judged = any(link.failure for link in run.links)
+    lost = {
+        link.case_id: misses
+        for link in run.links
+        if (link.failure in MISS_MODES or not judged)
+        and can_search_fix(link)
+        and (misses := lost_passages(link))
+    }
+    whatif, summary = whatif_of(run), summary_of(run)
+    tried = whatif.options if whatif else ()
     fixes = []
     for name, rule in FIXES.items():
-        counts = {
-            place: count
-            for place, link in enumerate(run.links)
-            if can_search_fix(link) and (count := sum(map(rule.applies, link.missed)))
+        completed = {
+            case_id: max((miss.true_rank or 0 for miss in misses), default=0)
+            for case_id, misses in lost.items()
+            if all(map(rule.applies, misses))
         }
-        retrieves = sum(counts.values())
-        basis: Literal["measured_rank", "at_most", "whatif"]
         # Among the passages of the traces alone, a rank by words is only a lower bound.
-        measured = rule.measured and (is_listed or name != "hybrid_search")
+        measured = rule.measured and (bool(summary.diagnosis.corpus) or name != "hybrid_search")
+        basis: Literal["measured_rank", "at_most", "whatif"]
         basis = "measured_rank" if measured else "at_most"
-        winner, tried = None, whatif.options if whatif else ()
+        code = "longer_context_unchecked" if name == "larger_k" else "needs_whatif"
+        avoided, winner = Estimate.missing(Reason(code=code)), None
         # The first is the best that what-if tried.
         option = next((o for o in tried if o.name.partition("=")[0] in rule.options), None)
         if option is not None and option.newly_retrieved is not None:
-            basis, retrieves, avoided = "whatif", option.newly_retrieved, option.failures_avoided
+            basis, avoided = "whatif", option.failures_avoided
+            if option.newly_retrieved:  # which cases it completes, the document does not say
+                completed = completed or dict.fromkeys(lost, 0)
             winner = next((m.winner for n, m in option.metrics.items() if "recall" in n), None)
-            counts = counts or {place: 1 for place, link in enumerate(run.links) if link.missed}
-        elif name == "larger_k":
-            avoided = Estimate.missing(Reason(code="longer_context_unchecked"))
-        elif measured:
-            changes = []
-            for place, n in counts.items():
-                link = run.links[place]
-                after = "hit" if n >= len(link.missed) else "partial"
-                changes.append(ExposureChange(place, after, better=True, failed=link.failed))
-            avoided = model.avoided(changes, seed)
-        else:
-            avoided = Estimate.missing(Reason(code="needs_whatif"))
-        evidence = _evidence(avoided, matters)
+        evidence = _evidence(avoided)
+        most = option.newly_retrieved if option and basis == "whatif" else None
         if winner == "":  # what-if saw no detectable difference in recall
             evidence = evidence and Reason(code="not_enough_data")
-        if evidence is not None and retrieves and winner != "today":
-            cases = tuple(run.links[place].case_id for place in counts)
-            by = option.name if option and basis == "whatif" else None
+        if completed and evidence is not None and winner != "today":
             fixes.append(
-                Fix(name, rule.kind, retrieves, total, basis, cases, avoided, evidence, by)
+                Fix(
+                    name,
+                    rule.kind,
+                    rule.owner,
+                    len(completed) if most is None else min(len(completed), most),
+                    len(lost),
+                    basis,
+                    tuple(completed),
+                    avoided,
+                    evidence,
+                    max(completed.values()) if name == "larger_k" else None,
+                    option.name if option and basis == "whatif" else None,
+                )
             )
     return tuple(sorted(fixes, key=_order))
 
 
-def _evidence(avoided: Estimate, matters: Estimate) -> Reason | None:
+def _evidence(avoided: Estimate) -> Reason | None:
     """What the run says of a fix; None if it speaks against it."""
-    shown = matters if avoided.low is None or avoided.high is None else avoided
-    if shown.low is None or shown.high is None:
+    if avoided.low is None or avoided.high is None:
         return avoided.reason_code or Reason(code="not_enough_data")
-    if shown.high < 0:
+    if avoided.high < 0:
         return None
-    if shown.low <= 0:
-        return Reason(code="not_enough_data")
-    return avoided.reason_code or Reason(code="fix_gains")
+    return Reason(code="fix_gains" if avoided.low > 0 else "not_enough_data")
 
 
-def _order(fix: Fix) -> tuple[int, float, int]:
-    if fix.evidence.code == "fix_gains":
-        return 0, -(fix.avoided.value or 0.0), -fix.retrieves
-    return 2 if fix.basis == "whatif" else 1, -fix.retrieves * fix.weight, -fix.retrieves
+def _order(fix: Fix) -> tuple[int, int]:
+    is_vain = fix.basis == "whatif" and fix.evidence.code == "not_enough_data"
+    return 2 if is_vain else int(fix.basis == "at_most"), -fix.retrieves
+
+
+def count_owners(run: Run) -> dict[str, int]:
+    """Return the failed cases of each known owner, the most first.
+
+    Modes that the heuristic judge confuses count last.
+    """
+    weak = WEAK_MODES if (manifest_of(run).judge or "").startswith("heuristic") else frozenset()
+    owners = Counter(
+        (link.failure in weak, link.owner)
+        for link in run.links
+        if link.failed and link.owner not in {None, "unknown"}
+    )
+    ranked = sorted(owners.items(), key=lambda item: (item[0][0], -item[1]))
+    counts: dict[str, int] = {}
+    for (_, owner), count in ranked:
+        counts[owner or ""] = counts.get(owner or "", 0) + count
+    return counts

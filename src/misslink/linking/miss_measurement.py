@@ -23,13 +23,14 @@ import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from misslink.case_fields import conversation_turns
 from misslink.linking.corpus_search import fuse_rankings, top_places
 from misslink.linking.miss_types import MissEvidence, classify_miss
 from misslink.linking.missed_passages import PassagePool, find_missed_passages, inner_rank
+from misslink.matching.abstention import content_stems
 from misslink.retrieval import (
     RetrievalOutcome,
     relevant_ids,
@@ -55,6 +56,8 @@ if TYPE_CHECKING:
 _MAX_POOL = 10_000
 _SEARCHED = 5  # passages outside the prompt that a search for an unlabelled case looks at
 FUSION_DEPTH = 50  # of each ranking that is fused
+CLEARLY_ABOVE = 1.2  # times the score of all that was shown: what was missed for the question
+ASKED_SHARE = 0.6  # of the question's content words, that a passage on the question has
 _BLOCK_SIZE = 4_000_000  # cosines held in memory at a time, 16 MB
 # Two computations of the same product differ in the seventh digit; that is no better rank.
 _TOLERANCE = 1e-6
@@ -105,6 +108,8 @@ class MissMeasurements:
         By case, the passages in the prompts of earlier turns, each with the last of these turns.
     nearest : mapping of str to sequence of int
         By query, the places in the pool of the passages nearest by meaning, nearest first.
+    searches : bool
+        Whether any trace of the run shows a search.
     deepen : callable or None
         Asks the app's retrievers deeper for the passages of a case that fit. None: of traces.
     """
@@ -120,6 +125,32 @@ class MissMeasurements:
     prompted_before: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     nearest: Mapping[str, Sequence[int]] = field(default_factory=dict)
     deepen: DeepSearch | None = None
+    searches: bool = False
+
+    @property
+    def lacks_words(self) -> Callable[[str, str], bool] | None:
+        """Says whether no passage of the index has the words of a need; None without a full list."""
+        return self.pool.lacks_words if self.pool is not None and self.pool.listed else None
+
+    def place_question(self, question: str, trace: Trace, k: int) -> Passage | None:
+        """The passage of the index that is clearly most about the question; None where none is.
+
+        It has most of the question's content words; outside of the prompt it also has 1.2 times the
+        BM25 score of all that was shown.
+        """
+        context = trace.context(k)
+        places = [self.pool.position.get(passage.id) for passage in context] if self.pool else []
+        if self.pool is None or not self.pool.listed or not self.pool.passages or None in places:
+            return None
+        scores = self.pool.scores(question)
+        (best,) = top_places(scores, 1)
+        shown = max((place for place in places if place is not None), key=scores.item, default=None)
+        if shown is not None and scores[best] < CLEARLY_ABOVE * scores[shown]:
+            if scores[best] > scores[shown]:
+                return None
+            best = shown
+        passage = self.pool.passages[best]
+        return passage if asked_share(question, passage.text) >= ASKED_SHARE else None
 
     def find_in_conversation(
         self, case: Case, trace: Trace, passage_id: str, k: int
@@ -153,9 +184,9 @@ class MissMeasurements:
     def _keyword_rank(self, query: str, passage_id: str) -> float:
         """Its rank by BM25; infinite where it shares no word with the query, or is not known."""
         place = self.pool.position.get(passage_id) if self.pool else None
-        if place is None:
+        if place is None or self.pool is None:
             return math.inf
-        scores = self._bm25.scores(stems(query))
+        scores = self.pool.scores(query)
         return 1 + int((scores > scores[place]).sum()) if scores[place] > 0 else math.inf
 
     def search(self, queries: Sequence[str], trace: Trace, k: int) -> tuple[RetrievalMiss, ...]:
@@ -169,7 +200,7 @@ class MissMeasurements:
         if self.pool is None or not self.pool.passages:
             return ()
         in_context = {passage.id for passage in trace.context(k)}
-        scores = [self._bm25.scores(stems(query)) for query in queries]
+        scores = [self.pool.scores(query) for query in queries]
         found: dict[int, None] = {}
         for query, row in zip(queries, scores, strict=True):
             rankings = [top_places(row, FUSION_DEPTH, above=0), self.nearest.get(query, ())]
@@ -207,11 +238,6 @@ class MissMeasurements:
             )
             misses.append(classify_miss(evidence))
         return tuple(misses)
-
-    @cached_property
-    def _bm25(self) -> Bm25Index:
-        passages = self.pool.passages if self.pool else ()
-        return Bm25Index(passage_stems(passage.text) for passage in passages)
 
 
 @dataclass(frozen=True)
@@ -298,7 +324,16 @@ async def measure_misses(
         semantic,
         cosines=sorted(cosine for _, cosine in pairs.known),
         shares=sorted(share for _, share in (*pairs.shared_found, *pairs.shared_missed)),
-        bm25=_bm25_ranks(((case.judged_question, id_) for case, id_ in located), among, texts),
+        bm25=_bm25_ranks(
+            [(case.judged_question, id_) for case, id_ in located],
+            among,
+            # The index of the pool, which later searches use, too.
+            lambda: (
+                pool.index
+                if among == tuple(pool.position)
+                else Bm25Index(passage_stems(texts[id_]) for id_ in among)
+            ),
+        ),
         dense=semantic.ranks([(case.id, id_) for case, id_ in located], among) if semantic else {},
         pool=len(among),
     )
@@ -321,6 +356,7 @@ async def measure_misses(
         split=sum(match.split for match in matches) + sum(bool(m.halves) for _, m in misses),
         pool=pool,
         prompted_before=_prompted_before(cases, trace_of, k),
+        searches=any(trace.calls for trace in traces),
     )
 
 
@@ -556,6 +592,12 @@ class EmbeddingSimilarity:
         return ranks
 
 
+def asked_share(question: str, text: str) -> float:
+    """Share of the question's content words that a text has."""
+    asked = content_stems(question)
+    return len(asked.intersection(passage_stems(text))) / len(asked) if asked else 0.0
+
+
 def _shared_stems(question: str, text: str | None) -> float | None:
     """Share of the question's content stems that a passage has; None without a stem or a text."""
     asked = _question_stems(question)
@@ -570,7 +612,7 @@ def _question_stems(question: str) -> frozenset[str]:
 
 
 def _bm25_ranks(
-    pairs: Iterable[tuple[str, str]], pool: Sequence[str], texts: Mapping[str, str]
+    pairs: Iterable[tuple[str, str]], pool: Sequence[str], index_of: Callable[[], Bm25Index]
 ) -> dict[tuple[str, str], int]:
     """The BM25 rank from 1 of each pair's passage among the pool's, for the pair's question.
 
@@ -583,7 +625,7 @@ def _bm25_ranks(
             by_question.setdefault(question, []).append(passage)
     if not by_question:
         return {}
-    index = Bm25Index(passage_stems(texts[id_]) for id_ in pool)
+    index = index_of()
     ranks: dict[tuple[str, str], int] = {}
     for question, passages in by_question.items():
         scores = index.scores(stems(question))

@@ -5,8 +5,10 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from misslink.linking.miss_types import MissEvidence
+from misslink.matching.abstention import content_stems
 from misslink.retrieval import (
     LabelledNeed,
     NeedMatch,
@@ -16,12 +18,18 @@ from misslink.retrieval import (
     satisfies,
     shown_shares,
 )
-from misslink.text.near_duplicates import first_duplicates, is_near_duplicate
-from misslink.text.normalization import fold
+from misslink.text.bm25 import Bm25Index
+from misslink.text.near_duplicates import first_duplicates, is_near_duplicate, passage_stems
+from misslink.text.normalization import fold, stems
 from misslink.types import CompetingPassage, LossStep, Passage, RetrievalMiss, Search, Trace
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 _SEPARATOR = "\n"  # in no folded text, so no match spans two of them
 _PROBE_LENGTH = 20  # folded characters of an evidence by which its carriers are looked up
+_KEPT_SCORES = 8  # queries of a case; of 10,000 passages they take 40 kB each
 _MAX_RIVALS = 5  # passages above a missed one that are reported
 _MAX_COMPARED = 30  # retrieved passages compared for near-duplicates
 
@@ -55,6 +63,7 @@ class PassagePool:
         self.position = {id_: position for position, id_ in enumerate(by_id)}
         self._ids = frozenset(passage.id for passage in corpus or ())
         self._traces = traces
+        self._scores: dict[str, NDArray[np.float32]] = {}
 
     @cached_property
     def knows_ids(self) -> bool:
@@ -97,6 +106,28 @@ class PassagePool:
         if need.evidence is None:
             return self.knows_ids and need.id not in self._ids
         return self.knows_texts and self.locate(need) is None
+
+    @cached_property
+    def index(self) -> Bm25Index:
+        """BM25 over the passages."""
+        return Bm25Index(passage_stems(passage.text) for passage in self.passages)
+
+    def scores(self, query: str) -> NDArray[np.float32]:
+        """BM25 scores of the passages; those of the last queries are kept, one case asks them again."""
+        if query not in self._scores:
+            if len(self._scores) >= _KEPT_SCORES:
+                self._scores.pop(next(iter(self._scores)))
+            self._scores[query] = self.index.scores(stems(query))
+        return self._scores[query]
+
+    def lacks_words(self, need: str, question: str) -> bool:
+        """Whether no passage on the subject has half of the words of a need that are its own."""
+        words, asked = content_stems(need), content_stems(question)
+        own, subject = words - asked, words & asked
+        return bool(own) and not any(
+            subject <= held and 2 * len(own & held) >= len(own)
+            for held in (frozenset(passage_stems(passage.text)) for passage in self.passages)
+        )
 
     @cached_property
     def _folded(self) -> list[str]:

@@ -177,10 +177,12 @@ class Completeness(JudgedMetric):
         if isinstance(reference_claims, Finding):
             return reference_claims
         examination, claims_of = reference_claims
-        if examination.response == "declines":
-            return Finding("scored", 0.0, label=False, reason="the answer declines")
-        best = max(claims_of.values(), key=claim_recall)
+        best = max(claims_of.values(), key=claim_recall, default=())
         claims = stated_claims(best, reply)
+        if examination.response == "declines":  # it states none, whatever the judge says of them
+            claims = tuple(claim.model_copy(update={"support": "unsupported"}) for claim in claims)
+            reason = "the answer declines"
+            return Finding("scored", 0.0, label=False, claims=claims, reason=reason)
         omitted = sum(claim.support != "supported" for claim in claims)
         chances = [claim.probability for claim in claims if claim.probability is not None]
         return Finding(

@@ -75,7 +75,7 @@ def assemble_run(
     manifest = _manifest(context, captured, judged)
     alike = {name: manifest[name] for name in ("judge_epoch", "hashes")}
     notes = _warnings([*captured.warnings, *linked.warnings], manifest["judge_note"], judged.notes)
-    summary = _summarize(context, run, scores, linked)
+    summary = _summarize(context, run, scores)
     summary["diagnosis"] = _diagnosis(context, run, captured, scores, linked)
     summary |= {"warnings": [*notes, *summary["warnings"]], **alike}
     if (before := captured.saved) is not None:
@@ -132,7 +132,6 @@ def _summarize(
     context: EvaluationContext,
     run: Run,
     scores: RankingResult,
-    linked: LinkResult,
 ) -> dict[str, Any]:
     """Return the numbers of ``summary.json``."""
     cases, links, verdicts = run.cases, run.links, run.verdicts
@@ -146,7 +145,6 @@ def _summarize(
         links,
         own=own_calibrations(run),
         seed=seed,
-        corpus=linked.measured.corpus is not None,
     )
     return {
         "run": redact_url(context.config.out) if context.config.out else None,

@@ -221,6 +221,7 @@ class EvaluationOptions(TypedDict, total=False):
     judge: str | Judge | None
     out: str | Path | None
     k: int | None
+    ks: str | Sequence[int]
     depth: int
     concurrency: int
     engine: str | Engine
@@ -232,6 +233,7 @@ class EvaluationOptions(TypedDict, total=False):
     app_config: str | Path | Mapping[str, Any] | None
     app_timeout: float | None
     embedding: Any
+    map_method: str
     calibration: str | Path | None
     labels: Any
     known_only: bool

@@ -16,7 +16,7 @@ from misslink.judge.checks.dry_run import JudgingForecast, forecast_judging
 from misslink.judge.config import DEFAULT_CACHE, JudgeConfig
 from misslink.judge.judge_case import judge_case
 from misslink.judge.protocol import Ask, Judge, Reply, unwrap_judge
-from misslink.linking.attribution_rules import link_case
+from misslink.linking.owners import link_case
 from misslink.pipeline.assembly import assemble_run
 from misslink.pipeline.config import EvaluationConfig, EvaluationOptions, Progress
 from misslink.pipeline.context import EvaluationContext, open_context

@@ -13,8 +13,7 @@ from misslink.capture import Watcher
 from misslink.documents import summary_of
 from misslink.embedding import Embedder, open_embedder
 from misslink.errors import InputError
-from misslink.linking.attribution_rules import link_case, search_queries
-from misslink.linking.case_evidence import CaseEvidence
+from misslink.linking.answer_outcome import AnswerOutcome
 from misslink.linking.corpus_search import DenseSearch
 from misslink.linking.embedding_map import build_embedding_map
 from misslink.linking.miss_measurement import (
@@ -23,6 +22,8 @@ from misslink.linking.miss_measurement import (
     measure_misses,
     word_questions,
 )
+from misslink.linking.needs import list_needs
+from misslink.linking.owners import link_case, search_queries
 from misslink.pipeline.config import EvaluationConfig
 from misslink.pipeline.context import EvaluationContext
 from misslink.pipeline.traces import MAX_LISTED, CaptureResult
@@ -205,10 +206,13 @@ async def link_cases(
         by_case[verdict.case_id][verdict.metric] = verdict
     queries: dict[str, None] = {}
     for case in context.gold.cases:
-        if measured.outcomes[case.id].retrieval == "unlabelled":
+        outcome = measured.outcomes[case.id]
+        if outcome.retrieval == "unlabelled":
             given = case, traces[case.id], by_case[case.id], context.k, judged.calibration
-            evidence = CaseEvidence.from_verdicts(*given)
-            queries |= dict.fromkeys(search_queries(evidence, evidence.omitted))
+            known = AnswerOutcome.from_verdicts(*given, outcome)
+            if known.failed(known.sufficient_judge):
+                needs = list_needs(known, outcome)
+                queries |= dict.fromkeys(search_queries(known, outcome.retrieval, needs))
     searchable = await corpus.prepare_search(measured, list(queries))
     warnings = []
     if queries and measured.corpus and not searchable.nearest:

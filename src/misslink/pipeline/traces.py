@@ -36,6 +36,7 @@ _NO_TRACE = "there is no trace of this case"
 _SLOW_CASE_S = 60.0  # of one case, after which a way out of a hung app is named
 _NEIGHBORS = 20  # cases before and after, whose questions an app that remembers has in its prompt
 _MOST_QUOTES = 20  # evidence texts that are looked for in all passages, where no case finds its own
+_FEW_QUOTES = 5
 _QUOTE = 60  # characters of one in a message
 _TELLING_LENGTH = 15  # characters of a question; a shorter one may be part of any text
 
@@ -102,6 +103,7 @@ async def capture_traces(context: EvaluationContext) -> CaptureResult:
         warnings.insert(0, Reason(code="id_key_used", key=watcher.id_key))
     if watcher is not None:
         traces = settle_prompts(traces)
+    traces = _without_search(traces)
     k = _context_size(config, traces.values())
     warnings = [
         *_capture_gaps(traces, k, is_app=watcher is not None),
@@ -232,11 +234,25 @@ def _unmatched_evidence(
         quotes += needs
     if (
         not quotes
+        or (corpus and len(quotes) < _FEW_QUOTES)  # they may be those that are not indexed
         or not any(passage.text for passage in passages)
         or any(map(partial(match_needs, passages=passages), zip(quotes[:_MOST_QUOTES])))
     ):
         return None
     return Reason(code="evidence_unmatched", evidence=shorten(str(quotes[0].evidence), _QUOTE))
+
+
+def _without_search(traces: dict[str, Trace]) -> dict[str, Trace]:
+    """The traces; where others show searches, a case that shows none made none."""
+    if not any(trace.calls for trace in traces.values()):
+        return traces
+    seen_none = {"unmeasured": None, "prompted": ()}
+    return {
+        name: trace.model_copy(update=seen_none)
+        if trace.unmeasured and trace.unmeasured != _NO_TRACE and not trace.error
+        else trace
+        for name, trace in traces.items()
+    }
 
 
 def _context_size(config: EvaluationConfig, traces: Iterable[Trace]) -> int:

@@ -36,10 +36,13 @@ class Findings:
         Failed cases by owner, 'unknown' included.
     losses : mapping of (str, str) to int
         The same by owner and failure mode, or the stage at which a needed fact was lost.
-    labelled, incomplete : int
-        Cases with relevant passages, and those of them without all in the prompt.
+    labelled, incomplete, cut : int
+        Cases with relevant passages, those of them without all in the prompt, and of these those
+        that have a part of each.
     unmeasured : str or None
         Why no case is compared with its relevant passages. None: some are, or none has any.
+    replayed : Reason or None
+        What a replay found. None: there is none.
     not_asked : int
         Questions that were not put to the judge, and why: ``stopped_by``.
     corrected : Estimate or None
@@ -59,6 +62,8 @@ class Findings:
     losses: Mapping[tuple[str, str], int]
     labelled: int
     incomplete: int
+    cut: int = 0
+    replayed: Reason | None = None
     unmeasured: str | None = None
     not_asked: int = 0
     stopped_by: str | None = None
@@ -149,10 +154,13 @@ def describe_verdict(findings: Findings) -> str:
             return f"Retrieval was not measured: {findings.unmeasured}."
         if not findings.labelled:
             return "No judge was used, and the gold set names no relevant passages."
-        return (
-            f"In {findings.incomplete:,} of {pluralize(findings.labelled, 'question')}, a relevant "
-            "passage never reached the prompt."
-        )
+        missed, cut = findings.incomplete - findings.cut, findings.cut
+        of = f"of {pluralize(findings.labelled, 'question')}"
+        parts = [f"In {missed:,} {of}, a relevant passage never reached the prompt."]
+        if cut:
+            more = "more" if missed else of
+            parts.append(f"In {cut:,} {more}, only a part of it did.")
+        return " ".join(parts if missed or not cut else parts[1:])
     decided = findings.failed.n
     if not decided:
         return "All cases are inconclusive."

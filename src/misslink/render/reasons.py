@@ -320,24 +320,9 @@ def _searched_by_words(queries: int, passages: int) -> str:
     )
 
 
-def _inferred(count: int, right: Mapping[str, Mapping[str, float | None]], *, corpus: bool) -> str:
+def _inferred(count: int) -> str:
     modes = "1 failure mode is" if count == 1 else f"{count} failure modes are"
-    heuristic, oracle = (
-        {name: format_percent(share) for name, share in right[judge].items() if share is not None}
-        for judge in ("heuristic", "oracle")
-    )
-    given = "with a corpus" if corpus else "without a corpus"
-    found = (
-        f"; a search finds {heuristic['recall']} of the missed passages, and "
-        f"{heuristic['precision']} of those that it names are missed"
-        if corpus
-        else "; which passage was missed is seldom known without the corpus (`--corpus FILE`)"
-    )
-    return (
-        f"{modes} inferred without labels; in planted cases {given}, {heuristic['owner']} of the "
-        f"named owners are right with the heuristic judge ({oracle['owner']} with a judge that "
-        f"knows the truth){found}; confirm them with `misslink goldset from-run RUN --out pool`"
-    )
+    return f"{modes} inferred without labels; confirm them with  misslink goldset from-run RUN --out pool"
 
 
 def _sign_turns(**both: Mapping[str, Any]) -> str:
@@ -411,6 +396,11 @@ SENTENCES: dict[str, str | Callable[..., str]] = {
         "no passage of the run or its corpus has an evidence text of the gold set, such as '{evidence}'; "
         "quote passages word for word, or label their ids"
     ),
+    "labels_misspelled": (
+        "{n} labelled ids are of no passage and differ from one in a letter, such as '{label}' from "
+        "'{passage}'; their cases are not compared with their labels. Correct the ids"
+    ),
+    "label_misspelled": "no passage has the labelled id '{label}'; did you mean '{passage}'?",
     "labels_not_in_corpus": (
         "{n} of {of} relevant ids, such as '{label}', are in no passage of the corpus and count as "
         "missed; correct them, or add the passages to the corpus"

@@ -18,7 +18,7 @@ from misslink.render.headline import Findings, describe_findings
 from misslink.retrieval import cluster_cases, unmeasured_reason
 from misslink.retrieval.outcomes import EXPOSURE_BY_LABELS
 from misslink.stats.exposure import EXPOSURES, ExposedCases, exposure_risks, exposure_trend
-from misslink.types import Estimate, Link, Reason, Run
+from misslink.types import Estimate, Link, Reason, Run, Trace
 
 # The stages that say more than the failure mode they lead to.
 STAGE_MODES = {"filter": ("retrieval_miss",), "rank": ("retrieval_miss",)}
@@ -55,7 +55,7 @@ def find(run: Run) -> Findings:
     )
     risks = exposure_risks(cases)
     by_exposure = _explain_by_exposure(decided, cases, risks)
-    usage = summary_of(run).usage
+    usage, traces = summary_of(run).usage, {trace.case_id: trace for trace in run.traces}
     return Findings(
         cases=len(run.cases),
         errors=count_errors(run.traces, run.verdicts),
@@ -68,6 +68,7 @@ def find(run: Run) -> Findings:
         losses=Counter((link.owner or "unknown", _loss(link)) for link in failed),
         labelled=len(labelled),
         incomplete=sum(link.retrieval != "hit" for link in labelled),
+        cut=sum(_is_cut(link, traces.get(link.case_id)) for link in labelled),
         corrected=corrected if corrected.value is not None else None,
         labels=len(labelled_cases),
         unmeasured=None if labelled else next(filter(None, unmeasured), None),
@@ -81,6 +82,12 @@ def _loss(link: Link) -> str:
     stages = (need.lost_at for need in link.needs if need.lost_at in STAGE_MODES)
     fits = (stage for stage in stages if stage and link.failure in STAGE_MODES[stage])
     return next(fits, link.failure or "inconclusive")
+
+
+def _is_cut(link: Link, trace: Trace | None) -> bool:
+    """Whether a part of each missed passage reached the prompt."""
+    shown = trace.shown if trace else {}
+    return bool(link.missed) and all(miss.passage_id in shown for miss in link.missed)
 
 
 def _as_share(estimate: Estimate) -> Estimate:

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from misslink.documents import cutoff_of
-from misslink.linking.findings import FIXES, Fix, can_search_fix, rank_fixes
+from misslink.linking.findings import Fix, rank_fixes
 from misslink.render.format import pluralize
 from misslink.report.links import number_cases, view_fragment
-from misslink.types import Link, Run
+from misslink.types import Run
 
 _LABELS = {
     "index_documents": "Index missing documents",
@@ -17,12 +17,12 @@ _LABELS = {
     "rechunk": "Change the chunking",
     "remove_duplicates": "Remove near-duplicates",
     "hybrid_search": "Add keyword search",
+    "check_filter": "Check the filter of the search",
     "larger_k": "Retrieve {wider} passages, not {k}",
     "expand_queries": "Expand queries",
     "fine_tune_embedding": "Fine-tune the embedding",
     "rerank": "Rerank the first 50",
 }
-_OWNERS = {"index_documents": "index", "keep_in_prompt": "prompt"}  # others: the retriever
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,6 @@ class CountedFix:
 
     fix: Fix
     label: str
-    owner: str
     cases: tuple[int, ...]
 
     @property
@@ -56,49 +55,24 @@ class CountedFix:
         """How many failed cases it reaches, and how that is known."""
         many = pluralize(len(self.cases), "failed case")
         if self.fix.basis == "whatif":
-            missed = pluralize(self.fix.missed, "missed passage")
-            return f"What-if: it retrieves {self.fix.retrieves:,} of {missed}, in {many}."
+            cases = pluralize(self.fix.missed, "failed case")
+            return f"What-if: {self.fix.retrieves:,} of {cases} get all that they lost."
         if self.bound:
             return f"It reaches at most {many}."
-        return f"Measured: all missed passages of {many} enter the prompt."
+        return f"Measured: all lost facts of {many} enter the prompt."
 
 
 def count_fixes(run: Run) -> tuple[CountedFix, ...]:
-    """Return the fixes of failed cases, measured ones before bounds, then by cases.
-
-    Without a judge every case that missed a passage counts. An owner without failures has no fix.
-    """
-    fixes = (fix for fix in _counted(run) if fix.cases)
-    return tuple(sorted(fixes, key=lambda fix: (fix.unsure, fix.bound, -len(fix.cases))))
+    """Return the fixes of `rank_fixes`, with the numbers of their cases."""
+    return tuple(fix for fix in _counted(run) if fix.cases)
 
 
 def _counted(run: Run) -> Iterator[CountedFix]:
     numbers, k = number_cases(run.cases), cutoff_of(run)
-    judged = any(link.failure for link in run.links)
     for fix in rank_fixes(run):
-        owner = _OWNERS.get(fix.name, "retriever")
-        # A bound may reach a case that lacks more than it fixes; what is measured completes it.
-        enough = all if fix.basis == "measured_rank" else any
-        reached = [
-            link
-            for link in run.links
-            if link.missed
-            and link.case_id in numbers
-            and (not judged or (link.failed and link.owner == owner))
-            and can_search_fix(link)
-            and enough(map(FIXES[fix.name].applies, link.missed))
-        ]
-        if fix.name == "larger_k" and fix.basis != "whatif":
-            reached = [link for link in reached if _widest(link) <= 2 * k]
-        if fix.basis == "whatif" and not reached:
-            reached = [link for link in run.links if link.failed and link.case_id in fix.cases]
-        label = _LABELS[fix.name].format(k=k, wider=2 * k)
+        wider = fix.k or 2 * k
         if fix.option and fix.option.startswith("k="):
-            label = _LABELS[fix.name].format(k=k, wider=fix.option.removeprefix("k="))
-        cases = tuple(sorted(numbers[link.case_id] for link in reached if link.case_id in numbers))
-        yield CountedFix(fix, label, owner, cases)
-
-
-def _widest(link: Link) -> float:
-    """The lowest rank of what a case missed; infinite where one has no rank."""
-    return max((miss.true_rank or float("inf") for miss in link.missed), default=float("inf"))
+            wider = int(fix.option.removeprefix("k="))
+        label = _LABELS[fix.name].format(k=k, wider=wider)
+        cases = tuple(sorted(numbers[case_id] for case_id in fix.cases if case_id in numbers))
+        yield CountedFix(fix, label, cases)

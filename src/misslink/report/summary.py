@@ -12,10 +12,10 @@ from typing import TypeAlias
 from misslink.comparison.run_metrics import LINK_STATES
 from misslink.documents import calibrations_of, manifest_of, summary_of
 from misslink.failure_modes import FAILURE_MODES, FAILURES, OWNERS, FailureModeInfo
+from misslink.linking.findings import count_owners
 from misslink.linking.miss_types import miss_type_advice
 from misslink.render.format import format_estimate, pluralize
 from misslink.render.headline import Findings
-from misslink.report.findings import find
 from misslink.report.fixes import count_fixes
 from misslink.report.links import number_cases, view_fragment
 from misslink.report.need_path import find_example
@@ -171,7 +171,7 @@ def next_steps(run: Run) -> tuple[NextStep, ...]:
     what the fix avoids. What-if options without a detectable gain come after all others, and labels
     for the judge last.
     """
-    blamed = find(run).blamed
+    blamed = [*count_owners(run)][:1]
     waiting = [*_fix_steps(run), *((owner, 1.0, step) for owner, step in _mode_steps(run))]
     waiting += [("unknown", 1.0, step) for step in _corpus_steps(run)]
     chosen, done = list[NextStep](), set[int]()
@@ -200,7 +200,7 @@ def first_step(run: Run) -> dict[str, object] | None:
         "action": step.brief or step.action,
         "owner": step.owner,
         "cases": len(step.cases),
-        "basis": step.basis or None,
+        "basis": step.basis or "at_most",
     }
 
 
@@ -234,10 +234,14 @@ def _fix_steps(run: Run) -> Iterator[tuple[str, float, NextStep]]:
             counted.fragment,
             f"{counted.label}.",
             fix.name,
-            counted.owner,
+            counted.fix.owner,
             fix.basis,
         )
-        yield counted.owner, fix.weight * (1.0 if sure else 0.0 if counted.unsure else 0.5), step
+        yield (
+            counted.fix.owner,
+            fix.weight * (1.0 if sure else 0.0 if counted.unsure else 0.5),
+            step,
+        )
 
 
 def _mode_steps(run: Run) -> Iterator[tuple[str, NextStep]]:

@@ -54,10 +54,10 @@ NO_RETRIEVER = (
     "the app called no retriever that misslink could replace; to replay an app that searches in "
     "its own threads or with another client, pass a function that builds it:  def build(retriever)"
 )
-# What `misslink.linking.case_evidence` reads; all of it comes from one question to the judge.
+# What `misslink.linking.answer_outcome` reads; all of it comes from one question to the judge.
 REPLAY_METRICS = (
     *("faithfulness", "context_relevance", "context_sufficiency"),
-    *("abstention", "correctness", "completeness"),
+    *("abstention", "correctness", "completeness", "answer_relevance"),
 )
 _CACHE_FILE = "replays.jsonl"
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from misslink.failure_modes import FAILURE_MODES, MISS_MODES
-from misslink.linking.case_evidence import CaseEvidence
+from misslink.linking.answer_outcome import AnswerOutcome
 from misslink.linking.judge_calibration import Calibration
 from misslink.linking.replay.plan import GOOD, replay_group
 from misslink.stats import proportion
@@ -63,27 +63,27 @@ def replay_outcome(
 
     `injected` are ids of passages that must have reached the prompt; otherwise nothing is known.
     """
-    evidence = CaseEvidence.from_verdicts(case, trace, verdicts, k, calibration)
+    known = AnswerOutcome.from_verdicts(case, trace, verdicts, k, calibration)
     dropped = injected - {passage.id for passage in trace.context(k)}
     reason = trace.unmeasured
     if reason is None and trace.answer is None:
         reason = f"{APP_FAILED}: {trace.error}" if trace.error else "the app gave no answer"
     elif reason is None and dropped:
         reason = f"'{min(dropped)}' was injected and did not reach the prompt"
-    elif reason is None and evidence.failed:
-        name = "unfaithful" if evidence.answer == "unfaithful" else "wrong"
-        if evidence.declined:
+    elif reason is None and known.failed(known.sufficient_judge):
+        name = "unfaithful" if known.answer == "unfaithful" else "wrong"
+        if known.declined:
             name = "declined"
-        elif name == "wrong" and evidence.correct is not False and evidence.complete is False:
+        elif name == "wrong" and known.correct is not False and known.complete is False:
             name = "incomplete"
-        return ReplayOutcome(bad=True, name=name, correct=evidence.correct)
+        return ReplayOutcome(bad=True, name=name, correct=known.correct)
     elif reason is None:
-        reason = evidence.unknown_reason
-        if evidence.answer == "declined" and evidence.correct is None:
+        reason = known.unknown_reason
+        if known.answer == "declined" and known.correct is None:
             reason = "the app declined, and the gold set does not say if it should"
     if reason is not None:
         return ReplayOutcome(None, "inconclusive", reason)
-    return ReplayOutcome(bad=False, name="good", correct=evidence.correct)
+    return ReplayOutcome(bad=False, name="good", correct=known.correct)
 
 
 @dataclass(frozen=True)

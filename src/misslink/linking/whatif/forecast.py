@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from misslink.linking.case_evidence import CaseEvidence
+from misslink.linking.answer_outcome import AnswerOutcome
 from misslink.linking.judge_calibration import Calibration
 from misslink.linking.whatif.options import OptionResult, RetrievalBaseline
 from misslink.retrieval.outcomes import EXPOSURE_BY_LABELS
@@ -230,14 +230,14 @@ class ForecastCheck:
         if isinstance(passages, str):
             return passages
         trace, verdicts = await self.rerun(case, passages)
-        evidence = CaseEvidence.from_verdicts(
+        known = AnswerOutcome.from_verdicts(
             case, trace, verdicts, result.width, Calibration.of_run(run)
         )
         if reason := trace.error or trace.unmeasured:
             return reason
-        if evidence.failed:
+        if known.failed(known.sufficient_judge):
             return True
-        return evidence.unknown_reason or False
+        return known.unknown_reason or False
 
     async def _passages(
         self, case: Case, trace: Trace, width: int, texts: Mapping[str, Passage]

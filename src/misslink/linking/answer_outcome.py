@@ -1,0 +1,276 @@
+"""What the verdicts say about an answer: declined, faithful, correct, complete, and whether it failed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from misslink.linking.judge_calibration import Calibration
+from misslink.matching.abstention import declines
+from misslink.retrieval import RetrievalOutcome, relevant_ids, retrieval_outcome
+from misslink.text.normalization import fold, sentence_spans
+from misslink.types import Case, Claim, Passage, Trace, Verdict
+
+Faithful = Literal["faithful", "unfaithful", "declined", "unknown"]
+Sufficiency = Literal["yes", "partly", "no", "unknown"]
+
+MIN_COMPLETE = 0.75  # share of the best reference's claims that a complete answer states
+_SUFFICIENCY: dict[float, Sufficiency] = {1.0: "yes", 0.5: "partly", 0.0: "no"}
+
+
+@dataclass(frozen=True)
+class AnswerOutcome:
+    """What the verdicts say about one answer.
+
+    Parameters
+    ----------
+    case, trace : Case, Trace
+    context : sequence of Passage
+        What the model saw: the passages in the prompt, each with its shown part.
+    relevant : frozenset of str
+        Ids of the passages in the prompt that satisfy a label of any alternative; of an unlabelled
+        case those that the judge calls relevant.
+    answer : {'faithful', 'unfaithful', 'declined', 'unknown'}
+        Unknown where no verdict decides it, or the deciding one is uncertain.
+    declined : bool or None
+        Whether the app declined to answer; a blank answer declines.
+    addressed : bool or None
+        Whether the answer addresses the question, by a model judge.
+    correct : bool or None
+        The label of the correctness verdict, as the share of correct answers counts it.
+    complete : bool or None
+        Whether the answer states what the best reference does, and declines no part of it.
+    reference_claims : sequence of Claim
+        The judge's claims of the best reference: stated (supported), contradicted or omitted.
+    all_claims : sequence of Claim
+        Every claim of the faithfulness verdict, also of an uncertain one.
+    judged_relevant : frozenset of str
+        Passages that the judge calls relevant.
+    sufficient_judge : {'yes', 'partly', 'no', 'unknown'}
+        Whether the passages in the prompt hold a full answer, in the judge's own word.
+    by_heuristic : bool
+        Whether the verdicts come from the heuristic judge.
+    judged : bool
+        Whether any verdict about the answer exists.
+    unknown_reason : str or None
+        Which verdict is missing or uncertain, and why; None where all that is needed is known.
+    """
+
+    case: Case
+    trace: Trace
+    context: tuple[Passage, ...]
+    relevant: frozenset[str]
+    answer: Faithful
+    declined: bool | None
+    addressed: bool | None
+    correct: bool | None
+    complete: bool | None
+    reference_claims: tuple[Claim, ...]
+    all_claims: tuple[Claim, ...]
+    judged_relevant: frozenset[str]
+    sufficient_judge: Sufficiency
+    by_heuristic: bool
+    judged: bool
+    unknown_reason: str | None
+
+    @classmethod
+    def from_verdicts(
+        cls,
+        case: Case,
+        trace: Trace,
+        verdicts: Mapping[str, Verdict],
+        k: int,
+        calibration: Calibration | None = None,
+        outcome: RetrievalOutcome | None = None,
+    ) -> AnswerOutcome:
+        """Read the verdicts of one case, by metric.
+
+        A missing verdict, or one in the uncertain band of `calibration`, decides nothing.
+        """
+        faithfulness, sufficiency = (
+            verdicts.get(name) for name in ("faithfulness", "context_sufficiency")
+        )
+        completeness, relevance = (
+            verdicts.get(name) for name in ("completeness", "context_relevance")
+        )
+        response = verdicts.get("answer_relevance")
+        declined = _has_declined(trace, faithfulness, verdicts.get("abstention"))
+        correct, correct_unknown = _decided_label(verdicts.get("correctness"), calibration)
+        answer, answer_unknown = _read_faithfulness(
+            trace, faithfulness, declined, correct, calibration
+        )
+        by_heuristic = faithfulness is None or any(
+            verdict.judge.startswith("heuristic")
+            for verdict in (faithfulness, relevance)
+            if verdict
+        )
+        context = trace.context(k)
+        outcome = outcome or retrieval_outcome(case, trace, k)
+        rated = relevance.passages if relevance else {}
+        judged_relevant = frozenset(name for name, value in rated.items() if value)
+        relevant = frozenset(relevant_ids(case, context))
+        if outcome.retrieval == "unlabelled":
+            relevant = judged_relevant & {passage.id for passage in context}
+        addressed = None
+        if not by_heuristic and response is not None and response.value is not None:
+            addressed = response.value > 0
+        word = sufficiency.value if sufficiency else None
+        return cls(
+            case=case,
+            trace=trace,
+            context=context,
+            relevant=relevant,
+            answer=answer,
+            declined=declined,
+            addressed=addressed,
+            correct=correct,
+            complete=None if declined else _is_complete(trace, completeness, response),
+            reference_claims=completeness.claims if completeness else (),
+            all_claims=faithfulness.claims if faithfulness and not declined else (),
+            judged_relevant=judged_relevant,
+            sufficient_judge="unknown" if word is None else _SUFFICIENCY.get(word, "partly"),
+            by_heuristic=by_heuristic,
+            judged=bool(verdicts),
+            unknown_reason=answer_unknown or correct_unknown,
+        )
+
+    def failed(self, sufficient: Sufficiency = "unknown") -> bool:
+        """Whether the answer failed, where the prompt held the answer as `sufficient` says."""
+        expected = self.case.expects_answer
+        if self.declined:
+            if expected is None:  # unlabelled
+                return sufficient == "yes" or self.reference_answers
+            return expected
+        if expected is False:
+            return self.declined is False
+        if self.answer == "unfaithful" or False in (self.correct, self.complete):
+            return True
+        return bool(self.bad_claims) or (self.addressed is False and self.correct is not True)
+
+    def undecided(self, sufficient: Sufficiency) -> str | None:
+        """Why it is not known whether a case failed that did not show it; None where it passed."""
+        expected = self.case.expects_answer
+        if self.declined:
+            if expected is None and sufficient == "unknown":
+                return "the app declined, and nothing says whether there is an answer"
+            return None
+        if expected is False:
+            return "there is no answer, and no verdict says whether the app declined"
+        return self.unknown_reason
+
+    @property
+    def reference_answers(self) -> bool:
+        """Whether there is a reference that does not itself decline to answer."""
+        return any(not declines(reference) for reference in self.case.references)
+
+    @property
+    def has_no_answer(self) -> bool:
+        """Whether the gold set says that there is no answer: by its flag, or by every reference."""
+        references, expected = self.case.references, self.case.expects_answer
+        if expected is not None:
+            return not expected
+        # "None." may be the answer, to what a function returns, say.
+        return bool(references) and all(
+            declines(reference) and fold(reference).strip(" .!") != "none"
+            for reference in references
+        )
+
+    @property
+    def claims(self) -> tuple[Claim, ...]:
+        """The claims that a failure mode may rest on; none of an uncertain verdict."""
+        return self.all_claims if self.answer in {"faithful", "unfaithful"} else ()
+
+    @property
+    def bad_claims(self) -> tuple[tuple[int, Claim], ...]:
+        """The claims that are unsupported, contradicted or wrong, with their index."""
+        return tuple(
+            (index, claim)
+            for index, claim in enumerate(self.claims)
+            if claim.support != "supported" or self._is_wrong(claim)
+        )
+
+    def _is_wrong(self, claim: Claim) -> bool:
+        """It contradicts the reference, or in an incorrect answer rests on no relevant passage.
+
+        What a relevant passage supports and the reference does not mention is no error, and neither
+        is what does not answer the question.
+        """
+        if claim.correct is not None or self.correct is not False or self.addressed is False:
+            return claim.correct is False
+        rests_on = {item.passage_id for item in claim.evidence}
+        return rests_on.isdisjoint(self.relevant)
+
+
+def _is_complete(
+    trace: Trace, completeness: Verdict | None, response: Verdict | None
+) -> bool | None:
+    """Whether an answer states enough of the reference, and declines no part of what was asked."""
+    answer = trace.answer or ""
+    partly = response is not None and response.value == _PARTLY
+    stated = completeness.value if completeness else None
+    if partly and stated != 1 and any(declines(answer[a:b]) for a, b in sentence_spans(answer)):
+        return False
+    if stated is None:
+        return None
+    return stated > MIN_COMPLETE or (stated == MIN_COMPLETE and not partly)
+
+
+_PARTLY = 0.5  # the value of an answer that addresses a part of the question
+
+
+def _has_declined(
+    trace: Trace, faithfulness: Verdict | None, abstention: Verdict | None
+) -> bool | None:
+    if trace.answer is not None and not trace.answer.strip():
+        return True
+    declined = abstention.parts.get("declined") if abstention else None
+    if declined is None and faithfulness and faithfulness.claims:
+        return False  # an answer that only declines makes no claim
+    return None if declined is None else bool(declined)
+
+
+def _read_faithfulness(
+    trace: Trace,
+    faithfulness: Verdict | None,
+    declined: bool | None,
+    correct: bool | None,
+    calibration: Calibration | None,
+) -> tuple[Faithful, str | None]:
+    """Whether the answer is faithful, and the reason where that is unknown."""
+    if declined:
+        return "declined", None
+    if faithfulness is None:
+        return "unknown", "no judge checked whether the answer is faithful"
+    label, uncertain = _decided_label(faithfulness, calibration)
+    if label is not None:
+        return "faithful" if label else "unfaithful", None
+    if uncertain:
+        return "unknown", uncertain
+    # "Yes." claims nothing that could be unfaithful: no verdict exists, and none is missing.
+    claims_nothing = faithfulness.status == "skipped" and declined is False
+    if claims_nothing and correct is not None and trace.unmeasured is None:
+        return "unknown", None
+    return "unknown", f"faithfulness {faithfulness.status}: {faithfulness.reason}"
+
+
+def _decided_label(
+    verdict: Verdict | None, calibration: Calibration | None
+) -> tuple[bool | None, str | None]:
+    """The label of a verdict, or the reason why it failed or is uncertain."""
+    if verdict is None:
+        return None, None
+    if verdict.status == "failed":
+        return None, f"{verdict.metric} failed: {verdict.reason}"
+    chance = verdict.probability if verdict.label is not None else None
+    if (
+        calibration is not None
+        and calibration.metric == verdict.metric
+        and chance is not None
+        and calibration.is_uncertain(chance)
+    ):
+        return None, (
+            f"{verdict.metric} is not certain: the judge gives it P = {chance:.2f}, which is in "
+            "the uncertain band of its calibration"
+        )
+    return verdict.label, None

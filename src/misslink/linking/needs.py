@@ -1,0 +1,440 @@
+"""The needs table: where each fact that a right answer has to have was lost.
+
+A need is a claim of the best reference, else a labelled passage or evidence, else an answer to the
+question. What a text holds is said by a model judge, else by the matcher; a matcher that finds
+nothing says nothing. Labels say where to look first, and decide only where no text does.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+from typing import Any
+
+from misslink.linking.answer_outcome import AnswerOutcome, Sufficiency
+from misslink.linking.claim_support import PairRelations, may_be_related
+from misslink.linking.miss_measurement import ASKED_SHARE, asked_share
+from misslink.matching.abstention import claim_spans, content_stems, declines
+from misslink.matching.claim_matching import MatchingContext, strip_polarity
+from misslink.matching.references import compare
+from misslink.matching.support import match_claims, match_support
+from misslink.retrieval import LabelledNeed, RetrievalOutcome
+from misslink.text.near_duplicates import is_near_duplicate, passage_stems
+from misslink.text.normalization import fold, sentence_spans
+from misslink.types import LostAt, Need, Passage, RetrievalMiss, Support
+
+_STATED = {"supported": "states", "contradicted": "contradicts", "unsupported": "omits"}
+LABELLED = frozenset({"hit", "partial", "miss"})
+LOST_STAGES = frozenset({"index", "search", "filter", "rank", "prompt"})
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A passage that the model did not see whole, the stage that lost it, and what shows that."""
+
+    miss: RetrievalMiss
+    lost_at: LostAt
+    clue: Mapping[str, Any] = field(default_factory=dict)
+    labelled: bool = True
+
+    @property
+    def text(self) -> str:
+        """What it says, as far as that is known."""
+        return self.miss.text or self.miss.evidence or ""
+
+
+@dataclass(frozen=True)
+class LocatedNeed:
+    """A need, and the passage that holds it where the model did not see that."""
+
+    need: Need
+    candidate: Candidate | None = None
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether it did not reach the prompt, as far as anything says so."""
+        at = self.need.lost_at
+        return at in LOST_STAGES or (at == "unknown" and self.need.by is not None)
+
+    @property
+    def is_unknown(self) -> bool:
+        """Whether nothing says where it is."""
+        return self.need.lost_at == "unknown" and self.need.by is None
+
+
+@dataclass(frozen=True)
+class NeedsTable:
+    """The needs of a case, and whether the prompt held them."""
+
+    rows: tuple[LocatedNeed, ...]
+    sufficient: Sufficiency
+
+    @property
+    def lost(self) -> tuple[LocatedNeed, ...]:
+        """Those that did not reach the prompt."""
+        return tuple(row for row in self.rows if row.is_lost)
+
+
+def list_needs(known: AnswerOutcome, outcome: RetrievalOutcome) -> tuple[Need, ...]:
+    """Return what a right answer has to have, and whether the answer states it."""
+    if known.has_no_answer:
+        return ()
+    unsaid = "omits" if known.declined or known.addressed is False else None
+    if known.reference_claims:
+        return tuple(
+            Need(text=claim.text, source="reference", stated=_STATED[claim.support])
+            for claim in known.reference_claims
+        )
+    references = (text for text in known.case.references if not declines(text))
+    if claims := reference_claims(next(references, "")):
+        stated = "states" if known.correct and known.complete is not False else unsaid
+        return tuple(Need(text=text, source="reference", stated=stated) for text in claims)
+    labels = [*(match.need for match in outcome.found), *map(as_label, outcome.missed)]
+    question = known.case.judged_question
+    return tuple(
+        Need(text=label.evidence or question, source="label", stated=unsaid, passage_id=label.id)
+        for label in labels
+    ) or (Need(text=question, source="question", stated=unsaid),)
+
+
+def as_label(missed: RetrievalMiss) -> LabelledNeed:
+    """The label that a missed passage satisfies."""
+    return LabelledNeed(missed.passage_id, missed.grade, missed.evidence)
+
+
+def reference_claims(reference: str) -> tuple[str, ...]:
+    """The claims of a reference; one of a single word is a claim all the same."""
+    spans = claim_spans(reference) or sentence_spans(reference)
+    return tuple(reference[start:end] for start, end in spans)
+
+
+@dataclass(frozen=True)
+class NeedLocator:
+    """What is known of the passages of a failed case.
+
+    Parameters
+    ----------
+    known : AnswerOutcome
+    level : str
+        How much of what the labels ask for reached the prompt, as `Link.retrieval`.
+    candidates : sequence of Candidate
+        What the model did not see, labelled passages first.
+    said : mapping
+        What a model judge says of needs and passages; empty where none was asked.
+    failed : bool
+        Whether the answer failed.
+    asked : Passage or None
+        Without a reference: the passage that is clearly most about the question.
+    unsearched : bool
+        Whether no search ran in this case, although others show searches.
+    lacks : callable or None
+        Whether no passage of the index has the words of a need, read with the question. None: the
+        index is not fully known.
+    """
+
+    known: AnswerOutcome
+    level: str
+    candidates: tuple[Candidate, ...] = ()
+    said: PairRelations = field(default_factory=dict)
+    failed: bool = True
+    asked: Passage | None = None
+    unsearched: bool = False
+    lacks: Callable[[str, str], bool] | None = None
+
+    def table(self, needs: Sequence[Need]) -> NeedsTable:
+        """Return where each need was lost, and whether the prompt sufficed."""
+        rows: list[LocatedNeed] = []
+        for need in needs:
+            taken = {row.candidate.miss.passage_id for row in rows if row.candidate}
+            rows.append(self._locate(need, taken))
+        holders = {row.need.passage_id for row in rows if not row.is_lost}
+        if self.level == "partial" and self.known.relevant <= holders:
+            # Each labelled passage in the prompt holds another need: what is left is in the others.
+            rows = [self._by_miss(r.need) or r if r.is_unknown else r for r in rows]
+        if self.denied and not any(row.is_lost for row in rows):
+            # What is labelled is there, and a judge finds that it does not suffice.
+            rows = [self._locate_question(r.need) if r.need.by == "label" else r for r in rows]
+        return NeedsTable(tuple(rows), self._sufficiency(rows))
+
+    def passed_table(self, needs: Sequence[Need]) -> NeedsTable:
+        """The table of a case that did not fail, by the judge's word, the answer and the labels."""
+        known, rows = self.known, list[LocatedNeed]()
+        is_there = known.sufficient_judge == "yes" or self.level == "hit"
+        is_there = is_there or (known.answer == "faithful" and bool(known.claims))
+        answered = known.judged and not known.declined
+        for need in needs:
+            stated = need.stated or ("states" if answered else None)
+            told = need.model_copy(update={"stated": stated})
+            if is_there:
+                rows.append(
+                    self._in_prompt(told, "label" if self.level == "hit" else "judge", None)
+                )
+            else:
+                located = self._locate_label if need.source == "label" else self._by_label
+                rows.append(located(told))
+        return NeedsTable(tuple(rows), stated_sufficiency(known, self.level))
+
+    def lacks_words_of(self, needs: Sequence[Need]) -> bool:
+        """Whether the matcher finds a need of the reference in no shown passage, and no judge does."""
+        return self.known.sufficient_judge == "unknown" and any(
+            need.source == "reference" and self.find_shown(need) is None for need in needs
+        )
+
+    @property
+    def denied(self) -> bool:
+        """Whether a model judge says that the prompt does not suffice."""
+        return self.known.sufficient_judge in {"no", "partly"}
+
+    @cached_property
+    def _shown(self) -> tuple[Passage, ...]:
+        return tuple(passage for passage in self.known.context if passage.text.strip())
+
+    @cached_property
+    def _stale(self) -> bool:
+        return any(
+            candidate.clue.get("reason_code") == "stale_passage" for candidate in self.candidates
+        )
+
+    def _locate(self, need: Need, taken: AbstractSet[str]) -> LocatedNeed:
+        rests = need.stated == "states" and self.known.answer == "faithful" and self.known.claims
+        if self.known.sufficient_judge == "yes" or rests:
+            return self._in_prompt(need, "judge", self.find_shown(need))
+        if need.source == "label":
+            return self._locate_label(need)
+        if need.source == "question":
+            return self._locate_question(need)
+        word = [self.said.get((need.text, passage.text)) for passage in self._shown]
+        whole = [w is not None and w.relation == "would_support" and not w.is_part for w in word]
+        if any(whole):
+            return self._in_prompt(need, "judge", self._shown[whole.index(True)].id)
+        for each in self.candidates:
+            relation = self.said.get((need.text, each.text))
+            if relation is not None and relation.relation == "would_support":
+                return self._lost(need, each, "judge")
+        # Where a judge denies what a labelled passage shown whole should hold, words decide.
+        is_silent = all(each is None for each in word)
+        agreed = self.known.sufficient_judge == "no" and self.level == "miss"
+        by_words = (is_silent and not agreed) or (self.level == "hit" and not self._stale)
+        if by_words and (holder := self.find_shown(need)) is not None:
+            return self._in_prompt(need, "matcher", holder)
+        held = (
+            c
+            for c in self.candidates
+            if (not c.labelled or self.level != "hit") and self.holds(c.text, need)
+        )
+        if candidate := next(held, None):
+            return self._lost(need, candidate, "matcher")
+        return self._by_label(need, taken)
+
+    def _by_label(self, need: Need, taken: AbstractSet[str] = frozenset()) -> LocatedNeed:
+        """Where the labels say that a need is, which no text shows."""
+        if self.level == "hit" and not self.denied and not self._stale:
+            return self._in_prompt(need, "label", None)
+        denied = self.level == "miss" or (self.level == "partial" and self.denied)
+        return (self._by_miss(need, taken) if denied else None) or self._unlocated(need)
+
+    def _by_miss(self, need: Need, taken: AbstractSet[str] = frozenset()) -> LocatedNeed | None:
+        """A need in the labelled passages that were missed: one that no text holds is in one without."""
+        missed = [candidate for candidate in self.candidates if candidate.labelled]
+        best = max(
+            missed,
+            key=lambda c: (c.miss.passage_id not in taken, not c.text, c.miss.grade),
+            default=None,
+        )
+        return None if best is None else self._lost(need, best, "label")
+
+    def _locate_label(self, need: Need) -> LocatedNeed:
+        """A labelled passage or evidence, where no reference says what it is needed for."""
+        missed = (c for c in self.candidates if c.labelled and self._is_of(c, need))
+        if candidate := next(missed, None):
+            return self._lost(need, candidate, "label")
+        if self.level in {"hit", "partial"}:
+            by = "matcher" if need.text != self.known.case.judged_question else "label"
+            return self._in_prompt(need, by, need.passage_id)
+        return self._unlocated(need)
+
+    def _is_of(self, candidate: Candidate, need: Need) -> bool:
+        if candidate.miss.evidence is not None:
+            return candidate.miss.evidence == need.text
+        return candidate.miss.passage_id == need.passage_id
+
+    def _locate_question(self, need: Need) -> LocatedNeed:
+        """An answer to the question, by what a judge says of the claims, or the question's words."""
+        asked = self.asked
+        if not self.denied and asked and any(asked.id == passage.id for passage in self._shown):
+            return self._in_prompt(need, "matcher", asked.id)
+        for candidate in self.candidates:
+            relations = (
+                relation
+                for (_, text), relation in self.said.items()
+                if text == candidate.text and relation.relation != "unrelated"
+            )
+            if any(relations) and asked_share(need.text, candidate.text) >= ASKED_SHARE:
+                return self._lost(need, candidate, "judge")
+            if asked is not None and candidate.miss.passage_id == asked.id:
+                return self._lost(need, candidate, "matcher")
+        return self._unlocated(need)
+
+    def _unlocated(self, need: Need) -> LocatedNeed:
+        """A need that no text and no label shows: lost if a judge says so, or its words are nowhere."""
+        update: dict[str, Any] = {"lost_at": "unknown", "passage_id": None, "by": None}
+        trace = self.known.trace
+        if self.unsearched:
+            update |= {"lost_at": "search", "by": "matcher"}
+        elif not self.known.context and trace.unmeasured is None:  # no text can hold it
+            update |= {"lost_at": "prompt" if trace.retrieved else "unknown", "by": "matcher"}
+        elif self.denied:
+            update["by"] = "judge"
+            question = self.known.case.judged_question
+            if need.source == "reference" and self.lacks and self.lacks(need.text, question):
+                update["lost_at"] = "index"
+        elif need.source == "reference" and not self.lacks and self.level not in LABELLED:
+            asked, words = content_stems(self.known.case.judged_question), content_stems(need.text)
+            held = [frozenset(passage_stems(passage.text)) for passage in self._shown]
+            near = any(words & asked <= stems and words & stems - asked for stems in held)
+            update["by"] = "matcher" if words - asked and not near else None
+        return LocatedNeed(need.model_copy(update=update))
+
+    def _in_prompt(self, need: Need, by: str, passage_id: str | None) -> LocatedNeed:
+        lacking = need.stated in {"omits", "contradicts"} or (self.failed and not need.stated)
+        lost_at = "answer" if lacking else None
+        update = {"lost_at": lost_at, "by": by, "passage_id": passage_id}
+        return LocatedNeed(need.model_copy(update=update))
+
+    def _lost(self, need: Need, candidate: Candidate, by: str) -> LocatedNeed:
+        miss = candidate.miss
+        update = {
+            "lost_at": candidate.lost_at,
+            "by": by,
+            "passage_id": miss.passage_id,
+            "true_rank": miss.true_rank,
+        }
+        return LocatedNeed(need.model_copy(update=update), candidate)
+
+    def find_shown(self, need: Need) -> str | None:
+        """The shown passage that holds a need by its words, or the first of several that do."""
+        if need.source == "label":
+            return need.passage_id
+        if need.source == "question":
+            return self.asked.id if self.asked else None
+        single = (passage.id for passage in self._shown if self.holds(passage.text, need))
+        if (holder := next(single, None)) is not None:
+            return holder
+        question = self.known.case.judged_question
+        parts = [p for p in self._shown if may_be_related(need.text, p.text, question)]
+        joined = " ".join(part.text for part in parts)
+        return parts[0].id if len(parts) > 1 and self.holds(joined, need) else None
+
+    def holds(self, text: str, need: Need) -> bool:
+        """Whether a passage alone holds a need, by its words."""
+        return bool(text) and states_claim(text, need.text, self.known.case.judged_question)
+
+    def _sufficiency(self, rows: Sequence[LocatedNeed]) -> Sufficiency:
+        if self.known.sufficient_judge == "yes" or not any(r.is_lost or r.is_unknown for r in rows):
+            return "yes"
+        if any(row.is_unknown for row in rows):
+            return self.known.sufficient_judge
+        return "no" if all(row.is_lost for row in rows) else "partly"
+
+
+def stated_sufficiency(known: AnswerOutcome, level: str) -> Sufficiency:
+    """Whether the prompt held the answer, by the judge's word or else the labels."""
+    by_labels: dict[str, Sufficiency] = {"hit": "yes", "miss": "no", "not_needed": "no"}
+    word = known.sufficient_judge
+    return word if word == "yes" or level not in by_labels else by_labels[level]
+
+
+def drop_repeats(
+    missed: Sequence[RetrievalMiss], context: Sequence[Passage], question: str
+) -> tuple[RetrievalMiss, ...]:
+    """Return the missed passages without those that a passage in the prompt repeats."""
+    return tuple(
+        miss
+        for miss in missed
+        if not any(_repeats(miss.text or "", passage.text, question) for passage in context)
+    )
+
+
+_NAME = re.compile(
+    r"(?<!^)\b(?:[A-Z][\w-]*|[\w-]*\d[\w-]*)"
+)  # a capital within a sentence, a number
+_MIN_OWN = 0.5
+_NUMBER = re.compile(r"\d+")
+_NUMBERED_NAME = re.compile(r"([^\W\d_]+)[ -]?(\d+|\b[A-Z])\b")
+
+
+def keeps_subject(question: str, passage: str, other: str) -> bool:
+    """Whether another passage has what the question names in a passage: its words, and "Aria-3".
+
+    "3" alone may be of anything in the data sheet of the Aria-5.
+    """
+    asked, here, there = (
+        {
+            *passage_stems(text),
+            *((name.lower(), number) for name, number in _NUMBERED_NAME.findall(text)),
+        }
+        for text in (question, passage, other)
+    )
+    return asked & here <= there
+
+
+def _repeats(missed: str, other: str, question: str) -> bool:
+    """Whether a passage holds a missed one, or nearly repeats it, its numbers and what is asked about."""
+    if missed.strip() and fold(missed) in fold(other):
+        return True
+    if not is_near_duplicate(missed, other):
+        return False
+    same_numbers = set(_NUMBER.findall(missed)) == set(_NUMBER.findall(other))
+    return same_numbers and keeps_subject(question, missed, other)
+
+
+@lru_cache(maxsize=4096)
+def states_claim(passage: str, claim: str, question: str) -> bool:
+    """Whether a passage alone, on the subject of the question, states a claim of a reference."""
+    return (
+        _is_on_subject(passage, claim, question)
+        and _has_own_words(passage, claim, question)
+        and compare_claim(claim, [passage], question) == "supported"
+    )
+
+
+def compare_claim(claim: str, passages: Sequence[str], question: str) -> Support:
+    """What passages say about a claim of a reference, read with the question.
+
+    Passages state facts: they do not answer with the yes or no that the reference begins with.
+    """
+    return compare(
+        strip_polarity(claim) or claim, passages, question, _judge_claim, of_reference=True
+    )
+
+
+def _is_on_subject(passage: str, claim: str, question: str) -> bool:
+    """Whether a passage has half of the words that claim and question share, and each name of these.
+
+    Passages on like subjects differ in little else: "pump A holds 43 bar", "pump B holds 43 bar".
+    Where they share none, half of the question's words.
+    """
+    held, (shared, names, _) = set(passage_stems(passage)), _subject(claim, question)
+    return names <= held and 2 * len(shared & held) >= len(shared)
+
+
+@lru_cache(maxsize=256)  # one claim is looked for in several passages, one after the other
+def _subject(claim: str, question: str) -> tuple[frozenset[str], ...]:
+    """The words that a claim shares with its question, the names among them, and its own words."""
+    asked, said = content_stems(question), content_stems(claim)
+    names = content_stems(" ".join(_NAME.findall(question)))
+    return asked & said or asked, names & said, said - asked
+
+
+def _has_own_words(passage: str, claim: str, question: str) -> bool:
+    """Whether a passage has half of what a claim says beyond the question; else it is not read."""
+    own = _subject(claim, question)[2]
+    return _MIN_OWN * len(own) <= len(own.intersection(passage_stems(passage)))
+
+
+def _judge_claim(claim: str, context: MatchingContext) -> Support:
+    ((_, probability),) = match_claims([claim], context)
+    return match_support(probability)

@@ -1,0 +1,688 @@
+"""The failure mode and the owner of a case, read off its needs table.
+
+Top to bottom: a case is linked; each bad claim, or the answer as a whole, is explained by the need
+behind it: one that was lost before the answer belongs to the stage that lost it, one that was shown to
+the generator.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from misslink.failure_modes import FAILURE_MODES, FAILURES, MISS_MODES
+from misslink.judge.prompts import BUILT_IN, Prompts
+from misslink.judge.protocol import Judge
+from misslink.linking.answer_outcome import AnswerOutcome
+from misslink.linking.claim_support import PairRelations, judge_claim_needs, link_claims
+from misslink.linking.judge_calibration import Calibration
+from misslink.linking.miss_measurement import (
+    ASKED_SHARE,
+    MissMeasurements,
+    asked_share,
+    measure_misses,
+    word_questions,
+)
+from misslink.linking.missed_passages import list_searches, locate_losses
+from misslink.linking.needs import (
+    LABELLED,
+    Candidate,
+    LocatedNeed,
+    NeedLocator,
+    NeedsTable,
+    drop_repeats,
+    keeps_subject,
+    list_needs,
+    stated_sufficiency,
+    states_claim,
+)
+from misslink.matching.abstention import content_stems
+from misslink.render.reasons import describe_loss, describe_reason
+from misslink.retrieval import RetrievalOutcome
+from misslink.text.near_duplicates import passage_stems
+from misslink.text.normalization import STOPWORDS, fold
+from misslink.types import (
+    Case,
+    Claim,
+    ClaimLink,
+    Evidence,
+    FailureEvidence,
+    FailureMode,
+    Link,
+    LostAt,
+    Need,
+    Reason,
+    RetrievalMiss,
+    Trace,
+    Verdict,
+)
+
+# A stale copy says the same but for a few words. `is_near_duplicate` would pass over short ones:
+# one changed word of twenty changes three of its shingles.
+_MIN_COPY_JACCARD = 0.6
+_SHARED = 0.5  # of a claim's content words, that it shares with the need behind it
+_FORMER = re.compile(
+    r"\b(?:until|till|since|former(?:ly)?|previous(?:ly)?|used to|no longer|now|"
+    r"bis|seit|früher|ehemals|jusqu|depuis)\b",
+    re.IGNORECASE,
+)
+_PROMPT: LostAt = "prompt"
+_WORD = re.compile(r"[^\W_][\w'-]+")
+_DATA_STAGES = {
+    "reference_contradicts_label": "data",
+    "reference_contradicted": "data",
+    "stale_passage": "index",
+    "passage_altered": "prompt",
+}
+_STAGE_MODES: Mapping[str, FailureMode] = {
+    "index": "not_indexed",
+    "prompt": "dropped_from_prompt",
+    "filter": "retrieval_miss",
+    "rank": "retrieval_miss",
+    "unknown": "retrieval_miss",
+}
+
+
+async def link_case(
+    case: Case,
+    trace: Trace,
+    verdicts: Mapping[str, Verdict],
+    k: int,
+    *,
+    measured: MissMeasurements | None = None,
+    judge: Judge | None = None,
+    prompts: Prompts = BUILT_IN,
+    calibration: Calibration | None = None,
+) -> Link:
+    """Return where each need of a case was lost, its failure mode, and its missed passages.
+
+    Parameters
+    ----------
+    case : Case
+    trace : Trace
+    verdicts : mapping of str to Verdict
+        By metric; any may be missing.
+    k : int
+        How many retrieved passages count as context where the prompt was not seen.
+    measured : MissMeasurements or None
+        Of the run. None: the case is measured by itself, without a corpus and an embedding.
+    judge : Judge or None
+        Asked at most once what the passages say about needs and claims; None: the heuristic judge.
+    prompts : Prompts
+    calibration : Calibration or None
+        Verdicts in its uncertain band decide nothing.
+    """
+    if measured is None:
+        measured = await measure_misses(
+            word_questions([case], verdicts.values()), [trace], k, embedder=None, corpus=None
+        )
+    outcome = measured.outcomes[case.id]
+    known = AnswerOutcome.from_verdicts(case, trace, verdicts, k, calibration, outcome)
+    needs = list_needs(known, outcome)
+    losses = locate_losses(measured.missed[case.id], trace)
+    losses = tuple(miss for miss in losses if not _part_suffices(known, needs, miss))
+    missed = drop_repeats(losses, known.context, case.judged_question)
+    level = _retrieval_level(outcome, missed)
+    failed = known.failed(stated_sufficiency(known, level))
+    asked = failed and any(need.source == "question" for need in needs)
+    found: tuple[RetrievalMiss, ...] = ()
+    unseen = failed and level == "hit" and NeedLocator(known, level).lacks_words_of(needs)
+    if failed and (queries := search_queries(known, level, needs, unseen=unseen)):
+        if measured.deepen:  # for the true ranks of what is found
+            trace = await measured.deepen(case, trace, lambda _: True)
+        misses = locate_losses(measured.search(queries, trace, k), trace)
+        found = drop_repeats(misses, known.context, case.judged_question)
+    search = SearchTrail(case, trace, measured, k)
+    candidates = search.candidates(missed, found) if failed or missed else ()
+    bad = known.bad_claims if failed else ()
+    said: PairRelations = {}
+    if judge is not None and failed and _decides(known, level, candidates):
+        texts = [need.text for need in needs if need.source == "reference"]
+        texts += [claim.text for _, claim in bad]
+        shown = tuple(passage.text for passage in known.context if passage.text.strip())
+        outside = tuple(candidate.text for candidate in candidates if candidate.text)
+        said = await judge_claim_needs(
+            tuple(dict.fromkeys(texts)), shown, outside, case.judged_question, judge, prompts
+        )
+    locator = NeedLocator(
+        known,
+        level,
+        candidates,
+        said,
+        failed=failed,
+        asked=measured.place_question(case.judged_question, trace, k) if asked else None,
+        lacks=measured.lacks_words,
+        unsearched=search.is_absent,
+    )
+    table = locator.table(needs) if failed else locator.passed_table(needs)
+    holding = {row.need.passage_id for row in table.lost}
+    compared = [c.miss for c in candidates if c.labelled or c.miss.passage_id in holding]
+    ties = link_claims(bad, compared, said)
+    related = {tie.index: tie for tie in ties if tie.relation != "unrelated"}
+    link = OwnerRules(known, level, table, locator, related, search).link()
+    named = {item.passage_id for item in link.evidence} | holding
+    is_inferred = level not in LABELLED or any(
+        row.candidate and not row.candidate.labelled for row in table.rows
+    )
+    if link.failure in MISS_MODES and is_inferred:
+        losses = tuple(c.miss for c in candidates if c.miss.passage_id in named)
+    by_reference = level == "unlabelled" and known.sufficient_judge == "unknown"
+    inferred = is_inferred and (link.failure in MISS_MODES or by_reference)
+    abstained = link.failure == "should_have_abstained" and not known.has_no_answer
+    basis = "inferred" if abstained or (inferred and link.failure in FAILURES) else "observed"
+    searches = list_searches(trace, outcome)
+    update = {"missed": losses, "claims": ties, "searches": searches, "basis": basis}
+    return link.model_copy(update=update)
+
+
+def _part_suffices(known: AnswerOutcome, needs: Sequence[Need], miss: RetrievalMiss) -> bool:
+    """Whether the shown part of a cut passage holds what the reference says: its text decides."""
+    if miss.passage_id not in known.trace.shown:
+        return False
+    part = NeedLocator(known, "partial")
+    return known.sufficient_judge == "yes" or all(
+        need.source == "reference" and part.find_shown(need) is not None for need in needs
+    )
+
+
+def _retrieval_level(outcome: RetrievalOutcome, missed: Sequence[RetrievalMiss]) -> str:
+    """How much of what the labels ask for reached the prompt, near-duplicates among it."""
+    if outcome.retrieval not in {"partial", "miss"}:
+        return outcome.retrieval
+    if not missed:
+        return "hit"
+    needed = len(outcome.found) + len(outcome.missed)
+    return outcome.retrieval if len(missed) == needed else "partial"
+
+
+def search_queries(
+    known: AnswerOutcome, level: str, needs: Sequence[Need], *, unseen: bool = False
+) -> list[str]:
+    """The queries of the search that stands for missing labels; empty where nothing is searched.
+
+    The question comes first, then the needs and the bad claims. Labels name no passage there, or
+    all that they name is in the prompt and a judge finds it lacking, or it has not the words of a
+    need (`unseen`).
+    """
+    unlabelled = level not in {*LABELLED, "not_needed"} and known.trace.unmeasured is None
+    lacking = level == "hit" and (unseen or known.sufficient_judge in {"partly", "no"})
+    if known.sufficient_judge == "yes" or known.has_no_answer or not (unlabelled or lacking):
+        return []
+    texts = [known.case.judged_question, *(need.text for need in needs if need.text)]
+    return list(dict.fromkeys([*texts, *(claim.text for _, claim in known.bad_claims)]))
+
+
+def _decides(known: AnswerOutcome, level: str, candidates: Sequence[Candidate]) -> bool:
+    """Whether what a judge says of needs and passages can change the owner."""
+    if known.sufficient_judge == "yes" or known.has_no_answer or not candidates:
+        return False
+    stages = {candidate.lost_at for candidate in candidates}
+    settled = level == "miss" and known.sufficient_judge == "no" and len(stages) == 1
+    return not settled or bool(known.bad_claims)
+
+
+@dataclass(frozen=True)
+class SearchTrail:
+    """What the app did to find passages, and the stage at which it lost one."""
+
+    case: Case
+    trace: Trace
+    measured: MissMeasurements
+    k: int
+
+    @property
+    def is_absent(self) -> bool:
+        """Whether no search ran in this case, although others show searches."""
+        trace = self.trace
+        return self.measured.searches and not (trace.calls or trace.retrieved or trace.unmeasured)
+
+    def candidates(
+        self, missed: Sequence[RetrievalMiss], found: Sequence[RetrievalMiss]
+    ) -> tuple[Candidate, ...]:
+        """The passages that the model did not see whole: labelled, cut or stale, found by a search."""
+        known = [Candidate(miss, *self._stage(miss)) for miss in missed]
+        ids = {miss.passage_id for miss in missed}
+        known += [one for one in self._changed() if one.miss.passage_id not in ids]
+        known += [
+            Candidate(m, *self._stage(m), labelled=False) for m in found if m.passage_id not in ids
+        ]
+        return tuple(known)
+
+    def _changed(self) -> list[Candidate]:
+        """Shown passages whose text is not what the retriever returned, or what the corpus holds."""
+        changed = []
+        shown = self.trace.context(self.k)
+        full = {passage.id: passage for passage in self.trace.retrieved}
+        for passage in shown:
+            clue: dict[str, Any] = {}
+            text, stage = full[passage.id].text, _PROMPT
+            if passage.id in self.trace.shown and fold(passage.text) != fold(text):
+                clue, stage = {"reason_code": "passage_cut"}, "prompt"
+            elif (stored := self.stored_text(passage.id)) and _differ(stored, text):
+                clue, stage, text = {"reason_code": "stale_passage"}, "index", stored
+            if clue:
+                status = "dropped_from_prompt" if stage == "prompt" else "not_indexed"
+                miss = RetrievalMiss(passage_id=passage.id, text=text, status=status)
+                changed.append(Candidate(miss, stage, clue, labelled=False))
+        return changed
+
+    def stored_text(self, passage_id: str) -> str | None:
+        """Its text in the listed corpus."""
+        pool = self.measured.pool
+        if pool is None or not pool.listed or passage_id not in pool.position:
+            return None
+        return pool.passages[pool.position[passage_id]].text
+
+    def _stage(self, miss: RetrievalMiss) -> tuple[LostAt, dict[str, Any]]:
+        if miss.status == "not_indexed":
+            return "index", {}
+        if miss.status == "dropped_from_prompt":
+            is_cut = miss.passage_id in self.trace.shown
+            return "prompt", {"reason_code": "passage_cut"} if is_cut else {}
+        clue = self.measured.find_in_conversation(self.case, self.trace, miss.passage_id, self.k)
+        if clue:
+            return "search", {**clue, "mode": "lost_context"}
+        if self.is_absent:
+            return "search", {"reason_code": "no_search", "mode": "not_searched"}
+        if query := self._wrong_hop(miss):
+            code = "wrong_first_hop"
+            return "search", {"reason_code": code, "query": query, "mode": "not_searched"}
+        return "filter" if miss.miss_type == "filtered_out" else "rank", {}
+
+    def _wrong_hop(self, miss: RetrievalMiss) -> str | None:
+        """The later query that has a name from an earlier result, where the passage has another.
+
+        Neither name is in the question.
+        """
+        texts = {each.id: each.text for each in (*self.trace.retrieved, *self.trace.deeper)}
+        asked, held = _words(self.case.judged_question), _words(miss.text or "")
+        names: set[str] = set()
+        for call in (call for call in self.trace.calls if not call.nested):
+            query = _words(call.query)
+            if names & query - asked and (names & held) - asked - query:
+                return call.query
+            names |= _names(" ".join(texts.get(id_, "") for id_ in call.passages))
+        return None
+
+
+def _words(text: str) -> set[str]:
+    return {word.casefold() for word in _WORD.findall(text)}
+
+
+def _names(text: str) -> set[str]:
+    """Words that a text writes with a capital, and never without."""
+    words = set(_WORD.findall(text))
+    lower = {word for word in words if word.islower()}
+    return {word.casefold() for word in words if word[0].isupper()} - lower - STOPWORDS
+
+
+def _differ(stored: str, text: str) -> bool:
+    """Whether a text is another one than the stored, and neither is a part of the other."""
+    if stored == text:
+        return False
+    one, other = fold(stored), fold(text)
+    return bool(other) and one not in other and other not in one
+
+
+@dataclass(frozen=True)
+class OwnerRules:
+    """What explains a case.
+
+    Parameters
+    ----------
+    known : AnswerOutcome
+    level : str
+        How much of what the labels ask for reached the prompt, as `Link.retrieval`.
+    table : NeedsTable
+    locator : NeedLocator
+    ties : mapping of int to ClaimLink
+        Index of a bad claim to the missed passage that says most about it, where any does.
+    search : SearchTrail
+    """
+
+    known: AnswerOutcome
+    level: str
+    table: NeedsTable
+    locator: NeedLocator
+    ties: Mapping[int, ClaimLink]
+    search: SearchTrail
+
+    def link(self) -> Link:
+        """The link of the case, without its missed passages."""
+        known, sufficient = self.known, self.table.sufficient
+        if not known.judged:
+            return self._link(None, "no judge evaluated the answer")
+        if not known.failed(sufficient):
+            if unknown := known.undecided(sufficient):
+                return self._link("inconclusive", unknown)
+            if (noted := self._note()) is not None:
+                notes = (noted.failure,)
+                return self._link("passed", describe_evidence(noted), [noted], notes=notes)
+            return self._link("passed", _describe_pass(known))
+        if known.has_no_answer and not known.declined:
+            explained = [self._explain_unanswerable()]
+        elif known.bad_claims:
+            explained = [self._explain_claim(index, claim) for index, claim in known.bad_claims]
+        else:
+            explained = [self._explain_answer()]
+        certain = [item for item in explained if item.failure != "inconclusive"]
+        if not certain:
+            note = self.search.measured.outcomes[known.case.id].note
+            reason = known.unknown_reason or note or describe_evidence(explained[0])
+            return self._link("inconclusive", reason, unexplained=True)
+        order = list(FAILURE_MODES)
+        counts = Counter(item.failure for item in certain)
+        modes = sorted(counts, key=lambda mode: (-counts[mode], order.index(mode)))
+        first = next(item for item in certain if item.failure == modes[0])
+        return self._link(modes[0], describe_evidence(first), certain, also=tuple(modes[1:]))
+
+    def _link(
+        self,
+        failure: FailureMode | None,
+        reason: str,
+        explained: Sequence[FailureEvidence] = (),
+        **more: Any,
+    ) -> Link:
+        reasons = {failure: reason} if failure else {}
+        for item in explained:
+            reasons.setdefault(item.failure, describe_evidence(item))
+        known = self.known
+        return Link(
+            case_id=known.case.id,
+            retrieval=self.level,
+            sufficient=self.table.sufficient,
+            sufficient_judge=known.sufficient_judge,
+            answer=known.answer,
+            correct=known.correct,
+            complete=known.complete,
+            failure=failure,
+            needs=self._needs(explained),
+            evidence=tuple(explained),
+            reason=reason,
+            reasons=reasons,
+            **more,
+        )
+
+    def _needs(self, explained: Sequence[FailureEvidence]) -> tuple[Need, ...]:
+        """The needs; lost at the data is one that a relevant passage contradicts."""
+        claims = dict(self.known.bad_claims)
+        stages: dict[int, str] = {}
+        for item in explained:
+            row = item.claim is not None and self._need_behind(item.claim, claims[item.claim])
+            stage = _DATA_STAGES.get(item.reason_code)
+            if row and stage and not row.is_lost:
+                stages[id(row)] = stage
+        return tuple(
+            row.need.model_copy(update={"lost_at": stages[id(row)]})
+            if id(row) in stages
+            else row.need
+            for row in self.table.rows
+        )
+
+    def _need_behind(self, index: int, claim: Claim) -> LocatedNeed | None:
+        """The need that a bad claim is about: it contradicts it, shares half of its words, or its passage."""
+        rows, words = self.table.rows, content_stems(claim.text)
+
+        def shared(row: LocatedNeed) -> float:
+            return len(words & content_stems(row.need.text)) / len(words) if words else 0.0
+
+        facts = [row for row in rows if row.need.source == "reference"]
+        denied = [row for row in facts if row.need.stated == "contradicts"] or facts
+        if claim.correct is False and denied:
+            return max(denied, key=shared)
+        best = max(facts, key=shared, default=None)
+        if best is not None and shared(best) >= _SHARED:
+            return best
+        if rows and rows[0].need.source == "question":
+            return rows[0]
+        tie = self.ties.get(index)
+        return next((row for row in rows if tie and row.need.passage_id == tie.passage_id), None)
+
+    @property
+    def _standing_in(self) -> LocatedNeed | None:
+        """A lost need that the answer does not state."""
+        return next((row for row in self.table.lost if row.need.stated != "states"), None)
+
+    def _explain_claim(self, index: int, claim: Claim) -> FailureEvidence:
+        """Why a claim is bad."""
+        need = self._need_behind(index, claim)
+        if claim.support == "supported" and not claim.messages:
+            return self._explain_wrong(index, claim, need)
+        if claim.support == "contradicted" and claim.evidence:
+            cited = claim.evidence[0]
+            if self._follows_copy(claim, cited):
+                return _because("conflicting_sources", "copy_says_otherwise", index, cited)
+            if need is None or not need.is_lost or need.need.source != "reference":
+                return _because("contradicts_context", "contradicted_by_prompt", index, cited)
+        lost = need if need is not None else self._standing_in
+        if lost is not None and lost.is_lost:
+            return self._explain_miss(index, lost)
+        if self._is_unknown(need):
+            return _because("inconclusive", "unknown_sufficiency", index)
+        used = any(other.support == "supported" for other in self.known.claims)
+        mode, code = (
+            ("fabricated", "claim_unsupported") if used else ("ignored_context", "nothing_used")
+        )
+        return _because(mode, code, index, passage=self._first_relevant)
+
+    def _is_unknown(self, need: LocatedNeed | None) -> bool:
+        """Whether it is not known if the prompt held what a claim, or the answer, needed."""
+        if need is not None:
+            return need.is_unknown
+        return any(row.is_unknown and row.need.stated != "states" for row in self.table.rows)
+
+    def _explain_wrong(self, index: int, claim: Claim, need: LocatedNeed | None) -> FailureEvidence:
+        """Why a claim is wrong although a passage in the prompt supports it."""
+        known = self.known
+        cited = claim.evidence[0] if claim.evidence else None
+        full = {passage.id: passage.text for passage in known.trace.retrieved}
+        for item in claim.evidence:
+            quote = fold(item.quote)
+            if item.passage_id in known.trace.shown and quote not in fold(full[item.passage_id]):
+                return _because("dropped_from_prompt", "passage_altered", index, item)
+            stored = self.search.stored_text(item.passage_id)
+            if stored and quote not in fold(stored) and _differ(stored, full[item.passage_id]):
+                return _because("conflicting_sources", "stale_passage", index, item)
+        if self._rests_on_copy(claim, need):
+            return _because("conflicting_sources", "copy_says_otherwise", index, cited)
+        holder = need.need.passage_id if need and not need.is_lost else None
+        for item in claim.evidence:
+            if item.passage_id not in known.relevant or holder not in {None, item.passage_id}:
+                continue
+            if holder and not _FORMER.search(item.quote):
+                return _because("contradicts_context", "states_reference", index, item)
+            labelled = self.level in LABELLED
+            if not (labelled or self._is_about(item.passage_id)):
+                continue
+            code = "reference_contradicts_label" if labelled else "reference_contradicted"
+            return _because("gold_suspect", code, index, item)
+        lost = need if need is not None and need.is_lost else self._standing_in
+        if lost is not None:
+            return self._explain_miss(index, lost)
+        if self._is_unknown(need):
+            return _because("inconclusive", "unknown_sufficiency", index)
+        return _because("distracted", "irrelevant_passage", index, cited)
+
+    def _is_about(self, passage_id: str) -> bool:
+        """Whether a passage that is judged relevant is about the question, by more than a likeness."""
+        text = next(p.text for p in self.known.context if p.id == passage_id)
+        share = asked_share(self.known.case.judged_question, text)
+        return not self.known.by_heuristic or share >= ASKED_SHARE
+
+    def _explain_answer(self) -> FailureEvidence:
+        """Why an answer declines, or is wrong or incomplete without a bad claim."""
+        known = self.known
+        if self._standing_in is not None:
+            return self._explain_miss(None, self._standing_in)
+        if self._is_unknown(None):
+            return _because("inconclusive", "unknown_sufficiency")
+        if known.declined:
+            return _because("over_refused", "declined", passage=self._first_relevant)
+        if known.unknown_reason is not None and known.addressed is not False:
+            return _because("inconclusive", "unknown_sufficiency")
+        used = {
+            item.passage_id
+            for claim in known.claims
+            if claim.support == "supported"
+            for item in claim.evidence
+        }
+        if not used:
+            return _because("ignored_context", "nothing_used", passage=self._first_relevant)
+        if all(row.need.stated == "omits" for row in self.table.rows):
+            return _because("off_the_point", "another_question", passage=min(used))
+        return _because("incomplete", "left_out", passage=min(used))
+
+    def _explain_unanswerable(self) -> FailureEvidence:
+        """Why there is an answer although the gold set says that there is none."""
+        known = self.known
+        if known.sufficient_judge == "yes" and known.answer == "faithful":
+            cited = next((item for claim in known.claims for item in claim.evidence), None)
+            return _because("gold_suspect", "answerable_after_all", cited=cited)
+        return _because("should_have_abstained", "answered")
+
+    def _explain_miss(self, index: int | None, lost: LocatedNeed) -> FailureEvidence:
+        """The stage that lost a need."""
+        candidate, need = lost.candidate, lost.need
+        if candidate is None:
+            return self._explain_unlocated(index, need)
+        tie = self.ties.get(index) if index is not None else None
+        if need.by == "label" and tie is not None:  # labels do not say which passage holds it
+            named = (c for c in self.locator.candidates if c.miss.passage_id == tie.passage_id)
+            candidate = next(named, candidate)
+        miss, clue = candidate.miss, dict(candidate.clue)
+        mode = clue.pop("mode", None) or _STAGE_MODES[candidate.lost_at]
+        code = "passage_missing" if candidate.labelled else "found_by_search"
+        if clue.get("reason_code") == "stale_passage":
+            mode = "conflicting_sources"
+        shown = {"reason_code": code, "lost_at": miss.lost_at, "search": miss.search, **clue}
+        if index is not None and shown["reason_code"] in {"passage_missing", "passage_cut"}:
+            shown["reason_code"] += "_for_claim"
+        quote = tie.quote if tie and tie.passage_id == miss.passage_id else miss.evidence
+        return FailureEvidence(
+            failure=mode, claim=index, passage_id=miss.passage_id, quote=quote, **shown
+        )
+
+    def _explain_unlocated(self, index: int | None, need: Need) -> FailureEvidence:
+        """A need that is not in the prompt, and of which no passage is known that holds it."""
+        if need.lost_at == "search":
+            return _because("not_searched", "no_search", index)
+        if need.lost_at == "prompt":
+            return _because("dropped_from_prompt", "all_dropped", index)
+        if need.lost_at == "index":
+            return _because("not_indexed", "nothing_in_corpus", index)
+        if self.locator.lacks and self.known.context:
+            if need.source == "question" and self.known.sufficient_judge == "no":
+                return _because("should_have_abstained", "answered", index)
+            return _because("inconclusive", "reference_not_found", index)
+        by_words = need.source == "reference"
+        code = "reference_not_in_prompt" if by_words else "context_insufficient"
+        return _because("retrieval_miss", code, index)
+
+    @property
+    def _first_relevant(self) -> str | None:
+        return next((p.id for p in self.known.context if p.id in self.known.relevant), None)
+
+    def _follows_copy(self, claim: Claim, cited: Evidence) -> bool:
+        """Whether a near copy of the passage that contradicts a claim, both in the prompt, states it."""
+        context = {passage.id: passage.text for passage in self.known.context}
+        told, question = context.get(cited.passage_id, ""), self.known.case.judged_question
+        return any(
+            name != cited.passage_id
+            and _is_copy(text, told, question)
+            and states_claim(text, claim.text, question)
+            for name, text in context.items()
+        )
+
+    def _rests_on_copy(self, claim: Claim, need: LocatedNeed | None) -> bool:
+        """Whether the claim rests on a passage that nearly repeats a relevant one, which lacks it.
+
+        Relevant is what is labelled, judged relevant or holds the need.
+        """
+        known, question = self.known, self.known.case.judged_question
+        rests_on = {item.passage_id for item in claim.evidence}
+        holder = need.need.passage_id if need else None
+        trusted = self.level in LABELLED or not known.by_heuristic
+        relevant = ((known.relevant if trusted else frozenset()) | {holder}) - rests_on
+        texts = [passage.text for passage in known.context if passage.id in relevant]
+        texts += [
+            candidate.text
+            for candidate in self.locator.candidates
+            if candidate.labelled or candidate.miss.passage_id == holder
+        ]
+        claimed = set(passage_stems(claim.text))
+        return any(
+            _is_copy(passage.text, text, question)
+            and (
+                claim.correct is False
+                or (claimed & {*passage_stems(passage.text)}) - {*passage_stems(text)}
+            )
+            for passage in known.context
+            if passage.id in rests_on
+            for text in texts
+        )
+
+    def _note(self) -> FailureEvidence | None:
+        """What a passed case says about the gold set or the model's memory."""
+        known = self.known
+        outcome = self.search.measured.outcomes[known.case.id].retrieval
+        if known.correct is not True or outcome not in {"miss", "partial"}:
+            return None
+        if known.answer == "faithful" and not known.by_heuristic:
+            listed = known.relevant | known.case.relevant.keys()
+            for cited in (item for claim in known.claims for item in claim.evidence):
+                if cited.passage_id in known.judged_relevant - listed:
+                    return _because("missing_label", "unlisted_passage", cited=cited)
+        if self.level == "miss" and not known.claims:
+            return _because("answered_from_memory", "from_memory")
+        return None
+
+
+def _is_copy(passage: str, other: str, question: str) -> bool:
+    """Whether two passages share most words, among them those that the question asks about.
+
+    A passage of the same form about another subject is no copy.
+    """
+    here, there = set(passage_stems(passage)), set(passage_stems(other))
+    alike = len(here & there) >= _MIN_COPY_JACCARD * len(here | there)
+    if not alike or fold(passage) == fold(other):
+        return False
+    return keeps_subject(question, other, passage) and keeps_subject(question, passage, other)
+
+
+def _because(
+    failure: FailureMode,
+    code: str,
+    claim: int | None = None,
+    cited: Evidence | None = None,
+    *,
+    passage: str | None = None,
+) -> FailureEvidence:
+    """The evidence of a mode: the passage that a claim cites, or another one without a quote."""
+    return FailureEvidence(
+        failure=failure,
+        claim=claim,
+        passage_id=cited.passage_id if cited else passage,
+        quote=cited.quote if cited else None,
+        reason_code=code,
+    )
+
+
+def describe_evidence(item: FailureEvidence) -> str:
+    """One piece of evidence as a sentence."""
+    details = {
+        "passage": item.passage_id,
+        "turn": item.turn,
+        "query": item.query,
+        "step": describe_loss(item.lost_at, item.search),
+    }
+    return describe_reason(Reason(code=item.reason_code, **details))
+
+
+def _describe_pass(known: AnswerOutcome) -> str:
+    if known.declined:
+        return "there was nothing to answer from, and the app declined"
+    correct = "correct" if known.correct else "not compared with a reference"
+    return correct if known.answer == "unknown" else f"the answer is {known.answer} and {correct}"
