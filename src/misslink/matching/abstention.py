@@ -54,7 +54,7 @@ _SOURCES = (
     rf"|\d+|{_INFORMATION})\b|(?:in|on|of|from|about|for) (?:\w+ ){{0,3}}?\w+))*"
 )
 _NOT = r"(?: not|n't) (?:\w+ )?"
-_ABSENT = re.compile(
+_ABSENT = KeywordPattern(
     r"\b(?:unable to (?:answer|find|determine|provide|say)"
     rf"|(?:{_SOURCES}|i|we|it|they|this|these|that|which|and|but|or|therefore|however),? "
     rf"(?:do|does|did){_NOT}(?:{_VERBS}|have (?:any |enough |sufficient )?information)"
@@ -68,7 +68,8 @@ _ABSENT = re.compile(
     rf"(?:\w+ ){{0,2}}{_INFORMATION}"
     r"|no (?:mention|answer)"
     rf"|{_INFORMATION} (?:is|are) (?:insufficient|missing)"
-    r"|difficult to (?:provide|determine|give|say|answer))"
+    r"|difficult to (?:provide|determine|give|say|answer))",
+    keywords="no n't unable lack insufficient without missing difficult",
 )
 _ABOUT_SOURCES = re.compile(
     r"\b(?:unable to|you|your|answer|question|i|we"
@@ -106,7 +107,7 @@ _IGNORANCE = KeywordPattern(
     keywords="know have sure certain n/a na none answer response found retrieved ai",
 )
 # "I do not know", "I cannot answer" and "the text does not say", folded as `fold` folds (no accents).
-_NO_ANSWER = re.compile(
+_NO_ANSWER = KeywordPattern(
     fold(
         r"\b(?:ich weiß|weiß ich) (?:es |das )?nicht|\bnicht (?:beantworten|hervor|erwähnt|genannt|angegeben)"
         r"|\bzu (?:diesem|dem) thema\b[^.]{0,40}\bnichts\b"
@@ -139,18 +140,28 @@ _NO_ANSWER = re.compile(
         r"|(?:tài liệu|văn bản|nguồn|đoạn)[^.]{0,20}không đề cập"
         r"|不知道|[没沒]有?(?:提到|提及|说明|相关|找到)|未(?:提及|提到|说明)|[无無]法(?:回答|确定|得知)"
         r"|[わ分]か(?:りません|らない)|答えられ|お答えでき(?:ません|ない)|(?:記載|言及|情報|記述)[^。]{0,4}(?:ありません|ない|いません|見つかり)"
-    )
+    ),
+    keywords=fold(
+        "nicht keine je_ne aucune precis mentionn indiqu dit_ disent contien n'est no_lo no_se no_puedo no_hay"
+        " menciona especifica no_indica se_indica lo_indica non nao niet geen jeg jag tieda nie_ nevim nem nincs"
+        " bilmiyorum n'y_a vastata tietoa tidak brak_ mainit kerro bahsedilmiyor belirtilmemi yer_al tlayam"
+        " cevaplayam bilgi не_ нет 모르겠습니다 언급되 답할 답변할 없 لا لم नहीं không 不知道 没 沒 未 无法 無法"
+        " ません らない ない 答えられ 見つかり"
+    ),
 )
-_POLITE = re.compile(
-    r"^(?:(?:i am|i'm|we are|we're) (?:very |so |really )?sorry|sorry|my apologies|i apologi[sz]e"
+_POLITE = re.compile(  # from the beginning
+    r"(?:(?:i am|i'm|we are|we're) (?:very |so |really )?sorry|sorry|my apologies|i apologi[sz]e"
     r"|hello|hi|hey|thanks?|thank you|sure|certainly|of course|you're welcome|i hope this helps"
     r"|hope (?:this|that) helps|good (?:morning|afternoon|evening|question|luck)|great question"
     r"|that's it|i hope that helps)\b"
     r"[^.!?]{0,40}[.!]*$"
-    r"|^please (?:provide|rephrase|clarify|consult|check|refer|see|ask|share)\b"
-    r"|\blet me know\b|\bfeel free to (?:ask|contact|reach|provide|share)\b"
-    r"|\bi(?:'d| would) need (?:more|further|additional)\b"
-    r"|^(?:yes|yeah|no|correct|true|false)\W*$"
+    r"|please (?:provide|rephrase|clarify|consult|check|refer|see|ask|share)\b"
+    r"|(?:yes|yeah|no|correct|true|false)\W*$"
+)
+_OFFER = KeywordPattern(
+    r"\blet me know\b|\bfeel free to (?:ask|contact|reach|provide|share)\b"
+    r"|\bi(?:'d| would) need (?:more|further|additional)\b",
+    keywords="let_me feel_free need",
 )
 
 
@@ -201,12 +212,13 @@ def claim_spans(answer: str) -> Spans:
     )
 
 
+@lru_cache(maxsize=4_096)
 def _is_claim(sentence: str, *, is_absence: bool, absent: bool) -> bool:
     folded = fold(sentence)
-    if sentence.rstrip("*_ \t").endswith((":", "?", "\uff1a", "\uff1f")):
+    if sentence.rstrip("*_ \t").endswith((":", "?", "\uff1a", "\uff1f")) or _LONE_MARKER.match(folded):
         return False
     words = set(content_words(strip_source_mentions(folded)))
-    if _POLITE.search(folded) or _LONE_MARKER.match(folded) or words <= _SELF_REFERENCE_WORDS:
+    if _POLITE.match(folded) or _OFFER.search(folded) or words <= _SELF_REFERENCE_WORDS:
         return False
     if not is_absence and not (absent and _is_guess(folded)):
         return True
@@ -222,6 +234,7 @@ def _is_guess(folded: str) -> bool:
     return bool((_POSSIBLY.search(folded) and _GUESS.search(folded)) or _REFERRAL.search(folded))
 
 
+@lru_cache(maxsize=4_096)
 def _is_absence_statement(folded: str) -> bool:
     stated = _CONDITION.sub("", folded) if _ABSENT.search(folded) else ""
     return bool(

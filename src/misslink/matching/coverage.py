@@ -92,7 +92,6 @@ class ClaimCoverage(NamedTuple):
         return "; ".join(notes) or None
 
 
-@lru_cache(maxsize=256)
 def cover_answer(
     spans: tuple[str, ...], answer: str, question: str = "", claims: tuple[str, ...] = ()
 ) -> ClaimCoverage:
