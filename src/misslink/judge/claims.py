@@ -25,7 +25,7 @@ _ADDRESS = re.compile(
 )
 
 
-@lru_cache(maxsize=256)  # the judge's repair and every metric ask for it
+@lru_cache(maxsize=256)  # to repair a reply and to read it
 def examined_coverage(examination: Examination, answer: str, question: str) -> ClaimCoverage:
     """Return the coverage of an examination's claims; an answer that declines needs none."""
     # Of equal claims the least favorable one counts, whichever comes first.

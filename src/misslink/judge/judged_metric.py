@@ -28,9 +28,10 @@ class Subject:
     k: int
     prompts: Prompts = BUILT_IN
     # By the id of a reply, which is kept beside them so that no other one gets that id.
-    _claims: dict[int, tuple[Reply, tuple[Claim, ...]]] = field(
+    _coverages: dict[int, tuple[Reply, ClaimCoverage]] = field(
         default_factory=dict, compare=False, repr=False
     )
+    _claims: dict[int, tuple[Claim, ...]] = field(default_factory=dict, compare=False, repr=False)
 
     @cached_property
     def context(self) -> tuple[Passage, ...]:
@@ -81,9 +82,10 @@ class Subject:
             raise UncoveredAnswerError(REFUSED)
         if id(reply) not in self._claims:
             history = [message.content for message in self.case.history]
-            claims = read_claims(reply, self.answer, self.context, self.question, history)
-            self._claims[id(reply)] = reply, claims
-        _, claims = self._claims[id(reply)]
+            self._claims[id(reply)] = read_claims(
+                reply, self.answer, self.context, self.question, history
+            )
+        claims = self._claims[id(reply)]
         coverage = self.coverage(reply)
         if coverage.uncovered and all(claim.support == "supported" for claim in claims):
             raise UncoveredAnswerError(coverage.note)
@@ -91,7 +93,10 @@ class Subject:
 
     def coverage(self, reply: Reply) -> ClaimCoverage:
         """Return how the claims of a reply cover the answer."""
-        return examined_coverage(parsed_examination(reply), self.answer, self.question)
+        if id(reply) not in self._coverages:
+            coverage = examined_coverage(parsed_examination(reply), self.answer, self.question)
+            self._coverages[id(reply)] = reply, coverage
+        return self._coverages[id(reply)][1]
 
     @cached_property
     def examination(self) -> Ask | str:

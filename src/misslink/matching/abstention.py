@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from functools import lru_cache
 
 from misslink.matching.marks import strip_marks
@@ -28,12 +29,12 @@ _SOURCE_WORDS = frozenset(
 SOURCE_STEMS = frozenset(stems(" ".join(_SOURCE_WORDS)))
 _SUFFICIENT = frozenset(("necessary", "sufficient", "enough", "sure", "happy", "help", "able"))
 _SELF_REFERENCE_WORDS = _SOURCE_WORDS | _SUFFICIENT
-_SOURCE = re.compile(
+_SOURCE = KeywordPattern(
     r"\(?\b(?:(?:based on|according to|from|as (?:per|stated in|mentioned in)|given)\s+)?"
     r"(?:the\s+)?(?:given\s+|provided\s+|above\s+)?"
     r"(?:passages?|contexts?|documents?|sources?|information provided)\b"
     r"(?:\s\d+(?:(?:,\s?|\sand\s|,\sand\s)(?:passages?\s)?\d+)*)?\)?",
-    re.IGNORECASE,
+    keywords="passage context document source information",
 )
 _MARKER = re.compile(r"^\s*(?:[-*\u2022+]|\(?(?:\d{1,3}|[a-z])[.)])\s+")
 
@@ -101,10 +102,12 @@ _REFERRAL = re.compile(
 )
 _IGNORANCE = KeywordPattern(
     r"\bi (?:really |simply |just )?(?:do not|don't|did not|didn't) (?:actually )?(?:know|have)\b"
-    r"|\bi(?:'m| am)? (?:not sure|unsure|uncertain)\b|\bi have no idea\b|^(?:unknown|n/?a|none)\W*$"
-    r"|^(?:unanswerable|not answerable|no answer|empty response)\W*$|\bas an ai\b"
+    r"|\bi(?:'m| am)? (?:not sure|unsure|uncertain)\b|\bi have no idea\b|\bas an ai\b"
     r"|^no (?:\w+ )?(?:documents?|passages?|results?|sources?) (?:were |was )?(?:found|retrieved)\W*$",
-    keywords="know have sure certain n/a na none answer response found retrieved ai",
+    keywords="know have sure certain found retrieved an_ai",
+)
+_NOTHING = re.compile(  # the whole sentence
+    r"(?:unknown|n/?a|none|unanswerable|not answerable|no answer|empty response)\W*$"
 )
 # "I do not know", "I cannot answer" and "the text does not say", folded as `fold` folds (no accents).
 _NO_ANSWER = KeywordPattern(
@@ -186,10 +189,9 @@ def states_absence(answer: str) -> bool:
     )
 
 
-@lru_cache(maxsize=4_096)
-def strip_source_mentions(sentence: str) -> str:
-    """The sentence without its list marker and its "according to passage 2"."""
-    return _SOURCE.sub(" ", _MARKER.sub("", sentence))
+def strip_source_mentions(folded: str) -> str:
+    """A folded sentence without its list marker and its "according to passage 2"."""
+    return _SOURCE.sub(" ", _MARKER.sub("", folded))
 
 
 @lru_cache(maxsize=512)
@@ -203,7 +205,9 @@ def claim_spans(answer: str) -> Spans:
     plain = strip_marks(answer)
     text = plain.text
     spans = sentence_spans(text)
-    absences = [_is_absence_statement(fold(text[start:end])) for start, end in spans]
+    folded = fold(text)
+    possible = [pattern for pattern in _ABSENCES if pattern.may_match(folded)]
+    absences = [_is_absence_statement(fold(text[start:end]), possible) for start, end in spans]
     absent = any(absences)
     return tuple(
         plain.original(start, end)
@@ -215,7 +219,9 @@ def claim_spans(answer: str) -> Spans:
 @lru_cache(maxsize=4_096)
 def _is_claim(sentence: str, *, is_absence: bool, absent: bool) -> bool:
     folded = fold(sentence)
-    if sentence.rstrip("*_ \t").endswith((":", "?", "\uff1a", "\uff1f")) or _LONE_MARKER.match(folded):
+    if sentence.rstrip("*_ \t").endswith((":", "?", "\uff1a", "\uff1f")) or _LONE_MARKER.match(
+        folded
+    ):
         return False
     words = set(content_words(strip_source_mentions(folded)))
     if _POLITE.match(folded) or _OFFER.search(folded) or words <= _SELF_REFERENCE_WORDS:
@@ -234,11 +240,17 @@ def _is_guess(folded: str) -> bool:
     return bool((_POSSIBLY.search(folded) and _GUESS.search(folded)) or _REFERRAL.search(folded))
 
 
-@lru_cache(maxsize=4_096)
-def _is_absence_statement(folded: str) -> bool:
-    stated = _CONDITION.sub("", folded) if _ABSENT.search(folded) else ""
-    return bool(
-        _IGNORANCE.search(folded)
-        or (_ABSENT.search(stated) and _ABOUT_SOURCES.search(stated))
-        or _NO_ANSWER.search(folded)
+_ABSENCES = _IGNORANCE, _ABSENT, _NO_ANSWER
+
+
+def _is_absence_statement(folded: str, possible: Sequence[KeywordPattern] = _ABSENCES) -> bool:
+    """Whether a sentence only says what is not known; by the patterns that are `possible`."""
+    return _NOTHING.match(folded) is not None or any(
+        pattern.search(folded) and (pattern is not _ABSENT or _is_about_sources(folded))
+        for pattern in possible
     )
+
+
+def _is_about_sources(folded: str) -> bool:
+    stated = _CONDITION.sub("", folded)
+    return bool(_ABSENT.search(stated) and _ABOUT_SOURCES.search(stated))

@@ -228,9 +228,7 @@ _Span = TypeVar("_Span", bound=tuple[Any, ...])
 @lru_cache(maxsize=1_024)
 def sentence_spans(text: str) -> Spans:
     """Character offsets of the sentences and list items of `text`, blanks trimmed."""
-    ends = (
-        (end.start() + (end[0][0] != "\n"), end.end()) for end in _SENTENCE_END.finditer(text)
-    )
+    ends = ((end.start() + (end[0][0] != "\n"), end.end()) for end in _SENTENCE_END.finditer(text))
     cuts = [0, *(end for stop, end in ends if _ends_sentence(text, stop))]
     spans = []
     for start, stop in zip(cuts, [*cuts[1:], len(text)], strict=True):
@@ -257,13 +255,18 @@ class KeywordPattern:
     def __init__(self, pattern: str, keywords: str, flags: int = 0) -> None:
         self.pattern = re.compile(pattern, flags)
         self.keywords = [keyword.replace("_", " ") for keyword in keywords.split()]
+        self._ascii = list(filter(str.isascii, self.keywords))
+
+    def may_match(self, text: str) -> bool:
+        """Whether `text` has a keyword."""
+        for keyword in self._ascii if text.isascii() else self.keywords:
+            if keyword in text:
+                return True
+        return False
 
     def search(self, text: str) -> re.Match[str] | None:
         """Return the first match in `text`."""
-        for keyword in self.keywords:
-            if keyword in text:
-                return self.pattern.search(text)
-        return None
+        return self.pattern.search(text) if self.may_match(text) else None
 
     def sub(self, replacement: str, text: str) -> str:
         """Return `text` with the replacement for every match."""
