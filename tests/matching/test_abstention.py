@@ -236,7 +236,7 @@ def test_marks_are_no_part_of_a_claim(answer, claim):
 
 
 def test_list_markers_and_references_to_passages_are_no_content():
-    assert strip_source_mentions("2. According to passages 1 and 2, it rains.").split() == [
+    assert strip_source_mentions("2. according to passages 1 and 2, it rains.").split() == [
         ",",
         "it",
         "rains.",

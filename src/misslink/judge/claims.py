@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from pydantic import TypeAdapter
@@ -24,6 +25,7 @@ _ADDRESS = re.compile(
 )
 
 
+@lru_cache(maxsize=256)  # to repair a reply and to read it
 def examined_coverage(examination: Examination, answer: str, question: str) -> ClaimCoverage:
     """Return the coverage of an examination's claims; an answer that declines needs none."""
     # Of equal claims the least favorable one counts, whichever comes first.
@@ -148,7 +150,7 @@ def read_claims(
         if support != "unsupported" and claim_spans(claim.text.rstrip(_OPEN_ENDS)):
             quotes = claim.quotes[:MAX_QUOTES]
             check = shown.check(claim.text, quotes, supports=support == "supported")
-            if check.places and not claim_spans(claim.text):
+            if check.refusal and check.places and not claim_spans(claim.text):
                 check = check._replace(refusal=None)
             if check.refusal and history and support == "supported":
                 earlier = messages.check(claim.text, quotes)

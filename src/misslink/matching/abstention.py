@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from functools import lru_cache
 
 from misslink.matching.marks import strip_marks
@@ -28,12 +29,12 @@ _SOURCE_WORDS = frozenset(
 SOURCE_STEMS = frozenset(stems(" ".join(_SOURCE_WORDS)))
 _SUFFICIENT = frozenset(("necessary", "sufficient", "enough", "sure", "happy", "help", "able"))
 _SELF_REFERENCE_WORDS = _SOURCE_WORDS | _SUFFICIENT
-_SOURCE = re.compile(
+_SOURCE = KeywordPattern(
     r"\(?\b(?:(?:based on|according to|from|as (?:per|stated in|mentioned in)|given)\s+)?"
     r"(?:the\s+)?(?:given\s+|provided\s+|above\s+)?"
     r"(?:passages?|contexts?|documents?|sources?|information provided)\b"
     r"(?:\s\d+(?:(?:,\s?|\sand\s|,\sand\s)(?:passages?\s)?\d+)*)?\)?",
-    re.IGNORECASE,
+    keywords="passage context document source information",
 )
 _MARKER = re.compile(r"^\s*(?:[-*\u2022+]|\(?(?:\d{1,3}|[a-z])[.)])\s+")
 
@@ -54,7 +55,7 @@ _SOURCES = (
     rf"|\d+|{_INFORMATION})\b|(?:in|on|of|from|about|for) (?:\w+ ){{0,3}}?\w+))*"
 )
 _NOT = r"(?: not|n't) (?:\w+ )?"
-_ABSENT = re.compile(
+_ABSENT = KeywordPattern(
     r"\b(?:unable to (?:answer|find|determine|provide|say)"
     rf"|(?:{_SOURCES}|i|we|it|they|this|these|that|which|and|but|or|therefore|however),? "
     rf"(?:do|does|did){_NOT}(?:{_VERBS}|have (?:any |enough |sufficient )?information)"
@@ -68,7 +69,8 @@ _ABSENT = re.compile(
     rf"(?:\w+ ){{0,2}}{_INFORMATION}"
     r"|no (?:mention|answer)"
     rf"|{_INFORMATION} (?:is|are) (?:insufficient|missing)"
-    r"|difficult to (?:provide|determine|give|say|answer))"
+    r"|difficult to (?:provide|determine|give|say|answer))",
+    keywords="no n't unable lack insufficient without missing difficult",
 )
 _ABOUT_SOURCES = re.compile(
     r"\b(?:unable to|you|your|answer|question|i|we"
@@ -100,13 +102,15 @@ _REFERRAL = re.compile(
 )
 _IGNORANCE = KeywordPattern(
     r"\bi (?:really |simply |just )?(?:do not|don't|did not|didn't) (?:actually )?(?:know|have)\b"
-    r"|\bi(?:'m| am)? (?:not sure|unsure|uncertain)\b|\bi have no idea\b|^(?:unknown|n/?a|none)\W*$"
-    r"|^(?:unanswerable|not answerable|no answer|empty response)\W*$|\bas an ai\b"
+    r"|\bi(?:'m| am)? (?:not sure|unsure|uncertain)\b|\bi have no idea\b|\bas an ai\b"
     r"|^no (?:\w+ )?(?:documents?|passages?|results?|sources?) (?:were |was )?(?:found|retrieved)\W*$",
-    keywords="know have sure certain n/a na none answer response found retrieved ai",
+    keywords="know have sure certain found retrieved an_ai",
+)
+_NOTHING = re.compile(  # the whole sentence
+    r"(?:unknown|n/?a|none|unanswerable|not answerable|no answer|empty response)\W*$"
 )
 # "I do not know", "I cannot answer" and "the text does not say", folded as `fold` folds (no accents).
-_NO_ANSWER = re.compile(
+_NO_ANSWER = KeywordPattern(
     fold(
         r"\b(?:ich weiß|weiß ich) (?:es |das )?nicht|\bnicht (?:beantworten|hervor|erwähnt|genannt|angegeben)"
         r"|\bzu (?:diesem|dem) thema\b[^.]{0,40}\bnichts\b"
@@ -139,18 +143,28 @@ _NO_ANSWER = re.compile(
         r"|(?:tài liệu|văn bản|nguồn|đoạn)[^.]{0,20}không đề cập"
         r"|不知道|[没沒]有?(?:提到|提及|说明|相关|找到)|未(?:提及|提到|说明)|[无無]法(?:回答|确定|得知)"
         r"|[わ分]か(?:りません|らない)|答えられ|お答えでき(?:ません|ない)|(?:記載|言及|情報|記述)[^。]{0,4}(?:ありません|ない|いません|見つかり)"
-    )
+    ),
+    keywords=fold(
+        "nicht keine je_ne aucune precis mentionn indiqu dit_ disent contien n'est no_lo no_se no_puedo no_hay"
+        " menciona especifica no_indica se_indica lo_indica non nao niet geen jeg jag tieda nie_ nevim nem nincs"
+        " bilmiyorum n'y_a vastata tietoa tidak brak_ mainit kerro bahsedilmiyor belirtilmemi yer_al tlayam"
+        " cevaplayam bilgi не_ нет 모르겠습니다 언급되 답할 답변할 없 لا لم नहीं không 不知道 没 沒 未 无法 無法"
+        " ません らない ない 答えられ 見つかり"
+    ),
 )
-_POLITE = re.compile(
-    r"^(?:(?:i am|i'm|we are|we're) (?:very |so |really )?sorry|sorry|my apologies|i apologi[sz]e"
+_POLITE = re.compile(  # from the beginning
+    r"(?:(?:i am|i'm|we are|we're) (?:very |so |really )?sorry|sorry|my apologies|i apologi[sz]e"
     r"|hello|hi|hey|thanks?|thank you|sure|certainly|of course|you're welcome|i hope this helps"
     r"|hope (?:this|that) helps|good (?:morning|afternoon|evening|question|luck)|great question"
     r"|that's it|i hope that helps)\b"
     r"[^.!?]{0,40}[.!]*$"
-    r"|^please (?:provide|rephrase|clarify|consult|check|refer|see|ask|share)\b"
-    r"|\blet me know\b|\bfeel free to (?:ask|contact|reach|provide|share)\b"
-    r"|\bi(?:'d| would) need (?:more|further|additional)\b"
-    r"|^(?:yes|yeah|no|correct|true|false)\W*$"
+    r"|please (?:provide|rephrase|clarify|consult|check|refer|see|ask|share)\b"
+    r"|(?:yes|yeah|no|correct|true|false)\W*$"
+)
+_OFFER = KeywordPattern(
+    r"\blet me know\b|\bfeel free to (?:ask|contact|reach|provide|share)\b"
+    r"|\bi(?:'d| would) need (?:more|further|additional)\b",
+    keywords="let_me feel_free need",
 )
 
 
@@ -175,10 +189,9 @@ def states_absence(answer: str) -> bool:
     )
 
 
-@lru_cache(maxsize=4_096)
-def strip_source_mentions(sentence: str) -> str:
-    """The sentence without its list marker and its "according to passage 2"."""
-    return _SOURCE.sub(" ", _MARKER.sub("", sentence))
+def strip_source_mentions(folded: str) -> str:
+    """A folded sentence without its list marker and its "according to passage 2"."""
+    return _SOURCE.sub(" ", _MARKER.sub("", folded))
 
 
 @lru_cache(maxsize=512)
@@ -192,7 +205,9 @@ def claim_spans(answer: str) -> Spans:
     plain = strip_marks(answer)
     text = plain.text
     spans = sentence_spans(text)
-    absences = [_is_absence_statement(fold(text[start:end])) for start, end in spans]
+    folded = fold(text)
+    possible = [pattern for pattern in _ABSENCES if pattern.may_match(folded)]
+    absences = [_is_absence_statement(fold(text[start:end]), possible) for start, end in spans]
     absent = any(absences)
     return tuple(
         plain.original(start, end)
@@ -201,12 +216,15 @@ def claim_spans(answer: str) -> Spans:
     )
 
 
+@lru_cache(maxsize=4_096)
 def _is_claim(sentence: str, *, is_absence: bool, absent: bool) -> bool:
     folded = fold(sentence)
-    if sentence.rstrip("*_ \t").endswith((":", "?", "\uff1a", "\uff1f")):
+    if sentence.rstrip("*_ \t").endswith((":", "?", "\uff1a", "\uff1f")) or _LONE_MARKER.match(
+        folded
+    ):
         return False
     words = set(content_words(strip_source_mentions(folded)))
-    if _POLITE.search(folded) or _LONE_MARKER.match(folded) or words <= _SELF_REFERENCE_WORDS:
+    if _POLITE.match(folded) or _OFFER.search(folded) or words <= _SELF_REFERENCE_WORDS:
         return False
     if not is_absence and not (absent and _is_guess(folded)):
         return True
@@ -222,10 +240,17 @@ def _is_guess(folded: str) -> bool:
     return bool((_POSSIBLY.search(folded) and _GUESS.search(folded)) or _REFERRAL.search(folded))
 
 
-def _is_absence_statement(folded: str) -> bool:
-    stated = _CONDITION.sub("", folded) if _ABSENT.search(folded) else ""
-    return bool(
-        _IGNORANCE.search(folded)
-        or (_ABSENT.search(stated) and _ABOUT_SOURCES.search(stated))
-        or _NO_ANSWER.search(folded)
+_ABSENCES = _IGNORANCE, _ABSENT, _NO_ANSWER
+
+
+def _is_absence_statement(folded: str, possible: Sequence[KeywordPattern] = _ABSENCES) -> bool:
+    """Whether a sentence only says what is not known; by the patterns that are `possible`."""
+    return _NOTHING.match(folded) is not None or any(
+        pattern.search(folded) and (pattern is not _ABSENT or _is_about_sources(folded))
+        for pattern in possible
     )
+
+
+def _is_about_sources(folded: str) -> bool:
+    stated = _CONDITION.sub("", folded)
+    return bool(_ABSENT.search(stated) and _ABOUT_SOURCES.search(stated))

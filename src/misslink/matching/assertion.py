@@ -162,6 +162,8 @@ def loses_denial(text: str, start: int, end: int) -> bool:
     (True, False)
     """
     left, right = enclosing_sentences(text, start, end)
+    if (left, right) == (start, end):
+        return False
     words = text[start:end]
     if not_asserted(words) != "denied" and "denied" in (
         not_asserted(text[max(left, start - _BESIDE) : end]),

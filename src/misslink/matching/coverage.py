@@ -14,9 +14,10 @@ from misslink.matching.assertion import is_negated, loses_denial
 from misslink.matching.claim_matching import strip_polarity
 from misslink.matching.fuzzy_matching import FuzzyMatch, fuzzy_match
 from misslink.matching.marks import strip_marks
-from misslink.matching.quantities import QuantityIndex, readable
+from misslink.matching.quantities import in_units_of, readable
 from misslink.matching.quotes import is_other_language
 from misslink.text.normalization import (
+    KeywordPattern,
     Spans,
     content_words,
     extract_numbers,
@@ -39,8 +40,8 @@ _HEDGE = re.compile(
     r"|moglicherweise|vielleicht|wahrscheinlich|vermutlich|eventuell|angeblich|scheint|durfte|konnte)\b"
 )
 _NAME = re.compile(r"(?<=[\w,;] )[A-Z][\w'\u2019-]+")
-_ABOUT_TEXTS = re.compile(
-    r"^(?:\w+,? )?(?:(?:the|these|this|all|both|die|der|das|diese[rs]?) )?"
+_ABOUT_TEXTS = re.compile(  # from the beginning
+    r"(?:\w+,? )?(?:(?:the|these|this|all|both|die|der|das|diese[rs]?) )?"
     r"(?:(?:given|provided|above|retrieved|other|first|second|third|gegebenen?|obigen?|anderen) )*"
     r"(?:passages?|contexts?|documents?|sources?|excerpts?|snippets?|answer|response|summary|list"
     r"|textstellen?|passagen?|dokumente?|quellen?|kontext|antwort|text|texte|auszuge?)(?: \d+)?"
@@ -48,10 +49,13 @@ _ABOUT_TEXTS = re.compile(
     r" (?:\w+ly |also |only |auch |nur )?(?:discuss|describe|cover|focus|provide|contain|talk|deal|give"
     r"|offer|address|include|is|are|was|does|do|has|have|summari[sz]e|list|explain|enthalt|enthalten"
     r"|beschreib|behandel|geht|gehen|biet|liefer|ist|sind|gibt|geben|nenn|erklar)"
-    r"|^(?:here|below|above|hier|unten|oben) (?:is|are|you|ist|sind|finden|folgt)\b"
-    r"|^(?:as (?:mentioned|described|stated|noted) (?:above|below|earlier)|wie (?:oben|unten) \w+)\b[^,]*$"
-    r"|\b(?:let me know|feel free|i hope|ich hoffe|gern(?:e)? geschehen|vielen dank|bei (?:weiteren )?fragen"
-    r"|melden sie sich|lassen sie (?:es )?mich wissen)\b"
+    r"|(?:here|below|above|hier|unten|oben) (?:is|are|you|ist|sind|finden|folgt)\b"
+    r"|(?:as (?:mentioned|described|stated|noted) (?:above|below|earlier)|wie (?:oben|unten) \w+)\b[^,]*$"
+)
+_COURTESY = KeywordPattern(
+    r"\b(?:let me know|feel free|i hope|ich hoffe|gern(?:e)? geschehen|vielen dank|bei (?:weiteren )?fragen"
+    r"|melden sie sich|lassen sie (?:es )?mich wissen)\b",
+    keywords="let_me feel_free hope hoffe geschehen dank fragen melden wissen",
 )
 
 
@@ -92,7 +96,6 @@ class ClaimCoverage(NamedTuple):
         return "; ".join(notes) or None
 
 
-@lru_cache(maxsize=256)
 def cover_answer(
     spans: tuple[str, ...], answer: str, question: str = "", claims: tuple[str, ...] = ()
 ) -> ClaimCoverage:
@@ -144,7 +147,7 @@ def cover_answer(
             roots = _roots(claim)
             own = _sentence_roots(text, sentences)
             of = [n for n, of_one in enumerate(own) if _shares_most(roots, of_one)]
-        if not _HEDGE.search(fold(claim)) or _HEDGE.search(fold(span)):
+        if claim == span or not _HEDGE.search(fold(claim)) or _HEDGE.search(fold(span)):
             for n in of:
                 claimed[n].append((span, claim))
         places[index] = place and FuzzyMatch(*plain.original(place.start, place.end), place.edits)
@@ -167,16 +170,9 @@ def cover_answer(
 
 def _in_units_of(text: str, claim: str) -> str:
     """A claim with its quantities written as in a text: "90 minutes" is what it calls 1.5 hours."""
-    if not any(map(str.isdigit, text)):
-        return claim
     plain = readable(claim)
-    converted = _quantity_index(text).in_passage_units(plain)
+    converted = in_units_of(readable(text), plain)
     return claim if converted == plain else converted
-
-
-@lru_cache(maxsize=64)
-def _quantity_index(text: str) -> QuantityIndex:
-    return QuantityIndex([readable(text)])
 
 
 def content_spans(answer: str) -> Spans:
@@ -188,17 +184,19 @@ def content_spans(answer: str) -> Spans:
     return tuple(
         (start, end)
         for start, end in claim_spans(answer)
-        if not _ABOUT_TEXTS.search(folded := fold(answer[start:end]))
+        if not (_ABOUT_TEXTS.match(folded := fold(answer[start:end])) or _COURTESY.search(folded))
         and (any(map(str.isdigit, folded)) or len(content_words(folded)) >= _SENTENCE_WORDS)
     )
 
 
 def _is_covered(sentence: str, claims: Sequence[tuple[str, str]]) -> bool:
     """Whether the claims of a sentence have half of its words, with all numbers, names and denials."""
+    if not claims or any(claim == sentence for _, claim in claims):
+        return bool(claims)
     sentence = strip_polarity(sentence)
     folded = fold(sentence)
-    if any(fold(claim) == folded for _, claim in claims) or not claims:
-        return bool(claims)
+    if any(fold(claim) == folded for _, claim in claims):
+        return True
     roots = _roots(sentence)
     stated = roots & _roots(" ".join(chain.from_iterable(claims)))
     if len(stated) < len(roots) / 2:

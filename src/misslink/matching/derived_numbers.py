@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Sequence
 from functools import lru_cache
 from itertools import combinations
 
-from misslink.matching.quantities import find_quantities, readable, rounds
+from misslink.matching.quantities import SCALES, find_quantities, readable, same_amount
 from misslink.matching.same_place import NUMBERED, tokens
 
 SMALL = 10  # whole numbers up to this count and list, and stand for themselves
@@ -25,11 +25,7 @@ _NAMING = re.compile(
     r"|(?!(?:k|m|bn|x|[ckm]?m|[km]?g|ml|l|[kmgt]b|f|c|h|v|w|kw|mph|kmh?|min|sec|hz|ghz|mhz|px|pm|am|in|ft|lb|lbs|oz)\b)[a-z]+"
 )
 _NAMED = re.compile(rf"(?:\w[-/]|#|\b(?:{'|'.join(NUMBERED)}) )$")
-_SCALES = {
-    "hundred": 1e2, "thousand": 1e3, "k": 1e3, "tausend": 1e3, "million": 1e6, "millions": 1e6, "m": 1e6,
-    "mio": 1e6, "millionen": 1e6, "billion": 1e9, "billions": 1e9, "bn": 1e9, "mrd": 1e9,
-    "milliarden": 1e9, "trillion": 1e12, "dozen": 12, "dutzend": 12,
-}  # fmt: skip
+_SCALES = {**SCALES, "hundred": 1e2, "k": 1e3, "m": 1e6}
 _SCALE = re.compile(r"[ \u00a0-]?([a-z]+)")
 
 
@@ -156,7 +152,7 @@ def converts(token: str, claim: str, quotes: Sequence[str]) -> bool:
     digits = token.replace(",", "").lstrip("+-")
     own = [q for q in find_quantities(readable(claim)) if q.digits.lstrip("-") == digits]
     others = [quantity for quote in quotes for quantity in find_quantities(readable(quote))]
-    return any(one.unit and rounds(one, other, ROUNDING) for one in own for other in others)
+    return any(one.unit and same_amount(other, one, ROUNDING) for one in own for other in others)
 
 
 def has_basis(

@@ -80,7 +80,9 @@ def fuzzy_match(needle: str, haystack: str, claim_text: str = "") -> FuzzyMatch 
     plain = fold(haystack)
     for at in islice(_occurrences(folded_needle, plain), _MAX_PLACES):
         if _ends_at_boundaries(plain, at, at + len(folded_needle)):
-            return _match_in_text(haystack, plain, at, at + len(folded_needle))
+            return _verbatim_match(needle, haystack, at) or _match_in_text(
+                haystack, plain, at, at + len(folded_needle)
+            )
     most = min(MOST_EDITS, len(folded_needle) // CHARACTERS_PER_EDIT)
     best: tuple[int, int, int] | None = None
     if most and len(folded_needle) <= _MAX_FUZZY_LENGTH:
@@ -93,6 +95,15 @@ def fuzzy_match(needle: str, haystack: str, claim_text: str = "") -> FuzzyMatch 
         return None
     edits, start, end = best
     return _match_in_text(haystack, plain, start, end, edits)
+
+
+def _verbatim_match(needle: str, haystack: str, at: int) -> FuzzyMatch | None:
+    """The place of a needle that stands in a text as it is, `at` in the folded text: most do."""
+    start = haystack.find(needle)
+    is_plain = needle[:1].isascii() and needle[-1:].isascii() and needle == needle.strip()
+    if start < 0 or not is_plain or len(fold.__wrapped__(f"{haystack[:start]}|")) != at + 1:
+        return None
+    return FuzzyMatch(start, start + len(needle))
 
 
 def _occurrences(folded_needle: str, plain: str) -> Iterator[int]:

@@ -37,12 +37,12 @@ _CITATION = re.compile(
     rf"|{_URL})",
     re.MULTILINE,
 )
-_MENTION = re.compile(
-    r"\(?\b(?i:(?:based\son|according\sto|as\s(?:per|(?:stated|mentioned|noted|described)\sin)|from|per|laut|gem\u00e4\u00df|nach|in)\s)?"
-    rf"(?i:(?:the\s|der\s|dem\s)?{_SOURCE})\s#?\d{{1,3}}(?:(?:,\s?|\s(?:and|und)\s|,\s(?:and|und)\s)(?i:{_SOURCE}\s)?\d{{1,3}})*\)?[,:]?"
-    r"|(?:^|(?<=[.!?]\s))(?i:(?:based\son|according\sto|as\s(?:per|(?:stated|mentioned|noted)\sin)|laut|gem\u00e4\u00df)\s(?:the\s|dem\s|den\s)?"
+_MENTION = re.compile(  # of lower case
+    r"\(?\b(?:(?:based\son|according\sto|as\s(?:per|(?:stated|mentioned|noted|described)\sin)|from|per|laut|gem\u00e4\u00df|nach|in)\s)?"
+    rf"(?:the\s|der\s|dem\s)?{_SOURCE}\s#?\d{{1,3}}(?:(?:,\s?|\s(?:and|und)\s|,\s(?:and|und)\s)(?:{_SOURCE}\s)?\d{{1,3}})*\)?[,:]?"
+    r"|(?:^|(?<=[.!?]\s))(?:based\son|according\sto|as\s(?:per|(?:stated|mentioned|noted)\sin)|laut|gem\u00e4\u00df)\s(?:the\s|dem\s|den\s)?"
     r"(?:(?:given|provided|above|retrieved|vorliegenden|obigen)\s)*(?:passages?|contexts?|documents?|sources?|texts?|information|kontext|text|quellen|textstellen)"
-    r"(?:\s(?:provided|given|above))?),\s",
+    r"(?:\s(?:provided|given|above))?,\s",
     re.MULTILINE,
 )
 _THINKING = re.compile(
@@ -119,12 +119,35 @@ def _places(removed: Spans) -> tuple[list[int], list[int]]:
     return lefts, lost
 
 
-_ANY = re.compile(
-    r"[\[\]{}\u20e3\u2460-\u24ff\u2776-\u2793\u3010\u3014\uff3b\ue200#*`~<>|\u2020\u2021^=_\u2022\u00b9\u00b2\u00b3\u2070\u2074-\u2079\u2013\u2190-\u21ff\u2600-\u27bf\u2b00-\u2bff\U0001f000-\U0001faff]"
-    rf"|\(|https?:|www\.|(?:^|[.!?:;]\s{{1,9}})[^\w\n]{{0,9}}(?:\w{{1,3}}[.)]|\d{{1,2}}\s\s)|(?i:\b{_SOURCE}\b|step|schritt|paso|page|seite)|^[ \t]*[-+=]"
-    ,
-    re.MULTILINE,
-)  # fmt: skip
+# What every mark has one of: quick to look for, in lower case and with a line end before it.
+_SIGNS = re.compile(
+    r"[(\[\]{}\u20e3\u2460-\u24ff\u2776-\u2793\u3010\u3014\uff3b\ue200#*`~<>|\u2020\u2021^=_\u2022\u00b9\u00b2\u00b3\u2070\u2074-\u2079\u2013\u2190-\u21ff\u2600-\u27bf\u2b00-\u2bff\U0001f000-\U0001faff]"
+)
+_ITEMS = re.compile(
+    r"[\n.!?:;](?:(?<=\n)|\s{1,9})[^\w\n]{0,9}(?:\w{1,3}[.)]|\d{1,2}\s\s)|\n[ \t]*[-+=]"
+)
+_WORDS = re.compile(rf"\b{_SOURCE}\b|step|schritt|paso|page|seite|https?:|www\.")
+_ANYTHING = re.compile("")
+# In their order, each with what its marks have one of.
+_KINDS = (
+    (_THINKING, re.compile("</")),
+    (_SOURCE_LIST, _ANYTHING),
+    (_LINE, _ANYTHING),
+    (_LINK, re.compile(r"\]\(")),
+    (
+        _CITATION,
+        re.compile(
+            r"[(\[{<^\u3010\u3014\uff3b\ue200\u2020\u2021\u00b6\u2070\u00b9\u00b2\u00b3\u2074-\u2079\u20e3\u2460-\u24ff\u2776-\u2793]"
+            r"|https?:|www\."
+        ),
+    ),
+    (_STEP, _ANYTHING),
+    (_MENTION, re.compile(rf"\b{_SOURCE}\b|text|information")),
+    (
+        _EMPHASIS,
+        re.compile(r"[|*~`_\u2190-\u21ff\u2600-\u27bf\u2b00-\u2bff\ufe0f\U0001f000-\U0001faff]"),
+    ),
+)
 
 
 @lru_cache(maxsize=4_096)
@@ -139,16 +162,20 @@ def strip_marks(text: str) -> StrippedText:
     >>> strip_marks("2. Parking costs 9 euros [1]. (https://example.org/p)").text
     'Parking costs 9 euros.'
     """
-    if not _ANY.search(text):
+    lower = _lower(text)
+    if not (_SIGNS.search(text) or _ITEMS.search(f"\n{lower}") or _WORDS.search(lower)):
         return StrippedText(text, ())
     blank = text
     spans: list[tuple[int, int]] = []
-    for pattern in (_THINKING, _SOURCE_LIST, _LINE, _LINK, _CITATION, _STEP, _MENTION, _EMPHASIS):
+    for pattern, signs in _KINDS:
+        if not signs.search(lower):
+            continue
         if pattern is _EMPHASIS:
             blank = _DUNDER.sub(lambda name: "x" * len(name[0]), blank)
         # A source list ends the text; looked for from everywhere it takes quadratic time.
         since = max(0, len(blank) - _LONGEST_LIST) if pattern is _SOURCE_LIST else 0
-        for found in pattern.finditer(blank, since):
+        known = len(spans)
+        for found in pattern.finditer(_lower(blank) if pattern is _MENTION else blank, since):
             if found.start() == found.end():
                 continue
             if pattern is _LINK:
@@ -156,7 +183,8 @@ def strip_marks(text: str) -> StrippedText:
                 spans += [(found.start(), inner[0]), (inner[1], found.end())]
             else:
                 spans.append(found.span())
-        blank = _blanked(text, spans)
+        if len(spans) > known:
+            blank = _blanked(text, spans)
     if not spans or not blank.strip(" \t\n\0.,;:!?()"):
         return StrippedText(text, ())
     removed = _merged(text, spans)
@@ -166,6 +194,11 @@ def strip_marks(text: str) -> StrippedText:
         pieces.append(text[end:start])
         end = stop
     return StrippedText("".join((*pieces, text[end:])), removed)
+
+
+def _lower(text: str) -> str:
+    """The text in lower case, with every character in its place."""
+    return text.replace("\u0130", "i").lower()
 
 
 def _blanked(text: str, spans: list[tuple[int, int]]) -> str:

@@ -100,7 +100,7 @@ speed 0.44704: mph
 speed 0.514444444444444: knots
 fahrenheit 1: °f °_f fahrenheit degrees_fahrenheit grad_fahrenheit ° degrees
 """
-_SCALES = {
+SCALES = {
     fold(name): factor
     for factor, names in {
         12: "dozen dutzend",
@@ -218,7 +218,7 @@ _FORMS = (
     # -20 °C, 1.2 million euros, $1,200, 3 x 10^8 m/s, 3rd
     (rf"(?P<minus1>{_SIGN})?(?:(?P<currency>{_CURRENCY}) ?(?=[-\d]))?(?(currency)(?P<minus2>-)?)"
      rf"(?P<number>(?>{_NUMBER}))(?:(?: ?[x\u00d7*·] ?10\^|e)(?P<power>-?\d\d?)(?!\d))?"
-     rf"(?:[ -]?(?P<scale>{_one_of(_SCALES)}){_END})?"
+     rf"(?:[ -]?(?P<scale>{_one_of(SCALES)}){_END})?"
      rf"(?:(?P<ordinal>st|nd|rd|th)\b|[ -]?(?<!\d(?=s\b))(?P<unit>{_one_of(_READINGS)}))?"
      rf"(?![^\W{_OTHER}]|[°%])(?P<below> (?:below|unter) (?:0|null|freezing))?"),
 )  # fmt: skip
@@ -318,31 +318,23 @@ class Quantity(NamedTuple):
         return frozenset(kind for kind, _ in self.amounts)
 
 
-def same_amount(one: Quantity, other: Quantity) -> bool:
-    """Whether two quantities amount to the same.
+def same_amount(one: Quantity, other: Quantity, rounding: float = 0.0) -> bool:
+    """Whether two quantities amount to the same; in other units, up to a share that is rounded.
 
-    Exactly, but where people round: between miles and kilometres, Fahrenheit and Celsius.
+    People always round between miles and kilometres, or Fahrenheit and Celsius.
     """
     if not one.amounts.isdisjoint(other.amounts):
         return True
-    return (one.unit in _IMPERIAL) != (other.unit in _IMPERIAL) and any(
-        kind == other_kind and _is_near(kind, value, other_value)
-        for (kind, value), (other_kind, other_value) in product(one.amounts, other.amounts)
+    if (one.unit in _IMPERIAL) != (other.unit in _IMPERIAL):
+        rounding = max(rounding, _ROUNDED)
+    return (
+        rounding > 0
+        and one.unit != other.unit
+        and any(
+            kind == other_kind and _is_near(kind, value, other_value, rounding)
+            for (kind, value), (other_kind, other_value) in product(one.amounts, other.amounts)
+        )
     )
-
-
-def rounds(one: Quantity, other: Quantity, share: float) -> bool:
-    """Whether two measures in different units differ by no more than a share."""
-    return same_amount(one, other) or any(
-        kind == other_kind and one.unit != other.unit and _differs_by(share, value, other_value)
-        for (kind, value), (other_kind, other_value) in product(one.amounts, other.amounts)
-    )
-
-
-def _differs_by(share: float, value: Value, other: Value) -> bool:
-    if isinstance(value, tuple) or isinstance(other, tuple):
-        return False
-    return abs(value - other) <= share * abs(other)
 
 
 def says(one: Quantity, other: Quantity) -> bool:
@@ -371,11 +363,11 @@ def _dates(one: Quantity, other: Quantity) -> Iterator[tuple[tuple[int | None, .
     return ((a, b) for a, b in product(*dates) if isinstance(a, tuple) and isinstance(b, tuple))
 
 
-def _is_near(kind: str, value: Value, other: Value) -> bool:
+def _is_near(kind: str, value: Value, other: Value, rounding: float) -> bool:
     if isinstance(value, tuple) or isinstance(other, tuple):
         return False
-    rounded = _ROUNDED_DEGREES if kind == "temperature" else _ROUNDED * abs(value)
-    return abs(value - other) <= rounded
+    margin = _ROUNDED_DEGREES if kind == "temperature" else rounding * abs(value)
+    return abs(value - other) <= margin
 
 
 @lru_cache(maxsize=8_192)
@@ -492,7 +484,7 @@ def _measure(fields: Mapping[str, str]) -> tuple[str, list[Amount]]:
     if not values:  # a version, or a ratio
         return "", [("parts", tuple(map(int, re.split(r"\D", number))))]
     sign = -1 if "minus" in fields or "below" in fields else 1
-    size = sign * 10.0 ** int(fields.get("power", 0)) * _SCALES.get(fields.get("scale", ""), 1)
+    size = sign * 10.0 ** int(fields.get("power", 0)) * SCALES.get(fields.get("scale", ""), 1)
     unit, currency = fields.get("unit", ""), fields.get("currency")
     readings = _READINGS.get(unit, [("count", 1.0)])
     if currency:
@@ -533,37 +525,18 @@ def _round(value: float) -> float:
     return float(f"{value:.12g}")
 
 
-class QuantityIndex:
-    """The quantities of passages, to compare those of claims with.
+def in_units_of(text: str, claim: str) -> str:
+    """Return a readable claim with its quantities written as in a text that has them.
 
-    Parameters
-    ----------
-    texts : iterable of str
-        Folded, with digits for number words.
+    >>> in_units_of("the tour takes 90 minutes", "it takes 1.5 hours")
+    'it takes 90 minutes'
     """
-
-    def __init__(self, texts: Iterable[str]) -> None:
-        self._wording: dict[Amount, str] = {}
-        self._by_digits = defaultdict[str, list[Quantity]](list)
-        for text in texts:
-            for quantity in find_quantities(text):
-                self._by_digits[quantity.digits].append(quantity)
-                for amount in quantity.amounts:
-                    self._wording.setdefault(amount, text[quantity.start : quantity.end])
-
-    def in_passage_units(self, claim: str) -> str:
-        """A folded claim whose quantities are written as in the passages, where they have them."""
-        pieces: list[str] = []
-        end = 0
-        for quantity in find_quantities(claim):
-            wording = next(
-                filter(None, map(self._wording.get, sorted(quantity.amounts, key=str))), None
-            )
-            if wording is not None and not self._has_same(quantity):
-                pieces += (claim[end : quantity.start], wording)
-                end = quantity.end
-        return "".join((*pieces, claim[end:]))
-
-    def _has_same(self, quantity: Quantity) -> bool:
-        others = self._by_digits.get(quantity.digits, ())
-        return any(not other.amounts.isdisjoint(quantity.amounts) for other in others)
+    theirs = find_quantities(text)
+    pieces: list[str] = []
+    end = 0
+    for own in find_quantities(claim):
+        same = [each for each in theirs if not each.amounts.isdisjoint(own.amounts)]
+        if same and all(each.digits != own.digits for each in same):
+            pieces += (claim[end : own.start], text[same[0].start : same[0].end])
+            end = own.end
+    return "".join((*pieces, claim[end:]))

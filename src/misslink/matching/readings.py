@@ -35,55 +35,10 @@ _NEGATION = re.compile(
     rf"|{fold('不|没|ません|않|없|ไม่')}"
 )
 _SHORTEST_STEM = 3
+_ENGLISH = "the what who when where which how why is are does did it of were"
+_NEIGHBORS = "la los las les des du della het een och det der die das und ist est"
 # How many letters an ending may have, by words that only such languages have; elsewhere more.
-_ENDINGS = (
-    (
-        0,
-        frozenset(
-            [
-                "the",
-                "what",
-                "who",
-                "when",
-                "where",
-                "which",
-                "how",
-                "why",
-                "is",
-                "are",
-                "does",
-                "did",
-                "it",
-                "of",
-                "were",
-            ]
-        ),
-    ),
-    (
-        2,
-        frozenset(
-            [
-                "la",
-                "los",
-                "las",
-                "les",
-                "des",
-                "du",
-                "della",
-                "het",
-                "een",
-                "och",
-                "det",
-                "der",
-                "die",
-                "das",
-                "und",
-                "ist",
-                "est",
-            ]
-        ),
-    ),
-)
+_ENDINGS = ((0, frozenset(_ENGLISH.split())), (2, frozenset(_NEIGHBORS.split())))
 _LONGEST_ENDING = 5
 _VOWELS = frozenset(("", *"aeiouy", *"аеёиоуыюяьй", "ой", "ей"))
 

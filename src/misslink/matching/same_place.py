@@ -63,25 +63,11 @@ for _number, _row in enumerate(_EXCLUSIVE.strip().splitlines()):
         for _each in _words.split(","):
             _GROUPS.setdefault(_each, []).append((_number, _place))
 _TELLING = {*_GROUPS, *(word for pair in _WEAKER for words in pair for word in words.split(","))}
-# What a number behind them names, and does not count.
-NUMBERED = frozenset(
-    [
-        "step",
-        "steps",
-        "page",
-        "pages",
-        "chapter",
-        "chapters",
-        "figure",
-        "figures",
-        "table",
-        "tables",
-        "schritt",
-        "schritte",
-        "seite",
-        "kapitel",
-    ]
+_NUMBERED = (
+    "step steps page pages chapter chapters figure figures table tables"
+    " schritt schritte seite kapitel"
 )
+NUMBERED = frozenset(_NUMBERED.split())  # what a number behind them names, and does not count
 _PRONOUNS = "one", "One"  # more often than a number
 _PREFIXES = "un", "in", "im", "non", "dis", "ir", "il"
 _AGENT = re.compile(r"\b(?:by|von|vom|durch)\b")

@@ -110,16 +110,19 @@ _JAPANESE_ENDINGS = re.compile(
 )
 _SHORTEST_HIRAGANA = 3
 _OUTER_PUNCTUATION = " .,;:!?'\"()[]"
+# It begins with a set of characters, which Python's search finds ten times as fast as a lookbehind.
 _SENTENCE_END = re.compile(
+    r"[.!?:\n\u3002\uff01\uff1f](?:"
     r"(?<=[.!?])['\")\]]*\s+(?=[\"'(\[]?[A-Z0-9`])"  # a full stop, then a capital or a number
     r"|(?<=[\u3002\uff01\uff1f])"  # a full stop of a script that puts no blank behind it
     r"|(?<=[.!?:])['\")\]]*[ \t]*\n\s*"  # a full stop or a colon that ends its line
-    r"|\n\s*\n"  # an empty line
-    r"|\n(?=\s*(?:[-*+\u2022]|\d+[.)])\s)"  # a list item
+    r"|(?<=\n)\s*\n"  # an empty line
+    r"|(?<=\n)(?=\s*(?:[-*+\u2022]|\d+[.)])\s))"  # a list item
 )
-_LIST_MARKER = re.compile(r"(?:\A|\n)[ \t]*\(?\d{1,3}[.)]\Z")
-_ABBREVIATION = re.compile(
-    r"(?:\b(?:e\.g|i\.e|etc|vs|cf|Dr|Mr|Mrs|Ms|Prof|St|Fig|Sec|approx|[Pp]p?)|\b[A-Z])\.$"
+# Behind an abbreviation, or the number of a list item.
+_NO_END = re.compile(
+    r"(?:(?:\b(?:e\.g|i\.e|etc|vs|cf|Dr|Mr|Mrs|Ms|Prof|St|Fig|Sec|approx|[Pp]p?)|\b[A-Z])\.$"
+    r"|(?:\A|\n)[ \t]*\(?\d{1,3}[.)]\Z)"
 )
 _NUMBER_SIGN = re.compile(r"\b[Nn]o\.\s+\d")  # "No. 5", and no "No."
 # Characters that display as nothing, as classes of a regular expression: together Unicode's property
@@ -225,14 +228,8 @@ _Span = TypeVar("_Span", bound=tuple[Any, ...])
 @lru_cache(maxsize=1_024)
 def sentence_spans(text: str) -> Spans:
     """Character offsets of the sentences and list items of `text`, blanks trimmed."""
-    ends = (
-        end.end()
-        for end in _SENTENCE_END.finditer(text)
-        if not _ABBREVIATION.search(text, max(0, end.start() - 8), end.start())
-        and not _NUMBER_SIGN.match(text, max(0, end.start() - 3))
-        and not _LIST_MARKER.search(text, max(0, end.start() - 8), end.start())
-    )
-    cuts = [0, *ends]
+    ends = ((end.start() + (end[0][0] != "\n"), end.end()) for end in _SENTENCE_END.finditer(text))
+    cuts = [0, *(end for stop, end in ends if _ends_sentence(text, stop))]
     spans = []
     for start, stop in zip(cuts, [*cuts[1:], len(text)], strict=True):
         piece = text[start:stop]
@@ -242,22 +239,34 @@ def sentence_spans(text: str) -> Spans:
     return tuple(spans)
 
 
-class KeywordPattern:
-    """A regular expression of which every match holds one of the `keywords`, separated by blanks.
+def _ends_sentence(text: str, stop: int) -> bool:
+    """Whether the full stop before `stop` is none of an abbreviation, "No. 5" or a list number."""
+    return not (
+        _NO_END.search(text, max(0, stop - 8), stop) or _NUMBER_SIGN.match(text, max(0, stop - 3))
+    )
 
-    Looking for the keywords first takes a tenth of the time in the texts that have none of them.
+
+class KeywordPattern:
+    """A regular expression of which every match holds one of the `keywords`.
+
+    They are separated by blanks; an underscore stands for a blank in one. Looking for the keywords first takes a tenth of the time in the texts that have none of them.
     """
 
     def __init__(self, pattern: str, keywords: str, flags: int = 0) -> None:
         self.pattern = re.compile(pattern, flags)
-        self.keywords = keywords.split()
+        self.keywords = [keyword.replace("_", " ") for keyword in keywords.split()]
+        self._ascii = list(filter(str.isascii, self.keywords))
+
+    def may_match(self, text: str) -> bool:
+        """Whether `text` has a keyword."""
+        for keyword in self._ascii if text.isascii() else self.keywords:
+            if keyword in text:
+                return True
+        return False
 
     def search(self, text: str) -> re.Match[str] | None:
         """Return the first match in `text`."""
-        for keyword in self.keywords:
-            if keyword in text:
-                return self.pattern.search(text)
-        return None
+        return self.pattern.search(text) if self.may_match(text) else None
 
     def sub(self, replacement: str, text: str) -> str:
         """Return `text` with the replacement for every match."""
