@@ -79,13 +79,13 @@ _HEARSAY = KeywordPattern(
     rf"|\bit\s+(?:is|was|has\s+been)\s+(?:\w+\s+)?(?:said|claimed|alleged|whispered)\s+that\b"
     r"|\b(?:i|we)\s+(?:once\s+|have\s+)?(?:heard|read\s+somewhere)\b|\bso\s+the\s+story\s+goes\b"
     r"|\b(?:reportedly|(?:legend|word|rumou?r)\s+has\s+it|(?:jok|dream|pretend|fantasi[sz])(?:s|ed|t)\b"
-    r"[^.;]{0,20}\bthat|in\s+(?:the|a|his|her)\s+(?:novel|film|movie|dream|fairy\s+tale|joke)|used\s+to\s+be"
+    r"[^.;]{0,20}\bthat|in\s+(?:the|a|his|her)\s+(?:novel|film|movie|dream|fairy\s+tale|joke)"
     r"|(?:ask|wonder)(?:s|ed)?\s+(?:\w+\s+)?whether|(?:student|child|boy|girl)\s+(?:wrote|said|claimed))\b"
     r"|\bes\s+(?:heisst|wird\s+(?:behauptet|erzahlt|gemunkelt))\b",
     keywords=(
         "say said claim believe think thought allege insist swear suspect guess tell told "
         "supposed purported rumor rumour hearsay gossip whispered heard read story report "
-        "legend word jok dream pretend fantasi novel film movie fairy used whether wrote sag "
+        "legend word jok dream pretend fantasi novel film movie fairy whether wrote sag "
         "behaupte glaub mein angeblich vermeintlich gerucht heisst erzahlt gemunkelt"
     ),
 )
