@@ -257,11 +257,13 @@ class ShownTexts:
             or self._is_said_elsewhere(other[0], topic, nearest)
         ):
             return "difference", " / ".join(other)
-        if topic and _holds(topic, nearest) and not_asserted(claim) is None:
+        words = content_stems(nearest)
+        is_held = topic and len(topic & words) >= NEARLY_ALL * len(topic)
+        if is_held and not_asserted(claim) is None:
             if not_asserted(nearest) == "denied":
                 return "denial", ""
             start, end = spans[sentences.index(nearest)]
-            is_all = len(topic) >= _MOSTLY * len(content_stems(nearest))
+            is_all = len(topic) >= _MOSTLY * len(words)
             if (is_all and self._is_framed(place, claim)) or frame_kind(text, start, end, claim):
                 return "frame", ""
         return None
@@ -333,10 +335,6 @@ def verify_quote(
     """Return the place of a quote in a text if it may decide a claim, else None."""
     check = ShownTexts((text,), question).check(claim, (quote,), supports=supports)
     return check.places[0][1] if check.places and check.refusal is None else None
-
-
-def _holds(topic: frozenset[str], sentence: str) -> bool:
-    return len(topic & content_stems(sentence)) >= NEARLY_ALL * len(topic)
 
 
 @lru_cache(maxsize=256)
