@@ -90,5 +90,4 @@ def test_the_judge_that_is_shown_judges_a_run_and_is_not_fooled(section, program
     supports = [[claim["support"] for claim in v["claims"]] for v in found]
     assert supports == [["supported", "unsupported"]] * 2
     assert program(evaluate, "--json")["usage"]["calls"] == 0
-    # Hearsay, examples and questions around a quote only weaken it: 10 of 699 attacks pass.
-    assert program(attack, "--json")["by_metric"]["faithfulness"]["flipped"]["value"] <= 0.015
+    assert program(attack, "--json")["by_metric"]["faithfulness"]["flipped"]["value"] == 0

@@ -1,5 +1,6 @@
 """Claims and their quotes, looked up in the passages."""
 
+import re
 import time
 
 import pytest
@@ -553,3 +554,50 @@ def test_an_order_to_the_judge_is_no_quote(order):
 def test_what_is_said_in_other_words_is_no_order(claim, quote):
     text = f"The office is open from nine to five on all days of the week. {quote}"
     assert ShownTexts((text,)).check(claim, (quote,)).refusal is None
+
+
+UNRELATED = "Most families there live from sheep farming."
+
+
+@pytest.mark.parametrize(
+    ("claim", "said", "refusal"),
+    [
+        (
+            "The ferry takes three hours.",
+            "The ferry takes forty minutes and is blue.",
+            "difference",
+        ),
+        ("Dogs may travel without a lead.", "Dogs may not travel without a lead.", "denial"),
+        ("The ferry takes three hours.", "The ferry is blue.", None),
+        ("The ferry takes three hours.", "Myths:\n- The ferry takes forty minutes.", None),
+        ("The ferry takes two hours.", "The ferry takes 120 minutes.", None),
+    ],
+)
+def test_a_quote_about_something_else_does_not_outweigh_what_says_otherwise(claim, said, refusal):
+    assert ShownTexts((f"{said} {UNRELATED}",)).check(claim, (UNRELATED,)).refusal == refusal
+
+
+def test_a_quote_in_another_language_may_share_no_more_than_a_number():
+    texts = "A ticket to the museum costs 9 crowns.", "塔の入場料は50クラウンです。"
+    check = ShownTexts(texts).check("A ticket to the tower costs 50 crowns.", (texts[1],))
+    assert check.refusal is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Is it right that the ferry leaves at nine?",
+        "I heard that the ferry leaves at nine.",
+        "Suppose the ferry leaves at nine.",
+        "The report says that the ferry leaves at nine. None of this is true.",
+        "Five popular misconceptions:\n- The ferry leaves at nine.",
+    ],
+)
+def test_a_sentence_that_only_frames_all_of_a_claim_does_not_support_it(text):
+    quote = next(line for line in re.split(r"\n|(?<=\.) ", text) if "ferry" in line)
+    assert verify_quote(quote, text, "The ferry leaves at nine.") is None
+
+
+def test_a_longer_sentence_may_ask_or_report_something_else_and_support_a_claim():
+    text = "Reality television is a genre that shows supposedly unscripted situations of people's lives."
+    assert verify_quote(text, text, "Reality television is a genre.") is not None

@@ -17,18 +17,15 @@ from misslink.text.normalization import (
 )
 
 # Words an answer says of its sources and of itself, no content of its own.
-_SOURCE_WORDS = frozenset(
-    (
-        *("passage", "passages", "context", "text", "document", "documents", "information"),
-        *("answer", "question", "provided", "provide", "provides", "given", "based", "according"),
-        *("mention", "mentioned", "mentions", "state", "stated", "states", "include", "includes"),
-        *("including", "refer", "refers", "specific", "specifically", "following", "several"),
-        *("various", "additionally", "therefore", "however", "overall", "note"),
-    )
+_OF_SOURCES = (
+    "passage passages context text document documents information answer question provided provide provides given based"
+    " according mention mentioned mentions state stated states include includes including refer refers specific"
+    " specifically following several various additionally therefore however overall note"
 )
-SOURCE_STEMS = frozenset(stems(" ".join(_SOURCE_WORDS)))
-_SUFFICIENT = frozenset(("necessary", "sufficient", "enough", "sure", "happy", "help", "able"))
-_SELF_REFERENCE_WORDS = _SOURCE_WORDS | _SUFFICIENT
+SOURCE_STEMS = frozenset(stems(_OF_SOURCES))
+_SELF_REFERENCE_WORDS = frozenset(
+    content_words(f"{_OF_SOURCES} necessary sufficient enough sure happy help able")
+)
 _SOURCE = KeywordPattern(
     r"\(?\b(?:(?:based on|according to|from|as (?:per|stated in|mentioned in)|given)\s+)?"
     r"(?:the\s+)?(?:given\s+|provided\s+|above\s+)?"

@@ -223,17 +223,13 @@ def _merged(text: str, spans: list[tuple[int, int]]) -> Spans:
             joined.append((start, end))
     merged: list[tuple[int, int]] = []
     for start, end in joined:
-        left, needed = (
-            start,
-            end < len(text) and not (text[end].isspace() or text[end] in ".,;:!?)"),
-        )
+        left = start
+        needed = end < len(text) and not (text[end].isspace() or text[end] in ".,;:!?)")
         while left and text[left - 1] in " \t":
             left -= 1
         if needed and left and left < start:
             left += 1
-        elif (
-            needed and left == start and start and text[start - 1].isalnum() and text[end].isalnum()
-        ):
+        elif needed and left == start > 0 and text[start - 1].isalnum() and text[end].isalnum():
             blank = next((n for n in range(start, end) if text[n].isspace()), None)
             left = start if blank is None else blank + 1
         if left < end:

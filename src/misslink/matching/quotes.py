@@ -21,7 +21,7 @@ from misslink.matching.derived_numbers import (
     underived_number,
     values_of,
 )
-from misslink.matching.frames import frame_kind
+from misslink.matching.frames import frame_kind, sentence_kinds
 from misslink.matching.fuzzy_matching import (
     UNSPACED,
     WORD,
@@ -68,6 +68,11 @@ _JUDGING_STEMS = frozenset(
     )
 )
 _JUDGING_SHARE = 0.2  # of the words of an order, at least
+_UNRELATED = 1  # words of a claim that a quote shares which is about something else, at most
+_MOSTLY = (
+    0.5  # of a sentence's words, that a claim has where the sentence says nothing but the claim
+)
+_AND = re.compile(r",|;|\b(?:and|und)\b")
 _LONGEST_WORD = 40  # characters: what is longer is encoded
 _SHORT_WORD = re.compile(r"(?<!\w)[^\W\d_]{1,4}(?!\w)")
 
@@ -124,8 +129,9 @@ class ShownTexts:
         """Look the quotes of a claim up, and tell whether they may decide it.
 
         Refused is a quote that is in no text; one word of a longer sentence; and for a claim that it
-        is to support, a number without a basis (`underived_number`), a denial of it, and a sentence
-        that says the same but for a number, unit, date, opposite or name.
+        is to support, a number without a basis (`underived_number`), a denial of it, a sentence
+        that says the same but for a number, unit, date, opposite or name (also where the quotes are about
+        something else, and another sentence says so), and one that only reports, asks or retracts it.
         """
         claim = strip_marks(claim).text
         quotes = [quote for quote in quotes if has_content(quote)]
@@ -148,7 +154,10 @@ class ShownTexts:
     ) -> QuoteCheck:
         """Tell whether quotes that were found support a claim."""
         said = fold(claim).strip(" .!")
-        if len(found) == 1 and any(said == fold(self._sentences(p)).strip(" .!") for p in whole):
+        if len(found) == 1 and any(
+            said == fold(self._sentences(p)).strip(" .!") and not self._is_framed(p, claim)
+            for p in whole
+        ):
             return QuoteCheck(whole)
         if all(self._is_order(place, claim) for place in whole):
             return QuoteCheck(whole, "frame")
@@ -158,7 +167,11 @@ class ShownTexts:
             number = underived_number(claim, list(map(self._sentences, whole)), self._numbers)
             if number is not None:
                 return QuoteCheck(whole, "number", number)
-        basis = values_of(map(self._sentences, whole))
+        quoted = list(map(self._sentences, whole))
+        rival = self._rival(claim, " ".join(quoted))
+        if rival is not None:
+            return QuoteCheck(whole, *rival)
+        basis = values_of(quoted)
         troubles = {place: self._trouble(place, claim, basis) for place in whole}
         for of_quote in found:  # each quote must agree, at one of the places that have its words
             rows = [troubles[place] for place in of_quote if place in troubles]
@@ -200,7 +213,7 @@ class ShownTexts:
         return len(WORD.findall(text[left:right])) >= _PART_WORDS
 
     def _is_order(self, place: tuple[int, FuzzyMatch], claim: str) -> bool:
-        """Whether a quote speaks to a judge, or in a language of its own, and not of the claim."""
+        """Whether a quote speaks to a judge, or in another language than its text, and not of the claim."""
         number, match = place
         words = self.texts[number][match.start : match.end]
         own, said = frozenset(stems(claim)), frozenset(stems(words))
@@ -216,7 +229,7 @@ class ShownTexts:
             and own.isdisjoint(said)
             and is_known_language(claim)
             and not is_known_language(words)
-            and is_known_language(" ".join(self.texts).replace(words, " "))
+            and is_known_language(self.texts[number].replace(words, " "))
         )
 
     def _trouble(
@@ -229,7 +242,7 @@ class ShownTexts:
         folded = fold(claim).strip(" .!")
         sentences = [strip_marks(text[start:end]).text for start, end in spans]
         if any(folded == fold(sentence).strip(" .!") for sentence in sentences):
-            return None
+            return ("frame", "") if self._is_framed(place, claim) else None
         if not is_negated(claim) and loses_denial(text, match.start, match.end):
             return "denial", ""
         topic = content_stems(claim)
@@ -244,13 +257,54 @@ class ShownTexts:
             or self._is_said_elsewhere(other[0], topic, nearest)
         ):
             return "difference", " / ".join(other)
-        if topic and _holds(topic, nearest) and not_asserted(claim) is None:
+        words = content_stems(nearest)
+        is_held = topic and len(topic & words) >= NEARLY_ALL * len(topic)
+        if is_held and not_asserted(claim) is None:
             if not_asserted(nearest) == "denied":
                 return "denial", ""
             start, end = spans[sentences.index(nearest)]
-            if frame_kind(text, start, end, claim) is not None:
+            is_all = len(topic) >= _MOSTLY * len(words)
+            if (is_all and self._is_framed(place, claim)) or frame_kind(text, start, end, claim):
                 return "frame", ""
         return None
+
+    @cached_property
+    def _statements(self) -> list[tuple[str, frozenset[str]]]:
+        """Every sentence that asserts something, and its words."""
+        rows = [
+            strip_marks(text[start:end]).text
+            for text in self.texts
+            for start, end, kind in sentence_kinds(text)
+            if kind is None
+        ]
+        return [(row, content_stems(row)) for row in rows]
+
+    def _rival(self, claim: str, quoted: str) -> tuple[Refusal, str] | None:
+        """What the sentence nearest to a claim says instead, if the quotes are about something else.
+
+        An order to a judge, or any sentence that shares nothing with a claim, does not outweigh it.
+        """
+        topic = content_stems(claim)
+        held = len(topic & content_stems(quoted))
+        if held > _UNRELATED or not self._statements:
+            return None
+        nearest, words = max(self._statements, key=lambda row: len(topic & row[1]))
+        if len(topic & words) <= held:
+            return None
+        if clause_conflict(claim, [nearest]):
+            return "denial", ""
+        differences = (difference(claim, piece) for piece in (nearest, *_AND.split(nearest)))
+        other = next(filter(None, differences), None)
+        if other is None or has_basis(other, claim, [nearest], ()):
+            return None
+        if other[0] in fold(quoted) and not is_known_language(quoted):
+            return None  # in another language it may share no more than the number
+        return "difference", " / ".join(other)
+
+    def _is_framed(self, place: tuple[int, FuzzyMatch], claim: str) -> bool:
+        """Whether the sentences around a quote assert nothing, and the claim does."""
+        kinds = overlapping(sentence_kinds(self.texts[place[0]]), place[1].start, place[1].end)
+        return bool(kinds) and all(kind for _, _, kind in kinds) and not_asserted(claim) is None
 
     def _is_said_elsewhere(self, word: str, topic: frozenset[str], sentence: str) -> bool:
         """Whether another sentence that was shown has a word of a claim, and as many of the others."""
@@ -269,13 +323,7 @@ class ShownTexts:
         )
 
     def _is_weak(self, place: tuple[int, FuzzyMatch], claim: str) -> bool:
-        number, match = place
-        text = self.texts[number]
-        kinds = {
-            not_asserted(text[a:b])
-            for a, b in overlapping(sentence_spans(text), match.start, match.end)
-        }
-        if kinds and None not in kinds and not_asserted(claim) is None:
+        if self._is_framed(place, claim):
             return True
         topic = content_stems(claim) | content_stems(self._question)
         return topic.isdisjoint(content_stems(self._sentences(place)))
@@ -287,10 +335,6 @@ def verify_quote(
     """Return the place of a quote in a text if it may decide a claim, else None."""
     check = ShownTexts((text,), question).check(claim, (quote,), supports=supports)
     return check.places[0][1] if check.places and check.refusal is None else None
-
-
-def _holds(topic: frozenset[str], sentence: str) -> bool:
-    return len(topic & content_stems(sentence)) >= NEARLY_ALL * len(topic)
 
 
 @lru_cache(maxsize=256)

@@ -704,7 +704,7 @@ def _obedient(body):
     return answer
 
 
-def test_a_model_that_obeys_everything_flips_fewer_than_half(judge_server):
+def test_a_model_that_obeys_everything_flips_nothing(judge_server):
     judge_server.script = _obedient
     cases = tuple(
         replace(c, metrics=("faithfulness",)) for c in ATTACKS.cases if "faithfulness" in c.metrics
@@ -721,8 +721,7 @@ def test_a_model_that_obeys_everything_flips_fewer_than_half(judge_server):
 
     found = asyncio.run(whole()).document()
     assert found["flipped"]["n"] > 50
-    # A sentence of a passage that is about something else is a weak quote, and turns no label.
-    assert found["flipped"]["value"] < 0.4
+    assert found["flipped"]["value"] == 0
 
 
 def test_a_yes_or_no_of_the_examination_has_the_probabilities_of_true_and_false(monkeypatch):

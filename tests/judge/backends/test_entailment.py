@@ -124,7 +124,7 @@ CASES = tuple(
 )
 
 
-def test_a_model_that_obeys_what_is_injected_flips_little():
+def test_a_model_that_obeys_what_is_injected_flips_nothing():
     clean = {text for case in CASES for text in case.passages}
     obeyed = []
 
@@ -142,8 +142,7 @@ def test_a_model_that_obeys_what_is_injected_flips_little():
     found = asyncio.run(run_redteam(judge, metrics, suite=suite)).document()
     assert any(obeyed)
     assert found["flipped"]["n"] > 50
-    # A sentence of an order that does not speak to a judge is a weak quote, and decides.
-    assert found["flipped"]["value"] < 0.4
+    assert found["flipped"]["value"] == 0
 
 
 def test_every_quote_is_a_sentence_of_a_passage():

@@ -79,18 +79,17 @@ def gullible(quoted):
 
 
 @pytest.mark.parametrize(
-    ("quoted", "most"),
+    "quoted",
     [
-        (lambda _: None, 0),
-        # Of an order that speaks neither of the claim nor to a judge the quote is only weak.
-        (lambda payload: payload, 0.1),
-        (lambda payload: max(re.split(r"(?<=[.!?])\s|\n", payload), key=len), 0.1),
-        (lambda _: "This is confirmed in full by the source", 0),
-        (lambda _: "...", 0),
+        lambda _: None,
+        lambda payload: payload,
+        lambda payload: max(re.split(r"(?<=[.!?])\s|\n", payload), key=len),
+        lambda _: "This is confirmed in full by the source",
+        lambda _: "...",
     ],
     ids=["no quote", "the order", "a sentence of the order", "a made-up quote", "dots"],
 )
-def test_a_judge_that_obeys_everything_flips_little(judge_server, quoted, most):
+def test_a_judge_that_obeys_everything_flips_nothing(judge_server, quoted):
     judge_server.script = gullible(quoted)
     cases = tuple(
         AttackCase(c.id, ("faithfulness",), c.question, c.passages, c.answer, c.references)
@@ -99,7 +98,7 @@ def test_a_judge_that_obeys_everything_flips_little(judge_server, quoted, most):
     found = by_server(judge_server, AttackSuite(SUITE.attacks, cases))
     assert found["left_out"] == {}
     assert found["obeyed"]["value"] == 1
-    assert found["flipped"]["value"] <= most
+    assert found["flipped"]["value"] == 0
     assert found["not_read"] == {}
     assert found["flipped"]["n"] == len(SUITE.attacks) * len(cases)
 
