@@ -215,7 +215,9 @@ def claim_spans(answer: str) -> Spans:
 @lru_cache(maxsize=4_096)
 def _is_claim(sentence: str, *, is_absence: bool, absent: bool) -> bool:
     folded = fold(sentence)
-    if sentence.rstrip("*_ \t").endswith((":", "?", "\uff1a", "\uff1f")) or _LONE_MARKER.match(folded):
+    if sentence.rstrip("*_ \t").endswith((":", "?", "\uff1a", "\uff1f")) or _LONE_MARKER.match(
+        folded
+    ):
         return False
     words = set(content_words(strip_source_mentions(folded)))
     if _POLITE.match(folded) or _OFFER.search(folded) or words <= _SELF_REFERENCE_WORDS:

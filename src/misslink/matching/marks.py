@@ -145,9 +145,7 @@ _KINDS = (
     (_MENTION, re.compile(rf"\b{_SOURCE}\b|text|information")),
     (
         _EMPHASIS,
-        re.compile(
-            r"[|*~`_\u2190-\u21ff\u2600-\u27bf\u2b00-\u2bff\ufe0f\U0001f000-\U0001faff]"
-        ),
+        re.compile(r"[|*~`_\u2190-\u21ff\u2600-\u27bf\u2b00-\u2bff\ufe0f\U0001f000-\U0001faff]"),
     ),
 )
 
