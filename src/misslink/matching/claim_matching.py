@@ -202,12 +202,9 @@ class MatchingContext:
                 conflict = None if other[0] in named else refusal  # of another name both may hold
             elif clause_conflict(plain, [best.text]):
                 conflict = refusal = "a denial"
-        if (
-            refusal is None
-            and ranked
-            and (other := unsaid_quantity(plain, lambda: self._quantities))
-        ):
-            refusal = f"{other} is new"
+        if refusal is None and self._counts:
+            other_amount = unsaid_quantity(plain, lambda: self._quantities)
+            refusal = other_amount and f"{other_amount} is new"
         if refusal is None and framed:
             refusal = "only reported, supposed or denied"
         if refusal is None:
