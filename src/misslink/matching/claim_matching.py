@@ -16,11 +16,15 @@ from misslink.matching.assertion import clause_conflict, not_asserted
 from misslink.matching.derived_numbers import (
     doubtful_numbers,
     has_basis,
+    quantities_of,
     underived_number,
+    unsaid_quantity,
     values_of,
 )
 from misslink.matching.frames import frame_kind, sentence_kinds, word_root
 from misslink.matching.marks import strip_marks
+from misslink.matching.quantities import Quantity
+from misslink.matching.quotes import is_known_language
 from misslink.matching.same_place import difference, tokens
 from misslink.text.normalization import (
     fold,
@@ -152,6 +156,14 @@ class MatchingContext:
         return values_of((*self._passages, self._question))
 
     @cached_property
+    def _counts(self) -> bool:
+        return is_known_language(" ".join(self._passages))
+
+    @cached_property
+    def _quantities(self) -> tuple[Quantity, ...]:
+        return quantities_of((*self._passages, self._question))
+
+    @cached_property
     def _spellings(self) -> frozenset[str]:
         return frozenset(spelling for text in self._passages for spelling in _spellings(text))
 
@@ -190,6 +202,9 @@ class MatchingContext:
                 conflict = None if other[0] in named else refusal  # of another name both may hold
             elif clause_conflict(plain, [best.text]):
                 conflict = refusal = "a denial"
+        if refusal is None and self._counts:
+            other_amount = unsaid_quantity(plain, lambda: self._quantities)
+            refusal = other_amount and f"{other_amount} is new"
         if refusal is None and framed:
             refusal = "only reported, supposed or denied"
         if refusal is None:

@@ -3,17 +3,27 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import lru_cache
 from itertools import combinations
 
-from misslink.matching.quantities import SCALES, find_quantities, readable, same_amount
+from misslink.matching.quantities import (
+    SCALES,
+    Quantity,
+    find_quantities,
+    other_amount,
+    readable,
+    same_amount,
+    says,
+)
 from misslink.matching.same_place import NUMBERED, tokens
 
 SMALL = 10  # whole numbers up to this count and list, and stand for themselves
 ROUNDING = 0.02  # share by which a rounded number may differ
 _MOST = 12  # numbers of quotes that are combined; more are a table
 _LONGEST = 18  # characters of a number
+_PERCENTS = frozenset({"%", "percent"})
+_TIMES = frozenset({"date", "clock", "weekday"})
 _FEW = 4  # of which all that arithmetic makes is tried
 _PERCENT = re.compile(r"\s?(?:%|percent|per cent|prozent)")
 _TOKEN = re.compile(
@@ -99,6 +109,41 @@ def underived_number(claim: str, quotes: Sequence[str], known: Collection[float]
         ):
             return token
     return None
+
+
+def quantities_of(texts: Iterable[str]) -> tuple[Quantity, ...]:
+    """Return the quantities of all texts."""
+    return tuple(quantity for text in texts for quantity in find_quantities(readable(text)))
+
+
+def unsaid_quantity(claim: str, said: Callable[[], Sequence[Quantity]]) -> str | None:
+    """Return the first date, clock time or measure of `claim` that is not in `said`; else None.
+
+    `said` returns the quantities of all that was shown and asked. A date may lack its year there.
+    Of a measure only another unit with the same digits is told: "36 days" where 36 hours were shown.
+    """
+    own = [q for q in quantities_of([claim]) if q.unit and q.unit not in _PERCENTS]
+    for quantity in filter(_is_exact, own):
+        if any(says(one, quantity) or _is_date_of(one, quantity) for one in said()):
+            continue
+        same = [one for one in said() if one.digits == quantity.digits]
+        if quantity.unit in _TIMES or (
+            same and all(o.unit != quantity.unit and o.kinds & quantity.kinds for o in same)
+        ):
+            start, end = quantity.start, quantity.end
+            return readable(claim)[start:end].strip()
+    return None
+
+
+def _is_exact(quantity: Quantity) -> bool:
+    """Whether it is no date without its day, which is often added from general knowledge."""
+    return quantity.unit != "date" or any(
+        isinstance(value, tuple) and value[-1] is not None for _, value in quantity.amounts
+    )
+
+
+def _is_date_of(one: Quantity, other: Quantity) -> bool:
+    return one.unit == other.unit == "date" and not other_amount(one, other)
 
 
 def follows_from(

@@ -18,7 +18,9 @@ from misslink.matching.assertion import (
 from misslink.matching.derived_numbers import (
     doubtful_numbers,
     has_basis,
+    quantities_of,
     underived_number,
+    unsaid_quantity,
     values_of,
 )
 from misslink.matching.frames import frame_kind, sentence_kinds
@@ -30,6 +32,7 @@ from misslink.matching.fuzzy_matching import (
     invariant_tokens,
 )
 from misslink.matching.marks import strip_marks
+from misslink.matching.quantities import Quantity
 from misslink.matching.same_place import difference
 from misslink.text.normalization import (
     STOPWORDS,
@@ -121,6 +124,10 @@ class ShownTexts:
         return values_of((*self.texts, self._question))
 
     @cached_property
+    def _quantities(self) -> tuple[Quantity, ...]:
+        return quantities_of((*self.texts, self._question))
+
+    @cached_property
     def _counts(self) -> bool:
         """Whether numbers in words can be read: only those of English and German are known."""
         return is_known_language(" ".join(self.texts))
@@ -161,10 +168,11 @@ class ShownTexts:
             return QuoteCheck(whole)
         if all(self._is_order(place, claim) for place in whole):
             return QuoteCheck(whole, "frame")
-        doubtful = doubtful_numbers(claim) and self._counts
-        if doubtful and (is_known_language(claim) or len(_short_words(claim)) < _FEW_WORDS):
-            # What stands around a quote helps to derive, too: "In 1990" is before most figures.
-            number = underived_number(claim, list(map(self._sentences, whole)), self._numbers)
+        if self._counts and (is_known_language(claim) or len(_short_words(claim)) < _FEW_WORDS):
+            number = unsaid_quantity(claim, lambda: self._quantities)
+            if number is None and doubtful_numbers(claim):
+                # What stands around a quote helps to derive, too: "In 1990" is before most figures.
+                number = underived_number(claim, list(map(self._sentences, whole)), self._numbers)
             if number is not None:
                 return QuoteCheck(whole, "number", number)
         quoted = list(map(self._sentences, whole))
