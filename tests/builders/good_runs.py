@@ -30,6 +30,7 @@ def passage(number):
 def answers(number):
     """Questions on one lighthouse, each with a right answer and the reference."""
     isle, held = passage(number)
+    other, beside = passage((number + 5) % 30)
     built, height, trained, opens = held.text.replace("Its tower", f"The tower of {isle}").split(
         ". "
     )
@@ -41,6 +42,10 @@ def answers(number):
             f"{built}. {trained}. {opens}",
             f"{built}. {trained}. {opens}",
         ),
+        (
+            f"Who built the lighthouse of {isle}, and how high is the tower of {other}?",
+            *(f"{built}. {beside.text.split('. ')[1]}.",) * 2,
+        ),
     )
 
 
@@ -48,7 +53,7 @@ def good_traces(cases=45, *, prompts=True, references=True):
     """Cases and traces; the app retrieves the passage of the question first, and two others."""
     gold, traces = [], []
     for number in range(cases):
-        subject, kind = number // 3, number % 3
+        subject, kind = number // 4, number % 4
         question, answer, reference = answers(subject)[kind]
         places = [subject, (subject + 5) % 30, (subject + 11) % 30]
         retrieved = tuple(
@@ -73,7 +78,7 @@ def good_traces(cases=45, *, prompts=True, references=True):
             Case(
                 id=f"case-{number}",
                 question=question,
-                relevant={f"isle-{subject}": 1},
+                relevant={p.id: 1 for p in retrieved[: 2 if kind == 3 else 1]},
                 references=(reference,) if references else (),
             )
         )

@@ -71,9 +71,12 @@ class KnowingJudge:
         verdicts = [self._supported(said, passages) for said in stated]
         told = [self._stated(said, answer) for text in references for said in sentences(text)]
         asked = set(content_words(question))
+        facts = [fact for text in references for fact in sentences(text)]
         sufficient = any(
             len(asked & set(content_words(text))) >= len(asked) - 2 for text in passages
         )
+        if facts:
+            sufficient = all(KnowingJudge._supported(self, fact, passages) for fact in facts)
         if self._errs(f"{question} {answer}"):
             if refuses:
                 refuses, stated, verdicts = False, [answer], [True]

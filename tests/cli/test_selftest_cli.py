@@ -84,6 +84,7 @@ def test_mistakes_are_one_sentence(misslink):
         ("selftest", "nowhere", "--judge", "heuristic"),
         ("selftest", "small", "--judge", "heuristic"),
         ("selftest", "small"),
+        ("selftest", "app.py:app", "--judge", "heuristic"),
         ("selftest", "small", "--judge", "heuristic", "--n", 0),
         ("selftest", "app.py:none", "--goldset", "gold.jsonl", "--judge", "heuristic"),
         ("selftest", "app.py:x", "--goldset", "g.jsonl", "--judge", "heuristic", "--dry-run"),

@@ -81,6 +81,8 @@ def selftest(
             }
         )
         source, out = folder, None
+    elif not Path(source).exists() and ".py:" in source:
+        raise InputError(f"{source} is an app; give its gold set with --goldset, or a run folder")
     saved = SavedRun.open(source, anywhere=True)
     if out is None and not dry_run and as_url(source) is not None:
         raise InputError("this run is in remote storage, which is read-only here; add --out DIR")

@@ -22,6 +22,7 @@ _LONGEST_NAME = 60  # characters
 
 KIND_LABELS = {
     "passage_removed": "The passages of the answer rank below the cutoff",
+    "part_removed": "The passage of one part of the answer missing",
     "passage_filtered": "A filter hides the passages of the answer",
     "dropped_from_prompt": "Retrieved passages dropped from the prompt",
     "cut_in_prompt": "Passages cut in the prompt",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -101,6 +101,30 @@ def passage_removed(good: GoodCase, draw: Draw) -> Change | None:
 def passage_filtered(good: GoodCase, draw: Draw) -> Change | None:
     """The retriever returns the passages of the answer at no depth."""
     return _without_sources(good, draw, [])
+
+
+@_fault("retriever")
+def part_removed(good: GoodCase, draw: Draw) -> Change | None:
+    """The passage of one part of the answer is not retrieved; the answer lacks or distorts that part."""
+    for source in good.sources:
+        others = [passage for passage in good.context if passage.id != source.id]
+        parts = [
+            sentence
+            for sentence in good.sentences
+            if holds(source.text, sentence) and all(lacks(p.text, sentence) for p in others)
+        ]
+        if len(parts) != 1 or len(good.sentences) <= 1:
+            continue
+        part = replace(good, trace=good.trace.model_copy(update={"answer": parts[0]}))
+        wrong = next(_exchanged(part, draw, _VALUE_KINDS), None)
+        told = good.stating_references and all(
+            holds(text, parts[0]) for text in good.stating_references
+        )
+        answer = good.answer.replace(parts[0], wrong or "").strip()
+        if wrong or (told and stems(answer)):
+            trace = _swap_passages(good, {source.id: None})
+            return Change(good.case, trace.model_copy(update={"answer": answer}))
+    return None
 
 
 def _without_sources(good: GoodCase, draw: Draw, deeper: list[Passage]) -> Change | None:
