@@ -216,7 +216,7 @@ class NeedLocator:
                 return self._lost(need, each, "judge")
         # Where a judge denies what a labelled passage shown whole should hold, words decide.
         is_silent = all(each is None for each in word)
-        agreed = self.known.sufficient_judge == "no" and self.level == "miss"
+        agreed = self.known.sufficient_judge == "no"
         by_words = (is_silent and not agreed) or (self.level == "hit" and not self._stale)
         if by_words and (holder := self.find_shown(need)) is not None:
             return self._in_prompt(need, "matcher", holder)
