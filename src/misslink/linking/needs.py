@@ -289,7 +289,8 @@ class NeedLocator:
         elif self.denied:
             update["by"] = "judge"
             question = self.known.case.judged_question
-            if need.source == "reference" and self.lacks and self.lacks(need.text, question):
+            judged = any(text == need.text for text, _ in self.said)
+            if judged and self.lacks and self.lacks(need.text, question):
                 update["lost_at"] = "index"
         elif need.source == "reference" and not self.lacks and self.level not in LABELLED:
             asked, words = content_stems(self.known.case.judged_question), content_stems(need.text)
