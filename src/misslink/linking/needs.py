@@ -216,7 +216,7 @@ class NeedLocator:
                 return self._lost(need, each, "judge")
         # Where a judge denies what a labelled passage shown whole should hold, words decide.
         is_silent = all(each is None for each in word)
-        agreed = self.known.sufficient_judge == "no" and self.level == "miss"
+        agreed = self.known.sufficient_judge == "no"
         by_words = (is_silent and not agreed) or (self.level == "hit" and not self._stale)
         if by_words and (holder := self.find_shown(need)) is not None:
             return self._in_prompt(need, "matcher", holder)
@@ -289,7 +289,8 @@ class NeedLocator:
         elif self.denied:
             update["by"] = "judge"
             question = self.known.case.judged_question
-            if need.source == "reference" and self.lacks and self.lacks(need.text, question):
+            judged = any(text == need.text for text, _ in self.said)
+            if judged and self.lacks and self.lacks(need.text, question):
                 update["lost_at"] = "index"
         elif need.source == "reference" and not self.lacks and self.level not in LABELLED:
             asked, words = content_stems(self.known.case.judged_question), content_stems(need.text)
