@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import json
 import sys
 import time
 from collections import Counter
@@ -24,8 +25,8 @@ from pathlib import Path
 from typing import Any, cast
 
 import misslink
-from misslink.failure_modes import FAILURE_MODES, OWNERS
-from misslink.report.summary import mode_advice, next_steps
+from misslink.failure_modes import OWNERS
+from misslink.linking.reliability import linking_rules
 from misslink.stats.intervals import proportion
 from misslink.types import Link, Run
 from unseen.judge import TruthJudge
@@ -34,6 +35,7 @@ from unseen.planted import WORLDS, App, Planted, planted
 from unseen.runs import RUNS, PlantedRun
 
 TARGET = Path(__file__).with_suffix(".md")
+PRINTED = Path(__file__).parents[1] / "src" / "misslink" / "linking" / "reliability.json"
 JUDGES = ("perfect", "noisy", "heuristic")
 NOISE = 20261128
 STAGES = ("index", "search", "filter", "rank", "prompt", "answer", "data", "unknown")
@@ -78,6 +80,14 @@ SITUATIONS = (
     Situation("references, traces alone", references=True, corpus=False),
     Situation("traces alone", corpus=False),
 )
+# As a run says what it has.
+GIVEN = {
+    "labels, references, corpus": "labels, references, corpus",
+    "references, corpus": "references, corpus",
+    "corpus": "corpus",
+    "references, traces alone": "references",
+    "traces alone": "",
+}
 
 
 @dataclass(frozen=True)
@@ -244,8 +254,23 @@ def tables(found: dict[tuple[str, str], list[Outcome]], baseline: list[bool]) ->
     return "\n".join(lines)
 
 
-def attribution(worlds: Sequence[dict[str, Any]]) -> str:
-    """Evaluate every app in every situation with every judge."""
+def figures(found: dict[tuple[str, str], list[Outcome]]) -> dict[str, Any]:
+    """What the program prints of a run with the heuristic judge, by what it has."""
+    rows = {}
+    for (situation, judge), outcomes_of in found.items():
+        if judge != "heuristic":
+            continue
+        named = [one.right for one in outcomes_of if one.named]
+        counted = [one.named for one in outcomes_of if one.counted]
+        rows[GIVEN[situation]] = {
+            "right": sum(named), "named": len(named),
+            "named_failures": sum(counted), "failures": len(counted),
+        }  # fmt: skip
+    return {"rules": linking_rules(), "heuristic": rows}
+
+
+def attribution(worlds: Sequence[dict[str, Any]]) -> tuple[str, dict[str, Any]]:
+    """Evaluate every app in every situation with every judge: the tables, and the figures."""
     found: dict[tuple[str, str], list[Outcome]] = {
         (situation.name, judge): [] for situation in SITUATIONS for judge in JUDGES
     }
@@ -257,20 +282,13 @@ def attribution(worlds: Sequence[dict[str, Any]]) -> str:
             for judge in JUDGES:
                 run = asyncio.run(evaluate(app, cases, judge, situation))
                 found[situation.name, judge] += outcomes(run, cases, situation)
-    return tables(found, baseline)
+    return tables(found, baseline), figures(found)
 
 
 def first_owner(run: Run) -> str:
     """Whom the first step is for."""
-    if run.summary.get("first_step"):
-        return str(cast("dict[str, Any]", run.summary["first_step"])["owner"])
-    # As long as the summary has no first step: the owner of the mode whose advice it is, or a fix of
-    # retrieval, which names cases.
-    steps = next_steps(run)
-    if not steps or not steps[0].cases:
-        return "no step"
-    by_advice = {mode_advice(run, mode): info.owner for mode, info in FAILURE_MODES.items()}
-    return by_advice.get(steps[0].action, "retriever")
+    step = cast("dict[str, Any]", run.summary["first_step"] or {"owner": "no step"})
+    return str(step["owner"])
 
 
 def first_steps(runs: Sequence[PlantedRun]) -> str:
@@ -306,7 +324,7 @@ def main() -> int:
     parser.add_argument("--smoke", action="store_true", help="one app, to see that it runs")
     options = parser.parse_args()
     began = time.process_time()
-    text = attribution(WORLDS[:1] if options.smoke else WORLDS)
+    text, printed = attribution(WORLDS[:1] if options.smoke else WORLDS)
     if options.runs or options.smoke:
         steps = first_steps(RUNS[:1] if options.smoke else RUNS)
         text += f"\n\nIs the first step of a small run for the owner of most failures?\n\n{steps}"
@@ -314,6 +332,7 @@ def main() -> int:
         made = f"`python benchmarks/attribution_kinds.py{' --runs' * options.runs} --write`"
         page = PAGE.format(made=made, kinds=len(KINDS), worlds=len(WORLDS), tables=text)
         TARGET.write_text(page, encoding="utf-8")
+        PRINTED.write_text(f"{json.dumps(printed, indent=2)}\n", encoding="utf-8")
     print(text)
     print(f"\n{time.process_time() - began:.0f} s of CPU", file=sys.stderr)
     return 0

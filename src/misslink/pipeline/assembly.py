@@ -29,6 +29,7 @@ from misslink.linking.association import association_warnings, summarize_associa
 from misslink.linking.checklist import build_checklist
 from misslink.linking.findings import count_errors
 from misslink.linking.missing_labels import find_missing_labels, missing_label_document
+from misslink.linking.reliability import find_given, owner_reliability
 from misslink.pipeline.context import EvaluationContext
 from misslink.pipeline.links import LinkResult
 from misslink.pipeline.summary import (
@@ -77,6 +78,8 @@ def assemble_run(
     notes = _warnings([*captured.warnings, *linked.warnings], manifest["judge_note"], judged.notes)
     summary = _summarize(context, run, scores)
     summary["diagnosis"] = _diagnosis(context, run, captured, scores, linked)
+    given = find_given(run.cases, corpus=bool(summary["diagnosis"].get("corpus")))
+    summary["link"]["reliability"] = owner_reliability(given, manifest["judge"]).model_dump()
     summary |= {"warnings": [*notes, *summary["warnings"]], **alike}
     if (before := captured.saved) is not None:
         summary["rejudged"] = {

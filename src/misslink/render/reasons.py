@@ -453,6 +453,10 @@ SENTENCES: dict[str, str | Callable[..., str]] = {
     "unlabelled": _unlabelled,
     "labelled_good": "annotators call the answer good",
     "labelled_bad": "annotators call the answer bad, and what the judge found does not say why",
+    "owners_not_measured": (
+        "how often owners are right was not measured for this judge and these data; "
+        "misslink selftest measures it"
+    ),
     # an association
     "nothing_missed": (
         "every case has all of its relevant passages in the prompt, so no bad answer can be "
