@@ -98,7 +98,6 @@ def test_from_a_server_everything_is_read_and_its_password_written_nowhere(
         ("report", f"{server}/run", "--out", "page.html", "--json"),
         ("diagnose", f"{server}/run", "--json"),
         ("gate", f"{server}/run", "--criteria", "criteria.yaml", "--json"),
-        ("goldset", "stats", gold, "--json"),
         ("goldset", "diff", gold, "gold", "--json"),
         ("goldset", "merge", gold, "gold", "--out", "merged.jsonl", "--json"),
     ):

@@ -64,7 +64,7 @@ EXAMPLES = {
     ),
     "promote": (
         "misslink promote reports/today --out suite.jsonl",
-        "misslink evaluate app.py:chain --goldset suite.jsonl --out reports/suite",
+        "misslink promote reports/today --failure retrieval_miss --out misses.jsonl",
     ),
     "replay": ("misslink replay reports/today --app app.py:chain --sample 10",),
     "whatif": (

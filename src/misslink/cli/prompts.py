@@ -31,6 +31,7 @@ _EXAMPLES: dict[str, Any] = {
         {"role": "assistant", "content": "Yes, once a day."},
     ],
     "claims": ["It leaves at seven."],
+    "shown": 1,
     "sentences": ["It leaves at seven."],
     "cited": {1: "The ferry leaves at seven."},
     "statements": [{"text": "It leaves at seven [1].", "passages": [1]}],

@@ -114,7 +114,7 @@ def export(
         None, "--uri", "MLflow tracking store.", show_default="MLFLOW_TRACKING_URI"
     ),
     experiment: str | None = option(
-        None, "--experiment", "MLflow experiment.", show_default="misslink"
+        None, "--mlflow-experiment", "MLflow experiment.", show_default="misslink"
     ),
     as_json: bool = JSON_OPTION,
 ) -> None:
@@ -126,7 +126,9 @@ def export(
         _export_to_mlflow(run, uri, experiment, {"--out": out, "--send": send}, as_json=as_json)
         return
     if uri or experiment:
-        raise InputError("--uri and --experiment are for --to mlflow; other tools have --send.")
+        raise InputError(
+            "--uri and --mlflow-experiment are for --to mlflow; other tools have --send."
+        )
     if send is not None and to == "csv":
         raise InputError("A CSV file cannot be sent. Leave out --send, or name a tool with --to.")
     path = out or run / ("scores.csv" if to == "csv" else f"scores.{to}.jsonl")

@@ -60,11 +60,11 @@ class ClaimNeed(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     claim: int
-    relation: Relation
     passage: int | None = None
     quote: str | None = None
     missed_passage: int | None = None
     missed_quote: str | None = None
+    relation: Relation
     extent: Literal["whole", "part"] = "whole"
 
 

@@ -20,6 +20,7 @@ Names in `RetrievalMiss.measured`, each present only where it could be measured:
 from __future__ import annotations
 
 import math
+import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -57,6 +58,11 @@ _MAX_POOL = 10_000
 _SEARCHED = 5  # passages outside the prompt that a search for an unlabelled case looks at
 FUSION_DEPTH = 50  # of each ranking that is fused
 CLEARLY_ABOVE = 1.2  # times the score of all that was shown: what was missed for the question
+_HOW_MUCH = re.compile(
+    r"\b(?:how\s+(?:much|many|long|often|far|old|big|high|tall|deep)"
+    r"|wie\s*(?:viele?|lange|oft|weit|alt|gro(?:ß|ss)|hoch))\b",
+    re.IGNORECASE,
+)
 ASKED_SHARE = 0.6  # of the question's content words, that a passage on the question has
 _BLOCK_SIZE = 4_000_000  # cosines held in memory at a time, 16 MB
 # Two computations of the same product differ in the seventh digit; that is no better rank.
@@ -593,8 +599,8 @@ class EmbeddingSimilarity:
 
 
 def asked_share(question: str, text: str) -> float:
-    """Share of the question's content words that a text has."""
-    asked = content_stems(question)
+    """Share of the question's content words that a text has; "how much" is none."""
+    asked = content_stems(_HOW_MUCH.sub(" ", question))
     return len(asked.intersection(passage_stems(text))) / len(asked) if asked else 0.0
 
 
