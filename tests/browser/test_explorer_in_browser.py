@@ -54,11 +54,11 @@ def fragment(page):
 
 def test_every_filter_narrows_the_list_and_they_combine(opened):
     assert shown(opened) == "14 of 14"
-    opened.select_option("#by-failure", "retrieval_miss")
-    assert (shown(opened), fragment(opened)) == ("2 of 14", "failure=retrieval_miss")
     opened.click("#more")
+    opened.select_option("#by-retrieval", "miss")
+    assert (shown(opened), fragment(opened)) == ("5 of 14", "retrieval=miss")
     for field, value, count in (
-        ("retrieval", "miss", 2), ("answer", "unfaithful", 2), ("correct", "no", 1),
+        ("answer", "unfaithful", 2), ("failure", "retrieval_miss", 1), ("correct", "no", 1),
         ("metric", "faithfulness", 1), ("category", "procedural", 1),
         ("tag", "topic:context managers", 1),
     ):  # fmt: skip
@@ -111,7 +111,7 @@ def test_an_address_may_name_a_case_by_its_id(at):
 @pytest.mark.parametrize(
     ("given", "count"),
     [
-        ("nonsense=1&failure=passed", "3 of 14"), ("case=99999&failure=passed", "3 of 14"),
+        ("nonsense=1&failure=passed", "4 of 14"), ("case=99999&failure=passed", "4 of 14"),
         ("case=-1&claim=x&sort=toString", "14 of 14"), ("failure=__proto__", "14 of 14"),
         ("q=%", "1 of 14"), ("ids=3,5,x,77", "2 of 14"), ("miss_type=vocabulary_mismatch", "1 of 14"),
         ("case=14&claim=99&passage=99", "14 of 14"), ("tag=no:such", "14 of 14"), ("=", "14 of 14"),
@@ -167,17 +167,18 @@ def test_a_changed_address_is_followed_and_a_section_s_anchor_leaves_the_filters
 
 
 def test_opening_a_case_is_a_step_that_back_undoes_and_forward_repeats(opened):
-    opened.select_option("#by-failure", "retrieval_miss")
+    opened.click("#more")
+    opened.select_option("#by-retrieval", "miss")
     row(opened, 14).click()
-    until(opened, "location.hash === '#failure=retrieval_miss&case=14'")
+    until(opened, "location.hash === '#retrieval=miss&case=14'")
     row(opened, 4).click()
-    until(opened, "location.hash === '#failure=retrieval_miss&case=4'")
+    until(opened, "location.hash === '#retrieval=miss&case=4'")
     opened.go_back()
     opened.wait_for_selector("#pane", state="hidden")
-    assert fragment(opened) == "failure=retrieval_miss"
+    assert fragment(opened) == "retrieval=miss"
     opened.go_forward()
     opened.wait_for_selector(CASE)
-    assert fragment(opened) == "failure=retrieval_miss&case=4"
+    assert fragment(opened) == "retrieval=miss&case=4"
 
 
 def test_filters_set_while_a_case_is_open_stay_when_it_is_closed(opened):
@@ -185,14 +186,14 @@ def test_filters_set_while_a_case_is_open_stay_when_it_is_closed(opened):
     opened.select_option("#by-failure", "passed")
     opened.click(".shut")
     until(opened, "location.hash === '#failure=passed'")
-    assert shown(opened) == "3 of 14"
+    assert shown(opened) == "4 of 14"
     assert opened.locator("#pane").is_hidden()
     opened.reload()
-    assert shown(opened) == "3 of 14"
+    assert shown(opened) == "4 of 14"
 
 
 def test_the_list_is_worst_first_and_can_be_ordered_otherwise(opened):
-    assert numbers(opened)[:3] == [14, 4, 5]
+    assert numbers(opened)[:3] == [14, 5, 3]
     opened.select_option("#by-sort", "gold")
     assert numbers(opened) == list(range(1, 15))
     opened.select_option("#by-sort", "faithfulness")
@@ -206,7 +207,7 @@ def test_the_list_is_worst_first_and_can_be_ordered_otherwise(opened):
 def test_keys_move_open_close_filter_and_explain(opened):
     opened.keyboard.press("j")
     assert opened.evaluate("document.activeElement.id") == "rows"
-    assert opened.get_attribute("#rows", "aria-activedescendant") == "row-4"
+    assert opened.get_attribute("#rows", "aria-activedescendant") == "row-5"
     opened.keyboard.press("ArrowDown")
     opened.keyboard.press("k")
     opened.keyboard.press("ArrowUp")
@@ -214,7 +215,7 @@ def test_keys_move_open_close_filter_and_explain(opened):
     opened.keyboard.press("Enter")
     assert "with statement" in opened.inner_text(CASE)
     opened.keyboard.press("j")
-    assert fragment(opened) == "case=4"
+    assert fragment(opened) == "case=5"
     opened.keyboard.press("Escape")
     opened.wait_for_selector("#pane", state="hidden")
     until(opened, "document.activeElement.id === 'rows'")
@@ -240,7 +241,7 @@ def test_escape_empties_the_text_field_and_then_leaves_it_to_the_keys(opened):
     opened.keyboard.press("Escape")
     assert opened.evaluate("document.activeElement === document.body")
     opened.keyboard.press("j")
-    assert opened.get_attribute("#rows", "aria-activedescendant") == "row-4"
+    assert opened.get_attribute("#rows", "aria-activedescendant") == "row-5"
     assert opened.input_value("#by-q") == ""
 
 
@@ -285,7 +286,7 @@ def test_a_tier_narrows_the_list(browser, tmp_path):
 def test_from_the_failure_mode_to_the_passage_and_its_rank_in_three_clicks(opened):
     opened.click("nav a[href='#summary']")
     opened.click("a.chip[href='#failure=retrieval_miss']")
-    assert shown(opened) == "2 of 14"
+    assert shown(opened) == "1 of 14"
     row(opened, 14).click()
     opened.click(".answer .claim.contradicted")
     passage = opened.locator(".passage.missed", has=opened.locator("mark.lit"))
@@ -297,7 +298,7 @@ def test_focus_is_seen_on_the_list(opened):
 
     style = opened.evaluate("getComputedStyle(document.querySelector('#rows')).outlineStyle")
     assert style == "solid"
-    assert row(opened, 4).evaluate("e => e.classList.contains('active')")
+    assert row(opened, 5).evaluate("e => e.classList.contains('active')")
 
 
 def test_a_click_on_a_claim_shows_its_finding_below_the_answer(at):
@@ -335,8 +336,9 @@ def test_a_case_shows_everything_that_is_known_of_it(at):
     text = page.inner_text("#pane")
 
     for part in (
-        "Retrieval miss. Confirmed by replay. 2 relevant passages never reached the prompt",
-        "Try: Rerank the first 50. 2 cases like this", "Also true: Fabricated", "procedural",
+        "Retrieval miss. Confirmed by replay. 1 of 2 needed facts is lost at rank: rank 17",
+        "Try: See the missed passage's true rank.", "1 case like this", "Also true: Fabricated",
+        "procedural",
         "topic:context managers", "2.3 s", "P(supported) 0.07", "your search\n17",
         "worded differently from the question", "not within the first 100",
         "All verdicts: 1 bad",
@@ -420,7 +422,8 @@ def test_the_selection_is_exported_as_ids_and_csv(opened):
         "Object.defineProperty(navigator, 'clipboard',"
         " { value: { writeText: async (text) => { window.copied = text; } } })"
     )
-    opened.select_option("#by-failure", "retrieval_miss")
+    opened.click("#more")
+    opened.select_option("#by-retrieval", "miss")
     shown(opened)
     opened.click("#copy-ids")
     opened.get_by_text("Copied.").wait_for()
@@ -431,7 +434,7 @@ def test_the_selection_is_exported_as_ids_and_csv(opened):
         heads, first, *others = csv.reader(file)
     assert heads[:3] == ["number", "id", "question"]
     assert (first[0], first[1], first[3:5]) == ("14", "with-exit", ["retrieval_miss", "retriever"])
-    assert len(others) == 1
+    assert [other[0] for other in others] == ["9", "10", "12", "4"]
 
 
 def test_states_and_owners_narrow_the_list(opened):
@@ -445,10 +448,10 @@ def test_states_and_owners_narrow_the_list(opened):
 
 
 def test_the_arrows_of_an_open_case_turn_to_its_neighbors(at):
-    page = at("failure=retrieval_miss&case=14")
+    page = at("failure=inconclusive&case=10")
     page.get_by_role("button", name="Next case").click()
-    until(page, "location.hash.endsWith('case=4')")
-    assert "2 of 2" in page.inner_text(".case-bar")
+    until(page, "location.hash.endsWith('case=12')")
+    assert "2 of 3" in page.inner_text(".case-bar")
 
 
 def test_where_a_claim_cuts_a_text_with_wide_characters_it_cuts_it_in_the_right_place(at):
@@ -472,12 +475,12 @@ def test_a_cause_in_the_table_shows_its_cases_and_a_second_click_does_so_again(o
     link = opened.locator("table.cards a[href='#failure=passed']")
     opened.click("nav a[href='#summary']")
     link.click()
-    assert shown(opened) == "3 of 14"
+    assert shown(opened) == "4 of 14"
     opened.get_by_role("button", name="Remove: Failure mode: Passed").click()
     assert shown(opened) == "14 of 14"
     opened.click("nav a[href='#summary']")
     link.click()
-    assert shown(opened) == "3 of 14"
+    assert shown(opened) == "4 of 14"
 
 
 def test_without_a_clipboard_the_link_and_the_command_stand_selected_in_a_field(at):
@@ -576,7 +579,7 @@ def test_on_paper_the_list_is_plain_and_the_open_case_is_whole(at, browser, tmp_
     page.emulate_media(media="print")
     page.evaluate("dispatchEvent(new Event('beforeprint'))")
 
-    assert page.locator("#printed li").count() == 3
+    assert page.locator("#printed li").count() == 4
     assert page.locator("#rows").is_hidden()
     assert page.locator(".case").is_visible()
     assert page.locator("#pane").evaluate("e => e.scrollHeight <= e.clientHeight")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from misslink.io.manifest import flatten_inputs
 from misslink.judge.checks.dry_run import JudgingForecast
 from misslink.judge.config import DEFAULT_CACHE, JudgeConfig
 from misslink.judge.protocol import Judge
+from misslink.linking.missed_passages import PassagePool
 from misslink.pipeline.config import EvaluationConfig, Progress
 from misslink.pipeline.context import open_context
 from misslink.pipeline.evaluate import forecast_async
@@ -133,6 +134,8 @@ async def selftest_async(
             captured = CaptureResult(traces, context.corpus, None, [], context.k)
             async with open_corpus_context(context, captured) as index:
                 measured = await index.measure(context.gold.cases, traces, context.k, seed)
+                # A copy planted for one mutant is not in the index of the others.
+                measured = replace(measured, pool=PassagePool(saved.traces, context.corpus))
                 verdicts = await judge_cases(context, traces)
                 judged = calibrate_run(context, traces, verdicts)
                 linked = await link_cases(context, judged, measured, index)

@@ -549,7 +549,7 @@ ASKS = {
         },
         Citations,
     ),
-    "needs": rendered("claim_needs", {**TEXTS, "claims": ("It is blue.",)}, ClaimNeeds),
+    "needs": rendered("claim_needs", {**TEXTS, "claims": ("It is blue.",), "shown": 1}, ClaimNeeds),
     "grade": rendered(
         "goldset_relevance", {"question": "Why?", "passage": "So."}, PassageGradeReply
     ),
