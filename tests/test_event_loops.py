@@ -30,12 +30,14 @@ def server(judge_server, monkeypatch):
     return judge_server
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_five_evaluations_of_one_app_in_a_process_lose_no_case(server, kind):
     app = APPS[kind]()
     assert [lost(app) for _ in range(FIVE)] == [0] * FIVE
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_nor_do_five_apps_that_are_made_anew(server, kind):
     assert [lost(APPS[kind]()) for _ in range(FIVE)] == [0] * FIVE
@@ -52,6 +54,7 @@ def test_a_time_limit_may_be_added_and_removed(server):
     assert [lost(app, app_timeout=limit) for limit in (None, 30, None)] == [0] * 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "aiohttp"])
 def test_under_a_running_loop_the_app_works_before_during_and_after(server, kind):
     async def notebook():
@@ -64,6 +67,7 @@ def test_under_a_running_loop_the_app_works_before_during_and_after(server, kind
     assert asyncio.run(notebook()) == ([0] * FIVE, True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "aiohttp"])
 def test_after_an_evaluation_in_a_script_the_app_works_in_a_loop_of_its_own(server, kind):
     app = APPS[kind]()
@@ -373,6 +377,7 @@ def test_an_error_of_another_loop_is_told_by_its_cause(text, is_foreign):
     assert not is_of_another_loop(ValueError(text))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("loop", ["uvloop", "nest_asyncio"])
 def test_other_event_loops_work_too(server, loop):
     pytest.importorskip(loop)

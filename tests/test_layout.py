@@ -28,6 +28,7 @@ def trees():
     }
 
 
+@pytest.mark.slow
 def test_each_package_is_within_its_budget():
     assert {path.parts[0] for path in trees() if len(path.parts) > 1} <= set(BUDGETS)
     longer = {

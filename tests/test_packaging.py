@@ -157,6 +157,7 @@ def wheel_in(folder):
     return zipfile.ZipFile(path)
 
 
+@pytest.mark.slow
 @pytest.mark.source
 def test_the_wheel_holds_every_file_that_the_program_has_and_no_other(built):
     expected = {

@@ -98,6 +98,7 @@ def test_a_run_stopped_before_its_last_sample_does_not_pretend_that_the_run_move
     assert found["metrics"]["faithfulness"]["incomplete"] == 1
 
 
+@pytest.mark.slow
 @given(
     st.integers(2, 5).flatmap(
         lambda samples: st.lists(

@@ -128,6 +128,7 @@ def test_a_condition_names_a_column_of_the_table_and_quotes_its_value(at, report
     assert held.count(HOSTILE) == 20
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", [390, 1200])
 def test_it_is_as_wide_as_the_screen(at, width):
     page = at("failure=passed&tag=topic:1", viewport={"width": width, "height": 900})

@@ -334,6 +334,7 @@ def haystack():
     return build
 
 
+@pytest.mark.slow
 def test_a_pipeline_has_searches_prompt_and_answer(haystack):
     first, second = watch(haystack(), WHEN, PETS)
     assert (retrieved(first)[0], first.answer) == (("times", FERRY), FERRY)

@@ -47,6 +47,7 @@ def started():
         process.communicate()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="no such signal there")
 def test_labels_given_before_ctrl_c_lie_where_it_says_and_calibrate_comes_next(run, started):
     process, asks, _ = started("run", "--annotator", "ada", "--no-browser")

@@ -78,6 +78,7 @@ CHANGES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("file", "change"), CHANGES.values(), ids=CHANGES)
 def test_a_change_keeps_neither_and_the_warning_says_how_to_repeat_them(
     before, evaluated, caplog, file, change
@@ -92,6 +93,7 @@ def test_a_change_keeps_neither_and_the_warning_says_how_to_repeat_them(
     assert said.endswith("misslink replay run  and  misslink whatif run")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["k", "judge_identity.temperature"])
 def test_another_k_and_another_judge_that_says_the_same_keep_neither(before, evaluated, name):
     manifest = dict(evaluated("other").manifest)

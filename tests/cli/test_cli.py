@@ -160,6 +160,7 @@ def app(question):
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("encoding", ["utf-8", "ascii"])
 def test_what_the_app_prints_is_not_on_stdout_whatever_the_encoding(encoding):
     Path("loud.py").write_text(LOUD, encoding="utf-8")

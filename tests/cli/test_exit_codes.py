@@ -49,6 +49,7 @@ def test_a_gate_that_passes_is_0(folder):
     assert shell(PASSES).returncode == 0
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no full disk to offer")
 @pytest.mark.parametrize("command", [PASSES, "misslink gate run --criteria gates.yaml"])
 def test_a_full_disk_under_stdout_is_2_also_where_the_gate_passes(folder, command):
@@ -62,6 +63,7 @@ def test_a_closed_stdout_is_2_before_anything_is_paid_for(folder):
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
 
 
+@pytest.mark.slow
 def test_a_closed_stderr_leaves_the_document_alone(folder):
     done = shell(f"{PASSES} 2>&-")
     assert done.returncode == 0

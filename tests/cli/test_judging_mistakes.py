@@ -115,6 +115,7 @@ def without_rights():
     ctypes.CDLL(None).prctl(drop_from_bounding_set, override_modes, 0, 0, 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("mode", "within", "told"),
     [
@@ -143,6 +144,7 @@ def files_stay_small():
     resource.setrlimit(resource.RLIMIT_FSIZE, (2**19, 2**19))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("mode", "within"), [(0o755, files_stay_small), (0o555, without_rights)], ids=["full", "mode"]
 )

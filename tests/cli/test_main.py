@@ -36,6 +36,7 @@ def test_escape_sequences_of_what_is_under_test_never_reach_the_terminal(
     assert "\x1b" not in told
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="a pipe whose reader left is told otherwise there")
 @pytest.mark.parametrize(
     "arguments",

@@ -81,6 +81,7 @@ def test_json_says_where_it_was_written(misslink, run):
     assert Path("a/b.md").is_file()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", exporters.names())
 def test_a_dash_prints_the_same_document_and_nothing_else(misslink, run, form):
     misslink("report", run, "--format", form, "--out", "file")

@@ -60,6 +60,7 @@ def test_no_line_is_wider_than_the_terminal(printed, run, width):
     assert [line for line in lines if cell_len(line) > width and " " in line.strip()] == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("run", [example_run, proven_run, ferry_run])
 def test_the_summary_is_at_most_25_lines_unless_verbose(printed, run):
     lines = printed(80, run(), verbose=False)

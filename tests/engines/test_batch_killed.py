@@ -113,6 +113,7 @@ def killed_and_resumed(tmp_path, step, count, whole):
         assert found[name] == expected[name], name
 
 
+@pytest.mark.slow
 def test_a_run_killed_after_its_batch_was_made_untold_finds_it(tmp_path, undisturbed):
     killed_and_resumed(tmp_path, "after it is made, untold", 12, undisturbed(12))
 

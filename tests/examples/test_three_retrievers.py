@@ -88,6 +88,7 @@ def ran(example, apps, tmp_path_factory):
     return out, text
 
 
+@pytest.mark.slow
 def test_a_small_run_leaves_runs_log_page_and_table(example, ran):
     out, text = ran
 

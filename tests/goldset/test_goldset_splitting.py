@@ -38,6 +38,7 @@ def rests_on(case):
     return documents | {("evidence", " ".join(t.lower().split())) for t in case.evidence}
 
 
+@pytest.mark.slow
 @given(cases(), st.sampled_from(["source", "category", "none", "tag:topic"]), st.integers(0, 3))
 def test_every_case_is_in_just_one_part_or_there_are_too_few_groups(given_cases, by, seed):
     if not can_be_split(given_cases, by):

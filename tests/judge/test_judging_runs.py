@@ -222,6 +222,7 @@ def test_other_ways_to_the_same_server_find_the_same(evaluate, judge_server, spe
 PROGRAM = "from misslink.cli.main import main; main()"
 
 
+@pytest.mark.slow
 def test_a_disk_that_fills_up_in_the_middle_loses_only_what_is_in_flight(evaluate, judge_server):
     short_cases(40)
     evaluate(max_calls=1)  # the cache is there, and the app's answers are kept

@@ -26,6 +26,7 @@ def told(broken):
     return broken.told()
 
 
+@pytest.mark.slow
 def test_every_planted_fault_gets_its_cause_from_an_exact_judge(told):
     assert {each.fault.name for each in told} == {fault.name for fault in FAULTS}
     wrong = {

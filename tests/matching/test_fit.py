@@ -31,6 +31,7 @@ def fitting():
         yield module
 
 
+@pytest.mark.slow
 @needs_labels
 def test_asked_as_a_judge_it_finds_the_unfaithful_answers(fitting):
     rows = [json.loads(line) for line in LABELS.read_text(encoding="utf-8").splitlines()]
@@ -61,6 +62,7 @@ def test_asked_as_a_judge_it_finds_the_unfaithful_answers(fitting):
     assert fitting.f1(bad, faithful < judge.threshold) > 0.5
 
 
+@pytest.mark.slow
 @needs_labels
 def test_fitting_again_gives_the_committed_lexical_coefficients(fitting):
     again = fitting.fit(fitting.read_training(DATA))

@@ -76,6 +76,7 @@ def test_sentences_are_read_with_their_surroundings(text, kinds):
 ROOT = Path(__file__).parents[2]
 
 
+@pytest.mark.slow
 @pytest.mark.source
 @pytest.mark.parametrize(
     ("side", "kept_back", "most"),

@@ -53,6 +53,7 @@ def told(runs, tmp_path_factory):
     return paths, cranfield.scored(QRELS, paths, METRICS)
 
 
+@pytest.mark.slow
 def test_the_program_says_of_real_searches_what_pytrec_eval_says(told):
     paths, document = told
     # `check` holds each value of each query against pytrec_eval's.

@@ -121,6 +121,7 @@ def assert_as_theirs(ours, qrels, run, level=1):
     return len(measured) * len(THEIRS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", FORMS)
 def test_runs_that_nobody_has_seen_score_as_pytrec_eval_has_them(form, tmp_path):
     compared = 0

@@ -431,6 +431,7 @@ def test_the_permutation_test_keeps_its_level_and_sees_a_difference():
     assert permutation_test(groups, outcome, strata) < 0.01
 
 
+@pytest.mark.slow
 def test_tests_of_clustered_cases_keep_their_level_where_those_of_cases_do_not():
     def ps(seed):
         generator = np.random.default_rng(seed)

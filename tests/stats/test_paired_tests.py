@@ -176,6 +176,7 @@ def test_mistakes_of_the_caller_are_refused():
         paired_difference([1.5], [1])
 
 
+@pytest.mark.slow
 def test_holm_is_that_of_statsmodels():
     chance = random.Random(11)
     for n in (1, 2, 7, 30):

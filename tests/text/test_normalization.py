@@ -160,6 +160,7 @@ def test_every_folded_character_knows_where_it_came_from(text):
     assert list(places) == sorted(places)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pattern", [_DENIED, _EXAMPLE, _HEARSAY, _IGNORANCE, AFFIRMED])
 @settings(max_examples=200, suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data())

@@ -421,6 +421,7 @@ def test_a_call_nobody_waits_for_any_more_is_kept(judge_server, tmp_path):
     assert judge.calls == 0
 
 
+@pytest.mark.slow
 def test_processes_that_share_a_new_cache_ask_each_question_once(judge_server, tmp_path):
     judge_server.script = lambda _: time.sleep(0.02)
     both = [process(judge_server, tmp_path / "l", 30) for _ in range(2)]
