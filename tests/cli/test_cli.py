@@ -72,7 +72,11 @@ def test_evaluate_traces_prints_the_contracted_document_and_nothing_else(misslin
             Estimate.model_validate(document[level][metric])
     assert document["link"]["exposure"] is None, "fewer than 10 cases have all"
     assert document["link"]["table"]["left_out"] == 2
-    assert document["link_correctness"].keys() == document["link"].keys()
+    assert document["link_correctness"].keys() == document["link"].keys() - {"reliability"}
+    told = document["link"]["reliability"]
+    assert told["judge"] == document["judge"]
+    assert set(told["given"]) <= {"labels", "references", "corpus"}
+    assert told["owner_right"].keys() == told["named"].keys() == document["link"]["failed"].keys()
     assert document["link"]["failures"] == {"retrieval_miss": 1, "passed": 1}
     assert document["coverage"]["faithfulness"] == {"scored": 2, "skipped": 0, "failed": 0}
     assert set(document["usage"]) == {

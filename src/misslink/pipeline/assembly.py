@@ -79,7 +79,8 @@ def assemble_run(
     summary = _summarize(context, run, scores)
     summary["diagnosis"] = _diagnosis(context, run, captured, scores, linked)
     given = find_given(run.cases, corpus=bool(summary["diagnosis"].get("corpus")))
-    summary["link"]["reliability"] = owner_reliability(given, manifest["judge"]).model_dump()
+    reliability = owner_reliability(given, manifest["judge"])
+    summary["link"]["reliability"] = reliability.model_dump(mode="json")
     summary |= {"warnings": [*notes, *summary["warnings"]], **alike}
     if (before := captured.saved) is not None:
         summary["rejudged"] = {
