@@ -601,3 +601,28 @@ def test_a_sentence_that_only_frames_all_of_a_claim_does_not_support_it(text):
 def test_a_longer_sentence_may_ask_or_report_something_else_and_support_a_claim():
     text = "Reality television is a genre that shows supposedly unscripted situations of people's lives."
     assert verify_quote(text, text, "Reality television is a genre.") is not None
+
+
+def test_a_sum_has_its_basis_where_one_of_its_two_parts_is_quoted():
+    parts = "The north wing has 42 rooms.", "The south wing has 30 rooms."
+    shown = ShownTexts((*parts, "Breakfast is at 9:15."))
+    for rooms, refusal in ((72, None), (82, "number")):
+        claim = f"Both wings have {rooms} rooms."
+        assert [shown.check(claim, (part,)).refusal for part in parts] == [refusal] * 2
+
+
+@pytest.mark.parametrize(
+    ("claim", "shown", "refusal"),
+    [
+        ("It ended on 9 April 1977.", "The strike ended on 19 April 1977.", "number"),
+        ("It ended on 19 April.", "The strike ended on 1977-04-19.", None),
+        ("Doors open at 8:00.", "The hall opens its doors at 7:00.", "number"),
+        ("Doors open at 7 am.", "The hall opens its doors at 7:00.", None),
+        ("Copies are kept for 36 days.", "Backups are kept for 36 hours.", "number"),
+        ("Copies are kept for two weeks.", "Backups are kept for 14 days.", None),
+        ("Waste is collected on Tuesday.", "Paper is collected each Thursday.", "number"),
+        ("Ha terminado el 9 de abril.", "La huelga terminó el 19 de abril.", None),
+    ],
+)
+def test_dates_times_and_units_need_a_basis_in_languages_that_are_read(claim, shown, refusal):
+    assert ShownTexts((shown,)).check(claim, (shown,)).refusal == refusal

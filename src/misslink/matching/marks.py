@@ -19,7 +19,7 @@ _PAGE = r"(?:pp?\.|pages?|seiten?|s\.|p\u00e1g\.?|\u00a7)\s?\d{1,5}(?:\s?[-,\u20
 _FILE = r"[\w./ -]*\w\.(?:md|pdf|txt|html?|docx?|csv|json|pptx?|xlsx?|rst|ya?ml|py)\b[^\[\]()\u3010\u3011]{0,40}"
 _URL = r"(?:https?://|www\.)[^\s<>()\[\]\u3010\u3011]*[^\s<>()\[\]\u3010\u3011.,;:!?'\"]"
 _AUTHOR_YEAR = r"(?:see\s|vgl\.\s)?[A-Z][\w'\u2019-]+(?:(?:\s(?:et\sal\.?|and|und|&)(?:\s[A-Z][\w'\u2019-]+)?)|,?\s[A-Z]\.)*,?\s(?:19|20)\d\d[a-z]?"
-_NAMED = rf"(?i:(?:see\s|siehe\s|cf\.\s|vgl\.\s|aus\s|from\s)?{_SOURCE}\b(?:[.:_ -]*(?:no\.?\s|nr\.?\s)?[\w#.,/ -]{{0,60}})?)"
+_NAMED = rf"(?i:(?:see\s|siehe\s|cf\.\s|vgl\.\s|aus\s|from\s)?{_SOURCE}(?![^\W_])(?:[.:_ -]*(?:no\.?\s|nr\.?\s)?[\w#.,/ -]{{0,60}})?)"
 # Between brackets of any kind, what names a source.
 _INSIDE = rf"(?:{_NUMBERS}|\^\w{{1,20}}|(?i:{_PAGE})|(?i:{_FILE})|{_URL}|{_AUTHOR_YEAR}(?:;\s?{_AUTHOR_YEAR})*|{_NAMED}|[a-zA-Z]{{0,6}}[_#-]?\d{{1,4}}(?:,\s?[a-zA-Z]{{1,6}}[_#-]?\d{{1,4}})*)"
 _CITATION = re.compile(

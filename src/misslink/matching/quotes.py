@@ -76,6 +76,7 @@ _MOSTLY = (
     0.5  # of a sentence's words, that a claim has where the sentence says nothing but the claim
 )
 _AND = re.compile(r",|;|\b(?:and|und)\b")
+_PARTS = 2  # sentences that a sum is made of, and words that they share with it
 _LONGEST_WORD = 40  # characters: what is longer is encoded
 _SHORT_WORD = re.compile(r"(?<!\w)[^\W\d_]{1,4}(?!\w)")
 
@@ -168,19 +169,21 @@ class ShownTexts:
             return QuoteCheck(whole)
         if all(self._is_order(place, claim) for place in whole):
             return QuoteCheck(whole, "frame")
+        # What stands around a quote helps to derive, too: "In 1990" is before most figures.
+        quoted = list(map(self._sentences, whole))
+        basis = quoted
         if self._counts and (is_known_language(claim) or len(_short_words(claim)) < _FEW_WORDS):
             number = unsaid_quantity(claim, lambda: self._quantities)
             if number is None and doubtful_numbers(claim):
-                # What stands around a quote helps to derive, too: "In 1990" is before most figures.
-                number = underived_number(claim, list(map(self._sentences, whole)), self._numbers)
+                basis = [*quoted, *self._alike(claim, quoted)]
+                number = underived_number(claim, basis, self._numbers)
             if number is not None:
                 return QuoteCheck(whole, "number", number)
-        quoted = list(map(self._sentences, whole))
         rival = self._rival(claim, " ".join(quoted))
         if rival is not None:
             return QuoteCheck(whole, *rival)
-        basis = values_of(quoted)
-        troubles = {place: self._trouble(place, claim, basis) for place in whole}
+        values = values_of(basis)
+        troubles = {place: self._trouble(place, claim, values) for place in whole}
         for of_quote in found:  # each quote must agree, at one of the places that have its words
             rows = [troubles[place] for place in of_quote if place in troubles]
             if rows and None not in rows:
@@ -286,6 +289,13 @@ class ShownTexts:
             if kind is None
         ]
         return [(row, content_stems(row)) for row in rows]
+
+    def _alike(self, claim: str, quoted: Sequence[str]) -> list[str]:
+        """The sentences that hold as much of a claim as its quotes: a judge may quote one of two parts."""
+        topic = content_stems(claim)
+        held = max(len(topic & content_stems(sentence)) for sentence in quoted)
+        rows = [row for row, words in self._statements if len(topic & words) >= max(held, _PARTS)]
+        return rows[:_PARTS] if len(rows) <= _PARTS else []
 
     def _rival(self, claim: str, quoted: str) -> tuple[Refusal, str] | None:
         """What the sentence nearest to a claim says instead, if the quotes are about something else.
