@@ -47,7 +47,7 @@ BUDGETS = {
     "render": 1544,
     "report": 4722,
     "retrieval": 1952,
-    "selftest": 1158,
+    "selftests": 1158,
     "stats": 2539,
     "text": 832,
 }

@@ -3,7 +3,7 @@
     python benchmarks/selftest.py [--write | --smoke]
 
 Worlds of invented facts (`faults/facts.py`), with faults and owners that are known
-(`faults/kinds.py`); neither was used to write the rules of `misslink.selftest`. A judge that knows
+(`faults/kinds.py`); neither was used to write the rules of `misslink.selftests`. A judge that knows
 what was planted is weakened in one way after the other; and the share of right owners that a
 selftest finds in a world's good cases is compared with that over the world's own faults. With
 RAGTruth beside the checkout, planted faults are compared with natural ones.
@@ -30,9 +30,9 @@ from faults.facts import FERRIES, PUMPS, Domain  # noqa: E402
 from knowing_judge import KnowingJudge, nearest  # noqa: E402
 from misslink.failure_modes import FAILURE_MODES, FAILURES  # noqa: E402
 from misslink.judge.protocol import Ask, Reply  # noqa: E402
-from misslink.selftest.good_cases import GoodCase, find_good_cases  # noqa: E402
-from misslink.selftest.mutants import Mutant, plant  # noqa: E402
-from misslink.selftest.runner import selftest  # noqa: E402
+from misslink.selftests.good_cases import GoodCase, find_good_cases  # noqa: E402
+from misslink.selftests.mutants import Mutant, plant  # noqa: E402
+from misslink.selftests.runner import selftest  # noqa: E402
 from misslink.types import Case, Passage, Run, Trace  # noqa: E402
 
 TARGET = Path(__file__).with_suffix(".md")

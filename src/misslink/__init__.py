@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from misslink.api.gate import gate
     from misslink.api.metrics import register_metric
     from misslink.api.replay import replay
+    from misslink.api.selftest import selftest
     from misslink.api.whatif import whatif
     from misslink.capture.watcher import record_retrieval
     from misslink.documents import CalibrationDocument, Replay, WhatIf
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from misslink.judge.judged_metric import JudgedMetric
     from misslink.pipeline.evaluate import evaluate, evaluate_async
     from misslink.pipeline.rejudge import rejudge
+    from misslink.selftests.document import Selftest
     from misslink.types import Case, Claim, Estimate, Link, Passage, Run, Trace, Verdict
 
 __all__ = [
@@ -42,6 +44,7 @@ __all__ = [
     "Passage",
     "Replay",
     "Run",
+    "Selftest",
     "Trace",
     "Verdict",
     "WhatIf",
@@ -56,6 +59,7 @@ __all__ = [
     "register_metric",
     "rejudge",
     "replay",
+    "selftest",
     "testing",
     "whatif",
 ]
@@ -69,6 +73,7 @@ _HOMES = {
     "api.gate": ("gate",),
     "api.metrics": ("register_metric",),
     "api.replay": ("replay",),
+    "api.selftest": ("selftest",),
     "api.whatif": ("whatif",),
     "capture.watcher": ("record_retrieval",),
     "documents": ("CalibrationDocument", "Replay", "WhatIf"),
@@ -78,6 +83,7 @@ _HOMES = {
     "judge.judged_metric": ("JudgedMetric",),
     "pipeline.evaluate": ("evaluate", "evaluate_async"),
     "pipeline.rejudge": ("rejudge",),
+    "selftests.document": ("Selftest",),
     "types": ("Case", "Claim", "Estimate", "Link", "Passage", "Run", "Trace", "Verdict"),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}

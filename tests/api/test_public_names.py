@@ -12,10 +12,10 @@ import misslink
 
 FUNCTIONS = {
     "calibrate", "compare", "evaluate", "evaluate_async", "gate", "record_retrieval",
-    "register_metric", "rejudge", "replay", "whatif",
+    "register_metric", "rejudge", "replay", "selftest", "whatif",
 }  # fmt: skip
 MODELS = {"Case", "Claim", "Estimate", "Link", "Passage", "Run", "Trace", "Verdict"}
-RESULTS = {"CalibrationDocument", "Comparison", "GateDecision", "Replay", "WhatIf"}
+RESULTS = {"CalibrationDocument", "Comparison", "GateDecision", "Replay", "Selftest", "WhatIf"}
 OTHERS = {"JudgeConfig", "JudgedMetric", "MisslinkError", "__version__", "judge", "testing"}
 
 

@@ -98,8 +98,8 @@ def _selftest_line(run: Run) -> str:
     """Plant a few faults, so that no run of the heuristic judge is without a test of it; "" for others."""
     from misslink.event_loops import run_async
     from misslink.render.selftest_sentences import describe_few
-    from misslink.selftest.document import Selftest
-    from misslink.selftest.runner import plant_few
+    from misslink.selftests.document import Selftest
+    from misslink.selftests.runner import plant_few
 
     if run.summary["judge"] != "heuristic":
         return ""

@@ -58,7 +58,7 @@ def selftest(
     from misslink.io.run_folder import write_json
     from misslink.io.storage import as_url
     from misslink.judge.config import JudgeConfig
-    from misslink.selftest.runner import forecast_selftest, selftest_async
+    from misslink.selftests.runner import forecast_selftest, selftest_async
 
     if goldset is not None:
         if dry_run:
@@ -123,7 +123,7 @@ def _print_selftest(document: Mapping[str, Any]) -> None:
         selftest_groups,
         selftest_notes,
     )
-    from misslink.selftest.document import Selftest
+    from misslink.selftests.document import Selftest
 
     tested = Selftest.model_validate(document)
     output.print_line(describe_selftest(tested).line, "bold")

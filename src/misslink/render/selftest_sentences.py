@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from misslink.render.format import format_estimate, list_first, pluralize, shorten
 
 if TYPE_CHECKING:
-    from misslink.selftest.document import Selftest, SelftestKind
+    from misslink.selftests.document import Selftest, SelftestKind
     from misslink.types import Estimate
 
 # Limits of the verdict, of faults found and of right answers flagged.

@@ -32,7 +32,7 @@ from misslink.render.format import (
 )
 from misslink.render.selftest_sentences import describe_selftest
 from misslink.report.human_labels import forecast_labels, read_disputes
-from misslink.selftest.document import selftest_of
+from misslink.selftests.document import selftest_of
 from misslink.types import Estimate, Run, Usage
 
 _ADVICE = {"trust": "", "caution": "Use it with caution."}  # by the verdict of a calibration

@@ -14,9 +14,11 @@ from misslink.gates.outcome import GateDecision
 from misslink.render.format import format_decimal_estimate, format_estimate, format_p_value
 from misslink.render.headline import describe_association, describe_errors, describe_verdict
 from misslink.render.html import html_table
+from misslink.render.selftest_sentences import describe_selftest, selftest_groups
 from misslink.report.association import describe_causal_fraction
 from misslink.report.findings import find
 from misslink.report.summary import failure_mode_rows, next_steps
+from misslink.selftests.document import Selftest
 from misslink.types import Run
 
 
@@ -102,3 +104,22 @@ def _whatif_html(document: WhatIf) -> str:
     now = format_estimate(recall, document.baseline[recall]).brief if document.baseline else ""
     columns = ("option", recall, "p (Holm)", "failures avoided")
     return html_table(f"{recall} today {now}", columns, rows)
+
+
+@result_html.register
+def _selftest_html(document: Selftest) -> str:
+    rows = [
+        (
+            label,
+            owner or "none: harmless",
+            f"{kind.n:,}",
+            *(
+                format_estimate("share", rate).brief if rate else ""
+                for rate in (kind.found or kind.false_alarm, kind.owner_right)
+            ),
+        )
+        for owner, _, kinds in selftest_groups(document)
+        for label, kind in kinds
+    ]
+    columns = ("change", "owner", "n", "found or flagged", "owner right")
+    return html_table(describe_selftest(document).line, columns, rows)

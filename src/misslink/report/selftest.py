@@ -14,7 +14,7 @@ from misslink.render.selftest_sentences import (
     selftest_notes,
 )
 from misslink.report.links import case_fragment, number_cases
-from misslink.selftest.document import Selftest, SelftestKind, selftest_of
+from misslink.selftests.document import Selftest, SelftestKind, selftest_of
 from misslink.types import Run
 
 _MOST_CASES = 8  # of a kind that are linked

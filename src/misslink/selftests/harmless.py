@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from misslink.selftest.faults import Change, Draw, MutantKind
-from misslink.selftest.good_cases import GoodCase
-from misslink.selftest.values import MONTHS
+from misslink.selftests.faults import Change, Draw, MutantKind
+from misslink.selftests.good_cases import GoodCase
+from misslink.selftests.values import MONTHS
 from misslink.text.normalization import sentence_spans
 
 HARMLESS: dict[str, MutantKind] = {}

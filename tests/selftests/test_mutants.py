@@ -8,10 +8,10 @@ import pytest
 from good_runs import K, good_run
 from misslink.failure_modes import OWNERS
 from misslink.retrieval import retrieval_outcome
-from misslink.selftest.faults import FAULTS
-from misslink.selftest.good_cases import find_good_cases, holds
-from misslink.selftest.harmless import HARMLESS
-from misslink.selftest.mutants import plant
+from misslink.selftests.faults import FAULTS
+from misslink.selftests.good_cases import find_good_cases, holds
+from misslink.selftests.harmless import HARMLESS
+from misslink.selftests.mutants import plant
 from misslink.types import Trace
 
 

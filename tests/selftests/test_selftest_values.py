@@ -2,7 +2,7 @@
 
 import pytest
 
-from misslink.selftest.values import (
+from misslink.selftests.values import (
     Value,
     deny,
     exchange,

@@ -6,7 +6,7 @@ from functools import partial
 
 from pydantic import Field
 
-from misslink.document_model import NOT_COMPUTED, Document
+from misslink.document_model import NOT_COMPUTED, Document, Result
 from misslink.documents import JudgeUsage, document_of
 from misslink.types import Estimate
 
@@ -25,7 +25,7 @@ class SelftestKind(Document):
     cases: tuple[str, ...] = ()
 
 
-class Selftest(Document):
+class Selftest(Result):
     """``selftest.json``: what a judge found of planted faults, by kind."""
 
     judge: str = ""

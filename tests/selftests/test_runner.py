@@ -1,10 +1,14 @@
 """What judge and rules find of the mutants, and how it is counted."""
 
+import json
+
 import pytest
 
+import misslink
 from good_runs import K, good_run
 from knowing_judge import KnowingJudge, YesSayer
 from misslink.errors import InputError
+from misslink.examples import load_example
 from misslink.judge.config import JudgeConfig
 from misslink.render.selftest_sentences import (
     KIND_LABELS,
@@ -12,12 +16,12 @@ from misslink.render.selftest_sentences import (
     selftest_groups,
     selftest_notes,
 )
-from misslink.selftest.document import Selftest
-from misslink.selftest.faults import FAULTS
-from misslink.selftest.good_cases import find_good_cases
-from misslink.selftest.harmless import HARMLESS
-from misslink.selftest.mutants import plant
-from misslink.selftest.runner import selftest, selftest_document
+from misslink.selftests.document import Selftest
+from misslink.selftests.faults import FAULTS
+from misslink.selftests.good_cases import find_good_cases
+from misslink.selftests.harmless import HARMLESS
+from misslink.selftests.mutants import plant
+from misslink.selftests.runner import selftest, selftest_document
 from misslink.types import Estimate, Link
 
 JUDGE = "openai:test-judge"
@@ -141,3 +145,13 @@ def test_every_kind_has_its_words(run):
     document = Selftest.model_validate(selftest(run, n=1, cache=None))
     rows = [row for _, _, kinds in selftest_groups(document) for row in kinds]
     assert len(rows) == len(document.kinds)
+
+
+def test_the_function_adds_its_result_to_the_run_and_shows_it_in_a_notebook(tmp_path):
+    folder = tmp_path / "run"
+    misslink.evaluate(**load_example("ferry"), out=folder)
+    tested = misslink.selftest(folder, n=2, cache=None)
+    saved = json.loads((folder / "selftest.json").read_text(encoding="utf-8"))
+    assert tested.document()["found"] == saved["found"]
+    assert tested.found.n == tested.mutants == saved["mutants"] > 0
+    assert "harmless" in tested._repr_html_()

@@ -9,7 +9,7 @@ from functools import cached_property
 from misslink.documents import calibrations_of
 from misslink.matching.abstention import declines
 from misslink.retrieval import relevant_ids, retrieval_outcome
-from misslink.selftest.values import find_values, numbers_of, states
+from misslink.selftests.values import find_values, numbers_of, states
 from misslink.text.near_duplicates import passage_stems
 from misslink.text.normalization import sentence_spans, stems
 from misslink.types import Case, Link, Passage, Run, Trace

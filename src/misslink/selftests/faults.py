@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any, NamedTuple
 
-from misslink.selftest.good_cases import GoodCase, holds, lacks, ranked
-from misslink.selftest.values import (
+from misslink.selftests.good_cases import GoodCase, holds, lacks, ranked
+from misslink.selftests.values import (
     Value,
     ValueKind,
     deny,

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from misslink.selftest.faults import FAULTS, Draw, MutantKind
-from misslink.selftest.good_cases import GoodCase
-from misslink.selftest.harmless import HARMLESS
+from misslink.selftests.faults import FAULTS, Draw, MutantKind
+from misslink.selftests.good_cases import GoodCase
+from misslink.selftests.harmless import HARMLESS
 from misslink.types import Case, Trace
 
 HARMLESS_SHARE = 3  # of a kind of harmless changes there are a third as many

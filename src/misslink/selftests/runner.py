@@ -28,8 +28,8 @@ from misslink.pipeline.links import link_cases, open_corpus_context
 from misslink.pipeline.rejudge import draw_cases
 from misslink.pipeline.traces import CaptureResult
 from misslink.pipeline.verdicts import calibrate_run, judge_cases
-from misslink.selftest.good_cases import find_good_cases
-from misslink.selftest.mutants import Mutant, MutantSet, plant
+from misslink.selftests.good_cases import find_good_cases
+from misslink.selftests.mutants import Mutant, MutantSet, plant
 from misslink.stats import proportion
 from misslink.stats.clustered import clustered_mean
 from misslink.types import Estimate, Link, Passage, Run, Verdict
@@ -106,7 +106,7 @@ def selftest(
 
     Examples
     --------
-    >>> from misslink.selftest.runner import selftest
+    >>> from misslink.selftests.runner import selftest
     >>> selftest("reports/today", judge="openai:MODEL")["found"]  # doctest: +SKIP
     """
     options = dict(locals())
