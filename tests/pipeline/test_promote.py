@@ -99,5 +99,42 @@ def test_one_failure_mode_alone_and_none(ferry, tmp_path):
     assert read_run(folder / "run").links == run.links
 
 
+def test_what_an_app_left_out_or_did_not_record_stays_so(tmp_path):
+    """An empty prompt, searches of an agent, and a trace without retrieval keep their owner."""
+    text = "The first ferry leaves at seven."
+    found = [{"id": "times", "text": text}]
+    gold = [
+        {"id": name, "question": "When does the first ferry leave?", "reference": text}
+        | {"relevant_any": [["times"], ["timetable"]]}
+        for name in ("dropped", "unsearched", "searched", "unrecorded")
+    ]
+    searched = {"calls": [{"query": "first ferry", "passages": ["times"]}]}
+    traces = [
+        {
+            "case_id": "dropped",
+            "retrieved": found,
+            "prompted": [],
+            "answer": "At nine.",
+            **searched,
+        },
+        {"case_id": "unsearched", "retrieved": [], "answer": "At nine.", "calls": []},
+        {"case_id": "searched", "retrieved": found, "answer": "At nine.", **searched},
+        {"case_id": "unrecorded", "answer": "At nine."},
+    ]
+    run = misslink.evaluate(goldset=gold, traces=traces, out=tmp_path / "run", embedding="none")
+    assert all(link.failed for link in run.links)
+    out = tmp_path / "suite.jsonl"
+    arguments = ["promote", str(tmp_path / "run"), "--out", str(out)]
+    assert CliRunner().invoke(app, arguments).exit_code == 0
+    again = misslink.evaluate(traces=out, k=run.summary["k"], embedding="none")
+    before = {t.case_id: (t.retrieved, t.prompted, t.calls, t.unmeasured) for t in run.traces}
+    assert before == {
+        t.case_id: (t.retrieved, t.prompted, t.calls, t.unmeasured) for t in again.traces
+    }
+    told = {link.case_id: (link.owner, link.failure, link.retrieval) for link in run.links}
+    assert told == {x.case_id: (x.owner, x.failure, x.retrieval) for x in again.links}
+    assert {case.relevant_any for case in again.cases} == {case.relevant_any for case in run.cases}
+
+
 def lines(path):
     return [dict(item.data) for item in read_objects(Path(path))]

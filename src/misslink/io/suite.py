@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from misslink.io.jsonl import SourceItem
+from misslink.types import Trace
 
 EXPECTED = ("expected_owner", "expected_failure")
 _OF_THE_RUN = {"needs", "epoch"}  # what the failed run knew; a new run finds it out itself
-_OF_THE_TRACE = {"retrieved", "prompted", "prompt", "shown", "answer"}
+_OF_THE_TRACE = {*Trace.model_fields} - {"history"}
 
 
 def is_suite_row(data: object) -> bool:

@@ -10,8 +10,9 @@ from misslink.matching.claim_matching import MatchingContext
 from misslink.matching.support import claim_relations
 from misslink.types import Case, Link, Run, Trace
 
-_CASE_FIELDS = ("answerable", "category", "tags", "group", "history", "standalone_question")
-_TRACE_FIELDS = ("prompted", "prompt", "shown", "answer")
+# Of a trace what a later judgment reads; the rest is of the moment.
+_NOT_KEPT = {"case_id", "latency_s", "usage", "traceback", "trace_id", "span_id", "history"}
+_NOT_COPIED = {"id", "question", "references", "relevant", "evidence", "asked_at"}
 
 
 def promote(run: Run, failure: str | None = None) -> Iterator[dict[str, Any]]:
@@ -45,28 +46,19 @@ def _row(case: Case, trace: Trace, link: Link) -> dict[str, Any]:
             evidence.setdefault(_needed(case, link, name, texts[name]), grade)
         else:
             relevant[name] = grade
-    recorded = case.model_dump(mode="json", include={*_CASE_FIELDS})
-    shown = trace.model_dump(mode="json", include={*_TRACE_FIELDS})
-    retrieved = [
-        passage.model_dump(mode="json", include={"id", "text", "score"})
-        for passage in trace.retrieved
-    ]
-    row = {
+    return {
         "id": case.id,
         "question": case.question,
         "references": list(case.references),
         "relevant": relevant,
         "evidence": evidence,
-        **recorded,
-        **shown,
+        **case.model_dump(mode="json", exclude=_NOT_COPIED, exclude_defaults=True),
+        # What has its default says nothing; an empty list that the app gave has none, and is kept.
+        **trace.model_dump(mode="json", exclude=_NOT_KEPT, exclude_defaults=True),
         "needs": [need.model_dump(mode="json") for need in link.needs],
         "expected_owner": link.owner,
         "expected_failure": link.failure,
-    }
-    # An empty list of passages is what the app found; other empty fields say nothing.
-    return {name: x for name, x in row.items() if x not in (None, [], {})} | {
-        "retrieved": retrieved
-    }
+    } | ({"retrieved": []} if trace.unmeasured is None and not trace.retrieved else {})
 
 
 def _needed(case: Case, link: Link, passage_id: str, text: str) -> str:
