@@ -272,13 +272,16 @@ def test_a_level_that_was_not_measured_gives_its_reason():
 @pytest.mark.parametrize(
     ("source", "given", "text"),
     [
-        ("bench", ["references", "corpus"],
-         "Owners are right in 80% [62, 91] of planted failures with references and corpus."),
-        ("selftest", [], "Owners are right in 80% [62, 91] of planted faults of this app without labels."),
+        ("bench", ["labels", "references", "corpus"],
+         "planted failures with labels, references and corpus"),
+        ("bench", ["references", "corpus"], "planted failures with references and corpus"),
+        ("bench", ["references"], "planted failures with references"),
+        ("selftest", [], "planted faults of this app"),
     ],
 )  # fmt: skip
 def test_the_reliability_of_owners_is_one_line_where_it_was_measured(source, given, text):
     run = example_run()
+    text = f"Of the named owners, 80% [62, 91] are right (measured on {text})."
 
     def page(owner_right):
         reliability = {"given": given, "judge": "heuristic", "owner_right": owner_right,

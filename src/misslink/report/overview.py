@@ -279,10 +279,12 @@ def describe_reliability(run: Run) -> str:
     if measured is None or measured.owner_right.value is None:
         return ""
     right = format_estimate("share", measured.owner_right)
-    given = f"with {' and '.join(measured.given)}" if measured.given else "without labels"
+    *others, last = measured.given or ("",)
+    given = f" with {', '.join(others)}{' and ' if others else ''}{last}" if last else ""
     where = "planted faults of this app" if measured.source == "selftest" else "planted failures"
-    return f"Owners are right in {right.value} {right.interval} of {where} {given}.".replace(
-        "  ", " "
+    return (
+        f"Of the named owners, {right.value} {right.interval} are right "
+        f"(measured on {where}{given})."
     )
 
 
