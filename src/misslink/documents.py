@@ -604,6 +604,13 @@ class JudgeEpoch(Document):
     prompts: dict[str, str] = {}
     rules: str = ""
 
+    def is_that_of(self, other: JudgeEpoch) -> bool:
+        """Whether verdicts of both can be compared; cases may need other prompts of one judge."""
+        prompts = self.prompts.keys() & other.prompts.keys()
+        return (self.model, self.rules) == (other.model, other.rules) and all(
+            self.prompts[name] == other.prompts[name] for name in prompts
+        )
+
 
 class Manifest(Document):
     """``manifest.json``: what is needed to repeat a run."""

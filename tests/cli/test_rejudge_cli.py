@@ -26,6 +26,13 @@ def test_a_run_is_judged_again_by_a_server_without_its_app(misslink, judge_serve
     code, out, err = misslink(*arguments)
     assert code == 0, err
     assert f"The same answers by {JUDGE}, against heuristic in main (4 of 4 cases):" in out
+    told = ("rejudge", "main", "--judge", JUDGE, "--later", "again", "--out", "told")
+    code, out, err = misslink(*told)
+    assert code == 0, err
+    assert "fully_faithful: the app changed it by 0.00" in out, out
+    code, out, err = misslink(*told, "--dry-run", "--json")
+    assert code == 0, err
+    assert json.loads(out)["calls"] == 0, out  # all replies are in the cache
     code, out, _ = misslink("compare", "main", "again")
     assert code == 0
     assert "have other judges, so neither wins" in out

@@ -16,6 +16,7 @@ from misslink.gates.criteria import read_criteria
 from misslink.gates.decision import decide_gates
 from misslink.io import read_run
 from misslink.judge import Reply
+from misslink.judge.config import JudgeConfig
 from misslink.pipeline.rejudge import draw_cases
 
 COUNT = 12
@@ -126,3 +127,60 @@ def test_an_interrupted_rejudge_is_replaced_and_another_run_is_not():
     with pytest.raises(InputError):
         misslink.rejudge("main", judge="heuristic", out="again", sample=4)
     assert json.loads(Path("again/summary.json").read_text())["cases"] == 3
+
+
+def _later_run(answer, judge):
+    """A run of the same questions by an app that answers otherwise."""
+    main = read_run("main")
+    traces = [trace.model_copy(update={"answer": answer(trace)}) for trace in main.traces]
+    return misslink.evaluate(goldset=main.cases, traces=traces, judge=judge, cache=None)
+
+
+def _blue(trace):
+    return trace.answer.split(".")[0] + "."
+
+
+@pytest.mark.parametrize(
+    ("before", "later", "judge", "larger", "cases"),
+    [
+        (_blue, _blue, FakeJudge(strict, name="strict"), "judge", 8),
+        (_blue, lambda _: "Ships sail on rivers of gold.", "heuristic", "app", 8),
+        (_blue, _blue, "heuristic", None, COUNT),
+    ],
+)
+def test_a_sample_grows_until_app_and_judge_are_told_apart(before, later, judge, larger, cases):
+    """Of 4, 8 and 12 cases, 8 that all differ are the first with p under a third of 5%."""
+    old = _later_run(before, "heuristic")
+    new = _later_run(later, judge)
+    again = misslink.rejudge(old, judge=judge, later=new, sample=4, out="again")
+    about = read_run("again").summary["rejudged"]
+    assert about == again.summary["rejudged"]
+    assert (about["separation"]["larger"], about["cases"]) == (larger, cases)
+    assert about["separation"]["metric"] == "fully_faithful"
+    parts = {part: about["separation"][part]["value"] for part in ("app", "judge")}
+    expected = {"app": 0, "judge": 0} | ({larger: -1} if larger else {})
+    assert parts == expected
+
+
+def test_a_run_of_another_judge_or_other_questions_cannot_be_set_against():
+    other = misslink.rejudge("main", judge=FakeJudge(strict, name="strict"), cache=None)
+    with pytest.raises(InputError, match="did not judge the run it is set against"):
+        misslink.rejudge("main", judge="heuristic", later=other)
+    questions = [case.model_copy(update={"question": "Why?"}) for case in other.cases]
+    with pytest.raises(InputError, match="no question in common"):
+        misslink.rejudge(
+            "main", judge="heuristic", later=other.model_copy(update={"cases": questions})
+        )
+    with pytest.raises(InputError, match="needs a cache"):
+        misslink.rejudge("main", judge="heuristic", later=other, cache=None)
+
+
+def test_limits_hold_over_all_samples_together():
+    judge = FakeJudge(strict, name="strict")
+    later = misslink.rejudge("main", judge=judge, cache=None)
+    asked, most = len(judge.asked), 7
+    again = misslink.rejudge(
+        "main", judge=judge, later=later, sample=2, judge_config=JudgeConfig(max_calls=most)
+    )
+    assert len(judge.asked) - asked <= most
+    assert again.summary["rejudged"]["separation"]["larger"] is None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
+from collections.abc import Iterator
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -29,6 +30,12 @@ def rejudge(
         min=1,
         show_default="all",
     ),
+    later: str | None = option(
+        None,
+        "--later",
+        "Later run of that judge, to separate its changes from the app's.",
+        show_default=False,
+    ),
     corpus: str | None = field_option("corpus", show_default="what the run knows of it"),
     engine: str = field_option("engine"),
     concurrency: int = shared.CONCURRENCY_OPTION,
@@ -46,9 +53,9 @@ def rejudge(
     Use it when the judge, its prompts or its rules change: judge the baseline again, and the gate
     decides over two runs of one judge. misslink compare RUN DIR says what the judge changed.
 
-    A sample has the same cases in every run of the same questions, so that a part of each run, or
-    of the baseline alone, is enough to tell the judge's difference from the app's. A larger sample
-    has the cases of a smaller one, whose replies are in the cache.
+    A sample has the same cases in every run of the same questions. A larger one has the cases of a
+    smaller one, whose replies are in the cache. With --later RUN, a run that the new judge
+    judged, the sample grows until it is known whether the app or the judge changed the numbers.
     """
     import misslink
     from misslink.api.saved_run import SavedRun, config_as_in_run
@@ -63,6 +70,7 @@ def rejudge(
         "judge": judge,
         "out": out,
         "sample": sample,
+        "later": later,
         "corpus": corpus,
         "engine": engine,
         "concurrency": concurrency,
@@ -99,4 +107,25 @@ def rejudge(
         if estimate and estimate["value"] is not None:
             change = format_difference(name, Estimate.model_validate(estimate))
             output.print_line(f"  {name} {change.brief}, n = {estimate['n']:,}")
+    if separation := about.get("separation"):
+        for line in _tell_apart(separation):
+            output.print_line(line)
     output.print_line(f"By case:  misslink compare {redact_url(run)} {redact_url(out)}")
+
+
+def _tell_apart(separation: dict[str, Any]) -> Iterator[str]:
+    """Say how much of the change the judge made, and how much the app."""
+    from misslink.render.format import format_difference
+    from misslink.types import Estimate
+
+    name, larger = separation["metric"], separation["larger"]
+    if name is None:
+        yield "No metric was judged in all three runs, so the changes of app and judge are not separated."
+        return
+    for part, of in (("judge", "the judge changed it"), ("app", "the app changed it")):
+        change = format_difference(name, Estimate.model_validate(separation[part]))
+        yield f"  {name}: {of} by {change.brief}"
+    if larger is None:
+        yield "All shared questions are judged, or a limit was reached: not separated."
+    else:
+        yield f"The {larger}'s part of the change is the larger one."

@@ -23,7 +23,7 @@ from misslink.comparison.run_metrics import (
     metric_value,
 )
 from misslink.comparison.shared_part import SharedPart, metrics_by_labels, share_cases
-from misslink.documents import METRIC_LEVELS, manifest_of
+from misslink.documents import METRIC_LEVELS, JudgeEpoch, manifest_of
 from misslink.errors import InputError
 from misslink.gates.criteria import Gate, ShipCriteria, describe_filter, select_gate_cases
 from misslink.gates.outcome import GateOutcome, MetricChange
@@ -259,7 +259,8 @@ def _diff_against_summary(run: Run, criteria: ShipCriteria, baseline: GateBaseli
     ]
     same_judge = before.get("judge") == now.get("judge")
     epochs = [x.get("judge_epoch") for x in (before, now)]
-    if same_judge and None not in epochs and epochs[0] != epochs[1]:
+    now_by, before_by = (JudgeEpoch.model_validate(epoch or {}) for epoch in epochs)
+    if same_judge and None not in epochs and not now_by.is_that_of(before_by):
         same_judge = False
         settings.append("The baseline was judged with another model, prompt or rules.")
     alike = {name: _same_hash(before, now, name) for name in ("questions", "labels")}

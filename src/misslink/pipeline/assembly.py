@@ -38,6 +38,7 @@ from misslink.pipeline.summary import (
     judge_repeatability,
     level_estimates,
     lower_is_better,
+    separate_change,
     slice_estimates,
     verdict_coverage,
 )
@@ -92,6 +93,14 @@ def assemble_run(
                 before.verdicts, run.verdicts, seed=context.config.seed
             ),
         }
+        if against := captured.against:
+            summary["rejudged"]["separation"] = separate_change(
+                before.verdicts,
+                run.verdicts,
+                against.run.verdicts,
+                level=against.level,
+                seed=context.config.seed,
+            )
     run = reuse_results(run.model_copy(update={"manifest": manifest, "summary": summary}), folder)
     first_step = late_function("first_step", object)(run)
     told = {"headline": run.headline, "first_step": first_step}

@@ -21,13 +21,21 @@ from misslink.pipeline.assembly import assemble_run
 from misslink.pipeline.config import EvaluationConfig, EvaluationOptions, Progress
 from misslink.pipeline.context import EvaluationContext, open_context
 from misslink.pipeline.links import CorpusContext, link_cases, open_corpus_context
-from misslink.pipeline.traces import CaptureResult, capture_traces, reuse_traces, score_ranks
+from misslink.pipeline.traces import (
+    Against,
+    CaptureResult,
+    capture_traces,
+    reuse_traces,
+    score_ranks,
+)
 from misslink.pipeline.verdicts import calibrate_run, judge_cases
 from misslink.registry import judged_metrics
 from misslink.types import Case, Passage, Run, Trace
 
 
-async def run_pipeline(config: EvaluationConfig, saved: Run | None = None) -> Run:
+async def run_pipeline(
+    config: EvaluationConfig, saved: Run | None = None, against: Against | None = None
+) -> Run:
     """Run all stages of an evaluation and write its run folder.
 
     With `saved`, a run of the same cases, its traces and missed passages are judged again.
@@ -36,7 +44,9 @@ async def run_pipeline(config: EvaluationConfig, saved: Run | None = None) -> Ru
         async with open_context(config) as opened:
             if opened.judge:
                 await opened.judge.check_reachable()
-            captured = reuse_traces(opened, saved) if saved else await capture_traces(opened)
+            captured = (
+                reuse_traces(opened, saved, against) if saved else await capture_traces(opened)
+            )
             context, traces = replace(opened, k=captured.k), captured.traces
             scores = score_ranks(context, captured)
             async with open_corpus_context(context, captured) as corpus:

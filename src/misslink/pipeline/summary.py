@@ -207,6 +207,45 @@ def judge_differences(
     return differences
 
 
+def separate_change(
+    before: Sequence[Verdict],
+    again: Sequence[Verdict],
+    after: Sequence[Verdict],
+    *,
+    level: float,
+    seed: int,
+) -> dict[str, Any]:
+    """Return the app's and the judge's part of a change: `again` is `before` by the later judge.
+
+    The metric is whether answers are fully faithful; without it, the first that all three have.
+    """
+    runs = [{(v.metric, v.case_id): v for v in run} for run in (before, again, after)]
+    shared = [key for key in runs[1] if key in runs[0] and key in runs[2]]
+    metric = min((key[0] for key in shared), key=lambda name: name != "faithfulness", default=None)
+    if metric is None:
+        return {"metric": None, "larger": None}
+    name, read = list(metric_readings(metric).items())[-1]
+    values = [[read(run[key]) for run in runs] for key in shared if key[0] == metric]
+    rows = [(old, new, other) for old, new, other in values if None not in (old, new, other)]
+
+    def difference(a: list[float], b: list[float], most: float = 1.0) -> Estimate:
+        return paired_difference(a, b, bounds=(0.0, most), level=level, seed=seed).difference
+
+    old, new, other = ([float(row[at] or 0) for row in rows] for at in range(3))
+    judge, app = difference(old, new), difference(new, other)
+    twice = [2 * value for value in new]
+    gap = difference(twice, [a + b for a, b in zip(old, other, strict=True)], 2.0)
+    is_apart = gap.low is not None and gap.high is not None and not gap.low <= 0 <= gap.high
+    larger = "app" if abs(app.value or 0) > abs(judge.value or 0) else "judge"
+    return {
+        "metric": name,
+        "judge": judge.model_dump(),
+        "app": app.model_dump(),
+        "gap": gap.model_dump(),
+        "larger": larger if is_apart else None,
+    }
+
+
 def judge_repeatability(
     verdicts: Sequence[Verdict], metrics: Iterable[str], *, seed: int = 0
 ) -> dict[str, Any]:

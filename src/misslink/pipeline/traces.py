@@ -41,6 +41,13 @@ _QUOTE = 60  # characters of one in a message
 _TELLING_LENGTH = 15  # characters of a question; a shorter one may be part of any text
 
 
+class Against(NamedTuple):
+    """A run that the judge judged already, and the confidence level of the comparison with it."""
+
+    run: Run
+    level: float
+
+
 class CaptureResult(NamedTuple):
     """The traces of all cases, the passages of the index, and what could not be captured."""
 
@@ -50,6 +57,7 @@ class CaptureResult(NamedTuple):
     warnings: list[Reason]
     k: int  # the given cutoff, or the number of passages in most of the app's prompts
     saved: Run | None = None  # the run that the traces are of, when it is judged again
+    against: Against | None = None
 
 
 class RankingResult(NamedTuple):
@@ -115,7 +123,9 @@ async def capture_traces(context: EvaluationContext) -> CaptureResult:
     return CaptureResult(traces, corpus, watcher, warnings, k)
 
 
-def reuse_traces(context: EvaluationContext, saved: Run) -> CaptureResult:
+def reuse_traces(
+    context: EvaluationContext, saved: Run, against: Against | None = None
+) -> CaptureResult:
     """Return the traces of a saved run as they are: the app does not run."""
     manifest, traces = manifest_of(saved), {trace.case_id: trace for trace in saved.traces}
     traces = {case.id: traces[case.id] for case in context.gold.cases}
@@ -124,7 +134,7 @@ def reuse_traces(context: EvaluationContext, saved: Run) -> CaptureResult:
         *_capture_gaps(traces, context.k, is_app=is_app),
         *_shared_memory(context.gold.cases, traces),
     ]
-    return CaptureResult(traces, context.corpus, None, warnings, context.k, saved)
+    return CaptureResult(traces, context.corpus, None, warnings, context.k, saved, against)
 
 
 def score_ranks(context: EvaluationContext, captured: CaptureResult) -> RankingResult:
