@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 # Pages of the repository that the site shows too, with their folders.
 OUTSIDE = ("benchmarks/*.md", "examples/*/README.md", "CONTRIBUTING.md")
+CLI = "reference/cli.md"
 LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^)\s#]+)(#[^)\s]*)?\)")
 FENCE = re.compile(r"^ *```.*?^ *```", re.DOTALL | re.MULTILINE)
 BLANK_FENCE = re.compile(r"^( *)```output$", re.MULTILINE)
@@ -31,14 +33,30 @@ def outside_pages() -> dict[str, Path]:
     return found | {"about/changelog.md": ROOT / "CHANGELOG.md", "reference/glossary.md": glossary}
 
 
-def on_files(files: Any, config: Any) -> Any:
-    """Add the generated pages."""
-    pages = {site: path.read_text(encoding="utf-8") for site, path in outside_pages().items()}
-    pages |= {
-        "reference/cli.md": cli_reference(),
+@cache
+def generated_pages() -> dict[str, str]:
+    """Site path to text, of the pages that are made from the code."""
+    return {
+        **cli_reference(),
         "reference/prompts.md": rendered_prompts(),
         "about/decisions.md": decisions(),
     }
+
+
+def on_config(config: Any) -> Any:
+    """List the page of each command under the command line."""
+    commands = [site for site in generated_pages() if site.startswith("reference/cli/")]
+    for section in config.nav:
+        for items in section.values():
+            if CLI in items:
+                items[items.index(CLI)] = {"Command line": [CLI, *commands]}
+    return config
+
+
+def on_files(files: Any, config: Any) -> Any:
+    """Add the generated pages."""
+    pages = {site: path.read_text(encoding="utf-8") for site, path in outside_pages().items()}
+    pages |= generated_pages()
     for site, text in pages.items():
         files.append(File.generated(config, site, content=text))
     return files
@@ -100,13 +118,9 @@ def nav_lines(items: list[Any], section: str | None = None) -> list[str]:
 
 def page_summary(site: str) -> tuple[str, str]:
     """The title of a page and its first sentence."""
-    generated = {
-        "reference/cli.md": cli_reference,
-        "reference/prompts.md": rendered_prompts,
-        "about/decisions.md": decisions,
-    }
-    path = outside_pages().get(site, DOCS / site)
-    text = generated[site]() if site in generated else path.read_text(encoding="utf-8")
+    text = generated_pages().get(site)
+    if text is None:
+        text = outside_pages().get(site, DOCS / site).read_text(encoding="utf-8")
     text = FENCE.sub("", text)
     title, _, rest = text.strip().removeprefix("# ").partition("\n")
     parts = (part.strip() for part in rest.split("\n\n"))
@@ -130,24 +144,32 @@ def decisions() -> str:
     return "\n".join(lines) + "\n"
 
 
-def cli_reference() -> str:
-    """Every command with its arguments and options."""
+def cli_reference() -> dict[str, str]:
+    """A page for each command, and one that lists them."""
     from misslink.cli.main import build_command
 
-    lines = [
+    listed = [
         "# Command line",
         "",
-        "Every command of `misslink`, with its options. `misslink COMMAND --help` prints the main ones,",
-        "`misslink COMMAND --help-all` all of them.",
+        "`misslink COMMAND --help` prints the main options, `misslink COMMAND --help-all` all of them.",
+        "[Exit codes](exit-codes.md) are the same for all commands.",
         "",
+        "| command | |",
+        "|---|---|",
     ]
-    add_command(lines, "misslink", build_command(all_options=True))
-    return "\n".join(lines) + "\n"
+    pages = {}
+    for name, command in build_command(all_options=True).commands.items():
+        lines: list[str] = []
+        add_command(lines, f"misslink {name}", command, "#")
+        pages[f"reference/cli/{name}.md"] = "\n".join(lines) + "\n"
+        does = " ".join((command.help or "").strip().split("\n\n")[0].split())
+        listed.append(f"| [`{name}`](cli/{name}.md) | {escaped(does)} |")
+    return {CLI: "\n".join(listed) + "\n", **pages}
 
 
-def add_command(lines: list[str], name: str, command: Any) -> None:
+def add_command(lines: list[str], name: str, command: Any, heading: str = "##") -> None:
     """Append a command, or the commands of a group."""
-    lines += [f"## {name}", "", (command.help or "").strip(), ""]
+    lines += [f"{heading} {name}", "", (command.help or "").strip(), ""]
     if command.epilog:
         examples = [line.strip() for line in command.epilog.split("Examples:\n\n")[1].split("\n\n")]
         lines += ["```console", *examples, "```", ""]

@@ -16,7 +16,7 @@ from misslink.cli.main import main
 
 CONTRIBUTING = Path(__file__).parents[1] / "CONTRIBUTING.md"
 SECTION = "## A judge of your own\n"
-FILE = re.compile(r"<!-- file: (\S+) -->\n```python\n(.*?)```", re.DOTALL)
+FILE = re.compile(r"`(\S+)`:\n\n```python\n(.*?)```", re.DOTALL)
 SHELL = re.compile(r"```sh\n(.*?)```", re.DOTALL)
 
 

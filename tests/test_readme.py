@@ -30,13 +30,14 @@ PAGES = sorted(
     for page in ROOT.glob(pattern)
 )
 FENCED = re.compile(r"^```.*?^```", re.DOTALL | re.MULTILINE)
-# A step of a page: a hidden command, a file to write, a block to run, or what the block before it prints.
+# A step of a page, as a reader sees it: a file to write, named in the line before it, a block to run, whose
+# last command may name its exit code, or what the block before it prints.
 STEP = re.compile(
-    r"^<!-- before: (?P<before>.+?) -->$"
-    r"|^(?:<!-- (?P<what>file|exit): (?P<value>\S+) -->\n)?"
+    r"^(?:`(?P<file>[^`\s]+)`:\n\n)?"
     r"(?P<indent> *)```(?P<language>\w+)[^\n]*\n(?P<text>.*?)^ *```$",
     re.DOTALL | re.MULTILINE,
 )
+EXIT = re.compile(r"# exit code (\d)\s*$")
 APART = {"canary.md", "metrics.md"}  # tests/cli/test_canary_docs.py and tests/plugin run these
 
 
@@ -59,19 +60,21 @@ def run_page(page, folder, environment):
     text, printed = page.read_text(encoding="utf-8"), ""
     outputs = []
     for step in STEP.finditer(text):
-        code = step["text"] and textwrap.dedent(step["text"])
-        if step["what"] == "file":
-            (folder / step["value"]).write_text(code, encoding="utf-8")
+        code = textwrap.dedent(step["text"])
+        if step["file"]:
+            (folder / step["file"]).write_text(code, encoding="utf-8")
         elif step["language"] == "output":
             outputs.append((step.span("text"), code, textwrap.indent(printed, step["indent"])))
-        elif step["before"] or step["language"] in {"python", "sh"}:
-            shell = ["bash", "-ec", step["before"] or code]
+        elif step["language"] in {"python", "sh"}:
+            shell = ["bash", "-ec", code]
             command = [sys.executable, "-c", code] if step["language"] == "python" else shell
             done = subprocess.run(
                 command, cwd=folder, env=environment, capture_output=True, text=True, check=False
             )
-            wanted = int(step["value"]) if step["what"] == "exit" else 0
-            assert done.returncode == wanted, f"{command}\n{done.stdout}\n{done.stderr}"
+            wanted = EXIT.search(code)
+            assert done.returncode == int(wanted[1] if wanted else 0), (
+                f"{command}\n{done.stdout}\n{done.stderr}"
+            )
             printed = "".join(f"{line.rstrip()}\n" for line in done.stdout.splitlines())
     if outputs and os.environ.get("MISSLINK_ACCEPT"):
         for (start, end), _, printed in reversed(outputs):
@@ -119,6 +122,14 @@ def test_the_blocks_of_a_page_run(pages, tmp_path, judge_server):
     }
     for page in pages:
         run_page(page, tmp_path, environment)
+
+
+@pytest.mark.source
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_no_step_of_a_page_is_hidden(page):
+    """Comments hold marks of generated parts alone: what a test needs, a reader needs too."""
+    hidden = re.findall(r"<!-- ?(?:before|file|exit|run):.*", page.read_text(encoding="utf-8"))
+    assert hidden == []
 
 
 def test_the_readme_runs_python_and_shell_and_shows_an_output():

@@ -15,7 +15,7 @@ from misslink.canary.cli import app
 
 PAGE = Path(__file__).parents[2] / "docs" / "canary.md"
 TEXT = PAGE.read_text(encoding="utf-8")
-BLOCK = re.compile(r"(?:<!-- file: (\S+) -->\n)?```(\w+)\n(.*?)```", re.DOTALL)
+BLOCK = re.compile(r"(?:`(\S+)`:\n\n)?```(\w+)\n(.*?)```", re.DOTALL)
 BLOCKS = [(name, kind, text) for name, kind, text in BLOCK.findall(TEXT)]
 COMMANDS = [
     line.partition("&& ")[2] if kind == "cron" else line

@@ -2,9 +2,11 @@
 
 from xml.etree import ElementTree as ET
 
+import pytest
 from markdown_it import MarkdownIt
 
 from gated_run import decided, gated_run
+from misslink.errors import InputError
 from misslink.failure_modes import FAILURE_MODES
 from misslink.gates.ci_reports import (
     comment_marker,
@@ -63,6 +65,24 @@ def test_all_passed_is_one_sentence_and_a_fold(tmp_path):
     text = pull_request_comment(decided(tmp_path, ["name: mrr, threshold: 0.1"], gated_run(TEN)))
     assert "All of 1 gate passed over 10 questions." in text
     assert "####" not in text
+
+
+def test_a_question_is_listed_once_and_the_report_is_linked(tmp_path):
+    gates = ["name: recall_at_1, threshold: 0.9", "metric: link.failures.passed, threshold: 0.95"]
+    decision = decided(tmp_path, gates, gated_run(TEN))
+    text = pull_request_comment(decision, "https://ci.example.org/a_(b)/report.html?run=1")
+    assert text.count("(`c8`)") == 1
+    assert "- listed above: `c8`, `c9`\n" in text
+    assert "The share of cases that pass is 80%, below the floor of 95%" in text
+    html = MarkdownIt().render(text)
+    assert '<a href="https://ci.example.org/a_%28b%29/report.html?run=1">' in html
+
+
+@pytest.mark.parametrize("url", ["javascript:alert(1)", "report.html", "https://a.example/x y"])
+def test_an_address_of_the_report_is_one_of_the_web(tmp_path, url):
+    decision = decided(tmp_path, ["name: mrr, threshold: 0.1"], gated_run(TEN))
+    with pytest.raises(InputError, match="--report-url"):
+        pull_request_comment(decision, url)
 
 
 def test_hostile_texts_stay_texts(tmp_path):
@@ -183,8 +203,9 @@ def test_a_gate_is_a_test_case_and_a_warning_does_not_fail(tmp_path):
     root = parsed(decided(tmp_path, GATES, gated_run("1111111100")))
     (suite,) = root
     assert (suite.get("tests"), suite.get("failures"), suite.get("errors")) == ("3", "1", "0")
-    passed, failed, warned = suite
-    assert [case.get("name") for case in suite] == ["mrr", "recall_at_1", "ndcg_at_1"]
+    about, passed, failed, warned = suite
+    assert [one.get("name") for one in about] == ["run"]
+    assert [case.get("name") for case in suite.findall("testcase")] == ["mrr", "recall_at_1", "ndcg_at_1"]
     assert passed.find("failure") is None
     assert "below the floor of 90%" in failed.find("failure").get("message")
     assert "case: c8" in failed.find("failure").text
@@ -195,7 +216,7 @@ def test_a_gate_is_a_test_case_and_a_warning_does_not_fail(tmp_path):
 def test_characters_that_xml_cannot_hold_are_replaced(tmp_path):
     ids = [f"c{at}\x00\x1b\ufffe]]><x>" for at in range(4)]
     root = parsed(decided(tmp_path, GATES, gated_run("0000", ids=ids)))
-    said = root[0][0].find("failure").text
+    said = root.find(".//failure").text
     assert "case: c0\ufffd\ufffd\ufffd]]><x>" in said
 
 

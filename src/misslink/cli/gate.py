@@ -28,6 +28,9 @@ def gate(
     markdown: Path | None = option(
         None, "--markdown", "Pull request comment to write; - prints it."
     ),
+    report_url: str | None = option(
+        None, "--report-url", "Address of the report, which the comment links to."
+    ),
     junit: Path | None = option(None, "--junit", "JUnit XML file to write."),
     schema: bool = option(False, "--schema", "Print the JSON schema of a criteria file."),
     as_json: bool = JSON_OPTION,
@@ -52,13 +55,13 @@ def gate(
     decision = misslink.gate(run, criteria, baseline, allow_missing_baseline=allow_missing_baseline)
     to_stdout = str(markdown) == STDOUT
     if markdown is not None and not to_stdout:
-        atomic_write(pull_request_comment(decision), markdown)
+        atomic_write(pull_request_comment(decision, report_url), markdown)
     if junit is not None:
         atomic_write(junit_xml(decision), junit)
     if as_json:
         print_json(decision.document())
     elif to_stdout:
-        print(pull_request_comment(decision), end="")
+        print(pull_request_comment(decision, report_url), end="")
     else:
         _print(decision)
     if not decision.passed:

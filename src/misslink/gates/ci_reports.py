@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from urllib.parse import quote
 from xml.etree import ElementTree as ET
 
 from misslink.comparison.run_metrics import (
@@ -12,7 +13,7 @@ from misslink.comparison.run_metrics import (
     is_rank_metric,
     metric_value,
 )
-from misslink.documents import cutoff_of
+from misslink.documents import cutoff_of, manifest_of
 from misslink.errors import InputError
 from misslink.failure_modes import FAILURE_MODES
 from misslink.gates.criteria import describe_filter, select_gate_cases
@@ -27,6 +28,7 @@ _MAX_COMMENT = 65_536  # characters of a comment, on GitHub
 _RESERVED = 2_000  # of these, for what is said of what was left out
 _QUESTIONS, _GROUPS, _PASSAGES = 5, 8, 3
 _MAX_TEXT = 200  # characters of a question, of an id
+_SECONDS = len("2026-01-31T12:00:00")  # of a timestamp, as the schema of JUnit has it
 _UNSAFE_NAME = re.compile(r"[^\w. ]+", re.ASCII)
 
 
@@ -39,14 +41,20 @@ def comment_marker(name: str) -> str:
     return f"<!-- misslink gate: {' '.join(_UNSAFE_NAME.sub(' ', name).split()) or 'criteria'} -->"
 
 
-def pull_request_comment(decision: GateDecision) -> str:
-    """Return a decision as markdown within GitHub's size limit; what does not fit is counted."""
+def pull_request_comment(decision: GateDecision, report_url: str | None = None) -> str:
+    """Return a decision as markdown within GitHub's size limit; what does not fit is counted.
+
+    A question is shown under the first gate that it fails, with a link to the report if its address
+    is known.
+    """
     head = "✅ Good enough to merge" if decision.passed else "❌ Not good enough to merge"
     text = f"{comment_marker(decision.criteria.name)}\n### {head}\n\n{decision.counted()}\n"
     text += "".join(f"\n{escape_markdown(line[:1000])}\n" for line in decision.scope)
-    left_out = 0
+    if report_url is not None:
+        text += f"\n[Report of the run]({_link_target(report_url)})\n"
+    left_out, shown = 0, set[str]()
     for outcome in decision.failed:
-        block = _failure_block(decision, outcome)
+        block = _failure_block(decision, outcome, shown)
         if len(text) + len(block) > _MAX_COMMENT - _RESERVED:
             left_out += 1
             continue
@@ -61,7 +69,14 @@ def pull_request_comment(decision: GateDecision) -> str:
     return text
 
 
-def _failure_block(decision: GateDecision, outcome: GateOutcome) -> str:
+def _link_target(url: str) -> str:
+    """An address inside markdown's brackets, which cannot end the link or begin another."""
+    if not url.startswith(("https://", "http://")) or any(char.isspace() for char in url):
+        raise InputError(f"--report-url is '{url[:_MAX_TEXT]}'; give an http or https address")
+    return quote(url, safe=":/?#[]@!$&'*+,;=%~")
+
+
+def _failure_block(decision: GateDecision, outcome: GateOutcome, shown: set[str]) -> str:
     mark = "❌" if outcome.gate.severity == "error" else "⚠️"
     selection = describe_filter(outcome.gate.new_failures or outcome.gate)
     head = f"\n#### {mark} {code_span(outcome.gate.name[:_MAX_TEXT])}"
@@ -72,7 +87,7 @@ def _failure_block(decision: GateDecision, outcome: GateOutcome) -> str:
         "",
         f"{escape_markdown(_capitalized_reason(outcome))}.{_case_list_intro(outcome, entries)}",
         "",
-        *_case_list(decision, outcome, entries),
+        *_case_list(decision, outcome, entries, shown),
         *_group_table(decision, outcome),
         *_advice(outcome),
         *(f"- {escape_markdown(note)}" for note in outcome.notes if note not in decision.notes),
@@ -106,17 +121,23 @@ def _case_list_intro(outcome: GateOutcome, entries: list[RegressedCase]) -> str:
 
 
 def _case_list(
-    decision: GateDecision, outcome: GateOutcome, entries: list[RegressedCase]
+    decision: GateDecision, outcome: GateOutcome, entries: list[RegressedCase], shown: set[str]
 ) -> Iterator[str]:
     k = cutoff_of(decision.run)
-    for entry in entries[:_QUESTIONS]:
+    new = [entry for entry in entries if entry.case.id not in shown]
+    for entry in new[:_QUESTIONS]:
+        shown.add(entry.case.id)
         question = single_line(entry.case.question)
         if len(question) > _MAX_TEXT:
             question = f"{question[:_MAX_TEXT]}…"
         question = escape_markdown(question)
         yield f"- {question} ({code_span(entry.case.id[:_MAX_TEXT])}){_case_detail(outcome, entry, k)}"
-    if len(entries) > _QUESTIONS:
-        yield f"- and {pluralize(len(entries) - _QUESTIONS, 'question')} more"
+    if len(new) > _QUESTIONS:
+        yield f"- and {pluralize(len(new) - _QUESTIONS, 'question')} more"
+    if above := [entry.case.id for entry in entries if entry not in new]:
+        names = ", ".join(code_span(name[:_MAX_TEXT]) for name in above[:_QUESTIONS])
+        more = len(above) - _QUESTIONS
+        yield f"- listed above: {names}{f' and {more:,} more' if more > 0 else ''}"
     if entries:
         yield ""
 
@@ -364,7 +385,15 @@ def junit_xml(decision: GateDecision) -> str:
     }
     name = _strip_illegal(decision.criteria.name)
     root = ET.Element("testsuites", {"name": "misslink gate", **counts})
-    suite = ET.SubElement(root, "testsuite", {"name": name, **counts, "skipped": "0", "time": "0"})
+    about = {"name": name, **counts, "skipped": "0", "time": "0"}
+    if made := manifest_of(decision.run).created:
+        about["timestamp"] = _strip_illegal(made[:_SECONDS])
+    suite = ET.SubElement(root, "testsuite", about)
+    if decision.places:
+        properties = ET.SubElement(suite, "properties")
+        for part, place in decision.places.items():
+            about = {"name": part, "value": _strip_illegal(place)}
+            ET.SubElement(properties, "property", about)
     for outcome in decision.outcomes:
         _test_case(suite, f"misslink.gate.{name}", outcome)
     ET.indent(root)

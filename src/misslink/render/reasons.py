@@ -70,8 +70,23 @@ def _no_verdict_value(verdicts: int, n: int, why: str, others: int) -> str:
     return f"no case has a value ({n} of {verdicts} {why}{more})"
 
 
+def metric_in_words(metric: str) -> str:
+    """A metric as a sentence calls it: a path into the summary becomes words.
+
+    >>> metric_in_words("link.owners.gold_set"), metric_in_words("recall@5")
+    ('the share of cases with a failure of the gold set', 'recall@5')
+    """
+    group, _, name = metric.rpartition(".")
+    if group == "link.owners":
+        return f"the share of cases with a failure of the {name.replace('_', ' ')}"
+    if group == "link.failures":
+        return f"the share of cases that {'pass' if name == 'passed' else f'are {name!r}'}"
+    return metric
+
+
 def _called(metric: str, *, corrected: bool) -> str:
-    return f"{metric} (corrected)" if corrected else metric
+    name = metric_in_words(metric)
+    return f"{name} (corrected)" if corrected else name
 
 
 def _have(count: int) -> str:
