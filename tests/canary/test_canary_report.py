@@ -92,10 +92,21 @@ def test_a_reading_that_is_better_than_usual_is_not_marked_as_bad(tmp_path):
     assert page["events"] == []
 
 
-def test_degraded_canaries_are_sorted_by_their_owner(page):
-    owners = [canary["owner"] for canary in page["degraded"]]
-    assert owners == sorted(owners)
-    assert {canary["id"] for canary in page["degraded"]} <= {f"c{n}" for n in range(8)}
+def test_a_question_of_an_open_alarm_is_listed_once(page):
+    assert page["degraded"] == []
+    assert page["listed_above"] == 7
+    assert render_trend_page(page).count('<th scope="row" dir="auto">c3</th>') == 1
+
+
+def test_a_degraded_question_without_an_alarm_is_in_the_headline(tmp_path):
+    steady = [finished(n, ill=(n % 10,) if n % 3 == 0 else ()) for n in range(20)]
+    page = page_of(tmp_path / "canary.sqlite", *steady, finished(20, ill=(6, 5)))
+    assert not page["is_alarm"]
+    assert page["finding"].startswith("2 questions degraded in the latest run")
+    assert [canary["owner"] for canary in page["degraded"]] == ["team 0", "team 1"]
+    html = render_trend_page(page)
+    assert "Changed since the run before" not in html
+    assert "listed under" not in html
 
 
 def test_a_series_of_one_run_without_any_value_has_a_page(tmp_path):

@@ -205,7 +205,11 @@ def test_a_gate_is_a_test_case_and_a_warning_does_not_fail(tmp_path):
     assert (suite.get("tests"), suite.get("failures"), suite.get("errors")) == ("3", "1", "0")
     about, passed, failed, warned = suite
     assert [one.get("name") for one in about] == ["run"]
-    assert [case.get("name") for case in suite.findall("testcase")] == ["mrr", "recall_at_1", "ndcg_at_1"]
+    assert [case.get("name") for case in suite.findall("testcase")] == [
+        "mrr",
+        "recall_at_1",
+        "ndcg_at_1",
+    ]
     assert passed.find("failure") is None
     assert "below the floor of 90%" in failed.find("failure").get("message")
     assert "case: c8" in failed.find("failure").text

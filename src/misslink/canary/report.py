@@ -184,7 +184,13 @@ def build_trend_page(
     """
     last = runs[-1]
     events = list(enumerate(group_alarms(watched.episodes), start=1))
+    degraded = sorted(last["degraded"], key=lambda canary: canary["owner"] or "")
     finding = "Nothing got worse."
+    if degraded:
+        finding = (
+            f"{pluralize(len(degraded), 'question')} degraded in the latest run; all measures are in "
+            "their usual range. It is an alarm when one leaves it."
+        )
     if watched.status == "alarm":
         worse = _measure_names(a for a in watched.episodes if a.ended is None)
         finding = f"It got worse: {worse}."
@@ -192,6 +198,9 @@ def build_trend_page(
         count = pluralize(len(readings), "run")
         finding = f"Still learning what is usual: {count} of {last['learn']}."
     panels = [_panel(measure, last, readings, watched, events) for measure in _PANELS]
+    shown = [_event(number, a, readings, runs) for number, a in reversed(events)]
+    in_alarms = {canary["id"] for event in shown if event["is_open"] for canary in event["broken"]}
+    elsewhere = [canary for canary in degraded if canary["id"] not in in_alarms]
     return {
         "title": f"{last.get('app')}: {name}",
         "facts": [
@@ -205,9 +214,10 @@ def build_trend_page(
         "finding": finding,
         "is_alarm": watched.status == "alarm",
         "notes": [note for note in (watched.reason, *last["notes"]) if note],
-        "events": [_event(number, a, readings, runs) for number, a in reversed(events)],
+        "events": shown,
         "panels": [panel for panel in panels if panel],
-        "degraded": sorted(last["degraded"], key=lambda canary: canary["owner"] or ""),
+        "degraded": elsewhere,
+        "listed_above": len(degraded) - len(elsewhere),
         "runs": [
             {
                 **{key: _latest_value(key, run) for key in _PANELS},
