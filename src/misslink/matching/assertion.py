@@ -207,9 +207,11 @@ def clause_conflict(claim: str, sentences: Sequence[str]) -> bool:
     >>> clause_conflict("The bus is red.", ["The bus is red, but it does not stop here."])
     False
     """
+    if not any(map(_may_deny, (claim, *sentences))):
+        return False
     if _SCOPE.search(fold(claim)) and any(_SCOPE.search(fold(text)) for text in sentences):
         return False  # both make an exception
-    own = list(_read_clauses(claim))
+    own = _read_clauses(claim)
     others = [clause for sentence in sentences for clause in _read_clauses(sentence)]
     if not any(clause.denied for clause in (*own, *others)):
         return False
@@ -221,6 +223,12 @@ def clause_conflict(claim: str, sentences: Sequence[str]) -> bool:
         ):
             return True
     return False
+
+
+@lru_cache(maxsize=8_192)
+def _may_deny(text: str) -> bool:
+    folded = fold(text)
+    return _DENYING.search(folded) is not None or _SCOPE.search(folded) is not None
 
 
 class _Clause(NamedTuple):

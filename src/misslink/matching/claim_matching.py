@@ -21,14 +21,13 @@ from misslink.matching.derived_numbers import (
     unsaid_quantity,
     values_of,
 )
-from misslink.matching.frames import frame_kind, sentence_kinds, word_root
+from misslink.matching.frames import frame_kind, kinds_around, word_root
 from misslink.matching.marks import strip_marks
 from misslink.matching.quantities import Quantity
 from misslink.matching.quotes import is_known_language
 from misslink.matching.same_place import difference, tokens
 from misslink.text.normalization import (
     fold,
-    overlapping,
     sentence_spans,
     stems,
 )
@@ -274,8 +273,7 @@ class MatchingContext:
         if len(topic.intersection(sentence.stems)) < _NEARLY * len(topic):
             return False
         text = self._passages[sentence.passage]
-        spans = overlapping(sentence_kinds(text), sentence.start, sentence.end)
-        kinds = {kind for _, _, kind in spans}
+        kinds = kinds_around(text, sentence.start, sentence.end)
         return (bool(kinds) and None not in kinds) or (
             frame_kind(text, sentence.start, sentence.end, claim) is not None
         )

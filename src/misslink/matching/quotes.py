@@ -23,7 +23,7 @@ from misslink.matching.derived_numbers import (
     unsaid_quantity,
     values_of,
 )
-from misslink.matching.frames import frame_kind, sentence_kinds
+from misslink.matching.frames import frame_kind, kinds_around, sentence_kind
 from misslink.matching.fuzzy_matching import (
     UNSPACED,
     WORD,
@@ -280,22 +280,29 @@ class ShownTexts:
         return None
 
     @cached_property
-    def _statements(self) -> list[tuple[str, frozenset[str]]]:
-        """Every sentence that asserts something, and its words."""
+    def _every_sentence(self) -> list[tuple[str, frozenset[str], str, int]]:
+        """Every sentence without its marks, its words, its text and its number there."""
         rows = [
-            strip_marks(text[start:end]).text
+            (strip_marks(text[start:end]).text, text, number)
             for text in self.texts
-            for start, end, kind in sentence_kinds(text)
-            if kind is None
+            for number, (start, end) in enumerate(sentence_spans(text))
         ]
-        return [(row, content_stems(row)) for row in rows]
+        return [(row, content_stems(row), *place) for row, *place in rows]
+
+    def _statements(self, topic: frozenset[str], held: int) -> list[tuple[int, str]]:
+        """Those that assert something and share at least `held` words with a topic, with how many."""
+        return [
+            (shared, row)
+            for row, words, *place in self._every_sentence
+            if (shared := len(topic & words)) >= held and sentence_kind(*place) is None
+        ]
 
     def _alike(self, claim: str, quoted: Sequence[str]) -> list[str]:
         """The sentences that hold as much of a claim as its quotes: a judge may quote one of two parts."""
         topic = content_stems(claim)
         held = max(len(topic & content_stems(sentence)) for sentence in quoted)
-        rows = [row for row, words in self._statements if len(topic & words) >= max(held, _PARTS)]
-        return rows[:_PARTS] if len(rows) <= _PARTS else []
+        rows = self._statements(topic, max(held, _PARTS))
+        return [row for _, row in rows] if len(rows) <= _PARTS else []
 
     def _rival(self, claim: str, quoted: str) -> tuple[Refusal, str] | None:
         """What the sentence nearest to a claim says instead, if the quotes are about something else.
@@ -304,10 +311,12 @@ class ShownTexts:
         """
         topic = content_stems(claim)
         held = len(topic & content_stems(quoted))
-        if held > _UNRELATED or not self._statements:
+        if held > _UNRELATED:
             return None
-        nearest, words = max(self._statements, key=lambda row: len(topic & row[1]))
-        if len(topic & words) <= held:
+        _, nearest = max(
+            self._statements(topic, held + 1), key=lambda row: row[0], default=(0, None)
+        )
+        if nearest is None:
             return None
         if clause_conflict(claim, [nearest]):
             return "denial", ""
@@ -321,8 +330,8 @@ class ShownTexts:
 
     def _is_framed(self, place: tuple[int, FuzzyMatch], claim: str) -> bool:
         """Whether the sentences around a quote assert nothing, and the claim does."""
-        kinds = overlapping(sentence_kinds(self.texts[place[0]]), place[1].start, place[1].end)
-        return bool(kinds) and all(kind for _, _, kind in kinds) and not_asserted(claim) is None
+        kinds = kinds_around(self.texts[place[0]], place[1].start, place[1].end)
+        return bool(kinds) and None not in kinds and not_asserted(claim) is None
 
     def _is_said_elsewhere(self, word: str, topic: frozenset[str], sentence: str) -> bool:
         """Whether another sentence that was shown has a word of a claim, and as many of the others."""

@@ -275,8 +275,14 @@ class KeywordPattern:
 
 def overlapping(spans: tuple[_Span, ...], start: int, end: int) -> tuple[_Span, ...]:
     """Return those of the spans, each with whatever else it says, that share a character with the place from `start` to `end`."""
+    numbers = overlapping_numbers(spans, start, end)
+    return spans[numbers.start : numbers.stop]
+
+
+def overlapping_numbers(spans: tuple[_Span, ...], start: int, end: int) -> range:
+    """Return the places of those of the spans that share a character with the place from `start` to `end`."""
     first = bisect_right(spans, start, key=itemgetter(1))
-    return spans[first : bisect_left(spans, end, key=itemgetter(0))]
+    return range(first, bisect_left(spans, end, first, key=itemgetter(0)))
 
 
 def drop_invisible(text: str) -> str:
