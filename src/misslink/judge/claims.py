@@ -10,10 +10,17 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from misslink.judge.protocol import MAX_QUOTES, Examination, ExaminedClaim, Reply
-from misslink.matching.abstention import claim_spans, states_absence
-from misslink.matching.coverage import ClaimCoverage, content_spans, cover_answer
-from misslink.matching.marks import strip_marks
-from misslink.matching.quotes import QuoteCheck, ShownTexts, is_known_language
+from misslink.matching import (
+    ClaimCoverage,
+    QuoteCheck,
+    ShownTexts,
+    claim_spans,
+    content_spans,
+    cover_answer,
+    is_known_language,
+    states_absence,
+    strip_marks,
+)
 from misslink.text.normalization import (
     fold,
     has_content,
