@@ -10,7 +10,8 @@ from misslink.matching.abstention import (
     declines,
     states_absence,
 )
-from misslink.matching.claim_matching import MatchingContext, strip_polarity
+from misslink.matching.assertion import strip_polarity
+from misslink.matching.claim_matching import MatchingContext
 from misslink.matching.coverage import ClaimCoverage, content_spans, cover_answer
 from misslink.matching.fuzzy_matching import UNSPACED, invariant_tokens
 from misslink.matching.languages import MIN_LANGUAGE_WORDS, is_known_language

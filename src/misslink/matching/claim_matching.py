@@ -12,7 +12,7 @@ from functools import cached_property
 from itertools import pairwise
 
 from misslink.matching.abstention import SOURCE_STEMS, content_stems
-from misslink.matching.assertion import clause_conflict, not_asserted
+from misslink.matching.assertion import clause_conflict, not_asserted, strip_polarity
 from misslink.matching.derived_numbers import (
     doubtful_numbers,
     has_basis,
@@ -28,28 +28,6 @@ from misslink.text.normalization import (
     fold,
     stems,
 )
-
-_YES = re.compile(r"\W*(?:yes|yeah|yep|true|correct)\b(?!\s+(?:and|or)\b)", re.IGNORECASE)
-# "No" before a noun, as in "No changes are made", is no answer to the question.
-_NO = re.compile(
-    r"\W*(?:(?:nope|false|incorrect)\b(?!\s+(?:and|or)\b)"
-    r"|no\b(?=\W*$|\s*[,.;:!\u2013\u2014-]|\s+(?:it|they|there|you|he|she|we|i|this|that)\b))",
-    re.IGNORECASE,
-)
-_FIRST_WORD = re.compile(r"\W*\w+\b[\s,.;:!*\u2013\u2014-]*")
-
-
-def leading_polarity(text: str) -> bool | None:
-    """True where `text` begins with a yes, False with a no; None where with neither."""
-    if _YES.match(text):
-        return True
-    return False if _NO.match(text) else None
-
-
-def strip_polarity(text: str) -> str:
-    """`text` without the yes or no that it begins with."""
-    return text if leading_polarity(text) is None else _FIRST_WORD.sub("", text, count=1)
-
 
 FEATURES = ("novel", "uncovered", "reordered", "number", "names")
 NEAR_WORDS = (

@@ -10,8 +10,7 @@ from itertools import chain
 from typing import NamedTuple
 
 from misslink.matching.abstention import claim_spans, content_stems
-from misslink.matching.assertion import is_negated, loses_denial
-from misslink.matching.claim_matching import strip_polarity
+from misslink.matching.assertion import is_negated, loses_denial, strip_polarity
 from misslink.matching.frames import word_root
 from misslink.matching.fuzzy_matching import FuzzyMatch, fuzzy_match
 from misslink.matching.languages import is_other_language

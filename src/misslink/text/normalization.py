@@ -259,10 +259,7 @@ class KeywordPattern:
 
     def may_match(self, text: str) -> bool:
         """Whether `text` has a keyword."""
-        for keyword in self._ascii if text.isascii() else self.keywords:
-            if keyword in text:
-                return True
-        return False
+        return any(map(text.__contains__, self._ascii if text.isascii() else self.keywords))
 
     def search(self, text: str) -> re.Match[str] | None:
         """Return the first match in `text`."""
