@@ -31,7 +31,7 @@ from typing import Any
 import numpy as np
 
 from fit_heuristic import SCALED_ON, Array, Item, fit, read_training
-from misslink.matching.support import load_fit
+from misslink.matching import load_fit
 from misslink.stats.intervals import critical_value, wilson_interval
 
 HERE = Path(__file__).parents[1] / "src" / "misslink" / "judge"

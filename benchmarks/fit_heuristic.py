@@ -33,9 +33,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
-from misslink.matching.abstention import claim_spans, declines
-from misslink.matching.claim_matching import FEATURES, ClaimMatch, MatchingContext
-from misslink.matching.support import LogisticFit, rules_version
+from misslink.matching import MatchingContext, claim_spans, declines, rules_version
+from misslink.matching.claim_matching import FEATURES, ClaimMatch
+from misslink.matching.support import LogisticFit
 
 TARGET = Path(__file__).parents[1] / "src" / "misslink" / "matching"
 RIDGE = 1.0

@@ -33,7 +33,7 @@ from misslink.judge.backends.heuristic import HeuristicJudge
 from misslink.judge.judge_case import judge_case
 from misslink.judge.judged_metric import Subject
 from misslink.judge.protocol import Ask, Judge, Reply
-from misslink.matching.support import load_fit
+from misslink.matching import load_fit
 from misslink.registry import judged_metrics
 from misslink.stats import proportion
 from misslink.types import Case, Passage, Trace, Verdict

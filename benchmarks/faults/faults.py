@@ -9,7 +9,7 @@ from langchain_core.documents import Document
 
 from faults.gold import Gold
 from faults.planting import Fault, Plant, Said, Staging, by_ids
-from misslink.matching.quotes import verify_quote
+from misslink.matching import verify_quote
 from misslink.text.normalization import fold, locate
 
 __all__ = ["FAULTS"]

@@ -4,7 +4,7 @@ import asyncio
 
 from misslink.judge.backends.heuristic import open_heuristic
 from misslink.judge.protocol import examine
-from misslink.matching.support import load_fit
+from misslink.matching import load_fit
 
 TOWER = "The Eiffel Tower is 330 metres tall. It was completed in 1889 by Gustave Eiffel's company."
 BREAD = "Paris is the capital of France. Bread is not sold on Sundays."

@@ -8,7 +8,7 @@ from typing import Any
 
 from fake_judge import complete, wanted_schema
 from honest_judge import fenced
-from misslink.matching.abstention import declines
+from misslink.matching import declines
 from misslink.text.normalization import content_words, fold, sentence_spans
 
 Body = dict[str, Any]

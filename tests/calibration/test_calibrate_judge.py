@@ -74,7 +74,7 @@ def test_the_threshold_is_one_half_unless_something_else_is_known():
 
 
 def test_the_heuristic_judge_brings_its_own_cut():
-    from misslink.matching.support import load_fit
+    from misslink.matching import load_fit
 
     document = held(*table(judge="heuristic"))
     assert document["threshold"] == load_fit().cut

@@ -27,9 +27,7 @@ from misslink.linking.claim_support import (
     render_claim_needs,
     shared_stem_share,
 )
-from misslink.matching.abstention import claim_spans, declines
-from misslink.matching.claim_matching import MatchingContext
-from misslink.matching.support import claim_relations
+from misslink.matching import MatchingContext, claim_relations, claim_spans, declines
 from misslink.types import Claim, RetrievalMiss
 from scripted_judge import ScriptedJudge
 

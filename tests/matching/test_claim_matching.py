@@ -3,7 +3,8 @@
 import pytest
 
 from heuristic_examination import TOWER
-from misslink.matching.claim_matching import MatchingContext, leading_polarity, strip_polarity
+from misslink.matching.assertion import leading_polarity, strip_polarity
+from misslink.matching.claim_matching import MatchingContext
 from misslink.text.normalization import extract_numbers, number_words_to_digits
 
 

@@ -16,10 +16,10 @@ from misslink.judge.protocol import (
     Reply,
 )
 from misslink.matching.fuzzy_matching import CHARACTERS_PER_EDIT, MOST_EDITS, fuzzy_match
+from misslink.matching.languages import is_other_language
 from misslink.matching.quotes import (
     ShownTexts,
     find_quote,
-    is_other_language,
     verify_quote,
 )
 from misslink.types import Passage

@@ -140,7 +140,7 @@ class MetricVerdicts:
         follow if it is another one (fully faithful: all claims supported).
         """
         if self.metric == "faithfulness" and self.judge == "heuristic":
-            from misslink.matching.support import load_fit
+            from misslink.matching import load_fit
 
             return load_fit().cut, "the judge's own"
         scored = [(case.score, case.label) for case in self.items.values()]

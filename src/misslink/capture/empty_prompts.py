@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 
-from misslink.matching.abstention import declines
+from misslink.matching import declines
 from misslink.text.normalization import fold
 from misslink.text.prompt_matching import ModelCall, match_prompts
 from misslink.types import Trace

@@ -22,8 +22,7 @@ from misslink.goldset.masking import Masker, unnumber_masks
 from misslink.goldset.versions import apportion
 from misslink.io.numbers import parse_number
 from misslink.io.trace_formats.requests import LogRequest, RequestLog
-from misslink.matching.abstention import declines
-from misslink.matching.fuzzy_matching import invariant_tokens
+from misslink.matching import declines, invariant_tokens
 from misslink.text.normalization import fold, stems
 from misslink.types import Case, Passage, Trace
 

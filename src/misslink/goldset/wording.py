@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
-from misslink.matching.fuzzy_matching import UNSPACED, invariant_tokens
+from misslink.matching import UNSPACED, invariant_tokens
 from misslink.text.normalization import fold, stems
 
 _WORDS = re.compile(r"\w+(?:['.-]\w+)*")

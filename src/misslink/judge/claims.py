@@ -10,10 +10,17 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from misslink.judge.protocol import MAX_QUOTES, Examination, ExaminedClaim, Reply
-from misslink.matching.abstention import claim_spans, states_absence
-from misslink.matching.coverage import ClaimCoverage, content_spans, cover_answer
-from misslink.matching.marks import strip_marks
-from misslink.matching.quotes import QuoteCheck, ShownTexts, is_known_language
+from misslink.matching import (
+    ClaimCoverage,
+    QuoteCheck,
+    ShownTexts,
+    claim_spans,
+    content_spans,
+    cover_answer,
+    is_known_language,
+    states_absence,
+    strip_marks,
+)
 from misslink.text.normalization import (
     fold,
     has_content,
@@ -136,6 +143,7 @@ def read_claims(
         return ()
     shown = ShownTexts([passage.text for passage in passages], question)
     messages = ShownTexts(history, question)
+    said = {answer[start:end] for start, end in claim_spans(answer)}
     claims: list[_ClaimFields] = []
     for index, place in examined_coverage(examination, answer, question).places.items():
         claim = examination.claims[index]
@@ -147,7 +155,9 @@ def read_claims(
             notes.append(f"the judge wrote it with {characters} changed")
         check, earlier = _DECIDED, _DECIDED
         # A courtesy needs no quote; a lead-in or question needs one that is in a passage.
-        if support != "unsupported" and claim_spans(claim.text.rstrip(_OPEN_ENDS)):
+        if support != "unsupported" and (
+            claim.text in said or claim_spans(claim.text.rstrip(_OPEN_ENDS))
+        ):
             quotes = claim.quotes[:MAX_QUOTES]
             check = shown.check(claim.text, quotes, supports=support == "supported")
             if check.refusal and check.places and not claim_spans(claim.text):

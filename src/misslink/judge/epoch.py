@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from misslink.io.manifest import hash_content
-from misslink.matching.support import rules_version
+from misslink.matching import rules_version
 from misslink.types import PromptRef
 
 _HASH_DIGITS = 16

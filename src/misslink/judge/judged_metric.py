@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple
 from misslink.judge.claims import examined_coverage, read_claims
 from misslink.judge.prompts import BUILT_IN, Prompts
 from misslink.judge.protocol import Ask, Examination, Reply, examine
-from misslink.matching.coverage import ClaimCoverage
+from misslink.matching import ClaimCoverage
 from misslink.types import Case, Claim, Passage, Repeats, Status, Trace
 
 EMPTY_ANSWER = "the answer is empty"

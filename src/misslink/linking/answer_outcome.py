@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from misslink.linking.judge_calibration import Calibration
-from misslink.matching.abstention import declines
+from misslink.matching import declines
 from misslink.retrieval import RetrievalOutcome, relevant_ids, retrieval_outcome
 from misslink.text.normalization import fold, sentence_spans
 from misslink.types import Case, Claim, Passage, Trace, Verdict

@@ -16,11 +16,16 @@ from misslink.judge.middleware.long_context import PassagePiece
 from misslink.judge.prompts import BUILT_IN, Prompts
 from misslink.judge.protocol import Ask, Judge, Reply, judge_info, unwrap_judge
 from misslink.judge.tokens import estimate_ask_tokens, estimate_tokens
-from misslink.matching.abstention import SOURCE_STEMS, content_stems
-from misslink.matching.claim_matching import MatchingContext
-from misslink.matching.fuzzy_matching import UNSPACED
-from misslink.matching.quotes import MIN_LANGUAGE_WORDS, find_quote, verify_quote
-from misslink.matching.support import claim_relations
+from misslink.matching import (
+    MIN_LANGUAGE_WORDS,
+    SOURCE_STEMS,
+    UNSPACED,
+    MatchingContext,
+    claim_relations,
+    content_stems,
+    find_quote,
+    verify_quote,
+)
 from misslink.text.near_duplicates import passage_stems
 from misslink.text.normalization import fold
 from misslink.types import Claim, ClaimLink, RetrievalMiss

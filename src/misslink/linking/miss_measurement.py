@@ -31,7 +31,7 @@ from misslink.case_fields import conversation_turns
 from misslink.linking.corpus_search import fuse_rankings, top_places
 from misslink.linking.miss_types import MissEvidence, classify_miss
 from misslink.linking.missed_passages import PassagePool, find_missed_passages, inner_rank
-from misslink.matching.abstention import content_stems
+from misslink.matching import content_stems
 from misslink.retrieval import (
     RetrievalOutcome,
     relevant_ids,

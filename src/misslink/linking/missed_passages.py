@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from misslink.linking.miss_types import MissEvidence
-from misslink.matching.abstention import content_stems
+from misslink.matching import content_stems
 from misslink.retrieval import (
     LabelledNeed,
     NeedMatch,

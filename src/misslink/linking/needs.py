@@ -17,10 +17,16 @@ from typing import Any
 from misslink.linking.answer_outcome import AnswerOutcome, Sufficiency
 from misslink.linking.claim_support import PairRelations, may_be_related
 from misslink.linking.miss_measurement import ASKED_SHARE, asked_share
-from misslink.matching.abstention import claim_spans, content_stems, declines
-from misslink.matching.claim_matching import MatchingContext, strip_polarity
-from misslink.matching.references import compare
-from misslink.matching.support import match_claims, match_support
+from misslink.matching import (
+    MatchingContext,
+    claim_spans,
+    compare,
+    content_stems,
+    declines,
+    match_claims,
+    match_support,
+    strip_polarity,
+)
 from misslink.retrieval import LabelledNeed, RetrievalOutcome
 from misslink.text.near_duplicates import is_near_duplicate, passage_stems
 from misslink.text.normalization import fold, sentence_spans

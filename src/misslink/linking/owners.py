@@ -39,7 +39,7 @@ from misslink.linking.needs import (
     stated_sufficiency,
     states_claim,
 )
-from misslink.matching.abstention import content_stems
+from misslink.matching import content_stems
 from misslink.render.reasons import describe_loss, describe_reason
 from misslink.retrieval import RetrievalOutcome
 from misslink.text.near_duplicates import passage_stems

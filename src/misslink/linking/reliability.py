@@ -10,7 +10,7 @@ from importlib.resources import files
 from typing import Any
 
 from misslink.documents import OwnerReliability
-from misslink.matching.support import rules_version
+from misslink.matching import rules_version
 from misslink.stats import proportion
 from misslink.types import Case, Estimate, Reason
 

@@ -181,9 +181,7 @@ def declines(answer: str) -> bool:
 
 def states_absence(answer: str) -> bool:
     """Whether some sentence of `answer` says that the answer is not known or not given."""
-    return any(
-        _is_absence_statement(fold(answer[start:end])) for start, end in sentence_spans(answer)
-    )
+    return any(is_absence for _, _, is_absence in _read_sentences(answer))
 
 
 def strip_source_mentions(folded: str) -> str:
@@ -200,16 +198,23 @@ def claim_spans(answer: str) -> Spans:
     guesses at what a text or the question may refer to, and advice to look elsewhere, too.
     """
     plain = strip_marks(answer)
-    text = plain.text
-    spans = sentence_spans(text)
-    folded = fold(text)
-    possible = [pattern for pattern in _ABSENCES if pattern.may_match(folded)]
-    absences = [_is_absence_statement(fold(text[start:end]), possible) for start, end in spans]
-    absent = any(absences)
+    absent = states_absence(answer)
     return tuple(
         plain.original(start, end)
-        for (start, end), is_absence in zip(spans, absences, strict=True)
-        if _is_claim(text[start:end], is_absence=is_absence, absent=absent)
+        for start, end, is_absence in _read_sentences(answer)
+        if _is_claim(plain.text[start:end], is_absence=is_absence, absent=absent)
+    )
+
+
+@lru_cache(maxsize=512)
+def _read_sentences(answer: str) -> tuple[tuple[int, int, bool], ...]:
+    """The offsets of each sentence without marks, and whether it only says what is not known."""
+    text = strip_marks(answer).text
+    folded = fold(text)
+    possible = [pattern for pattern in _ABSENCES if pattern.may_match(folded)]
+    return tuple(
+        (start, end, _is_absence_statement(fold(text[start:end]), possible))
+        for start, end in sentence_spans(text)
     )
 
 

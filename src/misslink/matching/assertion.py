@@ -13,6 +13,19 @@ from misslink.text.normalization import KeywordPattern, fold, overlapping, sente
 
 NotAsserted = Literal["denied", "hearsay", "example", "question"]
 
+_YES, _NO = (
+    re.compile(
+        rf"\W*(?:(?:{english})\b(?!\s+(?:and|or)\b)|(?:{fold(others)})(?=\W*$|\s*[,.;:!\-\u3001\u3002]))"
+    )
+    for english, others in (
+        ("yes|yeah|yep|true|correct",
+         "ja|oui|si|sim|да|tak|ano|evet|kyllä|igen|\u03bd\u03b1\u03b9|はい|是的?|对|네|예|ใช่|نعم|हाँ|כן"),
+        # "No" before a noun, as in "No changes are made", is no answer to the question.
+        (r"nope|false|incorrect|no\b(?=\s+(?:it|they|there|you|he|she|we|i|this|that)\b)",
+         "no|nein|non|nao|нет|nie|ne|hay\u0131r|ei|nem|όχι|いいえ|不是?|没有|아니요|아니오|ไม่|لا|नहीं|לא|nej|nei|nee"),
+    )
+)  # fmt: skip
+_FIRST_WORD = re.compile(r"\W*\w+\b[\s,.;:!*\u2013\u2014\u3001\u3002-]*")
 # All patterns read folded text: lower case, no accents, plain quote marks.
 _FALSE = (
     r"(?:false|untrue|incorrect|wrong|not true|not correct|not right|not the case|not so|a myth"
@@ -115,6 +128,17 @@ _CLAUSE_START = re.compile(
 )
 
 
+def leading_polarity(text: str) -> bool | None:
+    """True where `text` begins with a yes, False with a no; None where with neither."""
+    folded = fold(text)
+    return True if _YES.match(folded) else False if _NO.match(folded) else None
+
+
+def strip_polarity(text: str) -> str:
+    """`text` without the yes or no that it begins with."""
+    return text if leading_polarity(text) is None else _FIRST_WORD.sub("", text, count=1)
+
+
 @lru_cache(maxsize=8_192)
 def not_asserted(sentence: str) -> NotAsserted | None:
     """Return why a sentence asserts nothing that may be quoted for it; None: it asserts.
@@ -141,10 +165,11 @@ def not_asserted(sentence: str) -> NotAsserted | None:
 
 def is_negated(text: str) -> bool:
     """Whether a text has a negation, or denies what it says by a phrase."""
+    folded = fold(text)
     return (
-        _DENYING.search(_NO_NEGATION.sub(" ", fold(text))) is not None
-        or not_asserted(text) == "denied"
-    )
+        _DENYING.search(folded) is not None
+        and _DENYING.search(_NO_NEGATION.sub(" ", folded)) is not None
+    ) or not_asserted(text) == "denied"
 
 
 def loses_denial(text: str, start: int, end: int) -> bool:
@@ -207,9 +232,11 @@ def clause_conflict(claim: str, sentences: Sequence[str]) -> bool:
     >>> clause_conflict("The bus is red.", ["The bus is red, but it does not stop here."])
     False
     """
+    if not any(map(_may_deny, (claim, *sentences))):
+        return False
     if _SCOPE.search(fold(claim)) and any(_SCOPE.search(fold(text)) for text in sentences):
         return False  # both make an exception
-    own = list(_read_clauses(claim))
+    own = _read_clauses(claim)
     others = [clause for sentence in sentences for clause in _read_clauses(sentence)]
     if not any(clause.denied for clause in (*own, *others)):
         return False
@@ -221,6 +248,12 @@ def clause_conflict(claim: str, sentences: Sequence[str]) -> bool:
         ):
             return True
     return False
+
+
+@lru_cache(maxsize=8_192)
+def _may_deny(text: str) -> bool:
+    folded = fold(text)
+    return _DENYING.search(folded) is not None or _SCOPE.search(folded) is not None
 
 
 class _Clause(NamedTuple):

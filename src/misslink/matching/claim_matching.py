@@ -12,48 +12,22 @@ from functools import cached_property
 from itertools import pairwise
 
 from misslink.matching.abstention import SOURCE_STEMS, content_stems
-from misslink.matching.assertion import clause_conflict, not_asserted
+from misslink.matching.assertion import clause_conflict, not_asserted, strip_polarity
 from misslink.matching.derived_numbers import (
     doubtful_numbers,
     has_basis,
-    quantities_of,
     underived_number,
     unsaid_quantity,
     values_of,
 )
-from misslink.matching.frames import frame_kind, sentence_kinds, word_root
+from misslink.matching.frames import frame_kind, word_root
 from misslink.matching.marks import strip_marks
-from misslink.matching.quantities import Quantity
-from misslink.matching.quotes import is_known_language
+from misslink.matching.passages import Passages, PassageSentence
 from misslink.matching.same_place import difference, tokens
 from misslink.text.normalization import (
     fold,
-    overlapping,
-    sentence_spans,
     stems,
 )
-
-_YES = re.compile(r"\W*(?:yes|yeah|yep|true|correct)\b(?!\s+(?:and|or)\b)", re.IGNORECASE)
-# "No" before a noun, as in "No changes are made", is no answer to the question.
-_NO = re.compile(
-    r"\W*(?:(?:nope|false|incorrect)\b(?!\s+(?:and|or)\b)"
-    r"|no\b(?=\W*$|\s*[,.;:!\u2013\u2014-]|\s+(?:it|they|there|you|he|she|we|i|this|that)\b))",
-    re.IGNORECASE,
-)
-_FIRST_WORD = re.compile(r"\W*\w+\b[\s,.;:!*\u2013\u2014-]*")
-
-
-def leading_polarity(text: str) -> bool | None:
-    """True where `text` begins with a yes, False with a no; None where with neither."""
-    if _YES.match(text):
-        return True
-    return False if _NO.match(text) else None
-
-
-def strip_polarity(text: str) -> str:
-    """`text` without the yes or no that it begins with."""
-    return text if leading_polarity(text) is None else _FIRST_WORD.sub("", text, count=1)
-
 
 FEATURES = ("novel", "uncovered", "reordered", "number", "names")
 NEAR_WORDS = (
@@ -76,17 +50,6 @@ _IDENTIFIER = re.compile(
     re.ASCII,
 )
 _NOUN_ENDINGS = ("en", "ern", "em")  # of German
-
-
-@dataclass(frozen=True, slots=True)
-class PassageSentence:
-    """A sentence of a passage: its place (passage from 0, offsets), its text without marks, its stems."""
-
-    passage: int
-    start: int
-    end: int
-    text: str
-    stems: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,20 +77,19 @@ class ClaimMatch:
     conflict: str | None
 
 
-class MatchingContext:
+class MatchingContext(Passages):
     """Passages prepared once for matching any number of claims.
 
     Parameters
     ----------
-    passages : sequence of str
+    texts : sequence of str
         May be empty: nothing matches them.
     question : str
         No evidence; but an answer may repeat its words and numbers without being new.
     """
 
-    def __init__(self, passages: Sequence[str], question: str = "") -> None:
-        self._passages, self._question = passages, question
-        self.sentences: list[PassageSentence] = []
+    def __init__(self, texts: Sequence[str], question: str = "") -> None:
+        super().__init__(texts, question)
         self._stems: set[str] = set()
         # Roots in their order, each with its sentence and its places; no root before, between and
         # behind the sentences, so that words of two are never near and no step leaves the row.
@@ -135,37 +97,19 @@ class MatchingContext:
         self._of: list[int] = [0] * GAP
         self._places: defaultdict[str, list[int]] = defaultdict(list)
         self._holding: dict[str, tuple[int, ...]] = {}
-        for index, text in enumerate(passages):
-            plain = strip_marks(text)
-            for start, end in sentence_spans(plain.text):
-                piece = plain.text[start:end]
-                row = stems(piece)
-                self._stems.update(row)
-                roots = list(map(word_root, row))
-                for place, root in enumerate(roots, start=len(self._row)):
-                    self._places[root].append(place)
-                self._row += (*roots, *_SENTENCE_GAP)
-                self._of += [len(self.sentences)] * (len(roots) + GAP)
-                place_of = plain.original(start, end)
-                self.sentences.append(PassageSentence(index, *place_of, piece, row))
+        for number, sentence in enumerate(self.sentences):
+            self._stems.update(sentence.stems)
+            roots = list(map(word_root, sentence.stems))
+            for place, root in enumerate(roots, start=len(self._row)):
+                self._places[root].append(place)
+            self._row += (*roots, *_SENTENCE_GAP)
+            self._of += [number] * (len(roots) + GAP)
         self._asked = stems(question)
         self._asked_roots = frozenset(map(word_root, self._asked))
 
     @cached_property
-    def _numbers(self) -> frozenset[float]:
-        return values_of((*self._passages, self._question))
-
-    @cached_property
-    def _counts(self) -> bool:
-        return is_known_language(" ".join(self._passages))
-
-    @cached_property
-    def _quantities(self) -> tuple[Quantity, ...]:
-        return quantities_of((*self._passages, self._question))
-
-    @cached_property
     def _spellings(self) -> frozenset[str]:
-        return frozenset(spelling for text in self._passages for spelling in _spellings(text))
+        return frozenset(spelling for text in self.texts for spelling in _spellings(text))
 
     def match(self, claim: str, *, alone: bool = False) -> ClaimMatch:
         """Compare `claim`, which may be `alone` in its answer, with the passages; see `ClaimMatch`."""
@@ -177,7 +121,7 @@ class MatchingContext:
         best, framed = self._asserting(ranked, plain)
         quotes = [sentence.text for _, sentence in ranked[:2]]
         doubtful = bool(ranked) and doubtful_numbers(plain)
-        number = underived_number(plain, quotes, self._numbers) if doubtful else None
+        number = underived_number(plain, quotes, self.numbers) if doubtful else None
         names = [
             stem
             for name in _NAME.findall(plain)
@@ -202,8 +146,8 @@ class MatchingContext:
                 conflict = None if other[0] in named else refusal  # of another name both may hold
             elif clause_conflict(plain, [best.text]):
                 conflict = refusal = "a denial"
-        if refusal is None and self._counts:
-            other_amount = unsaid_quantity(plain, lambda: self._quantities)
+        if refusal is None and self.counts:
+            other_amount = unsaid_quantity(plain, lambda: self.quantities)
             refusal = other_amount and f"{other_amount} is new"
         if refusal is None and framed:
             refusal = "only reported, supposed or denied"
@@ -273,11 +217,9 @@ class MatchingContext:
         topic = content_stems(claim)
         if len(topic.intersection(sentence.stems)) < _NEARLY * len(topic):
             return False
-        text = self._passages[sentence.passage]
-        spans = overlapping(sentence_kinds(text), sentence.start, sentence.end)
-        kinds = {kind for _, _, kind in spans}
-        return (bool(kinds) and None not in kinds) or (
-            frame_kind(text, sentence.start, sentence.end, claim) is not None
+        place = sentence.start, sentence.end
+        return not self.asserts(sentence.passage, *place) or (
+            frame_kind(self.texts[sentence.passage], *place, claim) is not None
         )
 
     def _is_new(self, stem: str) -> bool:

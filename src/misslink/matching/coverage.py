@@ -10,12 +10,12 @@ from itertools import chain
 from typing import NamedTuple
 
 from misslink.matching.abstention import claim_spans, content_stems
-from misslink.matching.assertion import is_negated, loses_denial
-from misslink.matching.claim_matching import strip_polarity
+from misslink.matching.assertion import is_negated, loses_denial, strip_polarity
+from misslink.matching.frames import word_root
 from misslink.matching.fuzzy_matching import FuzzyMatch, fuzzy_match
+from misslink.matching.languages import is_other_language
 from misslink.matching.marks import strip_marks
 from misslink.matching.quantities import in_units_of, readable
-from misslink.matching.quotes import is_other_language
 from misslink.text.normalization import (
     KeywordPattern,
     Spans,
@@ -29,7 +29,6 @@ from misslink.text.normalization import (
 
 _MIN_SHARED = 0.6  # share of a reworded claim's words that the answer or the question must have
 _SENTENCE_WORDS = 2  # content words that a sentence without a number has, at least, to need a claim
-_ROOT_LETTERS = 5
 _REPEAT_MARGIN = 64  # characters behind a repeated span, which tell whether it ends with a word
 _MAX_CLAIMS = 2_000  # more are no examination of an answer
 _LISTED, _EXCERPT = 3, 80  # sentences that a reason lists, and characters of each
@@ -273,6 +272,4 @@ def _sentence_roots(answer: str, spans: Spans) -> tuple[frozenset[str], ...]:
 
 @lru_cache(maxsize=4_096)
 def _roots(text: str) -> frozenset[str]:
-    return frozenset(
-        stem[:_ROOT_LETTERS] if stem.isalpha() else stem for stem in content_stems(text)
-    )
+    return frozenset(map(word_root, content_stems(text)))

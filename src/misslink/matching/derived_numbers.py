@@ -8,9 +8,11 @@ from functools import lru_cache
 from itertools import combinations
 
 from misslink.matching.quantities import (
+    LONGEST_NUMBER,
     SCALES,
     Quantity,
     find_quantities,
+    number_values,
     other_amount,
     readable,
     same_amount,
@@ -21,7 +23,6 @@ from misslink.matching.same_place import NUMBERED, tokens
 SMALL = 10  # whole numbers up to this count and list, and stand for themselves
 ROUNDING = 0.02  # share by which a rounded number may differ
 _MOST = 12  # numbers of quotes that are combined; more are a table
-_LONGEST = 18  # characters of a number
 _PERCENTS = frozenset({"%", "percent"})
 _TIMES = frozenset({"date", "clock", "weekday"})
 _FEW = 4  # of which all that arithmetic makes is tried
@@ -45,8 +46,10 @@ def numbers(text: str) -> tuple[tuple[str, tuple[float, ...], bool], ...]:
     folded = readable(text)
     found = []
     for token in _TOKEN.finditer(folded):
+        if len(token[0]) > LONGEST_NUMBER:
+            continue
         rest = folded[token.end() : token.end() + 14]
-        values = set(_values(token[0].lstrip("+-")))
+        values = set(number_values(token[0].lstrip("+-")))
         scale = _SCALE.match(rest)
         if scale and scale[1] in _SCALES:
             values |= {value * _SCALES[scale[1]] for value in values}
@@ -54,22 +57,6 @@ def numbers(text: str) -> tuple[tuple[str, tuple[float, ...], bool], ...]:
         naming = _NAMING.match(rest) is not None or _NAMED.search(before) is not None
         found.append((token[0], tuple(values), naming))
     return tuple(found)
-
-
-def _values(token: str) -> Iterable[float]:
-    plain = token.replace("\u00a0", "").replace(" ", "")
-    if len(plain) > _LONGEST:  # no amount
-        return ()
-    parts = re.split(r"[.,]", plain)
-    if len(parts) == 1:
-        return (float(plain),)
-    joined = float("".join(parts))
-    decimal = float("".join(parts[:-1]) + "." + parts[-1])
-    if len(parts[-1]) != 3 or parts[0] == "0":
-        return (decimal,)
-    if len(parts) > 2:
-        return (joined,)
-    return (joined, decimal)
 
 
 def values_of(texts: Iterable[str]) -> frozenset[float]:

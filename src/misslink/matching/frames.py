@@ -7,7 +7,15 @@ from functools import lru_cache
 
 from misslink.matching.abstention import content_stems
 from misslink.matching.assertion import AFFIRMED, NotAsserted, not_asserted
-from misslink.text.normalization import STEM_WORD, fold, locate, sentence_spans, stems
+from misslink.text.normalization import (
+    STEM_WORD,
+    Spans,
+    fold,
+    locate,
+    overlapping_numbers,
+    sentence_spans,
+    stems,
+)
 
 _REACH = 120  # characters of a frame on each side of a statement
 _QUOTED_WORDS = 2  # words in small letters behind the first that make a quotation a sentence
@@ -131,46 +139,53 @@ _OPENING = re.compile(
 _HEADING = re.compile(
     r"\b(?:false\w*|untrue|incorrect|wrong|not\s+true|myths?|misconceptions?|legends?|lies|falsch\w*|irr(?:tum\w*|glauben?)|mythen)\b"
 )
-_LEAD_IN = re.compile(r":\s*$|[^.!?;,\"')\]]\s*$")
+_FULL_STOPS = ".!?;,\"')]"  # what ends with none of them is a heading or a lead-in
 _ITEM = re.compile(r"(?:[-*+\u2022]|\(?\d{1,3}[.)])\s")
 _QUOTE_END = re.compile(r"[.,!?]*[\"']")
 
 
-@lru_cache(maxsize=1_024)
-def sentence_kinds(text: str) -> tuple[tuple[int, int, NotAsserted | None], ...]:
-    """Return the offsets of every sentence of a text, and why it asserts nothing; None: it asserts.
+def kinds_around(text: str, start: int, end: int) -> list[NotAsserted | None]:
+    """Return for every sentence that shares a character with a place why it asserts nothing; None: it asserts."""
+    numbers = overlapping_numbers(sentence_spans(text), start, end)
+    return [sentence_kind(text, number) for number in numbers]
+
+
+@lru_cache(maxsize=8_192)
+def sentence_kind(text: str, number: int) -> NotAsserted | None:
+    """Return why a sentence of a text, by its number from 0, asserts nothing; None: it asserts.
 
     By the sentence itself, by the heading or lead-in of its list or paragraph ("Myths:"), by the sentence
     behind it ("This is wrong.") and by how the text begins ("Once upon a time").
 
     Examples
     --------
-    >>> [kind for _, _, kind in sentence_kinds("The ferry leaves at nine. That is wrong. It is blue.")]
+    >>> [sentence_kind("The ferry leaves at nine. That is wrong. It is blue.", n) for n in range(3)]
     ['denied', 'denied', None]
     """
     spans = sentence_spans(text)
-    kinds: list[NotAsserted | None] = []
-    heading = opening = False
-    items = 0  # sentences that the last heading spans so far
-    for number, (start, end) in enumerate(spans):
-        sentence = text[start:end]
-        kind = not_asserted(sentence)
-        is_item = _ITEM.match(sentence) is not None
-        if heading and (is_item or not items):
-            kind, items = "denied", items + 1
-        else:
-            heading = False
-        if end - start <= _REACH and _LEAD_IN.search(sentence):
-            heading, items = _HEADING.search(fold(sentence)) is not None, 0
-        if kind is None and opening:
-            kind = "example"
-        opening = opening or (number < _OPENINGS and _OPENING.search(fold(sentence)) is not None)
-        if end - start <= _REACH and _BACKWARD.search(fold(sentence)):
-            kind = "denied"
-            if kinds:
-                kinds[-1] = "denied"
-        kinds.append(kind)
-    return tuple((*span, kind) for span, kind in zip(spans, kinds, strict=True))
+    if _is_headed(text, spans, number) or any(
+        end - start <= _REACH and _BACKWARD.match(fold(text[start:end]))
+        for start, end in spans[number : number + 2]
+    ):
+        return "denied"
+    kind = not_asserted(text[slice(*spans[number])])
+    if kind is None and any(
+        _OPENING.search(fold(text[start:end])) for start, end in spans[: min(number, _OPENINGS)]
+    ):
+        return "example"
+    return kind
+
+
+def _is_headed(text: str, spans: Spans, number: int) -> bool:
+    """Whether a sentence, or the list that it is an item of, stands below a heading that denies it."""
+    while number:
+        start, end = spans[number - 1]
+        if end - start <= _REACH and text[end - 1] not in _FULL_STOPS:
+            return _HEADING.search(fold(text[start:end])) is not None
+        if _ITEM.match(text, spans[number][0]) is None:
+            return False
+        number -= 1
+    return False
 
 
 def _statement_place(sentence: str, claim: str) -> tuple[int, int] | None:

@@ -80,7 +80,8 @@ def fuzzy_match(needle: str, haystack: str, claim_text: str = "") -> FuzzyMatch 
     plain = fold(haystack)
     for at in islice(_occurrences(folded_needle, plain), _MAX_PLACES):
         if _ends_at_boundaries(plain, at, at + len(folded_needle)):
-            return _verbatim_match(needle, haystack, at) or _match_in_text(
+            alone = plain.find(folded_needle, at + 1) < 0
+            return (alone and _verbatim_match(needle, haystack)) or _match_in_text(
                 haystack, plain, at, at + len(folded_needle)
             )
     most = min(MOST_EDITS, len(folded_needle) // CHARACTERS_PER_EDIT)
@@ -97,11 +98,11 @@ def fuzzy_match(needle: str, haystack: str, claim_text: str = "") -> FuzzyMatch 
     return _match_in_text(haystack, plain, start, end, edits)
 
 
-def _verbatim_match(needle: str, haystack: str, at: int) -> FuzzyMatch | None:
-    """The place of a needle that stands in a text as it is, `at` in the folded text: most do."""
+def _verbatim_match(needle: str, haystack: str) -> FuzzyMatch | None:
+    """The place of a needle that a text has as it is, and once: most are found so."""
     start = haystack.find(needle)
     is_plain = needle[:1].isascii() and needle[-1:].isascii() and needle == needle.strip()
-    if start < 0 or not is_plain or len(fold.__wrapped__(f"{haystack[:start]}|")) != at + 1:
+    if start < 0 or not is_plain or haystack.find(needle, start + 1) >= 0:
         return None
     return FuzzyMatch(start, start + len(needle))
 

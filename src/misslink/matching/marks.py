@@ -127,12 +127,17 @@ _ITEMS = re.compile(
     r"[\n.!?:;](?:(?<=\n)|\s{1,9})[^\w\n]{0,9}(?:\w{1,3}[.)]|\d{1,2}\s\s)|\n[ \t]*[-+=]"
 )
 _WORDS = re.compile(rf"\b{_SOURCE}\b|step|schritt|paso|page|seite|https?:|www\.")
-_ANYTHING = re.compile("")
 # In their order, each with what its marks have one of.
 _KINDS = (
     (_THINKING, re.compile("</")),
-    (_SOURCE_LIST, _ANYTHING),
-    (_LINE, _ANYTHING),
+    (
+        _SOURCE_LIST,
+        re.compile(
+            "source|reference|citation|footnote|bibliography|further reading|read more|quelle|nachweis|beleg"
+            "|literatur|verweis|fuentes|r\u00e9f\u00e9r|fonti|fontes|\u51fa\u5178|\u53c2\u8003|\u6765\u6e90|\ucd9c\ucc98"
+        ),
+    ),
+    (_LINE, re.compile(r"\n[ \t]*(?:[#*_=|+:\[-]|page|seite)")),
     (_LINK, re.compile(r"\]\(")),
     (
         _CITATION,
@@ -141,7 +146,13 @@ _KINDS = (
             r"|https?:|www\."
         ),
     ),
-    (_STEP, _ANYTHING),
+    (
+        _STEP,
+        re.compile(
+            r"[\n.!?:;](?:(?<=\n)|\s{1,2})(?:[^\w\n]|_){0,9}(?:\w{1,4}[.)]|\d{1,2}\s\s|[-*+>\u2022\u25cf\u25aa\u2013\u2014\u2023\u25e6\u2192])"
+            r"|step|schritt|paso|\u00e9tape|passo|stap|\[[ x]\]"
+        ),
+    ),
     (_MENTION, re.compile(rf"\b{_SOURCE}\b|text|information")),
     (
         _EMPHASIS,
@@ -162,8 +173,8 @@ def strip_marks(text: str) -> StrippedText:
     >>> strip_marks("2. Parking costs 9 euros [1]. (https://example.org/p)").text
     'Parking costs 9 euros.'
     """
-    lower = _lower(text)
-    if not (_SIGNS.search(text) or _ITEMS.search(f"\n{lower}") or _WORDS.search(lower)):
+    lower = f"\n{_lower(text)}"
+    if not (_SIGNS.search(text) or _ITEMS.search(lower) or _WORDS.search(lower)):
         return StrippedText(text, ())
     blank = text
     spans: list[tuple[int, int]] = []

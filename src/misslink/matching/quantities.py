@@ -233,7 +233,7 @@ _WORDS = (
 _NUMERALS = "0123456789"
 _DIGIT = re.compile(r"\d")
 _DIGITS = re.compile(r"\d+(?:[.:]\d+|,\d{3}(?!\d))*")
-_LONGEST_NUMBER = 60  # characters; a longer one amounts to nothing
+LONGEST_NUMBER = 60  # characters; a longer one amounts to nothing
 _GERMAN_THOUSANDS = re.compile(r"\d{1,3}(?:\.\d{3})+")
 _JOINT = re.compile(r" ?,? ?(?:and |und )?")  # between the parts of "8 minutes and 20 seconds"
 _LEADING_NUMBER = re.compile(r"-?\d(?:[\d.,:/]*\d)?")
@@ -478,9 +478,9 @@ def _read_clock(fields: Mapping[str, str]) -> list[Amount]:
 
 def _measure(fields: Mapping[str, str]) -> tuple[str, list[Amount]]:
     number = fields["number"]
-    if len(number) > _LONGEST_NUMBER:
+    if len(number) > LONGEST_NUMBER:
         return "", []
-    values = _values(number)
+    values = number_values(number)
     if not values:  # a version, or a ratio
         return "", [("parts", tuple(map(int, re.split(r"\D", number))))]
     sign = -1 if "minus" in fields or "below" in fields else 1
@@ -505,13 +505,13 @@ def _measure(fields: Mapping[str, str]) -> tuple[str, list[Amount]]:
     return unit, amounts
 
 
-def _values(number: str) -> list[float]:
+def number_values(number: str) -> list[float]:
     """What a number may mean: 12.500 is more in German. None for one of several points or colons."""
     if "/" in number:
         whole, _, fraction = number.rpartition(" ")
         above, below = map(int, fraction.split("/"))
         return [int(whole or 0) + above / below] if below else []
-    plain = number.replace(" ", "").replace("'", "")
+    plain = number.replace(" ", "").replace("\u00a0", "").replace("'", "")
     if re.search(r"\..*,", plain):
         plain = plain.replace(".", "").replace(",", ".")
     plain = plain.replace(",", "")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Sequence
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import Literal, NamedTuple
 
 from misslink.matching.abstention import content_stems
@@ -18,12 +18,11 @@ from misslink.matching.assertion import (
 from misslink.matching.derived_numbers import (
     doubtful_numbers,
     has_basis,
-    quantities_of,
     underived_number,
     unsaid_quantity,
     values_of,
 )
-from misslink.matching.frames import frame_kind, sentence_kinds
+from misslink.matching.frames import frame_kind
 from misslink.matching.fuzzy_matching import (
     UNSPACED,
     WORD,
@@ -31,11 +30,11 @@ from misslink.matching.fuzzy_matching import (
     fuzzy_match,
     invariant_tokens,
 )
+from misslink.matching.languages import FEW_WORDS, is_known_language, short_words
 from misslink.matching.marks import strip_marks
-from misslink.matching.quantities import Quantity
+from misslink.matching.passages import Passages
 from misslink.matching.same_place import difference
 from misslink.text.normalization import (
-    STOPWORDS,
     fold,
     has_content,
     overlapping,
@@ -43,10 +42,7 @@ from misslink.text.normalization import (
     stems,
 )
 
-SAME_LANGUAGE = 0.3  # share of an answer's short words that its passages hold, at least,
-MIN_LANGUAGE_WORDS = 5  # and different ones that both must have before anything is said of that
 NEARLY_ALL = 0.9  # of a claim's words, that a sentence has that says nothing but the claim
-_FEW_WORDS = 3  # short words: fewer tell no language
 _MAX_PARTS = 8  # of a quote with ellipses
 _PART_WORDS = 2  # of each side of an ellipsis
 
@@ -56,11 +52,6 @@ _LEADING_MARKS = (
     " \t\n\r\f\v\u00a0\"'*_`\u2018\u2019\u201a\u201b\u201c\u201d\u201e\u201f\u00ab\u00bb"
 )
 _TRAILING_MARKS = _LEADING_MARKS + ",;:."
-_GERMAN_WORDS = (
-    "der die das den dem des ein eine und oder ist sind wird auf aus bei mit nach von vom zu "
-    "zum zur im um fur wie als wenn dass es er sie ich wir ihr nur auch noch kein"
-)
-_LANGUAGES = STOPWORDS.difference(("am", "an", "in", "so", "was")), frozenset(_GERMAN_WORDS.split())
 # What is said to a judge and not of the world: an order in a passage is made of such words.
 _JUDGING_STEMS = frozenset(
     stems(
@@ -78,7 +69,6 @@ _MOSTLY = (
 _AND = re.compile(r",|;|\b(?:and|und)\b")
 _PARTS = 2  # sentences that a sum is made of, and words that they share with it
 _LONGEST_WORD = 40  # characters: what is longer is encoded
-_SHORT_WORD = re.compile(r"(?<!\w)[^\W\d_]{1,4}(?!\w)")
 
 Refusal = Literal["no_quote", "not_found", "fragment", "number", "denial", "difference", "frame"]
 
@@ -105,33 +95,8 @@ class QuoteCheck(NamedTuple):
     weak: bool = False
 
 
-class ShownTexts:
-    """The texts that a judge was shown, read once for all of its quotes.
-
-    Parameters
-    ----------
-    texts : sequence of str
-    question : str
-        Numbers that it has are known to everybody.
-    """
-
-    def __init__(self, texts: Sequence[str], question: str = "") -> None:
-        self.texts = texts
-        self._question = question
-        self._folded = list(map(fold, texts))
-
-    @cached_property
-    def _numbers(self) -> frozenset[float]:
-        return values_of((*self.texts, self._question))
-
-    @cached_property
-    def _quantities(self) -> tuple[Quantity, ...]:
-        return quantities_of((*self.texts, self._question))
-
-    @cached_property
-    def _counts(self) -> bool:
-        """Whether numbers in words can be read: only those of English and German are known."""
-        return is_known_language(" ".join(self.texts))
+class ShownTexts(Passages):
+    """The texts that a judge was shown, to look its quotes up."""
 
     def check(self, claim: str, quotes: Sequence[str], *, supports: bool = True) -> QuoteCheck:
         """Look the quotes of a claim up, and tell whether they may decide it.
@@ -172,11 +137,11 @@ class ShownTexts:
         # What stands around a quote helps to derive, too: "In 1990" is before most figures.
         quoted = list(map(self._sentences, whole))
         basis = quoted
-        if self._counts and (is_known_language(claim) or len(_short_words(claim)) < _FEW_WORDS):
-            number = unsaid_quantity(claim, lambda: self._quantities)
+        if self.counts and (is_known_language(claim) or len(short_words(claim)) < FEW_WORDS):
+            number = unsaid_quantity(claim, lambda: self.quantities)
             if number is None and doubtful_numbers(claim):
                 basis = [*quoted, *self._alike(claim, quoted)]
-                number = underived_number(claim, basis, self._numbers)
+                number = underived_number(claim, basis, self.numbers)
             if number is not None:
                 return QuoteCheck(whole, "number", number)
         rival = self._rival(claim, " ".join(quoted))
@@ -194,8 +159,10 @@ class ShownTexts:
         """Every text that has a quote word for word; where none does, every one that nearly does."""
         bare = strip_marks(quote).text
         wanted = {fold(quote), fold(bare)} - {""}
-        exact = [n for n, text in enumerate(self._folded) if any(w in text for w in wanted)]
-        claim_and_question = f"{claim} {self._question}"
+        exact = [
+            n for n, text in enumerate(map(fold, self.texts)) if any(w in text for w in wanted)
+        ]
+        claim_and_question = f"{claim} {self.question}"
         places = []
         for number in exact or range(len(self.texts)):
             match = find_quote(quote, self.texts[number], claim_and_question)
@@ -232,7 +199,7 @@ class ShownTexts:
             return False
         if len(said & _JUDGING_STEMS) > max(len(own & said), _JUDGING_SHARE * len(said)):
             return True
-        is_told = len(_short_words(words)) >= _FEW_WORDS or any(
+        is_told = len(short_words(words)) >= FEW_WORDS or any(
             len(word) > _LONGEST_WORD for word in words.split()
         )
         return (
@@ -279,23 +246,21 @@ class ShownTexts:
                 return "frame", ""
         return None
 
-    @cached_property
-    def _statements(self) -> list[tuple[str, frozenset[str]]]:
-        """Every sentence that asserts something, and its words."""
-        rows = [
-            strip_marks(text[start:end]).text
-            for text in self.texts
-            for start, end, kind in sentence_kinds(text)
-            if kind is None
+    def _statements(self, topic: frozenset[str], held: int) -> list[tuple[int, str]]:
+        """The sentences that assert something and share at least `held` words with a topic, with how many."""
+        return [
+            (shared, each.text)
+            for each in self.sentences
+            if (shared := len(topic.intersection(each.stems))) >= held
+            and self.asserts(each.passage, each.start, each.end)
         ]
-        return [(row, content_stems(row)) for row in rows]
 
     def _alike(self, claim: str, quoted: Sequence[str]) -> list[str]:
         """The sentences that hold as much of a claim as its quotes: a judge may quote one of two parts."""
         topic = content_stems(claim)
         held = max(len(topic & content_stems(sentence)) for sentence in quoted)
-        rows = [row for row, words in self._statements if len(topic & words) >= max(held, _PARTS)]
-        return rows[:_PARTS] if len(rows) <= _PARTS else []
+        rows = self._statements(topic, max(held, _PARTS))
+        return [row for _, row in rows] if len(rows) <= _PARTS else []
 
     def _rival(self, claim: str, quoted: str) -> tuple[Refusal, str] | None:
         """What the sentence nearest to a claim says instead, if the quotes are about something else.
@@ -304,10 +269,12 @@ class ShownTexts:
         """
         topic = content_stems(claim)
         held = len(topic & content_stems(quoted))
-        if held > _UNRELATED or not self._statements:
+        if held > _UNRELATED:
             return None
-        nearest, words = max(self._statements, key=lambda row: len(topic & row[1]))
-        if len(topic & words) <= held:
+        _, nearest = max(
+            self._statements(topic, held + 1), key=lambda row: row[0], default=(0, None)
+        )
+        if nearest is None:
             return None
         if clause_conflict(claim, [nearest]):
             return "denial", ""
@@ -321,8 +288,8 @@ class ShownTexts:
 
     def _is_framed(self, place: tuple[int, FuzzyMatch], claim: str) -> bool:
         """Whether the sentences around a quote assert nothing, and the claim does."""
-        kinds = overlapping(sentence_kinds(self.texts[place[0]]), place[1].start, place[1].end)
-        return bool(kinds) and all(kind for _, _, kind in kinds) and not_asserted(claim) is None
+        number, match = place
+        return not self.asserts(number, match.start, match.end) and not_asserted(claim) is None
 
     def _is_said_elsewhere(self, word: str, topic: frozenset[str], sentence: str) -> bool:
         """Whether another sentence that was shown has a word of a claim, and as many of the others."""
@@ -334,8 +301,8 @@ class ShownTexts:
             held = 0  # a name, or an opposite, may be of a fact that is told elsewhere
         return any(
             held <= len(topic & content_stems(text[start:end]))
-            for text, folded in zip(self.texts, self._folded, strict=True)
-            if pattern.search(folded)
+            for text in self.texts
+            if pattern.search(fold(text))
             for start, end in sentence_spans(text)
             if pattern.search(fold(text[start:end]))
         )
@@ -343,7 +310,7 @@ class ShownTexts:
     def _is_weak(self, place: tuple[int, FuzzyMatch], claim: str) -> bool:
         if self._is_framed(place, claim):
             return True
-        topic = content_stems(claim) | content_stems(self._question)
+        topic = content_stems(claim) | content_stems(self.question)
         return topic.isdisjoint(content_stems(self._sentences(place)))
 
 
@@ -364,33 +331,8 @@ def find_quote(quote: str, text: str, claim: str = "") -> FuzzyMatch | None:
     return fuzzy_match(bare, text, claim) or _find_with_ellipsis(bare, text, claim)
 
 
-def is_other_language(answer: str, passages: Sequence[str]) -> bool:
-    """Return whether the short words of `answer` are not those of the languages of `passages`."""
-    answer_words = _short_words(answer)
-    passage_words = frozenset[str]().union(*map(_short_words, passages))
-    if min(len(answer_words), len(passage_words)) < MIN_LANGUAGE_WORDS:
-        return False
-    for language in _LANGUAGES:  # short texts of one language may share few words
-        shares = (len(words & language) / len(words) for words in (answer_words, passage_words))
-        if min(shares) >= SAME_LANGUAGE:
-            return False
-    return len(answer_words & passage_words) / len(answer_words) < SAME_LANGUAGE
-
-
-def is_known_language(text: str) -> bool:
-    """Return whether the short words of `text` are mostly English or German ones."""
-    words = _short_words(text)
-    return any(len(words & language) >= SAME_LANGUAGE * len(words) > 0 for language in _LANGUAGES)
-
-
 def _strip_marks(quote: str) -> str:
     return quote.lstrip(_LEADING_MARKS).rstrip(_TRAILING_MARKS)
-
-
-@lru_cache(maxsize=512)
-def _short_words(text: str) -> frozenset[str]:
-    folded = fold(text)
-    return frozenset((*UNSPACED.findall(folded), *_SHORT_WORD.findall(folded)))
 
 
 def _find_with_ellipsis(quote: str, text: str, claim: str) -> FuzzyMatch | None:

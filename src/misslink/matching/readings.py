@@ -10,7 +10,6 @@ from functools import cached_property, lru_cache
 from itertools import takewhile
 
 from misslink.matching.assertion import is_negated
-from misslink.matching.claim_matching import leading_polarity
 from misslink.matching.quantities import Quantity, find_quantities, readable, says
 from misslink.text.normalization import STOPWORDS, UNSPACED_RUN, fold, sentence_spans, strip_ending
 
@@ -21,14 +20,6 @@ _CONTRACTION = re.compile(r"n't\b|'(?:s|re|ve|ll|d|m)\b")
 _CHOICE = re.compile(r"\b(\w+),? (?:or|oder|ou|o) (?:\w+ )??(\w+)")
 # Behind and between the words of scripts without blanks.
 _PARTICLES = re.compile(r"[的是在了和与由于为被不没吗呢]|[\u3040-\u309f]+")
-_FIRST_WORD = re.compile(r"\W*\w+\W*")
-_YES, _NO = (
-    re.compile(rf"\W*(?:{fold(words)})(?=\W*$|\s*[,.;:!\-\u3001\u3002])")
-    for words in (
-        "yes|ja|oui|si|sim|да|tak|ano|evet|kyllä|igen|\u03bd\u03b1\u03b9|はい|是的?|对|네|예|ใช่|نعم|हाँ|כן",
-        "no|nein|non|nao|нет|nie|ne|hay\u0131r|ei|nem|όχι|いいえ|不是?|没有|아니요|아니오|ไม่|لا|नहीं|לא|nej|nei|nee",
-    )
-)
 _NEGATION = re.compile(
     rf"\b(?:{fold('pas|jamais|aucune?|não|не|нет|ei|eivät|ikke|inte|ingen|niet|geen|nem|nincs')}"
     rf"|{fold('není|değil|yok|δεν|لا|ليس|नहीं|לא|không|tidak|bukan')})\b"
@@ -73,19 +64,6 @@ class Reading:
 def sentences(text: str) -> list[str]:
     """The sentences of a text."""
     return [text[start:end] for start, end in sentence_spans(text)]
-
-
-def yes_or_no(text: str) -> bool | None:
-    """True where a text begins with a yes, False with a no; None where with neither."""
-    leading, folded = leading_polarity(text), fold(text)
-    if leading is not None:
-        return leading
-    return True if _YES.match(folded) else False if _NO.match(folded) else None
-
-
-def strip_yes_or_no(text: str) -> str:
-    """A text without the yes or no that it begins with."""
-    return text if yes_or_no(text) is None else _FIRST_WORD.sub("", text, count=1)
 
 
 class Reader:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 
+from misslink.matching.assertion import leading_polarity, strip_polarity
 from misslink.matching.claim_matching import MatchingContext
 from misslink.matching.quantities import Quantity, other_amount
-from misslink.matching.readings import Part, Reader, Reading, sentences, strip_yes_or_no, yes_or_no
+from misslink.matching.readings import Part, Reader, Reading, sentences
 from misslink.text.normalization import UNSPACED_RUN, fold
 from misslink.types import Support
 
@@ -70,7 +71,7 @@ def _has_sentence(text: str, sentence: str) -> bool:
 
 def _repeats(reader: Reader, text: str, claim: str) -> bool:
     """Whether a short text says nothing but what a claim does, and has its amounts and names."""
-    short, body = reader.read(strip_yes_or_no(text)), reader.read(strip_yes_or_no(claim))
+    short, body = reader.read(strip_polarity(text)), reader.read(strip_polarity(claim))
     if len(reader.new(short)) > SHORT or _relation(reader, text, claim) != "supported":
         return False
     new = reader.new(body)
@@ -95,8 +96,8 @@ def _extends(reader: Reader, claim: str, text: str) -> bool:
 def _relation(reader: Reader, claim: str, text: str) -> Support | None:
     """What a text says of a claim; None where it has much of a longer claim, but not all."""
     agreed = False
-    body, other = (reader.read(strip_yes_or_no(each)) for each in (claim, text))
-    if yes_or_no(claim) is not None or yes_or_no(text) is not None:
+    body, other = (reader.read(strip_polarity(each)) for each in (claim, text))
+    if leading_polarity(claim) is not None or leading_polarity(text) is not None:
         own, its = _stance(reader, claim), _stance(reader, text)
         agreed = own is not None and own == its
         if agreed and not (reader.new(body) and reader.new(other)):
@@ -185,7 +186,7 @@ def _exchanged(reader: Reader, body: Reading, text: Reading) -> bool:
 
 def _stance(reader: Reader, text: str) -> bool | None:
     """Whether a text says yes or no: at its beginning, or as it restates or denies the question."""
-    polarity = yes_or_no(text)
+    polarity = leading_polarity(text)
     if polarity is not None:
         return polarity
     question = (sentences(reader.asked.text) or [""])[-1]  # of a conversation

@@ -82,6 +82,15 @@ class Token(NamedTuple):
     is_name: bool
     is_number: bool
 
+    @property
+    def kind(self) -> str:
+        """What it can be another one of."""
+        if self.is_number:
+            return "number"
+        if self.word in _GROUPS:
+            return "exclusive"
+        return "name" if self.is_name else "word"
+
 
 @lru_cache(maxsize=16_384)
 def tokens(text: str) -> tuple[Token, ...]:
@@ -111,6 +120,7 @@ def tokens(text: str) -> tuple[Token, ...]:
     return tuple(found)
 
 
+@lru_cache(maxsize=4_096)
 def difference(claim: str, sentence: str) -> tuple[str, str] | None:
     """Return a word of a claim and the one in its place in a sentence that says the same otherwise.
 
@@ -130,10 +140,14 @@ def difference(claim: str, sentence: str) -> tuple[str, str] | None:
     new = stems - others
     if not new:
         return _exchanged(own, other, claim, sentence)
+    fresh = [each for each in own if each.stem in new]
+    theirs = [each for each in other if each.stem not in stems]
+    if not _may_exclude(fresh, theirs):
+        return None
     pairs = [
         (mine, its)
         for mine, its in _replaced(own, other)
-        if mine.stem not in others and its.stem not in stems and _excludes(mine, its)
+        if mine in fresh and its in theirs and _excludes(mine, its)
     ]
     rest = stems.difference(mine.stem for mine, _ in pairs)
     named = any(
@@ -156,18 +170,25 @@ def _replaced(own: Sequence[Token], other: Sequence[Token]) -> Iterator[tuple[To
         elif tag == "replace" and max(end - start, right - left) <= _STRETCH:
             # Words that only one of them has may stand there, too: of a kind, there is one.
             for kind in ("number", "exclusive", "name"):
-                mine = [token for token in own[start:end] if _kind(token) == kind]
-                its = [token for token in other[left:right] if _kind(token) == kind]
+                mine = [token for token in own[start:end] if token.kind == kind]
+                its = [token for token in other[left:right] if token.kind == kind]
                 if len(mine) == 1 == len(its):
                     yield mine[0], its[0]
 
 
-def _kind(token: Token) -> str:
-    if token.is_number:
-        return "number"
-    if token.word in _GROUPS:
-        return "exclusive"
-    return "name" if token.is_name else "word"
+def _may_exclude(own: Sequence[Token], other: Sequence[Token]) -> bool:
+    """Whether any word of the one may exclude one of the other: this is quick to tell."""
+    if not {each.kind for each in own}.isdisjoint({each.kind for each in other} - {"word"}):
+        return True
+    words, others = {each.word for each in own}, {each.word for each in other}
+    if not (_TELLING.isdisjoint(words) or _TELLING.isdisjoint(others)):
+        return True
+    return any(
+        prefix + word in far
+        for near, far in ((words, others), (others, words))
+        for prefix in _PREFIXES
+        for word in near
+    )
 
 
 def _excludes(mine: Token, its: Token) -> bool:

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict
 
 from misslink.judge.judged_metric import Finding, JudgedMetric, Subject, failed_finding
 from misslink.judge.protocol import Ask, Reply
-from misslink.matching.quotes import verify_quote
+from misslink.matching import verify_quote
 from misslink.registry import judged_metrics
 from misslink.text.normalization import content_words, fold, sentence_spans
 from misslink.types import Claim, Evidence, Passage

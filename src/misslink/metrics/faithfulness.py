@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from misslink.judge import judged_metric
 from misslink.judge.protocol import LabelAlone, Reply
-from misslink.matching.abstention import claim_spans, declines
-from misslink.matching.claim_matching import MatchingContext
-from misslink.matching.support import match_claims, match_support
+from misslink.matching import MatchingContext, claim_spans, declines, match_claims, match_support
 from misslink.registry import judged_metrics
 from misslink.types import Claim, Evidence
 

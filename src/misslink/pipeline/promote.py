@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from misslink.documents import manifest_of
-from misslink.matching.claim_matching import MatchingContext
-from misslink.matching.support import claim_relations
+from misslink.matching import MatchingContext, claim_relations
 from misslink.types import Case, Link, Run, Trace
 
 # Of a trace what a later judgment reads; the rest is of the moment.

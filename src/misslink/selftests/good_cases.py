@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from misslink.documents import calibrations_of
-from misslink.matching.abstention import declines
+from misslink.matching import declines
 from misslink.retrieval import relevant_ids, retrieval_outcome
 from misslink.selftests.values import find_values, numbers_of, states
 from misslink.text.near_duplicates import passage_stems

@@ -259,10 +259,7 @@ class KeywordPattern:
 
     def may_match(self, text: str) -> bool:
         """Whether `text` has a keyword."""
-        for keyword in self._ascii if text.isascii() else self.keywords:
-            if keyword in text:
-                return True
-        return False
+        return any(map(text.__contains__, self._ascii if text.isascii() else self.keywords))
 
     def search(self, text: str) -> re.Match[str] | None:
         """Return the first match in `text`."""
@@ -275,8 +272,14 @@ class KeywordPattern:
 
 def overlapping(spans: tuple[_Span, ...], start: int, end: int) -> tuple[_Span, ...]:
     """Return those of the spans, each with whatever else it says, that share a character with the place from `start` to `end`."""
+    numbers = overlapping_numbers(spans, start, end)
+    return spans[numbers.start : numbers.stop]
+
+
+def overlapping_numbers(spans: tuple[_Span, ...], start: int, end: int) -> range:
+    """Return the places of those of the spans that share a character with the place from `start` to `end`."""
     first = bisect_right(spans, start, key=itemgetter(1))
-    return spans[first : bisect_left(spans, end, key=itemgetter(0))]
+    return range(first, bisect_left(spans, end, first, key=itemgetter(0)))
 
 
 def drop_invisible(text: str) -> str:

@@ -18,7 +18,7 @@ from misslink.judge.middleware.cascade import (
     stage_band,
 )
 from misslink.judge.protocol import Reply, RetryableError, SkippedAskError, examine
-from misslink.matching.support import load_fit
+from misslink.matching import load_fit
 
 PASSAGE = "The ferry leaves at seven. Gulls nest on the roof."
 

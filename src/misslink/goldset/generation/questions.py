@@ -26,7 +26,7 @@ from misslink.goldset.wording import CopiedWording, find_verbatim, measure_copyi
 from misslink.judge.judge_case import SkippedReply, ask_safely
 from misslink.judge.prompts import Prompts
 from misslink.judge.protocol import Ask, Judge
-from misslink.matching.quotes import verify_quote
+from misslink.matching import verify_quote
 from misslink.text.normalization import fold, sentence_spans, stems, valid_text
 
 

@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from misslink.judge.backends.response_parsing import DECLINED
 from misslink.judge.prompts import FENCE_LABELS, Fence
 from misslink.judge.protocol import Ask, DecisionQuestion, Examination, Probabilities, Reply
-from misslink.matching.abstention import claim_spans, declines
+from misslink.matching import claim_spans, declines
 from misslink.text.normalization import content_words, fold, sentence_spans, stems
 from misslink.types import Usage
 

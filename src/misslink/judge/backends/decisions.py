@@ -15,7 +15,7 @@ from misslink.judge.backends.decision_questions import DRAFTS, DecisionTask, Que
 from misslink.judge.backends.request_format import REFUSAL_MESSAGE
 from misslink.judge.backends.response_parsing import EXCERPT_LENGTH
 from misslink.judge.protocol import Ask, Examination, JudgeInfo, Reply, total_usage
-from misslink.matching.support import rules_version
+from misslink.matching import rules_version
 from misslink.types import Usage
 
 LIMITS = {"questions": 400, "choices": 255}  # of a request to OpenAI; servers may have lower ones

@@ -8,15 +8,18 @@ from typing import Any, Literal
 
 from misslink.errors import InputError
 from misslink.judge import protocol
-from misslink.matching.abstention import claim_spans, content_stems, declines, states_absence
-from misslink.matching.claim_matching import MatchingContext
-from misslink.matching.references import compare
-from misslink.matching.support import (
+from misslink.matching import (
+    MatchingContext,
+    claim_spans,
+    compare,
+    content_stems,
+    declines,
     fit_note,
     load_fit,
     match_claims,
     match_support,
     rules_version,
+    states_absence,
 )
 from misslink.registry import judges
 from misslink.text.normalization import sentence_spans, stems

@@ -16,7 +16,7 @@ from misslink.judge.backends.heuristic import HeuristicJudge
 from misslink.judge.judge_case import judge_case
 from misslink.judge.judged_metric import JudgedMetric, Padding, Subject
 from misslink.judge.protocol import Ask, Judge, unwrap_judge
-from misslink.matching.abstention import claim_spans, states_absence
+from misslink.matching import claim_spans, states_absence
 from misslink.registry import judged_metrics
 from misslink.render.format import format_share_of
 from misslink.stats import holm, mean, paired_difference, proportion

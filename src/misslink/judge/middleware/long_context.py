@@ -15,7 +15,7 @@ from misslink.judge import protocol
 from misslink.judge.backends.response_parsing import is_length_error
 from misslink.judge.prompts import BUILT_IN, Prompts
 from misslink.judge.tokens import BYTES_PER_TOKEN, MARGIN, estimate_ask_tokens, estimate_tokens
-from misslink.matching.quotes import verify_quote
+from misslink.matching import verify_quote
 from misslink.text.normalization import sentence_spans
 from misslink.types import Support
 

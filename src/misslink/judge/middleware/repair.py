@@ -20,7 +20,7 @@ from misslink.judge.protocol import (
     schema_json,
     total_usage,
 )
-from misslink.matching.coverage import ClaimCoverage
+from misslink.matching import ClaimCoverage
 
 _EXCERPT_HEAD, _EXCERPT_TAIL = (
     1500,
