@@ -297,6 +297,8 @@ class SearchTrail:
 
         Neither name is in the question.
         """
+        if len(self.trace.calls) < 2:
+            return None
         texts = {each.id: each.text for each in (*self.trace.retrieved, *self.trace.deeper)}
         asked, held = _words(self.case.judged_question), _words(miss.text or "")
         names: set[str] = set()
