@@ -185,6 +185,19 @@ class NeedLocator:
             need.source == "reference" and self.find_shown(need) is None for need in needs
         )
 
+    def contradicts_judge(self, needs: Sequence[Need]) -> bool:
+        """Whether a judge's yes to the prompt stands alone: a need is unstated, and found only outside.
+
+        Such a yes decides nothing: need by need, the judge is asked again.
+        """
+        return self.known.sufficient_judge == "yes" and any(
+            need.source == "reference"
+            and need.stated != "states"
+            and self.find_shown(need) is None
+            and any(self.holds(candidate.text, need) for candidate in self.candidates)
+            for need in needs
+        )
+
     @property
     def denied(self) -> bool:
         """Whether a model judge says that the prompt does not suffice."""
