@@ -395,9 +395,7 @@ def test_an_omitted_claim_needs_a_missed_passage_only_where_the_prompt_lacks_it(
     judge = KnowingJudge({FEE: held})
     link = run_link(case, trace, verdicts, k=1 if not dropped else 2, judge=judge)
     expected = "dropped_from_prompt" if dropped else "retrieval_miss"
-    if (
-        sufficient or held == MONKS
-    ):  # the prompt holds it, as the judge says of both or of the claim
+    if held == MONKS:  # the prompt holds it, as the judge says of the claim
         expected = "incomplete"
     assert link.failure == expected, link.reason
     if expected in {"dropped_from_prompt", "retrieval_miss"}:

@@ -264,9 +264,10 @@ def _adjust(linked: _LinkedCases, bad: Mapping[str, float], crude: Estimate) -> 
     strata = {
         name: linked.exposed(group) for name, group in zip(order, groups, strict=True) if group
     }
-    tables, places, clusters = _compared_tables(strata.values(), (0,))
-    pooled = _pool(tables, places, clusters, linked.seed)
-    fraction = _pool(*_compared_tables(strata.values(), (0, 1)), linked.seed)
+    tables, places, clusters = compared = _compared_tables(strata.values(), (0,))
+    pooled = _pool(*compared, linked.seed)
+    exposed = _compared_tables(strata.values(), (0, 1))
+    fraction = pooled if exposed == compared else _pool(*exposed, linked.seed)
     estimates = {
         "risk_difference": pooled.risk_difference,
         "risk_ratio": drop_wide_ratio(pooled.risk_ratio),

@@ -46,6 +46,7 @@ MIN_SHARED_STEMS = 0.15
 # for a whole answer and all its passages, which would take a third of English pairs that share no
 # topic for two languages; this one 6% (RAGTruth), 14% (BEGIN) and 1% (CLAPNQ).
 MIN_COMMON_WORDS = 0.15
+_MIN_TIED = 0.5  # of a claim's stems, in a passage that the heuristic judge ties it to
 _SHORT_WORD = 4  # letters
 _MAX_HALVINGS = 4  # as of an examination: who refuses a sixteenth refuses for another reason
 _REPLY_OVERHEAD = 64  # tokens of a reply that are of no claim
@@ -338,23 +339,28 @@ def link_claims(
         return ()
     texts = tuple(dict.fromkeys(claim.text for _, claim in claims))
     unique = tuple(dict.fromkeys(text for _, text in known))
-    relations = _heuristic_relations(texts, unique) | (said or {})
+    relations = _heuristic_relations(texts, unique, said or {})
     return tuple(
         _strongest_link(index, [(passage, relations[claim.text, text]) for passage, text in known])
         for index, claim in claims
     )
 
 
-def _heuristic_relations(claims: Sequence[str], passages: Sequence[str]) -> PairRelations:
-    """The heuristic judge's relation of every pair.
+def _heuristic_relations(
+    claims: Sequence[str], passages: Sequence[str], said: PairRelations
+) -> PairRelations:
+    """The relation of every pair: as said, else by the heuristic judge.
 
-    Pairs that share too little are unrelated without a check: of 1,978 such pairs of the data that the
-    limit was chosen on it called all but one unrelated, and reading the passage is what takes time.
+    Pairs that share too little are unrelated without a check: reading the passage is what takes time.
     """
     nothing = PairRelation("unrelated", None, None)
-    relations = {(claim, text): nothing for text in passages for claim in claims}
+    relations = {(claim, text): nothing for text in passages for claim in claims} | said
     for text in passages:
-        near = [claim for claim in claims if shared_stem_share(claim, text) >= MIN_SHARED_STEMS]
+        near = [
+            claim
+            for claim in claims
+            if (claim, text) not in said and shared_stem_share(claim, text) >= _MIN_TIED
+        ]
         if near:
             for claim, relation in zip(
                 near, claim_relations(near, _passage_context(text)), strict=True

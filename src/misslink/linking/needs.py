@@ -15,7 +15,7 @@ from functools import cached_property, lru_cache
 from typing import Any
 
 from misslink.linking.answer_outcome import AnswerOutcome, Sufficiency
-from misslink.linking.claim_support import PairRelations, may_be_related
+from misslink.linking.claim_support import PairRelations
 from misslink.linking.miss_measurement import ASKED_SHARE, asked_share
 from misslink.matching import (
     MatchingContext,
@@ -94,8 +94,8 @@ def list_needs(known: AnswerOutcome, outcome: RetrievalOutcome) -> tuple[Need, .
             Need(text=claim.text, source="reference", stated=_STATED[claim.support])
             for claim in known.reference_claims
         )
-    references = (text for text in known.case.references if not declines(text))
-    if claims := reference_claims(next(references, "")):
+    told = (reference_claims(text) for text in known.case.references)
+    if claims := next(filter(None, told), ()):
         stated = "states" if known.correct and known.complete is not False else unsaid
         return tuple(Need(text=text, source="reference", stated=stated) for text in claims)
     labels = [*(match.need for match in outcome.found), *map(as_label, outcome.missed)]
@@ -112,8 +112,10 @@ def as_label(missed: RetrievalMiss) -> LabelledNeed:
 
 
 def reference_claims(reference: str) -> tuple[str, ...]:
-    """The claims of a reference; one of a single word is a claim all the same."""
-    spans = claim_spans(reference) or sentence_spans(reference)
+    """The claims of a reference that does not decline; one of a single word is a claim all the same."""
+    spans = claim_spans(reference)
+    if not spans and not declines(reference):
+        spans = tuple(sentence_spans(reference))
     return tuple(reference[start:end] for start, end in spans)
 
 
@@ -187,6 +189,19 @@ class NeedLocator:
         """Whether the matcher finds a need of the reference in no shown passage, and no judge does."""
         return self.known.sufficient_judge == "unknown" and any(
             need.source == "reference" and self.find_shown(need) is None for need in needs
+        )
+
+    def contradicts_judge(self, needs: Sequence[Need]) -> bool:
+        """Whether a judge's yes to the prompt stands alone: a need is unstated, and found only outside.
+
+        Such a yes decides nothing: need by need, the judge is asked again.
+        """
+        return self.known.sufficient_judge == "yes" and any(
+            need.source == "reference"
+            and need.stated != "states"
+            and self.find_shown(need) is None
+            and any(self.holds(candidate.text, need) for candidate in self.candidates)
+            for need in needs
         )
 
     @property
@@ -330,10 +345,16 @@ class NeedLocator:
         single = (passage.id for passage in self._shown if self.holds(passage.text, need))
         if (holder := next(single, None)) is not None:
             return holder
-        question = self.known.case.judged_question
-        parts = [p for p in self._shown if may_be_related(need.text, p.text, question)]
+        own, parts = _subject(need.text, self.known.case.judged_question)[2], list[Passage]()
+        found: set[str] = set()
+        for passage in self._shown:
+            if more := own.intersection(passage_stems(passage.text)) - found:
+                parts.append(passage)
+                found |= more
+        if len(parts) < _SEVERAL or len(found) < _MIN_JOINED * len(own):
+            return None
         joined = " ".join(part.text for part in parts)
-        return parts[0].id if len(parts) > 1 and self.holds(joined, need) else None
+        return parts[0].id if self.holds(joined, need) else None
 
     def holds(self, text: str, need: Need) -> bool:
         """Whether a passage alone holds a need, by its words."""
@@ -368,7 +389,9 @@ def drop_repeats(
 _NAME = re.compile(
     r"(?<!^)\b(?:[A-Z][\w-]*|[\w-]*\d[\w-]*)"
 )  # a capital within a sentence, a number
-_MIN_OWN = 0.5
+# Of the words that a claim has beyond its question: in the passage that states it, and in several
+# together, each with some that the others lack.
+_MIN_OWN, _MIN_JOINED, _SEVERAL = 0.5, 0.75, 2
 _NUMBER = re.compile(r"\d+")
 _NUMBERED_NAME = re.compile(r"([^\W\d_]+)[ -]?(\d+|\b[A-Z])\b")
 
@@ -402,8 +425,7 @@ def _repeats(missed: str, other: str, question: str) -> bool:
 def states_claim(passage: str, claim: str, question: str) -> bool:
     """Whether a passage alone, on the subject of the question, states a claim of a reference."""
     return (
-        _is_on_subject(passage, claim, question)
-        and _has_own_words(passage, claim, question)
+        _may_state(passage, claim, question)
         and compare_claim(claim, [passage], question) == "supported"
     )
 
@@ -418,14 +440,20 @@ def compare_claim(claim: str, passages: Sequence[str], question: str) -> Support
     )
 
 
-def _is_on_subject(passage: str, claim: str, question: str) -> bool:
-    """Whether a passage has half of the words that claim and question share, and each name of these.
+def _may_state(passage: str, claim: str, question: str) -> bool:
+    """Whether a passage has the words to state a claim; else it is not read.
 
-    Passages on like subjects differ in little else: "pump A holds 43 bar", "pump B holds 43 bar".
-    Where they share none, half of the question's words.
+    Half of those that claim and question share (where they share none, of the question's), each name
+    among these, and half of what the claim says beyond the question. Passages on like subjects differ
+    in little else: "pump A holds 43 bar", "pump B holds 43 bar".
     """
-    held, (shared, names, _) = set(passage_stems(passage)), _subject(claim, question)
-    return names <= held and 2 * len(shared & held) >= len(shared)
+    shared, names, own = _subject(claim, question)
+    held = (shared | names | own).intersection(passage_stems(passage))
+    return (
+        names <= held
+        and 2 * len(shared & held) >= len(shared)
+        and len(own & held) >= _MIN_OWN * len(own)
+    )
 
 
 @lru_cache(maxsize=256)  # one claim is looked for in several passages, one after the other
@@ -434,12 +462,6 @@ def _subject(claim: str, question: str) -> tuple[frozenset[str], ...]:
     asked, said = content_stems(question), content_stems(claim)
     names = content_stems(" ".join(_NAME.findall(question)))
     return asked & said or asked, names & said, said - asked
-
-
-def _has_own_words(passage: str, claim: str, question: str) -> bool:
-    """Whether a passage has half of what a claim says beyond the question; else it is not read."""
-    own = _subject(claim, question)[2]
-    return _MIN_OWN * len(own) <= len(own.intersection(passage_stems(passage)))
 
 
 def _judge_claim(claim: str, context: MatchingContext) -> Support:

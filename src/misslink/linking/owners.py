@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from misslink.failure_modes import FAILURE_MODES, FAILURES, MISS_MODES
@@ -138,8 +138,11 @@ async def link_case(
     search = SearchTrail(case, trace, measured, k)
     candidates = search.candidates(missed, found) if failed or missed else ()
     bad = known.bad_claims if failed else ()
+    told = known
+    if failed and NeedLocator(known, level, candidates).contradicts_judge(needs):
+        told = replace(known, sufficient_judge="unknown")
     said: PairRelations = {}
-    if judge is not None and failed and _decides(known, level, candidates):
+    if judge is not None and failed and _decides(told, level, candidates):
         texts = [need.text for need in needs if need.source == "reference"]
         texts += [claim.text for _, claim in bad]
         shown = tuple(passage.text for passage in known.context if passage.text.strip())
@@ -148,7 +151,7 @@ async def link_case(
             tuple(dict.fromkeys(texts)), shown, outside, case.judged_question, judge, prompts
         )
     locator = NeedLocator(
-        known,
+        told,
         level,
         candidates,
         said,
@@ -169,7 +172,7 @@ async def link_case(
     )
     if link.failure in MISS_MODES and is_inferred:
         losses = tuple(c.miss for c in candidates if c.miss.passage_id in named)
-    by_reference = level == "unlabelled" and known.sufficient_judge == "unknown"
+    by_reference = level == "unlabelled" and told.sufficient_judge == "unknown"
     inferred = is_inferred and (link.failure in MISS_MODES or by_reference)
     abstained = link.failure == "should_have_abstained" and not known.has_no_answer
     basis = "inferred" if abstained or (inferred and link.failure in FAILURES) else "observed"
@@ -209,7 +212,7 @@ def search_queries(
     """
     unlabelled = level not in {*LABELLED, "not_needed"} and known.trace.unmeasured is None
     lacking = level == "hit" and (unseen or known.sufficient_judge in {"partly", "no"})
-    if known.sufficient_judge == "yes" or known.has_no_answer or not (unlabelled or lacking):
+    if known.has_no_answer or not (unlabelled or lacking):
         return []
     texts = [known.case.judged_question, *(need.text for need in needs if need.text)]
     return list(dict.fromkeys([*texts, *(claim.text for _, claim in known.bad_claims)]))
@@ -297,6 +300,8 @@ class SearchTrail:
 
         Neither name is in the question.
         """
+        if len(self.trace.calls) < 2:
+            return None
         texts = {each.id: each.text for each in (*self.trace.retrieved, *self.trace.deeper)}
         asked, held = _words(self.case.judged_question), _words(miss.text or "")
         names: set[str] = set()

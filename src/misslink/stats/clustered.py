@@ -35,6 +35,7 @@ from misslink.types import Estimate
 CLUSTERED_METHOD = "clustered score test"
 ONE_CLUSTER = "one cluster does not show how clusters differ"
 _DECIMALS = 12  # 0.6 - 0.4 and 0.4 - 0.2 are one size
+_MIN_DRAWS, _MAX_DRAWN = 2_000, 4_000_000  # draws, and numbers drawn in all
 _NO_SPREAD = 1e-12  # a relative spread below it is rounding
 
 
@@ -225,18 +226,18 @@ def cluster_draws(
 
     Returns
     -------
-    array, shape (10,000, columns)
-        2,000 draws where more than 2,000 clusters differ. The order of the cases does not matter.
+    array, shape (draws, columns)
+        10,000 draws, or fewer where many clusters differ: 2,000 of 2,000. The order of the cases does
+        not matter.
     """
     # Rounded, so that a cluster's sum is the same in any order of its cases.
     sums = np.round(_column_sums(rows, clusters), _DECIMALS)
     # Clusters with equal sums are drawn as one: exponentials add up to a gamma.
     distinct, counts = np.unique(sums, axis=0, return_counts=True)
-    draws = DRAWS if len(distinct) <= NORMAL_FROM else DRAWS // 5
     return draw_in_chunks(
         lambda size: generator.standard_gamma(counts, (size, len(distinct))) @ distinct,
         len(distinct),
-        draws,
+        _draws(len(distinct)),
     )
 
 
@@ -278,8 +279,13 @@ def clustered_score_test(scores: Floats, clusters: Sequence[Hashable], *, seed: 
         kept[:, ~several] = generator.integers(0, 2, (draws, int((~several).sum())), dtype=np.int8)
         return (((2 * kept - count) @ spread) ** 2).sum(axis=1)
 
-    drawn = draw_in_chunks(draw, len(spread))
+    drawn = draw_in_chunks(draw, len(spread), _draws(len(spread)))
     return (int((drawn >= observed - 1e-9).sum()) + 1) / (len(drawn) + 1)
+
+
+def _draws(width: int) -> int:
+    """How often `width` numbers are drawn: sums of many vary little in their shape."""
+    return min(DRAWS, max(_MIN_DRAWS, _MAX_DRAWN // width))
 
 
 def _cluster_index(clusters: Sequence[Hashable]) -> NDArray[np.int64]:
