@@ -149,6 +149,27 @@ def test_a_query_that_lost_what_the_question_names(query, failure, owner):
     assert link.evidence[0].reason_code == code
 
 
+@pytest.mark.parametrize(("query", "failure"), [
+    ("range", "lost_context"), ("Pika range", "retrieval_miss"),
+])  # fmt: skip
+def test_a_query_that_lost_a_name_finds_no_passage_by_its_length(query, failure):
+    texts = {
+        "pika": "The Pika has a range of 18 km.",
+        "nimbus": "The Nimbus has a range of 45 km, and its battery sits in the deck.",
+        "heron": "The Heron has a range of 62 km, and its battery can be taken out.",
+        "shop": "Our workshop is open on weekdays.",
+    }
+
+    def app(_):
+        misslink.record_retrieval(query, [{"id": "nimbus", "text": texts["nimbus"]}])
+        return {"answer": "I do not know.", "prompted": ["nimbus"]}
+
+    gold = {"id": "1", "question": "What is the range of the Pika?", "relevant": ["pika"]}
+    corpus = [{"id": name, "text": text} for name, text in texts.items()]
+    run = misslink.evaluate(app, [gold], corpus=corpus, k=1, cache=None)
+    assert run.links[0].failure == failure
+
+
 @pytest.mark.parametrize(
     ("app", "warned"),
     [

@@ -45,7 +45,7 @@ FAILURE_MODES: dict[str, FailureModeInfo] = {
         "index",
         "Conflicting sources",
         "A wrong claim rests on a near copy of a relevant passage that states another fact.",
-        "Remove or date the stale copy in the index.",
+        "Remove or date the older version in the index.",
         shape="M-6-2H-2V-6H2V-2H6V2H-6Z",
     ),
     "dropped_from_prompt": FailureModeInfo(

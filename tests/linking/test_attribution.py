@@ -259,6 +259,29 @@ def test_a_near_copy_of_the_relevant_passage_that_says_otherwise_is_a_conflictin
     trace = Trace(case_id="1", retrieved=passages, answer="a")
     link = run_link(case, trace, {"faithfulness": verdict}, k=5)
     assert (link.failure, link.owner) == ("conflicting_sources", "index")
+    assert {need.lost_at for need in link.needs} == {"index"}  # as its owner, though it was shown
+
+
+def test_an_answer_that_denies_a_shown_need_contradicts_the_prompt():
+    case = Case(id="1", question=QUESTION, references=["At seven in the morning."])
+    passage = Passage(id="gold", text=TEXTS["gold"], rank=1)
+    claim = Claim(text="The ferry to Holm leaves at eight.", support="unsupported", correct=False)
+    common = {
+        "case_id": "1",
+        "status": "scored",
+        "value": 0.0,
+        "label": False,
+        "judge": "heuristic",
+    }
+    verdicts = {
+        "faithfulness": Verdict(metric="faithfulness", claims=(claim,), **common),
+        "correctness": Verdict(metric="correctness", **common),
+    }
+    link = run_link(case, Trace(case_id="1", retrieved=(passage,), answer="a"), verdicts, k=5)
+    assert link.failure == "contradicts_context"
+    assert [(item.reason_code, item.passage_id) for item in link.evidence] == [
+        ("states_reference", "gold"),
+    ]  # fmt: skip
 
 
 def test_a_correctness_verdict_that_failed_leaves_the_case_undecided():

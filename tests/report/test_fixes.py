@@ -5,7 +5,7 @@ from misslink.report.cases import build_case_entries
 from misslink.report.fixes import count_fixes
 from misslink.report.page import build_page
 from misslink.report.summary import first_step, next_steps
-from misslink.types import Case, Link, RetrievalMiss, Run
+from misslink.types import Case, FailureEvidence, Link, RetrievalMiss, Run
 
 BELOW = RetrievalMiss(passage_id="b", true_rank=7, miss_type="below_cutoff")
 FAR = RetrievalMiss(passage_id="f", true_rank=30, miss_type="ranked_low")
@@ -71,6 +71,16 @@ def test_one_number_stands_for_one_fix_in_every_view():
     assert next_steps(run)[0].reach == (
         "Measured: all lost facts of 4 failed cases enter the prompt."
     )
+
+
+def test_passages_that_the_prompt_cuts_are_to_be_shown_whole():
+    dropped = RetrievalMiss(passage_id="d", status="dropped_from_prompt")
+    run = run_of(*[("dropped_from_prompt", (dropped,))] * 3)
+    assert [fix.label for fix in count_fixes(run)] == ["Keep retrieved passages in the prompt"]
+    cut = FailureEvidence(failure="dropped_from_prompt", reason_code="passage_cut")
+    links = tuple(link.model_copy(update={"evidence": (cut,)}) for link in run.links)
+    (fix,) = count_fixes(run.model_copy(update={"links": links}))
+    assert (fix.label, fix.cases) == ("Show retrieved passages whole", (1, 2, 3))
 
 
 def test_without_a_judge_every_case_that_missed_a_passage_counts():

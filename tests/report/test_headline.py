@@ -11,10 +11,12 @@ from misslink.render.headline import (
     describe_errors,
     describe_findings,
     describe_verdict,
+    name_loss,
 )
 from misslink.report.findings import find
 from misslink.report.page import build_page
-from misslink.types import Case, Estimate, Link, Run, Trace
+from misslink.report.summary import first_step, next_steps
+from misslink.types import Case, Estimate, FailureEvidence, Link, Run, Trace
 
 LEVELS = ("miss", "partial", "hit")
 
@@ -226,3 +228,80 @@ def test_failed_answers_of_unknown_cause_count_as_failures():
     findings = find(run.model_copy(update={"links": links}))
     assert (findings.failed.n, findings.failed.value) == (30, 0.5)
     assert findings.owners == {"unknown": 15}
+
+
+def failed_by(*modes, judge="heuristic", **evidence):
+    """A run whose cases failed in these modes, each for the reason in `evidence`."""
+    links = tuple(
+        Link(
+            case_id=f"c{n}", retrieval="hit", answer="unfaithful", failure=mode, reason="-",
+            evidence=[FailureEvidence(failure=mode, reason_code=evidence.get(mode, "answered"))],
+        )
+        for n, mode in enumerate(modes)
+    )  # fmt: skip
+    cases = tuple(Case(id=link.case_id, question="?") for link in links)
+    given = {"manifest": {"judge": judge}, "traces": (), "verdicts": (), "summary": {}}
+    return Run(cases=cases, links=links, **given)
+
+
+@pytest.mark.parametrize(
+    ("modes", "judge", "owner"),
+    [
+        (["distracted"] * 3 + ["retrieval_miss"] * 2, "heuristic", "retriever"),
+        (["distracted"] * 5 + ["retrieval_miss"] * 2, "heuristic", "generator"),
+        (["distracted"] * 3 + ["retrieval_miss"] * 2, "openai:m", "generator"),
+        (["conflicting_sources"] * 5 + ["fabricated"] * 3, "heuristic", "index"),
+        (["off_the_point"] * 3 + ["gold_suspect"] * 4, "heuristic", "gold_set"),
+    ],
+)
+def test_headline_and_first_step_are_about_one_owner(modes, judge, owner):
+    run = failed_by(*modes, judge=judge)
+    assert find(run).blamed == (owner,)
+    assert first_step(run)["owner"] == owner
+
+
+def test_a_step_for_a_mode_that_the_judge_confuses_says_so():
+    step = next_steps(failed_by(*["off_the_point"] * 3))[0]
+    assert "Check these first" in step.why
+    assert "Check these first" not in next_steps(failed_by(*["fabricated"] * 3))[0].why
+
+
+@pytest.mark.parametrize(
+    ("modes", "reasons", "name", "count"),
+    [
+        (["dropped_from_prompt"] * 5, {"dropped_from_prompt": "passage_cut"}, "passage_cut", 5),
+        (
+            ["dropped_from_prompt"] * 5,
+            {"dropped_from_prompt": "passage_missing"},
+            "dropped_from_prompt",
+            5,
+        ),
+        (
+            ["conflicting_sources"] * 5,
+            {"conflicting_sources": "stale_passage"},
+            "stale_passage",
+            5,
+        ),
+        (["fabricated"] * 3 + ["ignored_context"] * 2, {}, "unfaithful", 5),
+        (["fabricated"] * 3 + ["incomplete"] * 2, {}, "fabricated", 3),
+        (["fabricated"] * 2 + ["incomplete", "over_refused"], {}, "", 0),
+    ],
+)
+def test_the_headline_names_what_most_failures_have_in_common(modes, reasons, name, count):
+    findings = find(failed_by(*modes, **reasons))
+    assert name_loss(findings, findings.blamed[0]) == (name, count)
+
+
+def test_a_loss_of_over_half_is_counted_apart():
+    modes = ["fabricated"] * 3 + ["incomplete"] * 2
+    assert describe_verdict(find(failed_by(*modes))).endswith(
+        "the generator is at fault; in 3 of these, it stated what nothing supports."
+    )
+
+
+def test_a_step_names_the_reason_of_the_loss():
+    stale = failed_by(*["conflicting_sources"] * 3, conflicting_sources="stale_passage")
+    other = failed_by(*["conflicting_sources"] * 3, conflicting_sources="copy_says_otherwise")
+    steps = [next_steps(run)[0].action for run in (stale, other)]
+    assert steps[0].startswith("Index the changed documents again")
+    assert steps[1].startswith("Remove or date")

@@ -12,7 +12,10 @@ from misslink.report.need_path import find_example, read_need_path
 from misslink.report.page import build_page, render_page
 from misslink.types import Case, Link, Need, Passage, Run, Trace
 
-OWNERS = {"retriever": "retrieval_miss", "generator": "fabricated", "prompt": "dropped_from_prompt"}
+OWNERS = {
+    "retriever": "retrieval_miss", "generator": "fabricated", "prompt": "dropped_from_prompt",
+    "index": "conflicting_sources", "gold_set": "gold_suspect",
+}  # fmt: skip
 
 
 def need(lost_at=None, text="It is 3.", **more):
@@ -95,6 +98,19 @@ def test_the_example_follows_a_fact_of_the_owner_with_most_failures():
     assert find_example(run_of(("retriever", [need("rank")])), ("retriever",)) is None
 
 
+@pytest.mark.parametrize(
+    ("owner", "lost_at", "how"),
+    [("index", "index", "says otherwise"), ("gold_set", "data", "disagrees")],
+)
+def test_the_example_shows_where_a_passage_in_the_prompt_says_otherwise(owner, lost_at, how):
+    run = run_of((owner, [need(lost_at, by="matcher", passage_id="p")]))
+    kinds = [(stop.kind, stop.label) for stop in find_example(run, (owner,)).stops]
+    assert kinds == [
+        ("through", "Needed fact"), ("lost", f"Lost at {lost_at}"), ("said", "The answer says"),
+    ]  # fmt: skip
+    assert how in find_example(run, (owner,)).stops[1].text
+
+
 def test_a_case_has_a_row_for_each_need():
     entry = build_case_entries(run_of(("retriever", [LOST, need()])), 3)[0]
     assert [(row.stage, row.what) for row in entry.needs] == [
@@ -105,7 +121,7 @@ def test_a_case_has_a_row_for_each_need():
 @pytest.mark.parametrize(
     ("lost_at", "more", "how"),
     [
-        ("prompt", {"passage_id": "p"}, "the part with it was cut"),
+        ("prompt", {"passage_id": "p"}, "then cut or altered"),
         ("prompt", {"passage_id": "q"}, "not in the prompt"),
         ("answer", {"stated": "contradicts"}, "says otherwise"),
         ("rank", {"stated": "states", "true_rank": 9}, "states it all the same"),

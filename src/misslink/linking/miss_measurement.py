@@ -175,7 +175,9 @@ class MissMeasurements:
             return None
         if any(fold(query) == fold(whole or "") for query in queries):
             return None
-        if any(self._keyword_rank(query, passage_id) <= k for query in queries):
+        if any(
+            self._keyword_rank(query, passage_id, tied=1 / CLEARLY_ABOVE) <= k for query in queries
+        ):
             return None
         shown = {"query": queries[-1]}
         if turn := self.prompted_before.get(case.id, {}).get(passage_id):
@@ -187,13 +189,21 @@ class MissMeasurements:
             }
         return None
 
-    def _keyword_rank(self, query: str, passage_id: str) -> float:
-        """Its rank by BM25; infinite where it shares no word with the query, or is not known."""
+    def _keyword_rank(self, query: str, passage_id: str, tied: float = 1.0) -> float:
+        """Its rank by BM25; infinite where it shares no word with the query, or is not known.
+
+        Passages with over `tied` of its score rank before it: a query that has lost the name they
+        differ in finds it by the length of its text at best.
+        """
         place = self.pool.position.get(passage_id) if self.pool else None
         if place is None or self.pool is None:
             return math.inf
         scores = self.pool.scores(query)
-        return 1 + int((scores > scores[place]).sum()) if scores[place] > 0 else math.inf
+        if scores[place] <= 0:
+            return math.inf
+        before = scores > tied * scores[place]
+        before[place] = False
+        return 1 + int(before.sum())
 
     def search(self, queries: Sequence[str], trace: Trace, k: int) -> tuple[RetrievalMiss, ...]:
         """The passages outside the prompt that a search for the queries finds first, classified.

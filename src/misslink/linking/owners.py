@@ -74,6 +74,7 @@ _WORD = re.compile(r"[^\W_][\w'-]+")
 _DATA_STAGES = {
     "reference_contradicts_label": "data",
     "reference_contradicted": "data",
+    "copy_says_otherwise": "index",
     "stale_passage": "index",
     "passage_altered": "prompt",
 }
@@ -412,20 +413,16 @@ class OwnerRules:
         )
 
     def _needs(self, explained: Sequence[FailureEvidence]) -> tuple[Need, ...]:
-        """The needs; lost at the data is one that a relevant passage contradicts."""
-        claims = dict(self.known.bad_claims)
-        stages: dict[int, str] = {}
+        """The needs; lost at the data or the index is one that a passage in the prompt contradicts."""
+        claims, rows = dict(self.known.bad_claims), self.table.rows
+        only, changed = rows[0] if len(rows) == 1 else None, dict[int, dict[str, Any]]()
         for item in explained:
-            row = item.claim is not None and self._need_behind(item.claim, claims[item.claim])
+            index = item.claim
+            row = only if index is None else self._need_behind(index, claims[index]) or only
             stage = _DATA_STAGES.get(item.reason_code)
             if row and stage and not row.is_lost:
-                stages[id(row)] = stage
-        return tuple(
-            row.need.model_copy(update={"lost_at": stages[id(row)]})
-            if id(row) in stages
-            else row.need
-            for row in self.table.rows
-        )
+                changed[id(row)] = {"lost_at": stage, "passage_id": item.passage_id}
+        return tuple(row.need.model_copy(update=changed.get(id(row))) for row in rows)
 
     def _need_behind(self, index: int, claim: Claim) -> LocatedNeed | None:
         """The need that a bad claim is about: it contradicts it, shares half of its words, or its passage."""
@@ -467,6 +464,8 @@ class OwnerRules:
             return self._explain_miss(index, lost)
         if self._is_unknown(need):
             return _because("inconclusive", "unknown_sufficiency", index)
+        if claim.correct is False and need is not None and (holder := need.need.passage_id):
+            return _because("contradicts_context", "states_reference", index, passage=holder)
         used = any(other.support == "supported" for other in self.known.claims)
         mode, code = (
             ("fabricated", "claim_unsupported") if used else ("ignored_context", "nothing_used")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -34,8 +35,10 @@ class Findings:
         The same by the passages that reached the prompts. None: too few cases, or none failed.
     owners : mapping of str to int
         Failed cases by owner, 'unknown' included.
+    blamed : tuple of str
+        The owners with most failures; several where they have equally many, unknown only alone.
     losses : mapping of (str, str) to int
-        The same by owner and failure mode, or the stage at which a needed fact was lost.
+        The same by owner and failure mode, or the stage or reason of a loss that says more.
     labelled, incomplete, cut : int
         Cases with relevant passages, those of them without all in the prompt, and of these those
         that have a part of each.
@@ -59,6 +62,7 @@ class Findings:
     why: Reason | None
     by_exposure: Reason | None
     owners: Mapping[str, int]
+    blamed: tuple[str, ...]
     losses: Mapping[tuple[str, str], int]
     labelled: int
     incomplete: int
@@ -85,14 +89,6 @@ class Findings:
         """Whether so few answers fail that those that pass are counted."""
         return self.corrected is None and self.failing <= _FEW_FAIL * self.failed.n
 
-    @property
-    def blamed(self) -> tuple[str, ...]:
-        """The owners with most failures; several where they have equally many, unknown only alone."""
-        known = {owner: count for owner, count in self.owners.items() if owner != "unknown"}
-        counts = known or self.owners
-        most = max(counts.values(), default=0)
-        return tuple(owner for owner, count in counts.items() if count == most)
-
 
 # What failed, to follow "In 22,": by failure mode or stage, and for owners of mixed failures.
 _MOSTLY = 0.8  # of an owner's failures, to be named
@@ -101,8 +97,11 @@ _LOSSES = {
     "filter": "a filter kept a needed fact out of the search results",
     "retrieval_miss": "the retriever missed a needed fact",
     "not_indexed": "the index lacks a needed fact",
-    "conflicting_sources": "the index holds a conflicting or outdated copy",
+    "conflicting_sources": "the index holds a second version that says otherwise",
+    "stale_passage": "the index holds an outdated text",
     "dropped_from_prompt": "a retrieved fact never reached the prompt",
+    "passage_cut": "the prompt shows only a part of a retrieved passage",
+    "passage_altered": "the prompt alters a retrieved passage",
     "not_searched": "the app did not search for a needed fact",
     "lost_context": "the query lost what the question or conversation names",
     "over_refused": "the generator declined although the prompt held the answer",
@@ -114,6 +113,17 @@ _LOSSES = {
     "off_the_point": "the generator did not answer the question",
     "incomplete": "the generator left out needed facts that the prompt held",
     "gold_suspect": "the gold set may be wrong",
+    "unfaithful": "the generator did not keep to its prompt",
+    "withheld": "the generator left out what its prompt held",
+    "not_whole": "a retrieved fact did not reach the prompt whole",
+    "old_versions": "the index holds a conflicting or outdated text",
+}
+# Losses of one owner that are alike enough for one sentence.
+_ALIKE = {
+    "unfaithful": ("contradicts_context", "distracted", "fabricated", "ignored_context"),
+    "withheld": ("incomplete", "off_the_point", "over_refused"),
+    "not_whole": ("dropped_from_prompt", "passage_altered", "passage_cut"),
+    "old_versions": ("conflicting_sources", "stale_passage"),
 }
 _OWNERS = {
     "retriever": "the retriever missed a needed fact",
@@ -220,11 +230,29 @@ def _in_how_many(count: int, total: int, findings: Findings) -> str:
     return "in all of them, " if count == total else f"in {count:,}, "
 
 
+def name_loss(findings: Findings, owner: str) -> tuple[str, int]:
+    """Return what most failures of an owner have in common, and how many; "" where nothing is.
+
+    A loss that most share is taken before several that are alike, and these before that of over half.
+    """
+    losses = Counter({code: n for (whose, code), n in findings.losses.items() if whose == owner})
+    counts = {name: sum(losses[code] for code in codes) for name, codes in _ALIKE.items()}
+    total = losses.total()
+    ranked = (*losses.most_common(1), *counts.items())
+    named = [(name, n) for name, n in ranked if n >= _MOSTLY * total and name in _LOSSES]
+    half = [(name, n) for name, n in ranked if 2 * n > total and name in _LOSSES]
+    return next(iter([*named, *half]), ("", 0))
+
+
 def _describe_loss(findings: Findings, owner: str) -> str:
-    losses = {code: n for (whose, code), n in findings.losses.items() if whose == owner}
-    code = max(losses, key=losses.__getitem__)
-    named = losses[code] >= _MOSTLY * sum(losses.values())
-    return _LOSSES.get(code, _OWNERS[owner]) if named else _OWNERS[owner]
+    name, count = name_loss(findings, owner)
+    if not name:
+        return _OWNERS[owner]
+    if count >= _MOSTLY * findings.owners[owner]:
+        return _LOSSES[name]
+    return (
+        f"{_OWNERS[owner]}; in {count:,} of these, {_LOSSES[name].replace('the generator', 'it')}"
+    )
 
 
 def describe_association(findings: Findings) -> str:

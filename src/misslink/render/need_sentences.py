@@ -48,12 +48,13 @@ def describe_need(need: Need, trace: Trace | None, k: int) -> tuple[str, str]:
         return "Arrived", f"{where}, and the answer states it"
     if stage == "unknown":
         return "Not located", "nothing shows where it is, so no stage is blamed"
+    rival = _prompt_rank(need, trace)
     how = {
-        "index": "another text has its id in the index"
-        if need.passage_id and need.true_rank
+        "index": f"what the index holds, at rank {rival:,}, says otherwise"
+        if rival
         else "the listed index does not hold it",
         "search": "no search asked for it, or the query lost what it needs",
-        "filter": "the store's own ranking has it within the cutoff, and the search did not return it",
+        "filter": "within the cutoff by the store's own ranking, not returned",
         "rank": f"rank {need.true_rank:,}; the prompt takes {k:,}"
         if need.true_rank
         else "the search did not rank it high enough to be returned",
@@ -61,7 +62,9 @@ def describe_need(need: Need, trace: Trace | None, k: int) -> tuple[str, str]:
         "answer": _IN_ANSWER.get(
             need.stated or "", "the prompt has it, and the answer does not state it"
         ),
-        "data": "the shown passage and the reference disagree",
+        "data": f"the passage at rank {rival:,} disagrees with the reference"
+        if rival
+        else "the shown passage and the reference disagree",
     }[stage]
     also = "; the answer states it all the same" if need.stated == "states" else ""
     return f"Lost at {stage}", how + also
@@ -76,5 +79,5 @@ def _lost_in_prompt(need: Need, trace: Trace | None) -> str:
     rank = _prompt_rank(need, trace)
     found = f"retrieved at rank {rank:,}" if rank else "retrieved"
     if trace is not None and need.passage_id in trace.shown:
-        return f"{found}, and the part with it was cut from the prompt or altered"
+        return f"{found}, then cut or altered in the prompt"
     return f"{found}, and not in the prompt"

@@ -12,7 +12,7 @@ from misslink.calibration.labelled_failures import (
 )
 from misslink.documents import replay_of, summary_of
 from misslink.linking.association import failed_share
-from misslink.linking.findings import count_errors
+from misslink.linking.findings import count_errors, leading_owners
 from misslink.render.format import CLUSTERED_SHARE
 from misslink.render.headline import Findings, describe_findings
 from misslink.retrieval import cluster_cases, unmeasured_reason
@@ -20,8 +20,13 @@ from misslink.retrieval.outcomes import EXPOSURE_BY_LABELS
 from misslink.stats.exposure import EXPOSURES, ExposedCases, exposure_risks, exposure_trend
 from misslink.types import Estimate, Link, Reason, Run, Trace
 
-# The stages that say more than the failure mode they lead to.
+# The stages, and the reasons in the evidence, that say more than the failure mode they lead to.
 STAGE_MODES = {"filter": ("retrieval_miss",), "rank": ("retrieval_miss",)}
+REASON_MODES = {
+    "passage_cut": "dropped_from_prompt",
+    "passage_altered": "dropped_from_prompt",
+    "stale_passage": "conflicting_sources",
+}
 _FEW_CASES = 20  # below it counts are reported and nothing is inferred
 _SIGNIFICANT = 0.05
 # Of the failures at most, if perfect retrieval is not the first thing to do.
@@ -65,7 +70,8 @@ def find(run: Run) -> Findings:
         why=_explain_by_replay(run) or by_exposure,
         by_exposure=by_exposure,
         owners=Counter(link.owner or "unknown" for link in failed),
-        losses=Counter((link.owner or "unknown", _loss(link)) for link in failed),
+        blamed=leading_owners(run),
+        losses=Counter((link.owner or "unknown", loss_code(link)) for link in failed),
         labelled=len(labelled),
         incomplete=sum(link.retrieval != "hit" for link in labelled),
         cut=sum(_is_cut(link, traces.get(link.case_id)) for link in labelled),
@@ -77,11 +83,13 @@ def find(run: Run) -> Findings:
     )
 
 
-def _loss(link: Link) -> str:
-    """The stage at which a needed fact was lost, where the owner rests on one; else the mode."""
+def loss_code(link: Link) -> str:
+    """The stage or the reason of a loss, where the owner rests on one; else the mode."""
     stages = (need.lost_at for need in link.needs if need.lost_at in STAGE_MODES)
     fits = (stage for stage in stages if stage and link.failure in STAGE_MODES[stage])
-    return next(fits, link.failure or "inconclusive")
+    reasons = (item.reason_code.removesuffix("_for_claim") for item in link.evidence)
+    told = (code for code in reasons if REASON_MODES.get(code) == link.failure)
+    return next(fits, None) or next(told, link.failure or "inconclusive")
 
 
 def _is_cut(link: Link, trace: Trace | None) -> bool:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from misslink.documents import cutoff_of
 from misslink.linking.findings import Fix, rank_fixes
 from misslink.render.format import pluralize
+from misslink.report.findings import loss_code
 from misslink.report.links import number_cases, view_fragment
 from misslink.types import Run
 
@@ -23,6 +24,7 @@ _LABELS = {
     "fine_tune_embedding": "Fine-tune the embedding",
     "rerank": "Rerank the first 50",
 }
+_WHOLE = "Show retrieved passages whole"  # where most are in the prompt, cut or altered
 
 
 @dataclass(frozen=True)
@@ -69,10 +71,13 @@ def count_fixes(run: Run) -> tuple[CountedFix, ...]:
 
 def _counted(run: Run) -> Iterator[CountedFix]:
     numbers, k = number_cases(run.cases), cutoff_of(run)
+    cut = {x.case_id for x in run.links if loss_code(x) in {"passage_cut", "passage_altered"}}
     for fix in rank_fixes(run):
         wider = fix.k or 2 * k
         if fix.option and fix.option.startswith("k="):
             wider = int(fix.option.removeprefix("k="))
         label = _LABELS[fix.name].format(k=k, wider=wider)
+        if fix.name == "keep_in_prompt" and 2 * len(cut.intersection(fix.cases)) > len(fix.cases):
+            label = _WHOLE
         cases = tuple(sorted(numbers[case_id] for case_id in fix.cases if case_id in numbers))
         yield CountedFix(fix, label, cases)

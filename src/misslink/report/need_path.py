@@ -191,15 +191,15 @@ def _stops(
     what, how = describe_need(need, trace, k)
     bad = [claim for claim in claims if claim.support != "supported" or claim.correct is False]
     said = bad[0].text if bad else trace.answer or "nothing"
-    shown = need.lost_at in ("answer", "data")
-    stops = [
-        ExampleStop("through", "Needed fact", need.text, quoted=True),
-        *([] if shown else [ExampleStop("lost", what, how)]),
-        ExampleStop("through", "Prompt", "in it")
-        if shown
-        else ExampleStop("gone", "Prompt", "not in it"),
-        ExampleStop("lost" if shown else "said", "The answer says", said, quoted=True),
-    ]
+    needed = ExampleStop("through", "Needed fact", need.text, quoted=True)
+    spoken = ExampleStop("said", "The answer says", said, quoted=True)
+    lost = ExampleStop("lost", what, how)
+    if need.lost_at == "answer":
+        stops = [needed, ExampleStop("through", "Prompt", "in it"), replace(spoken, kind="lost")]
+    elif need.lost_at == "data" or any(p.id == need.passage_id for p in trace.context(k)):
+        stops = [needed, lost, spoken]  # the prompt holds what says otherwise
+    else:
+        stops = [needed, lost, ExampleStop("gone", "Prompt", "not in it"), spoken]
     if case.references and need.source != "reference":
         stops.append(ExampleStop("said", "Reference", case.references[0], quoted=True))
     return tuple(stops)

@@ -12,10 +12,11 @@ from typing import TypeAlias
 from misslink.comparison.run_metrics import LINK_STATES
 from misslink.documents import calibrations_of, manifest_of, summary_of
 from misslink.failure_modes import FAILURE_MODES, FAILURES, OWNERS, FailureModeInfo
-from misslink.linking.findings import count_owners
+from misslink.linking.findings import leading_owners, weak_modes
 from misslink.linking.miss_types import miss_type_advice
 from misslink.render.format import format_estimate, pluralize
 from misslink.render.headline import Findings
+from misslink.report.findings import loss_code
 from misslink.report.fixes import count_fixes
 from misslink.report.links import number_cases, view_fragment
 from misslink.report.need_path import find_example
@@ -120,8 +121,10 @@ def mode_advice(run: Run, mode: str) -> str:
         return "Add the missing labels to the gold set (`misslink diagnose RUN --missing-labels FILE`)."
     if mode == "distracted" and any(link.missed for link in run.links):
         return "Ask for quotes, try a stronger model; rerank, drop near-duplicates."
-    action = FAILURE_MODES[mode].action
-    missed = [miss for link in run.links if link.failure == mode for miss in link.missed]
+    action, failed = FAILURE_MODES[mode].action, [x for x in run.links if x.failure == mode]
+    if 2 * sum(loss_code(link) == "stale_passage" for link in failed) > len(failed):
+        return "Index the changed documents again: the index holds an older text."
+    missed = [miss for link in failed for miss in link.missed]
     known = any(miss.true_rank or miss.bm25_rank or miss.text for miss in missed)
     if mode == "retrieval_miss" and missed and not known:
         return f"{action} No rank is known: give the corpus (--corpus FILE)."
@@ -167,12 +170,12 @@ def next_steps(run: Run) -> tuple[NextStep, ...]:
     """Return up to three steps: each the one that helps most cases that no earlier step helps.
 
     The first is for the owner with most failures, measured before a bound. A case counts half
-    where a fix of retrieval is an upper bound, and half where the run has not enough data to tell
-    what the fix avoids. What-if options without a detectable gain come after all others, and labels
+    where a fix of retrieval is an upper bound, where the run has not enough data to tell what the fix
+    avoids, and where the judge often confuses the failure mode. What-if options without a detectable gain come after all others, and labels
     for the judge last.
     """
-    blamed = [*count_owners(run)][:1]
-    waiting = [*_fix_steps(run), *((owner, 1.0, step) for owner, step in _mode_steps(run))]
+    blamed = leading_owners(run)
+    waiting = [*_fix_steps(run), *_mode_steps(run)]
     waiting += [("unknown", 1.0, step) for step in _corpus_steps(run)]
     chosen, done = list[NextStep](), set[int]()
     while waiting and len(chosen) < _MAX_STEPS:
@@ -244,9 +247,9 @@ def _fix_steps(run: Run) -> Iterator[tuple[str, float, NextStep]]:
         )
 
 
-def _mode_steps(run: Run) -> Iterator[tuple[str, NextStep]]:
-    """Owner and advice by failure mode; that of a miss only where no miss type says more."""
-    numbers = number_cases(run.cases)
+def _mode_steps(run: Run) -> Iterator[tuple[str, float, NextStep]]:
+    """Owner, weight and advice by failure mode; that of a miss only where no miss type says more."""
+    numbers, weak = number_cases(run.cases), weak_modes(run)
     explained = any(
         miss.kind for link in run.links if link.failure in FAILURES for miss in link.missed
     )
@@ -263,9 +266,12 @@ def _mode_steps(run: Run) -> Iterator[tuple[str, NextStep]]:
             if name == "missing_label":
                 fragment = view_fragment(ids=cases)
             why = f"{mode.label}: {len(cases):,} of {pluralize(len(run.cases), 'case')}."
+            if name in weak:
+                why += " Check these first: this judge is often wrong about them."
             action = mode_advice(run, name)
             brief = f"{re.split(r';| [(]', action, maxsplit=1)[0].rstrip('.')}."
-            yield mode.owner, NextStep(action, why, cases, fragment, brief, name, mode.owner)
+            step = NextStep(action, why, cases, fragment, brief, name, mode.owner)
+            yield mode.owner, 0.5 if name in weak else 1.0, step
 
 
 def _corpus_steps(run: Run) -> Iterator[NextStep]:
