@@ -26,67 +26,17 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from link_speed import made_up  # beside this file
 from made_up_run import CHUNKS, SEED, traced
 from misslink import evaluate
-from misslink.judge.protocol import Ask, Examination, Reply
-from misslink.linking.claim_support import ClaimNeeds
-from misslink.types import Usage
+from program_judge import Program
 
 TARGET = Path(__file__).with_suffix(".md")
 STAGES = ("reading", "level 1", "judge", "link", "writing")
 MB = 2**20
-
-
-class LookedUp:
-    """A judge that finds a sentence in a passage or does not; it answers at once."""
-
-    name = "benchmark:looked-up"
-    identity: Mapping[str, Any] = {"judge": "benchmark:looked-up"}
-
-    async def ask(self, ask: Ask) -> Reply:
-        """Examine the answer sentence by sentence."""
-        if ask.schema is ClaimNeeds:
-            return self._needs(ask)
-        if not issubclass(ask.schema, Examination):
-            return Reply.nothing(f"this judge does not know the question '{ask.name}'")
-        passages, answer = ask.inputs["passages"], ask.inputs["answer"]
-        claims, helpful = [], set()
-        for sentence in f"{answer} ".split(". ")[:-1]:
-            at = next((n for n, text in enumerate(passages, 1) if sentence in text), None)
-            helpful |= {at} - {None}
-            support, quote = ("supported", sentence) if at else ("unsupported", None)
-            claims.append({"claim": f"{sentence}.", "support": support, "quote": quote})
-        said: dict[str, Any] = {
-            "claims": claims,
-            "passages": [{"passage": n, "relevant": n in helpful} for n in range(1, 6)],
-            "sufficient": "yes" if len(helpful) > 1 else "partly",
-            "response": "answers",
-            "helpful": 4 if all(claim["quote"] for claim in claims) else 2,
-        }
-        if ask.inputs["references"]:
-            said["claims"] = [{**claim, "reference": "silent"} for claim in claims]
-            said["reference_claims"] = [
-                {"reference": n, "text": text, "answer": "states" if text in answer else "omits"}
-                for n, text in enumerate(ask.inputs["references"], 1)
-            ]
-        raw = json.dumps(said)
-        usage = Usage(prompt_tokens=ask.characters // 4, completion_tokens=len(raw) // 4)
-        return Reply(ask.schema.model_validate(said), raw, usage)
-
-    def _needs(self, ask: Ask) -> Reply:
-        """Call every claim unrelated to the missed passages."""
-        claims = range(1, len(ask.inputs["claims"]) + 1)
-        said = {"claims": [{"claim": n, "relation": "unrelated"} for n in claims]}
-        raw = json.dumps(said)
-        return Reply(ClaimNeeds.model_validate(said), raw)
-
-    async def close(self) -> None:
-        """Nothing is held."""
 
 
 def made_up_files(folder: Path, cases: int) -> None:
@@ -114,7 +64,7 @@ def one(folder: Path) -> dict[str, Any]:
     run = evaluate(
         goldset=folder / "gold.jsonl",
         traces=folder / "traces.jsonl",
-        judge=LookedUp(),
+        judge=Program(),
         cache=folder / "cache.sqlite",
         out=folder / "run",
         embedding="none",
