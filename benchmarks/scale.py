@@ -29,6 +29,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+from pydantic import BaseModel
+
 from link_speed import made_up  # beside this file
 from made_up_run import CHUNKS, SEED, traced
 from misslink import evaluate
@@ -82,7 +84,26 @@ def one(folder: Path) -> dict[str, Any]:
         "tokens": [usage["prompt_tokens"], usage["completion_tokens"]],
         "cache": (folder / "cache.sqlite").stat().st_size / MB,
         "run": sum(file.stat().st_size for file in (folder / "run").iterdir()) / MB,
+        "objects": _object_bytes(run.cases, run.traces, run.verdicts, run.links) / len(run.cases),
     }
+
+
+def _object_bytes(*parts: object) -> int:
+    """Bytes of the objects of a run, each counted once."""
+    waiting, counted, total = list(parts), set[int](), 0
+    while waiting:
+        item = waiting.pop()
+        if id(item) in counted:
+            continue
+        counted.add(id(item))
+        total += sys.getsizeof(item)
+        if isinstance(item, BaseModel):
+            waiting += (item.__dict__, item.model_fields_set)
+        elif isinstance(item, dict):
+            waiting += (*item, *item.values())
+        elif isinstance(item, tuple | list | set):
+            waiting += item
+    return total
 
 
 def _now() -> tuple[float, float, float]:
@@ -125,6 +146,7 @@ def text(rows: list[dict[str, Any]]) -> str:
             for at, stage in enumerate(STAGES)
         },
         "at the end, kB a case": [f"{1024 * row['peaks'][-1] / row['cases']:.0f}" for row in rows],
+        "objects of the run, kB a case": [f"{row['objects'] / 1024:.1f}" for row in rows],
         "cache, MB": [f"{row['cache']:,.0f}" for row in rows],
         "run folder, MB": [f"{row['run']:,.0f}" for row in rows],
         "with an empty cache, CPU s": [f"{row['filling']['cpu']:.1f}" for row in rows],
