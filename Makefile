@@ -13,7 +13,7 @@ unexport PYTHONDONTWRITEBYTECODE
 TYPES := ( $(BIN)/mypy && $(BIN)/mypy --strict examples/python_api && $(BIN)/basedpyright examples/python_api )
 PYTEST := $(BIN)/pytest -n $$(($$(getconf _NPROCESSORS_ONLN) + 1))
 
-.PHONY: demo quick test test-slow wheel-test other-pythons gold docs lint lock clean
+.PHONY: demo quick test test-slow budget wheel-test other-pythons gold docs lint lock clean
 
 demo: $(VENV)/.demo
 	$(BIN)/misslink demo
@@ -33,6 +33,10 @@ quick: $(VENV)/.dev
 
 test-slow: $(VENV)/.dev
 	$(PYTEST) --dist loadfile -m slow $$(grep -rl --include='test_*.py' 'mark\.slow' tests | sort)
+
+# CPU seconds of five commands as ratios to an earlier commit; over 1.15 fails.
+budget: $(VENV)/.dev
+	$(BIN)/python benchmarks/cpu_budget.py --cases 100 --rounds 2
 
 # The wheel in an empty environment and without its source.
 wheel-test: $(VENV)/.dev

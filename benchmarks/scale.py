@@ -26,67 +26,19 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+
+from pydantic import BaseModel
 
 from link_speed import made_up  # beside this file
 from made_up_run import CHUNKS, SEED, traced
 from misslink import evaluate
-from misslink.judge.protocol import Ask, Examination, Reply
-from misslink.linking.claim_support import ClaimNeeds
-from misslink.types import Usage
+from program_judge import Program
 
 TARGET = Path(__file__).with_suffix(".md")
 STAGES = ("reading", "level 1", "judge", "link", "writing")
 MB = 2**20
-
-
-class LookedUp:
-    """A judge that finds a sentence in a passage or does not; it answers at once."""
-
-    name = "benchmark:looked-up"
-    identity: Mapping[str, Any] = {"judge": "benchmark:looked-up"}
-
-    async def ask(self, ask: Ask) -> Reply:
-        """Examine the answer sentence by sentence."""
-        if ask.schema is ClaimNeeds:
-            return self._needs(ask)
-        if not issubclass(ask.schema, Examination):
-            return Reply.nothing(f"this judge does not know the question '{ask.name}'")
-        passages, answer = ask.inputs["passages"], ask.inputs["answer"]
-        claims, helpful = [], set()
-        for sentence in f"{answer} ".split(". ")[:-1]:
-            at = next((n for n, text in enumerate(passages, 1) if sentence in text), None)
-            helpful |= {at} - {None}
-            support, quote = ("supported", sentence) if at else ("unsupported", None)
-            claims.append({"claim": f"{sentence}.", "support": support, "quote": quote})
-        said: dict[str, Any] = {
-            "claims": claims,
-            "passages": [{"passage": n, "relevant": n in helpful} for n in range(1, 6)],
-            "sufficient": "yes" if len(helpful) > 1 else "partly",
-            "response": "answers",
-            "helpful": 4 if all(claim["quote"] for claim in claims) else 2,
-        }
-        if ask.inputs["references"]:
-            said["claims"] = [{**claim, "reference": "silent"} for claim in claims]
-            said["reference_claims"] = [
-                {"reference": n, "text": text, "answer": "states" if text in answer else "omits"}
-                for n, text in enumerate(ask.inputs["references"], 1)
-            ]
-        raw = json.dumps(said)
-        usage = Usage(prompt_tokens=ask.characters // 4, completion_tokens=len(raw) // 4)
-        return Reply(ask.schema.model_validate(said), raw, usage)
-
-    def _needs(self, ask: Ask) -> Reply:
-        """Call every claim unrelated to the missed passages."""
-        claims = range(1, len(ask.inputs["claims"]) + 1)
-        said = {"claims": [{"claim": n, "relation": "unrelated"} for n in claims]}
-        raw = json.dumps(said)
-        return Reply(ClaimNeeds.model_validate(said), raw)
-
-    async def close(self) -> None:
-        """Nothing is held."""
 
 
 def made_up_files(folder: Path, cases: int) -> None:
@@ -114,7 +66,7 @@ def one(folder: Path) -> dict[str, Any]:
     run = evaluate(
         goldset=folder / "gold.jsonl",
         traces=folder / "traces.jsonl",
-        judge=LookedUp(),
+        judge=Program(),
         cache=folder / "cache.sqlite",
         out=folder / "run",
         embedding="none",
@@ -132,7 +84,26 @@ def one(folder: Path) -> dict[str, Any]:
         "tokens": [usage["prompt_tokens"], usage["completion_tokens"]],
         "cache": (folder / "cache.sqlite").stat().st_size / MB,
         "run": sum(file.stat().st_size for file in (folder / "run").iterdir()) / MB,
+        "objects": _object_bytes(run.cases, run.traces, run.verdicts, run.links) / len(run.cases),
     }
+
+
+def _object_bytes(*parts: object) -> int:
+    """Bytes of the objects of a run, each counted once."""
+    waiting, counted, total = list(parts), set[int](), 0
+    while waiting:
+        item = waiting.pop()
+        if id(item) in counted:
+            continue
+        counted.add(id(item))
+        total += sys.getsizeof(item)
+        if isinstance(item, BaseModel):
+            waiting += (item.__dict__, item.model_fields_set)
+        elif isinstance(item, dict):
+            waiting += (*item, *item.values())
+        elif isinstance(item, tuple | list | set):
+            waiting += item
+    return total
 
 
 def _now() -> tuple[float, float, float]:
@@ -175,6 +146,7 @@ def text(rows: list[dict[str, Any]]) -> str:
             for at, stage in enumerate(STAGES)
         },
         "at the end, kB a case": [f"{1024 * row['peaks'][-1] / row['cases']:.0f}" for row in rows],
+        "objects of the run, kB a case": [f"{row['objects'] / 1024:.1f}" for row in rows],
         "cache, MB": [f"{row['cache']:,.0f}" for row in rows],
         "run folder, MB": [f"{row['run']:,.0f}" for row in rows],
         "with an empty cache, CPU s": [f"{row['filling']['cpu']:.1f}" for row in rows],

@@ -78,3 +78,10 @@ def test_a_benchmark_starts_in_its_smallest_size(path):
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-2_000:]
     assert done.stdout.strip()
+
+
+@pytest.mark.source
+def test_the_cpu_budget_is_skipped_and_says_so_where_the_clone_lacks_the_commit():
+    command = [sys.executable, "benchmarks/cpu_budget.py", "--against", "0" * 40]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("skipped:")

@@ -320,3 +320,27 @@ def test_a_broken_document_names_the_command_that_writes_it_again(folder, name, 
     (folder / f"{name}.json").write_text('{"metric": ', encoding="utf-8")
     with pytest.raises(InputError, match=rf"{name}\.json: .*run  misslink {command}  again"):
         read_run(folder)
+
+
+def test_what_a_run_repeats_is_held_once(tmp_path):
+    run = example()
+    again = [run.verdicts[0].model_copy(update={"metric": name}) for name in "mno"]
+    other = run.verdicts[0].model_copy(update={"metric": "p", "claims": ()})
+    run = run.model_copy(update={"verdicts": (*again, other)})
+    with RunStaging(tmp_path / "run", {"k": "i1"}, "w") as staging:
+        staging.publish(run, lambda path: path.write_text("page", encoding="utf-8"))
+    read = read_run(tmp_path / "run")
+    assert read == run
+    assert len({id(verdict.claims[0]) for verdict in read.verdicts[:3]}) == 1
+    names = [item.model_fields_set for item in (*read.cases, *read.traces, *read.verdicts)]
+    assert len({id(each) for each in names}) == len({frozenset(each) for each in names})
+
+
+def test_a_copy_with_a_change_leaves_the_names_of_others_as_they_are():
+    first, second = Case(question="Why?"), Case(question="When?")
+    before = set(second.model_fields_set)
+    changed = first.model_copy(update={"category": "x"})
+    assert changed.model_fields_set == before | {"category"}
+    assert first.model_fields_set == second.model_fields_set == before
+    again = second.model_copy(update={"category": "y"})
+    assert again.model_fields_set is changed.model_fields_set

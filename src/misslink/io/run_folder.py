@@ -23,7 +23,7 @@ from pydantic import BaseModel, ValidationError
 
 from misslink.errors import InputError
 from misslink.io import atomic
-from misslink.io.jsonl import read_objects, read_text, write_jsonl
+from misslink.io.jsonl import SourceItem, read_objects, read_text, write_jsonl
 from misslink.io.storage import as_url, list_remote_files, redact_url, remote_file
 from misslink.registry import exporters
 from misslink.types import RUN_FORMAT, Case, Link, Run, Trace, Verdict
@@ -35,6 +35,7 @@ RUN_PARTS: dict[str, type[BaseModel]] = {
     "verdicts": Verdict,
     "links": Link,
 }
+_REPEATED_FIELDS = "claims", "prompt"  # of the verdicts of a case
 RUN_DOCUMENTS = ("replay", "whatif", "map", "calibration", "audit", "selftest")  # optional
 DATA_FILES = frozenset(
     {
@@ -125,13 +126,34 @@ def _read_parts(folder: Path, progress: ReadProgress | None) -> dict[str, Any]:
         # A run without a judge has no verdicts.
         texts: dict[str, str] = {}
         items, read = read_objects(path) if path.stat().st_size else (), []
+        repeated: dict[str, tuple[Any, Any]] = {}
         for item in items:
-            read.append(item.parse(RUN_PARTS[name], texts))
+            read.append(_parse_sharing(item, RUN_PARTS[name], texts, repeated))
             done += 1
             if progress is not None and (done % _PROGRESS_STEP == 0 or done == total):
                 progress("reading", done, total)
         parts[name] = tuple(read)
     return parts
+
+
+def _parse_sharing(
+    item: SourceItem,
+    model: type[BaseModel],
+    texts: dict[str, str],
+    repeated: dict[str, tuple[Any, Any]],
+) -> BaseModel:
+    """Parse an entry; claims and prompts that are those of the entry before are held once."""
+    given = {name: item.data.get(name) for name in _REPEATED_FIELDS}
+    same = {
+        name: repeated[name][1]
+        for name in repeated
+        if given[name] and given[name] == repeated[name][0]
+    }
+    parsed = item._replace(data={**item.data, **same}).parse(model, texts)
+    for name in given.keys() - same.keys():
+        if given[name]:
+            repeated[name] = given[name], getattr(parsed, name)
+    return parsed
 
 
 def read_complete_run(

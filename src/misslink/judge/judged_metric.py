@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
-from misslink.judge.claims import examined_coverage, read_claims
 from misslink.judge.prompts import BUILT_IN, Prompts
 from misslink.judge.protocol import Ask, Examination, Reply, examine
+from misslink.judge.readings import ALWAYS_READ, Readings
 from misslink.matching import ClaimCoverage
 from misslink.types import Case, Claim, Passage, Repeats, Status, Trace
 
@@ -27,6 +27,7 @@ class Subject:
     trace: Trace
     k: int
     prompts: Prompts = BUILT_IN
+    readings: Readings = field(default=ALWAYS_READ, compare=False, repr=False)
     # By the id of a reply, which is kept beside them so that no other one gets that id.
     _coverages: dict[int, tuple[Reply, ClaimCoverage]] = field(
         default_factory=dict, compare=False, repr=False
@@ -82,7 +83,7 @@ class Subject:
             raise UncoveredAnswerError(REFUSED)
         if id(reply) not in self._claims:
             history = [message.content for message in self.case.history]
-            self._claims[id(reply)] = read_claims(
+            self._claims[id(reply)] = self.readings.claims(
                 reply, self.answer, self.context, self.question, history
             )
         claims = self._claims[id(reply)]
@@ -94,7 +95,8 @@ class Subject:
     def coverage(self, reply: Reply) -> ClaimCoverage:
         """Return how the claims of a reply cover the answer."""
         if id(reply) not in self._coverages:
-            coverage = examined_coverage(parsed_examination(reply), self.answer, self.question)
+            examination = parsed_examination(reply)
+            coverage = self.readings.coverage(examination, self.answer, self.question)
             self._coverages[id(reply)] = reply, coverage
         return self._coverages[id(reply)][1]
 

@@ -26,6 +26,7 @@ from misslink.judge.middleware.repair import RepairingJudge
 from misslink.judge.middleware.throttle import ThrottledJudge
 from misslink.judge.prompts import Prompts
 from misslink.judge.protocol import Ask, Judge, Reply, SkippedAskError, judge_info
+from misslink.judge.readings import Readings
 from misslink.registry import judges
 
 
@@ -89,6 +90,11 @@ class JudgeSession:
         self.stopped_by: str | None = None
         self.cache = cache
         self._stages = stages or {}
+
+    @property
+    def readings(self) -> Readings:
+        """What was read from the replies before."""
+        return self.cache.readings
 
     async def ask(self, ask: Ask) -> Reply:
         """Answer `ask`, as `Judge.ask`."""
@@ -249,7 +255,9 @@ def open_judge(
         # Batches are shared between processes by their own record.
         claims = not isinstance(limited, BatchJudge)
         cached = CachedJudge(limited, cache, claims=claims, retry_refused=terms.retry_refused)
-        return LongContextJudge(RepairingJudge(cached), prompts, terms.context_length), cached
+        return LongContextJudge(
+            RepairingJudge(cached, cached.readings), prompts, terms.context_length
+        ), cached
 
     name, _, argument = judge.strip().partition(":") if isinstance(judge, str) else ("", "", "")
     if name != "cascade":

@@ -26,6 +26,7 @@ from misslink.io.manifest import display_path, flatten_inputs, hash_app_code, ha
 from misslink.io.trace_formats import read_recording
 from misslink.judge.judged_metric import JudgedMetric, Subject
 from misslink.judge.prompts import Prompts
+from misslink.judge.readings import ALWAYS_READ
 from misslink.judge.session import JudgeSession, open_judge
 from misslink.linking.judge_calibration import Calibration, check_judge, read_calibration_document
 from misslink.pipeline.config import EvaluationConfig
@@ -86,8 +87,9 @@ class EvaluationContext:
 
     def subjects(self, traces: Mapping[str, Trace]) -> Iterator[Subject]:
         """Each case with its trace, in the gold set's order."""
+        readings = self.judge.readings if self.judge else ALWAYS_READ
         for case in self.gold.cases:
-            yield Subject(case, traces[case.id], self.k, self.prompts)
+            yield Subject(case, traces[case.id], self.k, self.prompts, readings)
 
     def tick(self, stage: str, done: int, total: int) -> None:
         """Report progress."""

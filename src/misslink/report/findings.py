@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from operator import is_not
 
 from misslink.calibration.labelled_failures import (
     apply_labels,
@@ -40,10 +41,21 @@ def describe_run(run: Run) -> str:
 
 
 def find(run: Run) -> Findings:
-    """Compute the findings of a run from its links, labels, verdicts and replay.
+    """Return the findings of a run from its links, labels, verdicts and replay.
 
     The links are those of the judge; labels are applied here.
     """
+    # A copy of a run may share what was found, but not what it was found in.
+    parts = (getattr(run, name) for name in Run.model_fields if name != "summary")
+    found_in = [*parts, run.summary.get("usage")]
+    earlier, findings = run.parsed.get("findings", ([], None))
+    if len(earlier) != len(found_in) or any(map(is_not, earlier, found_in)):
+        findings = _find(run)
+        run.parsed["findings"] = found_in, findings
+    return findings  # type: ignore[no-any-return]
+
+
+def _find(run: Run) -> Findings:
     labelled_cases, corrected = find_labelled_failures(run), correct_failed(run)
     run = apply_labels(run)
     decided = [link for link in run.links if link.failed is not None]

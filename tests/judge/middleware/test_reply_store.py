@@ -59,6 +59,11 @@ class ShelfStore:
 
     def save_abilities(self, identity, abilities): ...
 
+    def reading(self, key):
+        return None
+
+    def keep_readings(self, readings, rules): ...
+
     def close(self): ...
 
 

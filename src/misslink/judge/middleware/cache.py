@@ -29,6 +29,7 @@ from misslink.io.storage import as_url
 from misslink.judge.backends.response_parsing import DECLINED, WITHHELD
 from misslink.judge.middleware.reply_store import PastUsage, ReplyStore
 from misslink.judge.protocol import Ask, Judge, Reply, judge_info, unwrap_judge
+from misslink.judge.readings import Readings
 from misslink.registry import reply_stores
 from misslink.text.normalization import valid_text
 from misslink.types import Usage
@@ -80,6 +81,13 @@ CACHE_FORMAT = SqliteFormat(
         )
         """,
         "CREATE INDEX IF NOT EXISTS batched_by_batch ON batched (batch)",
+        # What was read from replies, by the hash of what it was made from. It can be read again, so
+        # none is merged into other caches, and all go where replies are removed.
+        """
+        CREATE TABLE IF NOT EXISTS readings (
+            key TEXT PRIMARY KEY, rules TEXT NOT NULL, content TEXT NOT NULL, checksum TEXT NOT NULL
+        )
+        """,
         # A process claims a question before it asks it, so that others wait for its reply.
         "CREATE TABLE IF NOT EXISTS claims (key TEXT PRIMARY KEY, claimant INTEGER NOT NULL)",
         """
@@ -312,6 +320,22 @@ class CacheStore:
         """Store what a judge detected, as JSON; has no effect for a judge without any reply."""
         self._select("UPDATE judges SET abilities = ? WHERE identity = ?", abilities, identity)
 
+    def reading(self, key: str) -> str | None:
+        """Return the reading stored under `key`; None where there is none, or it is damaged."""
+        row = self._select("SELECT content, checksum FROM readings WHERE key = ?", key)
+        return row[0] if row is not None and _checksum(key, row[:1]) == row[1] else None
+
+    def keep_readings(self, readings: Mapping[str, str], rules: str) -> None:
+        """Store readings by key; those of other rules are removed."""
+        rows = [
+            (key, rules, content, _checksum(key, [content])) for key, content in readings.items()
+        ]
+        with CACHE_FORMAT.errors(self.path), transaction(self._file):
+            older = self._file.execute("SELECT rules FROM readings LIMIT 1").fetchone()
+            if older is not None and older[0] != rules:
+                self._file.execute("DELETE FROM readings")
+            self._file.executemany("REPLACE INTO readings VALUES (?, ?, ?, ?)", rows)
+
     def close(self) -> None:
         """Give up all claims and close the file."""
         if self._claimant is not None:
@@ -394,6 +418,7 @@ class CachedJudge:
         self._store = open_reply_store(path)
         if retry_refused:
             self._store.remove_refusals(self._identity)
+        self.readings = Readings(self._store if path is not None else None)
         self._claims = claims and self._store.shared
         self._renewal: asyncio.Task[None] | None = None
         self._inner = unwrap_judge(judge)
@@ -458,6 +483,7 @@ class CachedJudge:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        self.readings.flush()
         self._store.close()
 
     async def _ask_and_store(self, key: str, ask: Ask) -> Reply:

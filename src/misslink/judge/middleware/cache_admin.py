@@ -165,6 +165,7 @@ def prune_replies(path: Path, selection: CacheSelection, *, dry_run: bool) -> di
                     f"DELETE FROM replies WHERE rowid IN (SELECT replies.rowid {selected})",  # noqa: S608
                     values,
                 ).rowcount
+                file.execute("DELETE FROM readings")  # they have the replies' words
                 file.execute("DELETE FROM judges WHERE id NOT IN (SELECT judge FROM replies)")
                 file.execute(
                     "DELETE FROM texts WHERE id NOT IN (SELECT json_extract(value, '$.content')"

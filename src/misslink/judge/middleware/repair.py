@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import Any
 
 from misslink.judge.backends.response_parsing import CUT_OFF, DECLINED, WITHHELD, extract_label
-from misslink.judge.claims import examined_coverage
 from misslink.judge.prompts import FENCE_LABELS, Fence
 from misslink.judge.protocol import (
     Ask,
@@ -20,6 +19,7 @@ from misslink.judge.protocol import (
     schema_json,
     total_usage,
 )
+from misslink.judge.readings import ALWAYS_READ, Readings
 from misslink.matching import ClaimCoverage
 
 _EXCERPT_HEAD, _EXCERPT_TAIL = (
@@ -46,10 +46,12 @@ class RepairingJudge:
     Parameters
     ----------
     judge : Judge
+    readings : Readings
     """
 
-    def __init__(self, judge: Judge) -> None:
+    def __init__(self, judge: Judge, readings: Readings = ALWAYS_READ) -> None:
         self.judge = judge
+        self._readings = readings
         self.name: str = judge.name
         self.identity: Mapping[str, Any] = judge.identity
 
@@ -60,7 +62,7 @@ class RepairingJudge:
         first where none does. The judge's errors are raised in a repair too.
         """
         first = await self.judge.ask(ask)
-        coverage = _coverage(ask, first)
+        coverage = self._coverage(ask, first)
         if coverage is not None and coverage.uncovered and not _is_decided(first):
             return await self._ask_for_rest(ask, first, coverage)
         if first.parsed is not None or not (first.came and ask.structured and _is_attempt(first)):
@@ -102,6 +104,14 @@ class RepairingJudge:
             probabilities={**first.probabilities, **later},
             from_cache=first.from_cache and again.from_cache,
         )
+
+    def _coverage(self, ask: Ask, reply: Reply) -> ClaimCoverage | None:
+        """How the claims of an examination cover the answer it was asked about."""
+        if not isinstance(reply.parsed, Examination):
+            return None
+        if not {"answer", "question"} <= set(ask.inputs):
+            return None
+        return self._readings.coverage(reply.parsed, ask.inputs["answer"], ask.inputs["question"])
 
     async def _one_word(self, ask: Ask) -> Reply:
         reply = await self.judge.ask(ask)
@@ -150,13 +160,6 @@ def _repair_instruction(ask: Ask, reply: Reply) -> str:
     schema = schema_json(ask.schema)
     lines.append(f"Reply with one JSON object of this schema and nothing else:\n{schema}")
     return "\n".join(lines)
-
-
-def _coverage(ask: Ask, reply: Reply) -> ClaimCoverage | None:
-    """How the claims of an examination cover the answer it was asked about."""
-    if not isinstance(reply.parsed, Examination) or not {"answer", "question"} <= set(ask.inputs):
-        return None
-    return examined_coverage(reply.parsed, ask.inputs["answer"], ask.inputs["question"])
 
 
 def _is_decided(reply: Reply) -> bool:

@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 from misslink.judge.protocol import Ask, Reply
+from misslink.judge.readings import ReadingStore
 
 PastUsage = tuple[str, str, int | None, int | None]  # messages, answer, prompt and other tokens
 
 
-class ReplyStore(Protocol):
+class ReplyStore(ReadingStore, Protocol):
     """Replies of judges by key. A judge is named by its identity, as JSON.
 
     `misslink.judge.middleware.cache.CacheStore` stores them in SQLite. Register another one with
