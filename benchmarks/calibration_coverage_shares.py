@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import itertools
 import math
+import warnings
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
-from scipy.stats import binom
+from scipy.special import expit, logit
+from scipy.stats import binom, norm
 
 from calibration_coverage_rates import (
     JUDGES,
     OTHERS,
     SHARES,
-    Floats,
     Methods,
     World,
     Z,
@@ -21,7 +23,6 @@ from calibration_coverage_rates import (
     judged,
 )
 from misslink.stats import classification, intervals, paired_tests, prevalence
-from misslink.stats.intervals import wilson_interval
 
 CELLS = tuple(itertools.product((50, 100, 300), SHARES))  # labels, share of good cases
 CELL_JUDGES = {"right in 9 of 10": 0.9, "no better than a coin": 0.5}
@@ -84,74 +85,162 @@ def weighted() -> Iterator[World]:
         yield World(f"share {share}, judge {judge[0]} {judge[1]}", share, intervals)
 
 
-def by_plan() -> Iterator[World]:
-    """Labels from strata of score and category, so many from each, most near the threshold.
+PLAN_CASES, CLUSTER = 1_000, 5  # of a run, and those of one document
+PLAN_LABELS, PLAN_ERRORS = (50, 100, 200, 300), (0.0, 0.05, 0.1)
+PLAN_WORLDS = tuple(itertools.product((0.05, 0.2, 0.5), (0.76, 0.9, 0.97), (False, True)))
+LEAST_FAILURES = 5  # expected among the labels; with fewer the product may say so
+LEVELS, CATEGORIES = 4, 3
+OVERCONFIDENT = 2.0  # the judge's log odds, as a multiple of the right ones
+Arrays = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
 
-    The variance within strata is what an interval could use that knows of them.
+
+@dataclass(frozen=True)
+class PlanCell:
+    """What 2,000 runs of a cell gave: coverage, and width by that of random labels alone."""
+
+    failing: float
+    auroc: float
+    clustered: bool
+    labels: int
+    error: float
+    held: float
+    width: float
+    squared: float
+
+    @property
+    def is_enough(self) -> bool:
+        return self.failing * self.labels >= LEAST_FAILURES
+
+
+def labels_by_plan(times: int) -> Iterator[PlanCell]:
+    """Labels in the order of ``misslink annotate``, two annotators who err, against random ones.
+
+    The judge is overconfident; failures of a document go together. Both intervals know of the
+    documents, and the error of the annotators is taken out of both.
     """
-    for share, judge in itertools.product(SHARES, JUDGES):
-
-        def intervals(
-            rng: np.random.Generator,
-            n: int,
-            share: float = share,
-            judge: tuple[float, float] = judge,
-        ) -> Methods:
-            y, f = judged(rng, OTHERS, share, judge, soft=True)
-            stratum = 3 * np.searchsorted([0.2, 0.4, 0.6, 0.8], f, side="right")
-            stratum += rng.integers(0, 3, OTHERS)  # a category
-            here, weights = drawn_by_plan(rng, stratum, n)
-            found = prevalence.prediction_powered(
-                y[here].tolist(),
-                f[here].tolist(),
-                f[~here].tolist(),
-                weights=weights[here].tolist(),
+    for failing, area, clustered in PLAN_WORLDS:
+        rng = np.random.default_rng([round(100 * failing), round(100 * area), clustered])
+        bad, good = plan_world(rng, times, failing, area, clustered=clustered)
+        order, strata, sizes = drawn_by_plan(rng, good)
+        chance = np.argsort(rng.random(good.shape), axis=1)
+        document = np.broadcast_to(np.arange(PLAN_CASES) // CLUSTER, good.shape)
+        for n, error in itertools.product(PLAN_LABELS, PLAN_ERRORS):
+            ends = []
+            for drawn in (order[:, :n], chance[:, :n]):
+                clusters = np.take_along_axis(document, drawn, 1) if clustered else None
+                passed = ~np.take_along_axis(bad, drawn, 1)
+                votes = [passed ^ (rng.random(passed.shape) < error) for _ in range(2)]
+                told, split = np.mean(votes, axis=0), (votes[0] != votes[1]).astype(float)
+                if drawn.base is order:
+                    at = np.take_along_axis(strata, drawn, 1)
+                    counts = (at[..., np.newaxis] == np.arange(sizes.shape[1])).sum(1)
+                    weights = np.take_along_axis(sizes / np.maximum(counts, 1), at, 1)
+                    y = prevalence.remove_label_error(told, split, weights)
+                    found = prevalence.poststratified_share(y, at, sizes, clusters=clusters)
+                    ends.append(found[:3])
+                else:
+                    y = prevalence.remove_label_error(told, split, np.ones(told.shape))
+                    ends.append(plain_interval(y, clusters))
+            (value, low, high), (other, least, most) = ends
+            truth = 1 - failing
+            yield PlanCell(
+                failing,
+                area,
+                clustered,
+                n,
+                error,
+                float(np.mean((low <= truth) & (truth <= high))),
+                float(np.mean(high - low) / np.mean(most - least)),
+                float(np.mean((value - truth) ** 2) / np.mean((other - truth) ** 2)),
             )
-            return {
-                "chosen": ends(found.estimate),
-                "spread within strata": within_strata(y, f, stratum, here, weights),
-                "labelled only": ends(found.labelled_only),
-                "labelled only, weights ignored": ends(
-                    intervals.proportion(int(y[here].sum()), int(here.sum()))
-                ),
-            }
-
-        yield World(f"share {share}, judge {judge[0]} {judge[1]}", share, intervals)
 
 
-def drawn_by_plan(
-    rng: np.random.Generator, stratum: Floats, n: int
-) -> tuple[np.ndarray[tuple[int], np.dtype[np.bool_]], Floats]:
-    """Which cases are labelled, three times as often in the middle stratum, and their weights."""
-    sizes = np.bincount(stratum)
-    rate = np.minimum(1 + np.arange(len(sizes)) // 3, 5 - np.arange(len(sizes)) // 3)
-    wanted = n * sizes * rate / (sizes @ rate)
-    here, weights = np.zeros(len(stratum), dtype=bool), np.zeros(len(stratum))
-    for at in np.flatnonzero(sizes):
-        size = int(sizes[at])
-        taken = min(size, max(1, math.floor(wanted[at] + rng.random())))
-        picked = rng.choice(np.flatnonzero(stratum == at), taken, replace=False)
-        here[picked], weights[picked] = True, size / taken
-    return here, weights
+def plan_world(
+    rng: np.random.Generator, times: int, failing: float, area: float, *, clustered: bool
+) -> tuple[np.ndarray[tuple[int, ...], np.dtype[np.bool_]], Arrays]:
+    """Which cases fail, and the judge's probability that a case is good, sample by sample."""
+    hidden = rng.normal(size=(times, PLAN_CASES))
+    if clustered:
+        shared = np.repeat(rng.normal(size=(times, PLAN_CASES // CLUSTER)), CLUSTER, axis=1)
+        hidden = (hidden + shared) / math.sqrt(2)
+    bad = hidden < norm.ppf(failing)
+    apart = math.sqrt(2) * norm.ppf(area)
+    score = rng.normal(size=bad.shape) + np.where(bad, 0.0, apart)
+    odds = apart * score - apart**2 / 2 + logit(1 - failing)
+    return bad, expit(OVERCONFIDENT * odds)
 
 
-def within_strata(
-    y: Floats, f: Floats, stratum: Floats, here: Floats, weights: Floats
-) -> tuple[float, float]:
-    """The same estimate, its variance from the spread within strata, a case of the whole added."""
-    w = weights[here] / weights[here].sum()
-    labels, verdicts = y[here], f[here]
-    mean_y, mean_f = float(w @ labels), float(w @ verdicts)
-    slope = float(w @ ((labels - mean_y) * (verdicts - mean_f))) / float(f.var())
-    left = labels - slope * verdicts
-    pooled = float(w @ (left - w @ left) ** 2)
-    variance = mean_y * (1 - mean_y) / len(y)
-    for at in np.unique(stratum):
-        inside, size = left[stratum[here] == at], int((stratum == at).sum())
-        spread = (float(((inside - inside.mean()) ** 2).sum()) + pooled) / len(inside)
-        variance += (size / len(y)) ** 2 * spread / len(inside) * (1 - len(inside) / size)
-    value = min(max(mean_y + slope * (float(f.mean()) - mean_f), 0.5 / len(y)), 1 - 0.5 / len(y))
-    return wilson_interval(value, value * (1 - value) / max(variance, 1e-9), Z)
+def drawn_by_plan(rng: np.random.Generator, good: Arrays) -> tuple[Arrays, Arrays, Arrays]:
+    """The order of the labels, the stratum of each case, and the sizes of the strata.
+
+    As `misslink.annotation.tasks.draw_plan`: levels by both sides of the threshold and their
+    medians, split by category where they are large, and its rates.
+    """
+    called = good >= 0.5
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # a side without a case
+        low, high = (
+            np.nanmedian(np.where(side, good, np.nan), axis=1, keepdims=True)
+            for side in (~called, called)
+        )
+    level = np.where(called, np.where(good >= high, 3, 2), np.where(good <= low, 0, 1))
+    large = (level[..., np.newaxis] == np.arange(LEVELS)).sum(1) >= CATEGORIES * 63
+    category = rng.integers(0, CATEGORIES, good.shape) * np.take_along_axis(large, level, 1)
+    stratum = CATEGORIES * level + category
+    inside = stratum[..., np.newaxis] == np.arange(LEVELS * CATEGORIES)
+    sizes = inside.sum(1)
+    chance = np.clip(good, 0.05, 0.95)
+    spread = (inside * (chance * (1 - chance))[..., np.newaxis]).sum(1) / np.maximum(sizes, 1)
+    spread = np.sqrt(spread)
+    mean = (sizes * spread).sum(1, keepdims=True) / PLAN_CASES
+    turns = sizes * (0.2 + 0.8 * spread / mean)
+    shuffled = np.argsort(stratum + rng.random(good.shape), axis=1)
+    place = np.take_along_axis(stratum, shuffled, 1)
+    first = np.cumsum(sizes, axis=1) - sizes
+    rank = np.arange(PLAN_CASES) - np.take_along_axis(first, place, 1)
+    turn = (rank + 0.5) / np.take_along_axis(turns, place, 1) + PLAN_CASES * (rank > 0)
+    order = np.take_along_axis(shuffled, np.argsort(turn, axis=1), 1)
+    return order, stratum, sizes.astype(float)
+
+
+def plain_interval(y: Arrays, clusters: Arrays | None) -> tuple[Arrays, Arrays, Arrays]:
+    """Wilson's interval of random labels alone, with the labels that its variance is worth."""
+    n = y.shape[1]
+    value = np.clip(y.mean(axis=1), 0, 1)
+    edge = np.clip(value, 0.5 / n, 1 - 0.5 / n)
+    variance = (y.var(axis=1) * n + 0.25) / n**2
+    if clusters is not None:
+        moved = (y - y.mean(axis=1, keepdims=True)) / n
+        at = clusters + (PLAN_CASES * np.arange(len(y)))[:, np.newaxis]
+        together = np.bincount(at.ravel(), moved.ravel()) ** 2
+        together = np.add.reduceat(together, PLAN_CASES * np.arange(len(y)))
+        variance += np.maximum(together - (moved**2).sum(axis=1), 0)
+    square = Z**2 * variance / (edge * (1 - edge))
+    middle = (value + square / 2) / (1 + square)
+    half = np.sqrt(square * value * (1 - value) + square**2 / 4) / (1 + square)
+    return value, middle - half, middle + half
+
+
+def plan_rows(times: int) -> Iterator[str]:
+    """Lines of the table of labels by plan: coverage and width by label error and clusters."""
+    cells = list(labels_by_plan(times))
+    kinds = list(itertools.product((False, True), PLAN_ERRORS))
+    for failing, area, n in itertools.product((0.05, 0.2, 0.5), (0.76, 0.9, 0.97), PLAN_LABELS):
+        row = {(c.clustered, c.error): c for c in cells
+               if (c.failing, c.auroc, c.labels) == (failing, area, n)}  # fmt: skip
+        few = "" if row[kinds[0]].is_enough else ", too few"
+        parts = " | ".join(f"{row[kind].held:.3f} {row[kind].width:.2f}" for kind in kinds)
+        yield f"| {100 * failing:.0f}% | {area:.2f} | {n}{few} | {parts} |"
+    enough = [cell for cell in cells if cell.is_enough]
+    yield (
+        f"\nOf {len(enough)} cells with 5 expected failures or more: least coverage "
+        f"{min(cell.held for cell in enough):.3f}, mean "
+        f"{np.mean([cell.held for cell in enough]):.3f}; mean width "
+        f"{np.mean([cell.width for cell in enough]):.2f}, largest "
+        f"{max(cell.width for cell in enough):.2f}; mean squared error "
+        f"{np.mean([cell.squared for cell in enough]):.2f} of that of random labels, largest "
+        f"{max(cell.squared for cell in enough):.2f}."
+    )
 
 
 def rogan_gladen() -> Iterator[World]:

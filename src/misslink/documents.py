@@ -318,6 +318,7 @@ class CorrectedPrevalence(Document):
     prediction_powered: Estimate | None = None
     power: float | None = None
     worth: float | None = None
+    label_error: Estimate | None = None
     verdicts: int = 0
     ties: int = 0
 
@@ -390,6 +391,8 @@ class CalibrationDocument(Result):
     human: AnnotatorAgreement = AnnotatorAgreement()
     labelled: dict[str, float] = {}
     label_weights: dict[str, float] = {}
+    label_strata: dict[str, str] = {}
+    label_disputes: dict[str, float] = {}
     by_exposure: JudgeErrorTest = JudgeErrorTest()
     probability: dict[str, float | None] = {}
     reliability: tuple[ReliabilityBinDocument, ...] = ()

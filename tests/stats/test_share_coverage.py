@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
+from calibration_coverage_shares import labels_by_plan
 from misslink.stats.classification import confusion_matrix
 from misslink.stats.intervals import proportion
 from misslink.stats.paired_tests import paired_difference
@@ -159,3 +160,18 @@ def test_weights_of_labels_drawn_by_plan_are_never_too_sure():
         plain.append(holds(prediction_powered(*known).labelled_only, 0.3))
     assert np.mean(held) >= LEAST
     assert np.mean(plain) < np.mean(held)
+
+
+@pytest.mark.parametrize("runs", [60, pytest.param(2_000, marks=pytest.mark.slow)])
+def test_labels_by_plan_cover_93_percent_in_every_cell_and_are_never_wider_than_random_ones(runs):
+    """Two annotators who err, an overconfident judge, failures that go together or not."""
+    found = [cell for cell in labels_by_plan(runs) if cell.is_enough]
+    assert len(found) == 198
+    # three standard errors: the least of so many cells lies as far below by chance alone
+    assert min(cell.held for cell in found) >= LEAST - (
+        3 * error(LEAST, runs) if runs < 1_000 else 0
+    )
+    assert 0.94 <= np.mean([cell.held for cell in found]) <= 0.975
+    assert max(cell.width for cell in found) <= (1.15 if runs < 1_000 else 1.05)
+    assert np.mean([cell.width for cell in found]) < 0.92
+    assert np.mean([cell.squared for cell in found]) < 0.85

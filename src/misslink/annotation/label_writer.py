@@ -331,7 +331,7 @@ def _label_rows(folder: Path, seen: label_folder.ShownContent | None) -> list[di
     if not labels:
         raise InputError("this run has no labels; run  misslink annotate", path=folder.parent)
     rows = []
-    for entry, weight in labels:
+    for entry, weight, stratum in labels:
         label = entry.label
         rows.append(
             {
@@ -341,6 +341,7 @@ def _label_rows(folder: Path, seen: label_folder.ShownContent | None) -> list[di
                 "label": int(label) if label is not None and label.is_integer() else label,
                 "annotator": entry.annotator,
                 "weight": weight,
+                "stratum": stratum,
                 "comment": entry.comment,
                 "judge_shown": int(entry.judge_shown),
                 "answer_hash": entry.answer_hash,

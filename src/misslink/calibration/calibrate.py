@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import importlib.metadata
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -19,6 +20,7 @@ from misslink.calibration.inter_annotator import (
     LabelPair,
     SettledLabel,
     annotator_agreement,
+    describe_sample,
     labels_from_claims,
     pair_answers,
     pair_claims,
@@ -100,12 +102,16 @@ def calibrate(
     consensus = settle_labels(labels_of_run.items)
     gold = labels_from_claims(consensus, verdicts)
     pairs, left_out = pair_answers(gold, verdicts)
-    tied, _ = pair_answers(tied_answers(consensus, gold, verdicts), verdicts)
+    ties = tied_answers(consensus, gold, verdicts)
+    tied, _ = pair_answers(ties, verdicts)
+    settled = {name: label for (name, claim), label in (gold | ties).items() if claim is None}
+    usable = [pair.case_id for pair in (*pairs, *tied)]
+    sample = describe_sample({name: settled[name] for name in usable}, verdicts.clusters)
     scored = (all_verdicts or verdicts).scores()
     table = judge_accuracy.judge_confusion(pairs, cut)
     probability = judge_accuracy.probability_measures(pairs, seed)
     band, no_band = judge_accuracy.uncertain_band(pairs, criteria.band)
-    prevalence = correct_prevalence(pairs, scored, cut, seed, tied)
+    prevalence = correct_prevalence(pairs, scored, cut, seed, tied, sample)
     document = {
         "metric": verdicts.metric,
         "judge": verdicts.judge,
@@ -148,6 +154,12 @@ def calibrate(
         },
         "labelled": _case_labels(gold),
         "label_weights": {pair.case_id: pair.weight for pair in pairs if pair.weight is not None},
+        "label_strata": dict(zip(usable, sample.strata or (), strict=False)),
+        "label_disputes": {
+            name: share
+            for name, share in zip(usable, sample.disputed or (), strict=False)
+            if not math.isnan(share)
+        },
         "probability": {name: estimate.value for name, estimate in probability.items()},
         "probability_intervals": probability,
         "reliability": judge_accuracy.reliability_diagram(pairs),

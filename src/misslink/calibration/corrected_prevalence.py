@@ -10,14 +10,18 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any
 
-from misslink.calibration.inter_annotator import LabelPair, label_weights
+from misslink.calibration.inter_annotator import (
+    LabelPair,
+    LabelSample,
+    label_weights,
+)
 from misslink.calibration.judge_accuracy import judge_confusion, weighted_rates
 from misslink.calibration.stored_calibration import judge_error_rates, label_count, verdict_scores
 from misslink.documents import CalibrationDocument, calibrations_of, manifest_of
 from misslink.metrics import GOOD_SHARES
-from misslink.stats import paired_difference, proportion
+from misslink.stats import mean, paired_difference, proportion
 from misslink.stats.classification import ConfusionMatrix, ErrorRates
-from misslink.stats.intervals import critical_value, wilson_interval
+from misslink.stats.intervals import critical_value, interval_estimate, wilson_interval
 from misslink.stats.prevalence import (
     MIN_LABELS,
     corrected_difference,
@@ -37,6 +41,7 @@ def correct_prevalence(
     threshold: float,
     seed: int,
     ties: Sequence[LabelPair] = (),
+    sample: LabelSample | None = None,
 ) -> dict[str, Any]:
     """Estimate the share of good cases among all verdicts in several ways.
 
@@ -52,12 +57,15 @@ def correct_prevalence(
         Labelled cases with tied labels. They count as half good: otherwise the share would be that
         of the cases that annotators agree on. The judge's error rates, and so Rogan and Gladen's
         correction, leave them out.
+    sample : LabelSample or None
+        How the labels of `pairs` and `ties` were drawn and given. None: by one annotator, with
+        the weights of the pairs.
 
     Returns
     -------
     dict
         ``judge_only``, ``labelled_only``, ``rogan_gladen`` by the delta method,
-        ``rogan_gladen_posterior``, both by the weighted rates if cases were drawn with unequal
+        ``label_error`` of one annotator; ``rogan_gladen_posterior``, both by the weighted rates if cases were drawn with unequal
         chances, ``prediction_powered``; ``power`` and ``worth`` of the last; ``verdicts`` and
         ``ties``, their numbers. Missing with a reason if the labels do not suffice.
     """
@@ -65,11 +73,17 @@ def correct_prevalence(
     everyone = dict(scores) | {label.case_id: label.score for label in labelled}
     ids = {label.case_id for label in labelled}
     n, called = len(everyone), sum(score >= threshold for score in everyone.values())
+    if sample is None:
+        halves = [*(float(pair.good) for pair in pairs), *(0.5 for _ in ties)]
+        sample = LabelSample(halves, label_weights(labelled))
     powered = prediction_powered(
-        [*(float(pair.good) for pair in pairs), *(0.5 for _ in ties)],
+        sample.labels,
         [label.score for label in labelled],
         [score for case_id, score in everyone.items() if case_id not in ids],
-        weights=label_weights(labelled),
+        weights=sample.weights,
+        strata=sample.strata,
+        clusters=sample.clusters,
+        disputed=sample.disputed,
         seed=seed,
     )
     rates = weighted_rates(pairs, threshold)
@@ -87,9 +101,21 @@ def correct_prevalence(
         "prediction_powered": powered.estimate,
         "power": powered.power,
         "worth": powered.worth,
+        "label_error": label_error(sample),
         "verdicts": n,
         "ties": len(ties),
     }
+
+
+def label_error(sample: LabelSample) -> Estimate:
+    """Return how often one annotator errs, by the pairs that disagree: d = 2 e (1 - e)."""
+    if sample.disputed is None:
+        return Estimate.missing("fewer than 30 cases have the labels of two annotators")
+    told = [share for share in sample.disputed if not math.isnan(share)]
+    split = mean(told)
+    ends = (split.value, split.low, split.high)
+    error, low, high = ((1 - math.sqrt(max(1 - 2 * (end or 0.0), 0.0))) / 2 for end in ends)
+    return interval_estimate(error, low, high, n=len(told), method="two annotators")
 
 
 def labels_needed(

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from pathlib import Path
@@ -104,11 +105,17 @@ class SettledLabel:
         Mean label in [0, 1]; of an adjudicated item its label.
     weight : float or None
         One over the chance of being labelled.
+    stratum : str or None
+        What it was drawn from.
+    disputed : float or None
+        Share of pairs of annotators that disagree. None: there is one annotator.
     """
 
     good: bool
     share: float
     weight: float | None = None
+    stratum: str | None = None
+    disputed: float | None = None
 
 
 @dataclass(frozen=True)
@@ -148,16 +155,18 @@ def settle_labels(labels: Iterable[Label]) -> AnnotatorConsensus:
     for item, by_annotator in _labels_by_item(labels).items():
         adjudicated = by_annotator.get(ADJUDICATED)
         votes = [label.good for name, label in by_annotator.items() if name != ADJUDICATED]
-        weight = next(iter(by_annotator.values())).weight
-        good = sum(votes)
+        drawn = next(iter(by_annotator.values()))
+        good, pairs = sum(votes), len(votes) * (len(votes) - 1) / 2
+        disputed = good * (len(votes) - good) / pairs if pairs else None
+        sampled = (drawn.weight, drawn.stratum, disputed)
         tie = adjudicated is None and 2 * good == len(votes)
         if adjudicated is not None:
-            gold[item] = SettledLabel(adjudicated.good, adjudicated.value, weight)
+            gold[item] = SettledLabel(adjudicated.good, adjudicated.value, *sampled)
         elif tie:
-            tied[item] = SettledLabel(good=False, share=0.5, weight=weight)
+            tied[item] = SettledLabel(False, 0.5, *sampled)  # noqa: FBT003
         else:
             share = sum(label.value for label in by_annotator.values()) / len(by_annotator)
-            gold[item] = SettledLabel(2 * good > len(votes), share, weight)
+            gold[item] = SettledLabel(2 * good > len(votes), share, *sampled)
         if 0 < good < len(votes) and adjudicated is None:
             values = {name: label.value for name, label in sorted(by_annotator.items())}
             queue.append(
@@ -372,6 +381,58 @@ def label_weights(pairs: Sequence[LabelPair]) -> list[float] | None:
     return weights if len(weights) == len(pairs) and len(set(weights)) > 1 else None
 
 
+_MIN_TWICE = 30  # items with two annotators, for their own error to be taken out
+
+
+@dataclass(frozen=True)
+class LabelSample:
+    """How the labels of some cases were drawn and given, for `prediction_powered`; None: not known.
+
+    Parameters
+    ----------
+    labels : list of float
+        Settled, or the means of all annotators if their error is taken out.
+    weights : list of float or None
+    strata : list of str or None
+    clusters : list of hashable or None
+        None also where no two cases are of one.
+    disputed : list of float or None
+        NaN with one annotator. None where fewer than 30 have two, or one was settled by another.
+    """
+
+    labels: list[float]
+    weights: list[float] | None = None
+    strata: list[str] | None = None
+    clusters: list[Hashable] | None = None
+    disputed: list[float] | None = None
+
+
+def describe_sample(
+    settled: Mapping[str, SettledLabel], clusters: Mapping[str, Hashable]
+) -> LabelSample:
+    """Return how the labels of cases were drawn and given; tied ones are among `settled`."""
+    labels = settled.values()
+    weights = [label.weight for label in labels if label.weight is not None]
+    strata = [label.stratum for label in labels if label.stratum is not None]
+    one_weight = dict(zip(strata, weights, strict=False))
+    by_plan = len(labels) == len(weights) == len(strata) and all(
+        one_weight[stratum] == weight for stratum, weight in zip(strata, weights, strict=True)
+    )
+    groups = [clusters.get(case_id, case_id) for case_id in settled]
+    disputed = [math.nan if label.disputed is None else label.disputed for label in labels]
+    # A label that settles a dispute has not the error of the others.
+    noisy = sum(not math.isnan(share) for share in disputed) >= _MIN_TWICE and not any(
+        label.disputed and label.share in {0, 1} for label in labels
+    )
+    return LabelSample(
+        [label.share if noisy or label.share == 1 / 2 else float(label.good) for label in labels],
+        weights if len(weights) == len(labels) and len(set(weights)) > 1 else None,
+        strata if by_plan else None,
+        groups if len(set(groups)) < len(groups) else None,
+        disputed if noisy else None,
+    )
+
+
 def labels_from_claims(
     consensus: AnnotatorConsensus, verdicts: MetricVerdicts
 ) -> dict[LabelKey, SettledLabel]:
@@ -392,7 +453,9 @@ def labels_from_claims(
         counted = [label for claim, label in labels.items() if claim in claims or not claims]
         good = all(label.good for label in counted)
         if not good or (claims and len(counted) == len(claims)):
-            gold[case_id, None] = SettledLabel(good, float(good), counted[0].weight)
+            gold[case_id, None] = SettledLabel(
+                good, float(good), counted[0].weight, counted[0].stratum
+            )
     return gold
 
 

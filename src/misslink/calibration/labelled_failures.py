@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 
 from misslink.calibration.stored_calibration import own_calibrations
 from misslink.documents import calibrations_of
 from misslink.render.reasons import describe_reason
+from misslink.retrieval import cluster_cases
 from misslink.stats import proportion
 from misslink.stats.prevalence import prediction_powered
 from misslink.types import Estimate, Link, Reason, Run
@@ -94,18 +96,31 @@ def correct_failed(run: Run, *, seed: int = 0) -> Estimate:
     if not found:
         return Estimate.missing(Reason(code="not_calibrated"))
     calls = {link.case_id: float(link.failed) for link in run.links if link.failed is not None}
-    others = [call for case_id, call in calls.items() if case_id not in found]
-    if not others:
-        return proportion(sum(found.values()), len(found))
-    documents = calibrations_of(run).values()
-    weights: dict[str, float] = {}
+    documents = [calibrations_of(run)[metric] for metric in own_calibrations(run) & {*_JUDGED_BAD}]
+    weights, strata, split = dict[str, float](), dict[str, str](), dict[str, float]()
     for document in documents:
         weights |= document.label_weights
+        strata |= document.label_strata
+        split |= document.label_disputes
+    labels = {case_id: float(failed) for case_id, failed in found.items()}
+    two = len(documents) == 1 and bool(split)  # else failures are those of several metrics
+    if two:
+        shares = documents[0].labelled
+        disputed = [case_id for case_id, share in split.items() if share and case_id in calls]
+        labels |= {case_id: 1 - shares.get(case_id, _TIED) for case_id in disputed}
+    others = [call for case_id, call in calls.items() if case_id not in labels]
+    if not (others or two):
+        return proportion(sum(found.values()), len(found))
+    clusters = cluster_cases(run.cases)
+    groups = [clusters.get(case_id, case_id) for case_id in labels]
     powered = prediction_powered(
-        [float(failed) for failed in found.values()],
-        [calls.get(case_id, _TIED) for case_id in found],
+        list(labels.values()),
+        [calls.get(case_id, _TIED) for case_id in labels],
         others,
-        weights=[weights.get(case_id, 1.0) for case_id in found] if weights else None,
+        weights=[weights.get(case_id, 1.0) for case_id in labels] if weights else None,
+        strata=[strata[case_id] for case_id in labels] if strata.keys() >= labels.keys() else None,
+        clusters=groups if len(set(groups)) < len(groups) else None,
+        disputed=[split.get(case_id, math.nan) for case_id in labels] if two else None,
         seed=seed,
     )
     if powered.estimate.value is None:  # too few labels

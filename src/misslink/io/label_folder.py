@@ -350,7 +350,8 @@ _HASH_DIGITS = 16  # of the hash of what was labelled
 _log = logging.getLogger(__name__)
 
 
-WeightedLabel = tuple[JournalEntry, float | None]  # with one over the chance of being drawn
+# With one over the chance of being drawn, and what it was drawn from.
+WeightedLabel = tuple[JournalEntry, float | None, str | None]
 
 
 class ShownContent:
@@ -428,7 +429,7 @@ def read_label_folder(
     Returns
     -------
     labels : list
-        The labels that hold, by annotator, with their weights; without what was skipped and
+        The labels that hold, by annotator, with their weights and strata; without what was skipped and
         without labels of answers that the run no longer has.
     notes : list of str
         What a reader must know, a sentence each.
@@ -472,8 +473,13 @@ def read_label_folder(
     if usable and weights is None:
         why = "there is no plan.json" if plan is None else "some labels are not of its plan"
         notes.append(f"{folder}: {why}, so all labels count the same")
+    strata = {case.case_id: str(case.stratum) for case in plan.cases} if plan and weights else {}
     weighted = [
-        (entry, None if weights is None else weights[entry.case_id, entry.metric])
+        (
+            entry,
+            None if weights is None else weights[entry.case_id, entry.metric],
+            strata.get(entry.case_id),
+        )
         for entry in usable
         if only is None or entry.annotator == only
     ]

@@ -32,6 +32,7 @@ _LABEL_FIELDS = (
     "annotator",
     "claim",
     "weight",
+    "stratum",
     "comment",
     "judge_shown",
     "answer_hash",
@@ -56,6 +57,8 @@ class Label:
         The claim's place in the verdict, from 0. None: the whole answer.
     weight : float or None
         One over the chance with which the case was drawn to be labelled. None: not given.
+    stratum : str or None
+        What so many cases were drawn from at random, each with this weight. None: not given.
     comment : str
     line : int or None
         Its line in the file.
@@ -71,6 +74,7 @@ class Label:
     annotator: str
     claim: int | None = None
     weight: float | None = None
+    stratum: str | None = None
     comment: str = ""
     line: int | None = None
     judge_shown: bool = False
@@ -195,7 +199,7 @@ def read_labels(source: str | Path | Iterable[Mapping[str, Any]] | Any) -> Label
     ----------
     source : path, pandas frame, or iterable of mappings
         CSV with a header, JSON Lines or a JSON array, of ``case_id, metric, label`` and where there
-        is more ``annotator, claim, weight, comment, judge_shown, answer_hash`` (SHA-256 of the answer);
+        is more ``annotator, claim, weight, stratum, comment, judge_shown, answer_hash`` (SHA-256 of the answer);
         other fields are passed over. A label is a number from 0 to 1, or a word such as yes, no, faithful, unfaithful, correct,
         incorrect. The annotator 'adjudicated' settles what the others disagree on. Or the folder
         of labels that ``misslink annotate`` writes into a run, or one person's file in it: then
@@ -266,11 +270,12 @@ def _journal_labels(path: Path, only: str | None = None) -> Labels:
             annotator=entry.annotator,
             claim=entry.claim,
             weight=weight,
+            stratum=stratum,
             comment=entry.comment,
             judge_shown=entry.judge_shown,
             answer_hash=entry.answer_hash,
         )
-        for entry, weight in weighted
+        for entry, weight, stratum in weighted
         if entry.label is not None
     )
     return Labels(tuple(labels), str(path))
@@ -325,6 +330,7 @@ def _parse_label(item: SourceItem) -> Label:
         annotator=valid_text(str(row.get("annotator", _DEFAULT_ANNOTATOR))).strip(),
         claim=None if claim is None else int(claim),
         weight=weight,
+        stratum=parse_id(row.get("stratum")),
         comment=valid_text(str(row.get("comment", ""))),
         line=item.number,
         judge_shown=_parse_value(row.get("judge_shown")) == 1,
