@@ -15,6 +15,7 @@ from misslink.io import read_complete_run
 from misslink.judge.checks.dry_run import JudgingForecast
 from misslink.judge.config import DEFAULT_CACHE, JudgeConfig
 from misslink.judge.protocol import Judge
+from misslink.parts import case_ids, select_items
 from misslink.pipeline.config import EvaluationConfig, Progress
 from misslink.pipeline.evaluate import forecast_async, run_pipeline
 from misslink.types import Passage, Run
@@ -101,13 +102,11 @@ def _select_saved(given: Mapping[str, Any]) -> tuple[Run, dict[str, Any]]:
         if out is not None and Path(out).resolve() == Path(run).resolve():
             raise InputError("this is the run itself. Name another folder with --out.", path=run)
         run = read_complete_run(run, anywhere=True)
-    drawn = draw_cases([case.id for case in run.cases], sample, options.get("seed", 0))
+    drawn = draw_cases(case_ids(run.cases), sample, options.get("seed", 0))
     saved = run.model_copy(
         update={
-            "cases": tuple(case for case in run.cases if case.id in drawn),
-            "traces": tuple(trace for trace in run.traces if trace.case_id in drawn),
-            "verdicts": tuple(verdict for verdict in run.verdicts if verdict.case_id in drawn),
-            "links": tuple(link for link in run.links if link.case_id in drawn),
+            part: select_items(getattr(run, part), drawn)
+            for part in ("cases", "traces", "verdicts", "links")
         }
     )
     recalls = [name for name in summary_of(run).retrieval if name.startswith("recall@")]
