@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sized
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextvars import Context, ContextVar, copy_context
-from typing import Any, NoReturn, TypeVar, cast
+from typing import Any, NoReturn, TypeVar
 
 from misslink.errors import InputError
 
@@ -446,10 +446,25 @@ async def map_concurrently(
     *,
     total: int | None = None,
 ) -> list[ResultT]:
-    """Work on all items and return the results in the items' order.
+    """Work on all items and return the results in the items' order; see `stream_concurrently`."""
+    results: list[ResultT] = []
+    await stream_concurrently(items, work, concurrency, done, results.append, total=total)
+    return results
 
-    So many workers take one item after the other: beside the results, what is held in memory does
-    not grow with the number of items, which may be made one by one.
+
+async def stream_concurrently(
+    items: Iterable[ItemT],
+    work: Callable[[ItemT], Awaitable[ResultT]],
+    concurrency: int,
+    done: Callable[[int, int], object],
+    keep: Callable[[ResultT], object],
+    *,
+    total: int | None = None,
+) -> None:
+    """Work on all items, and hand on the results in the items' order.
+
+    So many workers take one item after the other: what is held in memory does not grow with the
+    number of items, which may be made one by one.
 
     Parameters
     ----------
@@ -461,6 +476,8 @@ async def map_concurrently(
         How many are under way at once, at least 1.
     done : callable
         Called with how many are done, and how many there are.
+    keep : callable
+        Called with each result as soon as those before it are there.
     total : int or None
         How many items there are; needed where `items` has no length.
 
@@ -474,15 +491,17 @@ async def map_concurrently(
             raise TypeError("items without a length need a total")
         total = len(items)
     waiting = iter(items)
-    results: list[ResultT | None] = []
-    finished = 0
+    ready: dict[int, ResultT] = {}
+    begun = finished = kept = 0
 
     async def worker() -> None:
-        nonlocal finished
+        nonlocal begun, finished, kept
         for item in waiting:
-            place = len(results)
-            results.append(None)
-            results[place] = await work(item)
+            place, begun = begun, begun + 1
+            ready[place] = await work(item)
+            while kept in ready:
+                keep(ready.pop(kept))
+                kept += 1
             finished += 1
             done(finished, total)
 
@@ -493,4 +512,3 @@ async def map_concurrently(
         for task in workers:
             task.cancel()
         await asyncio.gather(*workers, return_exceptions=True)
-    return cast("list[ResultT]", results)

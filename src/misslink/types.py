@@ -8,16 +8,18 @@ its ``Claim``s; ``Link``, why the case failed; ``Run``, all of them. Every print
 from __future__ import annotations
 
 import datetime as dt
+import sys
 from collections import Counter
-from collections.abc import Iterable, Mapping
-from functools import cached_property
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple, TypeVar
 
 from pydantic import (
     AliasChoices,
     Field,
     JsonValue,
+    WrapValidator,
     field_validator,
     model_validator,
 )
@@ -40,6 +42,7 @@ from misslink.link_types import (
     RetrievalMiss,
     Search,
 )
+from misslink.parts import Part, light_items
 from misslink.registry import exporters, late_function
 
 __all__ = [
@@ -68,6 +71,7 @@ __all__ = [
     "RetrievalMiss",
     "RetrieverCall",
     "Run",
+    "Scored",
     "Search",
     "Share",
     "Status",
@@ -363,6 +367,24 @@ class Repeats(FrozenModel):
     flipped: Share | None = None
 
 
+class ScoreRow(NamedTuple):
+    """What statistics read of a verdict: all but its claims, its scores of passages and the reply."""
+
+    case_id: str
+    metric: str
+    status: Status
+    value: float | None
+    label: bool | None
+    probability: float | None
+    parts: Mapping[str, float | None]
+    repeats: Repeats | None
+    reason: str | None
+    judge: str
+    prompt: PromptRef | None
+    usage: Usage | None
+    standalone_question: str | None
+
+
 class Verdict(FrozenModel):
     """The judge's result for one metric of one case.
 
@@ -409,6 +431,24 @@ class Verdict(FrozenModel):
     raw: Annotated[str | None, Varying] = None
     standalone_question: str | None = None
 
+    def light(self) -> ScoreRow:
+        """What is held of it where a run is too large to be held whole."""
+        return ScoreRow(
+            self.case_id,
+            sys.intern(self.metric),
+            self.status,
+            self.value,
+            self.label,
+            self.probability,
+            self.parts or _NO_PARTS,
+            self.repeats,
+            self.reason and sys.intern(self.reason),
+            sys.intern(self.judge),
+            self.prompt and _same_prompt(self.prompt),
+            self.usage,
+            self.standalone_question,
+        )
+
     @model_validator(mode="after")
     def _check_value_and_status(self) -> Verdict:
         if (self.status == "scored") != (self.value is not None):
@@ -449,6 +489,20 @@ class Estimate(FrozenModel):
         return cls(**missing, reason=sentence, reason_code=reason)
 
 
+_NO_PARTS: Mapping[str, float | None] = {}
+_same_prompt = lru_cache(maxsize=64)(lambda prompt: prompt)  # one object for all equal ones
+Scored = Verdict | ScoreRow
+ItemT = TypeVar("ItemT")
+
+
+def _keep_part(value: Any, validate: Callable[[Any], Sequence[ItemT]]) -> Sequence[ItemT]:
+    """A part of a run folder as it is: its items were validated when it was opened."""
+    return value if isinstance(value, Part) else tuple(validate(value))
+
+
+Items = Annotated[Sequence[ItemT], WrapValidator(_keep_part)]
+
+
 class Run(FrozenModel):
     """The result of one evaluation; writing and reading its folder loses nothing.
 
@@ -456,10 +510,10 @@ class Run(FrozenModel):
     """
 
     manifest: dict[str, JsonValue]
-    cases: tuple[Case, ...]
-    traces: tuple[Trace, ...]
-    verdicts: tuple[Verdict, ...]
-    links: tuple[Link, ...]
+    cases: Items[Case]
+    traces: Items[Trace]
+    verdicts: Items[Verdict]
+    links: Items[Link]
     summary: dict[str, JsonValue]
     replay: dict[str, JsonValue] | None = None
     whatif: dict[str, JsonValue] | None = None
@@ -482,6 +536,18 @@ class Run(FrozenModel):
     def parsed(self) -> dict[str, Any]:
         """Documents that `misslink.documents` has parsed, by name."""
         return {}
+
+    @property
+    def scores(self) -> Sequence[Scored]:
+        """The verdicts, each with at least what a `ScoreRow` has."""
+        return light_items(self.verdicts)
+
+    def verdicts_of(self, metric: str) -> Sequence[Verdict]:
+        """The verdicts of one metric."""
+        places = [place for place, score in enumerate(self.scores) if score.metric == metric]
+        if isinstance(self.verdicts, Part):
+            return self.verdicts.at(places)
+        return [self.verdicts[place] for place in places]
 
     @property
     def headline(self) -> str:

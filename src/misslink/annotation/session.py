@@ -380,7 +380,9 @@ class AnnotationSession(LabelSession):
             self.metrics = metrics_to_label(self._run, metrics, str(run))
             plan, notes = load_or_draw_plan(folder, self._run, self.metrics, seed, random_share)
             tasks = tasks_in_plan_order(self._run, plan, self.metrics)
-        self._verdicts = {(v.case_id, v.metric): v for v in self._run.verdicts}
+        self._verdicts = {
+            (score.case_id, score.metric): place for place, score in enumerate(self._run.scores)
+        }
         content_hash = cache(lambda item: self._seen.content_hash(*item))
         super().__init__(run, folder, tasks, content_hash, unchanged, adjudicate=adjudicate)
         self.notes = notes
@@ -480,7 +482,7 @@ class AnnotationSession(LabelSession):
         task = self.task(at)
         labels, revealed = state.labels(task.case.id), state.revealed(task.case.id)
         opinions = {
-            metric: judge_opinion(self._verdicts[task.case.id, metric])
+            metric: judge_opinion(self._run.verdicts[self._verdicts[task.case.id, metric]])
             for metric in task.metrics
             if (task.case.id, metric) in self._verdicts
         }

@@ -25,6 +25,7 @@ from misslink.io.label_folder import (
     write_label_plan,
 )
 from misslink.io.labels import ADJUDICATED, Label, read_labels
+from misslink.parts import by_case
 from misslink.registry import judged_metrics
 from misslink.types import Case, Run, Trace, Verdict
 
@@ -61,7 +62,7 @@ def metrics_to_label(run: Run, requested: Sequence[str], name: str) -> tuple[str
     Raises InputError for an unknown metric, more than five, or if no answer can be labelled;
     `name` is the run folder in messages.
     """
-    judged = {verdict.metric for verdict in run.verdicts}
+    judged = {verdict.metric for verdict in run.scores}
     known = judged_metrics.names()
     labelable = sorted(judged | {name for name in known if judged_metrics.get(name).label_question})
     for metric in requested:
@@ -79,7 +80,7 @@ def metrics_to_label(run: Run, requested: Sequence[str], name: str) -> tuple[str
             f"the run has verdicts of {', '.join(sorted(judged))}; name the metrics to label with --metric",
             path=name,
         )
-    traces = {trace.case_id: trace for trace in run.traces}
+    traces = by_case(run.traces)
     if not any(case_metrics(case, traces.get(case.id), metrics) for case in run.cases):
         raise InputError(
             f"no case has an answer that could be labelled for {', '.join(metrics)}"
@@ -177,7 +178,7 @@ def draw_plan(
 
 def planned_metrics(run: Run, metrics: Sequence[str]) -> dict[str, tuple[str, ...]]:
     """The metrics to label of each case that can be labelled."""
-    traces = {trace.case_id: trace for trace in run.traces}
+    traces = by_case(run.traces)
     planned = {case.id: case_metrics(case, traces.get(case.id), metrics) for case in run.cases}
     return {case_id: names for case_id, names in planned.items() if names}
 
@@ -358,8 +359,8 @@ def load_or_draw_plan(
 
 def tasks_in_plan_order(run: Run, plan: LabelPlan, metrics: Sequence[str]) -> list[LabelTask]:
     """The cases to label for these metrics, in the plan's order."""
-    cases = {case.id: case for case in run.cases}
-    traces = {trace.case_id: trace for trace in run.traces}
+    cases = by_case(run.cases)
+    traces = by_case(run.traces)
     tasks = []
     for planned in plan.cases:
         selected = tuple(metric for metric in metrics if metric in planned.metrics)
@@ -389,10 +390,10 @@ def disputed_tasks(
     metrics = tuple(dict.fromkeys([*requested] or [*usual, *labels.metrics]))
     split: dict[str, list[ItemKey]] = {}
     tied = set[str]()
-    by_case: dict[str, list[Label]] = {}
+    labels_of: dict[str, list[Label]] = {}
     for label in labels.items:
         if label.annotator != ADJUDICATED:
-            by_case.setdefault(label.case_id, []).append(label)
+            labels_of.setdefault(label.case_id, []).append(label)
     for metric in metrics:
         independent = [x for x in labels.select_metric(metric).items if x.annotator != ADJUDICATED]
         for entry in settle_labels(independent).queue:
@@ -405,8 +406,8 @@ def disputed_tasks(
     # Cases in no plan come last, in the run's order.
     order = dict.fromkeys(case.case_id for case in plan.cases) if plan else {}
     order |= dict.fromkeys(case.id for case in run.cases)
-    cases = {case.id: case for case in run.cases}
-    traces = {trace.case_id: trace for trace in run.traces}
+    cases = by_case(run.cases)
+    traces = by_case(run.traces)
     tasks = [
         LabelTask(
             cases[case_id],
@@ -416,7 +417,7 @@ def disputed_tasks(
             tuple(
                 sorted(split[case_id], key=lambda i: (metrics.index(i[1]), i[2] is None, i[2] or 0))
             ),
-            _anonymous_labels(by_case[case_id], split[case_id]),
+            _anonymous_labels(labels_of[case_id], split[case_id]),
         )
         for case_id in sorted(order, key=lambda name: name not in tied)
         if case_id in split and case_id in cases and case_id in traces

@@ -339,7 +339,7 @@ def judge_mismatch(a: Run, b: Run, metric: str, *documents: CalibrationDocument)
     prompts: list[dict[str, set[str]]] = []
     for run in (a, b):
         hashes = defaultdict(set)
-        for verdict in run.verdicts:
+        for verdict in run.scores:
             if verdict.metric == metric and verdict.prompt:
                 hashes[verdict.prompt.name].add(verdict.prompt.sha256)
         prompts.append(hashes)

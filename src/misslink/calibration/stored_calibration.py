@@ -29,7 +29,7 @@ def verdict_scores(run: Run, metric: str) -> dict[str, float]:
     """Return the probability of the good label, else the value, by scored case."""
     return {
         verdict.case_id: verdict.value if verdict.probability is None else verdict.probability
-        for verdict in run.verdicts
+        for verdict in run.scores
         if verdict.metric == metric and verdict.value is not None
     }
 

@@ -15,6 +15,7 @@ from misslink.io.jsonl import SourceItem
 from misslink.io.labels import parse_id
 from misslink.io.manifest import answer_hash, hash_content
 from misslink.io.rows import read_rows
+from misslink.parts import by_case
 from misslink.retrieval import case_exposures, cluster_cases, retrieval_outcome
 from misslink.text.normalization import fold
 from misslink.types import Case, Run, Trace, Verdict
@@ -161,12 +162,10 @@ def verdicts_from_run(run: Run, metric: str, name: str) -> MetricVerdicts:
         The run has no verdict of the metric.
     """
     manifest = manifest_of(run)
-    cases = {case.id: case for case in run.cases}
-    traces = {trace.case_id: trace for trace in run.traces}
+    cases = by_case(run.cases)
+    traces = by_case(run.traces)
     items = {}
-    for verdict in run.verdicts:
-        if verdict.metric != metric:
-            continue
+    for verdict in run.verdicts_of(metric):
         case, trace = cases.get(verdict.case_id), traces.get(verdict.case_id)
         answer = trace.answer if trace else None
         items[verdict.case_id] = JudgedCase(
@@ -188,7 +187,7 @@ def verdicts_from_run(run: Run, metric: str, name: str) -> MetricVerdicts:
             group=fold(case.question) if case else None,
         )
     if not items:
-        raise _missing_metric_error(metric, {verdict.metric for verdict in run.verdicts}, name)
+        raise _missing_metric_error(metric, {score.metric for score in run.scores}, name)
     return MetricVerdicts(
         items,
         metric,
@@ -199,7 +198,7 @@ def verdicts_from_run(run: Run, metric: str, name: str) -> MetricVerdicts:
         hash_verdicts(run, metric),
         case_exposures(run.links)[1],
         cluster_cases(run.cases),
-        frozenset(verdict.metric for verdict in run.verdicts),
+        frozenset(score.metric for score in run.scores),
     )
 
 
@@ -218,8 +217,7 @@ def hash_verdicts(run: Run, metric: str) -> str:
             # Not model_dump_json, which refuses a lone surrogate.
             verdict.model_dump(mode="python", exclude=varying_fields(Verdict)),
         )
-        for verdict in run.verdicts
-        if verdict.metric == metric
+        for verdict in run.verdicts_of(metric)
     )
     return hash_content(sorted(rows, key=lambda row: row[0]))
 

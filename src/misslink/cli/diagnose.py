@@ -16,6 +16,7 @@ from misslink.cli.output import (
     print_lines,
     print_table,
 )
+from misslink.parts import by_case
 from misslink.render.table import TextTable
 
 if TYPE_CHECKING:
@@ -74,8 +75,7 @@ def _measured_again(run: Run, source: str) -> Run:
 
     k, seed = cutoff_of(run), manifest_of(run).seed or 0
     gold = GoldSet(run.cases, "the gold set of the run")
-    by_case = {trace.case_id: trace for trace in run.traces}
-    matched, passages, _ = match_labels(gold, by_case, read_corpus(source))
+    matched, passages, _ = match_labels(gold, dict(by_case(run.traces)), read_corpus(source))
     traces = list(matched.values())
     measure = partial(measure_misses, run.cases, traces, k, embedder=None, seed=seed)
     measured = run_async(lambda: measure(corpus=passages))

@@ -16,6 +16,7 @@ from misslink.cli import output
 from misslink.cli.options import JudgeOptions, option
 from misslink.errors import InputError, JudgeUnreachableError, MisslinkError, known_names
 from misslink.event_loops import run_async
+from misslink.parts import by_case
 from misslink.render.format import pluralize
 from misslink.render.table import TextTable
 
@@ -210,7 +211,7 @@ def audit(
     prompts, k = Prompts.from_spec(config.prompts), manifest_of(whole).k or DEFAULT_K
     names, drawn = _draw_sample(whole, run, list(dict.fromkeys(metric or ())), sample, seed)
     metrics = [judged_metrics.get(name) for name in names]
-    traces = {trace.case_id: trace for trace in whole.traces}
+    traces = by_case(whole.traces)
     subjects = [Subject(case, traces[case.id], k, prompts) for case in drawn.cases]
     pairs = []
     if against is not None:
@@ -297,7 +298,7 @@ def _draw_sample(
         if name not in known:
             hint = known_names(name, sorted(known), " to audit")
             raise InputError(f"the metric '{name}' cannot be audited; {hint}")
-    judged = {verdict.metric for verdict in run.verdicts if verdict.label is not None}
+    judged = {verdict.metric for verdict in run.scores if verdict.label is not None}
     usual = [name for name in _DEFAULT_METRICS if name in judged]
     names = metrics or usual or _DEFAULT_METRICS
     sample = draw_audit_sample(run, names[0], size, seed)

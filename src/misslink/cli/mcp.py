@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from misslink.cli.options import option
 from misslink.errors import InputError, MissingExtraError
+from misslink.parts import by_case, select_items
 
 if TYPE_CHECKING:
     from mcp.server.mcpserver import MCPServer
@@ -122,12 +123,12 @@ async def list_failures(
 async def read_case(run: str, case_id: str) -> dict[str, Any]:
     """Return all that is known of one case: verdicts, claims, missed passages, texts."""
     read = _read(run)
-    case = next((case for case in read.cases if case.id == case_id), None)
+    case = by_case(read.cases).get(case_id)
     if case is None:
         raise InputError(f"The run has no case '{case_id}'. list_failures gives ids.")
-    trace = next((trace for trace in read.traces if trace.case_id == case_id), None)
-    link = next((link for link in read.links if link.case_id == case_id), None)
-    verdicts = [v for v in read.verdicts if v.case_id == case_id]
+    trace = by_case(read.traces).get(case_id)
+    link = by_case(read.links).get(case_id)
+    verdicts = select_items(read.verdicts, {case_id})
     return {
         "case_id": case_id,
         "link": link and link.model_dump(mode="json"),

@@ -9,6 +9,7 @@ from typing import Any
 
 from misslink.comparison.run_metrics import MetricValue, judged_readings
 from misslink.documents import manifest_of
+from misslink.parts import by_case, case_ids
 from misslink.render.reasons import describe_unmeasured
 from misslink.retrieval import case_needs, unmeasured_reason
 from misslink.types import Reason, Run, Verdict
@@ -91,7 +92,7 @@ def _reason_lookup(run: Run, name: str) -> Callable[[str], str]:
         return _verdict_reason(run, readings[metric][0])
     if not name.startswith("link."):
         return _retrieval_reason(run)
-    linked = {link.case_id for link in run.links}
+    linked = set(case_ids(run.links))
     # On the other axes the failure mode may be known where they are not.
     failures = name.startswith("link.failures.")
     silent = "its failure mode is inconclusive" if failures else "it has no such value"
@@ -99,7 +100,7 @@ def _reason_lookup(run: Run, name: str) -> Callable[[str], str]:
 
 
 def _verdict_reason(run: Run, metric: str) -> Callable[[str], str]:
-    verdicts = {verdict.case_id: verdict for verdict in run.verdicts if verdict.metric == metric}
+    verdicts = {score.case_id: score for score in run.scores if score.metric == metric}
 
     def reason(case_id: str) -> str:
         verdict = verdicts.get(case_id)
@@ -113,8 +114,8 @@ def _verdict_reason(run: Run, metric: str) -> Callable[[str], str]:
 
 
 def _retrieval_reason(run: Run) -> Callable[[str], str]:
-    traces = {trace.case_id: trace for trace in run.traces}
-    cases = {case.id: case for case in run.cases}
+    traces = by_case(run.traces)
+    cases = by_case(run.cases)
 
     def reason(case_id: str) -> str:
         trace = traces.get(case_id)
@@ -202,12 +203,12 @@ def unjudged_cases(run: Run, metrics: AbstractSet[str]) -> frozenset[str]:
         return frozenset()
     answered = {
         (verdict.case_id, verdict.prompt.name)
-        for verdict in run.verdicts
+        for verdict in run.verdicts  # whole: a reply may be its text alone
         if verdict.prompt and _has_reply(verdict)
     }
     return frozenset(
         verdict.case_id
-        for verdict in run.verdicts
+        for verdict in run.scores
         if verdict.metric in metrics
         and verdict.status == "skipped"
         and verdict.prompt is not None

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from misslink.documents import Manifest, manifest_of
 from misslink.errors import InputError
 from misslink.io.manifest import expected_answer, relevance_labels
+from misslink.parts import by_case
 from misslink.types import Run
 
 CaseSelection = Collection[str] | None
@@ -87,7 +88,7 @@ def pair_cases(runs: Sequence[NamedRun], selection: CaseSelection = None) -> Pai
 
 def _differences(first: Run, other: Run) -> dict[str, list[str]]:
     """The cases that differ between the gold sets of two runs, by how."""
-    a, b = ({case.id: case for case in run.cases} for run in (first, other))
+    a, b = (by_case(run.cases) for run in (first, other))
     both = [(case, b[name]) for name, case in a.items() if name in b]
     return {
         "only_in_a": [name for name in a if name not in b],

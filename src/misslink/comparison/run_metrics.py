@@ -16,6 +16,7 @@ from misslink.field_markers import LowerIsBetter, marked_names
 from misslink.io.numbers import as_finite, parse_estimate
 from misslink.linking.association import summarize_association
 from misslink.linking.judge_calibration import Calibration
+from misslink.parts import case_ids, select_items
 from misslink.pipeline.summary import (
     Reading,
     conversation_estimate,
@@ -210,19 +211,20 @@ def select_cases(run: Run, ids: AbstractSet[str]) -> Run:
     Its documents stay those of the whole run, so `metric_value` reads no metric of cases from
     them. Unknown ids are ignored; with all cases selected `run` itself is returned.
     """
-    cases = tuple(case for case in run.cases if case.id in ids)
-    if len(cases) == len(run.cases):
+    selected = ids & set(case_ids(run.cases))
+    if len(selected) == len(run.cases):
         return run
-    selected = {case.id for case in cases}
+    cases = select_items(run.cases, selected)
     before = run.manifest.get("selected")
     total = before["of"] if isinstance(before, dict) and "of" in before else len(run.cases)
     return run.model_copy(
         update={
             "manifest": {**run.manifest, "selected": {"cases": len(cases), "of": total}},
             "cases": cases,
-            "traces": tuple(trace for trace in run.traces if trace.case_id in selected),
-            "verdicts": tuple(verdict for verdict in run.verdicts if verdict.case_id in selected),
-            "links": tuple(link for link in run.links if link.case_id in selected),
+            **{
+                part: select_items(getattr(run, part), selected)
+                for part in ("traces", "verdicts", "links")
+            },
         }
     )
 
@@ -251,7 +253,7 @@ def judged_readings(run: Run) -> dict[str, tuple[str, Reading]]:
     """Each number of the judged metrics: its metric, and how to read it from a verdict."""
     metrics = dict.fromkeys(judged_metrics.names())
     # A run may have verdicts of a plugin that is not installed here.
-    metrics |= dict.fromkeys(verdict.metric for verdict in run.verdicts)
+    metrics |= dict.fromkeys(verdict.metric for verdict in run.scores)
     return {
         name: (metric, read) for metric in metrics for name, read in metric_readings(metric).items()
     }
@@ -282,15 +284,15 @@ def _share(
     run: Run, name: str, values: Mapping[str, float | None], missing: str, *, low: bool
 ) -> MetricValue:
     """The share of 1 among the cases with a value."""
-    of_case = {case.id: None for case in run.cases} | dict(values)
+    of_case = dict.fromkeys(case_ids(run.cases)) | dict(values)
     decided = [value for value in of_case.values() if value is not None]
     estimate = proportion(int(sum(decided)), len(decided)) if decided else Estimate.missing(missing)
     return _case_metric(run, name, estimate, of_case, low=low)
 
 
 def _judged_metric(run: Run, name: str, metric: str, read: Reading) -> MetricValue:
-    verdicts = [verdict for verdict in run.verdicts if verdict.metric == metric]
-    of_case: dict[str, float | None] = {case.id: None for case in run.cases}
+    verdicts = [score for score in run.scores if score.metric == metric]
+    of_case: dict[str, float | None] = dict.fromkeys(case_ids(run.cases))
     of_case |= {verdict.case_id: read(verdict) for verdict in verdicts}
     estimate = mean_reading(verdicts, read, seed=manifest_of(run).seed or 0)
     if not verdicts and run.verdicts:
@@ -303,11 +305,11 @@ def _coverage(run: Run, name: str, metric: str) -> MetricValue:
     crashed = {t.case_id for t in run.traces if t.error is not None and t.answer is None}
     values = {
         verdict.case_id: float(verdict.status == "scored")
-        for verdict in run.verdicts
+        for verdict in run.scores
         if verdict.metric == metric and (verdict.status != "skipped" or verdict.case_id in crashed)
     }
     missing = "no judge was used"
-    if any(verdict.metric == metric for verdict in run.verdicts):
+    if any(verdict.metric == metric for verdict in run.scores):
         missing = "no case gave the judge anything to judge"
     elif run.verdicts:
         missing = f"this run was not judged by {metric}"

@@ -10,6 +10,7 @@ from typing import Any
 from misslink.comparison.run_metrics import select_cases
 from misslink.documents import cutoff_of
 from misslink.io.manifest import expected_answer, relevance_labels
+from misslink.parts import by_case
 from misslink.registry import judged_metrics
 from misslink.retrieval import retrieval_outcome
 from misslink.types import Case, Link, Reason, Run, Verdict
@@ -43,7 +44,7 @@ class SharedPart:
 def share_cases(runs: Sequence[Run], ids: AbstractSet[str]) -> SharedPart:
     """Return the shared part of runs; `ids` are cases that ask the same in all of them."""
     *others, last = [select_cases(run, ids) for run in runs]
-    labels = {case.id: case for case in last.cases}
+    labels = by_case(last.cases)
 
     def differing(labels_of: Callable[[Case], Any]) -> frozenset[str]:
         return frozenset(
@@ -86,7 +87,7 @@ def _match_ids(run: Run, last: Run, labels: Mapping[str, Case]) -> Run:
 
 def _relabel(run: Run, labels: Mapping[str, Case], shared: SharedPart) -> Run:
     """The run with the cases of another, without what was judged by other labels than theirs."""
-    traces, k = {trace.case_id: trace for trace in run.traces}, cutoff_of(run)
+    traces, k = by_case(run.traces), cutoff_of(run)
     by_reference, by_labels = metrics_by_labels(run)
 
     def comparable(verdict: Verdict) -> bool:
@@ -126,5 +127,5 @@ def metrics_by_labels(run: Run) -> tuple[frozenset[str], frozenset[str]]:
     by_reference = {name for name, metric in installed.items() if metric.needs_reference}
     by_labels = {name for name, metric in installed.items() if metric.reads_labels}
     # Of a metric of a plugin that is not installed nothing is known.
-    unknown = {verdict.metric for verdict in run.verdicts} - installed.keys()
+    unknown = {score.metric for score in run.scores} - installed.keys()
     return frozenset(by_reference), frozenset(by_labels | unknown)

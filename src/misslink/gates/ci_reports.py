@@ -18,6 +18,7 @@ from misslink.errors import InputError
 from misslink.failure_modes import FAILURE_MODES
 from misslink.gates.criteria import describe_filter, select_gate_cases
 from misslink.gates.outcome import GateDecision, GateOutcome
+from misslink.parts import by_case
 from misslink.registry import judged_metrics, rank_metrics
 from misslink.render.format import format_values, metric_cutoff, pluralize
 from misslink.render.markdown import code_span, escape_markdown, markdown_table, single_line
@@ -274,9 +275,9 @@ class RegressedCase:
 def regressed_cases(decision: GateDecision, outcome: GateOutcome) -> list[RegressedCase]:
     """Return the cases of an outcome, those to look at first."""
     runs, both = (decision.baseline, decision.run), decision.both
-    cases = {case.id: case for case in decision.run.cases}
-    before, now = ({link.case_id: link for link in run.links} if run else {} for run in runs)
-    earlier, traces = ({t.case_id: t for t in run.traces} if run else {} for run in runs)
+    cases = by_case(decision.run.cases)
+    before, now = (by_case(run.links) if run else {} for run in runs)
+    earlier, traces = (by_case(run.traces) if run else {} for run in runs)
     old, new = (_value_by_case(run, outcome) if run else {} for run in runs)
     cases_to_show = []
     for name in outcome.cases:

@@ -335,7 +335,7 @@ def _gate_notes(
     metrics = missing_values.judged_metrics_behind(run, value.name)
     if metrics:
         yield from diff.judged_otherwise
-    if failed := sum(v.status == "failed" and v.metric in metrics for v in run.verdicts):
+    if failed := sum(v.status == "failed" and v.metric in metrics for v in run.scores):
         yield f"{failed:,} of its verdicts failed and are not counted."
     yield from missing_values.unmeasured_notes(run, value)
     unexplained = sum(link.unexplained for link in run.links)

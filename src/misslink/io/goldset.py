@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -28,7 +28,7 @@ class GoldSet:
         Case id to location in a file, without the data.
     """
 
-    cases: tuple[Case, ...]
+    cases: Sequence[Case]
     name: str
     places: Mapping[str, SourceItem] = field(default_factory=dict)
 

@@ -25,6 +25,7 @@ from misslink.errors import InputError
 from misslink.io.atomic import atomic_write
 from misslink.io.manifest import answer_hash
 from misslink.io.run_folder import read_json_object, read_run
+from misslink.parts import by_case
 from misslink.text.normalization import drop_invisible, valid_text
 from misslink.types import Claim, Passage, Run, Trace
 
@@ -365,9 +366,9 @@ class ShownContent:
     def __init__(self, run: Run) -> None:
         k = run.manifest.get("k")
         self._k = k if isinstance(k, int) and k > 0 else None
-        self._cases = {case.id: case for case in run.cases}
-        self._traces = {trace.case_id: trace for trace in run.traces}
-        self._claims = {v.case_id: v.claims for v in run.verdicts if v.metric == _CLAIM_METRIC}
+        self._cases = by_case(run.cases)
+        self._traces = by_case(run.traces)
+        self._claims = by_case(run.verdicts_of(_CLAIM_METRIC))
 
     def passages(self, trace: Trace) -> tuple[Passage, ...]:
         """Return the known passages that an answer was written from."""
@@ -375,7 +376,8 @@ class ShownContent:
 
     def claims(self, case_id: str) -> tuple[Claim, ...]:
         """The claims that the judge found in an answer."""
-        return self._claims.get(case_id, ())
+        verdict = self._claims.get(case_id)
+        return verdict.claims if verdict else ()
 
     def answer_hash(self, case_id: str) -> str | None:
         """Return the hash of a case's answer; None where it has none."""

@@ -17,6 +17,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from misslink.parts import Part
 from misslink.types import RUN_FORMAT, Case, PromptRef, Trace
 
 _JUDGE_PACKAGES = {
@@ -38,9 +39,30 @@ _LISTED_PACKAGES = (
 
 
 def hash_content(content: Any) -> str:
-    """SHA-256 of anything made of JSON values and pydantic models."""
-    text = json.dumps(content, sort_keys=True, default=_json_default)
-    return hashlib.sha256(text.encode()).hexdigest()
+    """SHA-256 of anything made of JSON values and pydantic models.
+
+    It is that of the whole as JSON, of which one item at a time is made.
+    """
+    digest, signs, between = hashlib.sha256(), "", ""
+    pieces: Iterable[str]
+    if isinstance(content, Mapping):
+        signs = "{}"
+        pieces = (f"{_as_json(str(name))}: {_as_json(content[name])}" for name in sorted(content))
+    elif isinstance(content, Sequence) and not isinstance(content, str):
+        signs = "[]"
+        pieces = map(_as_json, content)
+    else:
+        pieces = [_as_json(content)]
+    digest.update(signs[:1].encode())
+    for piece in pieces:
+        digest.update(f"{between}{piece}".encode())
+        between = ", "
+    digest.update(signs[1:].encode())
+    return digest.hexdigest()
+
+
+def _as_json(content: Any) -> str:
+    return json.dumps(content, sort_keys=True, default=_json_default)
 
 
 def flatten_inputs(inputs: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
@@ -179,4 +201,6 @@ def build_manifest(
 
 
 def _json_default(item: Any) -> Any:
-    return item.model_dump(mode="json") if isinstance(item, BaseModel) else str(item)
+    if isinstance(item, BaseModel):
+        return item.model_dump(mode="json")
+    return list(item) if isinstance(item, Part) else str(item)

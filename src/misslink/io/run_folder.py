@@ -23,8 +23,22 @@ from pydantic import BaseModel, ValidationError
 
 from misslink.errors import InputError
 from misslink.io import atomic
-from misslink.io.jsonl import SourceItem, read_objects, read_text, write_jsonl
-from misslink.io.storage import as_url, list_remote_files, redact_url, remote_file
+from misslink.io.jsonl import (
+    EMPTY_FILE,
+    SourceItem,
+    iter_objects,
+    read_objects,
+    read_text,
+    write_jsonl,
+)
+from misslink.io.storage import (
+    as_url,
+    list_remote_files,
+    open_decompressed,
+    redact_url,
+    remote_file,
+)
+from misslink.parts import Model, Part, PartStore, PartWriter, case_ids
 from misslink.registry import exporters
 from misslink.types import RUN_FORMAT, Case, Link, Run, Trace, Verdict
 
@@ -114,34 +128,47 @@ def read_run(
         raise InputError(f"{place}: {error['msg']}", path=folder) from None
 
 
-def _read_parts(folder: Path, progress: ReadProgress | None) -> dict[str, Any]:
+def _read_parts(folder: Path, progress: ReadProgress | None) -> dict[str, Part[Any]]:
     paths = {name: folder / f"{name}.jsonl" for name in RUN_PARTS}
     done = total = 0
     if progress is not None:
         for path in paths.values():
             with path.open("rb") as file:
                 total += sum(1 for _ in file)
-    parts: dict[str, Any] = {}
-    for name, path in paths.items():
-        # A run without a judge has no verdicts.
-        texts: dict[str, str] = {}
-        items, read = read_objects(path) if path.stat().st_size else (), []
-        repeated: dict[str, tuple[Any, Any]] = {}
-        for item in items:
-            read.append(_parse_sharing(item, RUN_PARTS[name], texts, repeated))
-            done += 1
-            if progress is not None and (done % _PROGRESS_STEP == 0 or done == total):
-                progress("reading", done, total)
-        parts[name] = tuple(read)
-    return parts
+
+    def count() -> None:
+        nonlocal done
+        done += 1
+        if progress is not None and (done % _PROGRESS_STEP == 0 or done == total):
+            progress("reading", done, total)
+
+    return {name: _read_part(path, RUN_PARTS[name], count) for name, path in paths.items()}
+
+
+def _read_part(path: Path, model: type[Model], count: Callable[[], object]) -> Part[Model]:
+    """The items of a file, each checked; those beyond the first megabytes are not held."""
+    store, texts = PartStore(model, path.open("rb")), dict[str, str]()
+    repeated: dict[str, tuple[Any, Any]] = {}
+    with open_decompressed(path) as content:
+        start = 0
+        for item in iter_objects(content, path):
+            # Where no line has the item alone (an array, a packed file), it is held.
+            end = content.tell() if content.seekable() else start
+            if store.add(_parse_sharing(item, model, texts, repeated), start, end):
+                texts.clear()
+            start = end
+            count()
+    if not store.keys and path.stat().st_size:  # a run without a judge has no verdicts
+        raise InputError(EMPTY_FILE, path=path)
+    return Part(store)
 
 
 def _parse_sharing(
     item: SourceItem,
-    model: type[BaseModel],
+    model: type[Model],
     texts: dict[str, str],
     repeated: dict[str, tuple[Any, Any]],
-) -> BaseModel:
+) -> Model:
     """Parse an entry; claims and prompts that are those of the entry before are held once."""
     given = {name: item.data.get(name) for name in _REPEATED_FIELDS}
     same = {
@@ -176,11 +203,11 @@ def read_complete_run(
     run = read_run(folder, anywhere=anywhere, progress=progress)
     counts = {
         "cases.jsonl": (len(run.cases), run.summary.get("cases")),
-        "traces.jsonl": (len({trace.case_id for trace in run.traces}), len(run.cases)),
-        "links.jsonl": (len({link.case_id for link in run.links}), len(run.cases)),
+        "traces.jsonl": (len(set(case_ids(run.traces))), len(run.cases)),
+        "links.jsonl": (len(set(case_ids(run.links))), len(run.cases)),
     }
     coverage = run.summary.get("coverage")
-    judged = Counter(verdict.metric for verdict in run.verdicts)
+    judged = Counter(score.metric for score in run.scores)
     for metric, statuses in coverage.items() if isinstance(coverage, dict) else ():
         numbers = statuses.values() if isinstance(statuses, dict) else ()
         total = sum(n for n in numbers if isinstance(n, int))
@@ -280,6 +307,7 @@ class RunStaging:
             out, local_overwrite = self._remote.local, True  # the folder here is only a copy
         self.out = out.resolve()  # a link to a folder stays, and its target is replaced
         self.folder = self.out.parent / f".{self.out.name}.misslink-partial"
+        self._fresh = self.folder / "run"  # what becomes the run folder
         self._retired = self.out.parent / f".{self.out.name}.misslink-old"
         if self.out == Path.cwd():
             raise InputError(
@@ -310,6 +338,8 @@ class RunStaging:
                         items = read_objects(self.out / "traces.jsonl")
                         traces = [item.parse(Trace) for item in items]
                         self.traces = {t.case_id: t for t in traces if t.error is None}
+                shutil.rmtree(self._fresh, ignore_errors=True)
+                self._fresh.mkdir()
             except BaseException:
                 self.__exit__()
                 raise
@@ -319,12 +349,17 @@ class RunStaging:
         with (self.folder / "kept.jsonl").open("a", encoding="utf-8") as file:
             file.write(trace.model_dump_json() + "\n")
 
+    def open_part(self, name: str) -> PartWriter[Any]:
+        """Open the file of a part, whose items are written as they are made."""
+        return PartWriter(RUN_PARTS[name], self._fresh / f"{name}.jsonl")
+
     def __enter__(self) -> Self:
         """Return itself."""
         return self
 
     def __exit__(self, *_: object) -> None:
         """Release the folder, and remove it if it has no traces."""
+        shutil.rmtree(self._fresh, ignore_errors=True)
         if not (self.folder / "kept.jsonl").exists():
             shutil.rmtree(self.folder, ignore_errors=True)
         self._lock.release()
@@ -332,11 +367,12 @@ class RunStaging:
     def publish(self, run: Run, write_report: Callable[[Path], object]) -> Path:
         """Write the run to the hidden folder, then swap it in."""
         with atomic.folder_errors(self.out):
-            fresh = self.folder / "run"
-            shutil.rmtree(fresh, ignore_errors=True)
-            fresh.mkdir()
-            for part in RUN_PARTS:
-                write_jsonl(fresh / f"{part}.jsonl", getattr(run, part))
+            fresh = self._fresh
+            for name in RUN_PARTS:
+                path, items = fresh / f"{name}.jsonl", getattr(run, name)
+                if not (isinstance(items, Part) and items.is_file(path)):
+                    path.unlink(missing_ok=True)  # what reads the former one goes on
+                    write_jsonl(path, items)
             write_json(fresh / "summary.json", run.summary)
             for name in RUN_DOCUMENTS:
                 if (document := getattr(run, name)) is not None:

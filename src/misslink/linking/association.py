@@ -9,6 +9,7 @@ from typing import Any
 
 from misslink.documents import CalibrationDocument, JudgeErrorTest, calibrations_of
 from misslink.failure_modes import FAILURE_MODES
+from misslink.parts import by_case
 from misslink.render.reasons import describe_reason
 from misslink.retrieval import case_exposures, case_needs, cluster_cases, relevant_ids
 from misslink.stats import proportion
@@ -30,7 +31,7 @@ from misslink.stats.exposure import (
     powered_exposure_risks,
     rated_exposure_risks,
 )
-from misslink.types import Case, Estimate, Link, Reason, Run, Trace, Verdict
+from misslink.types import Case, Estimate, Link, Reason, Run, Scored, Trace
 
 # p of heterogeneity below which strata are said to disagree; the customary one
 _HETEROGENEITY_P = 0.05
@@ -70,7 +71,7 @@ class _LinkedCases:
     clusters: Mapping[str, Hashable]
     cases: Mapping[str, Case]
     traces: Mapping[str, Trace]
-    verdicts: Sequence[Verdict]
+    verdicts: Sequence[Scored]
     calibrations: Mapping[str, CalibrationDocument]
     own: Collection[str]
     seed: int
@@ -114,9 +115,9 @@ def summarize_association(
         by=by,
         exposures=exposures,
         clusters=cluster_cases(run.cases),
-        cases={case.id: case for case in run.cases},
-        traces={trace.case_id: trace for trace in run.traces},
-        verdicts=run.verdicts,
+        cases=by_case(run.cases),
+        traces=by_case(run.traces),
+        verdicts=run.scores,
         calibrations=calibrations_of(run),
         own=own,
         seed=seed,

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from misslink.linking.miss_measurement import MissMeasurements
+from misslink.parts import by_case
 from misslink.render.reasons import describe_reason
 from misslink.retrieval import relevant_ids, retrieval_outcome, unmeasured_reason
 from misslink.stats import mean, proportion
@@ -66,8 +67,8 @@ def build_checklist(
         Six items with 'name', 'question', 'numbers' (Estimates as dicts, and counts), 'finding' (one
         sentence) and 'ok' (None where the interval does not decide).
     """
-    by_case = {trace.case_id: trace for trace in traces}
-    pairs = [(case, by_case[case.id]) for case in cases if case.id in by_case]
+    trace_of = by_case(traces)
+    pairs = [(case, trace_of[case.id]) for case in cases if case.id in trace_of]
     answers: dict[str, _Answer] = {
         "chunk_quality": _chunk_quality([trace for _, trace in pairs], corpus, k, seed),
         "embedding_quality": _embedding_quality(measured),

@@ -9,6 +9,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from misslink.embedding import import_without_notebook_warning
+from misslink.parts import by_case
 from misslink.retrieval.matching import relevant_ids
 from misslink.types import Case, Link, Passage, RetrievalMiss, Trace
 
@@ -123,7 +124,7 @@ def _passage_texts(
 
     Passages whose text is not known have no place on the map.
     """
-    case_of = {case.id: case for case in cases}
+    case_of = by_case(cases)
     texts: dict[str, str] = {}
     ranks: dict[str, int] = {}
 

@@ -18,14 +18,14 @@ from misslink.types import (
     Reason,
     RetrievalMiss,
     Run,
+    Scored,
     Trace,
-    Verdict,
 )
 
 _DECIDING_METRICS = ("faithfulness", "correctness")
 
 
-def count_errors(traces: Sequence[Trace], verdicts: Sequence[Verdict]) -> dict[str, int]:
+def count_errors(traces: Sequence[Trace], verdicts: Sequence[Scored]) -> dict[str, int]:
     """Count the cases that the app failed on, that the judge failed on, and without an answer."""
     app = {trace.case_id for trace in traces if trace.error is not None}
     judge = {

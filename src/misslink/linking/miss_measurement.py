@@ -32,6 +32,7 @@ from misslink.linking.corpus_search import fuse_rankings, top_places
 from misslink.linking.miss_types import MissEvidence, classify_miss
 from misslink.linking.missed_passages import PassagePool, find_missed_passages, inner_rank
 from misslink.matching import content_stems
+from misslink.parts import by_case
 from misslink.retrieval import (
     RetrievalOutcome,
     relevant_ids,
@@ -43,7 +44,7 @@ from misslink.stats.classification import CaseScore
 from misslink.text.bm25 import Bm25Index
 from misslink.text.near_duplicates import passage_stems
 from misslink.text.normalization import fold, stems
-from misslink.types import VECTOR_QUERY, Case, Passage, RetrievalMiss, Trace, Verdict
+from misslink.types import VECTOR_QUERY, Case, Passage, RetrievalMiss, Scored, Trace
 
 if TYPE_CHECKING:
     import numpy as np
@@ -274,7 +275,7 @@ class _ObservedCase:
                 yield miss.passage, False
 
 
-def word_questions(cases: Iterable[Case], verdicts: Iterable[Verdict]) -> tuple[Case, ...]:
+def word_questions(cases: Iterable[Case], verdicts: Iterable[Scored]) -> tuple[Case, ...]:
     """Return cases with the judge's standalone question where the gold set has none."""
     worded = {v.case_id: v.standalone_question for v in verdicts if v.standalone_question}
     return tuple(
@@ -312,7 +313,7 @@ async def measure_misses(
         Random seed for the random pairs.
     """
     pool = PassagePool(traces, corpus)
-    trace_of = {trace.case_id: trace for trace in traces}
+    trace_of = by_case(traces)
     observed = []
     for case in cases:
         if (trace := trace_of.get(case.id)) is not None:

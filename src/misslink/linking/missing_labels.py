@@ -9,6 +9,7 @@ from typing import Any
 
 from misslink.documents import MissingLabelDocument
 from misslink.errors import InputError
+from misslink.parts import by_case, group_by_case, light_items
 from misslink.retrieval import (
     LabelledNeed,
     case_needs,
@@ -19,7 +20,7 @@ from misslink.retrieval import (
 )
 from misslink.retrieval.matching import has_evidence_part
 from misslink.text.normalization import valid_text
-from misslink.types import Case, Link, Passage, Trace, Verdict
+from misslink.types import Case, Link, Passage, Scored, Trace, Verdict
 
 RANK_METRICS = "hit@{k}", "recall@{k}", "precision@{k}", "ndcg@{k}", "mrr"
 _MAX_TEXT = 300  # characters of a passage's text in a document
@@ -60,18 +61,20 @@ def find_missing_labels(
     ----------
     Buckley and Voorhees (2004), Retrieval evaluation with incomplete information.
     """
-    trace_of = {trace.case_id: trace for trace in traces}
-    link_of = {link.case_id: link for link in links}
-    verdicts_of: dict[str, dict[str, Verdict]] = {}
-    for verdict in verdicts:
-        if _is_model_verdict(verdict):
-            verdicts_of.setdefault(verdict.case_id, {})[verdict.metric] = verdict
+    trace_of = by_case(traces)
+    link_of = by_case(links)
+    by_model = {v.case_id for v in light_items(verdicts) if _is_model_verdict(v)}
+    verdicts_of = group_by_case(verdicts)
     return tuple(
         label
         for case in cases
-        if case.id in trace_of and case.id in link_of and case.id in verdicts_of
+        if case.id in trace_of and case.id in link_of and case.id in by_model
         for label in _missing_labels_of_case(
-            case, trace_of[case.id], verdicts_of[case.id], link_of[case.id], k
+            case,
+            trace_of[case.id],
+            {v.metric: v for v in verdicts_of[case.id] if _is_model_verdict(v)},
+            link_of[case.id],
+            k,
         )
     )
 
@@ -191,7 +194,9 @@ def missing_label_document(
         before = mean_scores(without[name].values(), seed=seed)
         after = mean_scores({**without[name], **again[name]}.values(), seed=seed)
         metrics[name] = {"without": before.model_dump(), "with": after.model_dump()}
-    looked_for = any(v.metric == "context_relevance" and _is_model_verdict(v) for v in verdicts)
+    looked_for = any(
+        v.metric == "context_relevance" and _is_model_verdict(v) for v in light_items(verdicts)
+    )
     return {
         "holes": [{**hole.model_dump(), "text": hole.text[:_MAX_TEXT]} for hole in holes],
         "metrics": metrics,
@@ -236,5 +241,5 @@ def write_labelled_cases(
     return len(lines)
 
 
-def _is_model_verdict(verdict: Verdict) -> bool:
+def _is_model_verdict(verdict: Scored) -> bool:
     return verdict.status == "scored" and not verdict.judge.startswith(_HEURISTIC)

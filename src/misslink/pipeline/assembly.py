@@ -73,7 +73,7 @@ def assemble_run(
     folder = staging.out if staging and as_url(str(out)) else out
     run = reuse_calibrations(judged.run, folder)
     run = measure_error_by_exposure(run, linked.links, context.config.seed)
-    run = run.model_copy(update={"links": tuple(linked.links), "map": linked.map})
+    run = run.model_copy(update={"links": linked.links, "map": linked.map})
     manifest = _manifest(context, captured, judged)
     alike = {name: manifest[name] for name in ("judge_epoch", "hashes")}
     notes = _warnings([*captured.warnings, *linked.warnings], manifest["judge_note"], judged.notes)
@@ -89,9 +89,7 @@ def assemble_run(
             "judge": manifest_of(before).judge,
             "cases": len(run.cases),
             "of": summary_of(before).cases,
-            "difference": judge_differences(
-                before.verdicts, run.verdicts, seed=context.config.seed
-            ),
+            "difference": judge_differences(before.scores, run.scores, seed=context.config.seed),
         }
         if against := captured.against:
             summary["rejudged"]["separation"] = separate_change(
@@ -112,7 +110,7 @@ def _manifest(
 ) -> dict[str, Any]:
     """What is needed to repeat the run."""
     config, judge, calibration = context.config, context.judge, judged.calibration
-    verdicts = judged.run.verdicts
+    verdicts = judged.run.scores
     unfinished = sum(verdict.status == "failed" for verdict in verdicts)
     prompts = sorted({v.prompt for v in verdicts if v.prompt}, key=lambda ref: ref.name)
     about = {
@@ -147,7 +145,7 @@ def _summarize(
     scores: RankingResult,
 ) -> dict[str, Any]:
     """Return the numbers of ``summary.json``."""
-    cases, links, verdicts = run.cases, run.links, run.verdicts
+    cases, links, verdicts = run.cases, run.links, run.scores
     judge, k, seed = context.judge, context.k, context.config.seed
     level_of = {metric.name: metric.level for metric in context.metrics}
     levels = level_estimates(scores.by_metric, verdicts, level_of, scores.unmatched, seed=seed)
@@ -303,7 +301,7 @@ def _fingerprints(run: Run) -> dict[str, Any]:
         "traces": {case_id: hash_content(trace) for case_id, trace in traces.items()},
         "the judge": hash_content([manifest.judge, manifest.judge_identity, prompts]),
         "the verdicts": [
-            hash_verdicts(run, metric) for metric in sorted({v.metric for v in run.verdicts})
+            hash_verdicts(run, metric) for metric in sorted({v.metric for v in run.scores})
         ],
         "the ranks of missed passages": hash_content(links),
     }

@@ -23,12 +23,14 @@ from misslink.io import GoldSet, RunStaging, read_goldset
 from misslink.io.corpus import read_corpus
 from misslink.io.labels import Labels
 from misslink.io.manifest import display_path, flatten_inputs, hash_app_code, hash_content
+from misslink.io.run_folder import RUN_PARTS
 from misslink.io.trace_formats import read_recording
 from misslink.judge.judged_metric import JudgedMetric, Subject
 from misslink.judge.prompts import Prompts
 from misslink.judge.readings import ALWAYS_READ
 from misslink.judge.session import JudgeSession, open_judge
 from misslink.linking.judge_calibration import Calibration, check_judge, read_calibration_document
+from misslink.parts import PartWriter
 from misslink.pipeline.config import EvaluationConfig
 from misslink.registry import engines, judged_metrics
 from misslink.types import Passage, Trace
@@ -90,6 +92,10 @@ class EvaluationContext:
         readings = self.judge.readings if self.judge else ALWAYS_READ
         for case in self.gold.cases:
             yield Subject(case, traces[case.id], self.k, self.prompts, readings)
+
+    def open_part(self, name: str) -> PartWriter[Any]:
+        """Open a part of the run, whose items are written as they are made."""
+        return self.staging.open_part(name) if self.staging else PartWriter(RUN_PARTS[name])
 
     def tick(self, stage: str, done: int, total: int) -> None:
         """Report progress."""

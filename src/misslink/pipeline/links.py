@@ -24,11 +24,12 @@ from misslink.linking.miss_measurement import (
 )
 from misslink.linking.needs import list_needs
 from misslink.linking.owners import link_case, search_queries
+from misslink.parts import by_case, group_by_case
 from misslink.pipeline.config import EvaluationConfig
 from misslink.pipeline.context import EvaluationContext
 from misslink.pipeline.traces import MAX_LISTED, CaptureResult
 from misslink.pipeline.verdicts import CalibratedRun
-from misslink.timeouts import map_concurrently
+from misslink.timeouts import stream_concurrently
 from misslink.types import Case, Link, Passage, Reason, Run, Trace, Verdict
 
 _log = logging.getLogger(__name__)
@@ -38,7 +39,7 @@ _NO_EMBEDDING_WARNING = "misses are measured without the app's embedding: %s"
 class LinkResult(NamedTuple):
     """The link of every case, the measured misses, the embedding map, and warnings."""
 
-    links: list[Link]
+    links: Sequence[Link]
     measured: MissMeasurements
     map: dict[str, Any] | None
     warnings: list[Reason]
@@ -196,19 +197,20 @@ async def link_cases(
 
     What the corpus is searched for is embedded for all cases at once.
     """
-    traces = {trace.case_id: trace for trace in judged.run.traces}
-    verdicts = judged.run.verdicts
-    cases = word_questions(context.gold.cases, verdicts)
+    traces = by_case(judged.run.traces)
+    cases = word_questions(context.gold.cases, judged.run.scores)
     if cases != context.gold.cases:  # the judge read questions of a conversation otherwise
         measured = await corpus.measure(cases, traces, context.k, context.config.seed)
-    by_case: dict[str, dict[str, Verdict]] = {case.id: {} for case in context.gold.cases}
-    for verdict in verdicts:
-        by_case[verdict.case_id][verdict.metric] = verdict
+    verdicts = group_by_case(judged.run.verdicts)
+
+    def verdicts_of(case: Case) -> dict[str, Verdict]:
+        return {verdict.metric: verdict for verdict in verdicts.get(case.id, ())}
+
     queries: dict[str, None] = {}
     for case in context.gold.cases:
         outcome = measured.outcomes[case.id]
         if outcome.retrieval == "unlabelled":
-            given = case, traces[case.id], by_case[case.id], context.k, judged.calibration
+            given = case, traces[case.id], verdicts_of(case), context.k, judged.calibration
             known = AnswerOutcome.from_verdicts(*given, outcome)
             if known.failed(known.sufficient_judge):
                 needs = list_needs(known, outcome)
@@ -220,12 +222,13 @@ async def link_cases(
             Reason(code="searched_by_words", queries=len(queries), passages=measured.corpus)
         ]
 
-    links = await map_concurrently(
+    writer = context.open_part("links")
+    await stream_concurrently(
         context.gold.cases,
         lambda case: link_case(
             case,
             traces[case.id],
-            by_case[case.id],
+            verdicts_of(case),
             context.k,
             measured=searchable,
             judge=context.judge,
@@ -234,6 +237,8 @@ async def link_cases(
         ),
         context.engine.at_once("link", context.config.concurrency),
         partial(context.tick, "link"),
+        writer.add,
     )
+    links = writer.part()
     embedding_map = await corpus.map(cases, traces, links, context.config)
     return LinkResult(links, measured, embedding_map, warnings)

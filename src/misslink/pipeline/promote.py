@@ -7,6 +7,7 @@ from typing import Any
 
 from misslink.documents import manifest_of
 from misslink.matching import MatchingContext, claim_relations
+from misslink.parts import by_case
 from misslink.types import Case, Link, Run, Trace
 
 # Of a trace what a later judgment reads; the rest is of the moment.
@@ -26,8 +27,8 @@ def promote(run: Run, failure: str | None = None) -> Iterator[dict[str, Any]]:
     failure : str or None
         Only cases of this failure mode.
     """
-    traces = {trace.case_id: trace for trace in run.traces}
-    cases = {case.id: case for case in run.cases}
+    traces = by_case(run.traces)
+    cases = by_case(run.cases)
     epoch = manifest_of(run).judge_epoch.model_dump(mode="json")
     for link in run.links:
         trace = traces.get(link.case_id)

@@ -19,6 +19,7 @@ from misslink.io.manifest import display_path
 from misslink.judge.checks.dry_run import JudgingForecast
 from misslink.judge.config import DEFAULT_CACHE, JudgeConfig
 from misslink.judge.protocol import Judge
+from misslink.parts import case_ids, select_items
 from misslink.pipeline.config import EvaluationConfig, Progress
 from misslink.pipeline.evaluate import forecast_async, run_pipeline
 from misslink.pipeline.traces import Against
@@ -167,10 +168,8 @@ def _only(run: Run, ids: AbstractSet[str]) -> Run:
     """The part of a run that these cases are."""
     return run.model_copy(
         update={
-            "cases": tuple(case for case in run.cases if case.id in ids),
-            "traces": tuple(trace for trace in run.traces if trace.case_id in ids),
-            "verdicts": tuple(verdict for verdict in run.verdicts if verdict.case_id in ids),
-            "links": tuple(link for link in run.links if link.case_id in ids),
+            part: select_items(getattr(run, part), ids)
+            for part in ("cases", "traces", "verdicts", "links")
         }
     )
 
@@ -188,7 +187,7 @@ def _select_saved(given: Mapping[str, Any]) -> tuple[Run, dict[str, Any]]:
         if out is not None and Path(out).resolve() == Path(run).resolve():
             raise InputError("this is the run itself. Name another folder with --out.", path=run)
         run = read_complete_run(run, anywhere=True)
-    drawn = draw_cases([case.id for case in run.cases], sample, options.get("seed", 0))
+    drawn = draw_cases(case_ids(run.cases), sample, options.get("seed", 0))
     saved = _only(run, drawn)
     recalls = [name for name in summary_of(run).retrieval if name.startswith("recall@")]
     of_run = {

@@ -13,17 +13,17 @@ from misslink.judge.judged_metric import JudgedMetric
 from misslink.metrics import GOOD_SHARES, NAMED_PARTS
 from misslink.retrieval import mean_scores
 from misslink.stats import mean, paired_difference, proportion
-from misslink.types import Case, Estimate, Link, Reason, Repeats, Verdict
+from misslink.types import Case, Estimate, Link, Reason, Repeats, Scored
 
 _CASE_AXES = ("category", "tier")  # of a case; they come before its tags
 
 RankScores = Mapping[str, Mapping[str, float | None]]  # rank metric -> case id -> value
-Reading = Callable[[Verdict], float | None]  # one number of a verdict, in [0, 1]
+Reading = Callable[[Scored], float | None]  # one number of a verdict, in [0, 1]
 
 
 def level_estimates(
     scores: RankScores,
-    verdicts: Sequence[Verdict],
+    verdicts: Sequence[Scored],
     level_of: Mapping[str, int],
     unmatched: Reason | None = None,
     *,
@@ -67,7 +67,7 @@ def level_estimates(
 
 
 def slice_estimates(
-    cases: Sequence[Case], scores: RankScores, verdicts: Sequence[Verdict], *, k: int, seed: int
+    cases: Sequence[Case], scores: RankScores, verdicts: Sequence[Scored], *, k: int, seed: int
 ) -> dict[str, dict[str, Any]]:
     """Return recall@k, faithful and correctness by category, by tier and by each tag.
 
@@ -120,7 +120,7 @@ def conversation_estimate(cases: Sequence[Case], links: Iterable[Link]) -> dict[
 
 
 def verdict_coverage(
-    verdicts: Sequence[Verdict], metrics: Iterable[str]
+    verdicts: Sequence[Scored], metrics: Iterable[str]
 ) -> dict[str, dict[str, int]]:
     """Count the verdicts of each metric that are scored, skipped and failed."""
     counts = Counter((verdict.metric, verdict.status) for verdict in verdicts)
@@ -149,13 +149,13 @@ def metric_readings(metric: str) -> dict[str, Reading]:
     return numbers
 
 
-def mean_reading(verdicts: Sequence[Verdict], read: Reading, *, seed: int) -> Estimate:
+def mean_reading(verdicts: Sequence[Scored], read: Reading, *, seed: int) -> Estimate:
     """Mean of one number of a metric's verdicts; missing where none has it, and then says why."""
     readings = [value for value in map(read, verdicts) if value is not None]
     return mean(readings, seed=seed) if readings else Estimate.missing(_missing_reason(verdicts))
 
 
-def _verdict_value(verdict: Verdict) -> float | None:
+def _verdict_value(verdict: Scored) -> float | None:
     return verdict.value
 
 
@@ -163,11 +163,11 @@ def _verdict_part(name: str) -> Reading:
     return lambda verdict: verdict.parts.get(name)
 
 
-def _verdict_label(verdict: Verdict) -> float | None:
+def _verdict_label(verdict: Scored) -> float | None:
     return None if verdict.label is None else float(verdict.label)
 
 
-def _missing_reason(verdicts: Sequence[Verdict]) -> Reason:
+def _missing_reason(verdicts: Sequence[Scored]) -> Reason:
     """Say why no verdict has a value, the most frequent reason first."""
     if not verdicts:
         return Reason(code="not_judged")
@@ -191,7 +191,7 @@ _LARGEST_SD = math.sqrt(0.5)  # of two or more values in [0, 1]: that of 0 and 1
 
 
 def judge_differences(
-    before: Sequence[Verdict], now: Sequence[Verdict], *, seed: int
+    before: Sequence[Scored], now: Sequence[Scored], *, seed: int
 ) -> dict[str, Any]:
     """Return by metric how far a judge's mean is from that of another on the same answers."""
     differences = {}
@@ -208,9 +208,9 @@ def judge_differences(
 
 
 def separate_change(
-    before: Sequence[Verdict],
-    again: Sequence[Verdict],
-    after: Sequence[Verdict],
+    before: Sequence[Scored],
+    again: Sequence[Scored],
+    after: Sequence[Scored],
     *,
     level: float,
     seed: int,
@@ -247,7 +247,7 @@ def separate_change(
 
 
 def judge_repeatability(
-    verdicts: Sequence[Verdict], metrics: Iterable[str], *, seed: int = 0
+    verdicts: Sequence[Scored], metrics: Iterable[str], *, seed: int = 0
 ) -> dict[str, Any]:
     """Return how much verdicts and means move between samples of the same questions.
 

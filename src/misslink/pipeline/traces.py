@@ -19,6 +19,7 @@ from misslink.capture import (
 from misslink.documents import DEFAULT_K, manifest_of
 from misslink.engines.protocol import AppSpec, capture_case
 from misslink.errors import AppUnreachableError
+from misslink.parts import by_case
 from misslink.pipeline.config import EvaluationConfig
 from misslink.pipeline.context import EvaluationContext
 from misslink.render.format import shorten
@@ -127,7 +128,7 @@ def reuse_traces(
     context: EvaluationContext, saved: Run, against: Against | None = None
 ) -> CaptureResult:
     """Return the traces of a saved run as they are: the app does not run."""
-    manifest, traces = manifest_of(saved), {trace.case_id: trace for trace in saved.traces}
+    manifest, traces = manifest_of(saved), by_case(saved.traces)
     traces = {case.id: traces[case.id] for case in context.gold.cases}
     is_app = bool(manifest.app) and not manifest.traces
     warnings = [

@@ -18,7 +18,7 @@ from misslink.pipeline.context import EvaluationContext
 from misslink.render.format import pluralize
 from misslink.render.reasons import describe_reason
 from misslink.retrieval import case_exposures, cluster_cases
-from misslink.timeouts import map_concurrently
+from misslink.timeouts import stream_concurrently
 from misslink.types import Link, Reason, Run, Trace, Verdict
 
 _log = logging.getLogger(__name__)
@@ -36,7 +36,7 @@ class CalibratedRun(NamedTuple):
     notes: tuple[str, ...]
 
 
-async def judge_cases(context: EvaluationContext, traces: Mapping[str, Trace]) -> list[Verdict]:
+async def judge_cases(context: EvaluationContext, traces: Mapping[str, Trace]) -> Sequence[Verdict]:
     """Return the verdicts of every judged metric on every case; none without a judge.
 
     Raises
@@ -48,25 +48,27 @@ async def judge_cases(context: EvaluationContext, traces: Mapping[str, Trace]) -
     """
     judge, repeats = context.judge, context.config.judging.repeats
     if judge is None:
-        return []
+        return ()
 
-    verdicts = await map_concurrently(
+    writer = context.open_part("verdicts")
+    await stream_concurrently(
         context.subjects(traces),
         lambda subject: judge_case(subject, context.metrics, judge, repeats=repeats),
         context.engine.at_once("judge", context.config.concurrency),
         partial(context.tick, "judge"),
+        writer.add_all,
         total=len(context.gold.cases),
     )
-    flat = [verdict for of_case in verdicts for verdict in of_case]
-    failed = [verdict for verdict in flat if verdict.status == "failed"]
-    if failed and not judge.not_asked and all(v.status != "scored" for v in flat):
+    verdicts = writer.part()
+    failed = [score for score in verdicts.light if score.status == "failed"]
+    if failed and not judge.not_asked and all(v.status != "scored" for v in verdicts.light):
         raise JudgeUnreachableError(
             f"the judge {judge.name} failed on every case; the first time {failed[0].reason}"
         )
     usage = judge.usage()
     if judge.not_asked and not usage["calls"] and not usage["from_cache"]:
         raise InputError(f"the judge was asked no question: {judge.stopped_by}")
-    return flat
+    return verdicts
 
 
 def calibrate_run(
@@ -85,7 +87,7 @@ def calibrate_run(
         },
         cases=context.gold.cases,
         traces=tuple(traces.values()),
-        verdicts=tuple(verdicts),
+        verdicts=verdicts,
         links=(),
         summary={},
     )

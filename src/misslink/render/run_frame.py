@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from misslink.parts import by_case
 from misslink.types import Run
 
 
@@ -11,9 +12,9 @@ def run_frame(run: Run) -> Any:
     """Return a DataFrame with one row per case."""
     import pandas as pd
 
-    links = {link.case_id: link for link in run.links}
+    links = by_case(run.links)
     values: dict[str, dict[str, float | None]] = {}
-    for verdict in run.verdicts:
+    for verdict in run.scores:
         values.setdefault(verdict.case_id, {})[verdict.metric] = verdict.value
     rows = []
     for case in run.cases:

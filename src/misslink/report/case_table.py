@@ -100,7 +100,7 @@ def case_columns(run: Run) -> list[str]:
 
     case_ids = {case.id for case in run.cases}
     tags = dict.fromkeys(name for case in run.cases for name in case.tags)
-    judged = dict.fromkeys(verdict.metric for verdict in run.verdicts)
+    judged = dict.fromkeys(score.metric for score in run.scores)
     numbers = dict.fromkeys(
         [
             *summary_rank_metrics(run)[0],

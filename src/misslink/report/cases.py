@@ -11,6 +11,7 @@ from types import SimpleNamespace
 from misslink.documents import cutoff_of
 from misslink.failure_modes import FAILURE_MODES, FAILURES
 from misslink.linking.findings import can_search_fix
+from misslink.parts import by_case, case_ids, group_by_case, last_of_each
 from misslink.render.format import format_decimal, format_percent, pluralize
 from misslink.render.need_sentences import ARRIVED, STAGE_OWNERS, describe_need, describe_source
 from misslink.report.association import describe_case_replays
@@ -74,10 +75,11 @@ def select_worst(run: Run, most: int) -> tuple[int, ...]:
     if most >= len(order):
         return order
     failures = {link.case_id: link.failure or "inconclusive" for link in run.links}
+    ids = case_ids(run.cases)
     room = dict.fromkeys([*FAILURE_MODES, ""], cases_per_mode(most))
     chosen = set[int]()
     for number in order:
-        failure = failures.get(run.cases[number - 1].id, "")
+        failure = failures.get(ids[number - 1], "")
         if room[failure]:
             room[failure] -= 1
             chosen.add(number)
@@ -95,16 +97,15 @@ def rank_cases(run: Run) -> tuple[int, ...]:
     """
     failures = {link.case_id: link.failure or "inconclusive" for link in run.links}
     severity = {failure: place for place, failure in enumerate(FAILURE_MODES)}
-    faithful = [verdict for verdict in run.verdicts if verdict.metric == "faithfulness"]
-    values = {verdict.case_id: verdict.value for verdict in faithful if verdict.value is not None}
-    unfaithful = {
-        verdict.case_id: sum(claim.support != "supported" for claim in verdict.claims)
-        for verdict in faithful
-    }
-    ranks = _rank_values(run)
+    values, unfaithful = dict[str, float](), dict[str, int]()
+    for verdict in run.verdicts_of("faithfulness"):
+        if verdict.value is not None:
+            values[verdict.case_id] = verdict.value
+        unfaithful[verdict.case_id] = sum(c.support != "supported" for c in verdict.claims)
+    ids, ranks = case_ids(run.cases), _rank_values(run)
 
     def badness(number: int) -> tuple[float, ...]:
-        case_id = run.cases[number - 1].id
+        case_id = ids[number - 1]
         return (
             severity.get(failures.get(case_id, ""), len(severity)),
             values.get(case_id, _NO_VALUE),
@@ -112,17 +113,16 @@ def rank_cases(run: Run) -> tuple[int, ...]:
             *(_NO_VALUE if (value := by_case.get(case_id)) is None else value for by_case in ranks),
         )
 
-    return tuple(sorted(range(1, len(run.cases) + 1), key=badness))
+    return tuple(sorted(range(1, len(ids) + 1), key=badness))
 
 
 def _rank_values(run: Run) -> tuple[Mapping[str, float | None], ...]:
     """Recall at the cutoff and the reciprocal rank, by case; of a repeated id the last counts."""
     from misslink.retrieval import score_cases  # imports numpy
 
-    cases = {case.id: case for case in run.cases}
-    traces = {trace.case_id: trace for trace in run.traces}
     names = [f"recall@{cutoff_of(run)}", "mrr"]
-    return tuple(score_cases([*cases.values()], [*traces.values()], names).values())
+    of_each = score_cases(last_of_each(run.cases), last_of_each(run.traces), names)
+    return tuple(of_each.values())
 
 
 @dataclass(frozen=True)
@@ -155,13 +155,8 @@ def build_case_entries(run: Run, k: int, most: int | None = None) -> tuple[Simpl
         Only so many of them, 0 or more, the worst; None: all. Nothing is built of the others.
     """
     numbers = rank_cases(run) if most is None else select_worst(run, most)
-    case_ids = {run.cases[number - 1].id for number in numbers}
-    traces = {trace.case_id: trace for trace in run.traces if trace.case_id in case_ids}
-    links = {link.case_id: link for link in run.links if link.case_id in case_ids}
-    verdicts: dict[str, list[Verdict]] = {}
-    for verdict in run.verdicts:
-        if verdict.case_id in case_ids:
-            verdicts.setdefault(verdict.case_id, []).append(verdict)
+    traces, links = by_case(run.traces), by_case(run.links)
+    verdicts = group_by_case(run.verdicts)
     replays, labels = describe_case_replays(run), read_human_labels(run)
     fixes: dict[int, tuple[str, int, str]] = {}
     for fix in count_fixes(run):  # the best first
@@ -175,7 +170,7 @@ def build_case_entries(run: Run, k: int, most: int | None = None) -> tuple[Simpl
     entries = []
     for number in numbers:
         case = run.cases[number - 1]
-        link, case_verdicts = links.get(case.id), verdicts.get(case.id, [])
+        link, case_verdicts = links.get(case.id), verdicts.get(case.id, ())
         again, people = replays.get(case.id, ()), labels.get(case.id, {})
         entry = _case_entry(
             number, case, traces.get(case.id), link, case_verdicts, again, people, k

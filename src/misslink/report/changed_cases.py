@@ -11,6 +11,7 @@ from typing import Any
 
 from misslink.documents import cutoff_of
 from misslink.failure_modes import FAILURE_MODES
+from misslink.parts import by_case
 from misslink.report.glossary import RETRIEVALS
 from misslink.report.links import case_fragment, number_cases
 from misslink.text.normalization import fold
@@ -120,14 +121,14 @@ class _RunIndex:
     def __init__(self, name: str, run: Run, address: str) -> None:
         self.name, self.address, self.k = name, address, cutoff_of(run)
         self.numbers = number_cases(run.cases)
-        self.cases = {case.id: case for case in run.cases}
-        self.traces = {trace.case_id: trace for trace in run.traces}
-        self.links = {link.case_id: link for link in run.links}
-        self.claims = {
-            verdict.case_id: verdict.claims
-            for verdict in run.verdicts
-            if verdict.metric == "faithfulness"
-        }
+        self.cases = by_case(run.cases)
+        self.traces = by_case(run.traces)
+        self.links = by_case(run.links)
+        self.faithfulness = by_case(run.verdicts_of("faithfulness"))
+
+    def claims(self, case_id: str) -> tuple[Claim, ...]:
+        verdict = self.faithfulness.get(case_id)
+        return verdict.claims if verdict else ()
 
     def passed(self, case_id: str) -> bool | None:
         link = self.links.get(case_id)
@@ -263,10 +264,10 @@ def _passage_changes(
 
 def _claim_changes(case_id: str, first: _RunIndex, side: _RunIndex) -> tuple[SimpleNamespace, ...]:
     """The claims of both answers whose label changed, and why."""
-    before = {fold(claim.text): claim for claim in first.claims.get(case_id, ())}
+    before = {fold(claim.text): claim for claim in first.claims(case_id)}
     pairs = [
         (before[key], claim)
-        for claim in side.claims.get(case_id, ())
+        for claim in side.claims(case_id)
         if (key := fold(claim.text)) in before and before[key].support != claim.support
     ]
     if not pairs:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from misslink.document_model import Document, parse_document
 from misslink.failure_modes import FAILURE_MODES, FAILURES
+from misslink.parts import by_case
 from misslink.render.format import (
     format_estimate,
     format_percent,
@@ -377,7 +378,7 @@ def _collect_hits(run: Run) -> tuple[Hits | None, list[Trace]]:
 
     from misslink.retrieval import case_needs, collect_hits, unmeasured_reason
 
-    traces = {trace.case_id: trace for trace in run.traces}
+    traces = by_case(run.traces)
     cases: list[Case] = []
     measured: list[Trace] = []
     for case in run.cases:

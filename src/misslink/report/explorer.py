@@ -19,6 +19,7 @@ from misslink.comparison.run_metrics import LINK_STATES
 from misslink.documents import cutoff_of, manifest_of, summary_of
 from misslink.failure_modes import FAILURE_MODES, FAILURES, OWNERS
 from misslink.linking.miss_types import MISS_LABELS
+from misslink.parts import case_ids, select_items
 from misslink.render.format import shorten
 from misslink.render.need_sentences import ARRIVED, STAGE_OWNERS
 from misslink.report.cases import (
@@ -52,10 +53,9 @@ def count_facets(run: Run) -> dict[str, dict[str, int]]:
         frequent value first; a case counts once for each of its values, and for none where it has
         none.
     """
-    case_ids = {case.id for case in run.cases}
-    by_case = {link.case_id: link for link in run.links if link.case_id in case_ids}
-    links = by_case.values()
-    bad = {(row.case_id, row.metric) for row in run.verdicts if row.label is False}
+    ids = set(case_ids(run.cases))
+    links = select_items(run.links, ids)
+    bad = {(row.case_id, row.metric) for row in run.scores if row.label is False}
     failed = {link.case_id for link in links if link.failed}
     return {
         "state": _sorted_counts(LINK_STATES[link.failed] for link in links if link.failure),
@@ -75,15 +75,15 @@ def count_facets(run: Run) -> dict[str, dict[str, int]]:
         "tag": _sorted_counts(
             f"{name}:{tag}" for case in run.cases for name, tag in case.tags.items()
         ),
-        "metric": _sorted_counts(metric for case_id, metric in sorted(bad) if case_id in case_ids),
-        "people": _sorted_counts(_label_agreement(run, case_ids)),
+        "metric": _sorted_counts(metric for case_id, metric in sorted(bad) if case_id in ids),
+        "people": _sorted_counts(_label_agreement(run, ids)),
     }
 
 
-def _label_agreement(run: Run, case_ids: set[str]) -> Iterator[str]:
+def _label_agreement(run: Run, ids: set[str]) -> Iterator[str]:
     """How the judge's calls stand to those of people, each once a case."""
     for case_id, labels in read_human_labels(run).items():
-        if case_id in case_ids:
+        if case_id in ids:
             yield from {label.stands for label in labels.values()}
 
 
@@ -150,7 +150,7 @@ def build_case_list(run: Run, *, most: int | None = None, table: str = "") -> Ca
         entries=build_case_entries(run, cutoff_of(run), most),
         total=total,
         failed=_count_failed(run),
-        ids=tuple(case.id for case in run.cases),
+        ids=tuple(case_ids(run.cases)),
         k=cutoff_of(run),
         counts=count_facets(run) if most < total else {},
         table=quote(os.fsencode(table), safe=""),

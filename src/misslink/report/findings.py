@@ -14,6 +14,7 @@ from misslink.calibration.labelled_failures import (
 from misslink.documents import replay_of, summary_of
 from misslink.linking.association import failed_share
 from misslink.linking.findings import count_errors, leading_owners
+from misslink.parts import by_case
 from misslink.render.format import CLUSTERED_SHARE
 from misslink.render.headline import Findings, describe_findings
 from misslink.retrieval import cluster_cases, unmeasured_reason
@@ -72,10 +73,10 @@ def _find(run: Run) -> Findings:
     )
     risks = exposure_risks(cases)
     by_exposure = _explain_by_exposure(decided, cases, risks)
-    usage, traces = summary_of(run).usage, {trace.case_id: trace for trace in run.traces}
+    usage, traces = summary_of(run).usage, by_case(run.traces)
     return Findings(
         cases=len(run.cases),
-        errors=count_errors(run.traces, run.verdicts),
+        errors=count_errors(run.traces, run.scores),
         judged=any(link.failure for link in run.links),
         failed=_as_share(failed_share(decided, clusters)),
         exposure={level: _as_share(risks[f"risk_given_{level}"]) for level in EXPOSURES},

@@ -10,7 +10,7 @@ from misslink.documents import CalibrationDocument, DisputedLabel, calibrations_
 from misslink.io.numbers import parse_decimal
 from misslink.render.format import format_decimal, pluralize, shorten
 from misslink.report.links import case_fragment, number_cases
-from misslink.types import Run, Verdict
+from misslink.types import Run, Scored
 
 ADJUDICATE_COMMAND = "misslink annotate RUN --adjudicate"
 _MAX_DISPUTES = 20  # on the page; the calibration holds all of them
@@ -113,7 +113,7 @@ def read_human_labels(run: Run) -> dict[str, dict[str, HumanLabel]]:
     for metric, calibration in calibrations_of(run).items():
         calls = {
             verdict.case_id: _judge_call(verdict, calibration.threshold)
-            for verdict in run.verdicts
+            for verdict in run.scores
             if verdict.metric == metric
         }
         shares = calibration.labelled
@@ -138,7 +138,7 @@ def _human_label(
     return HumanLabel("", None, "tied" if tied else "", lines) if lines else None
 
 
-def _judge_call(verdict: Verdict, threshold: float | None) -> bool | None:
+def _judge_call(verdict: Scored, threshold: float | None) -> bool | None:
     """The judge's label at a calibration's threshold, else its own."""
     score = verdict.value if verdict.probability is None else verdict.probability
     if verdict.status != "scored" or score is None or threshold is None:

@@ -14,6 +14,7 @@ from misslink.documents import summary_of
 from misslink.errors import InputError
 from misslink.failure_modes import FAILURE_MODES
 from misslink.io.atomic import atomic_write
+from misslink.parts import by_case, group_by_case
 from misslink.registry import exporters
 from misslink.report.human_labels import read_human_labels
 from misslink.report.links import number_cases
@@ -116,19 +117,19 @@ def iter_case_records(run: Run) -> Iterator[dict[str, Any]]:
 
     ranks, _ = summary_rank_metrics(run)
     scores = score_cases(run.cases, run.traces, ranks)
-    traces = {trace.case_id: trace for trace in run.traces}
-    links = {link.case_id: link for link in run.links}
-    verdicts: dict[str, dict[str, Verdict]] = {}
-    for verdict in run.verdicts:
-        verdicts.setdefault(verdict.case_id, {}).setdefault(verdict.metric, verdict)
+    traces = by_case(run.traces)
+    links = by_case(run.links)
+    verdicts = group_by_case(run.verdicts)
     readings = {
         name: (metric, read)
-        for metric in dict.fromkeys(verdict.metric for verdict in run.verdicts)
+        for metric in dict.fromkeys(score.metric for score in run.scores)
         for name, read in metric_readings(metric).items()
     }
     labels = read_human_labels(run)
     for number, case in enumerate(run.cases, 1):
-        case_verdicts = verdicts.get(case.id, {})
+        case_verdicts: dict[str, Verdict] = {}
+        for verdict in verdicts.get(case.id, ()):
+            case_verdicts.setdefault(verdict.metric, verdict)
         link, trace = links.get(case.id), traces.get(case.id)
         faithfulness = case_verdicts.get("faithfulness")
         claims = None

@@ -296,19 +296,19 @@ def _judging_notes(run: Run) -> Iterator[str]:
     summary = summary_of(run)
     if summary.usage:
         yield from _usage_notes(run, summary.usage)
-    failed = {v.case_id: v.reason for v in run.verdicts if v.status == "failed"}
+    failed = {v.case_id: v.reason for v in run.scores if v.status == "failed"}
     if failed:
         reason, count = Counter(failed.values()).most_common(1)[0]
         yield (
             f"Verdicts failed in {len(failed):,} of {pluralize(len(run.cases), 'case')}, most often "
             f"({count:,}) because: {reason}"
         )
-    claims = [c for v in run.verdicts if v.metric == "faithfulness" for c in v.claims]
-    if claims:
+    overruled = Counter(c.overruled for v in run.verdicts_of("faithfulness") for c in v.claims)
+    if overruled:
         yield (
             "Claims that count as unsupported because the judge's quote did not hold (it was "
             "missing, in no passage, or about something else): "
-            f"{sum(claim.overruled for claim in claims):,} of {len(claims):,}."
+            f"{overruled[True]:,} of {overruled.total():,}."
         )
     if summary.cascade:
         yield from _cascade_notes(summary.cascade)
@@ -354,7 +354,7 @@ def _usage_notes(run: Run, usage: JudgeUsage) -> Iterator[str]:
         f"The judge was sent {pluralize(usage.calls, 'question')}{tokens}{cost}; "
         f"{usage.from_cache:,} more came from the cache, free."
     )
-    spent = Usage.total(verdict.usage for verdict in run.verdicts)
+    spent = Usage.total(score.usage for score in run.scores)
     if spent and spent.prompt_tokens:
         tokens = _format_tokens(spent.prompt_tokens, spent.completion_tokens)
         yield f"All replies behind this run, whenever they were paid for: {tokens}."

@@ -7,6 +7,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 from misslink.documents import cutoff_of
+from misslink.parts import by_case
 from misslink.render.format import pluralize, shorten
 from misslink.render.need_sentences import ARRIVED, STAGE_OWNERS, STAGES, describe_need
 from misslink.report.links import case_fragment, number_cases, view_fragment
@@ -157,20 +158,22 @@ class NeedExample:
 
 def find_example(run: Run, blamed: Collection[str]) -> NeedExample | None:
     """Return a fact that the owner with most failures lost, with the shortest texts; None without."""
-    links = {link.case_id: link for link in run.links if link.failed and link.owner in blamed}
-    traces = {trace.case_id: trace for trace in run.traces if trace.case_id in links}
-    claims = {v.case_id: v.claims for v in run.verdicts if v.metric == "faithfulness"}
-    examples = []
+    blamed_cases = {link.case_id for link in run.links if link.failed and link.owner in blamed}
+    links, traces = by_case(run.links), by_case(run.traces)
+    faithfulness = by_case(run.verdicts_of("faithfulness"))
+    example: tuple[int, int, str, str, tuple[ExampleStop, ...]] | None = None
     for number, case in enumerate(run.cases, 1):
-        link, trace = links.get(case.id), traces.get(case.id)
-        need = _lost_need(link) if link else None
-        if link and need and trace:
-            stops = _stops(case, need, trace, claims.get(case.id, ()), cutoff_of(run))
+        if case.id not in blamed_cases or (trace := traces.get(case.id)) is None:
+            continue
+        link, verdict = links[case.id], faithfulness.get(case.id)
+        if need := _lost_need(link):
+            stops = _stops(case, need, trace, verdict.claims if verdict else (), cutoff_of(run))
             length = len(case.question) + sum(len(stop.text) for stop in stops)
-            examples.append((length, number, case.question, link.owner or "", stops))
-    if not examples:
+            if example is None or length < example[0]:
+                example = (length, number, case.question, link.owner or "", tuple(stops))
+    if example is None:
         return None
-    _, number, question, owner, stops = min(examples, key=lambda example: example[:2])
+    _, number, question, owner, stops = example
     return NeedExample(
         case_fragment(number),
         shorten(question, _TEXT_LENGTH),

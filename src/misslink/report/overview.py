@@ -89,7 +89,7 @@ def _judge_rows(run: Run) -> Iterator[tuple[str, str]]:
         priced = manifest.judging.price_in is not None
         why = "the judge did not report its tokens" if priced else "no prices were given"
         yield "Cost", f"{_UNKNOWN}: {why}"
-    spent_tokens = [verdict.usage for verdict in run.verdicts if verdict.usage is not None]
+    spent_tokens = [score.usage for score in run.scores if score.usage is not None]
     yield from _token_rows(spent_tokens, "all verdicts, whenever paid for")
 
 
@@ -178,7 +178,7 @@ def metric_levels(run: Run) -> tuple[SimpleNamespace, ...]:
         "answer": summary.answer,
     }
     unscored: dict[str, Counter[str]] = {}
-    for verdict in run.verdicts:
+    for verdict in run.scores:
         if verdict.status != "scored":
             reasons = unscored.setdefault(verdict.metric, Counter())
             reasons[f"{verdict.status}: {verdict.reason}"] += 1

@@ -24,6 +24,7 @@ from misslink.errors import InputError, known_names
 from misslink.io.atomic import atomic_write
 from misslink.io.network import check_network_settings
 from misslink.io.secrets import address_secrets, redact_keys
+from misslink.parts import by_case
 from misslink.report.case_table import write_csv_rows
 from misslink.report.json_document import iter_case_records
 from misslink.types import Run
@@ -70,16 +71,8 @@ def iter_scores(run: Run) -> Iterator[Score]:
 
     What was not measured has no score.
     """
-    traces = {trace.case_id: trace for trace in run.traces}
-    bad_claims = {
-        verdict.case_id: "; ".join(
-            f"{claim.support}: {claim.text}"
-            for claim in verdict.claims
-            if claim.support != "supported"
-        )
-        for verdict in run.verdicts
-        if verdict.metric == "faithfulness"
-    }
+    traces = by_case(run.traces)
+    faithfulness = by_case(run.verdicts_of("faithfulness"))
     judged_by = "CODE" if manifest_of(run).judge == "heuristic" else "LLM"
     for record in iter_case_records(run):
         trace = traces.get(record["id"])
@@ -99,7 +92,10 @@ def iter_scores(run: Run) -> Iterator[Score]:
                 continue
             verdict = record["verdicts"].get(name, {})
             label = {True: "pass", False: "fail"}.get(verdict.get("label"))
-            claims = bad_claims.get(record["id"]) if name == "faithfulness" else None
+            claims = None
+            if name == "faithfulness" and (judged := faithfulness.get(record["id"])):
+                bad = (claim for claim in judged.claims if claim.support != "supported")
+                claims = "; ".join(f"{claim.support}: {claim.text}" for claim in bad)
             by = judged_by if verdict else "CODE"
             yield score(name, measured, label, claims or verdict.get("reason"), by)
 

@@ -296,7 +296,7 @@ def _corpus_steps(run: Run) -> Iterator[NextStep]:
 
 def _label_steps(run: Run) -> Iterator[NextStep]:
     """Labels for a judge that was not compared with any."""
-    judged = len({verdict.case_id for verdict in run.verdicts if verdict.status == "scored"})
+    judged = len({score.case_id for score in run.scores if score.status == "scored"})
     manifest = manifest_of(run)
     known = calibrations_of(run) or run.calibration or manifest.calibration
     if judged and not known and manifest.judge not in ("", "none"):

@@ -120,7 +120,7 @@ def open_run(source: Any, *, dedupe: runs.Dedupe = None) -> runs.RankedRun:
     return MappingRun.of_mapping(rankings, name, dedupe, failed)
 
 
-def as_traces(source: Any, *, dedupe: runs.Dedupe = None) -> dict[str, Trace]:
+def as_traces(source: Any, *, dedupe: runs.Dedupe = None) -> Mapping[str, Trace]:
     """Return traces by case id, for a gold set with evidence texts.
 
     Parameters
@@ -278,7 +278,7 @@ def _merge_repeated(
     return dict(sorted(pairs, key=lambda p: p[1] if isinstance(p[1], int | float) else math.inf))
 
 
-def _read_run_traces(source: Any, dedupe: runs.Dedupe) -> dict[str, Trace]:
+def _read_run_traces(source: Any, dedupe: runs.Dedupe) -> Mapping[str, Trace]:
     """Read traces; the error about a repeated passage names the option that allows it."""
     try:
         return read_recording(source, dedupe=dedupe).traces

@@ -8,6 +8,7 @@ from functools import cached_property
 
 from misslink.documents import calibrations_of
 from misslink.matching import declines
+from misslink.parts import by_case
 from misslink.retrieval import relevant_ids, retrieval_outcome
 from misslink.selftests.values import find_values, numbers_of, states
 from misslink.text.near_duplicates import passage_stems
@@ -105,8 +106,8 @@ def find_good_cases(run: Run, corpus: Iterable[Passage] = (), *, k: int) -> list
     """
     calibration = calibrations_of(run).get("faithfulness")
     labelled = calibration.labelled if calibration else {}
-    traces = {trace.case_id: trace for trace in run.traces}
-    links = {link.case_id: link for link in run.links}
+    traces = by_case(run.traces)
+    links = by_case(run.links)
     texts = {passage.id: passage for passage in corpus}
     found = (
         _good_case(

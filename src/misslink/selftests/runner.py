@@ -21,6 +21,7 @@ from misslink.judge.checks.dry_run import JudgingForecast
 from misslink.judge.config import DEFAULT_CACHE, JudgeConfig
 from misslink.judge.protocol import Judge
 from misslink.linking.missed_passages import PassagePool
+from misslink.parts import by_case, group_by_case
 from misslink.pipeline.config import EvaluationConfig, Progress
 from misslink.pipeline.context import open_context
 from misslink.pipeline.evaluate import forecast_async
@@ -235,14 +236,12 @@ def selftest_document(
     A mutant that the judge did not judge is counted as ``not_judged`` and enters no number; one that
     it left undecided was not found.
     """
-    link_of = {link.case_id: link for link in links}
-    by_case: dict[str, list[Verdict]] = {}
-    for verdict in verdicts:
-        by_case.setdefault(verdict.case_id, []).append(verdict)
+    link_of = by_case(links)
+    verdicts_of = group_by_case(verdicts)
     outcomes, not_judged = list[_Outcome](), 0
     for mutant in planted.mutants:
         link = link_of[mutant.case.id]
-        if link.failed is None and _is_lost(by_case.get(mutant.case.id, ())):
+        if link.failed is None and _is_lost(verdicts_of.get(mutant.case.id, ())):
             not_judged += 1
         else:
             outcomes.append(_Outcome(mutant, link))

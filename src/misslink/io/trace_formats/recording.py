@@ -28,6 +28,7 @@ from misslink.io.trace_formats.spans import (
     requests_from_spans,
 )
 from misslink.io.trace_formats.tables import COLUMN_NAMES, requests_from_rows
+from misslink.parts import by_case
 from misslink.text.normalization import content_id, fold
 from misslink.text.prompt_matching import ModelCall, PromptMatch, match_prompts
 from misslink.types import Case, Passage, Trace
@@ -72,8 +73,8 @@ class Recording(NamedTuple):
     """Traces by case id, and the cases of those whose file says what was asked."""
 
     name: str
-    traces: dict[str, Trace]
-    cases: dict[str, Case]
+    traces: Mapping[str, Trace]
+    cases: Mapping[str, Case]
     places: dict[str, SourceItem]
 
     def gold(self) -> GoldSet:
@@ -195,8 +196,8 @@ def read_recording(
 def _read_run_traces(folder: Path) -> Recording:
     """The traces and cases of a run folder."""
     run = read_run(folder)
-    traces = {trace.case_id: trace for trace in run.traces}
-    cases = {case.id: case for case in run.cases}
+    traces = by_case(run.traces)
+    cases = by_case(run.cases)
     return Recording(str(folder), traces, cases, {})
 
 

@@ -61,7 +61,7 @@ def draw_audit_sample(run: Run, metric: str, size: int, seed: int = 0) -> AuditS
         Empty where no case has an answer, or no verdict of the metric has a label.
     """
     answered = {trace.case_id for trace in run.traces if (trace.answer or "").strip()}
-    verdicts = [verdict for verdict in run.verdicts if verdict.metric == metric]
+    verdicts = [score for score in run.scores if score.metric == metric]
     labels = {verdict.case_id: verdict.label for verdict in verdicts if verdict.label is not None}
     rng = random.Random(seed)  # noqa: S311 (no secret)
 

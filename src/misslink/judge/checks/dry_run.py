@@ -18,6 +18,7 @@ from misslink.judge.batch.judge import BatchSavings
 from misslink.judge.judged_metric import JudgedMetric, Subject
 from misslink.judge.protocol import Ask, examine, judge_info, layers, unwrap_judge
 from misslink.judge.session import JudgeSession
+from misslink.parts import by_case
 from misslink.types import Run
 
 CHARACTERS_PER_TOKEN = 4  # about right for English in every language model
@@ -187,7 +188,7 @@ def estimate_run_tokens(run: Run) -> tuple[int, int, int]:
     calls, prompt_tokens, decision_tokens : int
         Cases that can be judged, and the tokens that a language model or a decision model reads.
     """
-    traces, k = {trace.case_id: trace for trace in run.traces}, manifest_of(run).k or DEFAULT_K
+    traces, k = by_case(run.traces), manifest_of(run).k or DEFAULT_K
     subjects = (Subject(case, traces[case.id], k) for case in run.cases if case.id in traces)
     asks = [ask for subject in subjects if isinstance(ask := subject.examination, Ask)]
     sample = asks[:: max(1, len(asks) // _ESTIMATE_SIZE)]

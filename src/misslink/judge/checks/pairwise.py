@@ -17,6 +17,7 @@ from misslink.judge.backends.heuristic import HeuristicJudge
 from misslink.judge.judge_case import ask_safely
 from misslink.judge.prompts import BUILT_IN, Prompts
 from misslink.judge.protocol import Ask, Judge, Reply, unwrap_judge
+from misslink.parts import by_case
 from misslink.stats import proportion
 from misslink.timeouts import map_concurrently
 from misslink.types import Estimate, Run, Trace
@@ -113,9 +114,9 @@ def pair_answers(a: Run, b: Run, *, names: tuple[str, str] = ("A", "B")) -> list
     InputError
         They share no case, or a case asks different things.
     """
-    other_cases = {case.id: case for case in b.cases}
+    other_cases = by_case(b.cases)
     answers = [
-        (name, manifest_of(run).k or DEFAULT_K, {trace.case_id: trace for trace in run.traces})
+        (name, manifest_of(run).k or DEFAULT_K, by_case(run.traces))
         for name, run in zip(names, (a, b), strict=True)
     ]
     pairs = []

@@ -11,6 +11,7 @@ from misslink.failure_modes import FAILURE_MODES, MISS_MODES
 from misslink.linking.answer_outcome import AnswerOutcome
 from misslink.linking.judge_calibration import Calibration
 from misslink.linking.replay.plan import GOOD, replay_group
+from misslink.parts import by_case
 from misslink.stats import proportion
 from misslink.types import Case, Estimate, Run, Trace, Verdict
 
@@ -275,7 +276,7 @@ def replay_document(
         How the replay's judge differs from the run's: then there is no causal fraction, because the
         failed answers were counted by another judge.
     """
-    cases = {case.id: case for case in run.cases}
+    cases = by_case(run.cases)
     usable = [record for record in records if record.skipped is None]
     failures = [record for record in usable if record.group != GOOD]
     good = [record for record in usable if record.group == GOOD]

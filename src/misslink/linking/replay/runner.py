@@ -39,6 +39,7 @@ from misslink.linking.replay.results import (
     replay_document,
     replay_outcome,
 )
+from misslink.parts import by_case
 from misslink.render.reasons import describe_reason
 from misslink.timeouts import map_concurrently
 from misslink.types import Link, Reason, Run
@@ -215,8 +216,8 @@ def draw_cases(
     InputError
         Some cases missed a passage, and none can be replayed.
     """
-    cases = {case.id: case for case in run.cases}
-    traces = {trace.case_id: trace for trace in run.traces}
+    cases = by_case(run.cases)
+    traces = by_case(run.traces)
     known_passages = index_passages(run.traces)
     groups: dict[str, list[ReplayPlan]] = {}
     skipped = []

@@ -18,6 +18,7 @@ from misslink.linking.whatif.search import (
     rechunk,
     with_evidence_texts,
 )
+from misslink.parts import by_case
 from misslink.retrieval import RetrievalOutcome, retrieval_outcome, unmeasured_reason
 from misslink.retrieval.outcomes import EXPOSURE_BY_LABELS
 from misslink.types import Case, Link, Passage, Run, Trace
@@ -61,14 +62,14 @@ class RetrievalBaseline:
         k = run.summary.get("k")
         if not isinstance(k, int) or isinstance(k, bool) or k < 1:
             raise InputError("the run's summary.json has no k; evaluate the app again")
-        traces = {trace.case_id: trace for trace in run.traces}
-        links = {link.case_id: link for link in run.links}
+        traces = by_case(run.traces)
+        links = by_case(run.links)
         for case in run.cases:
             if case.id not in traces or case.id not in links:
                 raise InputError(f"the run has no trace or no link of case '{case.id}'")
         run_traces = [traces[case.id] for case in run.cases]
         return cls(
-            cases=word_questions(run.cases, run.verdicts),
+            cases=word_questions(run.cases, run.scores),
             traces=tuple(run_traces),
             links=tuple(links[case.id] for case in run.cases),
             k=k,

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from misslink.io.atomic import atomic_write
 from misslink.linking.miss_measurement import word_questions
+from misslink.parts import by_case
 from misslink.retrieval import case_needs, relevant_ids, satisfies
 from misslink.retrieval.matching import has_evidence_part
 from misslink.text.near_duplicates import is_near_duplicate
@@ -34,9 +35,9 @@ def make_triplets(run: Run) -> tuple[list[dict[str, str]], dict[str, int]]:
         case, that carries a part of the evidence, that a judge found relevant, or that repeats
         half or more of a relevant passage.
     """
-    traces = {trace.case_id: trace for trace in run.traces}
-    cases = {case.id: case for case in word_questions(run.cases, run.verdicts)}
-    relevance_of = {v.case_id: v for v in run.verdicts if v.metric == "context_relevance"}
+    traces = by_case(run.traces)
+    cases = {case.id: case for case in word_questions(run.cases, run.scores)}
+    relevance_of = by_case(run.verdicts_of("context_relevance"))
     rows: list[dict[str, str]] = []
     left_out: Counter[str] = Counter()
     for link in run.links:

@@ -1,0 +1,188 @@
+"""A run that is not held whole gives the same as one that is, byte for byte."""
+
+import gzip
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from misslink import parts
+from misslink.cli.main import app
+from misslink.errors import InputError
+from misslink.io import read_complete_run, read_run
+
+GROUND = "The ferry to {} leaves from pier {} at {} in the morning."
+TOWNS = ("Alder", "Birk", "Cedar", "Dale", "Elm", "Fern", "Gorse", "Hazel", "Iris", "Juniper")
+
+
+@pytest.fixture
+def at_home(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def write_inputs(folder):
+    passages = [
+        {"id": name, "text": GROUND.format(name, n + 2, n + 5)} for n, name in enumerate(TOWNS)
+    ]
+    gold, traces = [], []
+    for n, name in enumerate(TOWNS):
+        found = [passages[(n + step) % len(TOWNS)] for step in range(3)]
+        if n % 3 == 0:  # a miss
+            found = found[1:]
+        answer = GROUND.format(name, n + 2, n + 5 if n % 4 else n + 40)
+        reference = GROUND.format(name, n + 2, n + 5)
+        gold.append(
+            {
+                "id": f"c{n}",
+                "question": f"When does the ferry to {name} leave?",
+                "relevant": [name],
+                "reference": reference,
+                "category": "even" if n % 2 else "odd",
+            }
+        )
+        traces.append({"case_id": f"c{n}", "retrieved": found, "answer": answer})
+    worse = [{**trace, "retrieved": trace["retrieved"][1:]} for trace in traces]
+    rows_of = {"gold": gold, "traces": traces, "worse": worse, "corpus": passages}
+    for name, rows in rows_of.items():
+        text = "".join(json.dumps(row) + "\n" for row in rows)
+        (folder / f"{name}.jsonl").write_text(text, encoding="utf-8")
+    labels = [
+        {"case_id": f"c{n}", "metric": "faithfulness", "label": int(n % 4 > 0), "annotator": "a"}
+        for n in range(len(TOWNS))
+    ]
+    (folder / "labels.jsonl").write_text("".join(json.dumps(row) + "\n" for row in labels))
+    (folder / "gates.yaml").write_text(
+        "gates:\n"
+        "  - {name: recall, metric: recall@3, threshold: 0.5}\n"
+        "  - {name: faithful, metric: faithfulness, regression_max: 0.1, filter: {category: odd}}\n"
+        "  - {name: failed, metric: link.failures.passed, threshold: 0.2}\n"
+    )
+
+
+def said(*arguments):
+    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
+    assert result.exception is None or result.exit_code in (0, 1), result.output
+    return result.exit_code, result.stdout
+
+
+def evaluated(out, **files):
+    given = {"goldset": "gold.jsonl", "traces": "traces.jsonl", "corpus": "corpus.jsonl"} | files
+    options = [text for name, path in given.items() for text in (f"--{name}", path)]
+    cache = ["--cache", f"{out}.sqlite"]
+    code, _ = said("evaluate", *options, "--judge", "heuristic", "--out", out, *cache)
+    assert code == 0
+
+
+def readings():
+    """What each command that reads a run prints or writes."""
+    run = read_complete_run("run")
+    yield "headline", run.headline
+    yield "frame", run.to_pandas().to_csv()
+    for form in ("html", "json", "markdown", "csv"):
+        code, _ = said("report", "run", "--format", form, "--out", f"made.{form}")
+        yield form, (code, Path(f"made.{form}").read_text(encoding="utf-8"))
+    yield "compare", said("compare", "run", "other", "--json")
+    yield "gate", said("gate", "run", "--criteria", "gates.yaml", "--baseline", "other", "--json")
+    yield "diagnose", said("diagnose", "run", "--json")
+    _, calibration = said("calibrate", "run", "--labels", "labels.jsonl", "--json")
+    yield "calibrate", json.loads(calibration) | {"created": None}
+    _, judged = said("rejudge", "run", "--judge", "heuristic", "--out", "again", "--json")
+    yield "rejudge", json.loads(judged) | {"usage": None}  # the second time from the cache
+
+
+def test_each_command_says_the_same_of_a_run_that_is_not_held(at_home, monkeypatch):
+    write_inputs(at_home)
+    evaluated("first")
+    evaluated("other", traces="worse.jsonl")
+    shutil.copytree("first", "run")
+    whole = dict(readings())
+    assert read_run("run").scores[0] == read_run("run").verdicts[0]
+    shutil.rmtree("run")
+    shutil.copytree("first", "run")
+    monkeypatch.setattr(parts, "HELD_BYTES", 0)
+    run = read_run("run")
+    assert isinstance(run.scores[0], tuple)  # a row in place of the verdict
+    assert dict(readings()) == whole
+
+
+def test_what_is_not_held_is_read_again_and_can_be_selected(at_home, monkeypatch):
+    write_inputs(at_home)
+    evaluated("run")
+    whole = read_run("run")
+    monkeypatch.setattr(parts, "HELD_BYTES", (at_home / "run/cases.jsonl").stat().st_size // 2)
+    run = read_run("run")  # the first half of the cases is held, and less of the rest
+    assert (run.cases, run.traces, run.verdicts, run.links) == (
+        whole.cases,
+        whole.traces,
+        whole.verdicts,
+        whole.links,
+    )
+    assert run.links[3:5] == list(whole.links)[3:5]
+    assert run.traces[-1] is run.traces[-1]  # as a page that reads a case several times
+    assert parts.by_case(run.links)["c7"] == whole.links[7]
+    assert [v.metric for v in parts.group_by_case(run.verdicts)["c7"]] == [
+        v.metric for v in whole.verdicts if v.case_id == "c7"
+    ]
+    assert {v.case_id: v.value for v in run.verdicts_of("faithfulness")} == {
+        v.case_id: v.value for v in whole.verdicts if v.metric == "faithfulness"
+    }
+
+
+def test_a_packed_part_is_held_whole(at_home, monkeypatch):
+    write_inputs(at_home)
+    evaluated("run")
+    whole, path = read_run("run"), at_home / "run/links.jsonl"
+    path.write_bytes(gzip.compress(path.read_bytes()))
+    monkeypatch.setattr(parts, "HELD_BYTES", 0)
+    assert read_run("run").links == whole.links
+
+
+def test_a_broken_line_and_a_file_that_changes_are_a_sentence(at_home, monkeypatch):
+    write_inputs(at_home)
+    evaluated("run")
+    monkeypatch.setattr(parts, "HELD_BYTES", 0)
+    run, path = read_run("run"), at_home / "run/links.jsonl"
+    text = path.read_bytes()
+    path.write_bytes(text.replace(b"case_id", b"another"))
+    with pytest.raises(InputError, match="changed while it was read"):
+        list(run.links)
+    path.write_bytes(text[: len(text) // 2])
+    with pytest.raises(InputError, match=r"links.jsonl, line 6: this is not JSON"):
+        read_run("run")
+
+
+def test_an_evaluation_that_holds_nothing_writes_the_same_run(at_home, monkeypatch):
+    write_inputs(at_home)
+    evaluated("whole")
+    monkeypatch.setattr(parts, "HELD_BYTES", 0)
+    evaluated("streamed")
+    for name in ("cases.jsonl", "traces.jsonl", "verdicts.jsonl", "links.jsonl"):
+        assert Path("streamed", name).read_bytes() == Path("whole", name).read_bytes()
+    whole, streamed = (
+        json.loads(Path(name, "summary.json").read_text()) for name in ("whole", "streamed")
+    )
+    assert streamed == whole | {"run": "streamed"}
+    whole, streamed = (Path(name, "report.html").read_text() for name in ("whole", "streamed"))
+    assert abs(len(whole) - len(streamed)) < 200  # their names and times
+
+
+def test_a_disk_that_is_full_in_the_middle_leaves_the_former_run(at_home, monkeypatch):
+    write_inputs(at_home)
+    evaluated("run")
+    former = {path.name: path.read_bytes() for path in Path("run").iterdir()}
+
+    def full(self, items):
+        with self._errors():
+            raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(parts.PartWriter, "add_all", full)
+    options = ["--goldset", "gold.jsonl", "--traces", "traces.jsonl", "--corpus", "corpus.jsonl"]
+    options += ["--judge", "heuristic", "--out", "run"]
+    result = CliRunner().invoke(app, ["evaluate", *options])
+    assert isinstance(result.exception, InputError)
+    assert "cannot be written (No space left on device)" in str(result.exception)
+    assert {path.name: path.read_bytes() for path in Path("run").iterdir()} == former
+    assert not [path for path in at_home.iterdir() if path.name.startswith(".run")]
