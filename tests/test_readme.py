@@ -201,7 +201,7 @@ def test_the_figures_of_the_heuristic_judge_are_those_that_were_measured():
     low = int(10 * measured["precision"])
     assert f"Of 10 answers it flags, {low} to {low + 1} are unfaithful" in text
     assert f"it finds {measured['recall']:.0%}" in text
-    assert f"{measured['answers']} answers of RAGTruth QA were used for no choice" in text
+    assert f"{measured['answers']} answers of RAGTruth QA were kept apart" in text
     assert f"AUROC {measured['auroc']:.2f}, F1 {measured['f1']:.2f}" in text
 
 

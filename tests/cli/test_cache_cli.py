@@ -75,7 +75,7 @@ def test_with_prices_stats_says_what_was_paid(cache):
     assert found["cost"] == pytest.approx(
         found["prompt_tokens"] / 1000 + found["completion_tokens"] / 200
     )
-    assert f"; cost {found['cost']:.4g};" in cache("stats", *prices)[1]
+    assert f"; cost {found['cost']:.2f} USD;" in cache("stats", *prices)[1]
     code, out, err = cache("stats", "--price-in", "1")
     assert (code, out) == (2, "")
     assert "give both prices" in err

@@ -35,11 +35,24 @@ def test_a_dry_run_for_people_ends_by_saying_that_nothing_was_asked(misslink, ju
     assert code == 0
     assert "The judge would be asked 2 questions (the cache answers 0 more)" in out
     assert "at a cost of about" in out
+    assert " USD." in out
     assert out.endswith("No judge call was made.\n")
     _, out, _ = misslink(*COMMAND, "--base-url", judge_server.url, "--dry-run", "--json")
     assert set(json.loads(out)) == set(JudgingForecast.__dataclass_fields__)
     assert judge_server.calls == []
     assert not Path("run").exists()
+
+
+def test_a_dry_run_needs_no_key(misslink, monkeypatch):
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL"):
+        monkeypatch.delenv(name, raising=False)
+    short_cases(2)
+    code, out, err = misslink(*COMMAND, "--dry-run")
+    assert code == 0, err
+    assert "The judge would be asked 2 questions" in out
+    code, _, err = misslink(*COMMAND)
+    assert code == 2
+    assert "OPENAI_API_KEY" in err
 
 
 def test_a_dry_run_without_a_folder_says_how_its_answers_are_used(misslink, judge_server):

@@ -43,7 +43,7 @@ def test_calls_tokens_and_cost_stand_in_one_sentence():
     usage = {"calls": 2, "from_cache": 1, "prompt_tokens": 3000, "completion_tokens": 70}
     (note,) = describe_judging(run(usage={**usage, "cost": 0.125}))
     assert note == (
-        "The judge was sent 2 questions, 3,000 prompt and 70 completion tokens, cost 0.125; "
+        "The judge was sent 2 questions, 3,000 prompt and 70 completion tokens, cost 0.12 USD; "
         "1 more came from the cache, free."
     )
     (note,) = describe_judging(run(usage={**usage, "prompt_tokens": None, "cost": None}))
@@ -100,7 +100,7 @@ def test_a_cascade_tells_the_share_it_saw_and_the_agreement():
     *_, first, second = describe_judging(run(cascade={"share_dear": HALF, "stages": stages}))
     assert first == "heuristic decided 4 questions (0 calls)."
     assert second == (
-        "systemone:x#m decided 1 question (6 calls, cost 0.02); the judges after it gave the same"
+        "systemone:x#m decided 1 question (6 calls, cost 0.02 USD); the judges after it gave the same"
         " label in 4 of 8."
     )
 

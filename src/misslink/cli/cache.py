@@ -18,7 +18,7 @@ from misslink.cli.options import (
 )
 from misslink.cli.output import print_json, print_result, strip_control
 from misslink.errors import InputError
-from misslink.render.format import pluralize
+from misslink.render.format import format_cost, pluralize
 
 app = typer.Typer(help="Inspect and maintain the response cache.", no_args_is_help=True)
 
@@ -163,7 +163,7 @@ def _print_stats(document: Mapping[str, Any]) -> None:
         )
         parts.append(f"{prompt} prompt tokens, {completion} completion tokens")
         if group["cost"] is not None:
-            parts.append(f"cost {group['cost']:.4g}")
+            parts.append(f"cost {format_cost(group['cost'])}")
         if group["without_tokens"] and group["without_tokens"] < group["replies"]:
             parts.append(f"tokens of {_replies(group['without_tokens'])} are unknown")
         days = [group[name][:10] for name in ("first", "last")]

@@ -293,32 +293,39 @@ def run_with_progress(work: Callable[..., ResultT], hint: str = _RESUME_HINT) ->
 
 def print_forecast(forecast: JudgingForecast) -> None:
     """Print the judge calls and the cost of a run, without making any call."""
+    from misslink.render.format import format_cost, pluralize
+
     batch, known_cost = forecast.batch, forecast.cost is not None
     live = " live" if batch is not None and known_cost else ""
-    cost = f", at a cost of about {forecast.cost:.4g}{live}" if known_cost else ""
-    print(
-        f"The judge would be asked {forecast.calls} questions (the cache answers "
-        f"{forecast.from_cache} more): about {forecast.prompt_tokens} prompt tokens and "
-        f"{forecast.completion_tokens} completion tokens{cost}.\n{forecast.basis}"
+    cost = ""
+    if forecast.cost is not None:
+        cost = f", at a cost of about {format_cost(forecast.cost)}{live}"
+    print_line(
+        f"The judge would be asked {pluralize(forecast.calls, 'question')} (the cache answers "
+        f"{forecast.from_cache:,} more): about {forecast.prompt_tokens:,} prompt tokens and "
+        f"{forecast.completion_tokens:,} completion tokens{cost}.",
+        wrap=True,
     )
+    print_line(f"{forecast.basis[:1].upper()}{forecast.basis[1:]}.", wrap=True)
     if batch is not None and not batch.questions:
         live = (
             "; the only question is sent live, as a probe of the server" if forecast.calls else ""
         )
-        print(f"In batches: no questions{live}.")
+        print_line(f"In batches: no questions{live}.", wrap=True)
     elif batch is not None:
         pending = f"; {batch.submitted} of them are already submitted" if batch.submitted else ""
         price = f"{100 * batch.price:.4g}% of the price"
         if batch.cost is None or batch.saving is None:
             money = f"a token costs {price}; price_in and price_out show the saving"
         else:
-            money = f"at {price} all cost about {batch.cost:.4g}, which saves {batch.saving:.4g}"
-        print(
-            f"In batches: {batch.questions} questions{pending}, in {batch.batches} "
-            f"batch{'' if batch.batches == 1 else 'es'} or more, files of about "
-            f"{batch.bytes / 1e6:.3g} MB; {money}."
+            money = f"at {price} all cost about {format_cost(batch.cost)}, which saves {format_cost(batch.saving)}"
+        print_line(
+            f"In batches: {pluralize(batch.questions, 'question')}{pending}, in "
+            f"{pluralize(batch.batches, 'batch', 'batches')} or more, files of about "
+            f"{batch.bytes / 1e6:.3g} MB; {money}.",
+            wrap=True,
         )
-    print("No judge call was made.")
+    print_line("No judge call was made.")
 
 
 def format_estimate(

@@ -10,6 +10,7 @@ from typing import Any
 from misslink.errors import InputError
 
 DEFAULT_CACHE = Path(".misslink/cache.sqlite")
+NO_KEY_NEEDED = "no-key-needed"  # what a server of your own is sent: clients insist on a key
 _MILLION = 1_000_000
 _MOST_REPEATS = 1000  # all samples of a question are under way at once; the spread needs far fewer
 
@@ -21,7 +22,7 @@ def option_field(default: Any, text: str, **more: Any) -> Any:
 
 @dataclass(frozen=True)
 class Price:
-    """What tokens cost, in money per million of them, whatever the currency."""
+    """What tokens cost, in USD per million of them."""
 
     prompt: float
     completion: float
@@ -62,9 +63,9 @@ class JudgeConfig:
         server supports count too; those of the question that reaches the limit may exceed it by
         up to three, but never are more questions answered than the limit.
     max_cost : float or None
-        Maximum cost; needs both prices.
+        Maximum cost in USD; needs both prices.
     price_in, price_out : float or None
-        Price of a million prompt tokens and completion tokens, in any currency.
+        Price of a million prompt tokens and completion tokens, in USD.
     batch_price : float
         For the engine 'batch': the price of a token there as a share of these prices, in [0, 1].
         OpenAI charges half (https://platform.openai.com/docs/guides/batch).
@@ -102,9 +103,9 @@ class JudgeConfig:
     rpm: int | None = option_field(None, "Maximum requests per minute.")
     tpm: int | None = option_field(None, "Maximum tokens per minute.")
     max_calls: int | None = option_field(None, "Maximum judge calls, failed ones included.")
-    max_cost: float | None = option_field(None, "Maximum cost; needs prices.")
-    price_in: float | None = option_field(None, "Price of a million prompt tokens.")
-    price_out: float | None = option_field(None, "Price of a million completion tokens.")
+    max_cost: float | None = option_field(None, "Maximum cost in USD; needs prices.")
+    price_in: float | None = option_field(None, "USD for a million prompt tokens.")
+    price_out: float | None = option_field(None, "USD for a million completion tokens.")
     batch_price: float = option_field(0.5, "Batch price, as a share of the live price.")
     repeats: int = option_field(1, "Samples per question.")
     cascade_check: float = option_field(

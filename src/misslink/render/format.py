@@ -251,6 +251,15 @@ def format_decimal(value: float, digits: int = 2) -> str:
     return _with_minus_sign(f"{value:.{digits}f}")
 
 
+def format_cost(dollars: float) -> str:
+    """Format what judge calls cost, with its currency.
+
+    >>> format_cost(0.018677), format_cost(1234.5)
+    ('0.019 USD', '1,234.50 USD')
+    """
+    return f"{dollars:,.2f} USD" if dollars >= 1 else f"{dollars:.2g} USD"
+
+
 def pluralize(count: int, singular: str, plural: str | None = None) -> str:
     """Write a count with its noun: "1 case", "12 cases"."""
     return f"{count:,} {singular if count == 1 else plural or singular + 's'}"

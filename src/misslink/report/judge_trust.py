@@ -22,6 +22,7 @@ from misslink.documents import (
 from misslink.render.format import (
     MIN_PERCENT,
     FormattedEstimate,
+    format_cost,
     format_decimal,
     format_decimal_estimate,
     format_estimate,
@@ -340,7 +341,7 @@ def _heuristic_notes(run: Run) -> Iterator[str]:
         yield (
             f"To judge this run with a model takes {pluralize(calls, 'call')}: about {tokens:,} prompt"
             f" tokens of a language model, or {decision_tokens:,} of a decision model"
-            f" ({cost:.2g} USD at {_DECISION_PRICE:.2f} USD per million)."
+            f" ({format_cost(cost)} at {_DECISION_PRICE:.2f} USD per million)."
         )
 
 
@@ -349,7 +350,7 @@ def _usage_notes(run: Run, usage: JudgeUsage) -> Iterator[str]:
     if usage.prompt_tokens is not None and usage.calls:
         tokens = f", {_format_tokens(usage.prompt_tokens, usage.completion_tokens)}"
     if usage.cost is not None and usage.calls:
-        cost = f", cost {usage.cost:.4g}"
+        cost = f", cost {format_cost(usage.cost)}"
     yield (
         f"The judge was sent {pluralize(usage.calls, 'question')}{tokens}{cost}; "
         f"{usage.from_cache:,} more came from the cache, free."
@@ -390,7 +391,7 @@ def _cascade_notes(cascade: Cascade) -> Iterator[str]:
         agreed = (
             f"; the judges after it gave the same label in {same.text}" if same.measured else ""
         )
-        cost = "" if stage.cost is None else f", cost {stage.cost:.4g}"
+        cost = "" if stage.cost is None else f", cost {format_cost(stage.cost)}"
         yield (
             f"{shorten(name, _NAME_LENGTH)} decided {pluralize(stage.sure, 'question')}"
             f" ({pluralize(stage.calls, 'call')}{cost}){agreed}."

@@ -12,6 +12,7 @@ from misslink.documents import Summary, manifest_of, summary_of
 from misslink.metrics import SOURCE_METRICS
 from misslink.render.format import (
     FormattedEstimate,
+    format_cost,
     format_estimate,
     format_number,
     pluralize,
@@ -80,7 +81,7 @@ def _judge_rows(run: Run) -> Iterator[tuple[str, str]]:
         none = f"{_UNKNOWN}: the judge reported none"
         yield label, none if spent is None else format_number(spent)
     if usage.cost is not None:
-        yield "Cost", f"{usage.cost:,.4g} (in the currency of the prices that were given)"
+        yield "Cost", format_cost(usage.cost)
     elif is_heuristic:
         yield "Cost", "nothing: the heuristic judge runs on this machine"
     elif not calls:

@@ -45,7 +45,7 @@ from misslink.goldset.cli.options import (
     print_lines,
     refuse_existing,
 )
-from misslink.render.format import pluralize
+from misslink.render.format import format_cost, pluralize
 
 _REASON_NAMES = {"head": "most frequent", "failure": "failed", "tail": "one of each cluster"}
 
@@ -199,7 +199,7 @@ def _print_generated(document: Mapping[str, Any], rejects: Path | None) -> None:
     if print_table(table) and rejects is not None:
         print_line(f"All of them: {rejects}")
     usage = document["usage"]
-    cost = "" if usage["cost"] is None else f", cost {usage['cost']:.4g}"
+    cost = "" if usage["cost"] is None else f", cost {format_cost(usage['cost'])}"
     calls = f"{usage['calls']} judge calls, {usage['from_cache']} replies from the cache{cost}."
     print_line(calls)
 

@@ -16,7 +16,7 @@ from misslink.io.network import check_network_settings
 from misslink.io.retry import retry_after_seconds
 from misslink.io.secrets import MIN_KEY_LENGTH, address_secrets, redact_keys
 from misslink.judge.backends.response_parsing import EXCERPT_LENGTH, decode_body, parse_json_body
-from misslink.judge.config import Price
+from misslink.judge.config import NO_KEY_NEEDED, Price
 from misslink.judge.protocol import RetryableError
 
 if TYPE_CHECKING:
@@ -212,7 +212,6 @@ def _never_connected(error: openai.APIError) -> bool:
 
 _OPENAI_URL = "https://api.openai.com/v1"
 _ENDS_IN_V1 = "and that the base URL ends in /v1"
-NO_KEY_NEEDED = "no-key-needed"  # what a server of one's own is sent: clients insist on a key
 
 
 @dataclass(frozen=True)

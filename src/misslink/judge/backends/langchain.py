@@ -13,7 +13,6 @@ from misslink.errors import InputError, JudgeUnreachableError, MissingExtraError
 from misslink.io.network import check_network_settings
 from misslink.io.secrets import MIN_KEY_LENGTH, address_secrets, redact_keys
 from misslink.judge.backends.connection import (
-    NO_KEY_NEEDED,
     classify_failure,
     complaint_text,
     http_status,
@@ -37,6 +36,7 @@ from misslink.judge.backends.response_parsing import (
     parse_completion,
     parse_usage,
 )
+from misslink.judge.config import NO_KEY_NEEDED
 from misslink.judge.protocol import Ask, Judge, JudgeInfo, Reply, RetryableError
 from misslink.registry import judges
 from misslink.text.normalization import valid_text
