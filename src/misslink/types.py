@@ -242,6 +242,8 @@ class Trace(FrozenModel):
         Readable notes on what misslink could not capture.
     trace_id, span_id : str or None
         Ids of the trace and its root span in the tool that recorded them.
+    response_id : str or None
+        Id of the model's reply, as its provider gave it.
     history : sequence of Message
         Earlier messages of the conversation, in recorded traces.
     """
@@ -267,6 +269,7 @@ class Trace(FrozenModel):
     notes: Annotated[tuple[str, ...], Varying] = ()
     trace_id: Annotated[str | None, Varying] = None
     span_id: Annotated[str | None, Varying] = None
+    response_id: Annotated[str | None, Varying] = None
     history: tuple[Message, ...] = ()
 
     _shown_is_prompted = model_validator(mode="before")(case_fields.read_shown)

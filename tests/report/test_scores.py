@@ -306,3 +306,24 @@ def test_wrong_options_are_one_sentence(otel_run, tmp_path, monkeypatch, argumen
     result = CliRunner().invoke(app, ["export", str(otel_run), *arguments, *out])
     assert isinstance(result.exception, InputError)
     assert message in str(result.exception)
+
+
+def test_an_event_without_a_span_names_the_reply_of_the_model(tmp_path):
+    """As the convention has it: gen_ai.response.id where no id of a span is known."""
+    passages = [{"id": "times", "text": FERRY}]
+    row = {"case_id": "q", "answer": "At nine.", "retrieved": passages, "response_id": "resp_1"}
+    run = evaluated(tmp_path, [row])
+    (body,) = bodies(run, "otel", tmp_path / "scores.jsonl")
+    records = body["resourceLogs"][0]["scopeLogs"][0]["logRecords"]
+    for record in records:
+        attributes = {pair["key"]: pair["value"] for pair in record["attributes"]}
+        assert attributes["gen_ai.response.id"] == {"stringValue": "resp_1"}
+        assert "spanId" not in record
+    assert records
+
+
+def test_the_id_of_a_reply_is_read_from_its_span(tmp_path, spans):
+    _, rows = spans
+    last = {**rows[-1], "attributes": {**rows[-1]["attributes"], "gen_ai.response.id": "resp_2"}}
+    run = read_complete_run(evaluated(tmp_path, [*rows[:-1], last]))
+    assert [trace.response_id for trace in run.traces] == ["resp_2"]

@@ -11,7 +11,16 @@ from misslink.parts import by_case
 from misslink.types import Case, Link, Run, Trace
 
 # Of a trace what a later judgment reads; the rest is of the moment.
-_NOT_KEPT = {"case_id", "latency_s", "usage", "traceback", "trace_id", "span_id", "history"}
+_NOT_KEPT = {
+    "case_id",
+    "latency_s",
+    "usage",
+    "traceback",
+    "trace_id",
+    "span_id",
+    "response_id",
+    "history",
+}
 _NOT_COPIED = {"id", "question", "references", "relevant", "evidence", "asked_at"}
 
 

@@ -42,6 +42,7 @@ class Score(NamedTuple):
     case_id: str
     trace_id: str | None
     span_id: str | None
+    response_id: str | None
     name: str
     value: float | None
     label: str | None
@@ -60,7 +61,7 @@ class Target(NamedTuple):
     headers: Callable[[Mapping[str, str]], dict[str, str]]
     """Headers, from the environment."""
     batch: int = _BATCH
-    needs: str = "trace_id"
+    needs: tuple[str, ...] = ("trace_id",)  # one of these ids
     trace_id: str = ".*"
     """Pattern of the ids that the tool takes."""
     span_id: str = ".*"
@@ -81,6 +82,7 @@ def iter_scores(run: Run) -> Iterator[Score]:
             record["id"],
             trace.trace_id if trace else None,
             trace.span_id if trace else None,
+            trace.response_id if trace else None,
         )
         failure = record["failure"]
         if failure is not None:
@@ -128,11 +130,11 @@ def write_scores(run: Run, to: str, path: Path) -> tuple[int, int]:
     tied = [
         score._replace(comment=score.comment and score.comment[:_COMMENT_CHARS])
         for score in scores
-        if getattr(score, target.needs) is not None
+        if any(getattr(score, name) is not None for name in target.needs)
     ]
     if not tied:
         raise InputError(
-            f"The traces of this run have no {target.needs}, so {to} cannot tell which trace a "
+            f"The traces of this run have no {target.needs[0]}, so {to} cannot tell which trace a "
             f"score belongs to. Evaluate traces that were recorded with {to}, give trace_id and span_id in "
             "the traces, or write a table with --to csv."
         )
@@ -211,7 +213,8 @@ def _refusal(status: int, text: str) -> str | None:
 
 def _score_id(score: Score) -> str:
     """The same for the same score of the same trace."""
-    key = f"misslink/{score.trace_id}/{score.span_id}/{score.name}"
+    trace = score.trace_id or score.response_id
+    key = f"misslink/{trace}/{score.span_id}/{score.name}"
     return str(uuid.uuid5(uuid.NAMESPACE_URL, key))
 
 
@@ -241,6 +244,7 @@ def _otel(scores: Sequence[Score], time: str) -> dict[str, Any]:
             "gen_ai.evaluation.score.value": score.value,
             "gen_ai.evaluation.score.label": score.label,
             "gen_ai.evaluation.explanation": score.comment,
+            "gen_ai.response.id": None if score.span_id else score.response_id,
         }
         record = {
             "timeUnixNano": nanoseconds,
@@ -343,10 +347,23 @@ def _phoenix_headers(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 TARGETS = {
-    "otel": Target("/v1/logs", _otel, _otel_headers, trace_id=_HEX + "{32}", span_id=_HEX + "{16}"),
+    "otel": Target(
+        "/v1/logs",
+        _otel,
+        _otel_headers,
+        needs=("trace_id", "response_id"),
+        trace_id=_HEX + "{32}",
+        span_id=_HEX + "{16}",
+    ),
     "langfuse": Target("/api/public/scores", _langfuse, _langfuse_headers, batch=100),
-    "langsmith": Target("/feedback", _langsmith, _langsmith_headers, 1, "span_id", span_id=_UUID),
+    "langsmith": Target(
+        "/feedback", _langsmith, _langsmith_headers, 1, ("span_id",), span_id=_UUID
+    ),
     "phoenix": Target(
-        "/v1/span_annotations", _phoenix, _phoenix_headers, needs="span_id", span_id=_HEX + "{16}"
+        "/v1/span_annotations",
+        _phoenix,
+        _phoenix_headers,
+        needs=("span_id",),
+        span_id=_HEX + "{16}",
     ),
 }

@@ -335,6 +335,7 @@ class _Recorder:
                 "calls": request.calls,
                 "trace_id": request.trace_id,
                 "span_id": request.span_id,
+                "response_id": request.response_id,
                 **(request.prompt.trace_fields(request.passages or ()) if request.prompt else {}),
                 "unmeasured": unmeasured if request.passages is None else None,
             }

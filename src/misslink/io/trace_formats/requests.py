@@ -47,6 +47,8 @@ class LogRequest:
     category : str or None
     trace_id, span_id : str or None
         Ids of the trace and its root span in the tool that logged it.
+    response_id : str or None
+        Id of the model's reply.
     history : list of dict
         Earlier messages of the conversation.
     prompt : PromptMatch or None
@@ -67,6 +69,7 @@ class LogRequest:
     category: str | None = None
     trace_id: str | None = None
     span_id: str | None = None
+    response_id: str | None = None
     calls: tuple[RetrieverCall, ...] = ()
     history: Sequence[Mapping[str, str]] = ()
     prompt: PromptMatch | None = None

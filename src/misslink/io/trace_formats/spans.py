@@ -344,6 +344,7 @@ def _trace_request(spans: Sequence[OtelSpan]) -> LogRequest | None:
     prompt = _match_prompts(chunks or (), spans, question, answer)
     passages = None if chunks is None else merge_rankings([chunks])
     latency = (root.end - root.start).total_seconds() if root.start and root.end else None
+    replies = (span.attributes.get("gen_ai.response.id") for span in reversed(spans))
     sessions = (span.attributes.get(name) for span in (root, *spans) for name in _SESSION_KEYS)
     return LogRequest(
         question=question,
@@ -359,6 +360,7 @@ def _trace_request(spans: Sequence[OtelSpan]) -> LogRequest | None:
         # Without an id of its own, a span is named by its place in the file.
         trace_id=None if root.trace == root.place else root.trace,
         span_id=None if root.id == root.place else root.id,
+        response_id=next((str(s) for s in replies if isinstance(s, str) and s), None),
         history=next(filter(None, map(extract_history, _root_inputs(root))), ()),
         calls=tuple(_retriever_calls(spans)),
         prompt=prompt,

@@ -54,6 +54,7 @@ COLUMN_NAMES: dict[str, tuple[str, ...]] = {
     "reference": ("reference", "ground_truth", "expected_answer", "expected_output"),
     "history": ("history", "chat_history"),
     "span": ("span_id",),
+    "reply": ("response_id",),
 }  # fmt: skip
 _NO_ERROR_VALUES = {
     "", "0", "false", "none", "null", "ok", "no", "success", "200", "[]", "{}", "unset",
@@ -201,6 +202,7 @@ def _row_request(
         history=extract_history({"history": values.get("history")}),
         trace_id=str(row["trace_id"]) if "trace_id" in row else None,
         span_id=None if (span := values.get("span")) is None else str(span),
+        response_id=None if (reply := values.get("reply")) is None else str(reply),
     )
 
 
