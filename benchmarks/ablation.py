@@ -87,7 +87,6 @@ OF_HEURISTIC: dict[str, Rule] = {
     "identifier that nothing spells": (claim_matching, "_IDENTIFIER", NO_PATTERN),
     "name that code spells": (_CONTEXT, "_spells", never),
     "fragment without its question": (_CONTEXT, "_why_fragment", nothing),
-    "noun endings": (claim_matching, "_NOUN_ENDINGS", ()),
 }
 
 
