@@ -21,10 +21,7 @@ from misslink.matching import (
     states_absence,
     strip_marks,
 )
-from misslink.text.normalization import (
-    fold,
-    has_content,
-)
+from misslink.text.normalization import fold, has_content
 from misslink.types import Claim, Passage, Support
 
 _ADDRESS = re.compile(

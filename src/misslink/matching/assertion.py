@@ -15,7 +15,7 @@ NotAsserted = Literal["denied", "hearsay", "example", "question"]
 
 _YES, _NO = (
     re.compile(
-        rf"\W*(?:(?:{english})\b(?!\s+(?:and|or)\b)|(?:{fold(others)})(?=\W*$|\s*[,.;:!\-\u3001\u3002]))"
+        rf"\W*(?:(?:{english})\b(?!\s+(?:and|or)\b)|(?:{fold(others)})(?=\W*$|\s*[,.;:!\u3001\u3002]|\s-))"
     )
     for english, others in (
         ("yes|yeah|yep|true|correct",
@@ -130,7 +130,7 @@ _CLAUSE_START = re.compile(
 
 def leading_polarity(text: str) -> bool | None:
     """True where `text` begins with a yes, False with a no; None where with neither."""
-    folded = fold(text)
+    folded = fold(_DASH.sub(" - ", text))
     return True if _YES.match(folded) else False if _NO.match(folded) else None
 
 

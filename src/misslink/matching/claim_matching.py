@@ -24,10 +24,7 @@ from misslink.matching.frames import frame_kind, word_root
 from misslink.matching.marks import strip_marks
 from misslink.matching.passages import Passages, PassageSentence
 from misslink.matching.same_place import difference, tokens
-from misslink.text.normalization import (
-    fold,
-    stems,
-)
+from misslink.text.normalization import fold, stems
 
 FEATURES = ("novel", "uncovered", "reordered", "number", "names")
 NEAR_WORDS = (
@@ -49,7 +46,6 @@ _IDENTIFIER = re.compile(
     r"\b(?=\w*_|\w+\.\w{2}|\w*[a-z][A-Z]|\w+\(\)|[^\W\d]\w*\d)[^\W\d]\w*(?:\.\w+)*\b",
     re.ASCII,
 )
-_NOUN_ENDINGS = ("en", "ern", "em")  # of German
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +123,7 @@ class MatchingContext(Passages):
             for name in _NAME.findall(plain)
             if not self._spells(fold(name))
             for stem in stems(name)
-            if self._is_new(stem)
+            if stem not in self._stems and stem not in SOURCE_STEMS
         ]
         features = (
             sum(r not in self._places and r not in self._asked_roots for r in roots)
@@ -220,18 +216,6 @@ class MatchingContext(Passages):
         place = sentence.start, sentence.end
         return not self.asserts(sentence.passage, *place) or (
             frame_kind(self.texts[sentence.passage], *place, claim) is not None
-        )
-
-    def _is_new(self, stem: str) -> bool:
-        """Whether no passage has a name; one with another ending, as of a German noun, has it."""
-        return not (
-            stem in SOURCE_STEMS
-            or stem in self._stems
-            or any(stem + ending in self._stems for ending in _NOUN_ENDINGS)
-            or any(
-                stem.endswith(ending) and stem.removesuffix(ending) in self._stems
-                for ending in _NOUN_ENDINGS
-            )
         )
 
     def _spells(self, identifier: str) -> bool:

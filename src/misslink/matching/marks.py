@@ -127,16 +127,11 @@ _ITEMS = re.compile(
     r"[\n.!?:;](?:(?<=\n)|\s{1,9})[^\w\n]{0,9}(?:\w{1,3}[.)]|\d{1,2}\s\s)|\n[ \t]*[-+=]"
 )
 _WORDS = re.compile(rf"\b{_SOURCE}\b|step|schritt|paso|page|seite|https?:|www\.")
+_ANYTHING = re.compile("")
 # In their order, each with what its marks have one of.
 _KINDS = (
     (_THINKING, re.compile("</")),
-    (
-        _SOURCE_LIST,
-        re.compile(
-            "source|reference|citation|footnote|bibliography|further reading|read more|quelle|nachweis|beleg"
-            "|literatur|verweis|fuentes|r\u00e9f\u00e9r|fonti|fontes|\u51fa\u5178|\u53c2\u8003|\u6765\u6e90|\ucd9c\ucc98"
-        ),
-    ),
+    (_SOURCE_LIST, _ANYTHING),
     (_LINE, re.compile(r"\n[ \t]*(?:[#*_=|+:\[-]|page|seite)")),
     (_LINK, re.compile(r"\]\(")),
     (
@@ -146,13 +141,7 @@ _KINDS = (
             r"|https?:|www\."
         ),
     ),
-    (
-        _STEP,
-        re.compile(
-            r"[\n.!?:;](?:(?<=\n)|\s{1,2})(?:[^\w\n]|_){0,9}(?:\w{1,4}[.)]|\d{1,2}\s\s|[-*+>\u2022\u25cf\u25aa\u2013\u2014\u2023\u25e6\u2192])"
-            r"|step|schritt|paso|\u00e9tape|passo|stap|\[[ x]\]"
-        ),
-    ),
+    (_STEP, _ANYTHING),
     (_MENTION, re.compile(rf"\b{_SOURCE}\b|text|information")),
     (
         _EMPHASIS,

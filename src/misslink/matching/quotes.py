@@ -34,13 +34,7 @@ from misslink.matching.languages import FEW_WORDS, is_known_language, short_word
 from misslink.matching.marks import strip_marks
 from misslink.matching.passages import Passages
 from misslink.matching.same_place import difference
-from misslink.text.normalization import (
-    fold,
-    has_content,
-    overlapping,
-    sentence_spans,
-    stems,
-)
+from misslink.text.normalization import fold, has_content, overlapping, sentence_spans, stems
 
 NEARLY_ALL = 0.9  # of a claim's words, that a sentence has that says nothing but the claim
 _MAX_PARTS = 8  # of a quote with ellipses

@@ -140,14 +140,10 @@ def difference(claim: str, sentence: str) -> tuple[str, str] | None:
     new = stems - others
     if not new:
         return _exchanged(own, other, claim, sentence)
-    fresh = [each for each in own if each.stem in new]
-    theirs = [each for each in other if each.stem not in stems]
-    if not _may_exclude(fresh, theirs):
-        return None
     pairs = [
         (mine, its)
         for mine, its in _replaced(own, other)
-        if mine in fresh and its in theirs and _excludes(mine, its)
+        if mine.stem not in others and its.stem not in stems and _excludes(mine, its)
     ]
     rest = stems.difference(mine.stem for mine, _ in pairs)
     named = any(
@@ -174,21 +170,6 @@ def _replaced(own: Sequence[Token], other: Sequence[Token]) -> Iterator[tuple[To
                 its = [token for token in other[left:right] if token.kind == kind]
                 if len(mine) == 1 == len(its):
                     yield mine[0], its[0]
-
-
-def _may_exclude(own: Sequence[Token], other: Sequence[Token]) -> bool:
-    """Whether any word of the one may exclude one of the other: this is quick to tell."""
-    if not {each.kind for each in own}.isdisjoint({each.kind for each in other} - {"word"}):
-        return True
-    words, others = {each.word for each in own}, {each.word for each in other}
-    if not (_TELLING.isdisjoint(words) or _TELLING.isdisjoint(others)):
-        return True
-    return any(
-        prefix + word in far
-        for near, far in ((words, others), (others, words))
-        for prefix in _PREFIXES
-        for word in near
-    )
 
 
 def _excludes(mine: Token, its: Token) -> bool:
