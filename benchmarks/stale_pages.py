@@ -75,8 +75,8 @@ def measurement(page: Path) -> Measurement:
     said = LINE.search(page.read_text(encoding="utf-8"))
     if said:
         return Measurement(said[1], tuple(re.findall(r"`([^`]+)`", said[2])))
-    commit = _git("log", "-1", "--format=%h", "--abbrev=8", "--", str(page)).strip()
-    return Measurement(commit, MEASURED[page.stem])
+    committed = _git("log", "-1", "--format=%H", "--", str(page)).strip()
+    return Measurement((committed or _git("rev-parse", "HEAD").strip())[:8], MEASURED[page.stem])
 
 
 def changed_since(measured: Measurement) -> list[str]:
