@@ -19,7 +19,6 @@ import subprocess
 import sys
 import tarfile
 import tempfile
-import time
 from collections.abc import Mapping, Sequence
 from io import BytesIO
 from pathlib import Path
@@ -30,7 +29,25 @@ ROOT = HERE.parent
 REFERENCE = "08936050bb2f3a400341e3e94eec298c7b591dd2"
 LIMIT = 1.15
 STARTED, QUERIES = 5, 3_000
-RANKS = "--rank-metrics"
+# Of frames and of dicts, which are made before; the source's own benchmarks know how it is called.
+SCORE_RANKS = f"""
+import time
+from rank_metrics_libraries import in_form, made_up, misslink
+given = {{form: in_form(form, *made_up({QUERIES})) for form in ("frames", "scored dicts")}}
+start = time.process_time()
+for form, (qrels, run) in given.items():
+    misslink(form, qrels, run)
+print(time.process_time() - start)
+"""
+# Where the command line began has changed.
+MAIN = """
+from importlib import import_module
+try:
+    main = import_module("misslink.cli.main").main
+except ModuleNotFoundError:
+    main = import_module("misslink.cli").main
+main()
+"""
 
 
 def commands(folder: Path, cases: int) -> dict[str, list[str]]:
@@ -39,44 +56,47 @@ def commands(folder: Path, cases: int) -> dict[str, list[str]]:
     def evaluate(count: int, out: str, *options: str) -> list[str]:
         files = folder.parent / str(count)
         return [
-            *("-m", "misslink", "evaluate", "--goldset", str(files / "gold.jsonl")),
+            *("-c", MAIN, "evaluate", "--goldset", str(files / "gold.jsonl")),
             *("--traces", str(files / "traces.jsonl"), "--embedding", "none"),
             *("--out", str(folder / out), "--overwrite", *options),
         ]
 
     program = ("--judge", f"{HERE / 'program_judge.py'}:Program")
-    cache = ("--cache", str(folder / "cache.sqlite"))
     return {
         f"start, {STARTED} cases": evaluate(STARTED, "start", "--judge", "heuristic"),
-        "rank metrics, frames and dicts": [__file__, RANKS],
+        "rank metrics, frames and dicts": ["-c", SCORE_RANKS],
         f"evaluate {cases}, heuristic": evaluate(cases, "heuristic", "--judge", "heuristic"),
-        f"evaluate {cases}, full cache": evaluate(cases, "run", *program, *cache),
-        f"report of {cases}": ["-m", "misslink", "report", str(folder / "run")],
+        f"evaluate {cases}, full cache": evaluate(cases, "run", *program),
+        f"report of {cases}": ["-c", MAIN, "report", str(folder / "run")],
     }
 
 
-def score_ranks() -> float:
-    """CPU seconds of the rank metrics of frames and of dicts, which are made before."""
-    from rank_metrics_libraries import in_form, made_up, misslink
+def spent(source: Path, command: Sequence[str], folder: Path) -> float:
+    """CPU seconds of a command with a source, its children included.
 
-    given = {form: in_form(form, *made_up(QUERIES)) for form in ("frames", "scored dicts")}
-    start = time.process_time()
-    for form, (qrels, run) in given.items():
-        misslink(form, qrels, run)
-    return time.process_time() - start
-
-
-def spent(source: Path, command: Sequence[str]) -> float:
-    """CPU seconds of a command with a source, its children included."""
+    The cache is in the working folder: `folder` for the one that has a full cache, else a new one.
+    """
+    folder.mkdir(exist_ok=True)
+    if not any("Program" in part for part in command):
+        folder = Path(tempfile.mkdtemp(dir=folder))
     before = _children()
-    environment = {**os.environ, "PYTHONPATH": str(source), "HF_HUB_OFFLINE": "1"}
+    environment = {
+        **os.environ,
+        "PYTHONPATH": f"{source / 'src'}:{source / 'benchmarks'}",
+        "HF_HUB_OFFLINE": "1",
+    }
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
     done = subprocess.run(  # noqa: S603
-        [sys.executable, *command], env=environment, capture_output=True, text=True, check=False
+        [sys.executable, *command],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     if done.returncode:
         sys.exit(f"{' '.join(command)} with {source}: exit code {done.returncode}\n{done.stderr}")
-    return float(done.stdout) if RANKS in command else _children() - before
+    return float(done.stdout) if SCORE_RANKS in command else _children() - before
 
 
 def _children() -> float:
@@ -85,9 +105,9 @@ def _children() -> float:
 
 
 def extract(commit: str, folder: Path) -> Path | None:
-    """Return the source of a commit, written into `folder`; None where the clone lacks it."""
+    """Return `folder` with the files of a commit; None where the clone lacks it."""
     archive = subprocess.run(  # noqa: S603
-        ["git", "archive", commit, "src", "prompts"],  # noqa: S607
+        ["git", "archive", commit, "src", "prompts", "benchmarks"],  # noqa: S607
         cwd=ROOT,
         capture_output=True,
         check=False,
@@ -96,7 +116,7 @@ def extract(commit: str, folder: Path) -> Path | None:
         return None
     with tarfile.open(fileobj=BytesIO(archive.stdout)) as files:
         files.extractall(folder, filter="data")
-    return folder / "src"
+    return folder
 
 
 def measure(
@@ -110,13 +130,13 @@ def measure(
         made_up_files(folder / str(count), count)
     of = {name: commands(folder / name, cases) for name in sources}
     for name, source in sources.items():
-        spent(source, of[name][f"evaluate {cases}, full cache"])  # fills it
+        spent(source, of[name][f"evaluate {cases}, full cache"], folder / name)  # fills it
 
     def turns(command: str) -> dict[str, list[float]]:
         seconds: dict[str, list[float]] = {name: [] for name in sources}
         for _ in range(rounds):
             for name, source in sources.items():
-                seconds[name].append(spent(source, of[name][command]))
+                seconds[name].append(spent(source, of[name][command], folder / name))
         return seconds
 
     medians = {}
@@ -140,18 +160,14 @@ def main() -> None:
     parser.add_argument("--against", default=REFERENCE)
     parser.add_argument("--cases", type=int, default=600)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument(RANKS, action="store_true", dest="ranks")
     options = parser.parse_args()
-    if options.ranks:
-        sys.stdout.write(f"{score_ranks()}\n")
-        return
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         reference = extract(options.against, folder / "reference")
         if reference is None:
             sys.stdout.write(f"skipped: this clone lacks the commit {options.against}\n")
             return
-        sources = {"now": ROOT / "src", "reference": reference}
+        sources = {"now": ROOT, "reference": reference}
         medians = measure(sources, options.cases, options.rounds, folder)
     for command, of_command in medians.items():
         over = "  over the limit" if ratio(of_command) > LIMIT else ""

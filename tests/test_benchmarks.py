@@ -85,3 +85,19 @@ def test_the_cpu_budget_is_skipped_and_says_so_where_the_clone_lacks_the_commit(
     command = [sys.executable, "benchmarks/cpu_budget.py", "--against", "0" * 40]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout.startswith("skipped:")
+
+
+@pytest.mark.source
+def test_every_page_of_a_benchmark_says_what_it_measured(tmp_path):
+    from stale_pages import MEASURED, Measurement, measurement, stamp
+
+    pages = sorted(BENCHMARKS.glob("*.md"))
+    assert {page.stem for page in pages} <= set(MEASURED)
+    for parts in MEASURED.values():
+        assert [part for part in parts if not (ROOT / "src/misslink" / part).exists()] == []
+    page = tmp_path / "ties.md"
+    said = Measurement("0123456789abcdef", ("linking", "text"))
+    page.write_text(f"# Ties\n\n{said.line}\n", encoding="utf-8")
+    stamp(page)
+    assert measurement(page) == said
+    assert page.read_text(encoding="utf-8").count("Measured at") == 1

@@ -97,7 +97,7 @@ def misslink(url: str, concurrency: int, kind: str = "openai") -> Judging:
             ]
             case = Case(id=row["id"], question=row["question"], references=(row["reference"],))
             trace = Trace(case_id=row["id"], retrieved=passages, answer=row["answer"])
-            yield Subject(case, trace, 5)
+            yield Subject(case, trace, 5, readings=judge.readings)
 
     async def work(subject: Subject) -> bool:
         verdicts = await judge_case(subject, metrics, judge)

@@ -256,6 +256,8 @@ class Reply:
 
     def refuses(self, *places: str) -> bool:
         """Whether the judge refused to answer at a place; ``*`` stands for any number."""
+        if not self.probabilities:
+            return False
         refused = [place for place, of_label in self.probabilities.items() if not of_label]
         return any(fnmatchcase(place, pattern) for place in refused for pattern in places)
 

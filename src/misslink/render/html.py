@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from functools import cache
 from html import escape
+from importlib.util import cache_from_source
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -150,10 +151,11 @@ def _compiled_templates(folder: Path, kind: str) -> jinja2.BytecodeCache:
         def dump_bytecode(self, bucket: jinja2.bccache.Bucket) -> None:
             if not sys.dont_write_bytecode:
                 with contextlib.suppress(OSError):
-                    Path(self.directory).mkdir(exist_ok=True)
+                    Path(self.directory).mkdir(parents=True, exist_ok=True)
                     super().dump_bytecode(bucket)
 
-    return Compiled(str(folder / "__pycache__"), f"{kind}-%s.jinja")
+    beside = Path(cache_from_source(str(folder / "page.py"))).parent  # where Python would put them
+    return Compiled(str(beside), f"{kind}-%s.jinja")
 
 
 def html_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

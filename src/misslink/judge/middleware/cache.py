@@ -323,12 +323,13 @@ class CacheStore:
     def reading(self, key: str) -> str | None:
         """Return the reading stored under `key`; None where there is none, or it is damaged."""
         row = self._select("SELECT content, checksum FROM readings WHERE key = ?", key)
-        return row[0] if row is not None and _checksum(key, row[:1]) == row[1] else None
+        return row[0] if row is not None and _reading_checksum(key, row[0]) == row[1] else None
 
     def keep_readings(self, readings: Mapping[str, str], rules: str) -> None:
         """Store readings by key; those of other rules are removed."""
         rows = [
-            (key, rules, content, _checksum(key, [content])) for key, content in readings.items()
+            (key, rules, content, _reading_checksum(key, content))
+            for key, content in readings.items()
         ]
         with CACHE_FORMAT.errors(self.path), transaction(self._file):
             older = self._file.execute("SELECT rules FROM readings LIMIT 1").fetchone()
@@ -357,6 +358,10 @@ def open_reply_store(cache: Path | None) -> ReplyStore:
 def _checksum(key: str, content: Sequence[Any]) -> str:
     text = json.dumps([key, *content], ensure_ascii=False)
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _reading_checksum(key: str, content: str) -> str:
+    return hashlib.sha256(f"{key}{content}".encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def parse_messages(stored: str) -> list[dict[str, Any]]:
