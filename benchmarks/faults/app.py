@@ -23,6 +23,7 @@ __all__ = ["WordHashes", "build", "open_store"]
 
 FEATURES = 1024  # buckets; the reference has some 5,000 different words, and collisions do no harm
 BATCH = 512
+_DIGITS = 4  # of a distance: less is the order of a sum
 PROMPT = ChatPromptTemplate.from_messages(
     [
         ("system", "Answer from the text alone. If it does not say, say that you do not know."),
@@ -51,7 +52,10 @@ class WordHashes(Embeddings):
 
 
 class BrokenRetriever(BaseRetriever):
-    """A Chroma search whose results are rearranged as planted for this question."""
+    """A Chroma search whose results are rearranged as planted for this question.
+
+    All passages are ranked, equal ones by id: a search of the first few gives others each time.
+    """
 
     store: Any
     plants: Mapping[str, Any]
@@ -59,7 +63,10 @@ class BrokenRetriever(BaseRetriever):
 
     def _get_relevant_documents(self, query: str, *, run_manager: Any) -> list[Document]:
         del run_manager  # LangChain hands it to whoever has such a parameter
-        found = self.store.similarity_search(query, k=max(self.k, DEPTH))
+        every = len(self.store.get(include=[])["ids"])
+        scored = self.store.similarity_search_with_score(query, k=every)
+        scored.sort(key=lambda pair: (round(pair[1], _DIGITS), pair[0].id))
+        found = [document for document, _ in scored[: max(self.k, DEPTH)]]
         return self.plants[query].arranged(found)[: self.k]
 
 
