@@ -267,11 +267,11 @@ def test_page_markdown_and_headline_have_the_same_verdict():
     assert (
         "".join(page.verdict_parts)
         == page.verdict
-        == ("7 of 14 answers fail; 2 could not be judged. In 5, the generator is at fault.")
+        == ("7 of 14 answers are flagged; 2 could not be judged. In 5, the generator is at fault.")
     )
     assert f"**{page.verdict}**" in render_markdown(page)
     assert page.verdict in describe_run(run)  # what terminal and notebook print
-    assert "<b>7 of 14</b> answers fail; 2 could" in html(run)
+    assert "<b>7 of 14</b> answers are flagged; 2 could" in html(run)
 
 
 def _exposed(misses, hits):
