@@ -384,7 +384,6 @@ class CalibrationDocument(Result):
     threshold: float | None = None
     threshold_from: str = ""
     agreement: Estimates = {}
-    weighted: Estimates = {}
     detection: Estimates = {}
     confusion: Confusion | None = None
     baselines: dict[str, dict[str, float | None]] = {}
@@ -421,7 +420,7 @@ class CalibrationDocument(Result):
     @property
     def linking_inputs(self) -> list[Any]:
         """What decides the links: cut, uncertain band and rates."""
-        rates = self.agreement | self.weighted
+        rates = self.agreement
         return [
             self.threshold,
             self.uncertain_band,

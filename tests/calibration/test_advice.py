@@ -17,8 +17,8 @@ from misslink.calibration.advice import (
 from misslink.errors import InputError
 
 SOUND = {
-    "labels": 200, "rarer_label": 60, "kappa": 0.8, "balanced_accuracy_low": 0.85,
-    "over_length": 0.3, "over_majority": 0.7, "people_alpha": 0.8, "failed": 0.0,
+    "labels": 200, "rarer_label": 60, "kappa_low": 0.8, "balanced_accuracy_low": 0.85,
+    "over_length_low": 0.3, "over_majority_low": 0.7, "people_alpha_low": 0.8, "failed": 0.0,
     "calibration_error_low": 0.01, "biases": 0, "padding_flips_low": 0.0,
     "order_flips_low": 0.01, "again_flips_low": 0.0,
 }  # fmt: skip
@@ -40,7 +40,8 @@ def test_each_rule_alone_lowers_the_verdict_at_its_limits(rule):
     assert short["verdict"] == "caution"
     assert len(short["reasons"]) == 1
     if rule.caution is None:
-        assert advise({**SOUND, rule.name: 1e6}, TrustCriteria())["verdict"] == "caution"
+        far = 1e6 if rule.at_most else -1e6
+        assert advise({**SOUND, rule.name: far}, TrustCriteria())["verdict"] == "caution"
     else:
         far = advise({**SOUND, rule.name: rule.caution + step}, TrustCriteria())
         assert far["verdict"] == "do not use"
@@ -53,18 +54,18 @@ def test_a_number_that_is_not_known_counts_only_where_it_is_needed(rule):
 
 
 def test_the_worst_reason_stands_first():
-    found = advise({**SOUND, "kappa": 0.5, "labels": 5}, TrustCriteria())
+    found = advise({**SOUND, "kappa_low": 0.3, "labels": 5}, TrustCriteria())
     assert found["reasons"] == [
         "Labelled cases: 5; at least 30 is needed to use it at all.",
-        "Kappa of judge and annotators is 0.50; at least 0.60 is needed to trust it.",
+        "Kappa of judge and annotators may be as low as 0.30; at least 0.40 is needed to trust it.",
     ]
 
 
 @pytest.mark.parametrize(
     ("name", "text"),
     [
-        ("c.toml", "band = 0.7\n[trust]\nkappa = 0.9\n[caution]\nfailed = 0.5\n"),
-        ("c.yaml", "band: 0.7\ntrust:\n  kappa: 0.9\ncaution: {failed: 0.5}\n"),
+        ("c.toml", "band = 0.7\n[trust]\nkappa_low = 0.9\n[caution]\nfailed = 0.5\n"),
+        ("c.yaml", "band: 0.7\ntrust:\n  kappa_low: 0.9\ncaution: {failed: 0.5}\n"),
     ],
 )
 def test_a_file_changes_the_limits_it_names_and_no_other(tmp_path, name, text):
@@ -73,9 +74,9 @@ def test_a_file_changes_the_limits_it_names_and_no_other(tmp_path, name, text):
     criteria = TrustCriteria.read(path)
     assert criteria.band == 0.7
     assert advise(SOUND, criteria)["verdict"] == "caution"
-    assert advise({**SOUND, "kappa": 0.95, "failed": 0.4}, criteria)["verdict"] == "caution"
-    assert advise({**SOUND, "kappa": 0.95, "biases": 1}, criteria)["verdict"] == "caution"
-    assert advise({**SOUND, "kappa": 0.95}, criteria)["verdict"] == "trust"
+    assert advise({**SOUND, "kappa_low": 0.95, "failed": 0.4}, criteria)["verdict"] == "caution"
+    assert advise({**SOUND, "kappa_low": 0.95, "biases": 1}, criteria)["verdict"] == "caution"
+    assert advise({**SOUND, "kappa_low": 0.95}, criteria)["verdict"] == "trust"
 
 
 @pytest.mark.parametrize(
@@ -84,15 +85,19 @@ def test_a_file_changes_the_limits_it_names_and_no_other(tmp_path, name, text):
         ("c.toml", "[trust\n", "not valid TOML"),
         ("c.yaml", "trust: [", "not YAML"),
         ("c.yaml", "- 1\n", "needs the tables"),
-        ("c.toml", "[trusst]\nkappa = 1\n", "did you mean 'trust'"),
-        ("c.toml", "[trust]\nkapa = 1\n", "field 'trust.kapa': unknown rule; did you"),
-        ("c.toml", '[trust]\nkappa = "high"\n', "field 'trust.kappa': a limit must be a number"),
-        ("c.toml", "[trust]\nkappa = true\n", "a limit must be a number"),
-        ("c.toml", "[trust]\nkappa = nan\n", "a limit must be a number"),
-        ("c.toml", f"[trust]\nkappa = 1{400 * '0'}\n", "a limit must be a number"),
+        ("c.toml", "[trusst]\nkappa_low = 1\n", "did you mean 'trust'"),
+        ("c.toml", "[trust]\nkappa_lo = 1\n", "field 'trust.kappa_lo': unknown rule; did you"),
+        (
+            "c.toml",
+            '[trust]\nkappa_low = "high"\n',
+            "field 'trust.kappa_low': a limit must be a number",
+        ),
+        ("c.toml", "[trust]\nkappa_low = true\n", "a limit must be a number"),
+        ("c.toml", "[trust]\nkappa_low = nan\n", "a limit must be a number"),
+        ("c.toml", f"[trust]\nkappa_low = 1{400 * '0'}\n", "a limit must be a number"),
         ("c.toml", "band = true\n", "between 0.5 and 1"),
         ("c.toml", "trust = 3\n", "must be a table"),
-        ("c.toml", "[trust]\nkappa = 0.1\n", "the limit of caution must be easier to reach"),
+        ("c.toml", "[trust]\nkappa_low = -0.1\n", "the limit of caution must be easier to reach"),
         ("c.toml", "[caution]\nfailed = 0.01\n", "the limit of caution must be easier to reach"),
         ("c.toml", "band = 0.5\n", "between 0.5 and 1"),
         ("c.toml", 'band = "x"\n', "between 0.5 and 1"),
@@ -108,15 +113,17 @@ def test_a_wrong_file_is_one_sentence_with_its_place(tmp_path, name, text, said)
 
 
 def test_a_number_that_just_misses_its_limit_is_told_from_it():
-    found = advise({**SOUND, "people_alpha": 0.6668657, "failed": 0.0501}, TrustCriteria())
+    found = advise({**SOUND, "people_alpha_low": 0.4998657, "failed": 0.0501}, TrustCriteria())
     assert found["reasons"] == [
-        "Annotators agree at alpha 0.6669; at least 0.6670 is needed to trust it.",
+        "Annotators may agree at an alpha as low as 0.4999; at least 0.5000 is needed to trust it.",
         "5.01% of labelled cases have no usable verdict; at most 5.00% is needed to trust it.",
     ]
 
 
 def test_what_is_not_known_is_said_in_words_that_people_know():
-    found = advise({**SOUND, "balanced_accuracy_low": None, "over_majority": None}, TrustCriteria())
+    found = advise(
+        {**SOUND, "balanced_accuracy_low": None, "over_majority_low": None}, TrustCriteria()
+    )
     assert found["reasons"] == [
         "Balanced accuracy is not known; it needs labels of both kinds.",
         "F1 of finding bad cases is not known: neither annotators nor judge found any.",
@@ -206,10 +213,10 @@ def test_verdicts_of_no_certain_judge_have_no_audit(verdicts):
 def test_a_judge_that_was_not_audited_is_not_worse_for_it(verdicts):
     assert matching_audit(None, verdicts) == {}
     numbers = audit_numbers({})
-    names = {"kappa", *numbers}
+    names = {"kappa_low", *numbers}
     rules = tuple(rule for rule in TrustCriteria().rules if rule.name in names)
     assert len(rules) == len(names) == 4
-    assert advise({"kappa": 0.9, **numbers}, TrustCriteria(rules))["verdict"] == "trust"
+    assert advise({"kappa_low": 0.9, **numbers}, TrustCriteria(rules))["verdict"] == "trust"
 
 
 def test_flips_beyond_the_limits_stand_against_the_judge(verdicts):

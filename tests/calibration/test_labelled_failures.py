@@ -11,6 +11,7 @@ from misslink.calibration.verdicts import hash_verdicts
 from misslink.render.headline import describe_verdict
 from misslink.report.findings import find
 from misslink.report.page import build_page
+from misslink.stats import proportion
 from misslink.types import Case, Link, Run, Verdict
 
 UNFAITHFUL = {"answer": "unfaithful", "failure": "fabricated"}
@@ -91,9 +92,9 @@ def test_the_count_is_corrected_by_labels_of_some():
     assert corrected.value == pytest.approx(1 / 6, abs=0.02)
     assert corrected.low < 1 / 6 < corrected.high < 0.5
     page = build_page(run)
-    assert page.verdict.startswith(
-        "About 17% of 60 answers fail, corrected by 30 labels. In all 20 found"
-    )
+    assert page.verdict.startswith("About 10 of 60 answers fail (between ")
+    assert "corrected by 30 labels. In all 20 found" in page.verdict
+    assert page.verdict.endswith("Read first: c1, c3, c5 and 12 more.")
     assert "30 of 60" not in page.verdict
     assert {label: count for _, label, count, _ in page.first.owners} == {
         "generator": 20, "passed": 40,
@@ -109,4 +110,18 @@ def test_where_all_cases_are_labelled_annotators_alone_count():
 def test_few_labels_correct_no_count_and_still_win_on_their_cases():
     run = run_of([UNFAITHFUL] * 9 + [PASSED] * 9, faithfulness={0: 1.0, 1: 1.0})
     assert correct_failed(run).value is None
-    assert describe_verdict(find(run)).startswith("7 of 18 answers fail.")
+    assert describe_verdict(find(run)).startswith("7 of 18 answers are flagged.")
+
+
+def test_a_selftest_of_this_judge_says_how_many_really_fail():
+    """Flagged are 30 of 60; it finds 80% of the planted faults and flags 20% of what is right."""
+    run = run_of([UNFAITHFUL] * 30 + [PASSED] * 30)
+    rates = {"found": proportion(160, 200), "false_alarm": proportion(40, 200)}
+    document = {name: rate.model_dump() for name, rate in rates.items()} | {"judge": "j"}
+    mine = run.model_copy(update={"manifest": {"judge": "j"}, "selftest": document})
+    said = describe_verdict(find(mine))
+    assert "30 of 60 answers are flagged. About 30 of 60 answers fail (between " in said
+    assert "), by the selftest." in said
+    assert said.endswith("Read first: c0, c1, c2 and 27 more.")
+    other = run.model_copy(update={"manifest": {"judge": "k"}, "selftest": document})
+    assert "selftest" not in describe_verdict(find(other))

@@ -110,7 +110,8 @@ def test_weighted_rates_come_before_the_plain_table(document):
     """They are of all cases, the table of those that were drawn."""
     rate = {"value": 0.8, "low": 0.7, "high": 0.9, "n": 50, "method": "wilson, weighted"}
     other = keeping(judged_run("1" * 50 + "0" * 50), document)
-    other.calibration["weighted"] = {"sensitivity": rate, "specificity": rate}
+    other.calibration["agreement"] = {"sensitivity": rate, "specificity": rate}
+    other.calibration["label_weights"] = {"a": 1.0, "b": 2.0}
     assert corrected_shares(other)["fully_faithful"].estimate.value == pytest.approx(
         (0.5 - 0.2) / 0.6
     )

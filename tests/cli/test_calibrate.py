@@ -89,7 +89,7 @@ def test_what_is_required_and_not_met_exits_1_with_the_document_printed(misslink
 
 def test_other_limits_make_another_verdict(misslink, files):
     Path("c.toml").write_text(
-        "[trust]\nkappa = 0.3\nbalanced_accuracy_low = 0.5\ncalibration_error_low = 1\n"
+        "[trust]\nkappa_low = 0.1\nover_majority_low = 0\nbalanced_accuracy_low = 0.5\ncalibration_error_low = 1\n"
     )
     given = ("calibrate", "--verdicts", files[0], "--labels", files[1], "--limits", "c.toml")
     assert misslink(*given, "--require", "trust")[0] == 0
@@ -122,7 +122,7 @@ def test_the_verdicts_of_a_run_folder_as_a_file_give_the_same_agreement(misslink
     by_run = json.loads(misslink("calibrate", harbour, "--labels", labels, "--json")[1])
     given = ("--verdicts", harbour / "verdicts.jsonl", "--labels", labels, "--json")
     by_file = json.loads(misslink("calibrate", *given)[1])
-    same = ("threshold", "agreement", "confusion", "corrected", "prompts", "judge")
+    same = ("threshold", "agreement", "confusion", "prompts", "judge")  # a run has clusters, too
     assert {name: by_file[name] for name in same} == {name: by_run[name] for name in same}
 
 

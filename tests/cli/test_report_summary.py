@@ -171,7 +171,7 @@ def test_an_old_encoding_gets_what_it_can_show(monkeypatch, encoding):
     print_run_summary(with_metrics(دوال=metric), "übermorgen.html", verbose=True)
     sys.stdout.flush()
     text = kept.getvalue().decode(encoding)
-    assert "7 of 14 answers fail; 2 could not be judged." in " ".join(text.split())
+    assert "7 of 14 answers are flagged; 2 could not be judged." in " ".join(text.split())
     assert re.search(r"\n +\?\?\?\? +50% \[40, 60\] +90", text)
 
 

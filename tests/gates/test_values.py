@@ -188,10 +188,9 @@ def test_trust_is_what_the_run_was_calibrated_with():
 
 def test_trust_is_also_what_calibrate_wrote_beside_the_run():
     kappa = {"value": 0.6, "low": 0.4, "high": 0.8, "n": 60, "method": "bootstrap", "reason": None}
-    document = {"agreement": {"kappa": kappa, "f1": kappa}, "weighted": {"f1": {**kappa, "n": 9}}}
+    document = {"agreement": {"kappa": kappa}}
     run = small_run([1]).model_copy(update={"calibration": document})
     assert metric_value(run, "trust.kappa").estimate == Estimate.model_validate(kappa)
-    assert metric_value(run, "trust.f1").estimate.n == 9, "weighed where the draw was uneven"
     assert metric_value(run, "trust.auroc").estimate.reason == "the run's calibration has no auroc"
 
 

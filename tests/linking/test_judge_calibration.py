@@ -124,14 +124,6 @@ def test_an_unmeasured_rate_is_kept_as_missing(written):
     assert read(written(agreement=agreement)).specificity.value is None
 
 
-def test_rates_of_unequally_drawn_cases_are_the_weighted_ones(written):
-    weighted = {"specificity": proportion(30, 60).model_dump()}
-    found = read(written(weighted=weighted))
-    assert found.sensitivity == proportion(110, 120)
-    assert found.specificity == proportion(30, 60)
-    assert read(written(weighted=None)).specificity == proportion(60, 80)
-
-
 RECORDED = {
     **DOCUMENT,
     "judge": "openai:m",

@@ -131,7 +131,7 @@ def test_without_a_judge_nothing_is_stated_about_answers():
 def test_the_sentences_are_those_of_every_output():
     run = run_of((95, 100), (40, 60), (15, 40), inconclusive=1)
     assert run.headline == (
-        "150 of 201 answers fail; 1 could not be judged. In all of them, the generator stated what "
+        "150 of 201 answers are flagged; 1 could not be judged. In all of them, the generator stated what "
         "nothing supports. Answers fail more often when the prompt lacks a relevant passage (an "
         "association)."
     )
@@ -160,7 +160,10 @@ def failing(**failures):
             {"retrieval_miss": 4, "over_refused": 4},
             "In 4, the retriever missed a needed fact; in 4, the generator declined",
         ),
-        ({"fabricated": 1}, "10 of 11 answers pass. 1 fails: the generator stated what nothing"),
+        (
+            {"fabricated": 1},
+            "10 of 11 answers pass. 1 is flagged: the generator stated what nothing",
+        ),
     ],
 )
 def test_the_owner_with_most_failures_leads(failures, sentence):
@@ -184,7 +187,7 @@ def test_failures_of_unknown_cause_never_hide_a_known_owner():
     links[3:8] = [link.model_copy(update=unknown) for link in links[3:8]]
     text = describe_verdict(find(run.model_copy(update={"links": tuple(links)})))
     assert text == (
-        "8 of 13 answers fail. In 3, the generator declined although the prompt held the answer. "
+        "8 of 13 answers are flagged. In 3, the generator declined although the prompt held the answer. "
         "The cause of 5 is not known."
     )
 
@@ -195,7 +198,7 @@ def test_an_app_that_does_well_is_told_so():
     many = run_of((0, 0), (0, 0), (0, 60))
     run = run.model_copy(update={"links": (*run.links[:3], *many.links[3:]), "cases": many.cases})
     assert describe_verdict(find(run)) == (
-        "57 of 60 answers pass. 3 fail: in 2, the retriever missed a needed fact."
+        "57 of 60 answers pass. 3 are flagged: in 2, the retriever missed a needed fact."
     )
     assert build_page(run).good
     assert not build_page(failing(retrieval_miss=9)).good
@@ -203,7 +206,7 @@ def test_an_app_that_does_well_is_told_so():
 
 def test_what_could_not_be_judged_is_neither_passed_nor_failed():
     run = run_of((0, 0), (0, 0), (2, 2), inconclusive=4)
-    assert run.headline.startswith("2 of 6 answers fail; 4 could not be judged.")
+    assert run.headline.startswith("2 of 6 answers are flagged; 4 could not be judged.")
 
 
 def test_intervals_respect_clusters():

@@ -165,7 +165,8 @@ def test_widths_are_told_as_points_to_either_side():
 
 def test_the_labels_for_a_width_are_told_and_the_width_that_none_give():
     assert forecast_labels(CalibrationDocument.model_validate({"labels_needed": NEEDED}))[0] == (
-        "\u00b110 points need 43 labels, \u00b15 points need 1,231 labels. "
+        "\u00b110 points need about 43 more labels, \u00b15 points need about 1,231 more labels; so "
+        "many are enough in 8 of 10 cases. "
         "Not even a label on each of the 900 verdicts gives \u00b12.5 points."
     )
 

@@ -226,7 +226,7 @@ def test_the_page_shows_what_the_labels_need_and_where_the_judge_is_not_believed
     assert "From 0.25 to 0.75, shaded" in html
     assert 'class="unsure" x="93.0" y="36.0" width="114.0"' in html
     assert "\u00b17 points" in html
-    assert "\u00b110 points need 43 labels" in html
+    assert "\u00b110 points need no more labels" in html
     without = {"uncertain_band": None, "uncertain_band_reason": HOSTILE[0]}
     html = render_page(build_page(_run({**DOCUMENT, **without})))
     assert "No probability is marked as uncertain" in html

@@ -81,7 +81,10 @@ _FLIPS = partial(TrustRule, trust=0.05, caution=0.2, at_most=True, needed=False,
 TRUST_RULES = (
     TrustRule("labels", "labelled cases: {value}; {limit}", 100, 30, form="count"),
     TrustRule("rarer_label", "cases of the rarer label: {value}; {limit}", 20, 10, form="count"),
-    TrustRule("kappa", "kappa of judge and annotators is {value}; {limit}", 0.6, 0.2),
+    # By the lower end of an interval: what the labels show, and not what they happen to say.
+    TrustRule(
+        "kappa_low", "kappa of judge and annotators may be as low as {value}; {limit}", 0.4, 0.0
+    ),
     TrustRule(
         "balanced_accuracy_low",
         "balanced accuracy may be as low as {value}, and 50% is chance; {limit}",
@@ -91,21 +94,25 @@ TRUST_RULES = (
         unknown="balanced accuracy is not known; it needs labels of both kinds",
     ),
     TrustRule(
-        "over_length",
-        "the judge's AUROC minus that of the answer's length is {value}; {limit}",
-        0.05,
+        "over_length_low",
+        "the judge's AUROC minus that of the answer's length may be as low as {value}; {limit}",
         0.0,
+        None,
         needed=False,
     ),
     TrustRule(
-        "over_majority",
-        "F1 of finding bad cases minus that of a constant label is {value}; {limit}",
-        0.2,
-        0.0,
+        "over_majority_low",
+        "F1 of finding bad cases minus that of a constant label may be as low as {value}; {limit}",
+        0.1,
+        None,
         unknown="F1 of finding bad cases is not known: neither annotators nor judge found any",
     ),
     TrustRule(
-        "people_alpha", "annotators agree at alpha {value}; {limit}", 0.667, 0.2, needed=False
+        "people_alpha_low",
+        "annotators may agree at an alpha as low as {value}; {limit}",
+        0.5,
+        0.0,
+        needed=False,
     ),
     TrustRule(
         "failed",

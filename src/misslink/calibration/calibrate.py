@@ -21,6 +21,8 @@ from misslink.calibration.inter_annotator import (
     SettledLabel,
     annotator_agreement,
     describe_sample,
+    judge_calls,
+    label_weights,
     labels_from_claims,
     pair_answers,
     pair_claims,
@@ -34,6 +36,7 @@ from misslink.io.labels import Label, Labels
 from misslink.io.manifest import display_path
 from misslink.render.format import format_p_value, pluralize
 from misslink.render.reasons import describe_reason
+from misslink.stats.classification import confusion_matrix
 from misslink.types import Reason
 
 _FEW_LABELS = 30  # with fewer, most intervals are too wide
@@ -108,7 +111,7 @@ def calibrate(
     usable = [pair.case_id for pair in (*pairs, *tied)]
     sample = describe_sample({name: settled[name] for name in usable}, verdicts.clusters)
     scored = (all_verdicts or verdicts).scores()
-    table = judge_accuracy.judge_confusion(pairs, cut)
+    table = confusion_matrix([pair.good for pair in pairs], judge_calls(pairs, cut))
     probability = judge_accuracy.probability_measures(pairs, seed)
     band, no_band = judge_accuracy.uncertain_band(pairs, criteria.band)
     prevalence = correct_prevalence(pairs, scored, cut, seed, tied, sample)
@@ -130,7 +133,6 @@ def calibrate(
         "threshold": cut,
         "threshold_from": cut_from,
         "agreement": judge_accuracy.agreement_measures(pairs, cut),
-        "weighted": judge_accuracy.weighted_rates(pairs, cut),
         "detection": judge_accuracy.detection_measures(pairs, cut),
         "by_exposure": judge_accuracy.error_by_exposure(
             {pair.case_id: pair.good for pair in pairs},
@@ -141,12 +143,13 @@ def calibrate(
             seed=seed,
         ),
         "confusion": {
-            "true_good": table.true_positive,
-            "false_good": table.false_positive,
-            "true_bad": table.true_negative,
-            "false_bad": table.false_negative,
+            "true_good": int(table.true_positive),
+            "false_good": int(table.false_positive),
+            "true_bad": int(table.true_negative),
+            "false_bad": int(table.false_negative),
         },
         "baselines": judge_accuracy.trivial_baselines(pairs),
+        "over_length": judge_accuracy.judge_over_length(pairs),
         "human": {
             **annotator_agreement(labels_of_run.items, _judge_calls(verdicts, cut), seed),
             "unsettled": len(consensus.tied),
@@ -169,7 +172,7 @@ def calibrate(
         "uncertain_band_reason": no_band,
         "corrected": prevalence,
         "labels_needed": labels_needed(
-            pairs, prevalence["verdicts"], prevalence["prediction_powered"]
+            pairs, prevalence["verdicts"], prevalence["prediction_powered"], prevalence["worth"]
         ),
         "scores": score_distribution(scored.values()),
         "bias": measure_bias(pairs, cut),
@@ -267,17 +270,16 @@ def _advice_numbers(
     agreement, baselines = document["agreement"], document["baselines"]
     good = document["positives"]
     failed = sum(n for why, n in document["left_out"].items() if why != "skipped")
-    length, area = baselines["length"]["auroc"], agreement["auroc"].value
-    f1 = document["detection"]["f1"].value
+    f1 = document["detection"]["f1"].low
     alpha = document["human"].get("alpha")
     return {
         "labels": len(pairs),
         "rarer_label": min(good, len(pairs) - good),
-        "kappa": agreement["kappa"].value,
+        "kappa_low": agreement["kappa"].low,
         "balanced_accuracy_low": agreement["balanced_accuracy"].low,
-        "over_length": None if length is None or area is None else area - max(length, 1 - length),
-        "over_majority": None if f1 is None else f1 - baselines["majority"]["f1"],
-        "people_alpha": alpha.value if alpha else None,
+        "over_length_low": document["over_length"].low,
+        "over_majority_low": None if f1 is None else f1 - baselines["majority"]["f1"],
+        "people_alpha_low": alpha.low if alpha else None,
         "failed": failed / (failed + len(pairs)) if failed + len(pairs) else None,
         "calibration_error_low": document["probability_intervals"]["ece"].low,
         "biases": len(bias_findings(document["bias"])),
@@ -311,10 +313,10 @@ def _label_notes(
         notes.append(f"{pluralize(from_claims, 'case')} got a label from the labels of the claims.")
     if missing := (document["claims"] or {}).get("without_verdict", 0):
         notes.append(f"Labels of claims without a verdict left out: {missing:,}.")
-    if document["weighted"] is not None:
+    if label_weights(pairs) is not None:
         notes.append(
-            "Labelled cases were drawn with unequal chances: the table and the agreement are plain "
-            "counts; the corrected share and the weighted rates use the chances."
+            "Labelled cases were drawn with unequal chances: the table, average precision, rank "
+            "correlations and probabilities are plain; everything else uses the chances."
         )
     has_weights = any(pair.weight is not None for pair in pairs)
     if document["corrected"]["verdicts"] > n and n and not has_weights:

@@ -15,12 +15,11 @@ from misslink.calibration.inter_annotator import (
     LabelSample,
     label_weights,
 )
-from misslink.calibration.judge_accuracy import judge_confusion, weighted_rates
+from misslink.calibration.judge_accuracy import judge_confusion
 from misslink.calibration.stored_calibration import judge_error_rates, label_count, verdict_scores
 from misslink.documents import CalibrationDocument, calibrations_of, manifest_of
 from misslink.metrics import GOOD_SHARES
 from misslink.stats import mean, paired_difference, proportion
-from misslink.stats.classification import ConfusionMatrix, ErrorRates
 from misslink.stats.intervals import critical_value, interval_estimate, wilson_interval
 from misslink.stats.prevalence import (
     MIN_LABELS,
@@ -33,6 +32,7 @@ from misslink.types import Estimate, Run
 _CURVE_SIZES = (25, 50, 100, 200, 300, 500, 1000, 2000, 5000)
 _TARGET_WIDTHS = (0.2, 0.1, 0.05)
 _MAX_LABELS = 10_000_000
+_EIGHT_OF_TEN = 0.84  # normal quantile
 
 
 def correct_prevalence(
@@ -86,11 +86,9 @@ def correct_prevalence(
         disputed=sample.disputed,
         seed=seed,
     )
-    rates = weighted_rates(pairs, threshold)
-    judge: ConfusionMatrix | ErrorRates = judge_confusion(pairs, threshold)
-    if rates is not None:
-        judge = ErrorRates(rates["sensitivity"], rates["specificity"], len(pairs))
-    among = rates is None  # of cases drawn with unequal chances, the rest is no random sample
+    judge = judge_confusion(pairs, threshold)
+    # Of cases drawn with unequal chances, the rest is no random sample.
+    among = label_weights(pairs) is None
     return {
         "judge_only": proportion(called, n),
         "labelled_only": powered.labelled_only,
@@ -119,12 +117,15 @@ def label_error(sample: LabelSample) -> Estimate:
 
 
 def labels_needed(
-    pairs: Sequence[LabelPair], verdicts: int, corrected: Estimate | None = None
+    pairs: Sequence[LabelPair],
+    verdicts: int,
+    corrected: Estimate | None = None,
+    worth: float | None = None,
 ) -> dict[str, Any]:
-    """Return the width of the interval of the corrected share with more labels.
+    """Return with how many labels the interval of the corrected share is narrow in 8 of 10 cases.
 
-    It is planned with the lower end of the interval of the correlation: of a few labels on which
-    the judge agrees by luck, the correlation itself would say that one label is enough.
+    A median would do in half of them. So the share is planned at the end nearer to one half, and
+    the variance at the upper end, of what these labels allow in 8 of 10 cases.
 
     Parameters
     ----------
@@ -133,69 +134,68 @@ def labels_needed(
         Cases with a verdict, labelled or not.
     corrected : Estimate or None
         The corrected share by these labels, whose width a target is compared with.
+    worth : float or None
+        How many labels alone would give its precision. None: as many as there are.
 
     Returns
     -------
     dict
-        ``share`` and ``correlation`` (of score and label; None if one of them does not vary) on
-        these labels, weighted if they are; ``curve`` of {labels, width, labelled_only};
-        ``for_width``, the fewest labels by target width, None if not even a label on every verdict
-        suffices. ``reason`` without labels.
+        ``share`` and ``unexplained`` that it is planned with; ``curve`` of {labels, width,
+        labelled_only}; ``for_width``, the fewest labels by target width, None if not even a label
+        on every verdict suffices. ``reason`` without labels.
     """
     if not pairs:
         return {"reason": "no case is labelled", "curve": [], "for_width": {}}
-    weights = label_weights(pairs) or [1.0] * len(pairs)
+    n = len(pairs)
+    weights = label_weights(pairs) or [1.0] * n
     good = sum(weight for pair, weight in zip(pairs, weights, strict=True) if pair.good)
     share = min(good / sum(weights), 1.0)
-    rho = _weighted_correlation(pairs, weights)
-    gain = _certain_correlation(rho, len(pairs))
-    sizes = sorted({*(size for size in _CURVE_SIZES if size < verdicts), len(pairs), verdicts})
-    powered = width_curve(sizes, share, correlation=gain, judged=verdicts)
-    alone = dict(width_curve(sizes, share))
-    curve = [{"labels": n, "width": width, "labelled_only": alone[n]} for n, width in powered]
     measured = math.inf
-    if corrected is not None and corrected.low is not None and corrected.high is not None:
-        measured = corrected.high - corrected.low
+    if corrected is not None and corrected.value is not None:
+        share = corrected.value
+        measured = (corrected.high or 0.0) - (corrected.low or 0.0)
+    unexplained = _planned_variance(n, verdicts, worth)
+    error = math.sqrt(max(share * (1 - share), 0.25 / n) / (worth or n))
+    share += math.copysign(min(_EIGHT_OF_TEN * error, abs(0.5 - share)), 0.5 - share)
+    sizes = sorted({*(size for size in _CURVE_SIZES if size < verdicts), n, verdicts})
+    curve = [
+        {
+            "labels": size,
+            "width": share_width(size, share, unexplained=unexplained, judged=verdicts),
+            "labelled_only": share_width(size, share),
+        }
+        for size in sizes
+        if size <= verdicts
+    ]
     for_width: dict[str, int | None] = {}
     for width in _TARGET_WIDTHS:
-        needed = labels_for_share(share, width, correlation=gain, judged=verdicts)
+        needed = labels_for_share(share, width, unexplained=unexplained, judged=verdicts)
         if measured <= width:  # these labels are enough
-            needed = len(pairs) if needed is None else min(needed, len(pairs))
-        elif needed is not None and verdicts > len(pairs):
-            needed = max(needed, len(pairs) + 1)
+            needed = n if needed is None else min(needed, n)
+        elif needed is not None and verdicts > n:
+            needed = max(needed, n + 1)
         for_width[str(width)] = needed and max(needed, min(MIN_LABELS, verdicts))
     return {
         "reason": None,
         "share": share,
-        "correlation": rho,
+        "unexplained": unexplained,
         "verdicts": verdicts,
         "curve": curve,
         "for_width": for_width,
     }
 
 
-def _certain_correlation(rho: float | None, labels: int) -> float:
-    """The end nearer to 0 of the 95% interval of a correlation (Fisher); 0 if 0 is in it.
+def _planned_variance(n: int, verdicts: int, worth: float | None) -> float:
+    """The variance that verdicts leave of a label, as a part of all; over 1 if annotators err.
 
-    >>> round(_certain_correlation(1.0, 12), 2), round(_certain_correlation(0.6, 200), 2)
-    (0.72, 0.5)
-    >>> _certain_correlation(1.0, 3)
-    0.0
+    >>> round(_planned_variance(100, 1000, 160), 2), _planned_variance(100, 1000, None)
+    (0.65, 1.0)
     """
-    if rho is None or labels <= 3:
-        return 0.0
-    seen = min(abs(rho), 1 - 1 / labels)  # so many labels do not show that a judge never errs
-    return max(math.tanh(math.atanh(seen) - critical_value() / math.sqrt(labels - 3)), 0.0)
-
-
-def _weighted_correlation(pairs: Sequence[LabelPair], weights: Sequence[float]) -> float | None:
-    """Pearson's weighted correlation of score and label; None if one of them does not vary."""
-    import numpy as np
-
-    both = [[float(pair.good), pair.score] for pair in pairs]
-    (labels, common), (_, scores) = np.cov(both, rowvar=False, aweights=weights, ddof=0).tolist()
-    spread = math.sqrt(labels * scores)
-    return min(max(common / spread, -1.0), 1.0) if spread > math.ulp(1.0) else None
+    if worth is None or verdicts <= n:
+        return 1.0
+    left = max((1 / worth - 1 / verdicts) * n / (1 - n / verdicts), 0.0)
+    upper = max(left, 1 / n) * (1 + _EIGHT_OF_TEN * math.sqrt(2 / n))
+    return upper if left > 1 else min(upper, 1.0)
 
 
 @dataclass(frozen=True)
@@ -356,7 +356,7 @@ def judge_mismatch(a: Run, b: Run, metric: str, *documents: CalibrationDocument)
 
 
 def share_width(
-    n: int, share: float, *, correlation: float = 0.0, judged: int | None = None
+    n: int, share: float, *, unexplained: float = 1.0, judged: int | None = None
 ) -> float:
     """Return the width of the interval of a share with `n` labels.
 
@@ -367,18 +367,17 @@ def share_width(
     share : float
         Expected, in [0, 1]: the rate to be estimated, or the judge's accuracy, or its
         sensitivity (`n` then counts the positive cases alone). 0.5 is the worst.
-    correlation : float
-        Correlation of the judge's verdicts with human labels, in [-1, 1]; it makes
-        prediction-powered inference narrower. 0: the labels alone.
+    unexplained : float
+        The variance of a label that verdicts leave, at least 0: 1 - rho^2 for prediction-powered
+        inference with a correlation rho. 1: the labels alone.
     judged : int or None
-        All cases with a verdict, labelled or not, at least `n`; required if `correlation` is
-        not 0.
+        All cases with a verdict, labelled or not, at least `n`; required if `unexplained` is not 1.
 
     Returns
     -------
     float
-        high - low of Wilson's interval; with a correlation rho of the one with
-        1 / ((1 - n / judged) (1 - rho^2) / n + 1 / judged) labels.
+        high - low of Wilson's interval, with verdicts of the one with
+        1 / ((1 - n / judged) unexplained / n + 1 / judged) labels.
 
     Raises
     ------
@@ -389,30 +388,28 @@ def share_width(
     --------
     >>> round(share_width(100, 0.5), 2)
     0.19
-    >>> round(share_width(100, 0.5, correlation=0.8, judged=2000), 2)
+    >>> round(share_width(100, 0.5, unexplained=0.36, judged=2000), 2)
     0.12
     """
-    z = critical_value()
-    if not 0 <= share <= 1 or not -1 <= correlation <= 1 or n < 1:
-        raise ValueError(f"{n} labels, share {share} or correlation {correlation} is out of range")
+    if not 0 <= share <= 1 or unexplained < 0 or n < 1:
+        raise ValueError(f"{n} labels, share {share} or part {unexplained} is out of range")
     effective = float(n)
-    if correlation:
+    if unexplained != 1:
         if judged is None or judged < n:
             raise ValueError(f"{judged} judged cases are fewer than {n} labelled ones")
-        unexplained = (1 - n / judged) * (1 - correlation**2) / n
-        effective = 1 / (unexplained + 1 / judged)
-    low, high = wilson_interval(share, effective, z)
+        effective = 1 / ((1 - n / judged) * unexplained / n + 1 / judged)
+    low, high = wilson_interval(share, effective, critical_value())
     return high - low
 
 
 def labels_for_share(
-    share: float, width: float, *, correlation: float = 0.0, judged: int | None = None
+    share: float, width: float, *, unexplained: float = 1.0, judged: int | None = None
 ) -> int | None:
     """Return the fewest labels with which the interval of a share has at most a given width.
 
     Parameters
     ----------
-    share, correlation, judged
+    share, unexplained, judged
         As for `share_width`.
     width : float
         Largest high - low, in (0, 1).
@@ -433,49 +430,15 @@ def labels_for_share(
 
     Examples
     --------
-    >>> labels_for_share(0.5, 0.1), labels_for_share(0.5, 0.1, correlation=0.8, judged=5000)
+    >>> labels_for_share(0.5, 0.1), labels_for_share(0.5, 0.1, unexplained=0.36, judged=5000)
     (381, 144)
     """
     if not 0 < width < 1:
         raise ValueError(f"a width is between 0 and 1, not {width}")
 
     def is_narrow(n: int) -> bool:
-        return share_width(n, share, correlation=correlation, judged=judged) <= width
+        return share_width(n, share, unexplained=unexplained, judged=judged) <= width
 
     most = judged if judged is not None else _MAX_LABELS
     fewest = 1 + bisect.bisect_left(range(1, most + 1), x=True, key=is_narrow)
     return fewest if fewest <= most else None
-
-
-def width_curve(
-    labels: Sequence[int], share: float, *, correlation: float = 0.0, judged: int | None = None
-) -> list[tuple[int, float]]:
-    """Return the width of the interval for each number of labels.
-
-    Parameters
-    ----------
-    labels : sequence of int
-        Numbers of labels, each at least 1; those above `judged` are left out.
-    share, correlation, judged
-        As for `share_width`.
-
-    Returns
-    -------
-    list of (int, float)
-        Labels and width.
-
-    Raises
-    ------
-    ValueError
-        A number is outside its range.
-
-    Examples
-    --------
-    >>> [(n, round(width, 2)) for n, width in width_curve([50, 200], 0.8)]
-    [(50, 0.22), (200, 0.11)]
-    """
-    return [
-        (n, share_width(n, share, correlation=correlation, judged=judged))
-        for n in labels
-        if judged is None or n <= judged
-    ]

@@ -14,12 +14,12 @@ from misslink.stats.classification import (
     ConfusionMatrix,
     ThresholdAim,
     auroc,
+    auroc_difference,
     average_precision,
     confusion_matrix,
     nested_threshold,
 )
 from misslink.stats.exposure import EXPOSURES, permutation_test
-from misslink.stats.intervals import critical_value, wilson_interval
 from misslink.stats.probability_calibration import (
     brier_score,
     calibration_error,
@@ -35,12 +35,13 @@ _SIGNIFICANT = 0.05
 
 
 def judge_confusion(pairs: Sequence[LabelPair], threshold: float) -> ConfusionMatrix:
-    """The 2 x 2 table of people and judge, good being positive."""
-    return confusion_matrix([pair.good for pair in pairs], judge_calls(pairs, threshold))
+    """The 2 x 2 table of people and judge, good being positive; effective cases if weighted."""
+    good = [pair.good for pair in pairs]
+    return confusion_matrix(good, judge_calls(pairs, threshold), label_weights(pairs))
 
 
 def agreement_measures(pairs: Sequence[LabelPair], threshold: float) -> dict[str, Estimate]:
-    """All measures of agreement about the good label, plain counts at `threshold`.
+    """All measures of agreement about the good label at `threshold`, weighted as the cases are.
 
     Parameters
     ----------
@@ -52,7 +53,7 @@ def agreement_measures(pairs: Sequence[LabelPair], threshold: float) -> dict[str
     -------
     dict of str to Estimate
         Those of the table; AUROC and average precision of the score; Spearman's rho and Kendall's
-        tau-b of the score with people's mean label.
+        tau-b of the score with people's mean label. These two and the average precision are plain.
     """
     good = [(pair.case_id, pair.score) for pair in pairs if pair.good]
     bad = [(pair.case_id, pair.score) for pair in pairs if not pair.good]
@@ -60,11 +61,16 @@ def agreement_measures(pairs: Sequence[LabelPair], threshold: float) -> dict[str
     shares = [pair.share for pair in pairs]
     return {
         **judge_confusion(pairs, threshold).estimates(),
-        "auroc": auroc(good, bad),
+        "auroc": auroc(good, bad, _case_weights(pairs)),
         "average_precision": average_precision([pair.good for pair in pairs], scores),
         "spearman": spearman(scores, shares),
         "kendall": kendall_tau(scores, shares),
     }
+
+
+def _case_weights(pairs: Sequence[LabelPair]) -> dict[str, float]:
+    weights = label_weights(pairs) or ()
+    return dict(zip((pair.case_id for pair in pairs), weights, strict=False))
 
 
 def detection_measures(pairs: Sequence[LabelPair], threshold: float) -> dict[str, Estimate]:
@@ -93,61 +99,41 @@ def trivial_baselines(pairs: Sequence[LabelPair]) -> dict[str, dict[str, float |
         the more frequent: it finds none). ``length``: the AUROC of finding them by the characters
         of the answer, the longer the worse; None where no length or no second label is known.
     """
-    n, good = len(pairs), sum(pair.good for pair in pairs)
+    weights = label_weights(pairs) or [1.0] * len(pairs)
+    n = sum(weights)
+    good = sum(weight for pair, weight in zip(pairs, weights, strict=True) if pair.good)
     accuracy = f1 = None
     if n:
         accuracy = max(good, n - good) / n
         says_bad = 2 * good < n
         f1 = 2 * (n - good) / (2 * n - good) if says_bad else 0.0
-    lengths = [(pair, pair.judged.length) for pair in pairs]
-    long = [(p.case_id, float(size)) for p, size in lengths if size is not None and not p.good]
-    short = [(p.case_id, float(size)) for p, size in lengths if size is not None and p.good]
+    long, short = ([(name, size) for name, _, size in side] for side in _answer_lengths(pairs))
     return {
         "majority": {"accuracy": accuracy, "f1": f1},
-        "length": {"auroc": auroc(long, short).value},
+        "length": {"auroc": auroc(long, short, _case_weights(pairs)).value},
     }
 
 
-def weighted_rates(pairs: Sequence[LabelPair], threshold: float) -> dict[str, Estimate] | None:
-    """Sensitivity and specificity as over all cases, from cases drawn with known chances.
+def judge_over_length(pairs: Sequence[LabelPair]) -> Estimate:
+    """Return the judge's AUROC less that of the answer's length, in its better direction."""
+    weights, (bad, good) = _case_weights(pairs), _answer_lengths(pairs)
+    longer = auroc_difference(bad, good, weights)
+    bad, good = ([(name, score, -size) for name, score, size in side] for side in (bad, good))
+    shorter = auroc_difference(bad, good, weights)
+    return min(longer, shorter, key=lambda estimate: estimate.value or 0.0)
 
-    Parameters
-    ----------
-    pairs : sequence of LabelPair
-    threshold : float
 
-    Returns
-    -------
-    dict of str to Estimate, or None
-        None where all weights are alike. Wilson's interval of Kish's effective number of cases,
-        (sum of weights)^2 / sum of squared weights, which is also ``n``, rounded down.
-
-    References
-    ----------
-    Kish (1965), Survey sampling. Begg and Greenes (1983), Assessment of diagnostic tests when
-    disease verification is subject to selection bias.
-    """
-    given = label_weights(pairs)
-    if given is None:
-        return None
-    called = judge_calls(pairs, threshold)
-    rates = {}
-    for name, label in (("sensitivity", True), ("specificity", False)):
-        side = [
-            (weight, call == label)
-            for pair, weight, call in zip(pairs, given, called, strict=True)
-            if pair.good == label
+def _answer_lengths(pairs: Sequence[LabelPair]) -> list[list[tuple[str, float, float]]]:
+    """Of bad and of good answers the case, how bad the judge calls it, and its characters."""
+    sized = [(pair, pair.judged.length) for pair in pairs]
+    return [
+        [
+            (pair.case_id, 1 - pair.score, float(size))
+            for pair, size in sized
+            if size is not None and pair.good == is_good
         ]
-        method = "wilson, weighted"
-        rates[name] = Estimate.missing("no case has this label", method=method)
-        if side:
-            total = sum(weight for weight, _ in side)
-            share = min(sum(weight for weight, right in side if right) / total, 1.0)
-            effective = total**2 / sum(weight**2 for weight, _ in side)
-            low, high = wilson_interval(share, effective, critical_value(0.95))
-            n = max(int(effective), 1)
-            rates[name] = Estimate(value=share, low=low, high=high, n=n, method=method)
-    return rates
+        for is_good in (False, True)
+    ]
 
 
 def error_by_exposure(

@@ -123,13 +123,4 @@ def correct_failed(run: Run, *, seed: int = 0) -> Estimate:
         disputed=[split.get(case_id, math.nan) for case_id in labels] if two else None,
         seed=seed,
     )
-    if powered.estimate.value is None:  # too few labels
-        return powered.estimate
-    return min(powered.estimate, powered.labelled_only, key=_width)
-
-
-def _width(estimate: Estimate) -> float:
-    """A correction by the judge that widens the interval of the labels is not used."""
-    if estimate.low is None or estimate.high is None:
-        return 2.0
-    return estimate.high - estimate.low
+    return powered.estimate

@@ -37,11 +37,10 @@ def verdict_scores(run: Run, metric: str) -> dict[str, float]:
 def judge_error_rates(document: CalibrationDocument) -> ConfusionMatrix | ErrorRates | str:
     """Return the judge's errors by a calibration, or why they are unknown.
 
-    Rates over all cases, from weighted labels, take precedence over the plain table.
+    Of a weighted sample the rates count, not the plain table.
     """
-    if rates := _error_rates(document.weighted, document):
-        return rates
-    if (table := document.confusion) is not None:
+    table, weighted = document.confusion, len(set(document.label_weights.values())) > 1
+    if table is not None and not weighted:
         return ConfusionMatrix(table.true_good, table.false_bad, table.false_good, table.true_bad)
     rates = _error_rates(document.agreement, document)
     return rates or "its calibration has no error rates of the judge"

@@ -183,12 +183,12 @@ def _print_calibration(document: Mapping[str, Any], notes: Sequence[str]) -> Non
     rows = [(label, format_estimate(corrected[name])) for name, label in _METHOD_NAMES.items()]
     print_table(TextTable(columns, rows))
     widths = [
-        f"{count:,} for {100 * float(width) / 2:.3g} points to either side"
+        f"{max(count - document['n'], 0):,} more for {100 * float(width) / 2:.3g} points to either side"
         for width, count in document["labels_needed"]["for_width"].items()
         if count is not None
     ]
     if widths:
-        print_line(f"Labels needed, by prediction-powered inference: {', '.join(widths)}.")
+        print_line(f"Labels needed, enough in 8 of 10 cases: about {', '.join(widths)}.")
     print_lines(_annotator_lines(document["human"]))
     print_lines(_probability_lines(document))
     print_lines(_bias_lines(document["bias"]))

@@ -374,7 +374,7 @@ def _document_estimate(run: Run, name: str) -> Estimate:
 def _trust_estimate(run: Run, name: str) -> Estimate:
     rates, stored, applied = dict[str, Estimate](), calibration_of(run), Calibration.of_run(run)
     if stored is not None:
-        rates |= stored.agreement | stored.weighted
+        rates |= stored.agreement
     if applied is not None:  # what linking used comes first
         rates |= {"sensitivity": applied.sensitivity, "specificity": applied.specificity}
     if not rates:

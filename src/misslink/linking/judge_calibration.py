@@ -84,8 +84,7 @@ class Calibration(BaseModel):
         """Take the calibration of faithfulness, else the document's own, from a document.
 
         Read are ``metric``, ``threshold``, ``agreement.sensitivity`` and
-        ``agreement.specificity`` (two Estimates; those of ``weighted`` instead if present), and
-        optionally ``uncertain_band`` (two probabilities); other keys are ignored.
+        ``agreement.specificity`` (two Estimates), and optionally ``uncertain_band`` (two probabilities); other keys are ignored.
 
         Raises
         ------
@@ -95,9 +94,8 @@ class Calibration(BaseModel):
         others = document.get("others")
         if document.get("metric") != _LINKED_METRIC and isinstance(others, Mapping):
             document = others.get(_LINKED_METRIC, document)
-        # Where labelled cases were drawn with unequal chances, the weighted rates count.
-        parts = [document.get(name) for name in ("agreement", "weighted")]
-        rates = {k: v for part in parts if isinstance(part, Mapping) for k, v in part.items()}
+        given = document.get("agreement")
+        rates = given if isinstance(given, Mapping) else {}
         values = {name: rates.get(name, document.get(name)) for name in cls.model_fields}
         try:
             return cls.model_validate(values)

@@ -6,11 +6,12 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from misslink.render.format import format_percent, pluralize
+from misslink.render.format import list_first, pluralize
 from misslink.render.reasons import describe_reason
 from misslink.types import Estimate, Reason
 
 _FEW_FAIL = 0.1  # of the answers
+_MOST_READ = 3  # cases to read first that are named
 _MAX_ERROR_SHARE = 0.02  # above it the errors come first
 
 
@@ -52,6 +53,10 @@ class Findings:
         Share that fails, corrected by people's labels. None: there are none of this run's answers.
     labels : int
         Labelled cases behind it.
+    by_selftest : Estimate or None
+        Share that fails, corrected by the judge's errors in the run's selftest. None: not measured.
+    read_first : tuple of str
+        Flagged cases that nobody labelled, the surest first.
     """
 
     cases: int
@@ -73,6 +78,8 @@ class Findings:
     stopped_by: str | None = None
     corrected: Estimate | None = None
     labels: int = 0
+    by_selftest: Estimate | None = None
+    read_first: tuple[str, ...] = ()
 
     @property
     def undecided(self) -> int:
@@ -174,7 +181,8 @@ def describe_verdict(findings: Findings) -> str:
     decided = findings.failed.n
     if not decided:
         return "All cases are inconclusive."
-    return " ".join(filter(None, (_describe_count(findings), _describe_owners(findings))))
+    parts = (_describe_count(findings), _describe_owners(findings), _describe_reading(findings))
+    return " ".join(filter(None, parts))
 
 
 def _describe_count(findings: Findings) -> str:
@@ -183,21 +191,38 @@ def _describe_count(findings: Findings) -> str:
     if findings.labels and findings.labels == findings.failed.n:
         return f"{_count(findings)}, by annotators' labels."
     if corrected is not None and corrected.value is not None:
-        share, labels = format_percent(corrected.value), pluralize(findings.labels, "label")
-        return f"About {share} of {findings.cases:,} answers fail, corrected by {labels}."
+        labels = pluralize(findings.labels, "label")
+        return f"{_expected(findings, corrected)}, corrected by {labels}."
     undecided = findings.undecided
     more = f"; {undecided:,} could not be judged" if undecided else ""
-    return f"{_count(findings)}{more}."
+    tested = findings.by_selftest
+    expected = f" {_expected(findings, tested)}, by the selftest." if tested else ""
+    return f"{_count(findings)}{more}.{expected}"
+
+
+def _expected(findings: Findings, share: Estimate) -> str:
+    """How many really fail, with the interval."""
+    number, least, most = (
+        round(findings.cases * (end or 0.0)) for end in (share.value, share.low, share.high)
+    )
+    return f"About {number:,} of {findings.cases:,} answers fail (between {least:,} and {most:,})"
+
+
+def _describe_reading(findings: Findings) -> str:
+    """Which cases to read first, where it is known how many of the flagged ones really fail."""
+    known = findings.corrected or findings.by_selftest
+    first = list_first(findings.read_first, _MOST_READ)
+    return f"Read first: {first}." if known and first else ""
 
 
 def _count(findings: Findings) -> str:
-    """How many fail; of an app that does well, how many pass."""
+    """How many fail, by the judge alone "flagged"; of an app that does well, how many pass."""
     answers = pluralize(findings.cases, "answer")
-    failed, verb = findings.failing, "fail"
+    failed, by_people = findings.failing, findings.labels == findings.failed.n
+    one, many = ("fails", "fail") if by_people else ("is flagged", "are flagged")
     if findings.does_well:
-        failed, verb = findings.failed.n - failed, "passe"
-    verb = f"{verb}s" if 1 in (failed, findings.cases) else verb.removesuffix("e")
-    return f"{failed:,} of {answers} {verb}"
+        failed, one, many = findings.failed.n - failed, "passes", "pass"
+    return f"{failed:,} of {answers} {one if 1 in (failed, findings.cases) else many}"
 
 
 def _describe_owners(findings: Findings) -> str:
@@ -211,7 +236,7 @@ def _describe_owners(findings: Findings) -> str:
     ]
     text = f"{'; '.join(parts)}." if parts else ""
     if text and findings.does_well:
-        text = f"{total:,} {'fails' if total == 1 else 'fail'}: {text}"
+        text = f"{total:,} {'is' if total == 1 else 'are'} flagged: {text}"
     if unknown and unknown >= failed[findings.blamed[0]]:
         cause = "The cause" if unknown == total else f"The cause of {unknown:,}"
         text = f"{text} {cause} is not known."

@@ -11,7 +11,7 @@ from misslink.calibration.labelled_failures import (
     correct_failed,
     find_labelled_failures,
 )
-from misslink.documents import replay_of, summary_of
+from misslink.documents import manifest_of, replay_of, summary_of
 from misslink.linking.association import failed_share
 from misslink.linking.findings import count_errors, leading_owners
 from misslink.parts import by_case
@@ -19,7 +19,10 @@ from misslink.render.format import CLUSTERED_SHARE
 from misslink.render.headline import Findings, describe_findings
 from misslink.retrieval import cluster_cases, unmeasured_reason
 from misslink.retrieval.outcomes import EXPOSURE_BY_LABELS
+from misslink.selftests.document import selftest_of
+from misslink.stats.classification import ErrorRates
 from misslink.stats.exposure import EXPOSURES, ExposedCases, exposure_risks, exposure_trend
+from misslink.stats.prevalence import rogan_gladen
 from misslink.types import Estimate, Link, Reason, Run, Trace
 
 # The stages, and the reasons in the evidence, that say more than the failure mode they lead to.
@@ -90,10 +93,42 @@ def _find(run: Run) -> Findings:
         cut=sum(_is_cut(link, traces.get(link.case_id)) for link in labelled),
         corrected=corrected if corrected.value is not None else None,
         labels=len(labelled_cases),
+        by_selftest=_correct_by_selftest(run, len(failed), len(decided)),
+        read_first=_surest_failures(run, failed, labelled_cases),
         unmeasured=None if labelled else next(filter(None, unmeasured), None),
         not_asked=usage.not_asked if usage else 0,
         stopped_by=usage.stopped_by if usage else None,
     )
+
+
+def _correct_by_selftest(run: Run, flagged: int, decided: int) -> Estimate | None:
+    """The share that fails, by the errors of this judge on planted faults and harmless changes."""
+    tested = selftest_of(run)
+    if tested is None or tested.judge != manifest_of(run).judge or not decided:
+        return None
+    alarm = tested.false_alarm
+    if None in (tested.found.low, tested.found.high, alarm.value, alarm.low, alarm.high):
+        return None
+    passes = rogan_gladen(decided - flagged, decided, ErrorRates(_complement(alarm), tested.found))
+    return None if passes.value is None else _complement(passes)
+
+
+def _complement(share: Estimate) -> Estimate:
+    value, low, high = (1 - (end or 0.0) for end in (share.value, share.high, share.low))
+    return share.model_copy(update={"value": value, "low": low, "high": high})
+
+
+def _surest_failures(
+    run: Run, failed: Sequence[Link], labelled: Mapping[str, bool]
+) -> tuple[str, ...]:
+    """The flagged cases without a label, by the least probability of a good answer."""
+    chance = {
+        verdict.case_id: verdict.probability if verdict.probability is not None else verdict.value
+        for verdict in run.verdicts
+        if verdict.metric == "faithfulness"
+    }
+    waiting = [link.case_id for link in failed if link.case_id not in labelled]
+    return tuple(sorted(waiting, key=lambda case_id: chance.get(case_id) or 0.0))
 
 
 def loss_code(link: Link) -> str:

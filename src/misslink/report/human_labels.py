@@ -172,17 +172,25 @@ def forecast_labels(
     ]
     widths = [(parse_decimal(width), labels) for width, labels in needed.for_width.items()]
     enough = [
-        f"{_half_width(width)} need {pluralize(labels, 'label')}"
+        f"{_half_width(width)} need {_more_labels(labels - calibration.n)}"
         for width, labels in widths
         if width is not None and labels
     ]
     never = [_half_width(width) for width, labels in widths if width is not None and labels is None]
-    sentences = [f"{', '.join(enough)}."] if enough else []
+    sentences = [f"{', '.join(enough)}; so many are enough in 8 of 10 cases."] if enough else []
     if never:
         verdicts = needed.verdicts
         labelled = f"each of the {verdicts:,} verdicts" if verdicts else "every verdict"
         sentences.append(f"Not even a label on {labelled} gives {' or '.join(never)}.")
     return " ".join(sentences), rows
+
+
+def _more_labels(more: int) -> str:
+    return (
+        f"about {more:,} more {'label' if more == 1 else 'labels'}"
+        if more > 0
+        else "no more labels"
+    )
 
 
 def _half_width(width: float) -> str:

@@ -10,13 +10,12 @@ from itertools import combinations_with_replacement
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from misslink.stats import intervals
 from misslink.types import Estimate
 
 Ratings = Sequence[Sequence[float | str | None]]
-RatingTable = Sequence[Sequence[int]]
+RatingTable = Sequence[Sequence[float]]
 
 _MIN_DRAWS = 1_000
 _MAX_DRAWN_NUMBERS = 20_000_000  # so that items with many different ratings take no minute
@@ -314,20 +313,20 @@ def gwet_ac1(table: RatingTable, *, seed: int = 0) -> Estimate:
     return _posterior_estimate(counts, ac1, seed)
 
 
-def _checked_table(table: RatingTable) -> NDArray[np.int64]:
+def _checked_table(table: RatingTable) -> intervals.Floats:
     if any(len(row) != len(table) for row in table):
         raise ValueError("a table of two raters needs as many columns as rows")
-    counts = np.array(table, dtype=np.int64).reshape(len(table), len(table))
+    counts = np.array(table, dtype=float).reshape(len(table), len(table))
     if counts.size and counts.min() < 0:
-        raise ValueError(f"a count is negative: {int(counts.min())}")
+        raise ValueError(f"a count is negative: {counts.min():g}")
     return counts
 
 
 def _posterior_estimate(
-    counts: NDArray[np.int64], statistic: Callable[[intervals.Floats], intervals.Floats], seed: int
+    counts: intervals.Floats, statistic: Callable[[intervals.Floats], intervals.Floats], seed: int
 ) -> Estimate:
-    n, cells, method = int(counts.sum()), counts.size, "dirichlet"
-    if not n:
+    total, cells, method = counts.sum(), counts.size, "dirichlet"
+    if not total:
         return Estimate.missing("no cases", method=method)
     generator = np.random.default_rng(seed)
 
@@ -336,7 +335,9 @@ def _posterior_estimate(
         return statistic(tables.reshape(-1, *counts.shape))
 
     ends = intervals.quantiles(intervals.draw_in_chunks(draw, cells))
-    return intervals.interval_estimate(float(statistic(counts / n)), *ends, n=n, method=method)
+    return intervals.interval_estimate(
+        float(statistic(counts / total)), *ends, n=round(total), method=method
+    )
 
 
 def spearman(a: Sequence[float], b: Sequence[float]) -> Estimate:

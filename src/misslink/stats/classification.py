@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import Literal
 
@@ -14,11 +14,12 @@ from numpy.typing import NDArray
 
 from misslink.stats.agreement import cohen_kappa, gwet_ac1
 from misslink.stats.intervals import (
+    LEVEL,
     Floats,
     critical_value,
     interval_estimate,
-    proportion,
     square_and_add,
+    student_quantile,
     wilson_interval,
 )
 from misslink.types import Estimate
@@ -41,6 +42,7 @@ class ErrorRates:
 
     Examples
     --------
+    >>> from misslink.stats import proportion
     >>> rates = ErrorRates(proportion(18, 20), proportion(12, 20))
     >>> rates.n, rates.balanced_accuracy.value
     (40, 0.75)
@@ -73,9 +75,10 @@ class ConfusionMatrix:
 
     Parameters
     ----------
-    true_positive, false_negative : int
-        Cases with a positive label, by whether the judge calls them positive.
-    false_positive, true_negative : int
+    true_positive, false_negative : float
+        Cases with a positive label, by whether the judge calls them positive. Of a weighted sample
+        effective cases, see `confusion_matrix`.
+    false_positive, true_negative : float
         Cases with a negative label, by whether the judge calls them positive.
 
     Raises
@@ -90,10 +93,10 @@ class ConfusionMatrix:
     (0.8, 0.6, 0.727)
     """
 
-    true_positive: int
-    false_negative: int
-    false_positive: int
-    true_negative: int
+    true_positive: float
+    false_negative: float
+    false_positive: float
+    true_negative: float
 
     def __post_init__(self) -> None:
         if min(self._cells) < 0:
@@ -102,15 +105,15 @@ class ConfusionMatrix:
     @property
     def n(self) -> int:
         """All cases."""
-        return sum(self._cells)
+        return round(sum(self._cells))
 
     @property
-    def positives(self) -> int:
+    def positives(self) -> float:
         """Cases with a positive label."""
         return self.true_positive + self.false_negative
 
     @property
-    def negatives(self) -> int:
+    def negatives(self) -> float:
         """Cases with a negative label."""
         return self.false_positive + self.true_negative
 
@@ -122,7 +125,9 @@ class ConfusionMatrix:
     @property
     def accuracy(self) -> Estimate:
         """Share of cases in which judge and label agree; Wilson interval."""
-        return proportion(self.true_positive + self.true_negative, self.n)
+        return _labelled_share(
+            self.true_positive + self.true_negative, sum(self._cells), "no cases"
+        )
 
     @property
     def sensitivity(self) -> Estimate:
@@ -190,22 +195,30 @@ class ConfusionMatrix:
         }
 
     @property
-    def _cells(self) -> tuple[int, int, int, int]:
+    def _cells(self) -> tuple[float, float, float, float]:
         return self.true_positive, self.false_negative, self.false_positive, self.true_negative
 
     @property
-    def _table(self) -> tuple[tuple[int, int], tuple[int, int]]:
+    def _table(self) -> tuple[tuple[float, float], tuple[float, float]]:
         return (
             (self.true_negative, self.false_positive),
             (self.false_negative, self.true_positive),
         )
 
 
-def _labelled_share(successes: int, n: int, reason: str) -> Estimate:
-    return proportion(successes, n) if n else Estimate.missing(reason, method="wilson")
+def _labelled_share(successes: float, n: float, reason: str) -> Estimate:
+    if not n:
+        return Estimate.missing(reason, method="wilson")
+    share = min(successes / n, 1.0)
+    ends = wilson_interval(share, n, critical_value())
+    return interval_estimate(share, *ends, n=max(round(n), 1), method="wilson")
 
 
-def confusion_matrix(labels: Sequence[bool], predictions: Sequence[bool]) -> ConfusionMatrix:
+def confusion_matrix(
+    labels: Sequence[bool],
+    predictions: Sequence[bool],
+    weights: Sequence[float] | None = None,
+) -> ConfusionMatrix:
     """Count a judge's calls against human labels.
 
     Parameters
@@ -214,11 +227,14 @@ def confusion_matrix(labels: Sequence[bool], predictions: Sequence[bool]) -> Con
         Human labels, one a case; 0 and 1 are accepted.
     predictions : sequence of bool
         The judge's calls of the same cases in the same order.
+    weights : sequence of float or None
+        One over the chance with which each case was drawn, or numbers in proportion.
 
     Returns
     -------
     ConfusionMatrix
-        All zero without cases; its rates are then missing.
+        All zero without cases; its rates are then missing. With weights the cells add up to Kish's
+        effective number of cases, (sum of weights)^2 / sum of squared weights.
 
     Raises
     ------
@@ -233,10 +249,16 @@ def confusion_matrix(labels: Sequence[bool], predictions: Sequence[bool]) -> Con
     if len(labels) != len(predictions):
         raise ValueError(f"{len(labels)} labels and {len(predictions)} predictions do not pair up")
     cells: Counter[tuple[bool, ...]] = Counter(zip(labels, predictions, strict=True))
+    weighted: dict[tuple[bool, ...], float] = dict(cells)
+    if weights is not None and cells:
+        scale = sum(weights) / sum(weight**2 for weight in weights)
+        weighted = dict.fromkeys(cells, 0.0)
+        for label, prediction, weight in zip(labels, predictions, weights, strict=True):
+            weighted[label, prediction] += weight * scale
     for label, prediction in cells:
         if label not in {0, 1} or prediction not in {0, 1}:
             raise ValueError(f"label and prediction must be 0 or 1, not {label!r}, {prediction!r}")
-    return ConfusionMatrix(*(cells[pair] for pair in product((True, False), repeat=2)))
+    return ConfusionMatrix(*(weighted.get(pair, 0) for pair in product((True, False), repeat=2)))
 
 
 def checked_scores(labels: Sequence[bool], scores: Sequence[float]) -> tuple[Floats, Floats]:
@@ -249,13 +271,19 @@ def checked_scores(labels: Sequence[bool], scores: Sequence[float]) -> tuple[Flo
     return good, score
 
 
-def auroc(higher: Sequence[CaseScore], lower: Sequence[CaseScore]) -> Estimate:
+def auroc(
+    higher: Sequence[CaseScore],
+    lower: Sequence[CaseScore],
+    weights: Mapping[str, float] | None = None,
+) -> Estimate:
     """Return the area under the ROC curve: how often a number of one group exceeds one of the other.
 
     Parameters
     ----------
     higher, lower : sequence of (str, float)
         The case of each number, and the number. Ties count half.
+    weights : mapping of str to float, or None
+        One over the chance with which each case was drawn, or numbers in proportion.
 
     Returns
     -------
@@ -265,7 +293,8 @@ def auroc(higher: Sequence[CaseScore], lower: Sequence[CaseScore]) -> Estimate:
 
         ``obuchowski``
             The variance is that of sums over cases, on the logit scale; with one number a case
-            it is DeLong's.
+            it is DeLong's. The quantile is Student's, with Satterthwaite's degrees of freedom
+            where each case is in one group: five bad cases do not tell much of their spread.
         ``newcombe``
             If that variance is 0 (the groups do not overlap, or there is one case): the score
             interval of the Mann-Whitney statistic, method 5, which has a width at 0 and 1.
@@ -284,12 +313,13 @@ def auroc(higher: Sequence[CaseScore], lower: Sequence[CaseScore]) -> Estimate:
     n, z = len(higher) + len(lower), critical_value()
     if not higher or not lower:
         return Estimate.missing("one of the two groups is empty", n=n, method="obuchowski")
-    value, spread = _clustered_area(higher, lower)
+    area = _case_areas(higher, lower, weights or {})
+    value, half = area.value, area.half_width()
     # Rounding leaves a spread of the order of 1e-17 where there is none.
-    if not 0 < value < 1 or spread <= math.ulp(1):
-        low, high = _newcombe_interval(value, len(higher), len(lower), z)
+    if not 0 < value < 1 or half <= math.ulp(z):
+        low, high = _newcombe_interval(value, *area.effective, z)
         return Estimate(value=value, low=low, high=high, n=n, method="newcombe")
-    low, high = _logit_interval(value, z * spread)
+    low, high = _logit_interval(value, half)
     return Estimate(value=value, low=low, high=high, n=n, method="obuchowski")
 
 
@@ -302,41 +332,103 @@ def _logit_interval(value: float, half: float) -> tuple[float, float]:
     return low, high
 
 
-def _clustered_area(higher: Sequence[CaseScore], lower: Sequence[CaseScore]) -> tuple[float, float]:
-    """The area and its standard error over cases."""
-    over = np.array([number for _, number in higher])
-    under = np.array([number for _, number in lower])
-    placed = _share_below(over, under)
-    value = float(placed.mean())
-    placed_under = 1 - _share_below(under, over)
+def auroc_difference(
+    higher: Sequence[tuple[str, float, float]],
+    lower: Sequence[tuple[str, float, float]],
+    weights: Mapping[str, float] | None = None,
+) -> Estimate:
+    """Return the AUROC of a first number less that of a second one, of the same cases.
+
+    Parameters
+    ----------
+    higher, lower : sequence of (str, float, float)
+        The case, and its two numbers.
+    weights
+        As of `auroc`.
+
+    Returns
+    -------
+    Estimate
+        In [-1, 1], with the normal interval of the paired areas (DeLong), Student's as of `auroc`.
+        Missing if a group has fewer than two cases.
+    """
+    n, method = len(higher) + len(lower), "delong"
+    if min(len(higher), len(lower)) < 2:
+        return Estimate.missing(
+            "one of the two groups has fewer than two cases", n=n, method=method
+        )
+    first, second = (
+        _case_areas(
+            [(case, pair[at]) for case, *pair in higher],
+            [(case, pair[at]) for case, *pair in lower],
+            weights or {},
+        )
+        for at in (0, 1)
+    )
+    value, moved = first.value - second.value, first.moved - second.moved
+    half = replace(first, moved=moved).half_width()
+    bounds = (-1.0, 1.0)
+    return interval_estimate(value, value - half, value + half, n=n, method=method, bounds=bounds)
+
+
+@dataclass(frozen=True)
+class _CaseAreas:
+    """An area, how far each case moves it, and the cases of either group."""
+
+    value: float
+    moved: Floats
+    groups: tuple[list[int], list[int]]
+    effective: tuple[float, float]  # numbers of the two groups
+
+    def half_width(self) -> float:
+        """Half of the 95% interval of the area."""
+        cases = len(self.moved)
+        if cases < 2:
+            return 0.0
+        squared = self.moved**2
+        if not set(self.groups[0]).isdisjoint(self.groups[1]):
+            return critical_value() * math.sqrt(float(squared.sum()) * cases / (cases - 1))
+        if min(map(len, self.groups)) < 2:
+            return 0.0
+        sizes = [len(group) for group in self.groups]  # DeLong's: each group by itself
+        parts = [
+            float(squared[group].sum()) * size / (size - 1)
+            for group, size in zip(self.groups, sizes, strict=True)
+        ]
+        if not sum(parts):
+            return 0.0
+        freedom = sum(parts) ** 2 / sum(
+            part**2 / (size - 1) for part, size in zip(parts, sizes, strict=True)
+        )
+        return student_quantile(LEVEL, freedom) * math.sqrt(sum(parts))
+
+
+def _case_areas(
+    higher: Sequence[CaseScore], lower: Sequence[CaseScore], weights: Mapping[str, float]
+) -> _CaseAreas:
+    over, under = (np.array([number for _, number in side]) for side in (higher, lower))
+    heavy, light = (np.array([weights.get(case, 1.0) for case, _ in s]) for s in (higher, lower))
+    placed = _share_below(over, under, light)
+    value = float(heavy @ placed) / float(heavy.sum())
+    placed_under = 1 - _share_below(under, over, heavy)
     index = {case: i for i, case in enumerate(dict.fromkeys(c for c, _ in [*higher, *lower]))}
-    cases = len(index)
-    if cases < 2:
-        return value, 0.0
-    higher_index = np.array([index[case] for case, _ in higher])
-    lower_index = np.array([index[case] for case, _ in lower])
-    by_case = np.bincount(higher_index, placed - value, minlength=cases) / len(over)
-    by_case += np.bincount(lower_index, placed_under - value, minlength=cases) / len(under)
-    groups = [set(higher_index.tolist()), set(lower_index.tolist())]
-    if groups[0].isdisjoint(groups[1]):  # DeLong's: each group by itself
-        if min(map(len, groups)) < 2:
-            return value, 0.0
-        squares = [float((by_case[list(group)] ** 2).sum()) for group in groups]
-        variance = sum(s * len(g) / (len(g) - 1) for s, g in zip(squares, groups, strict=True))
-    else:
-        variance = float((by_case**2).sum()) * cases / (cases - 1)
-    return value, math.sqrt(variance)
+    at = [np.array([index[case] for case, _ in side]) for side in (higher, lower)]
+    moved = np.bincount(at[0], heavy * (placed - value), minlength=len(index)) / heavy.sum()
+    moved += np.bincount(at[1], light * (placed_under - value), minlength=len(index)) / light.sum()
+    groups = sorted(set(at[0].tolist())), sorted(set(at[1].tolist()))
+    sizes = [float(w.sum()) ** 2 / float(w @ w) for w in (heavy, light)]
+    return _CaseAreas(min(max(value, 0.0), 1.0), moved, groups, (sizes[0], sizes[1]))
 
 
-def _share_below(numbers: Floats, others: Floats) -> Floats:
-    """For each number the share of the others below it, ties counting half."""
-    ordered = np.sort(others)
-    below = np.searchsorted(ordered, numbers, side="left")
-    upto = np.searchsorted(ordered, numbers, side="right")
-    return (below + upto) / (2 * len(ordered))
+def _share_below(numbers: Floats, others: Floats, weights: Floats) -> Floats:
+    """For each number the weighted share of the others below it, ties counting half."""
+    order = np.argsort(others, kind="stable")
+    sums = np.concatenate([[0.0], np.cumsum(weights[order])])
+    below, upto = (sums[np.searchsorted(others[order], numbers, side=s)] for s in ("left", "right"))
+    return np.asarray((below + upto) / (2 * sums[-1]))
 
 
-def _newcombe_interval(value: float, m: int, n: int, z: float) -> tuple[float, float]:
+def _newcombe_interval(value: float, m: float, n: float, z: float) -> tuple[float, float]:
     """Both ends at which the value is just not too far away, found by halving."""
     star = (m + n) / 2 - 1
 
