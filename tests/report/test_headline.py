@@ -132,8 +132,7 @@ def test_the_sentences_are_those_of_every_output():
     run = run_of((95, 100), (40, 60), (15, 40), inconclusive=1)
     assert run.headline == (
         "150 of 201 answers are flagged; 1 could not be judged. In all of them, the generator stated what "
-        "nothing supports. Answers fail more often when the prompt lacks a relevant passage (an "
-        "association)."
+        "nothing supports. Answers without a relevant passage fail more often (association)."
     )
     assert run.headline in run._repr_html_()
 

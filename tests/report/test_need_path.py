@@ -89,7 +89,7 @@ def test_the_example_follows_a_fact_of_the_owner_with_most_failures():
     example = find_example(run, ("retriever",))
     assert (example.fragment, example.owner) == ("case=2", "retriever")
     assert [(stop.kind, stop.text) for stop in example.stops] == [
-        ("through", "It is 3."), ("lost", "rank 5; the prompt takes 3"), ("gone", "not in it"),
+        ("through", "It is 3."), ("lost", "rank 5, cutoff 3"),
         ("said", "It is 4."),
     ]  # fmt: skip
     said = find_example(run, ("generator",)).stops[-1]

@@ -5,7 +5,15 @@ import pytest
 import misslink
 from example_run import HOSTILE, estimate, example_run, missing, verdict
 from misslink.calibration.verdicts import hash_verdicts
-from misslink.report.overview import corrected_shares, level_lines, metric_levels, read_usage
+from misslink.report.json_document import current_summary
+from misslink.report.overview import (
+    corrected_shares,
+    describe_reliability,
+    level_lines,
+    metric_levels,
+    read_reliability,
+    read_usage,
+)
 from misslink.report.page import build_page, render_markdown, render_page
 from misslink.types import Case, Run, Trace, Usage
 from proven_run import proven_run
@@ -270,25 +278,61 @@ def test_a_level_that_was_not_measured_gives_its_reason():
 
 
 @pytest.mark.parametrize(
-    ("source", "given", "text"),
+    ("given", "text"),
     [
-        ("bench", ["labels", "references", "corpus"],
-         "planted failures with labels, references and corpus"),
-        ("bench", ["references", "corpus"], "planted failures with references and corpus"),
-        ("bench", ["references"], "planted failures with references"),
-        ("selftest", [], "planted faults of this app"),
+        (["labels", "references", "corpus"], " with labels, references and corpus"),
+        (["references", "corpus"], " with references and corpus"),
+        (["references"], " with references"),
+        ([], ""),
     ],
-)  # fmt: skip
-def test_the_reliability_of_owners_is_one_line_where_it_was_measured(source, given, text):
+)
+def test_the_reliability_of_owners_is_one_line_where_it_was_measured(given, text):
     run = example_run()
-    text = f"Of the named owners, 80% [62, 91] are right (measured on {text})."
+    text = (
+        "Of the named owners, 80% [62, 91] are right (n = 30), measured on planted failures of other "
+        f"apps{text}."
+    )
 
     def page(owner_right):
-        reliability = {"given": given, "judge": "heuristic", "owner_right": owner_right,
-                       "source": source}  # fmt: skip
-        link = {**run.summary.get("link", {}), "reliability": reliability}
+        reliability = {"given": given, "judge": "heuristic", "owner_right": owner_right}
+        link = {**run.summary.get("link", {}), "reliability": {**reliability, "source": "bench"}}
         return build_page(run.model_copy(update={"summary": {**run.summary, "link": link}}))
 
-    assert page(estimate(0.8, 0.62, 0.91, 30)).reliability == text
-    assert text in render_page(page(estimate(0.8, 0.62, 0.91, 30)))
-    assert page(missing("not measured for this")).reliability == build_page(run).reliability == ""
+    measured = page(estimate(0.8, 0.62, 0.91, 30))
+    assert measured.reliability.text == text
+    assert (
+        measured.reliability.brief == "Of 10 owners named for planted failures, 6 to 9 are right."
+    )
+    assert text in render_page(measured)
+    assert page(missing("not measured for this")).reliability is build_page(run).reliability is None
+
+
+@pytest.mark.parametrize(
+    ("judge", "right", "source"),
+    [
+        ("heuristic", estimate(0.9, 0.85, 0.94, 120), "selftest"),
+        ("another", estimate(0.9, 0.85, 0.94, 120), "bench"),
+        ("heuristic", missing("nothing was found"), "bench"),
+    ],
+)
+def test_a_selftest_of_the_run_s_judge_replaces_the_stored_reliability(judge, right, source):
+    run = example_run()
+    stored = {"given": ["corpus"], "judge": "heuristic", "source": "bench",
+              "owner_right": estimate(0.8, 0.62, 0.91, 30)}  # fmt: skip
+    link = {**run.summary.get("link", {}), "reliability": stored}
+    run = run.model_copy(
+        update={
+            "manifest": {**run.manifest, "judge": "heuristic"},
+            "summary": {**run.summary, "link": link},
+            "selftest": {"judge": judge, "owner_right": right},
+        }
+    )
+    measured = read_reliability(run)
+    assert (measured.source, measured.given) == (source, ("corpus",))
+    told = current_summary(run)["link"]["reliability"]
+    assert (told["source"], told["owner_right"]["n"]) == (source, measured.owner_right.n)
+    line = describe_reliability(run)
+    assert ("planted into this app" in line.brief) == (source == "selftest")
+    assert ("may be easier or harder" in line.text) == (source == "selftest")
+    assert "(n = " in line.text
+    assert f"{measured.owner_right.n})" in render_markdown(build_page(run))

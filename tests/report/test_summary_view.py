@@ -267,8 +267,7 @@ def test_page_markdown_and_headline_have_the_same_verdict():
     assert (
         "".join(page.verdict_parts)
         == page.verdict
-        == "7 of 14 answers are flagged; 2 could not be judged. In 5, the generator is at fault; in 3 of "
-        "these, it did not keep to its prompt."
+        == ("7 of 14 answers are flagged; 2 could not be judged. In 5, the generator is at fault.")
     )
     assert f"**{page.verdict}**" in render_markdown(page)
     assert page.verdict in describe_run(run)  # what terminal and notebook print

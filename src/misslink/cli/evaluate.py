@@ -87,7 +87,9 @@ def evaluate(
         return
     run = evaluate_with_progress(options)
     if as_json:
-        output.print_json(run.summary)
+        from misslink.report.json_document import current_summary
+
+        output.print_json(current_summary(run))
     else:
         tested = "" if no_selftest else _selftest_line(run)
         report = f"{run.summary['run']}/report.html"

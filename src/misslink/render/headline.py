@@ -181,8 +181,8 @@ def describe_verdict(findings: Findings) -> str:
     decided = findings.failed.n
     if not decided:
         return "All cases are inconclusive."
-    parts = (_describe_count(findings), _describe_owners(findings), _describe_reading(findings))
-    return " ".join(filter(None, parts))
+    told = (_describe_count(findings), _describe_owners(findings), _describe_reading(findings))
+    return " ".join(filter(None, told))
 
 
 def _describe_count(findings: Findings) -> str:
@@ -258,15 +258,14 @@ def _in_how_many(count: int, total: int, findings: Findings) -> str:
 def name_loss(findings: Findings, owner: str) -> tuple[str, int]:
     """Return what most failures of an owner have in common, and how many; "" where nothing is.
 
-    A loss that most share is taken before several that are alike, and these before that of over half.
+    A loss that most share is taken before several that are alike, and these before one of over half.
     """
     losses = Counter({code: n for (whose, code), n in findings.losses.items() if whose == owner})
-    counts = {name: sum(losses[code] for code in codes) for name, codes in _ALIKE.items()}
-    total = losses.total()
-    ranked = (*losses.most_common(1), *counts.items())
-    named = [(name, n) for name, n in ranked if n >= _MOSTLY * total and name in _LOSSES]
-    half = [(name, n) for name, n in ranked if 2 * n > total and name in _LOSSES]
-    return next(iter([*named, *half]), ("", 0))
+    most, total = losses.most_common(1), losses.total()
+    alike = ((name, sum(losses[code] for code in codes)) for name, codes in _ALIKE.items())
+    named = [(name, n) for name, n in (*most, *alike) if n >= _MOSTLY * total]
+    half = [(name, n) for name, n in most if 2 * n > total]
+    return next(((name, n) for name, n in (*named, *half) if name in _LOSSES), ("", 0))
 
 
 def _describe_loss(findings: Findings, owner: str) -> str:

@@ -39,7 +39,7 @@ def describe_need(need: Need, trace: Trace | None, k: int) -> tuple[str, str]:
     """Return what happened to a need and how that is known.
 
     >>> describe_need(Need(text="", source="label", lost_at="rank", true_rank=5), None, 3)
-    ('Lost at rank', 'rank 5; the prompt takes 3')
+    ('Lost at rank', 'rank 5, cutoff 3')
     """
     stage = need.lost_at
     if stage is None:
@@ -55,7 +55,7 @@ def describe_need(need: Need, trace: Trace | None, k: int) -> tuple[str, str]:
         else "the listed index does not hold it",
         "search": "no search asked for it, or the query lost what it needs",
         "filter": "within the cutoff by the store's own ranking, not returned",
-        "rank": f"rank {need.true_rank:,}; the prompt takes {k:,}"
+        "rank": f"rank {need.true_rank:,}, cutoff {k:,}"
         if need.true_rank
         else "the search did not rank it high enough to be returned",
         "prompt": _lost_in_prompt(need, trace),

@@ -459,9 +459,7 @@ SENTENCES: dict[str, str | Callable[..., str]] = {
     ),
     # why answers fail
     "replayed": _replayed,
-    "missing_passages": (
-        "answers fail more often when the prompt lacks a relevant passage (an association)"
-    ),
+    "missing_passages": ("answers without a relevant passage fail more often (association)"),
     "generator": "answers fail as often with every relevant passage in the prompt",
     "complete": "the prompts of the failed answers held every relevant passage",
     "few_associated": "few failures are associated with missing passages",

@@ -61,7 +61,7 @@ class CountedFix:
             return f"What-if: {self.fix.retrieves:,} of {cases} get all that they lost."
         if self.bound:
             return f"It reaches at most {many}."
-        return f"Measured: all lost facts of {many} enter the prompt."
+        return f"Measured: it reaches {many}."
 
 
 def count_fixes(run: Run) -> tuple[CountedFix, ...]:

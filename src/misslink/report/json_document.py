@@ -18,6 +18,7 @@ from misslink.parts import by_case, group_by_case
 from misslink.registry import exporters
 from misslink.report.human_labels import read_human_labels
 from misslink.report.links import number_cases
+from misslink.report.overview import read_reliability
 from misslink.report.summary import next_steps
 from misslink.types import Run, Verdict
 
@@ -62,7 +63,7 @@ def build_document(run: Run) -> dict[str, Any]:
         "run": summary_of(run).run or None,
         "headline": headline,
         "manifest": run.manifest,
-        "summary": run.summary,
+        "summary": current_summary(run),
         "corrected_failed": corrected,
         "next": [asdict(step) for step in next_steps(run)],
         "failures": _failure_mode_counts(run),
@@ -76,6 +77,16 @@ def build_document(run: Run) -> dict[str, Any]:
         "unmeasured": unmeasured,
         "cases": case_records(run),
     }
+
+
+def current_summary(run: Run) -> dict[str, Any]:
+    """Return the summary of a run with what a later selftest says of its owners."""
+    reliability = read_reliability(run)
+    summary: dict[str, Any] = run.summary
+    if reliability is None or reliability.source != "selftest":
+        return summary
+    link = {**summary.get("link", {}), "reliability": reliability.model_dump(mode="json")}
+    return {**summary, "link": link}
 
 
 def case_records(run: Run) -> list[dict[str, Any]]:

@@ -33,6 +33,7 @@ from misslink.render.format import (
 )
 from misslink.render.selftest_sentences import describe_selftest
 from misslink.report.human_labels import forecast_labels, read_disputes
+from misslink.report.overview import describe_reliability
 from misslink.selftests.document import selftest_of
 from misslink.types import Estimate, Run, Usage
 
@@ -112,6 +113,18 @@ def describe_judge(run: Run) -> tuple[str, str]:
         details += f"Measured on {basis.removesuffix(')')}." if basis else ""
         return f"{name}. On public data, {flags}.", details.rstrip()
     return f"{name}. Not compared with human labels: run `misslink annotate`.", note
+
+
+def judge_line(run: Run) -> str:
+    """The line of the first screen: what labels by people say of the judge, else of its owners."""
+    reliability, known = (
+        describe_reliability(run),
+        calibration_of(run) or manifest_of(run).calibration,
+    )
+    judge, _ = describe_judge(run)
+    if reliability is None or known:
+        return judge
+    return f"{judge.partition('. ')[0].rstrip('.')}. {reliability.brief}"
 
 
 def read_judge_trust(run: Run) -> tuple[SimpleNamespace, ...]:

@@ -17,7 +17,8 @@ _FEWEST_PIXELS = 1.6  # percent of the drawing: one lost fact of 500 is seen, to
 _TOP = 12  # percent above the highest bar, for its count
 _MAX_CASES = 5  # of a stage, in the view of retrieval
 _QUESTION_LENGTH = 110
-_TEXT_LENGTH = 60  # of a fact, claim or reference in the example
+_EXAMPLE_LENGTH = 60  # of the example's question, and of how a fact was lost
+_TEXT_LENGTH = 36  # of its fact, claim and reference
 
 
 @dataclass(frozen=True)
@@ -114,7 +115,7 @@ def read_need_path(run: Run) -> NeedPath | None:
 
 def _label(name: str, lost: int, left: int, *, before: int) -> str:
     if lost:
-        return f"{lost:,} {'not located' if name == 'unknown' else 'lost'}"
+        return f"{lost:,}" if name == "unknown" else f"{lost:,} lost"
     return f"{left:,}" if before else ""
 
 
@@ -138,7 +139,7 @@ def _title(stages: Sequence[PathStage], needed: int) -> str:
 
 @dataclass(frozen=True)
 class ExampleStop:
-    """One stop of the example's route; ``kind`` is 'through', 'lost', 'gone' or 'said'."""
+    """One stop of the example's route; ``kind`` is 'through', 'lost' or 'said'."""
 
     kind: str
     label: str
@@ -176,9 +177,12 @@ def find_example(run: Run, blamed: Collection[str]) -> NeedExample | None:
     _, number, question, owner, stops = example
     return NeedExample(
         case_fragment(number),
-        shorten(question, _TEXT_LENGTH),
+        shorten(question, _EXAMPLE_LENGTH),
         owner,
-        tuple(replace(stop, text=shorten(stop.text, _TEXT_LENGTH)) for stop in stops),
+        tuple(
+            replace(stop, text=shorten(stop.text, _TEXT_LENGTH if stop.quoted else _EXAMPLE_LENGTH))
+            for stop in stops
+        ),
     )
 
 
@@ -199,10 +203,8 @@ def _stops(
     lost = ExampleStop("lost", what, how)
     if need.lost_at == "answer":
         stops = [needed, ExampleStop("through", "Prompt", "in it"), replace(spoken, kind="lost")]
-    elif need.lost_at == "data" or any(p.id == need.passage_id for p in trace.context(k)):
-        stops = [needed, lost, spoken]  # the prompt holds what says otherwise
     else:
-        stops = [needed, lost, ExampleStop("gone", "Prompt", "not in it"), spoken]
+        stops = [needed, lost, spoken]
     if case.references and need.source != "reference":
         stops.append(ExampleStop("said", "Reference", case.references[0], quoted=True))
     return tuple(stops)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from types import SimpleNamespace
 
 from misslink.document_model import NOT_COMPUTED
-from misslink.documents import Summary, manifest_of, summary_of
+from misslink.documents import OwnerReliability, Summary, manifest_of, summary_of
 from misslink.metrics import SOURCE_METRICS
 from misslink.render.format import (
     FormattedEstimate,
@@ -19,6 +19,7 @@ from misslink.render.format import (
     shorten,
 )
 from misslink.report.links import number_cases, view_fragment
+from misslink.selftests.document import selftest_of
 from misslink.types import Case, Estimate, Run, Usage
 
 _MAX_SLOW_CASES = 5
@@ -225,6 +226,11 @@ class LevelLine:
     reason: str = ""
 
     @property
+    def unit(self) -> str:
+        """What its metrics are means over."""
+        return "question" if self.level == "Retrieval" else "answer"
+
+    @property
     def text(self) -> str:
         """Such as "recall@5 49% [36, 61]; mrr 0.47 [0.35, 0.58]; n = 46"."""
         if not self.metrics:
@@ -274,19 +280,51 @@ def _shown_estimate(
     return corrected
 
 
-def describe_reliability(run: Run) -> str:
-    """Return how often the named owners are right, as measured for what this run has; "" if it was not."""
-    measured = summary_of(run).link.reliability
+def read_reliability(run: Run) -> OwnerReliability | None:
+    """Return how often named owners are right: by a selftest of the run's judge, else as stored."""
+    stored, tested = summary_of(run).link.reliability, selftest_of(run)
+    if tested is None or tested.judge != manifest_of(run).judge or tested.owner_right.value is None:
+        return stored
+    given = stored.given if stored else ()
+    return OwnerReliability(
+        given=given, judge=tested.judge, owner_right=tested.owner_right, source="selftest"
+    )
+
+
+@dataclass(frozen=True)
+class ReliabilityLine:
+    """How often named owners are right: in one line, and with all figures."""
+
+    brief: str
+    text: str
+
+
+def describe_reliability(run: Run) -> ReliabilityLine | None:
+    """Describe how often the named owners are right, as measured for what this run has; None if not."""
+    measured = read_reliability(run)
     if measured is None or measured.owner_right.value is None:
-        return ""
-    right = format_estimate("share", measured.owner_right)
+        return None
+    right, tens = format_estimate("share", measured.owner_right), _describe_tens(measured)
+    text = f"Of the named owners, {right.value} {right.interval} are right (n = {right.n:,}), measured on"
+    if measured.source == "selftest":
+        return ReliabilityLine(
+            f"Of 10 faults planted into this app, {tens} get the right owner; natural ones may differ.",
+            f"{text} faults planted into this app. Natural ones may be easier or harder.",
+        )
     *others, last = measured.given or ("",)
     given = f" with {', '.join(others)}{' and ' if others else ''}{last}" if last else ""
-    where = "planted faults of this app" if measured.source == "selftest" else "planted failures"
-    return (
-        f"Of the named owners, {right.value} {right.interval} are right "
-        f"(measured on {where}{given})."
+    return ReliabilityLine(
+        f"Of 10 owners named for planted failures, {tens} are right.",
+        f"{text} planted failures of other apps{given}.",
     )
+
+
+def _describe_tens(measured: OwnerReliability) -> str:
+    """The interval in tenths, such as "7 to 8"."""
+    share = measured.owner_right
+    ends = (share.value if end is None else end for end in (share.low, share.high))
+    low, high = (round(10 * (end or 0)) for end in ends)
+    return f"{low}" if low == high else f"{low} to {high}"
 
 
 def coverage_warning(run: Run) -> str:

@@ -148,6 +148,7 @@ def build_page(run: Run, *, cases: int | None = None, table: str = "") -> Report
             ("Date", manifest.created.partition("T")[0] or _NOT_RECORDED),
         ),
         judge=judge_trust.describe_judge(run),
+        judged_by=judge_trust.judge_line(run),
         errors=describe_errors(findings),
         warnings=tuple(
             warning["message"]
