@@ -43,8 +43,8 @@ from misslink.types import (
 )
 
 PAGE = Path(__file__).with_suffix(".md")
-ROUNDS = 200
-PLANTED_ROUNDS = 40
+ROUNDS = 100
+PLANTED_ROUNDS = 30
 K = 5
 WITH_PASSAGE = 0.9  # probability of a right answer with the passage, in an app with an effect
 

@@ -68,10 +68,10 @@ class Calls:
         self.held: Counter[str] = Counter()
         self.tried: Counter[str] = Counter()
 
-    def add(self, arm: str, *, good: bool, times: int = 1) -> None:
+    def add(self, arm: str, *, good: bool) -> None:
         """Count an answer."""
-        self.held[arm] += good * times
-        self.tried[arm] += times
+        self.held[arm] += good
+        self.tried[arm] += 1
 
     def find(self, luck: tuple[int, int]) -> CauseEvidence:
         """What the answers speak for; `luck`: how many placebos of other cases were good, of how many."""
@@ -90,19 +90,17 @@ class Calls:
 
     def can_settle(self, luck: tuple[int, int]) -> bool:
         """Whether the calls that are left would confirm a cause, if all speak for the likeliest."""
-        left = MAX_CALLS - self.tried.total()
-        found, (cause, removed_by) = self.find(luck), self._ranked(luck)[0][0]
+        found, cause = self.find(luck), self._ranked(luck)[0][0]
         if found.cause == CHANCE and found.e >= 1 / LEVEL:
             return False
-        arm = next((arm for arm in self.arms if arm in removed_by), PLACEBO)
-        if cause == GENERATOR:
-            arm = self.arms[-1] if self.arms else PLACEBO
         best = Calls(self.arms, complete=False)
         best.causes, best.held, best.tried = self.causes, self.held.copy(), self.tried.copy()
-        with_fault = PLACEBO if cause != CHANCE else arm
-        best.add(arm, good=cause != GENERATOR, times=left - left // 2)
-        best.add(with_fault, good=cause == CHANCE, times=left // 2)
-        return left > 0 and best.find(luck).e >= 1 / LEVEL
+        for _ in range(MAX_CALLS - self.tried.total()):
+            call = best.next_call(luck)
+            best.add(call, good=call in cause.removed_by)
+            if best.find(luck).e >= 1 / LEVEL:
+                return True
+        return False
 
     def _ranked(self, luck: tuple[int, int]) -> list[tuple[Cause, float]]:
         """The causes with their log likelihoods, the likeliest first, ties in their order."""
