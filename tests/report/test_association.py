@@ -239,6 +239,10 @@ def test_several_causes_are_named_and_the_owners_counted(run):
         "Replay confirms the owner of 27 of 2 replayed failures: retriever 26, generator 1. "
         "The app answered 2.6 times a failure."
     )
+    other = replayed.model_copy(
+        update={"replay": replayed.replay | {"cases": [case | {"owner": "generator"}]}}
+    )
+    assert "The run names another owner in 1 of them." in read_replay(other).owners
     assert [label for label, _ in read_replay(run).arms][:2] == [
         "its verdict again", "missed passages first"
     ]  # fmt: skip

@@ -101,7 +101,8 @@ def _print_replay(document: Mapping[str, Any]) -> None:
     rows = []
     for mode, entry in document["failures"].items():
         counts = (mode, str(entry["cases"]), str(entry["replayed"]))
-        for name in ("fixed", "placebo_fixed", "net_fixed", "confirmed") if entry["cases"] else ():
+        names = ("fixed", "placebo_fixed", "net_fixed") if entry["fixed"]["n"] else ()
+        for name in (*names, "confirmed") if entry["cases"] else ():
             rows.append((*counts, name.replace("_", " "), output.format_estimate(entry[name])))
             counts = ("", "", "")  # once for all of its shares; so they fit 80 columns
     columns = ("failure", "cases", "replayed", "answers", "share [95%]")

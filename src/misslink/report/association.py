@@ -300,7 +300,12 @@ def describe_owners(replay: Replay) -> str:
     of = f"{sum(replay.owners.values()):,} of {pluralize(len(failures), 'replayed failure')}"
     calls = replay.calls_per_failure
     asked = f" The app answered {calls:.1f} times a failure." if calls is not None else ""
-    return f"Replay confirms the owner of {of}{': ' * bool(counts)}{', '.join(counts)}.{asked}"
+    named = {case.failure: FAILURE_MODES[case.failure].owner for case in failures
+             if case.failure in FAILURE_MODES}  # fmt: skip
+    others = sum(bool(c.confirmed) and c.owner != named.get(c.failure) for c in failures)
+    other = f" The run names another owner in {others:,} of them." if others else ""
+    told = f"{': ' * bool(counts)}{', '.join(counts)}"
+    return f"Replay confirms the owner of {of}{told}.{other}{asked}"
 
 
 def describe_case_replays(run: Run) -> dict[str, tuple[str, ...]]:
