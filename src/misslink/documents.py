@@ -434,7 +434,7 @@ class CalibrationDocument(Result):
 
 
 class ReplayedFailure(Document):
-    """What the missed passages did to the failed answers of one failure mode."""
+    """What missed passages did in one failure mode; ``confirmed`` as the run names the owner."""
 
     cases: int = 0
     replayed: int = 0
@@ -445,15 +445,33 @@ class ReplayedFailure(Document):
 
 
 class ReplayedCase(Document):
-    """One replayed case; ``outcomes`` by arm, ``turned`` means fixed, of a good answer broken."""
+    """One replayed case; ``outcomes`` by arm, ``turned`` means fixed, of a good answer broken.
+
+    ``e`` is the evidence for the likeliest cause, ``held`` how many of the ``tried`` were good.
+    """
 
     case_id: str = ""
     failure: str = ""
     turned: bool = False
     flaky: bool | None = None
     confirmed: bool | None = None
+    cause: str | None = None
+    owner: str | None = None
     outcomes: dict[str, str | None] = {}
+    e: float | None = None
+    tried: dict[str, int] = {}
+    held: dict[str, int] = {}
     note: str = ""
+
+
+class ReplayedArm(Document):
+    """What one arm did to the failed answers that were ``tried`` with it, the first time."""
+
+    arm: str = ""
+    owner: str = ""
+    tried: int = 0
+    held: Estimate = NOT_COMPUTED
+    placebo_held: Estimate = NOT_COMPUTED
 
 
 class Skipped(Document):
@@ -475,11 +493,13 @@ class Replay(Result):
     causal_fraction: Annotated[Estimate, LowerIsBetter] = Estimate.missing("the replay has none")
     failed: int = 0
     failures: dict[str, ReplayedFailure] = {}
+    owners: dict[str, int] = {}
+    arms: tuple[ReplayedArm, ...] = ()
+    calls_per_failure: Annotated[float | None, LowerIsBetter] = None
     fixed: Estimate = NOT_COMPUTED
     broken: Estimate = NOT_COMPUTED
     placebo_broken: Estimate = NOT_COMPUTED
     flaky: Annotated[Estimate, LowerIsBetter] = NOT_COMPUTED
-    order_sensitive: Estimate = NOT_COMPUTED
     cases: tuple[ReplayedCase, ...] = ()
     usage: Annotated[JudgeUsage, LowerIsBetter] = JudgeUsage()
     skipped: tuple[Skipped, ...] = ()

@@ -13,7 +13,7 @@ class FailureModeInfo:
     on passed cases.
     """
 
-    owner: str  # retriever, index, prompt, generator, gold_set, none, or unknown
+    owner: str  # retriever, index, prompt, generator, gold_set, judge, none, or unknown
     label: str
     meaning: str
     action: str
@@ -138,6 +138,15 @@ FAILURE_MODES: dict[str, FailureModeInfo] = {
         shape="M-5.5-5.5L0-2L5.5-5.5V5.5L0 2L-5.5 5.5Z",
         is_miss=True,
     ),
+    "false_alarm": FailureModeInfo(
+        "judge",
+        "False alarm",
+        "The judge calls the answer bad, and a label or a second judge calls it good.",
+        "Read the verdict. Where the judge errs alike in several cases, edit its prompt or take "
+        "another judge.",
+        shape="M-5-5L0-1L5-5V5H-5Z",
+        failed=False,
+    ),
     "missing_label": FailureModeInfo(
         "gold_set",
         "Missing label",
@@ -175,4 +184,4 @@ FAILURE_MODES: dict[str, FailureModeInfo] = {
 }
 FAILURES = frozenset(name for name, mode in FAILURE_MODES.items() if mode.failed)
 MISS_MODES = tuple(name for name, mode in FAILURE_MODES.items() if mode.is_miss)
-OWNERS = ("retriever", "index", "prompt", "generator", "gold_set", "none", "unknown")
+OWNERS = ("retriever", "index", "prompt", "generator", "gold_set", "judge", "none", "unknown")

@@ -240,7 +240,7 @@ class Link(FrozenModel):
     @computed_field  # type: ignore[prop-decorator]
     @property
     def owner(self) -> str | None:
-        """Who can fix it: retriever, index, prompt, generator, gold_set, none; None: not known."""
+        """Who can fix it: retriever, index, prompt, generator, gold_set, judge, none; None: not known."""
         return None if self.failure is None else FAILURE_MODES[self.failure].owner
 
     @computed_field  # type: ignore[prop-decorator]

@@ -76,6 +76,20 @@ def test_a_label_wins_on_its_case(link, labels, failed):
     assert apply_labels(run).links[1] == run.links[1]
 
 
+def test_a_false_alarm_is_the_judges_by_a_label_or_by_a_second_judge():
+    by_label = apply_labels(run_of([UNFAITHFUL], faithfulness={0: 1.0})).links[0]
+    assert (by_label.failure, by_label.owner, by_label.failed) == ("false_alarm", "judge", False)
+    run = run_of([UNFAITHFUL, UNFAITHFUL])
+    cases = [{"case_id": "c0", "cause": "judge"}, {"case_id": "c1", "cause": None}]
+    replayed = run.model_copy(update={"replay": {"cases": cases}})
+    assert [link.owner for link in apply_labels(replayed).links] == ["judge", run.links[1].owner]
+    assert replayed.links == run.links  # only the views of the run have it
+    labelled = run_of([UNFAITHFUL], faithfulness={0: 0.0}).model_copy(
+        update={"replay": {"cases": cases}}
+    )
+    assert apply_labels(labelled).links[0].failed  # people outrank a judge
+
+
 def test_labels_of_another_run_decide_no_case_here():
     run = run_of([UNFAITHFUL], own=False, faithfulness={0: 1.0})
     assert find_labelled_failures(run) == {}
@@ -97,7 +111,7 @@ def test_the_count_is_corrected_by_labels_of_some():
     assert page.verdict.endswith("Read first: c1, c3, c5 and 12 more.")
     assert "30 of 60" not in page.verdict
     assert {label: count for _, label, count, _ in page.first.owners} == {
-        "generator": 20, "passed": 40,
+        "generator": 20, "judge": 10, "passed": 30,
     }  # fmt: skip
 
 

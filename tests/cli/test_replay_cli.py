@@ -96,29 +96,34 @@ def test_the_terminal_has_the_causal_fraction_first_and_the_placebo_beside(missl
     code, out, _ = misslink("replay", write_run())
     assert code == 0
     text = " ".join(out.split())
-    assert text.startswith("Failed answers caused by missed passages: not measured: 8 failed")
-    assert "8 of 8" in text
+    assert text.startswith(
+        "Replay confirms the owner of 8 of 8 replayed failures: retriever 8. "
+        "The app answered 3.0 times a failure. "
+        "Failed answers caused by missed passages: not measured: 8 failed"
+    )
     assert "placebo fixed" in text
     assert "Flaky answers: 0 of " in text
-    assert "Answers of the app: 32 new, 0 reused." in text
+    assert "Answers of the app: 24 new, 0 reused." in text
 
 
-def test_a_dry_run_counts_every_arm_and_calls_nothing(misslink, write_run, judge_server):
+def test_a_dry_run_counts_the_most_that_it_may_cost_and_calls_nothing(
+    misslink, write_run, judge_server
+):
     name = write_run()
     calls = len(judge_server.calls)
     code, out, _ = misslink("replay", name, "--dry-run", "--json")
     assert code == 0
     forecast = json.loads(out)
-    assert forecast["generations"] == 32
+    assert forecast["generations"] == 12 * 8
     assert forecast["prompt_tokens"] > 0
     assert (asked(), len(judge_server.calls)) == (0, calls)
     assert read_run(name).replay is None
     _, out, _ = misslink("replay", name, "--dry-run")
-    assert "The app would answer at most 32 questions." in out
+    assert "The app would answer at most 96 questions, by experience a third." in out
     assert "No judge call was made." in out
     _, out, _ = misslink("replay", name, "--json")
     usage = json.loads(out)["usage"]
-    assert usage["generations"] == 32
+    assert usage["generations"] == 24
     assert usage["calls"] <= forecast["calls"]
 
 
@@ -140,9 +145,9 @@ def test_a_smaller_replay_later_takes_nothing_away_and_pays_nothing(
     ]
     assert replayed[0]["net_fixed"]["value"] == replayed[1]["net_fixed"]["value"] == 1.0
     assert asked() == before
-    assert 0 < len(judge_server.calls) - calls <= 4  # the arms of one case
+    assert 0 < len(judge_server.calls) - calls <= 4  # verdict and arms of one case
     _, out, _ = misslink("replay", name, "--sample", 1, *cache)
-    assert "32 reused (also 7 cases beyond this sample)" in " ".join(out.split())
+    assert "24 reused (also 7 cases beyond this sample)" in " ".join(out.split())
     Path("app.py").write_text(f"{APP}\nchanged = True\n", encoding="utf-8")
     _, out, _ = misslink("replay", name, "--sample", 1, "--json")
     assert len(json.loads(out)["cases"]) == 1  # other code: what was kept is another app's
@@ -167,9 +172,18 @@ def test_the_table_fits_80_columns(capsys, monkeypatch):
     names = ("fixed", "placebo_fixed", "net_fixed", "confirmed")
     counts = {"cases": 1240, "replayed": 1240}
     document = {
-        **dict.fromkeys(("broken", "placebo_broken", "flaky", "order_sensitive"), share),
+        **dict.fromkeys(("broken", "placebo_broken", "flaky"), share),
         "run": "r",
         "judge": "j",
+        "arms": [
+            {
+                "arm": "without_distractor",
+                "owner": "generator",
+                "tried": 1240,
+                "held": share,
+                "placebo_held": share,
+            }
+        ],
         "cases_kept": 0,
         "skipped": [],
         "causal_fraction": share,
@@ -192,7 +206,7 @@ def test_an_outage_of_the_judge_loses_no_answer_of_the_app(misslink, write_run, 
     judge_server.key = None
     code, out, _ = misslink("replay", name, "--json")
     assert code == 0
-    assert asked() == 32
+    assert asked() == 24
 
 
 def test_a_function_that_builds_the_app_may_be_named(misslink, write_run, caplog):
@@ -319,7 +333,7 @@ def test_a_killed_replay_leaves_no_partial_file_and_pays_nothing_twice(write_run
     command = [Path(sys.executable).with_name("misslink"), "replay", name, "--json"]
     command += ["--concurrency", "1"]  # what is in flight when it is killed is asked again
     calls = len(judge_server.calls)
-    for moment in (5, 23):
+    for moment in (5, 17):
         Path("kill_at").write_text(str(moment), encoding="utf-8")
         process = subprocess.run(command, env=environment, capture_output=True, check=False)
         assert process.returncode == -signal.SIGKILL
@@ -328,7 +342,7 @@ def test_a_killed_replay_leaves_no_partial_file_and_pays_nothing_twice(write_run
     Path("kill_at").unlink()
     process = subprocess.run(command, env=environment, capture_output=True, check=False)
     assert process.returncode == 0, process.stderr
-    assert asked() == 32 + 2  # each kill cost the answer that was being written
+    assert asked() == 24 + 2  # each kill cost the answer that was being written
     keys = [json.dumps(call.body, sort_keys=True) for call in judge_server.calls[calls:]]
     assert len(keys) == len(set(keys))
     found = json.loads(process.stdout)

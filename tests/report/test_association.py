@@ -196,10 +196,10 @@ def test_a_case_says_what_each_arm_gave(run):
     texts = describe_case_replays(run)
     (text,) = texts["with-exit"]
     assert text == (
-        "Confirmed by replay: answer of the run: unfaithful, run again unchanged: unfaithful, "
-        "missed passages first: good, irrelevant passages first: unfaithful."
+        "Confirmed by replay, caused by a missed passage: answer of the run: unfaithful, "
+        "missed passages first: good, placebo: unfaithful."
     )
-    assert "Flaky: the answer changes when nothing is changed." in texts[HOSTILE[0]][0]
+    assert "Flaky: an irrelevant change turns the answer, too." in texts[HOSTILE[0]][0]
     entries = build_page(run).cases.entries
     assert next(entry for entry in entries if entry.id == "with-exit").replays == (text,)
 
@@ -208,17 +208,17 @@ def test_a_case_says_what_each_arm_gave(run):
     ("row", "words"),
     [
         ({"turned": True, "confirmed": False}, "Fixed by replay, and not confirmed"),
-        ({"confirmed": False}, "Not fixed by replay"),
+        ({"confirmed": False}, "Not confirmed by replay"),
         ({"failure": "passed", "turned": True}, "Broken by the missed passage"),
         ({"failure": "passed"}, "Not broken by the missed passage"),
         (
             {"outcomes": {"observed": "good"}},
             (
-                "Not fixed by replay: answer of the run: good. The answer is true by the missed "
+                "Not confirmed by replay: answer of the run: good. The answer is true by the missed "
                 "passage; only its evidence was missing."
             ),
         ),
-        ({"note": "1 of 2 missed"}, "Not fixed by replay. 1 of 2 missed."),
+        ({"note": "1 of 2 missed"}, "Not confirmed by replay. 1 of 2 missed."),
     ],
 )
 def test_a_case_that_was_not_confirmed_says_what_happened(run, row, words):
@@ -226,6 +226,26 @@ def test_a_case_that_was_not_confirmed_says_what_happened(run, row, words):
     (text,) = describe_case_replays(_with_replay(run, cases=[case]))["x"]
     assert text.startswith(words)
     assert "Confirmed" not in text
+
+
+def test_several_causes_are_named_and_the_owners_counted(run):
+    case = {"case_id": "x", "failure": "retrieval_miss", "confirmed": True,
+            "cause": "missed_passage+distractor"}  # fmt: skip
+    replayed = _with_replay(run, cases=[case])
+    assert describe_case_replays(replayed)["x"] == (
+        "Confirmed by replay, caused by a missed passage together with a distracting passage.",
+    )
+    assert read_replay(run).owners == (
+        "Replay confirms the owner of 27 of 2 replayed failures: retriever 26, generator 1. "
+        "The app answered 2.6 times a failure."
+    )
+    other = replayed.model_copy(
+        update={"replay": replayed.replay | {"cases": [case | {"owner": "generator"}]}}
+    )
+    assert "The run names another owner in 1 of them." in read_replay(other).owners
+    assert [label for label, _ in read_replay(run).arms][:2] == [
+        "its verdict again", "missed passages first"
+    ]  # fmt: skip
 
 
 def test_reused_answers_are_counted(run):

@@ -1,4 +1,4 @@
-"""Re-run cases of a run with the missed passages injected."""
+"""Re-run cases of a run with one fault after the other taken away."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from misslink.api.saved_run import SavedRun, config_as_in_run, open_run_judge
+from misslink.calibration.labelled_failures import find_labelled_failures
 from misslink.documents import Replay, manifest_of
 from misslink.errors import InputError
 from misslink.event_loops import run_async
@@ -37,7 +38,7 @@ def replay(
     app_config: str | Path | Mapping[str, Any] | None = None,
     progress: Progress | None = None,
 ) -> Replay:
-    """Re-run failed cases with the missed passages injected, to test whether the miss is the cause.
+    """Re-run failed cases with one fault after the other taken away, to test what caused them.
 
     Parameters
     ----------
@@ -49,7 +50,8 @@ def replay(
     sample : int
         Maximum cases per failure mode.
     judge : str, Judge or None
-        As of `misslink.evaluate`. None: the run's own; another one gives no causal fraction.
+        As of `misslink.evaluate`. None: the run's own. Another one shows which verdicts are wrong,
+        and gives no causal fraction.
     judge_config : JudgeConfig or None
         Address, key, retries, rate and budget of the judge. None: those of the run.
     concurrency : int
@@ -66,7 +68,7 @@ def replay(
     Returns
     -------
     Replay
-        ``causal_fraction``, and ``failures`` by failure mode.
+        ``owners`` that are confirmed, ``arms``, ``failures`` by failure mode, ``causal_fraction``.
 
     Raises
     ------
@@ -79,8 +81,8 @@ def replay(
     --------
     >>> import misslink
     >>> replayed = misslink.replay("reports/today", "app.py:chain")  # doctest: +SKIP
-    >>> replayed.failures["retrieval_miss"].fixed.value  # doctest: +SKIP
-    0.6
+    >>> replayed.owners  # doctest: +SKIP
+    {'retriever': 21, 'generator': 6}
     """
     saved = SavedRun.open(run)
     config = judge_config or config_as_in_run(saved.run, judge)
@@ -91,6 +93,9 @@ def replay(
         prompts=Prompts.from_spec(config.prompts),
         repeats=config.repeats,
         concurrency=concurrency,
+        labelled_good=frozenset(
+            case_id for case_id, failed in find_labelled_failures(saved.run).items() if not failed
+        ),
     )
     source = _app_path(saved.run) if app is None else app
     opened = open_run_judge(saved.run, judge, config, cache=Path(cache), concurrency=concurrency)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping
 
 from misslink.calibration.stored_calibration import own_calibrations
-from misslink.documents import calibrations_of
+from misslink.documents import calibrations_of, replay_of
 from misslink.render.reasons import describe_reason
 from misslink.retrieval import cluster_cases
 from misslink.stats import proportion
@@ -56,21 +56,31 @@ def _failed(link: Link, labels: Mapping[str, bool]) -> bool | None:
 
 
 def apply_labels(run: Run) -> Run:
-    """Return the run with the annotators' word on the labelled cases, for every view of it."""
-    found = find_labelled_failures(run)
-    changed = {True: _as_failed, False: _as_passed}
+    """Return the run with the word of annotators and of a second judge, for every view of it.
+
+    A failed case whose answer they call good is a false alarm, and its owner the judge.
+    """
+    found, replay = find_labelled_failures(run), replay_of(run)
+    cleared = {case.case_id for case in (replay.cases if replay else ()) if case.cause == "judge"}
     links = tuple(
-        changed[found[link.case_id]](link)
+        _as_labelled(link, failed=found[link.case_id])
         if found.get(link.case_id, link.failed) is not link.failed
+        else _as_good(link, "second_judge_good")
+        if link.failed and link.case_id in cleared - found.keys()
         else link
         for link in run.links
     )
-    return run.model_copy(update={"links": links}) if found else run
+    return run.model_copy(update={"links": links}) if found or cleared else run
 
 
-def _as_passed(link: Link) -> Link:
-    reason = describe_reason(Reason(code="labelled_good"))
-    told = {"failure": "passed", "unexplained": False, "also": (), "reason": reason, "reasons": {}}
+def _as_labelled(link: Link, *, failed: bool) -> Link:
+    return _as_failed(link) if failed else _as_good(link, "labelled_good")
+
+
+def _as_good(link: Link, code: str) -> Link:
+    reason = describe_reason(Reason(code=code))
+    failure = "false_alarm" if link.failed else "passed"
+    told = {"failure": failure, "unexplained": False, "also": (), "reason": reason, "reasons": {}}
     return link.model_copy(update=told)
 
 

@@ -40,15 +40,16 @@ def replay(
     given: JudgeOptions,
     as_json: bool = shared.JSON_OPTION,
 ) -> None:
-    """Re-run cases with the missed passages injected, to test whether the miss is the cause.
+    """Re-run failed cases with one fault after the other taken away, to test what caused them.
 
-    The app answers a case up to 4 times, and each answer is judged: unchanged, with the missed
-    passages first, with irrelevant passages in their place (placebo), and with its passages in
-    another order. Good answers are drawn too, because a passage can break them.
+    First the verdict is judged again; --judge names another judge. Then the app answers with a
+    standalone query, the missed passages, a cut passage whole, without the distractor, and with
+    relevant passages alone, until an arm holds: about 3 times a failure, at most 12. A placebo
+    changes the prompt as much and leaves the fault. Good answers are drawn too, because a passage
+    can break them.
 
-    A case is confirmed if the missed passages fix it, no other arm does, and the failure mode's
-    effect beyond the placebo is above 0 with its whole interval. Answers of an earlier replay are
-    reused.
+    A cause is confirmed if its evidence stands with at most 5% of false ones expected among all
+    that are confirmed. Answers of an earlier replay are reused.
     """
     import misslink
     from misslink.api.replay import forecast_replay
@@ -68,7 +69,7 @@ def replay(
         if as_json:
             output.print_json({"generations": generations, **asdict(forecast)})
         else:
-            print(f"The app would answer at most {generations} questions.")
+            print(f"The app would answer at most {generations} questions, by experience a third.")
             output.print_forecast(forecast)
         return
     keys: dict[str, Any] = {"id_key": id_key, "input_key": input_key, "app_config": app_config}
@@ -79,22 +80,39 @@ def replay(
 
 
 def _print_replay(document: Mapping[str, Any]) -> None:
+    from misslink.documents import Replay
+    from misslink.report.association import describe_owners
+    from misslink.report.glossary import ARMS
+
+    if owners := describe_owners(Replay.model_validate(document)):
+        output.print_line(owners)
     output.print_line(_summary_sentence(document))
+    shares = ("held", "placebo_held")
+    arms = [
+        (
+            *(ARMS[row["arm"]], row["owner"], str(row["tried"])),
+            *(output.format_estimate(row[name]) if row[name]["n"] else "-" for name in shares),
+        )
+        for row in document["arms"]
+        if row["tried"]
+    ]
+    columns = ("arm", "owner", "tried", "good with it", "with its placebo")
+    output.print_table(TextTable(columns, arms, ["tried"], "Arms, share of answers [95%]"))
     rows = []
     for mode, entry in document["failures"].items():
         counts = (mode, str(entry["cases"]), str(entry["replayed"]))
-        for name in ("fixed", "placebo_fixed", "net_fixed", "confirmed") if entry["cases"] else ():
+        names = ("fixed", "placebo_fixed", "net_fixed") if entry["fixed"]["n"] else ()
+        for name in (*names, "confirmed") if entry["cases"] else ():
             rows.append((*counts, name.replace("_", " "), output.format_estimate(entry[name])))
             counts = ("", "", "")  # once for all of its shares; so they fit 80 columns
     columns = ("failure", "cases", "replayed", "answers", "share [95%]")
     title = f"Replay of {document['run']}, judge {document['judge']}"
     if not output.print_table(TextTable(columns, rows, ["cases", "replayed"], title)):
-        output.print_line("No failed answer of this run missed a passage: nothing to replay.")
+        output.print_line("No answer of this run failed: nothing to replay.")
     for words, name in (
         ("Good answers broken by the missed passages", "broken"),
         ("by the placebo", "placebo_broken"),
         ("Flaky answers", "flaky"),
-        ("Answers that change with the order of passages", "order_sensitive"),
     ):
         if document[name]["value"] is not None:
             output.print_line(f"{words}: {output.format_estimate(document[name])}.")

@@ -465,6 +465,7 @@ SENTENCES: dict[str, str | Callable[..., str]] = {
     "few_associated": "few failures are associated with missing passages",
     "unlabelled": _unlabelled,
     "labelled_good": "annotators call the answer good",
+    "second_judge_good": "judged again, the answer is good",
     "labelled_bad": "annotators call the answer bad, and what the judge found does not say why",
     "owners_not_measured": (
         "how often owners are right was not measured for this judge and these data; "

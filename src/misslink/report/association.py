@@ -26,7 +26,7 @@ from misslink.render.format import (
     format_p_value,
     pluralize,
 )
-from misslink.report.glossary import ARMS
+from misslink.report.glossary import ARMS, CAUSES
 from misslink.report.links import CORRECT_VALUES, number_cases, view_fragment
 from misslink.retrieval import case_exposures
 from misslink.types import Estimate, Run
@@ -256,6 +256,8 @@ def read_replay(run: Run) -> SimpleNamespace | None:
         facts=_replay_facts(replay),
         causal=format_estimate("causal_fraction", replay.causal_fraction),
         causal_words=describe_causal_fraction(replay),
+        owners=describe_owners(replay),
+        arms=tuple((ARMS.get(row.arm, row.arm), row) for row in replay.arms if row.tried),
         sentences=tuple(
             _net_sentence(_mode_label(mode), failure.net_fixed, failure.confirmed)
             for mode, failure in replay.failures.items()
@@ -272,8 +274,7 @@ def read_replay(run: Run) -> SimpleNamespace | None:
                 ("Failed answers fixed by the missed passages", replay.fixed),
                 ("Good answers broken by them", replay.broken),
                 ("Good answers broken by irrelevant passages", replay.placebo_broken),
-                ("Answers that change by themselves (flaky)", replay.flaky),
-                ("Answers that change with the order of passages", replay.order_sensitive),
+                ("Answers that turn with an irrelevant change (flaky)", replay.flaky),
             )
         ),
         skipped=tuple(
@@ -288,6 +289,23 @@ def describe_causal_fraction(replay: Replay) -> str:
     if little := describe_negligible(replay.causal_fraction):
         return f"{words}: {little}"
     return f"{words}{'; not enough data to tell' if _includes_zero(replay.causal_fraction) else ''}"
+
+
+def describe_owners(replay: Replay) -> str:
+    """Return how many replayed failures have a confirmed owner, and which; "" without failures."""
+    failures = [case for case in replay.cases if case.failure != _GOOD]
+    if not failures:
+        return ""
+    counts = [f"{owner.replace('_', ' ')} {count:,}" for owner, count in replay.owners.items()]
+    of = f"{sum(replay.owners.values()):,} of {pluralize(len(failures), 'replayed failure')}"
+    calls = replay.calls_per_failure
+    asked = f" The app answered {calls:.1f} times a failure." if calls is not None else ""
+    named = {case.failure: FAILURE_MODES[case.failure].owner for case in failures
+             if case.failure in FAILURE_MODES}  # fmt: skip
+    others = sum(bool(c.confirmed) and c.owner != named.get(c.failure) for c in failures)
+    other = f" The run names another owner in {others:,} of them." if others else ""
+    told = f"{': ' * bool(counts)}{', '.join(counts)}"
+    return f"Replay confirms the owner of {of}{told}.{other}{asked}"
 
 
 def describe_case_replays(run: Run) -> dict[str, tuple[str, ...]]:
@@ -340,18 +358,19 @@ def _describe_replay(case: ReplayedCase) -> str:
     )
     is_good = case.failure == _GOOD
     if case.confirmed:
-        verdict = "Confirmed by replay"
+        causes = [CAUSES.get(cause, cause) for cause in (case.cause or "").split("+")]
+        verdict = f"Confirmed by replay, caused by {' together with '.join(causes)}"
     elif case.turned:
         verdict = (
             "Broken by the missed passage" if is_good else "Fixed by replay, and not confirmed"
         )
     else:
-        verdict = "Not broken by the missed passage" if is_good else "Not fixed by replay"
+        verdict = "Not broken by the missed passage" if is_good else "Not confirmed by replay"
     notes = (
         "The answer is true by the missed passage; only its evidence was missing."
-        if case.outcomes.get("observed") == "good" and not is_good
+        if case.outcomes.get("observed") == "good" and not (is_good or case.confirmed)
         else "",
-        "Flaky: the answer changes when nothing is changed." if case.flaky else "",
+        "Flaky: an irrelevant change turns the answer, too." if case.flaky else "",
         f"{case.note[:1].upper()}{case.note[1:]}." if case.note else "",
     )
     text = f"{verdict}: {outcomes}." if outcomes else f"{verdict}."

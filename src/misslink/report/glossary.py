@@ -36,10 +36,22 @@ RELATIONS = {
 # The arms of a replay, beside the answer of the run.
 ARMS = {
     "observed": "answer of the run",
-    "unchanged": "run again unchanged",
-    "treatment": "missed passages first",
-    "placebo": "irrelevant passages first",
-    "reordering": "passages in another order",
+    "other_judge": "its verdict again",
+    "standalone_query": "standalone question",
+    "missed_passage": "missed passages first",
+    "whole_passage": "cut passage whole",
+    "without_distractor": "without the distractor",
+    "perfect_context": "relevant passages alone",
+    "placebo": "placebo",
+}
+# What a replay confirms as the cause of a failure; several are joined by "+".
+CAUSES = {
+    "judge": "a wrong verdict of the judge",
+    "query": "the query",
+    "missed_passage": "a missed passage",
+    "cut_passage": "a cut passage",
+    "distractor": "a distracting passage",
+    "generator": "the generator",
 }
 # What was measured of a missed passage; see types.Missed.
 MEASURED = {

@@ -32,6 +32,7 @@ _EXPOSURE_TITLES = {
 _FRAGMENTS = {
     "unexplained": view_fragment(state="failed", failure="inconclusive"),
     "inconclusive": view_fragment(state="inconclusive"),
+    "judge": view_fragment(failure="false_alarm"),
 }
 _UNEXPLAINED = FailureModeInfo(
     "unknown",
@@ -63,12 +64,12 @@ def _owner_groups(run: Run) -> Iterator[OwnerGroup]:
     """The failures by owner, then what is no failure."""
     known = {case.id for case in run.cases}
     links = [link for link in run.links if link.case_id in known and link.failure]
-    owners = Counter(link.owner for link in links if link.failed)
+    owners = Counter(link.owner for link in links if link.failed or link.owner == "judge")
     for owner in OWNERS:
         if owners[owner]:
             label = "unexplained" if owner == "unknown" else owner.replace("_", " ")
             yield owner, label, owners[owner], _FRAGMENTS.get(label) or view_fragment(owner=owner)
-    states = Counter(LINK_STATES[link.failed] for link in links)
+    states = Counter(LINK_STATES[link.failed] for link in links if link.owner != "judge")
     for state in ("passed", "inconclusive"):
         if states[state]:
             yield state, state, states[state], view_fragment(state=state)
@@ -146,7 +147,7 @@ def failure_mode_rows(run: Run) -> tuple[SimpleNamespace, ...]:
         SimpleNamespace(
             key=key,
             mode=mode,
-            owner=mode.owner.replace("_", " ") if mode.failed else "",
+            owner=mode.owner.replace("_", " ") if mode.failed or key == "false_alarm" else "",
             count=counts[key],
             inferred=inferred[key],
             share=format_estimate("share", proportion(counts[key], counts.total())),

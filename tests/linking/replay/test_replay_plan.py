@@ -1,8 +1,18 @@
 """What each arm gives the app, and when a case cannot be replayed."""
 
-from misslink.linking.replay.plan import index_passages, plan_case
+from misslink.linking.replay.plan import index_passages, plan_case, rank_prompt
 from misslink.linking.replay.runner import draw_cases
-from misslink.types import Case, Link, Passage, RetrievalMiss, RetrieverCall, Run, Trace
+from misslink.linking.replay.sequence import ARMS
+from misslink.types import (
+    Case,
+    FailureEvidence,
+    Link,
+    Passage,
+    RetrievalMiss,
+    RetrieverCall,
+    Run,
+    Trace,
+)
 
 
 def passage(name, rank=1, score=None, text=None):
@@ -43,70 +53,128 @@ def planned(case, seen, linked, k=3, others=OTHERS):
     return plan_case(case, seen, linked, k, index_passages([seen, others]))
 
 
-def orders(made):
-    return {arm.name: [passage.id for passage in arm.passages] for arm in made.arms}
+def order(made, arm, *, placebo=False, repeat=0):
+    """The ids of the passages that an arm gives the app."""
+    prompt, _ = made.prompt(arm, repeat, placebo=placebo)
+    return [passage.id for passage in rank_prompt(prompt, made.trace)[0]]
 
 
 NEEDS = Case(id="c", question="Q?", relevant={"g": 1, "h": 2})
 G = RetrievalMiss(passage_id="g", text="Text of g.")
 MISS_G = link("retrieval_miss", G)
 ONE = Case(id="c", question="Q?", relevant=["g"])
+HIT = {"retrieval": "hit"}
+MISSED, WHOLE, WITHOUT, PERFECT = ARMS[1:]
 
 
 class TestArms:
-    def test_treatment_and_placebo_are_the_same_list_but_for_the_missed_passage(self):
+    def test_missed_passages_and_placebo_are_the_same_list_but_for_the_missed_passage(self):
         made = planned(ONE, trace("a", "b", "c"), MISS_G)
-        order = orders(made)
-        assert order["unchanged"] == ["a", "b", "c"]
-        assert order["treatment"] == ["g", "a", "b"]
-        assert order["placebo"][1:] == ["a", "b"]
-        assert order["placebo"][0] in {"x", "y"}  # of similar length
-        assert order["reordering"] == ["c", "b", "a"]
-        treatment = made.arms[1].passages
-        assert [passage.rank for passage in treatment] == [1, 2, 3]
-        assert [passage.score for passage in treatment] == [0.1, 0.2, 0.3]
-        assert [passage.id for passage in made.injected] == ["g"]
+        assert list(made.arms) == [MISSED, PERFECT]
+        assert order(made, MISSED) == ["g", "a", "b"]
+        placebo = order(made, MISSED, placebo=True)
+        assert placebo[0] in {"x", "y"}  # of similar length
+        assert placebo[1:] == ["a", "b"]
+        assert order(made, PERFECT) == ["g"]
+        assert order(made, PERFECT, placebo=True) == ["c", "b", "a"]
+        passages, _ = rank_prompt(made.prompt(MISSED, 0, placebo=False)[0], made.trace)
+        assert [passage.rank for passage in passages] == [1, 2, 3]
+        assert [passage.score for passage in passages] == [0.1, 0.2, 0.3]
+        assert [passage.id for passage in made.missed] == ["g"]
+
+    def test_each_repeat_is_another_prompt(self):
+        made = planned(ONE, trace("a", "b", "c"), MISS_G)
+        repeats = [order(made, MISSED, repeat=n) for n in range(3)]
+        assert repeats[1][:3] == ["g", "b", "a"]
+        assert repeats[1][3] in {"x", "y", "z"}  # one more irrelevant passage
+        placebos = [order(made, MISSED, placebo=True, repeat=n) for n in range(3)]
+        assert len({tuple(one) for one in (*repeats, *placebos)}) == 6
 
     def test_the_best_grades_are_injected_as_many_as_the_prompt_has_places(self):
         missed = (G, RetrievalMiss(passage_id="h", grade=2, text="Text of h."))
         made = planned(NEEDS, trace("a", "b", "c"), link("retrieval_miss", *missed))
-        assert orders(made)["treatment"] == ["h", "g", "a"]
-        assert len(set(orders(made)["placebo"])) == 3
+        assert order(made, MISSED) == ["h", "g", "a"]
+        assert len(set(order(made, MISSED, placebo=True))) == 3
         assert made.note is None
         made = planned(NEEDS, trace("a"), link("retrieval_miss", *missed))
-        assert orders(made)["treatment"] == ["h"]
+        assert order(made, MISSED) == ["h"]
         assert made.note == "1 of 2 missed passages were injected"
 
     def test_relevant_passages_of_a_partial_hit_stay_in_the_prompt(self):
         partial = link("distracted", RetrievalMiss(passage_id="h", text="Text of h."))
         made = planned(NEEDS, trace("a", "b", "g"), partial)
-        assert orders(made)["treatment"] == ["h", "a", "g"]
-        assert orders(made)["placebo"][1:] == ["a", "g"]
+        assert order(made, MISSED) == ["h", "a", "g"]
+        assert order(made, MISSED, placebo=True)[1:] == ["a", "g"]
+        assert order(made, PERFECT) == ["h", "g"]
         assert made.group == "distracted"
 
     def test_only_what_reached_the_prompt_is_replaced_and_reordered(self):
         seen = trace("a", "b", "c", "d", prompted=("a", "b", "c"))
-        order = orders(planned(ONE, seen, MISS_G))
-        assert order["treatment"] == ["g", "a", "b", "d"]
-        assert order["reordering"] == ["c", "b", "a", "d"]
-        order = orders(planned(ONE, trace("a", "b", "c", "d"), MISS_G, k=2))
-        assert order["treatment"] == ["g", "a", "c", "d"]
-        assert order["reordering"] == ["b", "a", "c", "d"]
+        made = planned(ONE, seen, MISS_G)
+        assert order(made, MISSED) == ["g", "a", "b", "d"]
+        assert order(made, PERFECT, placebo=True) == ["c", "b", "a", "d"]
+        made = planned(ONE, trace("a", "b", "c", "d"), MISS_G, k=2)
+        assert order(made, MISSED) == ["g", "a", "c", "d"]
+        assert order(made, PERFECT, placebo=True) == ["b", "a", "c", "d"]
 
     def test_a_passage_dropped_before_the_prompt_is_moved_and_not_doubled(self):
         seen = trace("a", "b", "g", prompted=("a", "b"))
-        order = orders(planned(ONE, seen, link("dropped_from_prompt", G)))
-        assert order["treatment"] == ["g", "a"]
-        assert order["placebo"][1:] == ["a"]
-
-    def test_one_passage_has_no_other_order(self):
-        assert set(orders(planned(ONE, trace("a"), MISS_G))) == {
-            "unchanged", "treatment", "placebo"
-        }  # fmt: skip
+        made = planned(ONE, seen, link("dropped_from_prompt", G))
+        assert order(made, MISSED) == ["g", "a"]
+        assert order(made, MISSED, placebo=True)[1:] == ["a"]
+        assert made.owners["missed_passage"] == "prompt"
 
     def test_where_nothing_was_retrieved_the_missed_passage_is_all_there_is(self):
-        order = orders(planned(ONE, trace(), MISS_G))
-        assert (order["unchanged"], order["treatment"]) == ([], ["g"])
+        assert order(planned(ONE, trace(), MISS_G), MISSED) == ["g"]
+
+    def test_what_a_prompt_cut_off_comes_first_in_pieces_no_longer_than_it_shows(self):
+        text = "It opened in 1904. It closed in 1950. It burned in 1960."
+        whole = passage("g", text=text)
+        seen = trace("a", "b").model_copy(
+            update={
+                "retrieved": (passage("a"), whole),
+                "prompted": ("a", "g"),
+                "shown": {"g": "It opened in 1904."},
+            }
+        )
+        miss = RetrievalMiss(passage_id="g", text=text, status="dropped_from_prompt")
+        cut = link("dropped_from_prompt", miss).model_copy(update={"retrieval": "partial"})
+        made = planned(ONE, seen, cut)
+        assert list(made.arms) == [WHOLE, PERFECT]
+        assert order(made, WHOLE) == ["g-part-2", "g-part-3", "g"]
+        assert [p.text for p in made.arms[WHOLE].treated.first] == [
+            "It closed in 1950.", "It burned in 1960."
+        ]  # fmt: skip
+        assert len(order(made, WHOLE, placebo=True)) == 3
+        assert made.arms[WHOLE].injected == {"g-part-2", "g-part-3"}
+        assert made.owners["cut_passage"] == "prompt"
+
+    def test_the_passage_that_the_answer_rests_on_is_taken_away_and_as_many_others(self):
+        rests = FailureEvidence(failure="distracted", passage_id="b", reason_code="r")
+        distracted = link("distracted").model_copy(update={**HIT, "evidence": (rests,)})
+        made = planned(ONE, trace("g", "b", "c"), distracted)
+        assert list(made.arms) == [WITHOUT, PERFECT]
+        assert order(made, WITHOUT) == ["g", "c"]
+        assert order(made, WITHOUT, placebo=True) == ["b", "g"]
+        assert order(made, PERFECT) == ["g"]
+        assert made.complete
+
+    def test_a_prompt_of_relevant_passages_alone_has_no_arm_and_only_the_generator_is_left(self):
+        made = planned(ONE, trace("g"), link("fabricated").model_copy(update=HIT))
+        assert (dict(made.arms), made.complete) == ({}, True)
+        assert order(made, "", placebo=True) == ["g"]
+
+    def test_a_reference_in_doubt_is_not_blamed_on_the_generator(self):
+        suspect = link("gold_suspect").model_copy(update=HIT)
+        assert planned(ONE, trace("g", "a"), suspect).startswith("no relevant passage is known")
+
+    def test_the_standalone_question_is_asked_of_the_apps_own_retriever(self):
+        case = ONE.model_copy(update={"standalone_question": "When did the ferry open?"})
+        made = planned(case, trace("a", "b"), link("lost_context", G))
+        assert list(made.arms) == [ARMS[0], MISSED, PERFECT]
+        assert made.prompt(ARMS[0], 0, placebo=False)[0].question == (case.standalone_question, 1)
+        assert made.prompt(ARMS[0], 0, placebo=True)[0].question == ("Q?", 2)
+        assert made.prompt(ARMS[0], 1, placebo=False)[0].question == (case.standalone_question, 3)
 
 
 class TestTexts:
@@ -114,12 +182,12 @@ class TestTexts:
         other = OTHERS.model_copy(update={"deeper": (passage("g"),)})
         missed = link("retrieval_miss", RetrievalMiss(passage_id="g"))
         made = planned(ONE, trace("a"), missed, others=other)
-        assert made.injected[0].text == "Text of g."
+        assert made.missed[0].text == "Text of g."
 
     def test_evidence_stands_for_a_passage_that_no_case_has_retrieved(self):
         case = Case(id="c", question="Q?", evidence=["It opened in 1904."])
         missed = RetrievalMiss(passage_id="evidence-1", evidence="It opened in 1904.")
-        (injected,) = planned(case, trace("a"), link("retrieval_miss", missed)).injected
+        (injected,) = planned(case, trace("a"), link("retrieval_miss", missed)).missed
         assert (injected.id, injected.text) == ("evidence-1", "It opened in 1904.")
 
     def test_both_halves_of_split_evidence_are_injected(self):
@@ -132,12 +200,12 @@ class TestTexts:
         seen = trace("a", "b", "c", deeper=deeper)
         missed = RetrievalMiss(passage_id="v", evidence=f"{first} {second}", text=second)
         made = planned(case, seen, link("retrieval_miss", missed))
-        assert orders(made)["treatment"] == ["u", "v", "a"]
+        assert order(made, MISSED) == ["u", "v", "a"]
 
     def test_those_with_a_text_are_injected_and_the_others_counted(self):
         missed = (G, RetrievalMiss(passage_id="h", grade=2))
         made = planned(NEEDS, trace("a", "b"), link("retrieval_miss", *missed))
-        assert orders(made)["treatment"] == ["g", "a"]
+        assert order(made, MISSED) == ["g", "a"]
         assert made.note == "1 of 2 missed passages were injected"
 
 
@@ -146,7 +214,7 @@ class TestPlacebo:
         pool = tuple(passage(f"p{n}", text=text) for n, text in enumerate(texts))
         others = Trace(case_id="o", retrieved=pool)
         made = planned(case, trace("a", "b"), missed, others=others)
-        return made if isinstance(made, str) else made.arms[2].passages[0]
+        return made.arms[MISSED].placebos[0].first[0] if MISSED in made.arms else None
 
     def test_it_is_the_least_related_of_similar_length(self):
         case = Case(id="c", question="When does the ferry leave?", relevant=["g"])
@@ -162,17 +230,20 @@ class TestPlacebo:
         text = "The ferry leaves at seven in the morning."
         missed = link("retrieval_miss", RetrievalMiss(passage_id="g", text=text, evidence=text))
         copies = ("The ferry leaves at seven in the morning!", "Up at seven in the morning again.")
-        assert "no irrelevant passage" in self.placebo(case, missed, *copies)
+        assert self.placebo(case, missed, *copies) is None
         assert self.placebo(case, missed, *copies, "Bread.").text == "Bread."
 
-    def test_without_one_the_case_is_not_replayed(self):
+    def test_without_one_the_missed_passage_is_not_tried(self):
         made = planned(ONE, trace("a", "b"), MISS_G, others=Trace(case_id="o"))
+        assert list(made.arms) == [PERFECT]
+        unlabelled = MISS_G.model_copy(update={"retrieval": "unlabelled"})
+        made = planned(ONE, trace("a", "b"), unlabelled, others=Trace(case_id="o"))
         assert made == (
             "the run has no irrelevant passage that could be its placebo; evaluate more cases"
         )
 
 
-def test_failed_and_good_answers_that_missed_a_passage_are_drawn():
+def test_failed_answers_and_good_ones_that_missed_a_passage_are_drawn():
     kinds = [
         ("retrieval_miss", True), ("fabricated", True), ("passed", True), ("passed", False),
         ("fabricated", False), ("inconclusive", True), (None, True), ("retrieval_miss", None),
@@ -194,7 +265,8 @@ def test_failed_and_good_answers_that_missed_a_passage_are_drawn():
     ]  # fmt: skip
     assert undrawn == []
     assert [(record.case_id, record.skipped[:34]) for record in skipped] == [
-        ("c7", "the missed passage 'n' has no text")
+        ("c4", "no relevant passage is known: with"),
+        ("c7", "the missed passage 'n' has no text"),
     ]
 
 
@@ -207,7 +279,8 @@ class TestCannotBeReplayed:
         )
 
     def test_the_missed_passage_is_first_already(self):
-        made = planned(ONE, trace("g", "a", prompted=("a",)), link("dropped_from_prompt", G))
+        dropped = link("dropped_from_prompt", G).model_copy(update={"retrieval": "unlabelled"})
+        made = planned(ONE, trace("g", "a", prompted=("a",)), dropped)
         assert made == "the app already had the missed passages in the first places"
 
     def test_what_was_retrieved_is_not_known(self):
@@ -243,19 +316,26 @@ class TestSeveralSearches:
 
     def lists(self, made):
         return {
-            arm.name: [[passage.id for passage in search.passages] for search in arm.searches]
+            (arm, placebo): [
+                [passage.id for passage in search.passages]
+                for search in rank_prompt(made.prompt(arm, 0, placebo=placebo)[0], made.trace)[1]
+            ]
             for arm in made.arms
+            for placebo in (False, True)
         }
 
     def test_each_finds_what_it_found_and_the_first_gets_what_is_injected(self):
         made = planned(ONE, self.seen(), MISS_G, k=4)
         lists = self.lists(made)
-        assert lists["unchanged"] == [["a", "b"], ["c", "a", "d"]]
-        assert lists["treatment"] == [["g", "a", "b"], ["c", "a"]]
-        assert lists["placebo"][0][1:] == ["a", "b"]
-        assert lists["placebo"][1] == ["c", "a"]
-        assert lists["reordering"] == [["b", "a"], ["d", "a", "c"]]
-        searches = made.arms[0].searches
+        assert lists[MISSED, False] == [["g", "a", "b"], ["c", "a"]]
+        assert lists[MISSED, True][0][1:] == ["a", "b"]
+        assert lists[MISSED, True][1] == ["c", "a"]
+        assert lists[PERFECT, False] == [["g"], []]
+        assert lists[PERFECT, True] == [["b", "a"], ["d", "c", "a"]]
+        _, searches = rank_prompt(made.prompt("", 0, placebo=True)[0], made.trace)
+        assert [[p.id for p in search.passages] for search in searches] == [
+            ["a", "b"], ["c", "a", "d"]
+        ]  # fmt: skip
         assert [(search.query, search.name) for search in searches] == [("one", "R"), ("two", "R")]
         assert [passage.rank for passage in searches[1].passages] == [1, 2, 3]
         assert [passage.score for passage in searches[1].passages] == [0.2, 0.1, 0.4]
@@ -263,4 +343,4 @@ class TestSeveralSearches:
     def test_one_search_and_none_that_was_seen_are_given_one_list(self):
         for calls in ((), self.CALLS[:2]):
             made = planned(ONE, trace("a", "b", calls=calls), MISS_G)
-            assert not any(arm.searches for arm in made.arms)
+            assert rank_prompt(made.prompt(MISSED, 0, placebo=False)[0], made.trace)[1] == ()

@@ -41,29 +41,43 @@ class TestArms:
         assert values == [1.0, 0.0, 1.0]
         assert mode["net_fixed"]["low"] > 0
         assert mode["confirmed"]["value"] == 1.0
-        assert line(found, "1") == {
+        told = line(found, "1")
+        assert told.pop("e") > 20
+        assert told == {
             "case_id": "case-1",
             "failure": "retrieval_miss",
             "turned": True,
             "flaky": False,
             "confirmed": True,
+            "cause": "missed_passage",
+            "owner": "retriever",
             "outcomes": {
-                "observed": "unfaithful", "unchanged": "unfaithful", "treatment": "good",
-                "placebo": "unfaithful", "reordering": "unfaithful",
+                "observed": "unfaithful", "missed_passage": "good", "placebo": "unfaithful",
             },
+            "tried": {"missed_passage": 1, "placebo": 2},
+            "held": {"missed_passage": 1, "placebo": 0},
             "note": None,
         }  # fmt: skip
+        assert found.document["calls_per_failure"] == 3.0
+        assert found.document["owners"] == {"retriever": 8}
+        arms = {row["arm"]: row for row in found.document["arms"]}
+        assert (arms["missed_passage"]["tried"], arms["perfect_context"]["tried"]) == (8, 0)
+        assert arms["missed_passage"]["held"]["value"] == 1.0
+        assert arms["missed_passage"]["placebo_held"]["value"] == 0.0
         assert [link.basis for link in found.links] == ["replayed"] * 8 + ["observed"]
         assert [link.failure for link in found.links] == failures(run)
         again = replayed(run.model_copy(update={"links": found.links}), app, sample=1)
-        assert {link.basis for link in again.links} == {"observed"}  # one case confirms nothing
+        assert sorted(link.basis for link in again.links) == ["observed"] * 8 + ["replayed"]
+        (one, *_) = again.document["cases"]  # alone it needs more answers
+        assert one["tried"] == {"missed_passage": 4, "placebo": 3}
 
     def test_an_app_that_ignores_its_context_is_not_fixed_by_the_passage(self, server):
         app, run = towns(server, "stubborn", missed=TEN)
         found = replayed(run, app)
         assert found.document["failures"]["retrieval_miss"]["confirmed"]["value"] == 0.0
         assert found.document["causal_fraction"]["value"] == 0.0
-        assert found.document["order_sensitive"]["value"] == 0.0
+        assert found.document["owners"] == {"generator": 10}
+        assert line(found, "1")["outcomes"]["perfect_context"] == "unfaithful"
         assert {link.basis for link in found.links} == {"observed"}
 
     def test_an_app_that_any_change_of_the_prompt_makes_honest_confirms_nothing(self, server):
@@ -82,8 +96,9 @@ class TestArms:
         mode = found.document["failures"]["retrieval_miss"]
         assert (mode["fixed"]["value"], mode["placebo_fixed"]["value"]) == (1.0, 1.0)
         assert (mode["net_fixed"]["value"], mode["confirmed"]["value"]) == (0.0, 0.0)
-        assert found.document["flaky"]["value"] == 0.0
-        assert found.document["order_sensitive"]["value"] == 1.0
+        assert found.document["flaky"]["value"] == 1.0
+        assert line(found, "1")["cause"] is None
+        assert found.document["owners"] == {}
 
     def test_the_causal_fraction_is_over_all_failed_answers(self, server):
         app, run = towns(server, "hasty", missed=TEN, found=("11", "12"))
@@ -100,7 +115,7 @@ class TestArms:
         found = replayed(run, app)
         mode = found.document["failures"]["ignored_context"]
         assert found.document["flaky"]["value"] == 1.0
-        assert (mode["fixed"]["value"], mode["confirmed"]["value"]) == (1.0, None)  # no miss
+        assert (mode["fixed"]["value"], mode["confirmed"]["value"]) == (1.0, 0.0)
 
     def test_good_answers_that_the_passage_breaks_are_shown_beside(self, server):
         app, run = towns(server, "confused", echoed=tuple("abcde"))
@@ -124,14 +139,14 @@ class TestArms:
         document = replayed(run, app, settings={"k": K}).document
         assert sum(mode["replayed"] for mode in document["failures"].values()) == 8
 
-    def test_what_another_failure_mode_missed_counts_and_is_not_confirmed(self, server):
+    def test_what_another_failure_mode_missed_counts_and_its_owner_is_the_retriever(self, server):
         app, run = towns(server, missed=TEN)
         links = [link.model_copy(update={"failure": "fabricated"}) for link in run.links]
         document = replayed(run.model_copy(update={"links": tuple(links)}), app).document
         mode = document["failures"]["fabricated"]
         assert mode["net_fixed"]["value"] == 1.0
-        assert mode["confirmed"]["value"] is None
-        assert "does not say that a passage was missed" in mode["confirmed"]["reason"]
+        assert mode["confirmed"]["value"] == 0.0  # the generator, as the run names it
+        assert document["owners"] == {"retriever": 10}
         assert document["causal_fraction"]["value"] == 1.0
 
 
@@ -217,7 +232,7 @@ class TestApps:
         with pytest.raises(InputError, match=r"in the first 3 cases .* def build\(retriever\)"):
             replayed(run, app)
         assert len(answers) == 3
-        assert len(server.calls) == judged  # and the judge was not asked at all
+        assert len(server.calls) - judged <= 3  # whether the verdict holds
 
     def test_a_case_in_which_the_app_does_not_search_is_skipped_and_not_unconfirmed(self, server):
         finder = retriever(corpus(missed=("1", "2")))
@@ -260,9 +275,10 @@ class TestApps:
 
     def test_where_no_case_can_be_replayed_it_says_why_and_calls_nothing(self, server):
         app, run = towns(server, missed=("1",))
+        traces = [trace.model_copy(update={"unmeasured": "none seen"}) for trace in run.traces]
         calls = len(server.calls)
-        with pytest.raises(InputError, match=r"none of the 1 cases .* case-1: the run has no irr"):
-            replayed(run, app)
+        with pytest.raises(InputError, match=r"none of the 1 failed cases can .* case-1: what was"):
+            replayed(run.model_copy(update={"traces": tuple(traces)}), app)
         assert len(server.calls) == calls
 
 
@@ -285,7 +301,8 @@ class TestJudge:
         asked = {subject.examination.key for subject in subjects}
         calls = len(server.calls)
         usage = replayed(run, app, sample=2).document["usage"]
-        assert generations == usage["generations"] == 12
+        assert generations == 12 * 2 + 2  # at most: two failures, and a good answer after a miss
+        assert usage["generations"] == 10
         assert len(asked) >= len(server.calls) - calls > 0
 
     def test_every_answer_is_judged_by_the_missed_passage_too(self, server):

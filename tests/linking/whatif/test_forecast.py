@@ -64,8 +64,8 @@ def test_a_replay_says_what_becomes_of_failed_cases_and_of_others():
     assert REPLAYED.avoided(changed("partial", "x")).value == pytest.approx(0.6)
 
 
-def replayed(case_id, failure, treatment):
-    return {"case_id": case_id, "failure": failure, "outcomes": {"treatment": treatment}}
+def replayed(case_id, failure, outcome):
+    return {"case_id": case_id, "failure": failure, "outcomes": {"missed_passage": outcome}}
 
 
 @pytest.mark.parametrize(("failed", "good", "enough"), [(10, 10, True), (9, 50, False)])

@@ -208,7 +208,7 @@ def test_a_replay_is_used_for_the_forecast_and_said():
         {
             "case_id": f"c{n}",
             "failure": "retrieval_miss" if n in bad else "passed",
-            "outcomes": {"treatment": "unfaithful" if n in {1, 2, 3, 13} else "good"},
+            "outcomes": {"missed_passage": "unfaithful" if n in {1, 2, 3, 13} else "good"},
         }
         for n in range(1, 25)
     ]

@@ -81,6 +81,8 @@ class RerunSettings:
         Number of samples per judge call.
     concurrency : int
         Cases in progress at once, at least 1.
+    labelled_good : frozenset of str
+        Cases whose answer is good by people's labels: where it failed, the verdict is wrong.
     """
 
     k: int | None = None
@@ -90,6 +92,7 @@ class RerunSettings:
     prompts: Prompts = BUILT_IN
     repeats: int = 1
     concurrency: int = 8
+    labelled_good: frozenset[str] = frozenset()
 
     def for_run(self, run: Run) -> RerunSettings:
         """Return them with the run's own values where they have none."""
@@ -115,6 +118,17 @@ def add_evidence(trace: Trace, evidence: Sequence[Passage], k: int) -> Trace:
     read += [passage for passage in evidence if passage.id not in ids]
     if read == [*context] or trace.unmeasured is not None or trace.answer is None:
         return trace
+    return _with_context(trace, read)
+
+
+def reorder_context(trace: Trace, k: int, *, turn: int) -> Trace:
+    """Return the trace with what its model saw in another order, for the judge to read it anew."""
+    backwards = trace.context(k)[::-1]
+    turn = (turn - 1) % max(len(backwards), 1)
+    return _with_context(trace, [*backwards[turn:], *backwards[:turn]])
+
+
+def _with_context(trace: Trace, read: Sequence[Passage]) -> Trace:
     seen = tuple(
         passage if passage.rank == rank else passage.model_copy(update={"rank": rank})
         for rank, passage in enumerate(read, start=1)
@@ -288,20 +302,22 @@ class Rerunner:
     async def __call__(
         self,
         case: Case,
-        passages: Sequence[Passage],
+        passages: Sequence[Passage] | None,
         *,
         intervention: str = "",
         only_kept: bool = False,
         searches: Sequence[InjectedSearch] = (),
         evidence: Sequence[Passage] = (),
+        asked: Case | None = None,
     ) -> tuple[Trace, Mapping[str, Verdict]]:
         """Run the app on the case with `passages`, and judge the answer.
 
         Parameters
         ----------
         case : Case
-        passages : sequence of Passage
+        passages : sequence of Passage or None
             What the app's search returns, best first; also for any search that `searches` lacks.
+            None: what it finds itself.
         intervention : str
             Distinguishes two generations from the same passages.
         only_kept : bool
@@ -310,6 +326,8 @@ class Rerunner:
             What each search returns instead, for an app that searches more than once.
         evidence : sequence of Passage
             Further passages for the judge alone.
+        asked : Case or None
+            What the app is asked in its place.
 
         Returns
         -------
@@ -327,7 +345,9 @@ class Rerunner:
         NotCachedError
             `only_kept` is set, and a result is not cached.
         """
-        trace = await self._generate(case, passages, searches, intervention, only_kept=only_kept)
+        trace = await self._generate(
+            asked or case, passages, searches, intervention, only_kept=only_kept
+        )
         if trace.unmeasured is not None or trace.answer is None:
             return trace, {}
         trace = add_evidence(trace, evidence, self.k)
@@ -361,7 +381,7 @@ class Rerunner:
     async def _generate(
         self,
         case: Case,
-        passages: Sequence[Passage],
+        passages: Sequence[Passage] | None,
         searches: Sequence[InjectedSearch],
         intervention: str,
         *,
@@ -371,7 +391,9 @@ class Rerunner:
 
         search_key = [[search.query, search.name, list(search.passages)] for search in searches]
         of_searches = [search_key] if search_key else []  # as ever where there is one search
-        key = hash_content([self._work, case, intervention, list(passages), *of_searches])
+        key = hash_content(
+            [self._work, case, intervention, passages and list(passages), *of_searches]
+        )
         cached = self._kept.get(key) if self._kept else None
         if cached is not None:
             self.reused += 1
@@ -383,11 +405,15 @@ class Rerunner:
             return Trace(case_id=case.id, unmeasured=spent)
         self.generated += 1
         id_key = self._watcher.id_key
-        with inject_passages(passages, id_key=id_key, searches=searches) as injection:
-            trace = await self._watcher.watch(case)
+        if passages is None:
+            trace, is_asked = await self._watcher.watch(case), True
+        else:
+            with inject_passages(passages, id_key=id_key, searches=searches) as injection:
+                trace = await self._watcher.watch(case)
+            is_asked = injection.asked > 0
         if trace.error is not None:
             return trace  # not kept: the app may do better next time
-        if not injection.asked:
+        if not is_asked:
             trace = trace.model_copy(update={"unmeasured": NO_RETRIEVER})
         if self._kept:
             self._kept.put(key, trace, intervention=intervention)

@@ -11,6 +11,7 @@ from misslink.failure_modes import FAILURE_MODES, MISS_MODES
 from misslink.linking.answer_outcome import AnswerOutcome
 from misslink.linking.judge_calibration import Calibration
 from misslink.linking.replay.plan import GOOD, replay_group
+from misslink.linking.replay.sequence import ARMS, PLACEBO, CauseEvidence, confirm
 from misslink.parts import by_case
 from misslink.stats import proportion
 from misslink.types import Case, Estimate, Run, Trace, Verdict
@@ -20,6 +21,12 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 APP_FAILED = "the app failed"
+JUDGE = "judge"
+MISSED = ARMS[1]
+# Who can fix what an arm takes away; of the last, where it does not help.
+ARM_OWNERS = dict(
+    zip(ARMS, ("prompt", "retriever", "prompt", "generator", "generator"), strict=True)
+)
 # Replayed failures below which there is no causal fraction: its interval is wider than 60 points.
 MIN_REPLAYED = 10
 _METHOD = "paired net effect, dirichlet"
@@ -89,9 +96,24 @@ def replay_outcome(
 
 @dataclass(frozen=True)
 class ReplayRecord:
-    """One case: how its answer turned out in the run and in each arm.
+    """One case: how its answer turned out in the run and, the first time, in each arm.
 
-    ``group`` is its failure mode or ``GOOD``; ``skipped`` says why nothing follows from it.
+    Parameters
+    ----------
+    group : str
+        Its failure mode or ``GOOD``.
+    skipped : str or None
+        Why nothing follows from it.
+    finding : CauseEvidence or None
+        The likeliest cause; None: no arm was tried, or the answer was good.
+    owner : str or None
+        Who can fix that cause.
+    settled : bool
+        Whether it is beyond doubt without a test: the verdict was wrong.
+    placebos : mapping of str to ReplayOutcome
+        The first placebo of each arm that had one.
+    held, tried : mapping of str to int
+        How many answers each arm and the placebos gave, and how many were good.
     """
 
     case_id: str
@@ -99,19 +121,32 @@ class ReplayRecord:
     outcomes: Mapping[str, ReplayOutcome] = field(default_factory=dict)
     skipped: str | None = None
     note: str | None = None
+    finding: CauseEvidence | None = None
+    owner: str | None = None
+    settled: bool = False
+    placebos: Mapping[str, ReplayOutcome] = field(default_factory=dict)
+    held: Mapping[str, int] = field(default_factory=dict)
+    tried: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def placebo(self) -> ReplayOutcome | None:
+        """The placebo of the missed passages, else of the first arm that needed one."""
+        return self.placebos.get(MISSED) or next(iter(self.placebos.values()), None)
 
     def turned(self, arm: str) -> bool:
         """Whether the arm turned a bad answer good, or in the group of good answers a good one bad."""
         good = self.group == GOOD
         before, after = self.outcomes["observed"], self.outcomes.get(arm)
+        after = self.placebo if arm == PLACEBO else after
         return before.bad is (not good) and after is not None and after.bad is good
 
-    def differs(self, arm: str) -> bool | None:
-        """Whether the arm's answer turned out otherwise than the run's, or one of the two is right.
+    @property
+    def flaky(self) -> bool | None:
+        """Whether the placebo's answer turned out otherwise than the run's, or one of them is right.
 
         None: not known.
         """
-        after = self.outcomes.get(arm)
+        after = self.placebo
         if after is None or after.bad is None:
             return None
         before = self.outcomes["observed"]
@@ -119,15 +154,14 @@ class ReplayRecord:
         return before.name != after.name or corrects == {True, False}
 
     @property
-    def effect(self) -> int:
-        """1 if the answer is good with the missed passages and bad with the placebo, -1 the reverse."""
-        return bool(self.outcomes["placebo"].bad) - bool(self.outcomes["treatment"].bad)
+    def paired(self) -> bool:
+        """Whether the missed passages were tried beside their placebo."""
+        return MISSED in self.outcomes and MISSED in self.placebos
 
     @property
-    def fixed_by_treatment_alone(self) -> bool:
-        """Whether the treatment turned the answer, and no other arm did."""
-        others = ("unchanged", "placebo", "reordering")
-        return self.turned("treatment") and not any(self.turned(arm) for arm in others)
+    def effect(self) -> int:
+        """1 if the answer is good with the missed passages and bad with the placebo, -1 the reverse."""
+        return bool(self.placebos[MISSED].bad) - bool(self.outcomes[MISSED].bad)
 
 
 def share_of(turned: Sequence[bool]) -> Estimate:
@@ -139,7 +173,7 @@ def net_effect(records: Sequence[ReplayRecord], seed: int = 0) -> Estimate:
     """Share of cases that the treatment turned, less that of the placebo, paired by case."""
     if not records:
         return Estimate.missing(_NO_CASE)
-    turned = [record.turned("treatment") - record.turned("placebo") for record in records]
+    turned = [record.turned(MISSED) - record.turned(PLACEBO) for record in records]
     value, drawn = _draw_effects([(effect, 1.0) for effect in turned], seed)
     return _drawn_estimate(value, drawn, len(records))
 
@@ -170,19 +204,12 @@ def _drawn_estimate(value: float, drawn: NDArray[np.float64], n: int) -> Estimat
     return Estimate(value=value, low=min(low, value), high=max(high, value), n=n, method=_METHOD)
 
 
-def confirmed_cases(records: Sequence[ReplayRecord], seed: int = 0) -> set[str]:
-    """Ids of the cases in which replay confirms that the missed passage is the cause.
-
-    Only in a failure mode about missed passages whose net effect is above 0 with its whole interval,
-    and only where the treatment fixes the answer and no other arm does.
-    """
-    confirmed = set()
-    for mode in MISS_MODES:
-        group = [record for record in records if record.group == mode]
-        low = net_effect(group, seed).low
-        if low is not None and low > 0:
-            confirmed |= {record.case_id for record in group if record.fixed_by_treatment_alone}
-    return confirmed
+def confirmed_cases(records: Sequence[ReplayRecord]) -> set[str]:
+    """Ids of the failed cases whose cause replay confirms."""
+    tested = {r.case_id: r.finding for r in records if r.finding is not None and not r.settled}
+    stands = confirm(tested.values(), len(tested))
+    ids = {case_id for case_id, holds in zip(tested, stands, strict=True) if holds}
+    return ids | {record.case_id for record in records if record.settled}
 
 
 def causal_fraction(
@@ -228,8 +255,9 @@ def causal_fraction(
     Examples
     --------
     >>> good, bad = ReplayOutcome(False, "good"), ReplayOutcome(True, "wrong")
-    >>> arms = {"observed": bad, "treatment": good, "placebo": bad}
-    >>> records = [ReplayRecord(str(n), "retrieval_miss", arms) for n in range(20)]
+    >>> arms, placebos = {"observed": bad, "missed_passage": good}, {"missed_passage": bad}
+    >>> mode = "retrieval_miss"
+    >>> records = [ReplayRecord(str(n), mode, arms, placebos=placebos) for n in range(20)]
     >>> causal_fraction(40, {"retrieval_miss": 20}, records).value
     0.5
     """
@@ -280,47 +308,69 @@ def replay_document(
     usable = [record for record in records if record.skipped is None]
     failures = [record for record in usable if record.group != GOOD]
     good = [record for record in usable if record.group == GOOD]
-    groups = (replay_group(link, cases[link.case_id]) for link in run.links)
-    missed = Counter(group for group in groups if group is not None)
+    group_of = {link.case_id: replay_group(link, cases[link.case_id]) for link in run.links}
+    drawn_from = Counter(name for name in group_of.values() if name is not None)
+    missed = Counter(
+        name for link in run.links if link.missed and (name := group_of[link.case_id]) is not None
+    )
     failed = sum(bool(link.failed) for link in run.links)
-    causal = causal_fraction(failed, missed, usable, seed=seed)
+    paired = [record for record in usable if record.paired]
+    causal = causal_fraction(failed, missed, paired, seed=seed)
     if difference is not None:
         causal = Estimate.missing(f"{difference}; evaluate the run again, then replay")
-    confirmed = confirmed_cases(failures, seed)
+    confirmed = confirmed_cases(failures)
+    owners = {link.case_id: link.owner for link in run.links}
     by_mode = {}
     for mode in FAILURE_MODES:
-        if mode in MISS_MODES or (mode in missed and mode != GOOD):
+        if mode in MISS_MODES or (mode in drawn_from and mode != GOOD):
             group = [record for record in failures if record.group == mode]
-            shares = share_of([record.case_id in confirmed for record in group])
-            if mode not in MISS_MODES:
-                why = "this failure mode does not say that a passage was missed"
-                shares = Estimate.missing(why)
+            pairs = [record for record in group if record.paired]
+            as_named = [
+                record.case_id in confirmed and record.owner == owners[record.case_id]
+                for record in group
+            ]
             by_mode[mode] = {
-                "cases": missed[mode],
+                "cases": drawn_from[mode],
                 "replayed": len(group),
-                "fixed": _turned_share(group, "treatment"),
-                "placebo_fixed": _turned_share(group, "placebo"),
-                "net_fixed": net_effect(group, seed).model_dump(),
-                "confirmed": shares.model_dump(),
+                "fixed": _turned_share(pairs, MISSED),
+                "placebo_fixed": _turned_share(pairs, PLACEBO),
+                "net_fixed": net_effect(pairs, seed).model_dump(),
+                "confirmed": share_of(as_named).model_dump(),
             }
+    differing = [record.flaky for record in usable]
+    calls = sum(sum(record.tried.values()) for record in failures)
+    told = [record for record in failures if record.case_id in confirmed]
     return {
         "causal_fraction": causal.model_dump(),
         "failed": failed,
         "failures": by_mode,
-        "fixed": _turned_share(failures, "treatment"),
-        "broken": _turned_share(good, "treatment"),
-        "placebo_broken": _turned_share(good, "placebo"),
+        "owners": dict(Counter(record.owner for record in told).most_common()),
+        "arms": _arm_rows(failures),
+        "calls_per_failure": calls / len(failures) if failures else None,
+        "fixed": _turned_share([r for r in failures if r.paired], MISSED),
+        "broken": _turned_share(good, MISSED),
+        "placebo_broken": _turned_share(good, PLACEBO),
         "net_broken": net_effect(good, seed).model_dump(),
-        "flaky": _differing_share(usable, "unchanged"),
-        "order_sensitive": _differing_share(usable, "reordering"),
+        "flaky": share_of([differs for differs in differing if differs is not None]).model_dump(),
         "cases": [
             {
                 "case_id": record.case_id,
                 "failure": record.group,
-                "turned": record.turned("treatment"),
-                "flaky": record.differs("unchanged"),
-                "confirmed": record.case_id in confirmed if record.group in MISS_MODES else None,
-                "outcomes": {name: outcome.name for name, outcome in record.outcomes.items()},
+                "turned": record.turned(MISSED),
+                "flaky": record.flaky,
+                "confirmed": record.case_id in confirmed if record.group != GOOD else None,
+                "cause": record.finding.cause
+                if record.finding and record.case_id in confirmed
+                else None,
+                "owner": record.owner if record.case_id in confirmed else None,
+                "outcomes": {
+                    name: outcome.name
+                    for name, outcome in (*record.outcomes.items(), (PLACEBO, record.placebo))
+                    if outcome is not None
+                },
+                "e": record.finding.e if record.finding and not record.settled else None,
+                "tried": dict(record.tried),
+                "held": {arm: record.held.get(arm, 0) for arm in record.tried},
                 "note": record.note,
             }
             for record in usable
@@ -333,10 +383,26 @@ def replay_document(
     }
 
 
+def _arm_rows(failures: Sequence[ReplayRecord]) -> list[dict[str, Any]]:
+    """What each arm did to the failed answers on which it was tried, the first time."""
+    wrong = share_of([record.settled for record in failures]).model_dump()
+    none = Estimate.missing("a judge has no placebo").model_dump()
+    first = {"arm": "other_judge", "owner": JUDGE, "tried": len(failures), "held": wrong}
+    rows: list[dict[str, Any]] = [first | {"placebo_held": none}]
+    for arm, owner in ARM_OWNERS.items():
+        known = [r for r in failures if arm in r.outcomes]
+        placebos = [r.placebos[arm] for r in failures if arm in r.placebos]
+        rows.append(
+            {
+                "arm": arm,
+                "owner": owner,
+                "tried": len(known),
+                "held": share_of([r.outcomes[arm].bad is False for r in known]).model_dump(),
+                "placebo_held": share_of([not p.bad for p in placebos]).model_dump(),
+            }
+        )
+    return rows
+
+
 def _turned_share(records: Sequence[ReplayRecord], arm: str) -> dict[str, Any]:
     return share_of([record.turned(arm) for record in records]).model_dump()
-
-
-def _differing_share(records: Sequence[ReplayRecord], arm: str) -> dict[str, Any]:
-    differing = [record.differs(arm) for record in records]
-    return share_of([differs for differs in differing if differs is not None]).model_dump()

@@ -91,7 +91,7 @@ class EffectModel:
         replayed = {True: [0, 0], False: [0, 0]}
         rows: Any = (run.replay or {}).get("cases") or ()
         for case in rows:
-            after = (case.get("outcomes") or {}).get("treatment")
+            after = (case.get("outcomes") or {}).get("missed_passage")
             if case.get("case_id") in missed and after in (*_FAILED_OUTCOMES, "good"):
                 counted = replayed[case.get("failure") != "passed"]
                 counted[0] += after in _FAILED_OUTCOMES
