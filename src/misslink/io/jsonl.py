@@ -21,6 +21,7 @@ Model = TypeVar("Model", bound=BaseModel)
 EMPTY_FILE = "the file is empty; write one JSON object per line"
 _MAX_TEXT = 1_000_000  # characters; more than any model reads, and comparing takes minutes
 _SHORT_TEXT = 40  # characters; shorter texts are not worth looking up
+_REPEATED_FIELDS = "claims", "prompt"  # of the verdicts of a case
 _MAX_DEPTH = 100  # levels; pydantic reads some that it then cannot write, from 250 on
 _TOO_DEEP = f"this is nested too deeply; remove what is deeper than {_MAX_DEPTH} levels"
 _BLANKS = re.compile(r"[ \t\r\n]*")
@@ -305,6 +306,26 @@ def _iter_concatenated(text: str, item: SourceItem) -> Iterator[SourceItem]:
 def _skip_blanks(text: str, index: int) -> int:
     match = _BLANKS.match(text, index)
     return index if match is None else match.end()
+
+
+def parse_sharing(
+    item: SourceItem,
+    model: type[Model],
+    texts: dict[str, str],
+    repeated: dict[str, tuple[Any, Any]],
+) -> Model:
+    """Parse an entry; claims and prompts that are those of the entry before are held once."""
+    given = {name: item.data.get(name) for name in _REPEATED_FIELDS}
+    same = {
+        name: repeated[name][1]
+        for name in repeated
+        if given[name] and given[name] == repeated[name][0]
+    }
+    parsed = item._replace(data={**item.data, **same}).parse(model, texts)
+    for name in given.keys() - same.keys():
+        if given[name]:
+            repeated[name] = given[name], getattr(parsed, name)
+    return parsed
 
 
 def parse_nested_json(text: str, item: SourceItem, field: str) -> Any:

@@ -25,8 +25,8 @@ from misslink.errors import InputError
 from misslink.io import atomic
 from misslink.io.jsonl import (
     EMPTY_FILE,
-    SourceItem,
     iter_objects,
+    parse_sharing,
     read_objects,
     read_text,
     write_jsonl,
@@ -49,7 +49,6 @@ RUN_PARTS: dict[str, type[BaseModel]] = {
     "verdicts": Verdict,
     "links": Link,
 }
-_REPEATED_FIELDS = "claims", "prompt"  # of the verdicts of a case
 RUN_DOCUMENTS = ("replay", "whatif", "map", "calibration", "audit", "selftest")  # optional
 DATA_FILES = frozenset(
     {
@@ -154,33 +153,13 @@ def _read_part(path: Path, model: type[Model], count: Callable[[], object]) -> P
         for item in iter_objects(content, path):
             # Where no line has the item alone (an array, a packed file), it is held.
             end = content.tell() if content.seekable() else start
-            if store.add(_parse_sharing(item, model, texts, repeated), start, end):
+            if store.add(parse_sharing(item, model, texts, repeated), start, end):
                 texts.clear()
             start = end
             count()
     if not store.keys and path.stat().st_size:  # a run without a judge has no verdicts
         raise InputError(EMPTY_FILE, path=path)
     return Part(store)
-
-
-def _parse_sharing(
-    item: SourceItem,
-    model: type[Model],
-    texts: dict[str, str],
-    repeated: dict[str, tuple[Any, Any]],
-) -> Model:
-    """Parse an entry; claims and prompts that are those of the entry before are held once."""
-    given = {name: item.data.get(name) for name in _REPEATED_FIELDS}
-    same = {
-        name: repeated[name][1]
-        for name in repeated
-        if given[name] and given[name] == repeated[name][0]
-    }
-    parsed = item._replace(data={**item.data, **same}).parse(model, texts)
-    for name in given.keys() - same.keys():
-        if given[name]:
-            repeated[name] = given[name], getattr(parsed, name)
-    return parsed
 
 
 def read_complete_run(
