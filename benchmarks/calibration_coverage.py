@@ -34,7 +34,8 @@ from calibration_coverage_rates import (
     percentile,
 )
 from misslink.stats import agreement, classification
-from misslink.stats.classification import _average_precision_influence, auroc
+from misslink.stats.classification import _average_precision_influence
+from misslink.stats.roc import auroc
 
 SIZES = (30, 100, 300)
 TIMES = 200

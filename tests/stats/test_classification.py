@@ -16,7 +16,6 @@ from misslink.stats.classification import (
     ConfusionMatrix,
     ErrorRates,
     _average_precision_influence,
-    auroc,
     average_precision,
     best_threshold,
     confusion_matrix,
@@ -24,6 +23,7 @@ from misslink.stats.classification import (
     stratified_folds,
 )
 from misslink.stats.intervals import proportion
+from misslink.stats.roc import auroc, auroc_difference
 from misslink.types import Estimate
 
 
@@ -360,3 +360,36 @@ def test_one_fold_or_one_case_of_a_label_is_refused():
         stratified_folds([0, 0, 1, 1], 1)
     with pytest.raises(ValueError, match="rarer label has 0 cases"):
         stratified_folds([1, 1, 1])
+
+
+def test_a_weight_of_three_is_the_area_of_a_case_that_is_there_three_times():
+    generator = np.random.default_rng(4)
+    over, under = generator.normal(1, 1, 20), generator.normal(0, 1, 30)
+    weights = {f"a{at}": 3.0 for at in range(0, 20, 2)} | {f"b{at}": 3.0 for at in range(0, 30, 3)}
+    found = auroc(marked(over, "a"), marked(under, "b"), weights)
+    repeated = [
+        np.repeat(side, [round(weights.get(f"{name}{at}", 1)) for at in range(len(side))])
+        for name, side in (("a", over), ("b", under))
+    ]
+    assert found.value == pytest.approx((repeated[0][:, None] > repeated[1]).mean())
+    assert found.low < auroc(marked(repeated[0], "a"), marked(repeated[1], "b")).low, (
+        "no more cases"
+    )
+
+
+def test_the_difference_of_two_areas_is_delongs_of_paired_cases():
+    generator = np.random.default_rng(2)
+    over, under = generator.normal(1, 1, (40, 2)), generator.normal(0, 1, (60, 2))
+    groups = [
+        [(f"{name}{at}", *map(float, row)) for at, row in enumerate(side)]
+        for name, side in (("a", over), ("b", under))
+    ]
+    found = auroc_difference(*groups)
+    wins = [(over[:, None, at] > under[:, at]).astype(float) for at in (0, 1)]
+    moved = [wins[0].mean(axis) - wins[1].mean(axis) for axis in (1, 0)]
+    parts = moved[0].var(ddof=1) / 40, moved[1].var(ddof=1) / 60
+    freedom = sum(parts) ** 2 / (parts[0] ** 2 / 39 + parts[1] ** 2 / 59)
+    half = student_t.ppf(0.975, freedom) * math.sqrt(sum(parts))
+    assert found.value == pytest.approx(wins[0].mean() - wins[1].mean())
+    assert found.high - found.low == pytest.approx(2 * half, rel=1e-6)
+    assert auroc_difference(groups[0][:1], groups[1]).value is None

@@ -13,8 +13,6 @@ from misslink.stats.agreement import kendall_tau, spearman
 from misslink.stats.classification import (
     ConfusionMatrix,
     ThresholdAim,
-    auroc,
-    auroc_difference,
     average_precision,
     confusion_matrix,
     nested_threshold,
@@ -28,6 +26,7 @@ from misslink.stats.probability_calibration import (
     fit_platt,
     reliability_bins,
 )
+from misslink.stats.roc import auroc, auroc_difference
 from misslink.types import Estimate, Reason
 
 _MIN_COMPARED = 5  # labels of a kind at an exposure, for its errors to be compared

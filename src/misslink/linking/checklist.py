@@ -11,8 +11,8 @@ from misslink.parts import by_case
 from misslink.render.reasons import describe_reason
 from misslink.retrieval import relevant_ids, retrieval_outcome, unmeasured_reason
 from misslink.stats import mean, proportion
-from misslink.stats.classification import CaseScore, auroc
 from misslink.stats.intervals import median, quartiles
+from misslink.stats.roc import CaseScore, auroc
 from misslink.text.near_duplicates import first_duplicates, flag_duplicates
 from misslink.types import Case, Estimate, Passage, Reason, Trace
 

@@ -40,7 +40,7 @@ from misslink.retrieval import (
     retrieval_outcome,
     shown_shares,
 )
-from misslink.stats.classification import CaseScore
+from misslink.stats.roc import CaseScore
 from misslink.text.bm25 import Bm25Index
 from misslink.text.near_duplicates import passage_stems
 from misslink.text.normalization import fold, stems

@@ -181,8 +181,8 @@ def describe_verdict(findings: Findings) -> str:
     decided = findings.failed.n
     if not decided:
         return "All cases are inconclusive."
-    told = (_describe_count(findings), _describe_owners(findings), _describe_reading(findings))
-    return " ".join(filter(None, told))
+    said = (_describe_count(findings), _describe_owners(findings), _describe_reading(findings))
+    return " ".join(filter(None, said))
 
 
 def _describe_count(findings: Findings) -> str:

@@ -32,6 +32,7 @@ from misslink.render.format import (
     shorten,
 )
 from misslink.render.selftest_sentences import describe_selftest
+from misslink.report.disagreements import group_disagreements
 from misslink.report.human_labels import forecast_labels, read_disputes
 from misslink.report.overview import describe_reliability
 from misslink.selftests.document import selftest_of
@@ -159,6 +160,7 @@ def _metric_trust(run: Run, calibration: CalibrationDocument) -> SimpleNamespace
         # If nothing is known of the annotators' agreement, one row says why.
         human=tuple(row for row in human if row[1].measured) or human[:1],
         settling=read_disputes(run, calibration),
+        disagreements=group_disagreements(run, calibration),
         probability=tuple(_number_rows(calibration.probability)),
         baselines=tuple(
             (f"{shorten(name.replace('_', ' '), 40)}, {label}", text)

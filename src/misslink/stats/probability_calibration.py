@@ -10,8 +10,9 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from misslink.stats.classification import bisect_edge, checked_scores, stratified_folds
+from misslink.stats.classification import checked_scores, stratified_folds
 from misslink.stats.intervals import LEVEL, Floats, interval_estimate, mean, proportion
+from misslink.stats.roc import bisect_edge
 from misslink.types import Estimate
 
 _DRAWS = 4_000
