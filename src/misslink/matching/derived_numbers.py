@@ -49,7 +49,8 @@ def numbers(text: str) -> tuple[tuple[str, tuple[float, ...], bool], ...]:
         if len(token[0]) > LONGEST_NUMBER:
             continue
         rest = folded[token.end() : token.end() + 14]
-        values = set(number_values(token[0].lstrip("+-")))
+        plain = token[0].lstrip("+-")
+        values = {*number_values(plain), *number_values(plain.replace(",", "."))}
         scale = _SCALE.match(rest)
         if scale and scale[1] in _SCALES:
             values |= {value * _SCALES[scale[1]] for value in values}
