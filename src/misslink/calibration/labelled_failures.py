@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 
 from misslink.calibration.stored_calibration import own_calibrations
 from misslink.documents import calibrations_of
+from misslink.parts import select_items
 from misslink.render.reasons import describe_reason
 from misslink.stats import proportion
 from misslink.stats.prevalence import prediction_powered
@@ -36,8 +37,8 @@ def find_labelled_failures(run: Run) -> dict[str, bool]:
                 labels.setdefault(case_id, {})[metric] = share > _TIED
     found = {
         link.case_id: _failed(link, labels[link.case_id])
-        for link in run.links
-        if link.case_id in labels and link.failure is not None
+        for link in select_items(run.links, labels)
+        if link.failure is not None
     }
     return {case_id: failed for case_id, failed in found.items() if failed is not None}
 
@@ -55,7 +56,8 @@ def _failed(link: Link, labels: Mapping[str, bool]) -> bool | None:
 
 def apply_labels(run: Run) -> Run:
     """Return the run with the annotators' word on the labelled cases, for every view of it."""
-    found = find_labelled_failures(run)
+    if not (found := find_labelled_failures(run)):
+        return run
     changed = {True: _as_failed, False: _as_passed}
     links = tuple(
         changed[found[link.case_id]](link)
@@ -63,7 +65,7 @@ def apply_labels(run: Run) -> Run:
         else link
         for link in run.links
     )
-    return run.model_copy(update={"links": links}) if found else run
+    return run.model_copy(update={"links": links})
 
 
 def _as_passed(link: Link) -> Link:
