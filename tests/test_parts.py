@@ -1,17 +1,21 @@
 """A run that is not held whole gives the same as one that is, byte for byte."""
 
+import gc
 import gzip
 import json
 import shutil
+from collections import Counter
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
+import misslink
 from misslink import parts
 from misslink.cli.main import app
 from misslink.errors import InputError
 from misslink.io import read_complete_run, read_run
+from misslink.types import Trace, Verdict
 
 GROUND = "The ferry to {} leaves from pier {} at {} in the morning."
 TOWNS = ("Alder", "Birk", "Cedar", "Dale", "Elm", "Fern", "Gorse", "Hazel", "Iris", "Juniper")
@@ -186,3 +190,23 @@ def test_a_disk_that_is_full_in_the_middle_leaves_the_former_run(at_home, monkey
     assert "cannot be written (No space left on device)" in str(result.exception)
     assert {path.name: path.read_bytes() for path in Path("run").iterdir()} == former
     assert not [path for path in at_home.iterdir() if path.name.startswith(".run")]
+
+
+def test_of_a_run_that_is_not_held_only_rows_stay_in_memory(at_home, monkeypatch):
+    write_inputs(at_home)
+    monkeypatch.setattr(parts, "HELD_BYTES", 0)
+    monkeypatch.setattr(parts, "_RECENT", 1)
+    run = misslink.evaluate(
+        goldset="gold.jsonl",
+        traces="traces.jsonl",
+        corpus="corpus.jsonl",
+        cache=None,
+        out="run",
+        embedding="none",
+    )
+    gc.collect()
+    alive = Counter(type(item) for item in gc.get_objects() if isinstance(item, Trace | Verdict))
+    assert alive[Verdict] <= 1
+    assert alive[Trace] <= 3  # the last one read of the recording, of the capture and of the run
+    assert len(run.verdicts) == 12 * len(TOWNS)
+    assert len({score.case_id for score in run.scores}) == len(TOWNS)

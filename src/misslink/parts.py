@@ -190,41 +190,33 @@ class PartWriter(Generic[Model]):
             ) from None
 
 
-class _ByCase(Mapping[str, Item]):
-    """Items by case id, read where needed; of two of a case the last."""
+class LazyMapping(Mapping[str, Item]):
+    """A mapping whose values are made where needed, of what `sources` has by each name."""
 
-    def __init__(self, items: Sequence[Item], ids: Iterable[str]) -> None:
-        self._items, self._places = items, {key: place for place, key in enumerate(ids)}
+    def __init__(self, sources: Mapping[str, Any], make: Callable[[Any], Item]) -> None:
+        self._sources, self._make = sources, make
 
     def __getitem__(self, name: str) -> Item:
-        return self._items[self._places[name]]
+        return self._make(self._sources[name])
 
     def __contains__(self, name: object) -> bool:
-        return name in self._places
+        return name in self._sources
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._places)
+        return iter(self._sources)
 
     def __len__(self) -> int:
-        return len(self._places)
+        return len(self._sources)
 
 
-class _CaseGroups(Mapping[str, Sequence[Item]]):
-    """All items of each case, read where needed."""
+class Again(Generic[Item]):
+    """What can be gone through several times, and is made each time."""
 
-    def __init__(self, items: Part[Any]) -> None:
-        self._items, self._indexes = items, dict[str, list[int]]()
-        for index, key in enumerate(items.case_ids):
-            self._indexes.setdefault(key, []).append(index)
+    def __init__(self, make: Callable[[], Iterable[Item]]) -> None:
+        self._make = make
 
-    def __getitem__(self, name: str) -> Sequence[Item]:
-        return self._items.at(self._indexes[name])
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._indexes)
-
-    def __len__(self) -> int:
-        return len(self._indexes)
+    def __iter__(self) -> Iterator[Item]:
+        return iter(self._make())
 
 
 def case_id(item: Any) -> str:
@@ -239,9 +231,10 @@ def case_ids(items: Sequence[Any]) -> list[str]:
 
 
 def by_case(items: Sequence[Item]) -> Mapping[str, Item]:
-    """The items by case id."""
+    """The items by case id; of two of a case the last."""
     if isinstance(items, Part):
-        return _ByCase(items, items.case_ids)
+        places = {key: place for place, key in enumerate(items.case_ids)}
+        return LazyMapping(places, items.__getitem__)
     return {case_id(item): item for item in items}
 
 
@@ -253,7 +246,10 @@ def light_items(items: Sequence[Item]) -> Sequence[Any]:
 def group_by_case(items: Sequence[Item]) -> Mapping[str, Sequence[Item]]:
     """All items of each case, by its id."""
     if isinstance(items, Part):
-        return _CaseGroups(items)
+        indexes: dict[str, list[int]] = {}
+        for index, key in enumerate(items.case_ids):
+            indexes.setdefault(key, []).append(index)
+        return LazyMapping(indexes, items.at)
     groups: dict[str, list[Item]] = {}
     for item in items:
         groups.setdefault(case_id(item), []).append(item)

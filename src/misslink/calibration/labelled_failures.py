@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 
 from misslink.calibration.stored_calibration import own_calibrations
 from misslink.documents import calibrations_of, replay_of
+from misslink.parts import select_items
 from misslink.render.reasons import describe_reason
 from misslink.retrieval import cluster_cases
 from misslink.stats import proportion
@@ -38,8 +39,8 @@ def find_labelled_failures(run: Run) -> dict[str, bool]:
                 labels.setdefault(case_id, {})[metric] = share > _TIED
     found = {
         link.case_id: _failed(link, labels[link.case_id])
-        for link in run.links
-        if link.case_id in labels and link.failure is not None
+        for link in select_items(run.links, labels)
+        if link.failure is not None
     }
     return {case_id: failed for case_id, failed in found.items() if failed is not None}
 
@@ -62,6 +63,8 @@ def apply_labels(run: Run) -> Run:
     """
     found, replay = find_labelled_failures(run), replay_of(run)
     cleared = {case.case_id for case in (replay.cases if replay else ()) if case.cause == "judge"}
+    if not (found or cleared):
+        return run
     links = tuple(
         _as_labelled(link, failed=found[link.case_id])
         if found.get(link.case_id, link.failed) is not link.failed
@@ -70,7 +73,7 @@ def apply_labels(run: Run) -> Run:
         else link
         for link in run.links
     )
-    return run.model_copy(update={"links": links}) if found or cleared else run
+    return run.model_copy(update={"links": links})
 
 
 def _as_labelled(link: Link, *, failed: bool) -> Link:

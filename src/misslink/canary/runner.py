@@ -216,7 +216,7 @@ async def run_canaries(
 
 
 def _match_ids(
-    gold: GoldSet, traces: dict[str, Trace], watcher: Watcher, id_key: str | None
+    gold: GoldSet, traces: Mapping[str, Trace], watcher: Watcher, id_key: str | None
 ) -> tuple[dict[str, Trace], list[str]]:
     """The traces with the ids of the canaries, and notes on how these were found.
 

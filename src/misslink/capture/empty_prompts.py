@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 
 from misslink.matching import declines
+from misslink.parts import LazyMapping
 from misslink.text.normalization import fold
 from misslink.text.prompt_matching import ModelCall, match_prompts
 from misslink.types import Trace
@@ -14,7 +15,7 @@ PROMPT_UNSEEN = "so misslink takes the first k passages as the prompt"
 _NO_MODEL_ANSWERED = "no model call gave this answer, so no passage was in a prompt"
 
 
-def settle_prompts(traces: Mapping[str, Trace]) -> dict[str, Trace]:
+def settle_prompts(traces: Mapping[str, Trace]) -> Mapping[str, Trace]:
     """Return the traces; of an answer that the app gave without its model the prompt was empty.
 
     Where the run shows the model that answers other cases, that is an answer to a case without any
@@ -36,9 +37,10 @@ def settle_prompts(traces: Mapping[str, Trace]) -> dict[str, Trace]:
         composed = {fold(trace.answer or "") for trace in answered if not _is_copied(trace)}
         without_model = composed == fixed and len(fixed) == 1 and len(by_app) == len(answered)
         settled = {*by_app} if without_model else set()
-    return {
-        name: _show_answer(trace) if name in settled else trace for name, trace in traces.items()
-    }
+    return LazyMapping(
+        {name: name for name in traces},
+        lambda name: _show_answer(traces[name]) if name in settled else traces[name],
+    )
 
 
 def _is_own_reply(trace: Trace) -> bool:

@@ -8,6 +8,7 @@ from misslink.capture.passages import find_id_key, id_spellings, ids_by_key, pla
 from misslink.capture.watcher import Watcher
 from misslink.errors import InputError
 from misslink.io import GoldSet
+from misslink.parts import LazyMapping
 from misslink.text.normalization import fold
 from misslink.types import Case, Passage, Reason, Trace
 
@@ -84,7 +85,7 @@ def match_labels(
     *,
     id_key: str | None = None,
     verified: bool = False,
-) -> tuple[dict[str, Trace], tuple[Passage, ...] | None, list[Reason]]:
+) -> tuple[Mapping[str, Trace], tuple[Passage, ...] | None, list[Reason]]:
     """Give passages the ids of the gold set, or say why level 1 cannot be measured.
 
     A passage whose own id is not labelled is matched by its id after Unicode normalization and
@@ -105,7 +106,7 @@ def match_labels(
 
     Returns
     -------
-    traces : dict of str to Trace
+    traces : mapping of str to Trace
         With ``unmatched`` if no passage of the run matches, unless the corpus or the store shows
         that all labelled passages were really missed.
     corpus : tuple of Passage or None
@@ -173,13 +174,13 @@ def match_labels(
             return Reason(code="label_misspelled", label=label, passage=typos[label])
         return unmatched if listed else None
 
-    traces = {
-        case_id: _rename(trace, names, indexed, unlocated(case_id))
-        for case_id, trace in traces.items()
-    }
+    renamed_traces = LazyMapping(
+        {name: name for name in traces},
+        lambda name: _rename(traces[name], names, indexed, unlocated(name)),
+    )
     named = {names.get(passage.id, passage.id): passage for passage in corpus or ()}
     renamed = tuple(p.model_copy(update={"id": name}) for name, p in named.items())
-    return traces, None if corpus is None else renamed, warnings
+    return renamed_traces, None if corpus is None else renamed, warnings
 
 
 _FEW_LABELS, _LOW_SHARE = 10, 0.1

@@ -75,7 +75,7 @@ def _measured_again(run: Run, source: str) -> Run:
 
     k, seed = cutoff_of(run), manifest_of(run).seed or 0
     gold = GoldSet(run.cases, "the gold set of the run")
-    matched, passages, _ = match_labels(gold, dict(by_case(run.traces)), read_corpus(source))
+    matched, passages, _ = match_labels(gold, by_case(run.traces), read_corpus(source))
     traces = list(matched.values())
     measure = partial(measure_misses, run.cases, traces, k, embedder=None, seed=seed)
     measured = run_async(lambda: measure(corpus=passages))

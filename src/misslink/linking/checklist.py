@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from misslink.linking.miss_measurement import MissMeasurements
-from misslink.parts import by_case
+from misslink.parts import Again, by_case
 from misslink.render.reasons import describe_reason
 from misslink.retrieval import relevant_ids, retrieval_outcome, unmeasured_reason
 from misslink.stats import mean, proportion
@@ -68,9 +68,11 @@ def build_checklist(
         sentence) and 'ok' (None where the interval does not decide).
     """
     trace_of = by_case(traces)
-    pairs = [(case, trace_of[case.id]) for case in cases if case.id in trace_of]
+    pairs = Again(lambda: ((case, trace_of[case.id]) for case in cases if case.id in trace_of))
     answers: dict[str, _Answer] = {
-        "chunk_quality": _chunk_quality([trace for _, trace in pairs], corpus, k, seed),
+        "chunk_quality": _chunk_quality(
+            Again(lambda: (trace for _, trace in pairs)), corpus, k, seed
+        ),
         "embedding_quality": _embedding_quality(measured),
         "recall": _context_recall(pairs, measured, k, seed),
         "precision": _score_separation(pairs, measured),
@@ -111,7 +113,7 @@ def _is_below(estimate: Estimate, most: float) -> bool | None:
 
 
 def _chunk_quality(
-    traces: Sequence[Trace], corpus: Sequence[Passage] | None, k: int, seed: int
+    traces: Iterable[Trace], corpus: Sequence[Passage] | None, k: int, seed: int
 ) -> _Answer:
     """The chunks of the corpus, else of the traces.
 
@@ -151,7 +153,7 @@ def _chunk_quality(
     return numbers, finding, ok
 
 
-def _repeated_share(traces: Sequence[Trace], k: int, seed: int) -> Estimate:
+def _repeated_share(traces: Iterable[Trace], k: int, seed: int) -> Estimate:
     """Mean share of the places of a context that repeat another of its passages."""
     shares = []
     for trace in traces:
@@ -181,7 +183,7 @@ def _embedding_quality(measured: MissMeasurements) -> _Answer:
 
 
 def _context_recall(
-    pairs: Sequence[tuple[Case, Trace]], measured: MissMeasurements, k: int, seed: int
+    pairs: Iterable[tuple[Case, Trace]], measured: MissMeasurements, k: int, seed: int
 ) -> _Answer:
     first: list[float] = []
     deep: list[float] = []
@@ -212,7 +214,7 @@ def _context_recall(
     return numbers, finding, _is_at_least(at_k, _MIN_RECALL)
 
 
-def _score_separation(pairs: Sequence[tuple[Case, Trace]], measured: MissMeasurements) -> _Answer:
+def _score_separation(pairs: Iterable[tuple[Case, Trace]], measured: MissMeasurements) -> _Answer:
     relevant, irrelevant, rising = _retriever_scores(pairs)
     by_cosine = False
     if not (relevant and irrelevant) and measured.pairs.relevant:
@@ -234,7 +236,7 @@ def _score_separation(pairs: Sequence[tuple[Case, Trace]], measured: MissMeasure
 
 
 def _retriever_scores(
-    pairs: Sequence[tuple[Case, Trace]],
+    pairs: Iterable[tuple[Case, Trace]],
 ) -> tuple[list[CaseScore], list[CaseScore], bool]:
     """Scores of relevant and of irrelevant retrieved passages, and whether high ones are good.
 

@@ -260,7 +260,6 @@ class MissMeasurements:
 @dataclass(frozen=True)
 class _ObservedCase:
     case: Case
-    trace: Trace
     outcome: RetrievalOutcome
     missed: tuple[MissEvidence, ...]
 
@@ -313,13 +312,17 @@ async def measure_misses(
         Random seed for the random pairs.
     """
     pool = PassagePool(traces, corpus)
+    texts = {passage.id: passage.text for passage in pool.passages}
     trace_of = by_case(traces)
     observed = []
     for case in cases:
         if (trace := trace_of.get(case.id)) is not None:
             outcome = retrieval_outcome(case, trace, k)
             missed = find_missed_passages(trace, outcome, pool, k)
-            observed.append(_ObservedCase(case, trace, outcome, missed))
+            observed.append(_ObservedCase(case, outcome, missed))
+            for passage in (*trace.retrieved, *trace.deeper):
+                if passage.text.strip():
+                    texts.setdefault(passage.id, passage.text)
     misses = [(one.case, miss) for one in observed for miss in one.missed]
     located = [(case, miss.passage.id) for case, miss in misses if miss.passage]
     # The passages that ranks are counted among, always with the missed ones.
@@ -327,15 +330,10 @@ async def measure_misses(
     if not pool.listed and len(ids) > _MAX_POOL:
         ids = ids[:: -(-len(ids) // _MAX_POOL)]
     among = tuple(dict.fromkeys((*ids, *(id_ for _, id_ in located))))
-    texts = {passage.id: passage.text for passage in pool.passages}
-    for one in observed:
-        for passage in (*one.trace.retrieved, *one.trace.deeper):
-            if passage.text.strip():
-                texts.setdefault(passage.id, passage.text)
     semantic = None
     if embedder is not None:
         semantic = await _embed_texts(embedder, observed, texts, among if located else ())
-    pairs = _similarity_samples(observed, texts, semantic, among, seed)
+    pairs = _similarity_samples(observed, trace_of, texts, semantic, among, seed)
     measurer = _MissMeasurer(
         texts,
         semantic,
@@ -485,6 +483,7 @@ async def _embed_texts(
 
 def _similarity_samples(
     observed: Sequence[_ObservedCase],
+    traces: Mapping[str, Trace],
     texts: Mapping[str, str],
     semantic: EmbeddingSimilarity | None,
     among: Sequence[str],
@@ -510,10 +509,11 @@ def _similarity_samples(
         if semantic is None:
             continue
         if one.outcome.retrieval not in {"unlabelled", "not_needed", "unknown"}:
-            relevant = relevant_ids(case, one.trace.retrieved)
+            retrieved = traces[case.id].retrieved
+            relevant = relevant_ids(case, retrieved)
             groups += [
                 ("relevant" if passage.id in relevant else "irrelevant", passage.id)
-                for passage in one.trace.retrieved
+                for passage in retrieved
             ]
         cosines = semantic.cosines(case.id, [id_ for _, id_ in groups])
         for (group, _), cosine in zip(groups, cosines, strict=True):

@@ -124,7 +124,7 @@ def _manifest(
         "judge_note": judge_info(judge).note if judge else None,
         "judging": {**judge.about(), "spec": _file_judge(config.judge)} if judge else None,
         "judge_epoch": judge_epoch(judge.name, judge.identity, prompts) if judge else None,
-        "hashes": content_hashes(context.gold.cases, captured.traces.values()),
+        "hashes": content_hashes(context.gold.cases, captured.traces),
         "calibration": calibration and calibration.model_dump(mode="json"),
         "engine": context.engine.name,
         "calibrated_by": judged.source,

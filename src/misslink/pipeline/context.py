@@ -87,11 +87,11 @@ class EvaluationContext:
             **self.config.deciding("results"),
         }
 
-    def subjects(self, traces: Mapping[str, Trace]) -> Iterator[Subject]:
+    def subjects(self, traces: Sequence[Trace]) -> Iterator[Subject]:
         """Each case with its trace, in the gold set's order."""
         readings = self.judge.readings if self.judge else ALWAYS_READ
-        for case in self.gold.cases:
-            yield Subject(case, traces[case.id], self.k, self.prompts, readings)
+        for case, trace in zip(self.gold.cases, traces, strict=True):
+            yield Subject(case, trace, self.k, self.prompts, readings)
 
     def open_part(self, name: str) -> PartWriter[Any]:
         """Open a part of the run, whose items are written as they are made."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -60,7 +60,7 @@ class CorpusContext:
     saved: Run | None = None
 
     async def measure(
-        self, cases: Sequence[Case], traces: Mapping[str, Trace], k: int, seed: int
+        self, cases: Sequence[Case], traces: Sequence[Trace], k: int, seed: int
     ) -> MissMeasurements:
         """Measure every missed passage; without cosines if the app's own embedding fails.
 
@@ -83,9 +83,9 @@ class CorpusContext:
         )
 
     async def _measure(
-        self, cases: Sequence[Case], traces: Mapping[str, Trace], k: int, seed: int
+        self, cases: Sequence[Case], traces: Sequence[Trace], k: int, seed: int
     ) -> MissMeasurements:
-        pairs, corpus = (cases, list(traces.values())), self.passages
+        pairs, corpus = (cases, traces), self.passages
         try:
             return await measure_misses(*pairs, k, embedder=self.embedder, corpus=corpus, seed=seed)
         except InputError as error:
@@ -126,7 +126,7 @@ class CorpusContext:
     async def map(
         self,
         cases: Sequence[Case],
-        traces: Mapping[str, Trace],
+        traces: Sequence[Trace],
         links: Sequence[Link],
         config: EvaluationConfig,
     ) -> dict[str, Any] | None:
@@ -140,7 +140,7 @@ class CorpusContext:
         try:
             return await build_embedding_map(
                 cases,
-                list(traces.values()),
+                traces,
                 links,
                 embedder=self.embedder,
                 seed=config.seed,
@@ -200,7 +200,7 @@ async def link_cases(
     traces = by_case(judged.run.traces)
     cases = word_questions(context.gold.cases, judged.run.scores)
     if cases != context.gold.cases:  # the judge read questions of a conversation otherwise
-        measured = await corpus.measure(cases, traces, context.k, context.config.seed)
+        measured = await corpus.measure(cases, judged.run.traces, context.k, context.config.seed)
     verdicts = group_by_case(judged.run.verdicts)
 
     def verdicts_of(case: Case) -> dict[str, Verdict]:
@@ -240,5 +240,5 @@ async def link_cases(
         writer.add,
     )
     links = writer.part()
-    embedding_map = await corpus.map(cases, traces, links, context.config)
+    embedding_map = await corpus.map(cases, judged.run.traces, links, context.config)
     return LinkResult(links, measured, embedding_map, warnings)

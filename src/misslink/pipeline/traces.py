@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Container, Iterable, Iterator, Mapping, Sequence
 from functools import cache, partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from misslink.capture import (
     Watcher,
@@ -19,7 +19,7 @@ from misslink.capture import (
 from misslink.documents import DEFAULT_K, manifest_of
 from misslink.engines.protocol import AppSpec, capture_case
 from misslink.errors import AppUnreachableError
-from misslink.parts import by_case
+from misslink.parts import LazyMapping, by_case
 from misslink.pipeline.config import EvaluationConfig
 from misslink.pipeline.context import EvaluationContext
 from misslink.render.format import shorten
@@ -52,7 +52,7 @@ class Against(NamedTuple):
 class CaptureResult(NamedTuple):
     """The traces of all cases, the passages of the index, and what could not be captured."""
 
-    traces: dict[str, Trace]
+    traces: Sequence[Trace]  # one for each case, in the order of the gold set
     corpus: tuple[Passage, ...] | None
     watcher: Watcher | None  # None: the traces were recorded
     warnings: list[Reason]
@@ -94,34 +94,49 @@ async def capture_traces(context: EvaluationContext) -> CaptureResult:
         captured, verified = await _watch_app(context, watcher)
         if corpus is None:
             corpus = await watcher.corpus(MAX_LISTED)
-    traces = {
-        case.id: captured.get(case.id) or Trace(case_id=case.id, unmeasured=_NO_TRACE)
-        for case in gold.cases
-    }
+    recorded = captured
+    traces: Mapping[str, Trace] = LazyMapping(
+        {case.id: case.id for case in gold.cases},
+        lambda name: recorded.get(name) or Trace(case_id=name, unmeasured=_NO_TRACE),
+    )
     traces, corpus, warnings = match_labels(
         gold, traces, corpus, id_key=None if watcher else config.id_key, verified=verified
     )
     if unquoted := _unmatched_evidence(gold.cases, traces, corpus or ()):
         warnings.append(unquoted)
         by_evidence = {case.id for case in gold.cases if case.evidence}
-        traces |= {
-            case_id: traces[case_id].model_copy(update={"unmatched": unquoted})
-            for case_id in by_evidence
-        }
+        traces = _change(traces, by_evidence, {"unmatched": unquoted})
     if watcher and watcher.id_key != config.id_key:
         warnings.insert(0, Reason(code="id_key_used", key=watcher.id_key))
     if watcher is not None:
         traces = settle_prompts(traces)
-    traces = _without_search(traces)
-    k = _context_size(config, traces.values())
+    kept = _keep(context, _without_search(traces))
+    k = _context_size(config, kept)
     warnings = [
-        *_capture_gaps(traces, k, is_app=watcher is not None),
-        *_shared_memory(gold.cases, traces),
+        *_capture_gaps(kept, k, is_app=watcher is not None),
+        *_shared_memory(gold.cases, kept),
         *warnings,
     ]
     for warning in warnings:
         _log.warning("%s", describe_reason(warning))
-    return CaptureResult(traces, corpus, watcher, warnings, k)
+    return CaptureResult(kept, corpus, watcher, warnings, k)
+
+
+def _keep(context: EvaluationContext, traces: Mapping[str, Trace]) -> Sequence[Trace]:
+    """The traces of all cases, written as they are made."""
+    writer = context.open_part("traces")
+    writer.add_all(traces[case.id] for case in context.gold.cases)
+    return writer.part()
+
+
+def _change(
+    traces: Mapping[str, Trace], names: Container[str], update: Mapping[str, Any]
+) -> Mapping[str, Trace]:
+    """The traces, of which some are changed."""
+    return LazyMapping(
+        {name: name for name in traces},
+        lambda name: traces[name].model_copy(update=update) if name in names else traces[name],
+    )
 
 
 def reuse_traces(
@@ -129,18 +144,18 @@ def reuse_traces(
 ) -> CaptureResult:
     """Return the traces of a saved run as they are: the app does not run."""
     manifest, traces = manifest_of(saved), by_case(saved.traces)
-    traces = {case.id: traces[case.id] for case in context.gold.cases}
+    kept = _keep(context, traces)
     is_app = bool(manifest.app) and not manifest.traces
     warnings = [
-        *_capture_gaps(traces, context.k, is_app=is_app),
-        *_shared_memory(context.gold.cases, traces),
+        *_capture_gaps(kept, context.k, is_app=is_app),
+        *_shared_memory(context.gold.cases, kept),
     ]
-    return CaptureResult(traces, context.corpus, None, warnings, context.k, saved, against)
+    return CaptureResult(kept, context.corpus, None, warnings, context.k, saved, against)
 
 
 def score_ranks(context: EvaluationContext, captured: CaptureResult) -> RankingResult:
     """Return the rank metrics of every case at the cutoff."""
-    cases, traces = context.gold.cases, list(captured.traces.values())
+    cases, traces = context.gold.cases, captured.traces
     judged = f"judged@{context.k}"
     cutoffs = [f"{metric}@{context.k}" for metric in ("hit", "recall", "precision", "ndcg")]
     further = [f"recall@{k}" for k in context.config.recall_cutoffs if k != context.k]
@@ -234,6 +249,8 @@ def _unmatched_evidence(
     cases: Sequence[Case], traces: Mapping[str, Trace], corpus: Sequence[Passage]
 ) -> Reason | None:
     """Why evidence cannot be looked for: no passage of the run or the corpus has any of it."""
+    if not any(case.evidence for case in cases):
+        return None
     quotes: list[LabelledNeed] = []
     passages = list(corpus)
     for case in cases:
@@ -253,17 +270,16 @@ def _unmatched_evidence(
     return Reason(code="evidence_unmatched", evidence=shorten(str(quotes[0].evidence), _QUOTE))
 
 
-def _without_search(traces: dict[str, Trace]) -> dict[str, Trace]:
+def _without_search(traces: Mapping[str, Trace]) -> Mapping[str, Trace]:
     """The traces; where others show searches, a case that shows none made none."""
     if not any(trace.calls for trace in traces.values()):
         return traces
-    seen_none = {"unmeasured": None, "prompted": ()}
-    return {
-        name: trace.model_copy(update=seen_none)
-        if trace.unmeasured and trace.unmeasured != _NO_TRACE and not trace.error
-        else trace
+    silent = {
+        name
         for name, trace in traces.items()
+        if trace.unmeasured and trace.unmeasured != _NO_TRACE and not trace.error
     }
+    return _change(traces, silent, {"unmeasured": None, "prompted": ()})
 
 
 def _context_size(config: EvaluationConfig, traces: Iterable[Trace]) -> int:
@@ -272,11 +288,10 @@ def _context_size(config: EvaluationConfig, traces: Iterable[Trace]) -> int:
     return config.k or max(sizes, key=lambda size: (sizes[size], size), default=DEFAULT_K)
 
 
-def _shared_memory(cases: Sequence[Case], traces: Mapping[str, Trace]) -> Iterator[Reason]:
+def _shared_memory(cases: Sequence[Case], traces: Sequence[Trace]) -> Iterator[Reason]:
     """Cases whose prompt has the question of another case: their answers depend on the others."""
     mixed: list[tuple[str, str]] = []
-    for place, case in enumerate(cases):
-        trace = traces[case.id]
+    for place, (case, trace) in enumerate(zip(cases, traces, strict=True)):
         if not trace.prompt:
             continue
         history = (message.content for message in (*case.history, *trace.history))
@@ -296,13 +311,13 @@ def _shared_memory(cases: Sequence[Case], traces: Mapping[str, Trace]) -> Iterat
         yield Reason(code="shared_memory", n=len(mixed), cases=len(cases), **about)
 
 
-def _capture_gaps(traces: Mapping[str, Trace], k: int, *, is_app: bool) -> Iterator[Reason]:
+def _capture_gaps(traces: Sequence[Trace], k: int, *, is_app: bool) -> Iterator[Reason]:
     """What could not be seen: it is missing from the numbers, and readers must know."""
-    failed = [trace.error for trace in traces.values() if trace.error]
-    absent = [case_id for case_id, trace in traces.items() if trace.unmeasured == _NO_TRACE]
+    failed = [trace.error for trace in traces if trace.error]
+    absent = [trace.case_id for trace in traces if trace.unmeasured == _NO_TRACE]
     unseen = [
         trace.unmeasured
-        for trace in traces.values()
+        for trace in traces
         if trace.unmeasured and not trace.error and trace.unmeasured != _NO_TRACE
     ]
     if failed:
@@ -311,19 +326,18 @@ def _capture_gaps(traces: Mapping[str, Trace], k: int, *, is_app: bool) -> Itera
         yield Reason(code="traces_absent", n=len(absent), cases=len(traces), first=absent[0])
     if unseen:
         yield Reason(code="retrieval_unseen", n=len(unseen), cases=len(traces), why=unseen[0])
-    merged = [
-        trace
-        for trace in traces.values()
-        if trace.prompted is None
+    merged = sum(
+        trace.prompted is None
         and len(trace.retrieved) > k
         and sum(not call.nested for call in trace.calls) > 1
-    ]
+        for trace in traces
+    )
     if merged:
-        yield Reason(code="searches_merged", n=len(merged), cases=len(traces), k=k)
+        yield Reason(code="searches_merged", n=merged, cases=len(traces), k=k)
     elif is_app:  # what an app returns, and a recorded trace, is what reached the prompt
         assumed = (
             trace.prompted is None and trace.answer is not None and trace.retrieved and trace.calls
-            for trace in traces.values()
+            for trace in traces
         )
         if n := sum(map(bool, assumed)):
             yield Reason(code="prompt_unseen", n=n, cases=len(traces), k=k)

@@ -36,7 +36,7 @@ class CalibratedRun(NamedTuple):
     notes: tuple[str, ...]
 
 
-async def judge_cases(context: EvaluationContext, traces: Mapping[str, Trace]) -> Sequence[Verdict]:
+async def judge_cases(context: EvaluationContext, traces: Sequence[Trace]) -> Sequence[Verdict]:
     """Return the verdicts of every judged metric on every case; none without a judge.
 
     Raises
@@ -72,7 +72,7 @@ async def judge_cases(context: EvaluationContext, traces: Mapping[str, Trace]) -
 
 
 def calibrate_run(
-    context: EvaluationContext, traces: Mapping[str, Trace], verdicts: Sequence[Verdict]
+    context: EvaluationContext, traces: Sequence[Trace], verdicts: Sequence[Verdict]
 ) -> CalibratedRun:
     """Return the run with the given calibration, or one from the given labels, metric by metric.
 
@@ -86,7 +86,7 @@ def calibrate_run(
             "inputs": dict(context.inputs),
         },
         cases=context.gold.cases,
-        traces=tuple(traces.values()),
+        traces=traces,
         verdicts=verdicts,
         links=(),
         summary={},

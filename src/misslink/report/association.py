@@ -198,16 +198,16 @@ def _contingency_table(
     numbers = number_cases(run.cases)
 
     exposures = case_exposures(run.links, association.exposure)[1]
+    numbers_at: dict[tuple[str, str], list[int]] = {}
+    for link in run.links:
+        if link.case_id in exposures and link.case_id in numbers:
+            said = link.answer if key == "answer" else CORRECT_VALUES[link.correct]
+            at = exposures[link.case_id], said
+            numbers_at.setdefault(at, []).append(numbers[link.case_id])
 
     def cell(count: int, row: str, value: str) -> tuple[int, str]:
         """A cell with the view of its cases; without one where the summary is of other links."""
-        ids = [
-            numbers[link.case_id]
-            for link in run.links
-            if (link.answer if key == "answer" else CORRECT_VALUES[link.correct]) == value
-            and exposures.get(link.case_id) == row
-            and link.case_id in numbers
-        ]
+        ids = numbers_at.get((row, value), [])
         known = count and len(ids) == count
         return count, view_fragment(ids=sorted(ids)) if known else ""
 

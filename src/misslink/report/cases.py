@@ -170,7 +170,7 @@ def build_case_entries(run: Run, k: int, most: int | None = None) -> tuple[Simpl
     entries = []
     for number in numbers:
         case = run.cases[number - 1]
-        link, case_verdicts = links.get(case.id), verdicts.get(case.id, ())
+        link, case_verdicts = links.get(case.id), list(verdicts.get(case.id, ()))
         again, people = replays.get(case.id, ()), labels.get(case.id, {})
         entry = _case_entry(
             number, case, traces.get(case.id), link, case_verdicts, again, people, k

@@ -10,6 +10,7 @@ from dataclasses import dataclass, fields
 from urllib.parse import quote
 
 from misslink.documents import Manifest
+from misslink.parts import case_ids
 from misslink.pipeline.config import EvaluationConfig
 from misslink.types import Case
 
@@ -47,9 +48,9 @@ def case_fragment(number: int) -> str:
     return f"case={number}"
 
 
-def number_cases(cases: Iterable[Case]) -> dict[str, int]:
+def number_cases(cases: Sequence[Case]) -> dict[str, int]:
     """The number of each case, its place in the gold set from 1, by its id."""
-    return {case.id: number for number, case in enumerate(cases, 1)}
+    return {case_id: number for number, case_id in enumerate(case_ids(cases), 1)}
 
 
 def view_fragment(**filters: str | Iterable[int]) -> str:

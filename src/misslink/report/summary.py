@@ -122,13 +122,15 @@ def mode_advice(run: Run, mode: str) -> str:
         return "Add the missing labels to the gold set (`misslink diagnose RUN --missing-labels FILE`)."
     if mode == "distracted" and any(link.missed for link in run.links):
         return "Ask for quotes, try a stronger model; rerank, drop near-duplicates."
-    action, failed = FAILURE_MODES[mode].action, [x for x in run.links if x.failure == mode]
+    action = FAILURE_MODES[mode].action
+    failed = [link for link in run.links if link.failure == mode]
     if 2 * sum(loss_code(link) == "stale_passage" for link in failed) > len(failed):
         return "Index the changed documents again: the index holds an older text."
-    missed = [miss for link in failed for miss in link.missed]
-    known = any(miss.true_rank or miss.bm25_rank or miss.text for miss in missed)
-    if mode == "retrieval_miss" and missed and not known:
-        return f"{action} No rank is known: give the corpus (--corpus FILE)."
+    if mode == "retrieval_miss":
+        missed = (miss for link in failed for miss in link.missed)
+        known = [bool(miss.true_rank or miss.bm25_rank or miss.text) for miss in missed]
+        if known and not any(known):
+            return f"{action} No rank is known: give the corpus (--corpus FILE)."
     return action
 
 
@@ -251,15 +253,18 @@ def _fix_steps(run: Run) -> Iterator[tuple[str, float, NextStep]]:
 def _mode_steps(run: Run) -> Iterator[tuple[str, float, NextStep]]:
     """Owner, weight and advice by failure mode; that of a miss only where no miss type says more."""
     numbers, weak = number_cases(run.cases), weak_modes(run)
-    explained = any(
-        miss.kind for link in run.links if link.failure in FAILURES for miss in link.missed
-    )
+    ids_of: dict[str, set[str]] = {}
+    explained = False
+    for link in run.links:
+        if link.failure is not None:
+            ids_of.setdefault(link.failure, set()).add(link.case_id)
+            explained |= link.failure in FAILURES and any(miss.kind for miss in link.missed)
     missing = {row.case_id for row in summary_of(run).diagnosis.missing_labels.holes}
     for name, mode in FAILURE_MODES.items():
-        ids = {link.case_id for link in run.links if link.failure == name}
+        ids = ids_of.get(name, set())
         fragment = view_fragment(failure=name)
         if name == "missing_label":
-            ids |= missing
+            ids = ids | missing
         elif name not in FAILURES or (explained and name == "retrieval_miss"):
             continue
         cases = tuple(sorted(numbers[case_id] for case_id in ids if case_id in numbers))

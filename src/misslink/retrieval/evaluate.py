@@ -13,6 +13,7 @@ import numpy as np
 
 from misslink.errors import InputError
 from misslink.io.goldset import GoldSet
+from misslink.parts import by_case, case_ids
 from misslink.retrieval import runs
 from misslink.retrieval.arrays import BoolArray, FloatArray, IntArray
 from misslink.retrieval.hits import Hits, collect_hits
@@ -21,7 +22,7 @@ from misslink.retrieval.outcomes import unmeasured_reason
 from misslink.retrieval.qrels import Qrels
 from misslink.retrieval.readers import as_traces, open_qrels, open_run
 from misslink.stats import mean
-from misslink.types import Case, Estimate, Reason, Trace
+from misslink.types import Case, Estimate, Passage, Reason, Trace
 
 _log = logging.getLogger(__name__)
 _ROUNDING = 1e-9  # by which a sum of floats may leave [0, 1]
@@ -240,21 +241,23 @@ def score_cases(
     {'recall@3': {'c1': 0.5}, 'mrr': {'c1': 0.5}}
     """
     parsed = {str(metric): metric for metric in map(parse_metric, metrics)}
-    ids_by_kind = {"case": [case.id for case in cases], "trace": [t.case_id for t in traces]}
+    ids_by_kind = {"case": case_ids(cases), "trace": case_ids(traces)}
     for kind, ids in ids_by_kind.items():
         if len(set(ids)) < len(ids):
             name = runs.first_duplicate(ids)
             raise InputError(f"two {kind}s have the id '{name}'; remove one or rename it")
-    by_case = {trace.case_id: trace for trace in traces if unmeasured_reason(trace) is None}
-    without_trace = {case.id for case in cases} - {trace.case_id for trace in traces}
-    measured = [case for case in cases if case.id in by_case]
+    trace_of = by_case(traces)
+    seen = {trace.case_id for trace in traces if unmeasured_reason(trace) is None}
+    without_trace = set(ids_by_kind["case"]) - set(ids_by_kind["trace"])
+    measured = [case for case in cases if case.id in seen]
     missing = [case for case in cases if case.id in without_trace and absent is not None]
     scores: dict[str, dict[str, float | None]] = {
-        name: {case.id: None for case in cases} for name in parsed
+        name: dict.fromkeys(ids_by_kind["case"]) for name in parsed
     }
+    rankings: Iterable[Sequence[Passage]]
     for group, rankings in (
-        (missing, [()] * len(missing)),
-        (measured, [by_case[case.id].retrieved for case in measured]),
+        (missing, (() for _ in missing)),
+        (measured, (trace_of[case.id].retrieved for case in measured)),
     ):
         ids = [case.id for case in group]
         values = evaluate_metrics(

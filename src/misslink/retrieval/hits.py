@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -250,13 +250,13 @@ class Hits:
         return [value if has else None for value, has in pairs]
 
 
-def collect_hits(cases: Sequence[Case], rankings: Sequence[Sequence[Passage]]) -> Hits:
+def collect_hits(cases: Sequence[Case], rankings: Iterable[Sequence[Passage]]) -> Hits:
     """Return the hits of each case in its ranking.
 
     Parameters
     ----------
     cases : sequence of Case
-    rankings : sequence of sequences of Passage, one per case
+    rankings : iterable of sequences of Passage, one per case
         Best first; an empty one has no hits.
 
     Returns

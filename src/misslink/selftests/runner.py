@@ -131,7 +131,8 @@ async def selftest_async(
             if context.judge is None:
                 raise InputError("a selftest tests a judge; name one with --judge")
             await context.judge.check_reachable()
-            traces = {mutant.case.id: mutant.trace for mutant in planted.mutants}
+            of_case = {mutant.case.id: mutant.trace for mutant in planted.mutants}
+            traces = [of_case[case.id] for case in context.gold.cases]
             captured = CaptureResult(traces, context.corpus, None, [], context.k)
             async with open_corpus_context(context, captured) as index:
                 measured = await index.measure(context.gold.cases, traces, context.k, seed)

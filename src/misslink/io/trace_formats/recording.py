@@ -28,7 +28,7 @@ from misslink.io.trace_formats.spans import (
     requests_from_spans,
 )
 from misslink.io.trace_formats.tables import COLUMN_NAMES, requests_from_rows
-from misslink.parts import by_case
+from misslink.parts import LazyMapping, PartWriter, by_case
 from misslink.text.normalization import content_id, fold
 from misslink.text.prompt_matching import ModelCall, PromptMatch, match_prompts
 from misslink.types import Case, Passage, Trace
@@ -94,7 +94,7 @@ class Recording(NamedTuple):
             )
         return gold
 
-    def match(self, gold: GoldSet) -> dict[str, Trace]:
+    def match(self, gold: GoldSet) -> Mapping[str, Trace]:
         """Return the traces of a gold set's cases, by id, else by the same question.
 
         What does not fit is logged.
@@ -108,17 +108,17 @@ class Recording(NamedTuple):
         by_question: dict[Any, list[str]] = {}
         for case in gold.cases:
             by_question.setdefault(_asked(case), []).append(case.id)
-        traces: dict[str, Trace] = {}
-        for name, trace in self.traces.items():
+        sources: dict[str, str] = {}  # by the id of the case that a trace belongs to, its own
+        for name in self.traces:
             recorded = self.cases.get(name)
             same = [] if name in ids or recorded is None else by_question.get(_asked(recorded), [])
             meant = same[0] if len(same) == 1 else None
-            if meant is not None and meant not in self.traces and meant not in traces:
-                traces[meant] = trace.model_copy(update={"case_id": meant})
+            if meant is not None and meant not in self.traces and meant not in sources:
+                sources[meant] = name
             else:
-                traces[name] = trace
-        strangers = [case_id for case_id in traces if case_id not in ids]
-        if len(strangers) == len(traces):
+                sources[name] = name
+        strangers = [case_id for case_id in sources if case_id not in ids]
+        if len(strangers) == len(sources):
             raise InputError(
                 f"no trace belongs to a case of {gold.name} (the first is of case "
                 f"'{strangers[0]}'); the ids of both files must agree"
@@ -130,7 +130,14 @@ class Recording(NamedTuple):
                 gold.name,
                 strangers[0],
             )
-        return {case_id: trace for case_id, trace in traces.items() if case_id in ids}
+
+        def named(case_id: str) -> Trace:
+            trace = self.traces[sources[case_id]]
+            if trace.case_id == case_id:
+                return trace
+            return trace.model_copy(update={"case_id": case_id})
+
+        return LazyMapping({name: name for name in sources if name in ids}, named)
 
 
 def _asked(case: Case) -> tuple[str, ...]:
@@ -206,7 +213,7 @@ class _Recorder:
 
     def __init__(self, name: str, dedupe: str | None) -> None:
         self.name, self.dedupe = name, dedupe
-        self.traces: dict[str, Trace] = {}
+        self._traces = PartWriter(Trace)
         self.cases: dict[str, Case] = {}
         self.places: dict[str, SourceItem] = {}
         self._spans: list[OtelSpan] = []
@@ -360,7 +367,7 @@ class _Recorder:
         earlier = self._asked.setdefault(case.id, []) if fields.get("id") is None else []
         if earlier:  # asked several times
             numbers = (f"{case.id}-{n}" for n in itertools.count(len(earlier) + 1))
-            name = next(name for name in numbers if name not in self.traces)
+            name = next(name for name in numbers if name not in self.places)
             case = case.model_copy(update={"id": name})
         if trace is None:
             trace = {"unmeasured": samples.NOT_RECORDED}
@@ -379,13 +386,13 @@ class _Recorder:
         self._add(item, parsed, case)
 
     def _add(self, item: SourceItem, trace: Trace, case: Case | None = None) -> None:
-        if trace.case_id in self.traces:
+        if trace.case_id in self.places:
             where = self.places[trace.case_id].first_place(item)
             first = where and f" (the first {where})"
             raise item.error(
                 f"the case '{trace.case_id}' has two traces{first}; keep one", "case_id"
             )
-        self.traces[trace.case_id] = trace
+        self._traces.add(trace)
         if case is not None:
             self.cases[case.id] = case
         self.places[trace.case_id] = item._replace(data=None)
@@ -417,9 +424,9 @@ class _Recorder:
                     path=log.requests[0].place,
                 )
             self._add_log(log, _NO_SPAN)
-        if not self.traces:
+        if not self.places:
             raise InputError("it has no traces", path=self.name)
-        return Recording(self.name, self.traces, self.cases, self.places)
+        return Recording(self.name, by_case(self._traces.part()), self.cases, self.places)
 
 
 def _find_shown(trace: Trace, questions: Sequence[str]) -> Trace:
