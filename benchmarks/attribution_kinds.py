@@ -46,8 +46,8 @@ PAGE = """\
 
 Made by {made}. {kinds} kinds of failure and of harmless oddities, a case of each in {worlds} apps of
 invented domains. Whose failure it is follows from how the case was made. The kinds were written by
-someone who had read the table of stages and owners in the design, and not the rules; the rules were not
-tuned to them. The perfect judge knows what every sentence states. The noisy one errs about claims and
+someone who had read the table of stages and owners in the design, and not the rules. After the first figures
+(decision 020) rules were changed by principle with the totals in view, so that these may be too high. The perfect judge knows what every sentence states. The noisy one errs about claims and
 sufficiency (sensitivity 0.8, specificity 0.9). A case without a failure is right if no owner is named.
 
 *References, corpus*: labels hidden. *Corpus*: references hidden, too; cases whose truth only a reference

@@ -63,6 +63,39 @@ def test_a_passage_about_a_like_subject_states_no_claim():
     assert not states_claim("Pump Lum holds 43 bar at most.", claim, question)
 
 
+SPLIT = (
+    "What does a ticket of the ferry to Nord cost?",
+    "Nine crowns for adults, four for children.",
+)
+
+
+@pytest.mark.parametrize(
+    ("texts", "value"),
+    [
+        # Each has words of the need that the other lacks, and together they have them all.
+        (["Tickets of the ferry to Nord: adults nine crowns.", "On it children pay four."], "yes"),
+        # Of other things: together they have half of its words.
+        (
+            ["The cost for adults is on the ticket.", "Bicycles go to Nord for nine crowns."],
+            "unknown",
+        ),
+    ],
+)
+def test_several_passages_hold_a_need_together_where_each_adds_to_it(texts, value):
+    assert table(SPLIT[0], [SPLIT[1]], texts).sufficient == value
+
+
+@pytest.mark.parametrize("cut", [False, True])
+def test_a_question_is_in_no_passage_that_was_cut(cut):
+    held = passages({"p": SUMMER})
+    shown = {"p": SUMMER.split(". ", maxsplit=1)[0]} if cut else {}
+    trace = Trace(case_id="1", retrieved=held, prompted=("p",), shown=shown, answer="a")
+    known = AnswerOutcome.from_verdicts(Case(id="1", question=CROSSING), trace, {}, 9)
+    needs = list_needs(known, retrieval_outcome(known.case, trace, 9))
+    found = NeedLocator(known, "unlabelled", asked=held[0]).table(needs)
+    assert [row.is_unknown for row in found.rows] == [cut]
+
+
 RAGAS = [
     {
         "user_input": "How long does the crossing take?",

@@ -17,9 +17,8 @@ from misslink.text.near_duplicates import first_duplicates, flag_duplicates
 from misslink.types import Case, Estimate, Passage, Reason, Trace
 
 _MAX_CUT_SHARE = 0.5  # from here on a chunk is more often cut within a sentence than not
-_MAX_REPEATED_SHARE = (
-    0.1  # from here on one place in ten of a context repeats what another one says
-)
+# From here on one place in ten of a context repeats what another one says.
+_MAX_REPEATED_SHARE = 0.1
 _MAX_CHUNKS = 5_000  # held against each other for near-duplicates: 2 s
 _MAX_COMPARED = 30  # of a context, each pair of which is compared
 # Prose that goes on: it ends on a word or a comma, or begins in lower case. A chunk of a list, of

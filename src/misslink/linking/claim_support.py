@@ -50,10 +50,9 @@ _MIN_TIED = 0.5  # of a claim's stems, in a passage that the heuristic judge tie
 _SHORT_WORD = 4  # letters
 _MAX_HALVINGS = 4  # as of an examination: who refuses a sixteenth refuses for another reason
 _REPLY_OVERHEAD = 64  # tokens of a reply that are of no claim
-_TOKENS_PER_CLAIM = (
-    48  # tokens of an entry beside its quote: the numbers, the label and the field names
-)
-_QUOTE_FACTOR = 2  # a quote is rarely longer than two times its claim
+# Tokens of an entry beside its quote: the numbers, the label and the field names. A quote is rarely
+# longer than two times its claim.
+_TOKENS_PER_CLAIM, _QUOTE_FACTOR = 48, 2
 
 
 class ClaimNeed(BaseModel):
@@ -93,9 +92,8 @@ class PairRelation:
     is_part: bool = False
 
 
-PairRelations = dict[
-    tuple[str, str], PairRelation
-]  # claim and passage text -> what is said of the two
+# By claim and passage text, what is said of the two.
+PairRelations = dict[tuple[str, str], PairRelation]
 
 
 def may_be_related(claim: str, passage: str, question: str = "") -> bool:
@@ -356,16 +354,11 @@ def _heuristic_relations(
     nothing = PairRelation("unrelated", None, None)
     relations = {(claim, text): nothing for text in passages for claim in claims} | said
     for text in passages:
-        near = [
-            claim
-            for claim in claims
-            if (claim, text) not in said and shared_stem_share(claim, text) >= _MIN_TIED
-        ]
-        if near:
-            for claim, relation in zip(
-                near, claim_relations(near, _passage_context(text)), strict=True
-            ):
-                relations[claim, text] = PairRelation(*relation)
+        unsaid = (claim for claim in claims if (claim, text) not in said)
+        near = [claim for claim in unsaid if shared_stem_share(claim, text) >= _MIN_TIED]
+        found = claim_relations(near, _passage_context(text)) if near else ()
+        for claim, relation in zip(near, found, strict=True):
+            relations[claim, text] = PairRelation(*relation)
     return relations
 
 

@@ -20,9 +20,8 @@ if TYPE_CHECKING:
     from misslink.embedding import Embedder
 
 
-MAX_POINTS = (
-    2_000  # of each kind: more overlap on a screen, and the page grows by 0.2 MB a thousand
-)
+# Of each kind: more overlap on a screen, and the page grows by 0.2 MB a thousand.
+MAX_POINTS = 2_000
 _MAX_TEXT = 300  # characters of a text that a reader sees
 _DIGITS = 4  # a screen has fewer points
 _MIN_SPREAD = 1e-6  # a spread that single precision makes of equal vectors

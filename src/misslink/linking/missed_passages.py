@@ -195,7 +195,7 @@ def find_missed_passages(
         lacking = None
         if passage is not None:
             id_, text = passage.id, passage.text
-        elif rank is None and not halves and pool.lacks(_as_need(missed)):
+        elif rank is None and not halves and pool.lacks(as_need(missed)):
             lacking = len(pool.passages)
         above = [c for c in competitors if c.passage_id != id_ and (rank is None or c.rank < rank)]
         update = {
@@ -231,7 +231,7 @@ def _locate_passage(
     missed: RetrievalMiss, trace: Trace, pool: PassagePool
 ) -> tuple[Passage | None, tuple[str, ...]]:
     """The missed passage where its text is known, and the halves of evidence that is cut in two."""
-    match, need = None, _as_need(missed)
+    match, need = None, as_need(missed)
     if missed.miss_type == "split_evidence":
         match = next(iter(match_needs([need], [*trace.retrieved, *trace.deeper])), None)
     halves = tuple(half.id for half in match.passages) if match is not None else ()
@@ -248,7 +248,8 @@ def _locate_passage(
     return passage, tuple(half.id for half in match.passages) if match.split else ()
 
 
-def _as_need(missed: RetrievalMiss) -> LabelledNeed:
+def as_need(missed: RetrievalMiss) -> LabelledNeed:
+    """The label that a missed passage satisfies."""
     return LabelledNeed(missed.passage_id, missed.grade, missed.evidence)
 
 
@@ -257,7 +258,7 @@ def list_searches(trace: Trace, outcome: RetrievalOutcome) -> tuple[Search, ...]
     if not trace.calls:
         return ()
     missing = [match.need for match in outcome.found]
-    missing += [LabelledNeed(miss.passage_id, miss.grade, miss.evidence) for miss in outcome.missed]
+    missing += map(as_need, outcome.missed)
     passages = {passage.id: passage for passage in (*trace.retrieved, *trace.deeper)}
     searches = []
     for number, call in enumerate((call for call in trace.calls if not call.nested), 1):

@@ -17,6 +17,7 @@ from typing import Any
 from misslink.linking.answer_outcome import AnswerOutcome, Sufficiency
 from misslink.linking.claim_support import PairRelations
 from misslink.linking.miss_measurement import ASKED_SHARE, asked_share
+from misslink.linking.missed_passages import as_need
 from misslink.matching import (
     MatchingContext,
     claim_spans,
@@ -27,7 +28,7 @@ from misslink.matching import (
     match_support,
     strip_polarity,
 )
-from misslink.retrieval import LabelledNeed, RetrievalOutcome
+from misslink.retrieval import RetrievalOutcome
 from misslink.text.near_duplicates import is_near_duplicate, passage_stems
 from misslink.text.normalization import fold, sentence_spans
 from misslink.types import LostAt, Need, Passage, RetrievalMiss, Support
@@ -98,17 +99,12 @@ def list_needs(known: AnswerOutcome, outcome: RetrievalOutcome) -> tuple[Need, .
     if claims := next(filter(None, told), ()):
         stated = "states" if known.correct and known.complete is not False else unsaid
         return tuple(Need(text=text, source="reference", stated=stated) for text in claims)
-    labels = [*(match.need for match in outcome.found), *map(as_label, outcome.missed)]
+    labels = [*(match.need for match in outcome.found), *map(as_need, outcome.missed)]
     question = known.case.judged_question
     return tuple(
         Need(text=label.evidence or question, source="label", stated=unsaid, passage_id=label.id)
         for label in labels
     ) or (Need(text=question, source="question", stated=unsaid),)
-
-
-def as_label(missed: RetrievalMiss) -> LabelledNeed:
-    """The label that a missed passage satisfies."""
-    return LabelledNeed(missed.passage_id, missed.grade, missed.evidence)
 
 
 def reference_claims(reference: str) -> tuple[str, ...]:
@@ -162,9 +158,6 @@ class NeedLocator:
         if self.level == "partial" and self.known.relevant <= holders:
             # Each labelled passage in the prompt holds another need: what is left is in the others.
             rows = [self._by_miss(r.need) or r if r.is_unknown else r for r in rows]
-        if self.denied and not any(row.is_lost for row in rows):
-            # What is labelled is there, and a judge finds that it does not suffice.
-            rows = [self._locate_question(r.need) if r.need.by == "label" else r for r in rows]
         return NeedsTable(tuple(rows), self._sufficiency(rows))
 
     def passed_table(self, needs: Sequence[Need]) -> NeedsTable:
@@ -286,7 +279,9 @@ class NeedLocator:
         """An answer to the question, by what a judge says of the claims, or the question's words."""
         asked = self.asked
         if not self.denied and asked and any(asked.id == passage.id for passage in self._shown):
-            return self._in_prompt(need, "matcher", asked.id)
+            # Of a passage that was cut, words do not say on which side of the cut the answer is.
+            is_cut = asked.id in self.known.trace.shown
+            return self._unlocated(need) if is_cut else self._in_prompt(need, "matcher", asked.id)
         for candidate in self.candidates:
             relations = (
                 relation
@@ -386,9 +381,8 @@ def drop_repeats(
     )
 
 
-_NAME = re.compile(
-    r"(?<!^)\b(?:[A-Z][\w-]*|[\w-]*\d[\w-]*)"
-)  # a capital within a sentence, a number
+# A capital within a sentence, a number.
+_NAME = re.compile(r"(?<!^)\b(?:[A-Z][\w-]*|[\w-]*\d[\w-]*)")
 # Of the words that a claim has beyond its question: in the passage that states it, and in several
 # together, each with some that the others lack.
 _MIN_OWN, _MIN_JOINED, _SEVERAL = 0.5, 0.75, 2
@@ -424,10 +418,8 @@ def _repeats(missed: str, other: str, question: str) -> bool:
 @lru_cache(maxsize=4096)
 def states_claim(passage: str, claim: str, question: str) -> bool:
     """Whether a passage alone, on the subject of the question, states a claim of a reference."""
-    return (
-        _may_state(passage, claim, question)
-        and compare_claim(claim, [passage], question) == "supported"
-    )
+    may = _may_state(passage, claim, question)
+    return may and compare_claim(claim, [passage], question) == "supported"
 
 
 def compare_claim(claim: str, passages: Sequence[str], question: str) -> Support:

@@ -457,8 +457,7 @@ class OwnerRules:
             cited = claim.evidence[0]
             if self._follows_copy(claim, cited):
                 return _because("conflicting_sources", "copy_says_otherwise", index, cited)
-            if need is None or not need.is_lost or need.need.source != "reference":
-                return _because("contradicts_context", "contradicted_by_prompt", index, cited)
+            return _because("contradicts_context", "contradicted_by_prompt", index, cited)
         lost = need if need is not None else self._standing_in
         if lost is not None and lost.is_lost:
             return self._explain_miss(index, lost)
