@@ -529,6 +529,7 @@ class WhatIfOption(Document):
     metrics: dict[str, OptionMetric] = {}
     context_tokens: Annotated[Estimates, LowerIsBetter] = {}
     newly_retrieved: int | None = None
+    reached: tuple[str, ...] | None = None  # failed cases that get all that they lost
     failures_avoided: Estimate = NOT_COMPUTED
     unmeasured: dict[str, int] = {}
     finding: str = ""

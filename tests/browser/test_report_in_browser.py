@@ -183,7 +183,7 @@ def test_a_bar_of_the_staircase_opens_the_cases_that_lost_a_fact_there(at):
     assert stops.evaluate_all("found => found.map((one) => one.className)") == [
         *["through"] * 3, "lost", *["gone"] * 2,
     ]  # fmt: skip
-    assert "rank 17; the prompt takes 5" in page.locator(".need").first.inner_text()
+    assert "rank 17, cutoff 5" in page.locator(".need").first.inner_text()
 
 
 def test_the_path_of_needs_fits_a_narrow_page(browser, report):

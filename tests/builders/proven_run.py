@@ -376,6 +376,7 @@ def _option(name, what, recall, apart, p, winner, avoided, finding):
                            "b": estimate(1043.5, 1000.0, 1090.0, 12)},
         "failures_avoided": estimate(*avoided, 98, "forecast"),
         "newly_retrieved": 5,
+        "reached": [*map(str, range(1, 6)), "with-exit"],
         "finding": finding,
     }  # fmt: skip
 

@@ -84,7 +84,7 @@ def test_people_read_counts_advice_evidence_and_the_checklist():
     result = command(write_run("run"))
     assert result.exit_code == 0
     assert "8 relevant passages were missed in 9 cases (no embedding known; the" in result.stdout
-    assert "below_cutoff: 7 of 8\n" in result.stdout
+    assert "below_cutoff: 7 of 8 missed passages\n" in result.stdout
     assert "needs 'gold0': it has rank 4, and the first 2 count" in result.stdout
     assert "and 2 more (--all shows them)" in result.stdout
     assert "needs 'gold7': the listed corpus of 10 passages does not hold it" in result.stdout

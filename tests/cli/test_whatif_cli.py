@@ -1,4 +1,7 @@
+import contextlib
+import io
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -6,9 +9,14 @@ import typer
 from typer.testing import CliRunner
 
 import misslink
+from misslink.cli.diagnose import diagnose
+from misslink.cli.run_summary import print_run_summary
 from misslink.cli.whatif import print_whatif, whatif
 from misslink.errors import AppUnreachableError, InputError
 from misslink.io import read_run
+from misslink.report.fixes import count_fixes
+from misslink.report.json_document import build_document
+from misslink.report.page import build_page, render_markdown
 
 TOWN = [
     "The ferry to Holm leaves the old harbour at seven.",
@@ -325,3 +333,60 @@ def test_no_escape_sequence_of_a_corpus_or_an_embedding_reaches_the_terminal(cap
     printed = capsys.readouterr().out
     assert "\x1b" not in printed
     assert printed.count("[2J[bold]longlong") >= 6
+
+
+def fix_counts(name):
+    """The cases that a fix reaches, by the view that says so, of the run in `run`."""
+    read = read_run("run")
+    (counted,) = [fix for fix in count_fixes(read) if fix.fix.name == name]
+    render = {"terminal": render_terminal(), "markdown": render_markdown(build_page(read))}
+    said = {
+        view: re.search(r"reaches\s+(\d+)\s+failed\s+case", text) for view, text in render.items()
+    }
+    records = {"report.json": build_document(read)["fixes"]}
+    records["diagnose"] = json.loads(invoke(diagnose, "run", "--json"))["fixes"]
+    page = build_page(read).first.fixes
+    return counted.label, {
+        "page": next(len(fix.cases) for fix in page if fix.fix.name == name),
+        "diagnose in the terminal": int(
+            re.search(rf"{counted.label}\..* (\d+) failed case", invoke(diagnose, "run"))[1]
+        ),
+        **{view: int(found[1]) for view, found in said.items()},
+        **{
+            view: next(row["cases"] for row in rows if row["fix"] == name)
+            for view, rows in records.items()
+        },
+    }
+
+
+def invoke(command, *arguments):
+    app = typer.Typer()
+    app.command()(command)
+    found = CliRunner().invoke(app, [*arguments])
+    assert found.exception is None, found.output
+    return found.stdout
+
+
+def render_terminal():
+    shown = io.StringIO()
+    with contextlib.redirect_stdout(shown):
+        print_run_summary(read_run("run"), "report.html")
+    return shown.getvalue()
+
+
+@pytest.mark.usefixtures("town")
+def test_one_number_stands_for_one_fix_in_every_view_before_and_after_what_if():
+    gold = [
+        json.loads(line) for line in Path("gold.jsonl").read_text(encoding="utf-8").splitlines()
+    ]
+    gold = [{**row, "reference": text} for row, text in zip(gold, TOWN, strict=False)]
+    misslink.evaluate("app.py:chain", gold, out="run", cache=None, overwrite=True)
+    label, counts = fix_counts("larger_k")
+    (reached,) = set(counts.values())
+    assert reached > 0
+    assert read_run("run").summary["first_step"]["cases"] == reached
+    wider = re.search(r"Retrieve (\d+) passages", label)[1]
+    found = document("--options", "k", "--passages", wider)
+    assert len(found["options"][0]["reached"]) == reached
+    relabelled, counts = fix_counts("larger_k")
+    assert (relabelled, set(counts.values())) == (label, {reached})

@@ -121,7 +121,8 @@ def test_without_verdicts_all_that_was_missed_counts():
 def test_what_was_tried_decides(low, high, winner, code):
     avoided = Estimate(value=(low + high) / 2, low=low, high=high, n=50, method="rerun")
     option = {
-        "name": "k=10", "newly_retrieved": 12, "failures_avoided": avoided.model_dump(),
+        "name": "k=10", "newly_retrieved": 30, "reached": [f"c{n}" for n in range(12)],
+        "failures_avoided": avoided.model_dump(),
         "metrics": {"recall@5": {"b": proportion(4, 5).model_dump(), "winner": winner}},
     }  # fmt: skip
     run = run_missing(

@@ -247,7 +247,7 @@ def test_the_paired_value_of_today_and_the_cutoff_of_the_option_are_shown(run):
     recall = row["metrics"]["recall@5"]
     paired = recall["difference"] | {"value": 0.7, "low": 0.5, "high": 0.9}
     row["metrics"] = {"recall@5": recall | {"at": 10, "a": paired}}
-    row |= {"newly_retrieved": None}
+    row |= {"newly_retrieved": None, "reached": None}
     found = read_whatif(_with(run, options=[row], context_passages=5))
     (option,) = found.options
     assert found.heading == "Recall in the context (today 5 passages)"

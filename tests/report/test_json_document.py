@@ -36,7 +36,17 @@ def of_case(read):
 
 def test_its_keys_are_those_that_are_promised(read):
     assert set(read) == {
-        *("format", "run", "manifest", "summary", "next", "failures", "unmeasured", "cases"),
+        *(
+            "format",
+            "run",
+            "manifest",
+            "summary",
+            "next",
+            "fixes",
+            "failures",
+            "unmeasured",
+            "cases",
+        ),
         *("headline", "corrected", "corrected_failed", "calibrations", "audit", "selftest"),
     }
     assert read["format"] == 1

@@ -133,6 +133,7 @@ def diagnosis_document(run: Run, folder: Path) -> dict[str, Any]:
     from misslink.io.storage import redact_url
     from misslink.linking.miss_types import miss_type_advice
     from misslink.report.diagnosis import missed_passages
+    from misslink.report.fixes import fix_records
     from misslink.stats import proportion
 
     measured = run.summary.get("diagnosis")
@@ -175,6 +176,7 @@ def diagnosis_document(run: Run, folder: Path) -> dict[str, Any]:
             }
             for name, group in ordered
         },
+        "fixes": fix_records(run),
         "checklist": measured.get("checklist") or [],
         "missing_labels": measured.get("missing_labels") or {"holes": [], "metrics": {}},
     }
@@ -192,7 +194,7 @@ def _write_missing_labels(path: Path, run: Run) -> int:
 
 def _print(document: Mapping[str, Any], run: Run, most: int | None) -> None:
     from misslink.documents import summary_of
-    from misslink.render.format import MIN_PERCENT
+    from misslink.render.format import MIN_PERCENT, pluralize
     from misslink.report.diagnosis import check_verdict
 
     basis = document["embedding"] or "no embedding known"
@@ -205,7 +207,7 @@ def _print(document: Mapping[str, Any], run: Run, most: int | None) -> None:
     questions = {case.id: case.question for case in run.cases}
     for name, group in document["miss_types"].items():
         print_line("")
-        head = f"{name}: {group['count']} of {count}"
+        head = f"{name}: {group['count']} of {pluralize(count, 'missed passage')}"
         if count >= MIN_PERCENT:
             head += f", {format_estimate(group['share'])}"
         print_line(head, "bold")
@@ -217,6 +219,7 @@ def _print(document: Mapping[str, Any], run: Run, most: int | None) -> None:
             print_line(f"    needs '{case['passage_id']}': {case['reason'] or 'not measured'}")
         if most is not None and len(group["cases"]) > most:
             print_line(f"  and {len(group['cases']) - most} more (--all shows them)")
+    print_lines(_fix_lines(run))
     diagnosis = summary_of(run).diagnosis
     rows = []
     for item in diagnosis.checklist:
@@ -227,6 +230,18 @@ def _print(document: Mapping[str, Any], run: Run, most: int | None) -> None:
     print_table(TextTable(("question", "finding", ""), rows, title="Checklist"), spaced=True)
     print_line("")
     print_lines(_missing_label_lines(diagnosis.missing_labels))
+
+
+def _fix_lines(run: Run) -> Iterator[str]:
+    """Each fix with the failed cases that it reaches, as page and summary count them."""
+    from misslink.report.fixes import count_fixes
+
+    fixes = count_fixes(run)
+    if fixes:
+        yield ""
+        yield "Fixes, in failed cases that get all that they lost"
+    for counted in fixes:
+        yield f"  {counted.label}. {counted.reach}"
 
 
 def _missing_label_lines(missing: MissingLabelsDocument) -> Iterator[str]:

@@ -128,7 +128,7 @@ def print_whatif(document: Mapping[str, Any], triplets: Mapping[str, Any] | None
         f"{what} (today {passages} passages)",
         "p (Holm)",
         "tokens",
-        "missed passages retrieved",
+        "failed cases reached",
         "failures avoided",
     )
     rows = []
@@ -140,13 +140,13 @@ def print_whatif(document: Mapping[str, Any], triplets: Mapping[str, Any] | None
             if metric["a"]["n"] != today["n"]:  # over fewer cases than the title's
                 before = output.format_estimate(metric["a"], recall)
                 value += f", today {before} of the same {metric['a']['n']} cases"
-        retrieved = entry["newly_retrieved"]
+        reached = entry["reached"]
         row = (
             entry["name"],
             value,
             format_p_value(metric["p_holm"]).removeprefix("p = "),
             _format_count(entry["context_tokens"]["b"], "context_tokens"),
-            "not known" if retrieved is None else f"{retrieved:,}",
+            "not known" if reached is None else f"{len(reached):,}",
             _format_count(entry["failures_avoided"], "failures_avoided"),
         )
         rows.append(row)

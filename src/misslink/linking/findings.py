@@ -140,6 +140,18 @@ def lost_passages(link: Link) -> tuple[RetrievalMiss, ...]:
     return tuple(miss for miss in misses.values() if miss) if all(misses.values()) else ()
 
 
+def fixable_losses(links: Sequence[Link]) -> dict[str, tuple[RetrievalMiss, ...]]:
+    """The passages that failed cases lost and a fix can give them; without a judge, of all cases."""
+    judged = any(link.failure for link in links)
+    return {
+        link.case_id: misses
+        for link in links
+        if (link.failure in MISS_MODES or not judged)
+        and can_search_fix(link)
+        and (misses := lost_passages(link))
+    }
+
+
 def rank_fixes(run: Run) -> tuple[Fix, ...]:
     """Return the fixes of failed cases that lost a need, best first.
 
@@ -148,14 +160,7 @@ def rank_fixes(run: Run) -> tuple[Fix, ...]:
     what was tried without a detectable gain; within each by the number of cases. Nothing is counted
     for cases whose failure mode is no miss.
     """
-    judged = any(link.failure for link in run.links)
-    lost = {
-        link.case_id: misses
-        for link in run.links
-        if (link.failure in MISS_MODES or not judged)
-        and can_search_fix(link)
-        and (misses := lost_passages(link))
-    }
+    lost = fixable_losses(run.links)
     whatif, summary = whatif_of(run), summary_of(run)
     tried = whatif.options if whatif else ()
     fixes = []
@@ -175,11 +180,10 @@ def rank_fixes(run: Run) -> tuple[Fix, ...]:
         option = next((o for o in tried if o.name.partition("=")[0] in rule.options), None)
         if option is not None and option.newly_retrieved is not None:
             basis, avoided = "whatif", option.failures_avoided
-            if option.newly_retrieved:  # which cases it completes, the document does not say
-                completed = completed or dict.fromkeys(lost, 0)
+            if option.reached is not None:
+                completed = {i: completed.get(i, 0) for i in option.reached if i in lost}
             winner = next((m.winner for n, m in option.metrics.items() if "recall" in n), None)
         evidence = _evidence(avoided)
-        most = option.newly_retrieved if option and basis == "whatif" else None
         if winner == "":  # what-if saw no detectable difference in recall
             evidence = evidence and Reason(code="not_enough_data")
         if completed and evidence is not None and winner != "today":
@@ -188,7 +192,7 @@ def rank_fixes(run: Run) -> tuple[Fix, ...]:
                     name,
                     rule.kind,
                     rule.owner,
-                    len(completed) if most is None else min(len(completed), most),
+                    len(completed),
                     len(lost),
                     basis,
                     tuple(completed),

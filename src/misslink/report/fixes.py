@@ -57,8 +57,7 @@ class CountedFix:
         """How many failed cases it reaches, and how that is known."""
         many = pluralize(len(self.cases), "failed case")
         if self.fix.basis == "whatif":
-            cases = pluralize(self.fix.missed, "failed case")
-            return f"What-if: {self.fix.retrieves:,} of {cases} get all that they lost."
+            return f"What-if: it reaches {many}."
         if self.bound:
             return f"It reaches at most {many}."
         return f"Measured: it reaches {many}."
@@ -67,6 +66,21 @@ class CountedFix:
 def count_fixes(run: Run) -> tuple[CountedFix, ...]:
     """Return the fixes of `rank_fixes`, with the numbers of their cases."""
     return tuple(fix for fix in _counted(run) if fix.cases)
+
+
+def fix_records(run: Run) -> list[dict[str, object]]:
+    """Return the fixes as JSON documents have them, best first."""
+    return [
+        {
+            "fix": counted.fix.name,
+            "action": f"{counted.label}.",
+            "owner": counted.fix.owner,
+            "cases": len(counted.cases),
+            "basis": counted.fix.basis,
+            "miss_type": counted.fix.kind,
+        }
+        for counted in count_fixes(run)
+    ]
 
 
 def _counted(run: Run) -> Iterator[CountedFix]:

@@ -16,6 +16,7 @@ from misslink.failure_modes import FAILURE_MODES
 from misslink.io.atomic import atomic_write
 from misslink.parts import by_case, group_by_case
 from misslink.registry import exporters
+from misslink.report.fixes import fix_records
 from misslink.report.human_labels import read_human_labels
 from misslink.report.links import number_cases
 from misslink.report.overview import read_reliability
@@ -66,6 +67,7 @@ def build_document(run: Run) -> dict[str, Any]:
         "summary": current_summary(run),
         "corrected_failed": corrected,
         "next": [asdict(step) for step in next_steps(run)],
+        "fixes": fix_records(run),
         "failures": _failure_mode_counts(run),
         "corrected": {
             name: {"metric": share.metric} | share.document()

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from misslink.errors import InputError
+from misslink.linking.findings import fixable_losses
 from misslink.linking.missed_passages import PassagePool
 from misslink.linking.whatif.forecast import (
     EffectModel,
@@ -212,6 +213,7 @@ def _option_document(
         "metrics": evaluated_option.metrics,
         "context_tokens": context_tokens(baseline, evaluated_option.result, seed),
         "newly_retrieved": evaluated_option.retrieved,
+        "reached": reached_cases(baseline, evaluated_option.result),
         "failures_avoided": evaluated_option.avoided.model_dump(),
         "unmeasured": dict(unmeasured),
         "finding": describe_option(
@@ -247,6 +249,19 @@ def find_changes(
             better = levels.index(now.retrieval) > levels.index(was.retrieval)
             changes.append(ExposureChange(place, now.retrieval, better, link.failed))
     return tuple(changes), sum(retrieved) if retrieved else None
+
+
+def reached_cases(baseline: RetrievalBaseline, result: OptionResult) -> list[str] | None:
+    """Return the failed cases that get all that they lost; None where it is known of no case."""
+    lost, known, reached = fixable_losses(baseline.links), False, list[str]()
+    for link, now in zip(baseline.links, result.outcomes(), strict=True):
+        known |= now is not None
+        if now is None or link.case_id not in lost:
+            continue
+        found = {match.need.evidence or match.need.id for match in now.found}
+        if all((miss.evidence or miss.passage_id) in found for miss in lost[link.case_id]):
+            reached.append(link.case_id)
+    return reached if known else None
 
 
 def _unknown_misses(baseline: RetrievalBaseline, result: OptionResult) -> str | None:
