@@ -170,3 +170,22 @@ def test_estimates_from_planned_labels_vary_less_than_from_labels_at_random(draw
         any_order = np.random.default_rng(seed).permutation(list(truth.values()))
         by_chance.append(any_order[:40].mean())
     assert np.std(found) < 0.9 * np.std(by_chance)
+
+
+def test_a_calibration_of_an_earlier_run_gives_the_chances_of_the_draw():
+    """A judge that is sure and misses most of what is bad: bad answers are among those it calls good."""
+    run = run_of([0.97] * 270 + [0.03] * 30)
+    plain = {stratum.name: stratum.rate for stratum in draw_plan(run, METRICS).strata}
+    rate = {"low": 0.0, "high": 1.0, "n": 100, "method": "wilson"}
+    applied = {
+        "threshold": 0.5,
+        "sensitivity": {**rate, "value": 0.98},
+        "specificity": {**rate, "value": 0.25},
+    }
+    known = run.model_copy(update={"manifest": {**run.manifest, "calibration": applied}})
+    rates = [stratum.rate for stratum in draw_plan(known, METRICS).strata]
+    assert len(set(plain.values())) == 1, "as sure of either call"
+    # by Bayes 29% of those called good are bad, and 13% of the others good
+    assert rates[-1] > 1 > rates[0]
+    other = draw_plan(known, ("correctness", *METRICS))
+    assert {stratum.rate for stratum in other.strata} == {1.0}, "it is of faithfulness"

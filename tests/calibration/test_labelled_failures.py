@@ -135,7 +135,7 @@ def test_a_selftest_of_this_judge_says_how_many_really_fail():
     mine = run.model_copy(update={"manifest": {"judge": "j"}, "selftest": document})
     said = describe_verdict(find(mine))
     assert "30 of 60 answers are flagged. About 30 of 60 answers fail (between " in said
-    assert "), by the selftest." in said
+    assert "), if real faults are found like planted ones." in said
     assert said.endswith("Read first: c0, c1, c2 and 27 more.")
     other = run.model_copy(update={"manifest": {"judge": "k"}, "selftest": document})
-    assert "selftest" not in describe_verdict(find(other))
+    assert "planted" not in describe_verdict(find(other))

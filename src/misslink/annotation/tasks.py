@@ -12,6 +12,7 @@ from typing import Any
 
 from misslink.calibration.inter_annotator import settle_labels
 from misslink.calibration.verdicts import verdicts_from_run
+from misslink.documents import calibrations_of, manifest_of
 from misslink.errors import InputError, known_names
 from misslink.io.label_folder import (
     ItemKey,
@@ -153,7 +154,8 @@ def draw_plan(
     items = planned_metrics(run, metrics)
     scores, threshold = _judge_scores(run, metrics[0])
     groups = _merge_small_groups(_level_groups(run, items, scores, threshold), len(items))
-    rates = _sampling_rates(groups, scores, threshold, random_share)
+    chances = _good_chances(run, metrics[0], scores, threshold)
+    rates = _sampling_rates(groups, chances, random_share)
     draw = np.random.default_rng(seed)
     turns: list[tuple[bool, float, int, str]] = []
     for place, (group, rate) in enumerate(zip(groups, rates, strict=True)):
@@ -252,16 +254,12 @@ def _merge_small_groups(groups: list[_StratumGroup], cases: int) -> list[_Stratu
 
 
 def _sampling_rates(
-    groups: Sequence[_StratumGroup],
-    scores: Mapping[str, float],
-    threshold: float | None,
-    random_share: float,
+    groups: Sequence[_StratumGroup], chances: Mapping[str, float], random_share: float
 ) -> list[float]:
     """The sampling rate of each stratum, as a multiple of its share of the cases."""
     spreads = [
         math.sqrt(
-            sum(_label_variance(scores.get(case), threshold) for case in group.cases)
-            / len(group.cases)
+            sum(_label_variance(chances.get(case, 0.0)) for case in group.cases) / len(group.cases)
         )
         for group in groups
     ]
@@ -270,15 +268,57 @@ def _sampling_rates(
     return [random_share + (1 - random_share) * spread / mean for spread in spreads]
 
 
-def _label_variance(score: float | None, threshold: float | None) -> float:
-    """Variance of the label given the score; the least without a score."""
-    if score is None or threshold is None:
-        good = 0.0
-    elif score < threshold:
-        good = _HALF * score / threshold
-    else:
-        good = _HALF if threshold >= 1 else _HALF + _HALF * (score - threshold) / (1 - threshold)
+def _good_chances(
+    run: Run, metric: str, scores: Mapping[str, float], threshold: float | None
+) -> dict[str, float]:
+    """The probability of a good label, one half at the threshold; by a calibration where there is one.
+
+    Its rates say how many of either call are good: by Bayes, with the share that the run's calls
+    and these rates lead to. Each side of the threshold is scaled to that.
+    """
+    if threshold is None:
+        return {}
+    chances = {}
+    for case, score in scores.items():
+        if score < threshold:
+            chances[case] = _HALF * score / threshold
+        else:
+            above = (score - threshold) / (1 - threshold) if threshold < 1 else 0.0
+            chances[case] = _HALF + _HALF * above
+    document = calibrations_of(run).get(metric) or manifest_of(run).calibration
+    if document is None or (document.metric or CLAIM_METRIC) != metric:
+        return chances
+    known = [document.agreement.get(name) for name in ("sensitivity", "specificity")]
+    sensitivity, specificity = (rate.value if rate else None for rate in known)
+    sides = [
+        [case for case in scores if (scores[case] >= threshold) == side] for side in (True, False)
+    ]
+    if (
+        sensitivity is None
+        or specificity is None
+        or sensitivity + specificity <= 1
+        or not all(sides)
+    ):
+        return chances
+    called = len(sides[0]) / len(scores)
+    good = (called - 1 + specificity) / (sensitivity + specificity - 1)
     good = min(max(good, _FLOOR), 1 - _FLOOR)
+    wrong = (
+        1 - min(sensitivity * good / called, 1.0),
+        min((1 - sensitivity) * good / (1 - called), 1),
+    )
+    for side, errs, cases in zip((True, False), wrong, sides, strict=True):
+        expected = sum(1 - chances[case] if side else chances[case] for case in cases) / len(cases)
+        scale = errs / max(expected, _FLOOR)
+        for case in cases:
+            error = min((1 - chances[case] if side else chances[case]) * scale, 1.0)
+            chances[case] = 1 - error if side else error
+    return chances
+
+
+def _label_variance(chance: float) -> float:
+    """Variance of the label given the probability of a good one; the least without a score."""
+    good = min(max(chance, _FLOOR), 1 - _FLOOR)
     return good * (1 - good)
 
 

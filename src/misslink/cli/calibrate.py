@@ -189,7 +189,7 @@ def _print_calibration(document: Mapping[str, Any], notes: Sequence[str]) -> Non
     ]
     if widths:
         print_line(f"Labels needed, enough in 8 of 10 cases: about {', '.join(widths)}.")
-    print_lines(_annotator_lines(document["human"]))
+    print_lines(_annotator_lines(document["human"], corrected["label_error"]))
     print_lines(_probability_lines(document))
     print_lines(_bias_lines(document["bias"]))
     if document.get("run"):
@@ -218,7 +218,7 @@ def _agreement_rows(document: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield label, "not measured" if number is None else f"{number:.2f}"
 
 
-def _annotator_lines(human: Mapping[str, Any]) -> Iterator[str]:
+def _annotator_lines(human: Mapping[str, Any], error: Mapping[str, Any]) -> Iterator[str]:
     alpha, with_judge = (
         format_estimate(human[name], as_decimal=True) for name in ("alpha", "alpha_with_judge")
     )
@@ -226,6 +226,11 @@ def _annotator_lines(human: Mapping[str, Any]) -> Iterator[str]:
         f"Annotators: {human['annotators']}, alpha {alpha}; with the judge as another annotator "
         f"{with_judge}."
     )
+    if error["value"] is not None:
+        yield (
+            f"Wrong labels of one annotator: {format_estimate(error)}, by their disagreements; the "
+            "corrected share is without this error."
+        )
     queue = []
     for entry in human["queue"]:
         claim = "" if entry["claim"] is None else f", claim {entry['claim']}"

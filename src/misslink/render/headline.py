@@ -196,7 +196,11 @@ def _describe_count(findings: Findings) -> str:
     undecided = findings.undecided
     more = f"; {undecided:,} could not be judged" if undecided else ""
     tested = findings.by_selftest
-    expected = f" {_expected(findings, tested)}, by the selftest." if tested else ""
+    expected = (
+        f" {_expected(findings, tested)}, if real faults are found like planted ones."
+        if tested
+        else ""
+    )
     return f"{_count(findings)}{more}.{expected}"
 
 

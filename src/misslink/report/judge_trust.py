@@ -58,6 +58,7 @@ _SHARE_NAMES = {
     "accuracy": "Accuracy",
     "balanced_accuracy": "Balanced accuracy",
     "percent": "Share of pairs that agree",
+    "label_error": "Labels of one annotator that are wrong",
 }
 _NUMBER_NAMES = (
     {"brier": "Brier score", "ece": "Expected calibration error"} | _DECIMAL_NAMES | _SHARE_NAMES
@@ -145,8 +146,9 @@ def read_judge_trust(run: Run) -> tuple[SimpleNamespace, ...]:
 
 
 def _metric_trust(run: Run, calibration: CalibrationDocument) -> SimpleNamespace:
-    human = _estimate_rows(_estimates(calibration.human))
     corrected, agreement = _estimates(calibration.corrected), _estimate_rows(calibration.agreement)
+    error = {name: one for name, one in corrected.items() if name == "label_error"}
+    human = _estimate_rows({**_estimates(calibration.human), **error})
     facts = (_calibration_facts(calibration), *_age_notes(run, calibration))
     return SimpleNamespace(
         document=calibration,
