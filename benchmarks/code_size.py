@@ -38,7 +38,7 @@ BUDGETS = {
     "judge/checks": 1194,
     "judge/middleware": 2047,
     "linking": 3258,
-    "linking/replay": 1198,
+    "linking/replay": 1195,
     "linking/whatif": 1002,
     "live": 3083,
     "matching": 2762,

@@ -194,4 +194,4 @@ def test_the_goals_hold_in_each_simulated_app(scenario):
     found = bench.settle(scenario, 20)
     assert found.right is None or found.right >= 0.85
     assert found.false is None or found.false <= 0.05
-    assert scenario.noise or found.calls < 4
+    assert scenario.noise or found.calls <= 6
