@@ -138,15 +138,6 @@ FAILURE_MODES: dict[str, FailureModeInfo] = {
         shape="M-5.5-5.5L0-2L5.5-5.5V5.5L0 2L-5.5 5.5Z",
         is_miss=True,
     ),
-    "false_alarm": FailureModeInfo(
-        "judge",
-        "False alarm",
-        "The judge calls the answer bad, and a label or a second judge calls it good.",
-        "Read the verdict. Where the judge errs alike in several cases, edit its prompt or take "
-        "another judge.",
-        shape="M-5-5L0-1L5-5V5H-5Z",
-        failed=False,
-    ),
     "missing_label": FailureModeInfo(
         "gold_set",
         "Missing label",
@@ -171,6 +162,15 @@ FAILURE_MODES: dict[str, FailureModeInfo] = {
         "--corpus FILE. Where a verdict failed, judge again with another --cache, because "
         "unreadable replies are cached too.",
         shape="M-5.5-3L-3-5.5L0-2.5L3-5.5L5.5-3L2.5 0L5.5 3L3 5.5L0 2.5L-3 5.5L-5.5 3L-2.5 0Z",
+        failed=False,
+    ),
+    "false_alarm": FailureModeInfo(
+        "judge",
+        "False alarm",
+        "The judge calls the answer bad, and a label or a second judge calls it good.",
+        "Read the verdict. Where the judge errs alike in several cases, edit its prompt or take "
+        "another judge.",
+        shape="M-5-5L0-1L5-5V5H-5Z",
         failed=False,
     ),
     "passed": FailureModeInfo(

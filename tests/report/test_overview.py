@@ -44,7 +44,7 @@ def test_calls_tokens_and_what_the_cache_spared_are_told():
     assert rows["Asked of the judge"] == "20 questions"
     assert rows["From the cache, free"] == "3 replies"
     assert rows["Prompt tokens"] == "900"
-    assert rows["Cost"].startswith("0.1234 ")
+    assert rows["Cost"] == "0.12 USD"
     assert "Not asked" not in rows
 
 
