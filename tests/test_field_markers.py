@@ -15,7 +15,9 @@ from misslink.types import Trace, Verdict
 def test_the_fields_that_vary_are_these():
     ranked = {"__all__": {"score": True}}
     assert varying_fields(Trace) == {
-        **dict.fromkeys(("latency_s", "usage", "notes", "trace_id", "span_id"), True),
+        **dict.fromkeys(
+            ("latency_s", "usage", "notes", "trace_id", "span_id", "response_id"), True
+        ),
         "retrieved": ranked,
         "deeper": ranked,
     }

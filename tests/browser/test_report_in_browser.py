@@ -125,7 +125,7 @@ def test_text_stands_out_from_its_ground_in_light_and_dark(browser, report):
 
 def test_what_people_do_not_agree_on_leads_to_the_case_and_its_claim(opened):
     opened.click("nav a[href='#trust']")
-    queue = opened.locator(".queue tbody tr")
+    queue = opened.locator(".queue", has_text="tied").locator("tbody tr")
     assert queue.count() == 5
     assert "tied" in queue.first.inner_text()
     opened.locator("details", has=queue.nth(3)).evaluate_all(
@@ -161,7 +161,7 @@ def test_the_first_screen_fits_into_one_window_and_one_sheet_and_says_little(
     box = page.locator(".first").bounding_box()
     assert box["y"] + box["height"] <= 1000
     text = page.locator(".first").inner_text()
-    assert len(text.split()) <= 160
+    assert len(text.split()) <= 160, text
     assert len(re.findall(r"\d[\d.,-]*", text)) <= 35
     page.click(".owners a[href='#owner=retriever'] >> nth=1")
     assert "owner=retriever" in page.url

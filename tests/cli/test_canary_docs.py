@@ -21,7 +21,7 @@ COMMANDS = [
     line.partition("&& ")[2] if kind == "cron" else line
     for _, kind, text in BLOCKS
     if kind in {"sh", "cron"}
-    for line in text.splitlines()
+    for line in text.replace(" \\\n ", "").splitlines()
 ]
 APP = """
 import json, re
