@@ -29,6 +29,7 @@ MEASURED = {
     "association_coverage": ("linking/association.py", "stats"),
     "attribution": _LINKING,
     "attribution_kinds": _LINKING,
+    "attribution_kinds_second": _LINKING,
     "calibration_coverage": ("calibration", "stats"),
     "canary_run_length": ("canary", "stats"),
     "changes_by_newcomers": (),
