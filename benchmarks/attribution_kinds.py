@@ -1,12 +1,15 @@
 """Owners of failures on kinds that were not in view when the rules were written.
 
-    python benchmarks/attribution_kinds.py [--runs] [--write | --smoke]
+    python benchmarks/attribution_kinds.py [--set first | second] [--runs] [--write | --smoke]
 
 Twelve invented domains (`unseen/worlds.toml`), each an app with its documents; kinds of failure and of
 harmless oddities (`unseen/kinds.py`), one case of each in every app. Whose failure it is follows from
 how the case was made. The kinds were written by someone who had read the table of stages and owners,
 and not the rules. Judges: one that knows what every sentence states, the same with errors about
 claims, and the heuristic one. A case without a failure is right if no owner is named.
+
+`--set second`: other kinds (`unseen/kinds_second.py`), written without the code of the rules. Its page
+stays as it came out: it is not written again.
 
 `--runs`: small runs of which most failures have one owner; is the first step the fix for it?
 """
@@ -16,10 +19,11 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -29,12 +33,16 @@ from misslink.failure_modes import OWNERS
 from misslink.linking.reliability import linking_rules
 from misslink.stats.intervals import proportion
 from misslink.types import Link, Run
+from unseen.cases import Make
 from unseen.judge import TruthJudge
 from unseen.kinds import KINDS
+from unseen.kinds_second import SECOND
 from unseen.planted import WORLDS, App, Planted, planted
 from unseen.runs import RUNS, PlantedRun
 
 TARGET = Path(__file__).with_suffix(".md")
+TARGET_SECOND = TARGET.with_stem("attribution_kinds_second")
+SETS = {"first": KINDS, "second": SECOND}
 PRINTED = Path(__file__).parents[1] / "src" / "misslink" / "linking" / "reliability.json"
 JUDGES = ("perfect", "noisy", "heuristic")
 NOISE = 20261128
@@ -47,13 +55,37 @@ PAGE = """\
 Made by {made}. {kinds} kinds of failure and of harmless oddities, a case of each in {worlds} apps of
 invented domains. Whose failure it is follows from how the case was made. The kinds were written by
 someone who had read the table of stages and owners in the design, and not the rules. After the first figures
-(decision 020) rules were changed by principle with the totals in view, so that these may be too high. The perfect judge knows what every sentence states. The noisy one errs about claims and
-sufficiency (sensitivity 0.8, specificity 0.9). A case without a failure is right if no owner is named.
+(decision 020) rules were changed by principle with the totals in view, so that these may be too high. {judges}
 
+{situations}
+
+{tables}
+"""
+
+JUDGES_TEXT = """\
+The perfect judge knows what every sentence states. The noisy one errs about claims and
+sufficiency (sensitivity 0.8, specificity 0.9). A case without a failure is right if no owner is named."""
+
+SITUATIONS_TEXT = """\
 *References, corpus*: labels hidden. *Corpus*: references hidden, too; cases whose truth only a reference
 tells are left out. *Traces alone*: passages and answers; retriever and index count as one owner, and
 cases that were spoiled between search and prompt are left out, because nothing shows them. Intervals are
-Wilson's, 95%; the cases of a kind are alike, so they are too narrow.
+Wilson's, 95%; the cases of a kind are alike, so they are too narrow."""
+
+PAGE_SECOND = """\
+# Owners of failures of a second set of kinds
+
+Made by {made}. {kinds} kinds of failure and of harmless oddities that the
+[first set](attribution_kinds.md) does not have, a case of each in {worlds} apps of the same invented domains.
+They were written by someone who had read the design's section on stages and owners (its table, and its prose,
+which says in short how owners are found), and had seen neither the rules' code nor any figures by kind. Owners and stages were written down before the first run.
+Run with the rules of commit `{commit}`, and printed as it came out, but for one kind. In `garbled_by_ocr` the labelled
+sentence stood by chance in other passages of 6 apps, too (6 of 12 right with every judge; in all, with labels, references
+and corpus, 78.3%, 69.4% and 70.8%). It has the thing's name now. No owner, stage or other case was changed, and no rule.
+
+{judges} The noise of the noisy judge is drawn anew for each app and case.
+
+{situations}
 
 {tables}
 """
@@ -135,13 +167,21 @@ def truth(case: Planted, situation: Situation) -> tuple[str, tuple[str, ...]] | 
     return owner, modes
 
 
-def plant(world: dict[str, Any], kinds: Iterable[str], seed: int = 0) -> tuple[App, list[Planted]]:
+def plant(
+    world: dict[str, Any], kinds: Mapping[str, Make], seed: int = 0
+) -> tuple[App, list[Planted]]:
     """One app, and a case of each kind."""
     app = App(world, seed, seed)
-    return app, [planted(name, seed, KINDS[name](app)) for name in kinds]
+    return app, [planted(name, seed, make(app)) for name, make in kinds.items()]
 
 
-async def evaluate(app: App, cases: Sequence[Planted], judge: str, situation: Situation) -> Run:
+async def evaluate(
+    app: App,
+    cases: Sequence[Planted],
+    judge: str,
+    situation: Situation,
+    noise: int | str = NOISE,
+) -> Run:
     """One run of these cases."""
     rows = [
         app.rows(
@@ -155,7 +195,7 @@ async def evaluate(app: App, cases: Sequence[Planted], judge: str, situation: Si
     corpus = [{"id": name, "text": text} for name, text in app.corpus.items()]
     by: Any = "heuristic"
     if judge != "heuristic":
-        by = TruthJudge(app, cases, NOISE if judge == "noisy" else None)
+        by = TruthJudge(app, cases, noise if judge == "noisy" else None)
     return await misslink.evaluate_async(
         traces=rows,
         judge=by,
@@ -245,7 +285,7 @@ def tables(found: dict[tuple[str, str], list[Outcome]], baseline: list[bool]) ->
     ]
     full = {judge: found[SITUATIONS[0].name, judge] for judge in JUDGES}
     owners = {one.kind: one.owner for one in full["perfect"]}
-    for kind in sorted(KINDS, key=lambda name: OWNERS.index(owners[name])):
+    for kind in sorted(owners, key=lambda name: OWNERS.index(owners[name])):
         by = {judge: [one for one in full[judge] if one.kind == kind] for judge in JUDGES}
         counts = [f"{sum(one.right for one in by[judge])} of {len(by[judge])}" for judge in JUDGES]
         others = Counter(f"{one.failure}" for one in by["perfect"] if not one.right)
@@ -269,18 +309,20 @@ def figures(found: dict[tuple[str, str], list[Outcome]]) -> dict[str, Any]:
     return {"rules": linking_rules(), "heuristic": rows}
 
 
-def attribution(worlds: Sequence[dict[str, Any]]) -> tuple[str, dict[str, Any]]:
+def attribution(worlds: Sequence[dict[str, Any]], of: str) -> tuple[str, dict[str, Any]]:
     """Evaluate every app in every situation with every judge: the tables, and the figures."""
     found: dict[tuple[str, str], list[Outcome]] = {
         (situation.name, judge): [] for situation in SITUATIONS for judge in JUDGES
     }
     baseline = []
     for world in worlds:
-        app, cases = plant(world, KINDS)
+        app, cases = plant(world, SETS[of])
+        # The first set draws by the case alone, so that twelve apps are one draw; figures rest on it.
+        noise = NOISE if of == "first" else f"{NOISE}-{app.world['name']}"
         baseline += [two_lines(app, case) == case.owner for case in cases]
         for situation in SITUATIONS:
             for judge in JUDGES:
-                run = asyncio.run(evaluate(app, cases, judge, situation))
+                run = asyncio.run(evaluate(app, cases, judge, situation, noise))
                 found[situation.name, judge] += outcomes(run, cases, situation)
     return tables(found, baseline), figures(found)
 
@@ -316,23 +358,49 @@ def first_steps(runs: Sequence[PlantedRun]) -> str:
     return "\n".join([*lines, f"| first step right | | | {total} |"])
 
 
+def write_page(of: str, made: str, text: str, printed: dict[str, Any]) -> None:
+    """Write the page of a set; the second one's figures, not chosen by, are what the program prints."""
+    git = ["git", "rev-parse", "--short", "HEAD"]
+    commit = subprocess.run(  # noqa: S603
+        git, cwd=TARGET.parent, capture_output=True, text=True, check=True
+    )
+    page = (PAGE if of == "first" else PAGE_SECOND).format(
+        made=made, kinds=len(SETS[of]), worlds=len(WORLDS), tables=text, judges=JUDGES_TEXT,
+        situations=SITUATIONS_TEXT, commit=commit.stdout.strip(),
+    )  # fmt: skip
+    if of == "first":
+        TARGET.write_text(page, encoding="utf-8")
+        return
+    PRINTED.write_text(f"{json.dumps(printed, indent=2)}\n", encoding="utf-8")
+    if not TARGET_SECOND.exists():  # the first run is what says how the rules do on other kinds
+        TARGET_SECOND.write_text(page, encoding="utf-8")
+
+
 def main() -> int:
     """Run, print, and write."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--set", choices=SETS, default="first", help="which kinds")
     parser.add_argument("--runs", action="store_true", help="measure first steps as well")
     parser.add_argument("--write", action="store_true")
     parser.add_argument("--smoke", action="store_true", help="one app, to see that it runs")
     options = parser.parse_args()
+    if options.runs and options.set == "second":
+        parser.error("--runs is made of kinds of the first set")
     began = time.process_time()
-    text, printed = attribution(WORLDS[:1] if options.smoke else WORLDS)
-    if options.runs or options.smoke:
-        steps = first_steps(RUNS[:1] if options.smoke else RUNS)
-        text += f"\n\nIs the first step of a small run for the owner of most failures?\n\n{steps}"
+    if options.smoke:
+        text = "\n\n".join(attribution(WORLDS[:1], of)[0] for of in SETS)
+        print(f"{text}\n\n{first_steps(RUNS[:1])}")
+        return 0
+    text, printed = attribution(WORLDS, options.set)
+    if options.runs:
+        text += (
+            "\n\nIs the first step of a small run for the owner of most failures?\n\n"
+            f"{first_steps(RUNS)}"
+        )
     if options.write:
-        made = f"`python benchmarks/attribution_kinds.py{' --runs' * options.runs} --write`"
-        page = PAGE.format(made=made, kinds=len(KINDS), worlds=len(WORLDS), tables=text)
-        TARGET.write_text(page, encoding="utf-8")
-        PRINTED.write_text(f"{json.dumps(printed, indent=2)}\n", encoding="utf-8")
+        flags = " --set second" * (options.set == "second") + " --runs" * options.runs
+        made = f"`python benchmarks/attribution_kinds.py{flags} --write`"
+        write_page(options.set, made, text, printed)
     print(text)
     print(f"\n{time.process_time() - began:.0f} s of CPU", file=sys.stderr)
     return 0

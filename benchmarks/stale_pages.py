@@ -29,6 +29,7 @@ MEASURED = {
     "association_coverage": ("linking/association.py", "stats"),
     "attribution": _LINKING,
     "attribution_kinds": _LINKING,
+    "attribution_kinds_second": _LINKING,
     "planted_apps": (*_LINKING, "report"),
     "calibration_coverage": ("calibration", "stats"),
     "canary_run_length": ("canary", "stats"),

@@ -9,6 +9,7 @@ from .planted import ATTRIBUTES, TOWNS, App, Planted, Say, Thing
 
 Make = Callable[[App], Planted]
 KINDS: dict[str, Make] = {}
+SECOND: dict[str, Make] = {}
 MISS = ("retrieval_miss",)
 DROPPED = ("dropped_from_prompt",)
 LOST = ("lost_context", "not_searched")
@@ -35,6 +36,12 @@ INVENTIONS = (
 def kind(make: Make) -> Make:
     """List a kind under its function's name."""
     KINDS[make.__name__] = make
+    return make
+
+
+def second_kind(make: Make) -> Make:
+    """List a kind of the second set."""
+    SECOND[make.__name__] = make
     return make
 
 

@@ -17,7 +17,7 @@ Stated = tuple[tuple[Fact, str], ...]
 class TruthJudge:
     """Answers from the truth. Sensitivity and specificity are those of finding a bad claim."""
 
-    def __init__(self, app: App, cases: Sequence[Planted], errors: int | None = None) -> None:
+    def __init__(self, app: App, cases: Sequence[Planted], errors: int | str | None = None) -> None:
         self.name = "truth" if errors is None else "noisy truth"
         self.identity = {"judge": self.name, "app": app.world["name"], "errors": errors}
         self.app, self.errors, self.calls = app, errors, 0
@@ -131,7 +131,7 @@ class TruthJudge:
             facts = one.stated or ()
             values = [stated.get(fact) for fact, _ in facts]
             said = "states" if all(stated.get(f) == v for f, v in facts) else "contradicts"
-            said = "omits" if all(value is None for value in values) else said
+            said = "omits" if facts and all(value is None for value in values) else said
             about = [
                 a for a in case.answer if {f for f, _ in a.stated or ()} & {f for f, _ in facts}
             ]

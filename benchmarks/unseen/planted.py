@@ -161,6 +161,7 @@ class Planted:
     shown: tuple[str, ...] | None = None  # texts in the prompt; None: the retrieved ones, whole
     texts: dict[str, str] = field(default_factory=dict)  # of retrieved passages unlike the corpus
     calls: tuple[Row, ...] | None = None
+    instruction: str = ""  # in the prompt, before all else
     model_calls: int = 1
     deeper: tuple[tuple[str, int], ...] = ()
     depth: int | None = None
@@ -301,7 +302,8 @@ class App:
         passages = "\n\n".join(bullet.format(number=n, text=one) for n, one in enumerate(shown, 1))
         said = "".join(f"{one['role']}: {one['content']}\n\n" for one in case.history)
         asked = said + case.question if said else case.question
-        return HEADS[self.style].format(passages=passages, question=asked)
+        said = HEADS[self.style].format(passages=passages, question=asked)
+        return f"{case.instruction}\n\n{said}" if case.instruction else said
 
     def rows(self, case: Planted, *, labels: bool, references: bool, prompts: bool) -> Row:
         """The case and its trace as one row of recorded traces."""
