@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 from misslink.linking.replay.rerun import NotCachedError, add_evidence
-from misslink.linking.replay.results import replay_document
+from misslink.linking.replay.results import replay_figures
 from misslink.linking.replay.runner import replay_cases
 from misslink.types import Case, Claim, Link, Passage, RetrievalMiss, Run, Trace, Verdict
 
@@ -222,7 +222,7 @@ def simulate(scenario: Scenario, seed: int) -> dict[str, Any]:
     app = SimulatedApp(scenario, seed)
     run = app.run()
     records, _ = asyncio.run(replay_cases(run, app, sample=scenario.sample, seed=seed))
-    return replay_document(run, records, seed=seed, difference=None)
+    return replay_figures(run, records, seed=seed, difference=None).document()
 
 
 def conclude(scenario: Scenario, rounds: int) -> SimpleNamespace:

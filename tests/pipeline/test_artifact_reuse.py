@@ -46,7 +46,10 @@ def kept(out):
     run, held = read_run(out), None
     for metric in METRICS:
         held = merge_calibration(
-            held, calibrate(verdicts_from_run(run, metric, "run"), read_labels(people(metric)))
+            held,
+            calibrate(
+                verdicts_from_run(run, metric, "run"), read_labels(people(metric))
+            ).document(),
         )
     audit = {"judge": run.manifest["judge"], "metrics": {"faithfulness": {"again": {"n": 3}}}}
     put(out, calibration=held, audit=audit)

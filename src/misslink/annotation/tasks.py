@@ -396,11 +396,9 @@ def disputed_tasks(
     for metric in metrics:
         independent = [x for x in labels.select_metric(metric).items if x.annotator != ADJUDICATED]
         for entry in settle_labels(independent).queue:
-            if not entry["settled"]:
-                tied.add(entry["case_id"])
-            split.setdefault(entry["case_id"], []).append(
-                (entry["case_id"], metric, entry["claim"])
-            )
+            if not entry.settled:
+                tied.add(entry.case_id)
+            split.setdefault(entry.case_id, []).append((entry.case_id, metric, entry.claim))
     plan = read_label_plan(folder)
     # Cases in no plan come last, in the run's order.
     order = dict.fromkeys(case.case_id for case in plan.cases) if plan else {}

@@ -13,7 +13,13 @@ from typing import Any
 from misslink.calibration.inter_annotator import LabelPair, label_weights
 from misslink.calibration.judge_accuracy import judge_confusion, weighted_rates
 from misslink.calibration.stored_calibration import judge_error_rates, label_count, verdict_scores
-from misslink.documents import CalibrationDocument, calibrations_of, manifest_of
+from misslink.calibration_document import (
+    CalibrationDocument,
+    CorrectedPrevalence,
+    LabelForecastDocument,
+    LabelsNeeded,
+)
+from misslink.documents import calibrations_of, manifest_of
 from misslink.metrics import GOOD_SHARES
 from misslink.stats import paired_difference, proportion
 from misslink.stats.classification import ConfusionMatrix, ErrorRates
@@ -37,7 +43,7 @@ def correct_prevalence(
     threshold: float,
     seed: int,
     ties: Sequence[LabelPair] = (),
-) -> dict[str, Any]:
+) -> CorrectedPrevalence:
     """Estimate the share of good cases among all verdicts in several ways.
 
     Parameters
@@ -55,7 +61,7 @@ def correct_prevalence(
 
     Returns
     -------
-    dict
+    CorrectedPrevalence
         ``judge_only``, ``labelled_only``, ``rogan_gladen`` by the delta method,
         ``rogan_gladen_posterior``, both by the weighted rates if cases were drawn with unequal
         chances, ``prediction_powered``; ``power`` and ``worth`` of the last; ``verdicts`` and
@@ -77,24 +83,24 @@ def correct_prevalence(
     if rates is not None:
         judge = ErrorRates(rates["sensitivity"], rates["specificity"], len(pairs))
     among = rates is None  # of cases drawn with unequal chances, the rest is no random sample
-    return {
-        "judge_only": proportion(called, n),
-        "labelled_only": powered.labelled_only,
-        "rogan_gladen": rogan_gladen(called, n, judge, among=among),
-        "rogan_gladen_posterior": rogan_gladen(
+    return CorrectedPrevalence(
+        judge_only=proportion(called, n),
+        labelled_only=powered.labelled_only,
+        rogan_gladen=rogan_gladen(called, n, judge, among=among),
+        rogan_gladen_posterior=rogan_gladen(
             called, n, judge, among=among, interval="posterior", seed=seed
         ),
-        "prediction_powered": powered.estimate,
-        "power": powered.power,
-        "worth": powered.worth,
-        "verdicts": n,
-        "ties": len(ties),
-    }
+        prediction_powered=powered.estimate,
+        power=powered.power,
+        worth=powered.worth,
+        verdicts=n,
+        ties=len(ties),
+    )
 
 
 def labels_needed(
     pairs: Sequence[LabelPair], verdicts: int, corrected: Estimate | None = None
-) -> dict[str, Any]:
+) -> LabelsNeeded:
     """Return the width of the interval of the corrected share with more labels.
 
     It is planned with the lower end of the interval of the correlation: of a few labels on which
@@ -110,14 +116,21 @@ def labels_needed(
 
     Returns
     -------
-    dict
+    LabelsNeeded
         ``share`` and ``correlation`` (of score and label; None if one of them does not vary) on
         these labels, weighted if they are; ``curve`` of {labels, width, labelled_only};
         ``for_width``, the fewest labels by target width, None if not even a label on every verdict
         suffices. ``reason`` without labels.
     """
     if not pairs:
-        return {"reason": "no case is labelled", "curve": [], "for_width": {}}
+        return LabelsNeeded(
+            reason="no case is labelled",
+            share=None,
+            correlation=None,
+            verdicts=verdicts,
+            curve=(),
+            for_width={},
+        )
     weights = label_weights(pairs) or [1.0] * len(pairs)
     good = sum(weight for pair, weight in zip(pairs, weights, strict=True) if pair.good)
     share = min(good / sum(weights), 1.0)
@@ -126,7 +139,9 @@ def labels_needed(
     sizes = sorted({*(size for size in _CURVE_SIZES if size < verdicts), len(pairs), verdicts})
     powered = width_curve(sizes, share, correlation=gain, judged=verdicts)
     alone = dict(width_curve(sizes, share))
-    curve = [{"labels": n, "width": width, "labelled_only": alone[n]} for n, width in powered]
+    curve = tuple(
+        LabelForecastDocument(labels=n, width=width, labelled_only=alone[n]) for n, width in powered
+    )
     measured = math.inf
     if corrected is not None and corrected.low is not None and corrected.high is not None:
         measured = corrected.high - corrected.low
@@ -138,14 +153,14 @@ def labels_needed(
         elif needed is not None and verdicts > len(pairs):
             needed = max(needed, len(pairs) + 1)
         for_width[str(width)] = needed and max(needed, min(MIN_LABELS, verdicts))
-    return {
-        "reason": None,
-        "share": share,
-        "correlation": rho,
-        "verdicts": verdicts,
-        "curve": curve,
-        "for_width": for_width,
-    }
+    return LabelsNeeded(
+        reason=None,
+        share=share,
+        correlation=rho,
+        verdicts=verdicts,
+        curve=curve,
+        for_width=for_width,
+    )
 
 
 def _certain_correlation(rho: float | None, labels: int) -> float:

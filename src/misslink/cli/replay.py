@@ -116,5 +116,5 @@ def _summary_sentence(document: Mapping[str, Any]) -> str:
     causal, text = document["causal_fraction"], output.format_estimate(document["causal_fraction"])
     if causal["value"] is None:
         return f"Failed answers caused by missed passages: {text}."
-    words = describe_causal_fraction(Replay.model_validate(document))
+    words = describe_causal_fraction(Replay.read(document))
     return f"{text} {words} (n = {causal['n']} replayed)."

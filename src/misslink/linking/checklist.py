@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+from misslink.documents import ChecklistItem
 from misslink.linking.miss_measurement import MissMeasurements
 from misslink.render.reasons import describe_reason
 from misslink.retrieval import relevant_ids, retrieval_outcome, unmeasured_reason
@@ -44,7 +45,7 @@ def build_checklist(
     *,
     corpus: Sequence[Passage] | None = None,
     seed: int = 0,
-) -> list[dict[str, Any]]:
+) -> tuple[ChecklistItem, ...]:
     """Answer the retrieval checklist for one run.
 
     Parameters
@@ -62,9 +63,8 @@ def build_checklist(
 
     Returns
     -------
-    list of dict
-        Six items with 'name', 'question', 'numbers' (Estimates as dicts, and counts), 'finding' (one
-        sentence) and 'ok' (None where the interval does not decide).
+    tuple of ChecklistItem
+        Six items; ``ok`` is None where the interval does not decide.
     """
     by_case = {trace.case_id: trace for trace in traces}
     pairs = [(case, by_case[case.id]) for case in cases if case.id in by_case]
@@ -76,19 +76,16 @@ def build_checklist(
         "vocabulary": _vocabulary_overlap(measured),
         "boundaries": _chunk_boundaries(measured),
     }
-    return [
-        {
-            "name": name,
-            "question": describe_reason(Reason(code=f"ask_{name}", k=k)),
-            "numbers": {
-                key: value.model_dump() if isinstance(value, Estimate) else value
-                for key, value in numbers.items()
-            },
-            "finding": describe_reason(finding),
-            "ok": ok,
-        }
+    return tuple(
+        ChecklistItem(
+            name=name,
+            question=describe_reason(Reason(code=f"ask_{name}", k=k)),
+            numbers=numbers,
+            finding=describe_reason(finding),
+            ok=ok,
+        )
         for name, (numbers, finding, ok) in answers.items()
-    ]
+    )
 
 
 def _not_measured(why: str | None) -> Reason:

@@ -29,7 +29,8 @@ def promote(run: Run, failure: str | None = None) -> Iterator[dict[str, Any]]:
     """
     traces = {trace.case_id: trace for trace in run.traces}
     cases = {case.id: case for case in run.cases}
-    epoch = manifest_of(run).judge_epoch.model_dump(mode="json")
+    judged = manifest_of(run).judge_epoch
+    epoch = judged and judged.document()
     for link in run.links:
         trace = traces.get(link.case_id)
         if link.failed and trace is not None and failure in (None, link.failure):

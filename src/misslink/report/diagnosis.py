@@ -194,7 +194,7 @@ def check_verdict(item: ChecklistItem) -> tuple[str, str]:
 
     Examples
     --------
-    >>> check_verdict(ChecklistItem(name="recall"))
+    >>> check_verdict(ChecklistItem.read({"name": "recall"}))
     ('not measured', '')
     """
     if item.ok is not None:
@@ -202,7 +202,7 @@ def check_verdict(item: ChecklistItem) -> tuple[str, str]:
     estimates = {name: value for name, value in item.numbers.items() if isinstance(value, Estimate)}
     # Counts are there even if nothing was counted: 0 passages are no measurement.
     if not any(estimate.value is not None for estimate in estimates.values()) and (
-        estimates or not any(isinstance(value, float) for value in item.numbers.values())
+        estimates or not any(type(value) in (int, float) for value in item.numbers.values())
     ):
         return "not measured", ""
     names = _DECISIVE_NUMBERS.get(item.name, ())
@@ -291,7 +291,7 @@ def _option_effect(name: str, compared: OptionMetric, today: Estimates) -> Simpl
         today=format_estimate(name, paired),
         option=format_estimate(name, compared.b),
         difference=format_difference(name, compared.difference),
-        verdict=_VERDICTS.get(compared.winner, untested),
+        verdict=_VERDICTS.get(compared.winner or "", untested),
         p=format_p_value(compared.p_holm),
     )
 
@@ -303,10 +303,8 @@ def _check_rows(check: OptionCheck | None) -> Iterator[tuple[str, str]]:
     yield "Option", check.option
     strata = (check.changed, "that it changes"), (check.unchanged, "that it leaves as they are")
     for counts, which in strata:
-        cases, checked, before, after = (
-            counts.get(name, 0) for name in ("cases", "checked", "failed_before", "failed_after")
-        )
-        text = f"{checked:,} of {pluralize(cases, 'case')} run again: {before:,} failed before, "
-        yield f"Cases {which}", f"{text}{after:,} after"
+        text = f"{counts.checked or 0:,} of {pluralize(counts.cases, 'case')} run again: "
+        text += f"{counts.failed_before or 0:,} failed before, {counts.failed_after or 0:,} after"
+        yield f"Cases {which}", text
     if check.reason:
         yield "Not run again", check.reason

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from types import SimpleNamespace
 
-from misslink.documents import CalibrationDocument, DisputedLabel, calibrations_of
+from misslink.calibration_document import CalibrationDocument, DisputedLabel
+from misslink.documents import calibrations_of
 from misslink.io.numbers import parse_decimal
 from misslink.render.format import format_decimal, pluralize, shorten
 from misslink.report.links import case_fragment, number_cases

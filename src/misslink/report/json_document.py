@@ -66,7 +66,7 @@ def build_document(run: Run) -> dict[str, Any]:
         "next": [asdict(step) for step in next_steps(run)],
         "failures": _failure_mode_counts(run),
         "corrected": {
-            name: {"metric": share.metric} | share.document()
+            name: {"metric": share.metric} | share.summary_entry().document()
             for name, share in corrected_shares(run).items()
         },
         "calibrations": stored_calibrations(run),

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from misslink.documents import ReplayedCase, ReplayedFailure, ReplayFigures, SkippedReplay
 from misslink.failure_modes import FAILURE_MODES, MISS_MODES
 from misslink.linking.answer_outcome import AnswerOutcome
 from misslink.linking.judge_calibration import Calibration
@@ -260,9 +261,9 @@ def causal_fraction(
     return _drawn_estimate(min(value, 1.0), np.clip(shares * drawn, -1, 1), len(records))
 
 
-def replay_document(
+def replay_figures(
     run: Run, records: Sequence[ReplayRecord], *, seed: int, difference: str | None
-) -> dict[str, Any]:
+) -> ReplayFigures:
     """Return the figures of ``replay.json``.
 
     Parameters
@@ -294,48 +295,48 @@ def replay_document(
             if mode not in MISS_MODES:
                 why = "this failure mode does not say that a passage was missed"
                 shares = Estimate.missing(why)
-            by_mode[mode] = {
-                "cases": missed[mode],
-                "replayed": len(group),
-                "fixed": _turned_share(group, "treatment"),
-                "placebo_fixed": _turned_share(group, "placebo"),
-                "net_fixed": net_effect(group, seed).model_dump(),
-                "confirmed": shares.model_dump(),
-            }
-    return {
-        "causal_fraction": causal.model_dump(),
-        "failed": failed,
-        "failures": by_mode,
-        "fixed": _turned_share(failures, "treatment"),
-        "broken": _turned_share(good, "treatment"),
-        "placebo_broken": _turned_share(good, "placebo"),
-        "net_broken": net_effect(good, seed).model_dump(),
-        "flaky": _differing_share(usable, "unchanged"),
-        "order_sensitive": _differing_share(usable, "reordering"),
-        "cases": [
-            {
-                "case_id": record.case_id,
-                "failure": record.group,
-                "turned": record.turned("treatment"),
-                "flaky": record.differs("unchanged"),
-                "confirmed": record.case_id in confirmed if record.group in MISS_MODES else None,
-                "outcomes": {name: outcome.name for name, outcome in record.outcomes.items()},
-                "note": record.note,
-            }
+            by_mode[mode] = ReplayedFailure(
+                cases=missed[mode],
+                replayed=len(group),
+                fixed=_turned_share(group, "treatment"),
+                placebo_fixed=_turned_share(group, "placebo"),
+                net_fixed=net_effect(group, seed),
+                confirmed=shares,
+            )
+    return ReplayFigures(
+        causal_fraction=causal,
+        failed=failed,
+        failures=by_mode,
+        fixed=_turned_share(failures, "treatment"),
+        broken=_turned_share(good, "treatment"),
+        placebo_broken=_turned_share(good, "placebo"),
+        net_broken=net_effect(good, seed),
+        flaky=_differing_share(usable, "unchanged"),
+        order_sensitive=_differing_share(usable, "reordering"),
+        cases=tuple(
+            ReplayedCase(
+                case_id=record.case_id,
+                failure=record.group,
+                turned=record.turned("treatment"),
+                flaky=record.differs("unchanged"),
+                confirmed=record.case_id in confirmed if record.group in MISS_MODES else None,
+                outcomes={name: outcome.name for name, outcome in record.outcomes.items()},
+                note=record.note,
+            )
             for record in usable
-        ],
-        "skipped": [
-            {"case_id": record.case_id, "failure": record.group, "reason": record.skipped}
+        ),
+        skipped=tuple(
+            SkippedReplay(case_id=record.case_id, failure=record.group, reason=record.skipped)
             for record in records
             if record.skipped is not None
-        ],
-    }
+        ),
+    )
 
 
-def _turned_share(records: Sequence[ReplayRecord], arm: str) -> dict[str, Any]:
-    return share_of([record.turned(arm) for record in records]).model_dump()
+def _turned_share(records: Sequence[ReplayRecord], arm: str) -> Estimate:
+    return share_of([record.turned(arm) for record in records])
 
 
-def _differing_share(records: Sequence[ReplayRecord], arm: str) -> dict[str, Any]:
+def _differing_share(records: Sequence[ReplayRecord], arm: str) -> Estimate:
     differing = [record.differs(arm) for record in records]
-    return share_of([differs for differs in differing if differs is not None]).model_dump()
+    return share_of([differs for differs in differing if differs is not None])

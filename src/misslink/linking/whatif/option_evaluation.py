@@ -5,8 +5,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
+from misslink.document_model import Estimates
+from misslink.documents import (
+    OptionMetric,
+    SkippedOption,
+    WhatIf,
+    WhatIfCorpus,
+    WhatIfOption,
+    summary_of,
+)
 from misslink.errors import InputError
 from misslink.linking.missed_passages import PassagePool
 from misslink.linking.whatif.forecast import (
@@ -47,7 +55,7 @@ _CUTOFF_METRICS = ("hit", "recall", "precision", "ndcg")
 _SIGNIFICANT = 0.05
 
 MetricScores = dict[str, dict[str, float | None]]
-MetricComparisons = dict[str, dict[str, Any]]
+MetricComparisons = dict[str, OptionMetric]
 
 
 @dataclass(frozen=True)
@@ -63,11 +71,11 @@ class _EvaluatedOption:
     def order(self, metric: str) -> tuple[int, float, float]:
         """Best first: by the winner, then what is certainly avoided, then the difference."""
         compared = self.metrics[metric]
-        place = ("option", None, "today").index(compared["winner"])
+        place = ("option", None, "today").index(compared.winner)
         low, high = self.avoided.low, self.avoided.high
         certain = low is not None and high is not None and (low > 0 or high < 0)
         avoided = (self.avoided.value or 0.0) if certain else 0.0
-        return place, -avoided, -(compared["difference"]["value"] or 0.0)
+        return place, -avoided, -(compared.difference.value or 0.0)
 
 
 async def evaluate_options(
@@ -79,7 +87,7 @@ async def evaluate_options(
     check: ForecastCheck | None = None,
     seed: int = 0,
     tick: Callable[[str, int, int], object] = lambda *_: None,
-) -> dict[str, Any]:
+) -> WhatIf:
     """Try other retrievers on a run's questions.
 
     Parameters
@@ -99,8 +107,8 @@ async def evaluate_options(
 
     Returns
     -------
-    dict
-        As in ``whatif.json``: the baseline's metrics, and the options, best first.
+    WhatIf
+        The baseline's metrics, and the options, best first.
 
     Raises
     ------
@@ -139,35 +147,32 @@ async def evaluate_options(
     if check is not None and check.sample > 0 and evaluated:
         best = evaluated[0]
         avoided, checked = await check.run(
-            best.result, best.changes, run, index_texts(run, passages), seed
+            best.option.name, best.result, best.changes, run, index_texts(run, passages), seed
         )
-        checked["option"] = best.option.name
         if avoided.value is not None or best.avoided.value is None:
             evaluated[0] = replace(best, avoided=avoided)
             evaluated.sort(key=lambda evaluated_option: evaluated_option.order(main))
-    return {
-        "run": run.summary.get("run"),
-        "corpus": None if passages is None else {"passages": len(passages)},
-        "embedding": tools.embedder.name if tools.embedder else None,
-        "k": baseline.k,
-        "context_passages": baseline.width,
-        "baseline": {name: estimate.model_dump() for name, estimate in before.items()},
-        "options": [
-            _option_document(baseline, evaluated_option, main, seed)
-            for evaluated_option in evaluated
-        ],
-        "skipped": skipped,
-        "check": checked,
-        "basis": "replayed" if model.replayed else "association",
-        "notes": [*notes, *map(describe_reason, model.notes)],
-        "seed": seed,
-    }
+    return WhatIf(
+        run=summary_of(run).run,
+        app=None,
+        corpus=None if passages is None else WhatIfCorpus(passages=len(passages), source=None),
+        embedding=tools.embedder.name if tools.embedder else None,
+        k=baseline.k,
+        context_passages=baseline.width,
+        baseline=before,
+        options=tuple(_option_document(baseline, each, main, seed) for each in evaluated),
+        skipped=tuple(skipped),
+        check=checked,
+        basis="replayed" if model.replayed else "association",
+        notes=(*notes, *map(describe_reason, model.notes)),
+        seed=seed,
+    )
 
 
 def _lengthens(baseline: RetrievalBaseline, result: OptionResult, seed: int) -> bool:
     """Whether the generator gets more passages, or clearly more text."""
     tokens = context_tokens(baseline, result, seed)
-    before, after = tokens["today"]["value"], tokens["b"]["value"]
+    before, after = tokens["today"].value, tokens["b"].value
     longer = before is not None and after is not None and after > _MAX_LENGTHENING * before
     return longer or result.width > baseline.width
 
@@ -175,7 +180,7 @@ def _lengthens(baseline: RetrievalBaseline, result: OptionResult, seed: int) -> 
 async def _try_options(
     baseline: RetrievalBaseline,
     options: Sequence[RetrieverOption],
-    skipped: list[dict[str, str]],
+    skipped: list[SkippedOption],
     tick: Callable[[str, int, int], object],
 ) -> list[tuple[RetrieverOption, OptionResult]]:
     """Try the options; add one that fails to `skipped`. Raises the first failure if all fail."""
@@ -186,7 +191,7 @@ async def _try_options(
             results.append((option, await option.retrieve(baseline)))
         except InputError as error:
             failures.append(error)
-            skipped.append({"name": option.name, "reason": str(error)})
+            skipped.append(SkippedOption(name=option.name, reason=str(error)))
     tick("options", len(options), len(options))
     if failures and not results:
         raise failures[0]
@@ -198,23 +203,23 @@ def _option_document(
     evaluated_option: _EvaluatedOption,
     main: str,
     seed: int,
-) -> dict[str, Any]:
+) -> WhatIfOption:
     unmeasured = Counter(
         after.unmeasured
         for before, after in zip(baseline.traces, evaluated_option.result.traces, strict=True)
         if after.unmeasured and not unmeasured_reason(before)
     )
     bad = sum(link.failed is True for link in baseline.links)
-    return {
-        "name": evaluated_option.option.name,
-        "what": evaluated_option.option.description,
-        "passages": evaluated_option.result.width,
-        "metrics": evaluated_option.metrics,
-        "context_tokens": context_tokens(baseline, evaluated_option.result, seed),
-        "newly_retrieved": evaluated_option.retrieved,
-        "failures_avoided": evaluated_option.avoided.model_dump(),
-        "unmeasured": dict(unmeasured),
-        "finding": describe_option(
+    return WhatIfOption(
+        name=evaluated_option.option.name,
+        what=evaluated_option.option.description,
+        passages=evaluated_option.result.width,
+        metrics=evaluated_option.metrics,
+        context_tokens=context_tokens(baseline, evaluated_option.result, seed),
+        newly_retrieved=evaluated_option.retrieved,
+        failures_avoided=evaluated_option.avoided,
+        unmeasured=dict(unmeasured),
+        finding=describe_option(
             main,
             evaluated_option.metrics[main],
             evaluated_option.avoided,
@@ -222,7 +227,7 @@ def _option_document(
             evaluated_option.unknown,
             evaluated_option.retrieved,
         ),
-    }
+    )
 
 
 def find_changes(
@@ -301,22 +306,22 @@ def compare_metrics(
             winner = None
             if p_holm is not None and p_holm < _SIGNIFICANT and difference:
                 winner = "option" if difference > 0 else "today"
-            comparison[name] = {
-                "at": baseline.cutoff(result.width) if "@" in name else None,
-                "a": old.model_dump(),
-                "b": new.model_dump(),
-                "difference": paired.difference.model_dump(),
-                "p": paired.p,
-                "p_holm": p_holm,
-                "tests": sum(p is not None for p in corrected[name]),
-                "detectable": detectable_after_holm(paired, corrected[name]),
-                "winner": winner,
-            }
+            comparison[name] = OptionMetric(
+                at=baseline.cutoff(result.width) if "@" in name else None,
+                a=old,
+                b=new,
+                difference=paired.difference,
+                p=paired.p,
+                p_holm=p_holm,
+                tests=sum(p is not None for p in corrected[name]),
+                detectable=detectable_after_holm(paired, corrected[name]),
+                winner=winner,
+            )
         comparisons.append(comparison)
     return comparisons
 
 
-def context_tokens(baseline: RetrievalBaseline, result: OptionResult, seed: int) -> dict[str, Any]:
+def context_tokens(baseline: RetrievalBaseline, result: OptionResult, seed: int) -> Estimates:
     """Tokens of the context (characters by four), of the run and with the option."""
     with_text = [p for trace in baseline.traces for p in trace.retrieved if p.text]
     total = estimate_tokens(with_text)
@@ -335,11 +340,9 @@ def context_tokens(baseline: RetrievalBaseline, result: OptionResult, seed: int)
         if any(passage.text for passage in context) and len(known_lengths) == len(lengths):
             after.append(sum(known_lengths))
     return {
-        key: (
-            mean(values, seed=seed, bounds=None)
-            if values
-            else Estimate.missing("no passage has a text")
-        ).model_dump()
+        key: mean(values, seed=seed, bounds=None)
+        if values
+        else Estimate.missing("no passage has a text")
         for key, values in (("today", before), ("b", after))
     }
 
