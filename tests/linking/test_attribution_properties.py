@@ -147,7 +147,9 @@ def test_each_mode_follows_from_the_needs_table(world):
         if mode in names:
             assert lost & stages
     told = link.sufficient_judge == "yes" and link.retrieval != "not_needed"
-    if told and "conflicting_sources" not in names:  # of which one copy does not belong in the index
+    if (
+        told and "conflicting_sources" not in names
+    ):  # of which one copy does not belong in the index
         assert not lost & {"rank", "filter", "index", "unknown"}  # whatever is labelled
     if "over_refused" in names:
         assert known.declined
