@@ -357,7 +357,7 @@ def people(data: Labelled, metric: str) -> Iterator[Row]:
     """People among themselves, where there are two."""
     labels = data.labels.select_metric(metric).items
     found = among_people(labels, {}, seed=0)
-    kappa = found["kappa"]
+    kappa = found.kappa
     if kappa.value is not None:
         none = dict.fromkeys(("f1", "auroc", "balanced_accuracy"), "")
         said = Counter(label.case_id for label in labels)

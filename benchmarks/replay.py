@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 
 from misslink.linking.replay.rerun import NotCachedError, add_evidence
-from misslink.linking.replay.results import replay_document
+from misslink.linking.replay.results import replay_figures
 from misslink.linking.replay.runner import JudgingTerms, replay_cases
 from misslink.types import (
     Case,
@@ -418,8 +418,8 @@ def settle(scenario: PlantedScenario, rounds: int) -> SimpleNamespace:
         app = PlantedApp(scenario, seed)
         run = app.run_of_failures
         records, _ = asyncio.run(replay_cases(run, app, terms=app.terms, sample=200, seed=seed))
-        rows = {row["case_id"]: row for row in
-                replay_document(run, records, seed=seed, difference="planted")["cases"]}  # fmt: skip
+        figures = replay_figures(run, records, seed=seed, difference="planted").document()
+        rows = {row["case_id"]: row for row in figures["cases"]}
         for link in run.links:
             cause, row = app.cause[link.case_id], rows[link.case_id]
             owner = OWNERS.get(cause, cause)
@@ -477,7 +477,7 @@ def simulate(scenario: Scenario, seed: int) -> dict[str, Any]:
     app = SimulatedApp(scenario, seed)
     run = app.run()
     records, _ = asyncio.run(replay_cases(run, app, sample=scenario.sample, seed=seed))
-    return replay_document(run, records, seed=seed, difference=None)
+    return replay_figures(run, records, seed=seed, difference=None).document()
 
 
 def conclude(scenario: Scenario, rounds: int) -> SimpleNamespace:

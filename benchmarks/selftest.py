@@ -28,11 +28,11 @@ from attribution import CONTEXT, corpus_of, corpus_passages, recorded_traces, st
 from fake_judge import complete  # noqa: E402
 from faults.facts import FERRIES, PUMPS, Domain  # noqa: E402
 from knowing_judge import KnowingJudge, nearest  # noqa: E402
+from misslink import selftest  # noqa: E402
 from misslink.failure_modes import FAILURE_MODES, FAILURES  # noqa: E402
 from misslink.judge.protocol import Ask, Reply  # noqa: E402
 from misslink.selftests.good_cases import GoodCase, find_good_cases  # noqa: E402
 from misslink.selftests.mutants import Mutant, plant  # noqa: E402
-from misslink.selftests.runner import selftest  # noqa: E402
 from misslink.types import Case, Passage, Run, Trace  # noqa: E402
 
 TARGET = Path(__file__).with_suffix(".md")
@@ -193,14 +193,14 @@ def detect(
     good = find_good_cases(run, passages or (), k=CONTEXT)
     mutants = plant(good, n=n).mutants
     options: dict[str, Any] = {"n": n, "cache": None, "corpus": passages}
-    intact = selftest(run, judge=WeakJudge(good, mutants), **options)
+    intact = selftest(run, judge=WeakJudge(good, mutants), **options).document()
     rows = [("none", "all", _percent(intact["found"]), "", f"{len(mutants)} mutants")]
     for name, kinds in weaknesses.items():
         if not any(kind in intact["kinds"] for kind in kinds):
             rows.append((name, kinds[0], "no place in this world", "", ""))
             continue
         kind = next(kind for kind in kinds if kind in intact["kinds"])
-        weak = selftest(run, judge=WeakJudge(good, mutants, *kinds), **options)
+        weak = selftest(run, judge=WeakJudge(good, mutants, *kinds), **options).document()
         before, after = (_rate(document["kinds"][kind]) for document in (intact, weak))
         seen = not after["low"] <= before["value"] <= after["high"]
         verdict = "detected" if seen else "no effect" if before == after else "not detected"
@@ -247,7 +247,7 @@ def owners(rounds: Sequence[int], worlds: Sequence[Any], n: int) -> list[tuple[s
                     right = link.owner == FAILURE_MODES[failure].owner
                     truth[right] += 1
                     visible[right] += failure not in unseen
-            document = selftest(run, n=n, cache=None, corpus=passages)
+            document = selftest(run, n=n, cache=None, corpus=passages).document()
             share = document["owner_right"]
             hits = round(share["value"] * share["n"])
             planted += Counter({True: hits, False: share["n"] - hits})
@@ -288,7 +288,7 @@ def natural_faults(n: int) -> list[tuple[str, ...]]:
     table = [("natural, unfaithful by people", *_counted(found, is_bad=True))]
     table.append(("natural, faithful by people (flagged)", *_counted(found, is_bad=False)))
     for chosen, chosen_run in (("people", by_people), ("the judge", run)):
-        document = selftest(chosen_run, n=n, cache=None)
+        document = selftest(chosen_run, n=n, cache=None).document()
         for owner, label in (
             ("generator", "generator"),
             ("retriever prompt", "retriever and prompt"),

@@ -173,7 +173,7 @@ def simulate(scenario: Scenario, seed: int) -> Outcome:
                 run, passages, tools, options=[scenario.option], check=check, seed=seed
             )
         )
-        return Estimate.model_validate(document["options"][0]["failures_avoided"])
+        return document.options[0].failures_avoided
 
     forecast, checked = tried(0), tried(SAMPLE)
     baseline = RetrievalBaseline.from_run(run)

@@ -422,7 +422,7 @@ def test_ranks_and_what_if_search_for_the_standalone_question_and_name_it(of_gol
     (miss,) = run.links[0].missed
     assert (miss.bm25_rank, miss.miss_type) == (1, "keyword_match")
     assert "are of the standalone question 'When does the ferry return?'" in miss.reason
-    found = asyncio.run(evaluate_options(run, corpus, SearchTools(), options=["bm25"]))
+    found = asyncio.run(evaluate_options(run, corpus, SearchTools(), options=["bm25"])).document()
     assert found["options"][0]["newly_retrieved"] == 1
     assert any("their standalone question: 1." in note for note in found["notes"])
     assert make_triplets(run)[0][0]["query"] == "When does the ferry return?"

@@ -7,11 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from json_values import as_json
 from misslink.judge.judge_case import combine_samples
 from misslink.judge.judged_metric import Finding, failed_finding
 from misslink.pipeline.summary import judge_repeatability
 from misslink.stats import mean, proportion
 from misslink.types import Verdict
+
+judge_repeatability = as_json(judge_repeatability)
 
 
 def verdict(case, *values, metric="faithfulness", cut=0.5):
@@ -85,9 +88,9 @@ def test_metrics_are_kept_apart_and_one_without_samples_says_so():
 
 
 def test_nothing_sampled_twice_is_nothing_to_say():
-    assert judge_repeatability([], ["faithfulness"]) == {}
+    assert judge_repeatability([], ["faithfulness"]) == {"samples": 0, "metrics": {}, "run": {}}
     once = Verdict(case_id="1", metric="faithfulness", status="scored", value=1.0, judge="j")
-    assert judge_repeatability([once], ["faithfulness"]) == {}
+    assert judge_repeatability([once], ["faithfulness"]) == {"samples": 0, "metrics": {}, "run": {}}
 
 
 def test_a_run_stopped_before_its_last_sample_does_not_pretend_that_the_run_moved():

@@ -2,8 +2,13 @@
 
 import pytest
 
+from json_values import as_json
 from misslink.pipeline.summary import level_estimates, slice_estimates, verdict_coverage
 from misslink.types import Case, Verdict
+
+level_estimates = as_json(level_estimates)
+slice_estimates = as_json(slice_estimates)
+verdict_coverage = as_json(verdict_coverage)
 
 LEVELS = {"faithfulness": 2, "correctness": 3, "abstention": 3}
 

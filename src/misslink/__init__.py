@@ -19,8 +19,9 @@ if TYPE_CHECKING:
     from misslink.api.replay import replay
     from misslink.api.selftest import selftest
     from misslink.api.whatif import whatif
+    from misslink.calibration_document import CalibrationDocument
     from misslink.capture.watcher import record_retrieval
-    from misslink.documents import CalibrationDocument, Replay, WhatIf
+    from misslink.documents import Replay, WhatIf
     from misslink.errors import MisslinkError
     from misslink.gates.outcome import GateDecision
     from misslink.judge.config import JudgeConfig
@@ -76,7 +77,8 @@ _HOMES = {
     "api.selftest": ("selftest",),
     "api.whatif": ("whatif",),
     "capture.watcher": ("record_retrieval",),
-    "documents": ("CalibrationDocument", "Replay", "WhatIf"),
+    "calibration_document": ("CalibrationDocument",),
+    "documents": ("Replay", "WhatIf"),
     "errors": ("MisslinkError",),
     "gates.outcome": ("GateDecision",),
     "judge.config": ("JudgeConfig",),

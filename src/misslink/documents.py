@@ -2,40 +2,57 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated
 
-from pydantic import AliasPath, Field, JsonValue, NonNegativeInt, model_validator
+from pydantic import Field, JsonValue
 
-from misslink.document_model import (
-    NOT_COMPUTED,
-    Document,
-    DocumentT,
-    Estimates,
-    Result,
-    parse_document,
+from misslink.calibration_document import (
+    AppliedCalibration,
+    Audit,
+    CalibrationDocument,
+    CalibrationSource,
+    ErrorTest,
+    JudgeUsage,
 )
+from misslink.document_model import Absent, Document, DocumentT, Estimates, Result, parse_document
 from misslink.field_markers import LowerIsBetter
-from misslink.types import Estimate, Run, Share
+from misslink.types import Estimate, Run
 
 METRIC_LEVELS = ("retrieval", "generation", "answer")  # of the summary
 DEFAULT_K = 5  # if neither a prompt nor the manifest says how many passages the app reads
 
 
+class Answers(Document):
+    """How many answers are bad and good."""
+
+    bad: int
+    good: int
+
+    @property
+    def total(self) -> int:
+        """Number of answers."""
+        return self.bad + self.good
+
+
 class ExposureTable(Document):
     """Answers by how much of what a case needs was in the prompt."""
 
-    none: dict[str, int] = {"bad": 0, "good": 0}
-    some: dict[str, int] = {"bad": 0, "good": 0}
-    all: dict[str, int] = {"bad": 0, "good": 0}
-    left_out: Annotated[int, LowerIsBetter] = 0
-    not_needed: int = 0
+    none: Answers
+    some: Answers
+    all: Answers
 
     @property
     def total(self) -> int:
         """Number of cases in the table."""
-        return sum(sum(row.values()) for row in (self.none, self.some, self.all))
+        return sum(row.total for row in (self.none, self.some, self.all))
+
+
+class CountedTable(ExposureTable):
+    """The answers of a run, and the cases that are in no row."""
+
+    left_out: Annotated[int, LowerIsBetter]
+    not_needed: int
 
 
 class TestResult(Document):
@@ -43,589 +60,271 @@ class TestResult(Document):
 
     __test__ = False  # pytest
 
-    p: float | None = None
-    method: str = ""
-    reason: str = ""
-    slope: float | None = None
+    p: float | None
+    method: str
+    reason: str | None
+
+
+class TrendResult(TestResult):
+    """A test whether answers get worse from all over some to none."""
+
+    slope: float | None
 
 
 class Risks(Document):
     """Risks of a bad answer by exposure, and how none and all differ."""
 
-    risk_given_none: Annotated[Estimate, LowerIsBetter] = NOT_COMPUTED
-    risk_given_some: Annotated[Estimate, LowerIsBetter] = NOT_COMPUTED
-    risk_given_all: Annotated[Estimate, LowerIsBetter] = NOT_COMPUTED
-    risk_difference: Annotated[Estimate, LowerIsBetter] = NOT_COMPUTED
-    risk_ratio: Annotated[Estimate, LowerIsBetter] = NOT_COMPUTED
-    attributable_fraction: Annotated[Estimate, LowerIsBetter] = NOT_COMPUTED
+    risk_given_none: Annotated[Estimate, LowerIsBetter]
+    risk_given_some: Annotated[Estimate, LowerIsBetter]
+    risk_given_all: Annotated[Estimate, LowerIsBetter]
+    risk_difference: Annotated[Estimate, LowerIsBetter]
+    risk_ratio: Annotated[Estimate, LowerIsBetter]
+    attributable_fraction: Annotated[Estimate, LowerIsBetter]
 
 
 class Note(Document):
     """A code and its sentence."""
 
-    code: str = ""
-    message: str = ""
+    code: str
+    message: str
 
 
 class Stratum(Risks):
     """One category, or one third of the cases by what `AdjustedRisks.by` names."""
 
-    name: str = ""
-    table: ExposureTable = ExposureTable()
+    name: str
+    table: ExposureTable
 
 
-class AdjustedRisks(Risks):
+class LeftOut(Document):
+    """Strata without a comparison, and their cases."""
+
+    strata: int
+    cases: int
+
+
+class AdjustedRisks(Document):
     """The comparison of none with all within categories only, or within thirds of the cases."""
 
-    by: str = ""
-    proxies: tuple[str, ...] = ()
-    strata: tuple[Stratum, ...] = ()
-    left_out: Annotated[dict[str, int], LowerIsBetter] = {}
-    heterogeneity: TestResult = TestResult()
-    warning: Note = Note()
-    change: Note = Note()
-
-
-class JudgeErrorTest(TestResult):
-    """Whether the judge errs alike at each exposure, and in a calibration its error rates there."""
-
-    tested: bool = False
-    differs: bool | None = None
-    none: Estimates = {}
-    some: Estimates = {}
-    all: Estimates = {}
+    risk_difference: Annotated[Estimate, LowerIsBetter]
+    risk_ratio: Annotated[Estimate, LowerIsBetter]
+    attributable_fraction: Annotated[Estimate, LowerIsBetter]
+    by: str | None
+    proxies: tuple[str, ...]
+    strata: tuple[Stratum, ...]
+    left_out: Annotated[LeftOut, LowerIsBetter]
+    heterogeneity: TestResult
+    warning: Note | None
+    change: Note | None
 
 
 class OwnerReliability(Document):
     """How often named owners are right: measured with what was ``given``, by ``source``."""
 
-    given: tuple[str, ...] = ()
-    judge: str = ""
-    owner_right: Estimate = NOT_COMPUTED
-    named: Estimate = NOT_COMPUTED
-    source: str = ""
+    given: tuple[str, ...]
+    judge: str
+    owner_right: Estimate
+    named: Estimate
+    source: str | None
 
 
 class RiskAssociation(Risks):
     """``link`` and ``link_correctness`` in the summary: exposure and one kind of bad answers."""
 
-    attributable_fraction: Annotated[Estimate, LowerIsBetter] = Estimate.missing(
-        "this run has no links"
-    )
-    exposure: str = ""
-    table: ExposureTable = ExposureTable()
-    clusters: int = 0
-    corrected: Risks = Risks()
-    judge_error_by_exposure: JudgeErrorTest = JudgeErrorTest()
-    adjusted: AdjustedRisks = AdjustedRisks()
-    trend: TestResult = TestResult()
-    warnings: tuple[Note, ...] = ()
-    failed: Annotated[Estimate, LowerIsBetter] = NOT_COMPUTED
-    failures: dict[str, int] = {}
-    owners: dict[str, int] = {}
-    retrieval: dict[str, int] = {}
-    answers: dict[str, int] = {}
-    reliability: OwnerReliability | None = None
+    attributable_fraction: Annotated[
+        Estimate, LowerIsBetter, Absent(Estimate.missing("this run has no links"))
+    ]
+    exposure: str | None
+    table: CountedTable
+    clusters: int
+    corrected: Risks
+    judge_error_by_exposure: ErrorTest
+    adjusted: AdjustedRisks
+    trend: TrendResult
+    warnings: tuple[Note, ...]
+    failed: Annotated[Estimate, LowerIsBetter]
+    failures: dict[str, int]
+    owners: dict[str, int]
+    retrieval: dict[str, int]
+    answers: dict[str, int]
+    reliability: OwnerReliability | None
 
 
 class ChecklistItem(Document):
     """One question of the retrieval checklist; ``ok`` is None where it could not be decided."""
 
-    name: str = ""
-    question: str = ""
-    numbers: dict[str, Estimate | bool | float | str | None] = {}
-    finding: str = ""
-    ok: bool | None = None
+    name: str
+    question: str
+    numbers: dict[str, Estimate | bool | int | float | str | None]
+    finding: str
+    ok: bool | None
 
 
 class MissingLabelDocument(Document):
     """A retrieved passage that holds an answer and that the gold set does not label."""
 
-    case_id: str = ""
-    passage_id: str = ""
-    rank: int = 0
-    question: str = ""
-    text: str = ""
-    reason: str = ""
+    case_id: str
+    passage_id: str
+    rank: int
+    question: str
+    text: str
+    reason: str
 
 
 class MetricWithLabels(Document):
     """A rank metric without and with the missing labels."""
 
-    without_labels: Estimate = Field(NOT_COMPUTED, validation_alias="without")
-    with_labels: Estimate = Field(NOT_COMPUTED, validation_alias="with")
+    without_labels: Estimate = Field(alias="without")
+    with_labels: Estimate = Field(alias="with")
 
 
 class MissingLabelsDocument(Document):
     """The missing labels of a run; ``reason`` says why none could be looked for."""
 
-    holes: tuple[MissingLabelDocument, ...] = ()
-    metrics: dict[str, MetricWithLabels] = {}
-    reason: str = ""
+    holes: tuple[MissingLabelDocument, ...]
+    metrics: dict[str, MetricWithLabels]
+    reason: str | None
 
 
 class Diagnosis(Document):
     """``diagnosis`` in the summary."""
 
-    embedding: str = ""
-    corpus: int = 0
-    checklist: tuple[ChecklistItem, ...] = ()
-    missing_labels: MissingLabelsDocument = MissingLabelsDocument()
+    embedding: str | None
+    corpus: int | None
+    checklist: tuple[ChecklistItem, ...]
+    missing_labels: MissingLabelsDocument
 
 
 class Coverage(Document):
     """Verdicts of one metric, by status."""
 
-    scored: int = 0
-    skipped: Annotated[int, LowerIsBetter] = 0
-    failed: Annotated[int, LowerIsBetter] = 0
+    scored: int
+    skipped: Annotated[int, LowerIsBetter]
+    failed: Annotated[int, LowerIsBetter]
 
 
 class VerdictRepeatability(Document):
     """How much the verdicts of one metric move between samples."""
 
-    n: int = 0
-    incomplete: int = 0
-    flip_rate: Annotated[Estimate, LowerIsBetter] = NOT_COMPUTED
-    disagreement: Annotated[Estimate, LowerIsBetter] = NOT_COMPUTED
-    spread: Annotated[Estimate, LowerIsBetter] = NOT_COMPUTED
+    n: int
+    incomplete: int
+    flip_rate: Annotated[Estimate, LowerIsBetter]
+    disagreement: Annotated[Estimate, LowerIsBetter]
+    spread: Annotated[Estimate, LowerIsBetter]
+
+
+class SampleMeans(Document):
+    """A metric's mean by sample, over the ``n`` cases that have a value in every one."""
+
+    n: int
+    mean: float | None
+    sd: float | None
+    values: tuple[float, ...]
+    reason: str | None
 
 
 class Repeatability(Document):
-    """``repeats`` in the summary; ``run`` by metric."""
+    """``repeats`` in the summary, by metric."""
 
-    samples: int = 0
-    metrics: dict[str, VerdictRepeatability] = {}
-    run: dict[str, dict[str, JsonValue]] = {}
+    samples: int
+    metrics: dict[str, VerdictRepeatability]
+    run: dict[str, SampleMeans]
+
+
+class CascadeStage(Document):
+    """A judge with all that come after it: how much it answered, and for what."""
+
+    sure: int
+    agreement: Estimate | None
+    calls: int
+    from_cache: int
+    prompt_tokens: int | None
+    completion_tokens: int | None
+    cost: float | None
 
 
 class Cascade(Document):
-    """Which judge of a cascade answered what; a stage is a judge with all that come after it."""
+    """Which judge of a cascade answered what; `CascadeJudge.summary` says what the numbers are."""
 
-    share_dear: Estimate = NOT_COMPUTED
-    sure: int = 0
-    agreement: Estimate = NOT_COMPUTED
-    calls: int = 0
-    cost: float | None = None
-    stages: dict[str, Cascade] = {}
-
-
-class JudgeUsage(Document):
-    """Judge calls, tokens and cost; None where the judge reported nothing."""
-
-    calls: int = 0
-    from_cache: int = 0
-    not_asked: int = 0
-    stopped_by: str | None = None
-    in_batches: int = 0
-    prompt_tokens: int | None = None
-    completion_tokens: int | None = None
-    cost: float | None = None
-    generations: int = 0
-    generations_kept: int = 0
+    asked: int
+    seen_by: dict[str, int]
+    share_dear: Estimate
+    sure: int
+    drawn: int
+    audited: int
+    agreed: int
+    agreement: Estimate
+    stages: dict[str, CascadeStage]
 
 
 class Slice(Document):
     """The metrics of one group of cases."""
 
-    n: int = 0
-    metrics: Estimates = {}
+    n: int
+    metrics: Estimates
 
 
-class Summary(Document):
-    """``summary.json``."""
+class ErrorCounts(Document):
+    """Cases on which the app failed, on which the judge failed, and without an answer."""
 
-    run: str = ""
-    cases: int = 0
-    judge: str = ""
-    k: int = 0
-    retrieval: Estimates = {}
-    generation: Estimates = {}
-    answer: Estimates = {}
-    judged: Estimates = {}
-    warnings: tuple[dict[str, str], ...] = ()  # code and message
-    corrected_failed: Estimate = NOT_COMPUTED
-    link: RiskAssociation = RiskAssociation()
-    link_correctness: RiskAssociation = RiskAssociation()
-    diagnosis: Diagnosis = Diagnosis()
-    first_step: dict[str, JsonValue] | None = None  # fix, owner, cases, basis, k
-    lower_is_better: tuple[str, ...] = ()
-    coverage: dict[str, Coverage] = {}
-    repeats: Repeatability = Repeatability()
-    cascade: Cascade | None = None
-    usage: Annotated[JudgeUsage | None, LowerIsBetter] = None
-    slices: dict[str, dict[str, Slice]] = {}
+    app: int
+    judge: int
+    no_answer: int
 
 
-class ReliabilityBinDocument(Document):
-    """Labelled cases with a probability in one range; None where there are none."""
+class CorrectedShare(Document):
+    """A share of good answers, as the judge calls them and corrected ``by`` a method."""
 
-    low: float
-    high: float
-    n: int = 0
-    predicted: float | None = None
-    good: Estimate = NOT_COMPUTED
-
-
-class DisputedLabel(Document):
-    """A case, or one claim of it counted from 0, that annotators labelled differently."""
-
-    case_id: str = ""
-    claim: int | None = None
-    labels: dict[str, float] = {}
-    settled: bool = False
-
-
-class AnnotatorAgreement(Document):
-    """Agreement of the annotators with each other and with the judge."""
-
-    annotators: int = 0
-    alpha: Estimate = NOT_COMPUTED
-    alpha_ordinal: Estimate = NOT_COMPUTED
-    percent: Estimate = NOT_COMPUTED
-    kappa: Estimate = NOT_COMPUTED
-    alpha_with_judge: Estimate = NOT_COMPUTED
-    unsettled: int = 0
-    queue: tuple[DisputedLabel, ...] = ()
-
-
-class TrustCheck(Document):
-    """One requirement for the judge, its value, and the level that this value meets."""
-
-    name: str = ""
-    value: float | None = None
-    trust: float | None = None
-    met: str = ""
-    says: str = ""
-
-
-class Confusion(Document):
-    """Labelled cases by label and by the judge's call."""
-
-    true_good: NonNegativeInt
-    false_good: NonNegativeInt
-    true_bad: NonNegativeInt
-    false_bad: NonNegativeInt
-
-
-class CorrectedPrevalence(Document):
-    """The share of good cases among all verdicts, in several ways."""
-
-    judge_only: Estimate | None = None
-    labelled_only: Estimate | None = None
-    rogan_gladen: Estimate | None = None
-    rogan_gladen_posterior: Estimate | None = None
-    prediction_powered: Estimate | None = None
-    power: float | None = None
-    worth: float | None = None
-    label_error: Estimate | None = None
-    verdicts: int = 0
-    ties: int = 0
-
-
-class LabelForecastDocument(Document):
-    """The width of the corrected share's interval with so many labels."""
-
+    raw: Estimate
+    estimate: Estimate
+    by: str
     labels: int
-    width: float
-    labelled_only: float
+    own: bool
+    note: str
 
 
-class LabelsNeeded(Document):
-    """How many labels an interval of a given width takes; None: not even all of them suffice."""
+class Drift(Document):
+    """How the judge's scores moved since it was calibrated."""
 
-    reason: str = ""
-    verdicts: int = 0
-    curve: tuple[LabelForecastDocument, ...] = ()
-    for_width: dict[str, int | None] = {}
-
-
-class MatchedPairsDocument(Document):
-    """Answers to one question with the same label: which of two is scored higher."""
-
-    pairs: int = 0
-    questions: int = 0
-    preferred: Estimate | None = None
-    longer_preferred: Estimate | None = None
-    p: float | None = None
-    p_holm: float | None = None
-    finding: str = ""
+    distance: float
+    p: float
+    n_before: int
+    mean_before: float
+    n: int
+    mean: float
+    sentence: str
 
 
-class Bias(Document):
-    """The judge's errors regressed on one property that should not matter."""
+class ChangeParts(Document):
+    """The app's and the judge's part of a change; no ``metric`` where the runs share none.
 
-    coefficient: Estimate = NOT_COMPUTED
-    pull: Estimate | None = None
-    p: float | None = None
-    p_holm: float | None = None
-    pull_p: float | None = None
-    pull_p_holm: float | None = None
-    n: int = 0
-    unit: str = ""
-    finding: str = ""
-    matched: MatchedPairsDocument | None = None
-
-
-class CalibrationDocument(Result):
-    """``calibration.json``: a judge against human labels, one metric; ``others`` by metric."""
-
-    metric: str = ""
-    judge: str = ""
-    prompts: dict[str, str] = {}
-    judge_identity: dict[str, JsonValue] = {}
-    created: str = ""
-    verdicts_from: str = ""
-    labels_from: str = ""
-    labels: int = 0
-    verdicts_sha256: str | None = None
-    n: int = 0
-    positives: int = 0
-    threshold: float | None = None
-    threshold_from: str = ""
-    agreement: Estimates = {}
-    detection: Estimates = {}
-    confusion: Confusion | None = None
-    baselines: dict[str, dict[str, float | None]] = {}
-    human: AnnotatorAgreement = AnnotatorAgreement()
-    labelled: dict[str, float] = {}
-    label_weights: dict[str, float] = {}
-    label_strata: dict[str, str] = {}
-    label_disputes: dict[str, float] = {}
-    by_exposure: JudgeErrorTest = JudgeErrorTest()
-    probability: dict[str, float | None] = {}
-    reliability: tuple[ReliabilityBinDocument, ...] = ()
-    uncertain_band: tuple[Share, Share] | None = None
-    uncertain_band_reason: str = ""
-    corrected: CorrectedPrevalence = CorrectedPrevalence()
-    labels_needed: LabelsNeeded = LabelsNeeded()
-    bias: dict[str, Bias] = {}
-    scores: dict[float, NonNegativeInt] = Field({}, validation_alias=AliasPath("scores", "counts"))
-    left_out: Annotated[dict[str, int], LowerIsBetter] = {}
-    checks: tuple[TrustCheck, ...] = ()
-    verdict: str = ""
-    reasons: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
-    others: dict[str, CalibrationDocument] = {}
-
-    @model_validator(mode="before")
-    @classmethod
-    def _read_manifest(cls, data: Any) -> Any:
-        """A manifest has the two rates that linking used on top."""
-        if isinstance(data, Mapping) and "sensitivity" in data:
-            rates = {name: data.get(name) for name in ("sensitivity", "specificity")}
-            return {**data, "agreement": {name: rate for name, rate in rates.items() if rate}}
-        return data
-
-    @property
-    def linking_inputs(self) -> list[Any]:
-        """What decides the links: cut, uncertain band and rates."""
-        rates = self.agreement
-        return [
-            self.threshold,
-            self.uncertain_band,
-            *map(rates.get, ("sensitivity", "specificity")),
-        ]
-
-    def by_metric(self) -> dict[str, CalibrationDocument]:
-        """Return every metric's own calibration, this one first."""
-        own = {self.metric: self} if self.metric else {}
-        return own | self.others | own
-
-
-class ReplayedFailure(Document):
-    """What missed passages did in one failure mode; ``confirmed`` as the run names the owner."""
-
-    cases: int = 0
-    replayed: int = 0
-    fixed: Estimate = NOT_COMPUTED
-    placebo_fixed: Estimate = NOT_COMPUTED
-    net_fixed: Estimate = NOT_COMPUTED
-    confirmed: Estimate = NOT_COMPUTED
-
-
-class ReplayedCase(Document):
-    """One replayed case; ``outcomes`` by arm, ``turned`` means fixed, of a good answer broken.
-
-    ``e`` is the evidence for the likeliest cause, ``held`` how many of the ``tried`` were good.
+    ``gap`` is how much further the app moved; ``larger`` is None where it is not apart from 0.
     """
 
-    case_id: str = ""
-    failure: str = ""
-    turned: bool = False
-    flaky: bool | None = None
-    confirmed: bool | None = None
-    cause: str | None = None
-    owner: str | None = None
-    outcomes: dict[str, str | None] = {}
-    e: float | None = None
-    tried: dict[str, int] = {}
-    held: dict[str, int] = {}
-    note: str = ""
+    metric: str | None
+    judge: Estimate | None
+    app: Estimate | None
+    gap: Estimate | None
+    larger: str | None
 
 
-class ReplayedArm(Document):
-    """What one arm did to the failed answers that were ``tried`` with it, the first time."""
+class Rejudged(Document):
+    """The run whose answers were judged again, and how far the judge's means are from its own."""
 
-    arm: str = ""
-    owner: str = ""
-    tried: int = 0
-    held: Estimate = NOT_COMPUTED
-    placebo_held: Estimate = NOT_COMPUTED
-
-
-class Skipped(Document):
-    """A case that was not replayed, or an option that was not tried, and why."""
-
-    case_id: str = ""
-    name: str = ""
-    reason: str = ""
-
-
-class Replay(Result):
-    """``replay.json``."""
-
-    run: str = ""
-    app: str = ""
-    judge: str = ""
-    sample: int = 0
-    seed: int | None = None
-    causal_fraction: Annotated[Estimate, LowerIsBetter] = Estimate.missing("the replay has none")
-    failed: int = 0
-    failures: dict[str, ReplayedFailure] = {}
-    owners: dict[str, int] = {}
-    arms: tuple[ReplayedArm, ...] = ()
-    calls_per_failure: Annotated[float | None, LowerIsBetter] = None
-    fixed: Estimate = NOT_COMPUTED
-    broken: Estimate = NOT_COMPUTED
-    placebo_broken: Estimate = NOT_COMPUTED
-    flaky: Annotated[Estimate, LowerIsBetter] = NOT_COMPUTED
-    cases: tuple[ReplayedCase, ...] = ()
-    usage: Annotated[JudgeUsage, LowerIsBetter] = JudgeUsage()
-    skipped: tuple[Skipped, ...] = ()
-    warnings: tuple[Note, ...] = ()
-
-
-class OptionMetric(Document):
-    """A metric of the run (``a``) and with an option (``b``), paired by case."""
-
-    at: int | None = None
-    a: Estimate | None = None
-    b: Estimate = NOT_COMPUTED
-    difference: Estimate = NOT_COMPUTED
-    p: float | None = None
-    p_holm: float | None = None
-    tests: int = 0
-    detectable: float | None = None
-    winner: str = ""
-
-
-class WhatIfOption(Document):
-    """An option for the retriever and what it would change; counts are None where not known."""
-
-    name: str = ""
-    what: str = ""
-    passages: int = 0
-    metrics: dict[str, OptionMetric] = {}
-    context_tokens: Annotated[Estimates, LowerIsBetter] = {}
-    newly_retrieved: int | None = None
-    reached: tuple[str, ...] | None = None  # failed cases that get all that they lost
-    failures_avoided: Estimate = NOT_COMPUTED
-    unmeasured: dict[str, int] = {}
-    finding: str = ""
-
-
-class OptionCheck(Document):
-    """The cases of the best option that were run again; each stratum has counts by name."""
-
-    option: str = ""
-    asked: int = 0
-    changed: dict[str, int] = {}
-    unchanged: dict[str, int] = {}
-    reason: str = ""
-
-
-class WhatIfCorpus(Document):
-    """How many passages were searched, and where they are from."""
-
-    passages: int = 0
-    source: str = ""
-
-
-class WhatIf(Result):
-    """``whatif.json``."""
-
-    run: str = ""
-    corpus: WhatIfCorpus | None = None
-    embedding: str = ""
-    k: int = 0
-    context_passages: int = 0
-    baseline: Estimates = {}
-    options: tuple[WhatIfOption, ...] = ()
-    skipped: tuple[Skipped, ...] = ()
-    check: OptionCheck | None = None
-    basis: str = ""
-    notes: tuple[str, ...] = ()
-    seed: int | None = None
-
-
-class AuditedChange(Document):
-    """Verdicts before and after a change that must not matter; ``places`` of the favored answer."""
-
-    n: int = 0
-    good: int = 0
-    bad: int = 0
-    flipped: Estimate = NOT_COMPUTED
-    to_good: Estimate = NOT_COMPUTED
-    to_bad: Estimate = NOT_COMPUTED
-    shift: Estimate | None = None
-    claims: Estimate | None = None
-    may_lower: bool = False
-    left_out: Annotated[dict[str, int], LowerIsBetter] = {}
-    places: dict[str, int] = {}
-    p_holm: float | None = None
-    p_more_holm: float | None = None
-    finding: str = ""
-
-
-class Audit(Document):
-    """``audit.json``: by metric and change."""
-
-    judge: str = ""
-    created: str = ""
-    run: str = ""
-    seed: int | None = None
-    cases: int = 0
-    metrics: dict[str, dict[str, AuditedChange]] = {}
-    preferences: dict[str, AuditedChange] = {}
-    notes: tuple[str, ...] = ()
-    usage: Annotated[JudgeUsage, LowerIsBetter] = JudgeUsage()
-
-
-class Judging(Document):
-    """How a run was judged."""
-
-    abilities: dict[str, JsonValue] = {}
-    price_in: float | None = None
-    prompts: str | None = None
-    repeats: int | None = None
-    spec: str = ""
-
-
-class PromptFile(Document):
-    """A prompt of the judge."""
-
-    name: str = ""
-    version: int | None = None
-    sha256: str = ""
+    run: str | None
+    judge: str
+    cases: int
+    of: int
+    difference: Estimates
+    separation: ChangeParts | None
 
 
 class JudgeEpoch(Document):
     """Model, prompts and rules by which a run was judged; "" where it was not, or is not known."""
 
-    model: str = ""
-    prompts: dict[str, str] = {}
-    rules: str = ""
+    model: str
+    prompts: dict[str, str]
+    rules: str
 
     def is_that_of(self, other: JudgeEpoch) -> bool:
         """Whether verdicts of both can be compared; cases may need other prompts of one judge."""
@@ -635,32 +334,261 @@ class JudgeEpoch(Document):
         )
 
 
+class Summary(Document):
+    """``summary.json``."""
+
+    run: str | None
+    cases: int
+    judge: str
+    k: int
+    retrieval: Estimates
+    generation: Estimates
+    answer: Estimates
+    errors: ErrorCounts
+    judged: Estimates
+    corrected: dict[str, CorrectedShare]
+    corrected_failed: Estimate
+    drift: dict[str, Drift]
+    warnings: tuple[Note, ...]
+    link: RiskAssociation
+    link_correctness: RiskAssociation
+    diagnosis: Diagnosis
+    first_step: dict[str, JsonValue] | None  # fix, owner, cases, basis, k
+    lower_is_better: tuple[str, ...]
+    coverage: dict[str, Coverage]
+    repeats: Repeatability
+    cascade: Cascade | None
+    usage: Annotated[JudgeUsage | None, LowerIsBetter]
+    slices: dict[str, dict[str, Slice]]
+    judge_epoch: JudgeEpoch | None
+    hashes: dict[str, str]
+    rejudged: Rejudged | None
+    headline: str
+
+
+class ReplayedFailure(Document):
+    """What missed passages did in one failure mode; ``confirmed`` as the run names the owner."""
+
+    cases: int
+    replayed: int
+    fixed: Estimate
+    placebo_fixed: Estimate
+    net_fixed: Estimate
+    confirmed: Estimate
+
+
+class ReplayedCase(Document):
+    """One replayed case; ``outcomes`` by arm, ``turned`` means fixed, of a good answer broken.
+
+    ``e`` is the evidence for the likeliest cause, ``held`` how many of the ``tried`` were good.
+    """
+
+    case_id: str
+    failure: str
+    turned: bool
+    flaky: bool | None
+    confirmed: bool | None
+    cause: str | None
+    owner: str | None
+    outcomes: dict[str, str | None]
+    e: float | None
+    tried: dict[str, int]
+    held: dict[str, int]
+    note: str | None
+
+
+class ReplayedArm(Document):
+    """What one arm did to the failed answers that were ``tried`` with it, the first time."""
+
+    arm: str
+    owner: str
+    tried: int
+    held: Estimate
+    placebo_held: Estimate
+
+
+class SkippedCase(Document):
+    """A case that was not run again, and why."""
+
+    case_id: str
+    reason: str
+
+
+class SkippedReplay(SkippedCase):
+    """A case that was not replayed."""
+
+    failure: str
+
+
+class SkippedOption(Document):
+    """An option that was not tried, and why."""
+
+    name: str
+    reason: str
+
+
+class ReplayFigures(Document):
+    """What the answers of a replay show."""
+
+    causal_fraction: Annotated[
+        Estimate, LowerIsBetter, Absent(Estimate.missing("the replay has none"))
+    ]
+    failed: int
+    failures: dict[str, ReplayedFailure]
+    owners: dict[str, int]
+    arms: tuple[ReplayedArm, ...]
+    calls_per_failure: Annotated[float | None, LowerIsBetter]
+    fixed: Estimate
+    broken: Estimate
+    placebo_broken: Estimate
+    net_broken: Estimate
+    flaky: Annotated[Estimate, LowerIsBetter]
+    cases: tuple[ReplayedCase, ...]
+    skipped: tuple[SkippedReplay, ...]
+
+
+class Replay(ReplayFigures, Result):
+    """``replay.json``; ``cases_kept`` are replayed cases that come from earlier replays alone."""
+
+    run: str | None
+    app: str | None
+    judge: str
+    sample: int
+    cases_kept: int
+    seed: int | None
+    usage: Annotated[JudgeUsage, LowerIsBetter]
+    warnings: tuple[Note, ...]
+
+
+class OptionMetric(Document):
+    """A metric of the run (``a``) and with an option (``b``), paired by case."""
+
+    at: int | None
+    a: Estimate | None
+    b: Estimate
+    difference: Estimate
+    p: float | None
+    p_holm: float | None
+    tests: int
+    detectable: float | None
+    winner: str | None
+
+
+class WhatIfOption(Document):
+    """An option for the retriever and what it would change; counts are None where not known."""
+
+    name: str
+    what: str
+    passages: int
+    metrics: dict[str, OptionMetric]
+    context_tokens: Annotated[Estimates, LowerIsBetter]
+    newly_retrieved: int | None
+    reached: tuple[str, ...] | None  # failed cases that get all that they lost
+    failures_avoided: Estimate
+    unmeasured: dict[str, int]
+    finding: str
+
+
+class CheckedStratum(Document):
+    """Cases of which some were run again, and how many of those failed; None: none was."""
+
+    cases: int
+    checked: int | None
+    failed_before: int | None
+    failed_after: int | None
+
+
+class OptionCheck(Document):
+    """The cases of the best option that were run again, changed by it or not."""
+
+    option: str
+    asked: int
+    changed: CheckedStratum
+    unchanged: CheckedStratum
+    reason: str | None
+    skipped: tuple[SkippedCase, ...]
+
+
+class WhatIfCorpus(Document):
+    """How many passages were searched, and where they are from."""
+
+    passages: int
+    source: str | None
+
+
+class WhatIf(Result):
+    """``whatif.json``."""
+
+    run: str | None
+    app: str | None
+    corpus: WhatIfCorpus | None
+    embedding: str | None
+    k: int
+    context_passages: int
+    baseline: Estimates
+    options: tuple[WhatIfOption, ...]
+    skipped: tuple[SkippedOption, ...]
+    check: OptionCheck | None
+    basis: str
+    notes: tuple[str, ...]
+    seed: int | None
+
+
+class Judging(Document):
+    """How a run was judged; ``spec`` is where a judge of the user's own is imported from."""
+
+    abilities: dict[str, JsonValue] | None
+    price_in: float | None
+    price_out: float | None
+    batch_price: float | None
+    prompts: str | None
+    repeats: int | None
+    spec: str | None
+
+
+class PromptFile(Document):
+    """A prompt of the judge."""
+
+    name: str
+    version: int | None
+    sha256: str
+
+
 class Manifest(Document):
     """``manifest.json``: what is needed to repeat a run."""
 
-    misslink: str = ""
-    created: str = ""
-    command: str = ""
-    app: str = ""
-    traces: str = ""
-    goldset: str = ""
-    corpus: str = ""
-    judge: str = ""
-    judge_note: str = ""
-    judging: Judging = Judging()
-    judge_epoch: JudgeEpoch = JudgeEpoch()
-    hashes: dict[str, str] = {}
-    k: int | None = None
-    seed: int | None = None
-    id_key: str | None = None
-    input_key: str | None = None
-    app_config: str | None = None
-    calibration: CalibrationDocument | None = None
-    calibrated_by: CalibrationDocument = CalibrationDocument()
-    unfinished: int = 0
-    inputs: dict[str, JsonValue] = {}
-    prompts: tuple[PromptFile, ...] = ()
-    versions: dict[str, JsonValue] = {}
+    format: int | None
+    misslink: str
+    created: str
+    command: str | None
+    engine: str
+    app: str | None
+    traces: str | None
+    goldset: str | None
+    corpus: str | None
+    labels: str | None
+    embedding: str | None
+    judge: str
+    judge_note: str | None
+    judging: Judging
+    judge_epoch: JudgeEpoch | None
+    hashes: dict[str, str]
+    work: str
+    k: int | None
+    ks: str | tuple[int, ...] | None
+    depth: int | None
+    map_method: str | None
+    seed: int | None
+    id_key: str | None
+    input_key: str | None
+    app_config: str | None
+    calibration: AppliedCalibration | None
+    calibrated_by: CalibrationSource | None
+    rejudged: str | None
+    unfinished: int
+    inputs: dict[str, JsonValue]
+    prompts: tuple[PromptFile, ...]
+    versions: dict[str, str]
 
     @property
     def judge_identity(self) -> dict[str, str]:
@@ -691,12 +619,12 @@ audit_of = partial(document_of, name="audit", model=Audit)
 
 def manifest_of(run: Run) -> Manifest:
     """Return the run's manifest; raises InputError as `parse_document`."""
-    return document_of(run, "manifest", Manifest) or Manifest()
+    return document_of(run, "manifest", Manifest) or Manifest.read({})
 
 
 def summary_of(run: Run) -> Summary:
     """Return the run's summary; raises InputError as `parse_document`."""
-    return document_of(run, "summary", Summary) or Summary()
+    return document_of(run, "summary", Summary) or Summary.read({})
 
 
 def cutoff_of(run: Run) -> int:

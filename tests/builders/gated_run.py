@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+from json_values import as_json
 from misslink.gates.baseline_diff import GateBaseline
 from misslink.gates.criteria import read_criteria
 from misslink.gates.decision import decide_gates
@@ -76,9 +77,9 @@ def gated_run(found, faithful=None, *, questions=None, ids=None, manifest=None, 
         "cases": size,
         "judge": held["judge"],
         "k": 1,
-        **level_estimates(scores, verdicts, {"faithfulness": 2}, seed=0),
+        **as_json(level_estimates)(scores, verdicts, {"faithfulness": 2}, seed=0),
         "link": {"failures": failures},
-        "coverage": verdict_coverage(verdicts, ["faithfulness"]),
+        "coverage": as_json(verdict_coverage)(verdicts, ["faithfulness"]),
     }
     return Run(
         manifest=held, cases=cases, traces=traces, verdicts=verdicts, links=links, summary=summary

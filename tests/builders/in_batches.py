@@ -31,7 +31,7 @@ def ask_all(server, folder, count, **options):
         judge = opened(server, folder, **options)
         try:
             replies = await asyncio.gather(*(ask_safely(judge, small_ask(n)) for n in range(count)))
-            return replies, judge.usage()
+            return replies, judge.usage().document()
         finally:
             await judge.close()
 

@@ -34,4 +34,4 @@ def held(verdicts, labels, metric=METRIC, **options):
     everyone = options.pop("all_verdicts", None)
     if everyone is not None:
         options["all_verdicts"] = read_verdicts(everyone, metric)
-    return calibrate(read_verdicts(verdicts, metric), read_labels(labels), **options)
+    return calibrate(read_verdicts(verdicts, metric), read_labels(labels), **options).document()

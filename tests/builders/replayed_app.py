@@ -170,7 +170,7 @@ async def evaluated(app, cases, server, *, name="app.py:app", id_key=None):
     await judge.close()
     manifest = {
         "misslink": "0", "created": "2026-11-22T00:00:00+00:00", "app": name, "judge": judge.name,
-        "k": K, "id_key": id_key, "input_key": None, "traces": None, "judging": judge.about(),
+        "k": K, "id_key": id_key, "input_key": None, "traces": None, "judging": judge.about(None).document(),
         "inputs": {},
     }  # fmt: skip
     return Run(
@@ -215,4 +215,4 @@ def towns(server, kind="attentive", **of_kind):
 
 
 def line(found, town):
-    return next(one for one in found.document["cases"] if one["case_id"] == f"case-{town}")
+    return next(one for one in found.replay.document()["cases"] if one["case_id"] == f"case-{town}")

@@ -6,13 +6,17 @@ from pathlib import Path
 
 import pytest
 
+from json_values import as_json
 from labelled import METRIC, held, label, verdict
 from misslink.calibration import calibrate, read_verdicts
 from misslink.calibration.bias import bias_findings, category_preference, length_preference
 from misslink.calibration.inter_annotator import pair_answers as paired
 from misslink.calibration.inter_annotator import settle_labels
+from misslink.calibration_document import CalibrationDocument
 from misslink.io.labels import read_labels
 from misslink.stats.intervals import critical_value, wilson_interval
+
+calibrate = as_json(calibrate)
 
 
 def planted(n=400, seed=1, **about):
@@ -95,7 +99,7 @@ def matched(rows, kind=None):
     verdicts, labels = answers(rows)
     gold = settle_labels(read_labels(labels).items).gold
     pairs, _ = paired(gold, read_verdicts(verdicts, METRIC))
-    return category_preference(pairs, "model", kind) if kind else length_preference(pairs)
+    return dict(category_preference(pairs, "model", kind) if kind else length_preference(pairs))
 
 
 def planted_pairs(pull, questions=40, seed=3):
@@ -133,7 +137,7 @@ def test_a_pull_to_longer_answers_is_found_within_questions():
     assert found["finding"].startswith(
         "of two answers to one question with the same label, the judge"
     )
-    assert found["finding"] in bias_findings(document["bias"])
+    assert found["finding"] in bias_findings(CalibrationDocument.read(document).bias)
 
 
 def test_without_a_pull_nothing_is_found():

@@ -7,6 +7,7 @@ import pytest
 from statsmodels.stats.proportion import proportion_confint
 
 from calibration_coverage_shares import drawn_by_plan, plan_world
+from json_values import as_fields
 from judged_runs import PROMPT, judged_run, keeping, labels_of
 from judged_runs import held as run_calibration
 from labelled import held, label, table, verdict
@@ -21,7 +22,7 @@ from misslink.calibration.corrected_prevalence import (
 )
 from misslink.calibration.inter_annotator import LabelPair, describe_sample, settle_labels
 from misslink.calibration.verdicts import JudgedCase
-from misslink.documents import CalibrationDocument
+from misslink.calibration_document import CalibrationDocument
 from misslink.io.labels import read_labels
 from misslink.stats.prevalence import (
     poststratified_share,
@@ -29,6 +30,9 @@ from misslink.stats.prevalence import (
     remove_label_error,
 )
 from misslink.types import Estimate, PromptRef
+
+correct_prevalence = as_fields(correct_prevalence)
+labels_needed = as_fields(labels_needed)
 
 
 def pair(case, good, score, weight=None):
@@ -167,7 +171,7 @@ def test_labels_on_every_verdict_are_enough_if_their_interval_says_so():
 
 
 def test_without_a_label_there_is_no_curve():
-    assert labels_needed([], 10)["curve"] == []
+    assert labels_needed([], 10)["curve"] == ()
 
 
 @pytest.mark.slow  # tests/stats/test_share_coverage.py has all nine cells of the same estimators
@@ -304,7 +308,7 @@ JUDGE = "1" * 60 + "0" * 40
 PEOPLE = "1" * 30 + "0" * 5 + "-" * 25 + "0" * 28 + "1" * 2 + "-" * 10  # 65 labelled
 
 
-parsed = CalibrationDocument.model_validate
+parsed = CalibrationDocument.read
 
 
 def test_the_difference_is_the_raw_one_over_what_the_judge_tells_apart():

@@ -4,10 +4,14 @@ import json
 
 import pytest
 
+from json_values import as_fields
 from judged_runs import labels_of
 from misslink.calibration.inter_annotator import annotator_agreement, load_labels, settle_labels
+from misslink.calibration_document import CopiedLabels
 from misslink.errors import InputError
 from misslink.io.labels import Label, read_labels
+
+annotator_agreement = as_fields(annotator_agreement)
 
 
 def of(case, **said):
@@ -20,10 +24,10 @@ def test_the_majority_settles_and_a_tie_waits_in_front_of_the_queue():
     assert {item: truth.good for item, truth in people.gold.items()} == {
         ("a", None): True, ("c", None): True,
     }  # fmt: skip
-    assert [(entry["case_id"], entry["settled"]) for entry in people.queue] == [
+    assert [(entry.case_id, entry.settled) for entry in people.queue] == [
         ("b", False), ("a", True),
     ]  # fmt: skip
-    assert people.queue[0]["labels"] == {"x": 1.0, "y": 0.0}
+    assert people.queue[0].labels == {"x": 1.0, "y": 0.0}
     assert len(people.tied) == 1
 
 
@@ -59,9 +63,9 @@ def test_the_judge_is_held_against_each_person_and_beside_all():
     labels = of("a", x=1, y=1) + of("b", x=0, y=0) + of("c", x=1, y=0) + of("d", x=0, y=1)
     judge = {("a", None): True, ("b", None): False, ("c", None): True, ("d", None): False}
     found = annotator_agreement(labels, judge, seed=0)
-    assert found["each"]["x"]["judge"].value == 1.0
-    assert found["each"]["y"]["judge"].value == 0.5
-    assert found["each"]["y"]["others"].value == 0.5
+    assert found["each"]["x"].judge.value == 1.0
+    assert found["each"]["y"].judge.value == 0.5
+    assert found["each"]["y"].others.value == 0.5
     assert found["alpha_with_judge"].value > found["alpha"].value
 
 
@@ -79,12 +83,12 @@ def test_two_people_of_other_cases_have_nothing_in_common():
 
 def test_people_who_never_differ_are_told_of():
     same = [one for n in range(20) for one in of(f"c{n}", x=n % 3 == 0, y=n % 3 == 0)]
-    assert annotator_agreement(same, {}, seed=0)["copies"] == [
-        {"annotators": ["x", "y"], "labels": 20}
-    ]
+    assert annotator_agreement(same, {}, seed=0)["copies"] == (
+        CopiedLabels(annotators=("x", "y"), labels=20),
+    )
     other = [*same, *of("d", x=1, y=0)]
-    assert annotator_agreement(other, {}, seed=0)["copies"] == []
-    assert annotator_agreement(same[:-2], {}, seed=0)["copies"] == []  # nineteen may be chance
+    assert annotator_agreement(other, {}, seed=0)["copies"] == ()
+    assert annotator_agreement(same[:-2], {}, seed=0)["copies"] == ()  # nineteen may be chance
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 
+from json_values import as_json
 from labelled import held, label, verdict
 from misslink.calibration.bias import firth_regression
 from misslink.calibration.inter_annotator import LabelPair
@@ -16,6 +17,9 @@ from misslink.calibration.judge_accuracy import (
     uncertain_band,
 )
 from misslink.calibration.verdicts import JudgedCase
+
+nested_thresholds = as_json(nested_thresholds)
+recalibrate = as_json(recalibrate)
 
 
 def pairs_of(good, chance):
@@ -46,8 +50,8 @@ def test_recalibration_mends_what_is_overconfident(overconfident):
     before = probability_measures(overconfident, seed=0)
     found = recalibrate(overconfident, seed=0)
     for form in ("platt", "isotonic"):
-        assert found[form]["ece"].value < before["ece"].value / 2
-        assert found[form]["brier"].value < before["brier"].value
+        assert found[form]["ece"]["value"] < before["ece"].value / 2
+        assert found[form]["brier"]["value"] < before["brier"].value
 
 
 def test_a_threshold_is_not_measured_on_what_it_was_fitted_on():
@@ -56,7 +60,7 @@ def test_a_threshold_is_not_measured_on_what_it_was_fitted_on():
     pairs = pairs_of((np.arange(60) % 3 > 0).tolist(), generator.random(60).tolist())
     found = nested_thresholds(pairs, seed=0)
     cut = found["f1"]["threshold"]
-    assert found["f1"]["detection"]["f1"].value < judge_confusion(pairs, cut).turned.f1.value
+    assert found["f1"]["detection"]["f1"]["value"] < judge_confusion(pairs, cut).turned.f1.value
     assert found["precision_0.9"]["threshold"] is None  # no cut reaches it
 
 

@@ -5,6 +5,7 @@ import json
 
 import pytest
 
+from json_values import as_json
 from labelled import held, label, table, verdict
 from labelled_runs import label_all, put, run_of
 from misslink.annotation import AnnotationSession, export_labels
@@ -15,6 +16,8 @@ from misslink.io.label_sets.importer import ImportedLabelSet, write_label_set
 from misslink.io.labels import read_labels
 from misslink.io.manifest import answer_hash
 from misslink.types import Case, Trace
+
+calibrate = as_json(calibrate)
 
 SIZE = 60
 SCORES = [0.9 if n % 2 else 0.1 for n in range(SIZE)]

@@ -62,7 +62,7 @@ def test_an_honest_judge_is_moved_by_nothing_and_a_second_audit_costs_nothing(au
     for changes in first["metrics"].values():
         for entry in changes.values():
             assert (entry["n"], entry["flipped"]["value"], entry["finding"]) == (CASES, 0.0, None)
-    assert "preferences" not in first
+    assert first["preferences"] == {}
     assert judge_server.answered - before == first["usage"]["calls"] == CASES * 5
     assert first["usage"]["from_cache"] == CASES
     second = json.loads(audit("--json"))

@@ -47,7 +47,7 @@ def write_run(folder, holes=(), *, measured=True):
     diagnosis = {
         "embedding": None,
         "corpus": None,
-        "checklist": build_checklist(cases, traces, found, 2),
+        "checklist": [i.document() for i in build_checklist(cases, traces, found, 2)],
         "missing_labels": {"holes": list(holes), "metrics": {}},
     }
     folder = Path(folder)

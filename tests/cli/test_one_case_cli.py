@@ -54,7 +54,7 @@ def test_an_unknown_id_names_the_nearest(misslink, given):
 
 def test_the_report_s_command_for_a_case_runs(misslink, given):
     command = shlex.join(["misslink", *map(str, given), "--out", "reports/all"])
-    found = build_case_command(Manifest(command=command))
+    found = build_case_command(Manifest.read({"command": command}))
 
     words = shlex.split(f"{found.head} --case='b b' --out {found.out}2")[1:]
     code, _, err = misslink(*words)
@@ -101,4 +101,4 @@ def test_a_sample_of_nothing_is_refused(misslink, given):
 
 def test_the_report_s_command_for_a_case_of_a_sample_has_no_sample(given):
     command = shlex.join(["misslink", *map(str, given), "--sample", "2", "--out", "one"])
-    assert "--sample" not in build_case_command(Manifest(command=command)).head
+    assert "--sample" not in build_case_command(Manifest.read({"command": command})).head

@@ -261,7 +261,7 @@ def test_zeros_have_no_sign_and_whole_numbers_no_decimal(capsys):
 @pytest.mark.usefixtures("town", "imports_forgotten")
 def test_the_corpus_and_the_embedding_are_the_apps_own():
     found = document("--app", "app.py:chain")
-    assert found["corpus"] == {"passages": 6}
+    assert found["corpus"] == {"passages": 6, "source": None}
     assert "lengths" in found["embedding"]
     assert {"dense", "bm25", "hybrid", "mmr"} <= {one["name"] for one in found["options"]}
 

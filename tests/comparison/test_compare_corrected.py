@@ -7,10 +7,10 @@ import pytest
 from gated_run import gated_run
 from judged_runs import held, keeping
 from misslink.calibration.corrected_prevalence import corrected_share_difference
+from misslink.calibration_document import CalibrationDocument
 from misslink.cli.compare import print_comparison
 from misslink.comparison.compare_runs import compare_runs
 from misslink.comparison.pairing import NamedRun
-from misslink.documents import CalibrationDocument
 from misslink.report.comparison import (
     build_comparison_page,
     comparison_markdown,
@@ -40,7 +40,7 @@ def test_the_share_has_its_corrected_one_beside_it_and_other_metrics_have_none(d
     assert (
         shares["fully_faithful"]["corrected"]
         == corrected_share_difference(
-            A, B, "faithfulness", CalibrationDocument.model_validate(document)
+            A, B, "faithfulness", CalibrationDocument.read(document)
         ).document()
     )
     assert shares["fully_faithful"]["difference"]["value"] == pytest.approx(1 / 6)

@@ -147,7 +147,7 @@ def test_traces_of_tables_are_those_of_json_whatever_the_row_groups(tmp_path):
         tmp_path / "t.parquet"
     )
     assert read_recording(tmp_path / "t.parquet").traces == dict(
-        reversed(read_recording(TRACES).traces.items())
+        reversed(list(read_recording(TRACES).traces.items()))
     )
 
 

@@ -62,7 +62,7 @@ def test_a_spec_opens_a_throttled_judge_with_a_cache(judge_server, tmp_path):
         asks = (judge.ask(small_ask(n)) for n in (1, 2, 1))
         found = await asyncio.gather(*asks)
         await judge.close()
-        return judge.name, [reply.parsed is not None for reply in found], judge.usage()["calls"]
+        return judge.name, [reply.parsed is not None for reply in found], judge.usage().calls
 
     assert asyncio.run(twice()) == ("openai:test-judge", [True] * 3, 2)
     assert path.is_file()

@@ -8,9 +8,12 @@ import numpy as np
 import pytest
 from sklearn.metrics import roc_auc_score
 
+from json_values import as_json
 from misslink.linking.checklist import build_checklist
 from misslink.linking.miss_measurement import MissMeasurements, SimilaritySamples, measure_misses
 from misslink.types import Case, Estimate, Passage, Trace
+
+build_checklist = as_json(build_checklist)
 
 NAMES = ["chunk_quality", "embedding_quality", "recall", "precision", "vocabulary", "boundaries"]
 K = 2

@@ -89,7 +89,7 @@ def judged_links(server, claims, missed, *, spec=SPEC, times=1, cache=None, **te
             links = await ask_and_link(
                 unfaithful(*claims), missed, question=QUESTION, judge=judge, prompts=prompts
             )
-        usage = judge.usage()
+        usage = judge.usage().document()
         await judge.close()
         return links, usage
 
@@ -422,7 +422,7 @@ def test_the_heuristic_judge_is_not_asked_twice():
     missed = [lost("ferry", FERRY)]
     opened = open_judge("heuristic", cache=None, concurrency=1)
     assert hold([SEVEN], missed, opened) == hold([SEVEN], missed)
-    assert opened.usage()["calls"] == 0
+    assert opened.usage().calls == 0
 
 
 def test_short_claims_are_read_with_their_question_and_other_languages_are_asked_about():

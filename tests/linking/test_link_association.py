@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from json_values import as_json
 from misslink.calibration.verdicts import hash_verdicts
 from misslink.linking.association import cluster_cases, summarize_association
 from misslink.stats import proportion
@@ -18,6 +19,8 @@ from misslink.stats.association import (
 )
 from misslink.stats.exposure import ExposedCases, exposure_risks
 from misslink.types import Case, Link, Passage, Run, Trace, Verdict
+
+summarize_association = as_json(summarize_association)
 
 RISKS = ("risk_given_none", "risk_given_some", "risk_given_all")
 NAMES = (*RISKS, "risk_difference", "risk_ratio", "attributable_fraction")

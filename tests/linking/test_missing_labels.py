@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from json_values import as_json
 from misslink.errors import InputError
 from misslink.io.goldset import read_goldset
 from misslink.judge.config import JudgeConfig
@@ -20,6 +21,8 @@ from misslink.linking.owners import link_case
 from misslink.registry import judged_metrics
 from misslink.retrieval import score_cases
 from misslink.types import Case, Claim, Evidence, Link, Passage, Trace, Verdict
+
+missing_label_document = as_json(missing_label_document)
 
 K = 5
 TEXTS = {

@@ -46,7 +46,10 @@ def kept(out):
     run, held = read_run(out), None
     for metric in METRICS:
         held = merge_calibration(
-            held, calibrate(verdicts_from_run(run, metric, "run"), read_labels(people(metric)))
+            held,
+            calibrate(
+                verdicts_from_run(run, metric, "run"), read_labels(people(metric))
+            ).document(),
         )
     audit = {"judge": run.manifest["judge"], "metrics": {"faithfulness": {"again": {"n": 3}}}}
     put(out, calibration=held, audit=audit)
@@ -97,7 +100,7 @@ def test_a_calibration_holds_by_metric(place, caplog):
     calibration, audit = kept(place[0])
     put(place[0], calibration={**calibration, "verdicts_sha256": "0" * 64})
     again = evaluated(*place)
-    assert again.calibration == calibration["others"]["correctness"]
+    assert again.calibration == {**calibration["others"]["correctness"], "others": {}}
     assert again.audit == audit
     (said,) = [one for one in caplog.messages if "are not reused" in one]
     assert said.endswith("--metric faithfulness")

@@ -22,7 +22,7 @@ def rate(value):
 def test_the_risks_are_corrected_on_every_judged_case_of_the_table(tmp_path):
     agreement = {"sensitivity": rate(0.9), "specificity": rate(0.8)}
     document = {"metric": "faithfulness", "threshold": 0.5, "agreement": agreement}
-    document["reasons"] = ["kept as it was given"]
+    document |= {"reasons": ["kept as it was given"], "others": {}}
     (tmp_path / "calibration.json").write_text(json.dumps(document), encoding="utf-8")
     run = misslink.evaluate(
         f"{HARBOUR / 'app.py'}:chain",
@@ -122,7 +122,7 @@ def test_what_calibrate_keeps_in_a_run_is_taken_by_the_next_run_of_its_judge(tmp
     run = misslink.evaluate(app, GOLD, judge="heuristic", cache=None)
     verdicts = verdicts_from_run(run, "faithfulness", "run")
     labels = [{"case_id": "ferry", "metric": "faithfulness", "label": 1, "annotator": "ada"}]
-    document = calibrate(verdicts, read_labels(labels))
+    document = calibrate(verdicts, read_labels(labels)).document()
     assert document["judge_identity"], "else nothing is compared"
     document["verdict"] = "caution"  # one label earns no better, of which a run warns
     path = tmp_path / "calibration.json"

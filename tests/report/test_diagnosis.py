@@ -54,7 +54,7 @@ def _numbers(run, **numbers):
 def test_without_a_verdict_it_says_whether_there_are_numbers_and_why_they_do_not_decide(
     name, numbers, state, why
 ):
-    found = check_verdict(ChecklistItem(name=name, numbers=numbers))
+    found = check_verdict(ChecklistItem.read({"name": name, "numbers": numbers}))
     assert found[0] == state
     assert found[1].startswith(why)
     assert bool(found[1]) == (state == "no verdict")
@@ -62,14 +62,15 @@ def test_without_a_verdict_it_says_whether_there_are_numbers_and_why_they_do_not
 
 def test_every_number_of_the_checklist_has_words_and_every_check_knows_what_decides_it():
     found = asyncio.run(measure_misses([], [], 5, embedder=None, corpus=None))
-    for row in answered([], [], found, 5):
+    for item in answered([], [], found, 5):
+        row = item.document()
         assert set(row["numbers"]) <= set(CHECKED)
-        assert check_verdict(ChecklistItem(**row)) == ("not measured", "")
+        assert check_verdict(ChecklistItem.read(row)) == ("not measured", "")
         half = estimate(0.5, 0.1, 0.9)
         numbers = dict.fromkeys(row["numbers"], half)
         assert (
             "both good and bad values"
-            in check_verdict(ChecklistItem(**row | {"numbers": numbers}))[1]
+            in check_verdict(ChecklistItem.read(row | {"numbers": numbers}))[1]
         )
 
 

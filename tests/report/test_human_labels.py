@@ -3,7 +3,8 @@
 import pytest
 
 from example_run import HOSTILE, example_run, verdict
-from misslink.documents import CalibrationDocument, calibration_of
+from misslink.calibration_document import CalibrationDocument
+from misslink.documents import calibration_of
 from misslink.report.cases import build_case_entries
 from misslink.report.human_labels import (
     HumanLabel,
@@ -83,7 +84,7 @@ def test_a_case_lists_how_people_stand_and_shows_their_word_by_the_verdict():
 
 
 def _queue(*rows):
-    return CalibrationDocument.model_validate({"human": {"queue": list(rows)}})
+    return CalibrationDocument.read({"human": {"queue": list(rows)}})
 
 
 def _row(case_id="memory", *, settled=True, claim=None, **labels):
@@ -154,9 +155,7 @@ NEEDED = {
 
 def test_widths_are_told_as_points_to_either_side():
     """An interval 0.256 wide reaches 12.8 points to either side of its middle."""
-    found = forecast_labels(
-        CalibrationDocument.model_validate({"n": 1200, "labels_needed": NEEDED})
-    )
+    found = forecast_labels(CalibrationDocument.read({"n": 1200, "labels_needed": NEEDED}))
     assert found[1] == [
         ("25", "\u00b113 points", "\u00b115 points"),
         ("1,200 (now)", "\u00b12.5 points", "\u00b14 points"),
@@ -164,7 +163,7 @@ def test_widths_are_told_as_points_to_either_side():
 
 
 def test_the_labels_for_a_width_are_told_and_the_width_that_none_give():
-    assert forecast_labels(CalibrationDocument.model_validate({"labels_needed": NEEDED}))[0] == (
+    assert forecast_labels(CalibrationDocument.read({"labels_needed": NEEDED}))[0] == (
         "\u00b110 points need about 43 more labels, \u00b15 points need about 1,231 more labels; so "
         "many are enough in 8 of 10 cases. "
         "Not even a label on each of the 900 verdicts gives \u00b12.5 points."
@@ -175,5 +174,5 @@ def test_without_a_forecast_nothing_is_told():
     """As `labels_needed` is where there is no label to go by, and before there was one."""
     nothing = {"reason": "there is no label to go by", "curve": [], "for_width": {}}
     empty = {"n": 0, "labels_needed": nothing}
-    assert forecast_labels(CalibrationDocument.model_validate(empty)) == ("", [])
-    assert forecast_labels(CalibrationDocument.model_validate({})) == ("", [])
+    assert forecast_labels(CalibrationDocument.read(empty)) == ("", [])
+    assert forecast_labels(CalibrationDocument.read({})) == ("", [])

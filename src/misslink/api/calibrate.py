@@ -11,7 +11,8 @@ from misslink.calibration import TrustCriteria, read_verdicts, verdicts_from_run
 from misslink.calibration import calibrate as calibrate_verdicts
 from misslink.calibration.inter_annotator import load_labels
 from misslink.calibration.stored_calibration import merge_calibration
-from misslink.documents import CalibrationDocument
+from misslink.calibration_document import CalibrationDocument
+from misslink.documents import audit_of
 from misslink.errors import InputError
 from misslink.io.label_folder import LABELS_FOLDER
 from misslink.registry import judged_metrics
@@ -92,12 +93,12 @@ def calibrate(
         criteria=replace(trust, target=target),
         known_only=known_only,
         seed=seed,
-        audit=saved.run.audit if saved else None,
+        audit=audit_of(saved.run) if saved else None,
     )
     if saved is not None:
-        document["run"] = saved.name
-        saved.save("calibration", merge_calibration(saved.run.calibration, document))
-    return CalibrationDocument.of(document)
+        document = document.replace(run=saved.name)
+        saved.save("calibration", merge_calibration(saved.run.calibration, document.document()))
+    return document
 
 
 def _label_folder(saved: SavedRun | None) -> Path:

@@ -14,7 +14,7 @@ from misslink.api.saved_run import SavedRun
 from misslink.comparison.compare_runs import compare_runs
 from misslink.comparison.pairing import NamedRun
 from misslink.comparison.preferences import StoredPreferences
-from misslink.document_model import NOT_COMPUTED, Document, Result
+from misslink.document_model import Document, Result
 from misslink.errors import InputError
 from misslink.io.atomic import atomic_write
 from misslink.io.storage import redact_url
@@ -30,34 +30,34 @@ class MetricComparison(Document):
     difference may be chance, or two judges judged.
     """
 
-    level: str = ""
-    a: Estimate = NOT_COMPUTED
-    b: Estimate = NOT_COMPUTED
-    difference: Estimate = NOT_COMPUTED
-    n: int = 0
-    p: float | None = None
-    p_holm: float | None = None
-    detectable: float | None = None
-    winner: str | None = None
-    lower_is_better: bool = False
+    level: str
+    a: Estimate
+    b: Estimate
+    difference: Estimate
+    n: int
+    p: float | None
+    p_holm: float | None
+    detectable: float | None
+    winner: str | None
+    lower_is_better: bool
 
 
 class FlippedCases(Document):
     """Ids of the cases whose yes or no is better, or worse, in B."""
 
-    better: tuple[str, ...] = ()
-    worse: tuple[str, ...] = ()
+    better: tuple[str, ...]
+    worse: tuple[str, ...]
 
 
 class PairComparison(Document):
     """A run compared with the first one."""
 
-    b: str = ""
-    paired: int = 0
-    same_judge: bool = False
-    metrics: dict[str, MetricComparison] = {}
-    flipped: dict[str, FlippedCases] = {}
-    notes: tuple[str, ...] = ()
+    b: str
+    paired: int
+    same_judge: bool
+    metrics: dict[str, MetricComparison]
+    flipped: dict[str, FlippedCases]
+    notes: tuple[str, ...]
 
 
 class Comparison(PairComparison, Result):
@@ -71,11 +71,16 @@ class Comparison(PairComparison, Result):
     0.12
     """
 
-    a: str = ""
-    names: tuple[str, ...] = ()
-    cases: tuple[str, ...] = ()
-    comparisons: tuple[PairComparison, ...] = ()
+    a: str
+    names: tuple[str, ...]
+    cases: tuple[str, ...]
+    comparisons: tuple[PairComparison, ...]
+    _printed: Mapping[str, Any] = PrivateAttr(default_factory=dict)
     _runs: Mapping[str, SavedRun] = PrivateAttr(default_factory=dict)  # by name
+
+    def document(self) -> dict[str, Any]:
+        """Return it as ``--json`` prints it."""
+        return dict(self._printed)
 
     def html(self, path: str | Path) -> Path:
         """Write the comparison as a page, and return its path."""
@@ -158,7 +163,8 @@ def compare(
         cases=cases,
         preferences=[StoredPreferences.read(Path(path)) for path in preferences],
     )
-    comparison = Comparison.of(document)
+    comparison = Comparison.read(document)
+    comparison._printed = document  # noqa: SLF001 (its own)
     comparison._runs = {name: saved for name, _, saved in named}  # noqa: SLF001 (its own)
     return comparison
 

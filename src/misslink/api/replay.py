@@ -112,9 +112,9 @@ def replay(
                 folder=saved.folder,
                 tick=partial(progress or _no_progress, "replaying"),
             )
-        document = {**replayed.document, "run": saved.name}
-        saved.save("replay", document, replayed.links)
-        return Replay.of(document)
+        result = replayed.replay.replace(run=saved.name)
+        saved.save("replay", result.document(), replayed.links)
+        return result
 
     return run_async(work)
 

@@ -56,7 +56,7 @@ class SavedRun:
     def name(self) -> str:
         """What outputs call it: the folder, or that which the run was written to."""
         if self.folder is None:
-            return summary_of(self.run).run
+            return summary_of(self.run).run or ""
         return display_path(redact_url(self.folder))
 
     def save(

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 from misslink.api.saved_run import SavedRun, config_as_in_run
 from misslink.engines.protocol import Engine
+from misslink.event_loops import run_async
 from misslink.judge.config import DEFAULT_CACHE, JudgeConfig
 from misslink.judge.protocol import Judge
 from misslink.pipeline.config import Progress
@@ -75,7 +77,8 @@ def selftest(
     (0.93, 0.97)
     """
     saved = SavedRun.open(run)
-    document = runner.selftest(
+    work = partial(
+        runner.selftest_async,
         saved.run,
         judge=judge,
         n=n,
@@ -87,5 +90,6 @@ def selftest(
         seed=seed,
         progress=progress,
     )
-    saved.save("selftest", document)
-    return Selftest.of(document)
+    result = run_async(work)
+    saved.save("selftest", result.document())
+    return result

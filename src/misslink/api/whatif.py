@@ -167,7 +167,7 @@ def whatif(
             for embedder in (own, named):
                 if embedder is not None:
                     stack.callback(embedder.close)
-            document = await evaluate_options(
+            result = await evaluate_options(
                 saved.run,
                 searched,
                 SearchTools(
@@ -182,13 +182,13 @@ def whatif(
                 seed=seed,
                 tick=progress or (lambda *_: None),
             )
-        source = document["corpus"]
+        source = result.corpus
         if source is not None and isinstance(corpus, str | Path):
-            source = {**source, "source": redact_url(display_path(corpus))}
+            source = source.replace(source=redact_url(display_path(corpus)))
         path = None if app is None else _name_of(app)
-        document = {**document, "run": saved.name, "app": path, "corpus": source}
-        saved.save("whatif", document)
-        return WhatIf.of(document)
+        result = result.replace(run=saved.name, app=path, corpus=source)
+        saved.save("whatif", result.document())
+        return result
 
     return run_async(work)
 

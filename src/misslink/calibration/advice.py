@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from misslink.calibration.judge_accuracy import TARGET_RATE
 from misslink.calibration.verdicts import MetricVerdicts
+from misslink.calibration_document import Audit, CalibrationAudit, TrustCheck
 from misslink.errors import InputError, known_names
 from misslink.io.config_files import read_toml, read_yaml
 from misslink.io.numbers import as_finite
@@ -224,7 +225,15 @@ class TrustCriteria:
         return cls(tuple(rules.values()), band)
 
 
-def advise(numbers: Mapping[str, float | None], criteria: TrustCriteria) -> dict[str, Any]:
+class Advice(NamedTuple):
+    """Whether to trust a judge: the verdict, its reasons, and every rule with its number."""
+
+    verdict: str
+    reasons: tuple[str, ...]
+    checks: tuple[TrustCheck, ...]
+
+
+def advise(numbers: Mapping[str, float | None], criteria: TrustCriteria) -> Advice:
     """Compare numbers with the rules.
 
     Parameters
@@ -235,11 +244,10 @@ def advise(numbers: Mapping[str, float | None], criteria: TrustCriteria) -> dict
 
     Returns
     -------
-    dict
-        ``verdict``; ``reasons``, sentences: the rules that rule out a better verdict, worst first,
-        or all rules if none does; ``checks``, every rule with its number, limits and level.
+    Advice
+        The reasons are the rules that rule out a better verdict, worst first, or all if none does.
     """
-    checks: list[dict[str, Any]] = []
+    checks = []
     for rule in criteria.rules:
         number = numbers.get(rule.name)
         if number is None:
@@ -248,64 +256,67 @@ def advise(numbers: Mapping[str, float | None], criteria: TrustCriteria) -> dict
         else:
             level, sentence = rule.level(number), rule.sentence(number)
         checks.append(
-            {
-                "name": rule.name,
-                "value": number,
-                "trust": rule.trust,
-                "caution": rule.caution,
-                "at_most": rule.at_most,
-                "met": level,
-                "says": f"{sentence[:1].upper()}{sentence[1:]}.",
-            }
+            TrustCheck(
+                name=rule.name,
+                value=number,
+                trust=rule.trust,
+                caution=rule.caution,
+                at_most=rule.at_most,
+                met=level,
+                says=f"{sentence[:1].upper()}{sentence[1:]}.",
+            )
         )
-    measured = [check for check in checks if check["met"] is not None]
-    measured.sort(key=lambda check: TRUST_LEVELS.index(check["met"]))
-    verdict = measured[0]["met"] if measured else "do not use"
-    against = [check for check in measured if check["met"] != "trust"] or measured
-    return {"verdict": verdict, "reasons": [check["says"] for check in against], "checks": checks}
+    measured = [(check.met, check) for check in checks if check.met is not None]
+    measured.sort(key=lambda one: TRUST_LEVELS.index(one[0]))
+    verdict = measured[0][0] if measured else "do not use"
+    against = [one for one in measured if one[0] != "trust"] or measured
+    return Advice(verdict, tuple(check.says for _, check in against), tuple(checks))
 
 
-def matching_audit(audit: Mapping[str, Any] | None, verdicts: MetricVerdicts) -> dict[str, Any]:
+def matching_audit(
+    audit: Audit | None, verdicts: MetricVerdicts
+) -> tuple[CalibrationAudit | None, str | None]:
     """Return the parts of an audit that a calibration stores.
 
     Parameters
     ----------
-    audit : mapping or None
-        The run's ``audit.json``. None: there was none, and nothing is stored.
+    audit : Audit or None
+        Of the run.
     verdicts : MetricVerdicts
         The verdicts that are calibrated.
 
     Returns
     -------
-    dict
-        ``audit``: its date, number of cases, and ``changes`` by name for the calibrated metric,
-        with ``answer_order`` if answers were compared. If it is of another judge, other prompts or
-        another metric, None, and ``audit_reason`` tells why.
+    audit : CalibrationAudit or None
+        With the changes of the calibrated metric, and ``answer_order`` if answers were compared.
+    reason : str or None
+        Why there is none: it is of another judge, other prompts or another metric.
     """
     if audit is None:
-        return {}
+        return None, None
     mismatch = _audit_mismatch(audit, verdicts)
-    changes = _as_mapping(_as_mapping(audit.get("metrics")).get(verdicts.metric))
-    if mismatch is None and not changes:
-        mismatch = f"it does not cover {verdicts.metric}"
-    if mismatch is not None:
-        return {"audit": None, "audit_reason": mismatch}
-    compared = {**changes, **_as_mapping(audit.get("preferences"))}
-    entries = {name: dict(entry) for name, entry in compared.items() if isinstance(entry, Mapping)}
-    fields = ("judge", "created", "seed", "cases", "run")
-    return {"audit": {name: audit.get(name) for name in fields} | {"changes": entries}}
+    changes = audit.metrics.get(verdicts.metric)
+    if mismatch is not None or not changes:
+        return None, mismatch or f"it does not cover {verdicts.metric}"
+    part = CalibrationAudit(
+        judge=audit.judge,
+        created=audit.created,
+        seed=audit.seed,
+        cases=audit.cases,
+        run=audit.run,
+        changes=changes | audit.preferences,
+    )
+    return part, None
 
 
-def _audit_mismatch(audit: Mapping[str, Any], verdicts: MetricVerdicts) -> str | None:
+def _audit_mismatch(audit: Audit, verdicts: MetricVerdicts) -> str | None:
     """How the audited judge differs from the calibrated one; None: no known difference."""
-    judge = audit.get("judge")
-    if not verdicts.judge or judge != verdicts.judge:
-        return f"it is of {judge}, the verdicts are of {verdicts.judge or 'an unknown judge'}"
-    prompts = _as_mapping(audit.get("prompts"))
+    if not verdicts.judge or audit.judge != verdicts.judge:
+        return f"it is of {audit.judge}, the verdicts are of {verdicts.judge or 'an unknown judge'}"
     for name, digest in verdicts.prompts.items():
-        if name in prompts and prompts[name] != digest:
+        if audit.prompts.get(name, digest) != digest:
             return f"the prompt '{name}' was different"
-    before, now = dict(verdicts.identity), _as_mapping(audit.get("judge_identity"))
+    before, now = dict(verdicts.identity), audit.judge_identity
     if before and now:
         for name in sorted({*before, *now}):
             if before.get(name) != now.get(name):
@@ -313,29 +324,25 @@ def _audit_mismatch(audit: Mapping[str, Any], verdicts: MetricVerdicts) -> str |
     return None
 
 
-def audit_numbers(document: Mapping[str, Any]) -> dict[str, float | None]:
+def audit_numbers(audit: CalibrationAudit | None) -> dict[str, float | None]:
     """Return the low ends of the flip rates of an audit, by rule name; None without audit."""
-    changes = (document.get("audit") or {}).get("changes", {})
+    changes = audit.changes if audit else {}
 
-    def low_end(change: str, share: str = "flipped") -> float | None:
-        return as_finite(_as_mapping(changes.get(change, {}).get(share)).get("low"))
+    def low_end(change: str) -> float | None:
+        entry = changes.get(change)
+        if entry is None:
+            return None
+        share = entry.to_good if entry.may_lower else entry.flipped
+        return share.low if share else None
 
-    may_lower = changes.get("padding", {}).get("may_lower")
     orders = low_end("passage_order"), low_end("passage_shuffle")
     return {
-        "padding_flips_low": low_end("padding", "to_good" if may_lower else "flipped"),
+        "padding_flips_low": low_end("padding"),
         "order_flips_low": max((low for low in orders if low is not None), default=None),
         "again_flips_low": low_end("again"),
     }
 
 
-def audit_findings(document: Mapping[str, Any]) -> list[str]:
+def audit_findings(audit: CalibrationAudit | None) -> list[str]:
     """Return the findings of a calibration's audit beyond chance, one sentence each."""
-    changes = (document.get("audit") or {}).get("changes", {})
-    findings = (entry.get("finding") for entry in changes.values())
-    return [finding for finding in findings if isinstance(finding, str) and finding]
-
-
-def _as_mapping(value: Any) -> Mapping[str, Any]:
-    """A part of a document that was read from a file: empty if it is not an object."""
-    return value if isinstance(value, Mapping) else {}
+    return [entry.finding for entry in audit.changes.values() if entry.finding] if audit else []

@@ -7,13 +7,13 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from misslink.calibration.inter_annotator import LabelPair, judge_calls
 from misslink.calibration.verdicts import MODEL_TAG
+from misslink.calibration_document import Bias, MatchedPairsDocument
 from misslink.render.format import format_share_of
 from misslink.stats import holm, mean
 from misslink.stats.intervals import (
@@ -36,20 +36,21 @@ _FIRTH_METHOD = "firth, profile"
 _MAX_ANSWERS = 60  # answers to one question that are compared pairwise
 
 
-def length_preference(pairs: Sequence[LabelPair]) -> dict[str, Any]:
+def length_preference(pairs: Sequence[LabelPair]) -> MatchedPairsDocument:
     """Compare, within each question, the longer of two answers with the shorter.
 
     Returns
     -------
-    dict
+    MatchedPairsDocument
         As `category_preference`, with ``longer_preferred`` in place of ``preferred``.
     """
-    document = _compare_pairs(pairs, lambda pair: pair.judged.length)
-    document["longer_preferred"] = document.pop("preferred")
-    return document
+    found = _compare_pairs(pairs, lambda pair: pair.judged.length)
+    return found.replace(longer_preferred=found.preferred, preferred=None)
 
 
-def category_preference(pairs: Sequence[LabelPair], name: str, category: str) -> dict[str, Any]:
+def category_preference(
+    pairs: Sequence[LabelPair], name: str, category: str
+) -> MatchedPairsDocument:
     """Compare, within each question, an answer of one category with one of another.
 
     Only answers with the same label are compared: neither the question nor the quality by human
@@ -64,7 +65,7 @@ def category_preference(pairs: Sequence[LabelPair], name: str, category: str) ->
 
     Returns
     -------
-    dict
+    MatchedPairsDocument
         ``pairs``
             Pairs of answers to one question with the same label, one of the category and one not;
             ``ties`` of them have the same score. ``questions``: those that have any.
@@ -95,7 +96,7 @@ def category_preference(pairs: Sequence[LabelPair], name: str, category: str) ->
 
 def _compare_pairs(
     pairs: Sequence[LabelPair], number_of: Callable[[LabelPair], float | None]
-) -> dict[str, Any]:
+) -> MatchedPairsDocument:
     """Compare, within each question, the answer of the larger number with the other one."""
     groups: dict[str, list[LabelPair]] = {}
     for pair in pairs:
@@ -115,14 +116,17 @@ def _compare_pairs(
     wins = [(sum(d > 0 for d in pair), sum(d < 0 for d in pair)) for pair in questions]
     up, down = sum(won > losses for won, losses in wins), sum(won < losses for won, losses in wins)
     flat = [difference for differences in questions for difference in differences]
-    return {
-        "pairs": len(flat),
-        "ties": flat.count(0.0),
-        "questions": len(questions),
-        "preferred": _preference_estimate(wins, has_groups=bool(groups)),
-        "difference": _difference_estimate(questions, [pair.score for pair in pairs]),
-        "p": mcnemar_test(up, down).p if questions else None,
-    }
+    return MatchedPairsDocument(
+        pairs=len(flat),
+        ties=flat.count(0.0),
+        questions=len(questions),
+        preferred=_preference_estimate(wins, has_groups=bool(groups)),
+        longer_preferred=None,
+        difference=_difference_estimate(questions, [pair.score for pair in pairs]),
+        p=mcnemar_test(up, down).p if questions else None,
+        p_holm=None,
+        finding=None,
+    )
 
 
 def _preference_estimate(wins: Sequence[tuple[int, int]], *, has_groups: bool) -> Estimate:
@@ -174,7 +178,7 @@ _COVARIATE_WORDS = {
 }
 
 
-def measure_bias(pairs: Sequence[LabelPair], threshold: float) -> dict[str, dict[str, Any]]:
+def measure_bias(pairs: Sequence[LabelPair], threshold: float) -> dict[str, Bias]:
     """Regress the judge's errors, and its calls given the label, on what should not matter.
 
     Parameters
@@ -199,7 +203,7 @@ def measure_bias(pairs: Sequence[LabelPair], threshold: float) -> dict[str, dict
     separate correlated covariates, and both will show.
     """
     called = judge_calls(pairs, threshold)
-    entries: dict[str, dict[str, Any]] = {}
+    entries: dict[str, Bias] = {}
     for name, is_category, column in _covariate_columns(pairs):
         numbers = [float(number) for _, number in column]
         labels = [float(pairs[case].good) for case, _ in column]
@@ -212,62 +216,73 @@ def measure_bias(pairs: Sequence[LabelPair], threshold: float) -> dict[str, dict
             coefficient = Estimate.missing(only, n=len(errors), method=coefficient.method)
         spread = statistics.pstdev(numbers)
         scale = spread if is_category else 1.0
-        entries[name] = {
-            "coefficient": _divided(coefficient, scale),
-            "p": None if effect.coefficient.value is None else effect.p,
-            "pull": _divided(pull.coefficient, scale),
-            "pull_p": pull.p,
-            "n": len(numbers),
-            "unit": "category against the others" if is_category else f"{spread:.4g} (one SD)",
-        }
-    for test in ("p", "pull_p"):
-        corrected = holm([entry[test] for entry in entries.values()])
-        for entry, p in zip(entries.values(), corrected, strict=True):
-            entry[f"{test}_holm"] = p
-    for name, entry in entries.items():
-        entry["finding"] = _covariate_finding(name, entry)
+        entries[name] = Bias(
+            coefficient=_divided(coefficient, scale),
+            pull=_divided(pull.coefficient, scale),
+            p=None if effect.coefficient.value is None else effect.p,
+            p_holm=None,
+            pull_p=pull.p,
+            pull_p_holm=None,
+            n=len(numbers),
+            unit="category against the others" if is_category else f"{spread:.4g} (one SD)",
+            finding=None,
+            matched=None,
+        )
+    corrected = (
+        holm([entry.p for entry in entries.values()]),
+        holm([entry.pull_p for entry in entries.values()]),
+    )
+    for name, p, pull_p in zip(list(entries), *corrected, strict=True):
+        entry = entries[name].replace(p_holm=p, pull_p_holm=pull_p)
+        entries[name] = entry.replace(finding=_covariate_finding(name, entry))
     for name in _REPORTED_COVARIATES:
         if not any(entry == name or entry.startswith(f"{name}: ") for entry in entries):
             words = name.replace("_", " ")
             missing = Estimate.missing(
                 f"{words}: known for too few labelled cases, or equal in all of them"
             )
-            entries[name] = {
-                **dict.fromkeys(("coefficient", "pull"), missing),
-                **dict.fromkeys(("p", "p_holm", "pull_p", "pull_p_holm", "unit", "finding")),
-                "n": 0,
-            }
+            entries[name] = Bias(
+                coefficient=missing,
+                pull=missing,
+                p=None,
+                p_holm=None,
+                pull_p=None,
+                pull_p_holm=None,
+                n=0,
+                unit=None,
+                finding=None,
+                matched=None,
+            )
     _add_matched_pairs(entries, pairs)
     return entries
 
 
-def bias_findings(entries: Mapping[str, Mapping[str, Any]]) -> list[str]:
+def bias_findings(entries: Mapping[str, Bias]) -> list[str]:
     """Return all findings beyond chance, including those within questions."""
-    findings = []
+    findings: list[str | None] = []
     for entry in entries.values():
-        findings += [entry["finding"], (entry.get("matched") or {}).get("finding")]
+        findings += [entry.finding, entry.matched.finding if entry.matched else None]
     return [finding for finding in findings if finding]
 
 
-def _add_matched_pairs(entries: dict[str, dict[str, Any]], pairs: Sequence[LabelPair]) -> None:
+def _add_matched_pairs(entries: dict[str, Bias], pairs: Sequence[LabelPair]) -> None:
     """Add the effect of length and model within a question, among answers with one label."""
     matched = {"length": length_preference(pairs)}
     for name in entries:
         covariate, _, category = name.partition(": ")
         if covariate == MODEL_TAG and category:
             matched[name] = category_preference(pairs, MODEL_TAG, category)
-    corrected = holm([entry["p"] for entry in matched.values()])
+    corrected = holm([entry.p for entry in matched.values()])
     for (name, entry), p in zip(matched.items(), corrected, strict=True):
-        share = entry.get("longer_preferred") or entry["preferred"]
-        entry |= {"p_holm": p, "finding": None}
-        if share.value is not None and p is not None and p < _ALPHA:
+        share, finding = entry.longer_preferred or entry.preferred, None
+        if share and share.value is not None and p is not None and p < _ALPHA:
             other = f"the one with the {name.replace(': ', ' ')}"
-            entry["finding"] = (
+            finding = (
                 "of two answers to one question with the same label, the judge scores "
                 f"{'the longer one' if name == 'length' else other} higher in "
                 f"{format_share_of(share, 'pair')}"
             )
-        entries[name]["matched"] = entry
+        entries[name] = entries[name].replace(matched=entry.replace(p_holm=p, finding=finding))
 
 
 def _covariate_columns(
@@ -303,15 +318,15 @@ def _divided(estimate: Estimate, spread: float) -> Estimate:
     )
 
 
-def _covariate_finding(name: str, entry: Mapping[str, Any]) -> str | None:
+def _covariate_finding(name: str, entry: Bias) -> str | None:
     """The effects beyond chance, over all covariates."""
     words = f"answers with the {name.removeprefix('tag ').replace(': ', ' ', 1)}"
     words = _COVARIATE_WORDS.get(name, words)
     findings = []
-    coefficient, pull = entry["coefficient"].value, entry["pull"].value
-    if coefficient is not None and entry["p_holm"] is not None and entry["p_holm"] < _ALPHA:
+    coefficient, pull = entry.coefficient.value, entry.pull.value if entry.pull else None
+    if coefficient is not None and entry.p_holm is not None and entry.p_holm < _ALPHA:
         findings.append(f"the judge errs {'more' if coefficient > 0 else 'less'} on {words}")
-    if pull is not None and entry["pull_p_holm"] is not None and entry["pull_p_holm"] < _ALPHA:
+    if pull is not None and entry.pull_p_holm is not None and entry.pull_p_holm < _ALPHA:
         findings.append(f"it is too {'lenient' if pull > 0 else 'strict'} on {words}")
     return "; ".join(findings) or None
 

@@ -8,9 +8,6 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
-
-from pydantic_core import to_jsonable_python
 
 from misslink.calibration import advice, judge_accuracy
 from misslink.calibration.bias import bias_findings, measure_bias
@@ -31,6 +28,13 @@ from misslink.calibration.inter_annotator import (
 )
 from misslink.calibration.stored_calibration import score_distribution
 from misslink.calibration.verdicts import MetricVerdicts
+from misslink.calibration_document import (
+    AnnotatorAgreement,
+    Audit,
+    CalibrationDocument,
+    ClaimAgreement,
+    Confusion,
+)
 from misslink.errors import InputError
 from misslink.io.labels import Label, Labels
 from misslink.io.manifest import display_path
@@ -51,9 +55,9 @@ def calibrate(
     all_verdicts: MetricVerdicts | None = None,
     criteria: advice.TrustCriteria | None = None,
     known_only: bool = False,
-    audit: Mapping[str, Any] | None = None,
+    audit: Audit | None = None,
     seed: int = 0,
-) -> dict[str, Any]:
+) -> CalibrationDocument:
     """Compare a judge with human labels.
 
     Parameters
@@ -70,15 +74,15 @@ def calibrate(
         The requirements for the judge; None: the defaults.
     known_only : bool
         Leave out labels of cases without a verdict, instead of refusing them.
-    audit : mapping or None
-        The result of ``misslink judge audit`` that the run stores.
+    audit : Audit or None
+        What ``misslink judge audit`` found of the run's judge.
     seed : int
         Random seed of every draw.
 
     Returns
     -------
-    dict
-        JSON values, as ``misslink calibrate --json`` prints them. A value that the labels cannot
+    CalibrationDocument
+        A value that the labels cannot
         support is missing with a reason, and ``notes`` are warnings for the reader.
 
     Raises
@@ -115,26 +119,28 @@ def calibrate(
     probability = judge_accuracy.probability_measures(pairs, seed)
     band, no_band = judge_accuracy.uncertain_band(pairs, criteria.band)
     prevalence = correct_prevalence(pairs, scored, cut, seed, tied, sample)
-    document = {
-        "metric": verdicts.metric,
-        "judge": verdicts.judge,
-        "prompts": verdicts.prompts,
-        "judge_identity": dict(verdicts.identity),
-        "created": dt.datetime.now(dt.UTC).isoformat(timespec="seconds"),
-        "misslink": importlib.metadata.version("misslink"),
-        "verdicts_from": display_path(verdicts.name),
-        "labels_from": display_path(labels.name),
-        "labels": len(labels_of_run.items),
-        "seed": seed,
+    stored_audit, audit_reason = advice.matching_audit(audit, verdicts)
+    document = CalibrationDocument(
+        metric=verdicts.metric,
+        judge=verdicts.judge,
+        prompts=verdicts.prompts,
+        judge_identity=dict(verdicts.identity),
+        created=dt.datetime.now(dt.UTC).isoformat(timespec="seconds"),
+        misslink=importlib.metadata.version("misslink"),
+        run=None,
+        verdicts_from=display_path(verdicts.name),
+        labels_from=display_path(labels.name),
+        labels=len(labels_of_run.items),
+        seed=seed,
         # With other verdicts the corrected share is not this run's.
-        "verdicts_sha256": verdicts.sha256 if all_verdicts is None else None,
-        "n": len(pairs),
-        "positives": sum(pair.good for pair in pairs),
-        "threshold": cut,
-        "threshold_from": cut_from,
-        "agreement": judge_accuracy.agreement_measures(pairs, cut),
-        "detection": judge_accuracy.detection_measures(pairs, cut),
-        "by_exposure": judge_accuracy.error_by_exposure(
+        verdicts_sha256=verdicts.sha256 if all_verdicts is None else None,
+        n=len(pairs),
+        positives=sum(pair.good for pair in pairs),
+        threshold=cut,
+        threshold_from=cut_from,
+        agreement=judge_accuracy.agreement_measures(pairs, cut),
+        detection=judge_accuracy.detection_measures(pairs, cut),
+        by_exposure=judge_accuracy.error_by_exposure(
             {pair.case_id: pair.good for pair in pairs},
             scored,
             cut,
@@ -142,74 +148,78 @@ def calibrate(
             verdicts.clusters,
             seed=seed,
         ),
-        "confusion": {
-            "true_good": int(table.true_positive),
-            "false_good": int(table.false_positive),
-            "true_bad": int(table.true_negative),
-            "false_bad": int(table.false_negative),
-        },
-        "baselines": judge_accuracy.trivial_baselines(pairs),
-        "over_length": judge_accuracy.judge_over_length(pairs),
-        "human": {
-            **annotator_agreement(labels_of_run.items, _judge_calls(verdicts, cut), seed),
-            "unsettled": len(consensus.tied),
-            "queue": list(consensus.queue),
-        },
-        "labelled": _case_labels(gold),
-        "label_weights": {pair.case_id: pair.weight for pair in pairs if pair.weight is not None},
-        "label_strata": dict(zip(usable, sample.strata or (), strict=False)),
-        "label_disputes": {
+        confusion=Confusion(
+            true_good=int(table.true_positive),
+            false_good=int(table.false_positive),
+            true_bad=int(table.true_negative),
+            false_bad=int(table.false_negative),
+        ),
+        baselines=judge_accuracy.trivial_baselines(pairs),
+        over_length=judge_accuracy.judge_over_length(pairs),
+        human=annotator_agreement(labels_of_run.items, _judge_calls(verdicts, cut), seed),
+        labelled=_case_labels(gold),
+        label_weights={pair.case_id: pair.weight for pair in pairs if pair.weight is not None},
+        label_strata=dict(zip(usable, sample.strata or (), strict=False)),
+        label_disputes={
             name: share
             for name, share in zip(usable, sample.disputed or (), strict=False)
             if not math.isnan(share)
         },
-        "probability": {name: estimate.value for name, estimate in probability.items()},
-        "probability_intervals": probability,
-        "reliability": judge_accuracy.reliability_diagram(pairs),
-        "recalibration": judge_accuracy.recalibrate(pairs, seed),
-        "nested": judge_accuracy.nested_thresholds(pairs, seed, criteria.target),
-        "uncertain_band": band,
-        "uncertain_band_reason": no_band,
-        "corrected": prevalence,
-        "labels_needed": labels_needed(
-            pairs, prevalence["verdicts"], prevalence["prediction_powered"], prevalence["worth"]
+        probability={name: estimate.value for name, estimate in probability.items()},
+        probability_intervals=probability,
+        reliability=judge_accuracy.reliability_diagram(pairs),
+        recalibration=judge_accuracy.recalibrate(pairs, seed),
+        nested=judge_accuracy.nested_thresholds(pairs, seed, criteria.target),
+        uncertain_band=band,
+        uncertain_band_reason=no_band,
+        corrected=prevalence,
+        labels_needed=labels_needed(
+            pairs, prevalence.verdicts, prevalence.prediction_powered, prevalence.worth
         ),
-        "scores": score_distribution(scored.values()),
-        "bias": measure_bias(pairs, cut),
-        "claims": _claims_section(consensus.gold, verdicts, cut),
-        "left_out": left_out,
-        "unknown_labels": len(own.items) - len(labels_of_cases.items),
-        "labels_of_other_answers": len(labels_of_cases.items) - len(labels_of_run.items),
-        "unverified_labels": sum(
+        scores=score_distribution(scored.values()),
+        bias=measure_bias(pairs, cut),
+        claims=_claims_section(consensus.gold, verdicts, cut),
+        left_out=left_out,
+        unknown_labels=len(own.items) - len(labels_of_cases.items),
+        labels_of_other_answers=len(labels_of_cases.items) - len(labels_of_run.items),
+        unverified_labels=sum(
             None in (label.answer_hash, answers[label.case_id])
             for label in labels_of_run.items
             if label.case_id in answers
         ),
-        **advice.matching_audit(audit, verdicts),
-    }
-    document["notes"] = [
-        *_label_notes(document, pairs, len(gold) - len(consensus.gold)),
-        *_annotator_notes(document["human"], prevalence["ties"]),
-        *_verdict_notes(document, verdicts, pairs),
-        *_judge_shown_notes(labels_of_run.items),
-    ]
-    document |= advice.advise(_advice_numbers(document, pairs), criteria)
-    findings = [*bias_findings(document["bias"]), *advice.audit_findings(document)]
+        audit=stored_audit,
+        audit_reason=audit_reason,
+        checks=(),
+        verdict="",
+        reasons=(),
+        notes=(),
+        others={},
+    )
+    advised = advice.advise(_advice_numbers(document, pairs), criteria)
+    findings = [*bias_findings(document.bias), *advice.audit_findings(stored_audit)]
     findings += map(describe_reason, _judge_reasons(document))
-    document["reasons"] += [f"{finding[:1].upper()}{finding[1:]}." for finding in findings]
-    plain: dict[str, Any] = to_jsonable_python(document)
-    return plain
+    return document.replace(
+        checks=advised.checks,
+        verdict=advised.verdict,
+        reasons=(*advised.reasons, *(f"{text[:1].upper()}{text[1:]}." for text in findings)),
+        notes=(
+            *_label_notes(document, pairs, len(gold) - len(consensus.gold)),
+            *_annotator_notes(document.human, prevalence.ties),
+            *_verdict_notes(document, verdicts, pairs),
+            *_judge_shown_notes(labels_of_run.items),
+        ),
+    )
 
 
-def _judge_reasons(document: Mapping[str, Any]) -> list[Reason]:
+def _judge_reasons(document: CalibrationDocument) -> list[Reason]:
     """What else a reader must know of the judge."""
-    names = ("prediction_powered", "labelled_only")
-    widths = [e.high - e.low for e in map(document["corrected"].get, names) if e.low is not None]
+    shares = document.corrected.prediction_powered, document.corrected.labelled_only
+    widths = [e.high - e.low for e in shares if e and e.low is not None and e.high is not None]
     reasons = []
-    if len(widths) == len(names) and widths[0] >= widths[1]:
+    if len(widths) == len(shares) and widths[0] >= widths[1]:
         reasons.append(Reason(code="judge_adds_nothing"))
-    if document["by_exposure"]["differs"]:
-        p = format_p_value(document["by_exposure"]["p"])
+    if document.by_exposure.differs:
+        p = format_p_value(document.by_exposure.p)
         reasons.append(Reason(code="judge_errs_differently", p=p))
     return reasons
 
@@ -249,49 +259,48 @@ def _case_labels(gold: Mapping[LabelKey, SettledLabel]) -> dict[str, float]:
 
 def _claims_section(
     gold: Mapping[LabelKey, SettledLabel], verdicts: MetricVerdicts, cut: float
-) -> dict[str, Any] | None:
+) -> ClaimAgreement | None:
     """Agreement about single claims; None if none was labelled."""
     pairs, unknown = pair_claims(gold, verdicts)
     if not pairs and not unknown:
         return None
-    return {
-        "n": len(pairs),
-        "positives": sum(pair.good for pair in pairs),
-        "without_verdict": unknown,
-        "agreement": judge_accuracy.agreement_measures(pairs, cut),
-        "detection": judge_accuracy.detection_measures(pairs, cut),
-    }
+    return ClaimAgreement(
+        n=len(pairs),
+        positives=sum(pair.good for pair in pairs),
+        without_verdict=unknown,
+        agreement=judge_accuracy.agreement_measures(pairs, cut),
+        detection=judge_accuracy.detection_measures(pairs, cut),
+    )
 
 
 def _advice_numbers(
-    document: Mapping[str, Any], pairs: Sequence[LabelPair]
+    document: CalibrationDocument, pairs: Sequence[LabelPair]
 ) -> dict[str, float | None]:
     """The numbers that the advice needs, by the rules' names."""
-    agreement, baselines = document["agreement"], document["baselines"]
-    good = document["positives"]
-    failed = sum(n for why, n in document["left_out"].items() if why != "skipped")
-    f1 = document["detection"]["f1"].low
-    alpha = document["human"].get("alpha")
+    agreement, baselines = document.agreement, document.baselines
+    good = document.positives
+    failed = sum(n for why, n in document.left_out.items() if why != "skipped")
+    f1, majority = document.detection["f1"].low, baselines["majority"]["f1"]
     return {
         "labels": len(pairs),
         "rarer_label": min(good, len(pairs) - good),
         "kappa_low": agreement["kappa"].low,
         "balanced_accuracy_low": agreement["balanced_accuracy"].low,
-        "over_length_low": document["over_length"].low,
-        "over_majority_low": None if f1 is None else f1 - baselines["majority"]["f1"],
-        "people_alpha_low": alpha.low if alpha else None,
+        "over_length_low": document.over_length.low,
+        "over_majority_low": None if f1 is None or majority is None else f1 - majority,
+        "people_alpha_low": document.human.alpha.low,
         "failed": failed / (failed + len(pairs)) if failed + len(pairs) else None,
-        "calibration_error_low": document["probability_intervals"]["ece"].low,
-        "biases": len(bias_findings(document["bias"])),
-        **advice.audit_numbers(document),
+        "calibration_error_low": document.probability_intervals["ece"].low,
+        "biases": len(bias_findings(document.bias)),
+        **advice.audit_numbers(document.audit),
     }
 
 
 def _label_notes(
-    document: Mapping[str, Any], pairs: Sequence[LabelPair], from_claims: int
+    document: CalibrationDocument, pairs: Sequence[LabelPair], from_claims: int
 ) -> list[str]:
     notes = []
-    n, good = document["n"], document["positives"]
+    n, good = document.n, document.positives
     if not n:
         notes.append("No labelled case has a usable verdict, so the judge was not measured.")
     elif n < _FEW_LABELS:
@@ -302,16 +311,16 @@ def _label_notes(
             f"Every labelled case ({n:,}) is {label}: the judge was not measured on {other} "
             f"ones. Label cases that it calls {other}."
         )
-    if unknown := document["unknown_labels"]:
+    if unknown := document.unknown_labels:
         notes.append(f"Labels of unknown cases left out: {unknown:,}.")
-    if others := document["labels_of_other_answers"]:
+    if others := document.labels_of_other_answers:
         notes.append(f"Labels of other answers left out: {others:,}.")
-    if unverified := document["unverified_labels"]:
+    if unverified := document.unverified_labels:
         sentence = describe_reason(Reason(code="unverified_labels", n=unverified))
         notes.append(f"{sentence[:1].upper()}{sentence[1:]}.")
     if from_claims:
         notes.append(f"{pluralize(from_claims, 'case')} got a label from the labels of the claims.")
-    if missing := (document["claims"] or {}).get("without_verdict", 0):
+    if document.claims and (missing := document.claims.without_verdict):
         notes.append(f"Labels of claims without a verdict left out: {missing:,}.")
     if label_weights(pairs) is not None:
         notes.append(
@@ -319,7 +328,7 @@ def _label_notes(
             "correlations and probabilities are plain; everything else uses the chances."
         )
     has_weights = any(pair.weight is not None for pair in pairs)
-    if document["corrected"]["verdicts"] > n and n and not has_weights:
+    if document.corrected.verdicts > n and n and not has_weights:
         notes.append(
             "The corrected share is valid if the labelled cases were drawn at random from all; "
             "otherwise give a weight with each label."
@@ -327,11 +336,11 @@ def _label_notes(
     return notes
 
 
-def _annotator_notes(human: Mapping[str, Any], ties: int) -> list[str]:
+def _annotator_notes(human: AnnotatorAgreement, ties: int) -> list[str]:
     notes = []
-    if human["unsettled"]:
+    if human.unsettled:
         note = (
-            f"{pluralize(human['unsettled'], 'tied item')} left out of agreement, error rates and "
+            f"{pluralize(human.unsettled, 'tied item')} left out of agreement, error rates and "
             "Rogan-Gladen correction; "
         )
         if ties:
@@ -340,25 +349,25 @@ def _annotator_notes(human: Mapping[str, Any], ties: int) -> list[str]:
                 "as half good; "
             )
         notes.append(f"{note}settle ties with a label by 'adjudicated'.")
-    for copy in human["copies"][:_NOTES_SHOWN]:
-        first, second = copy["annotators"]
+    for copy in human.copies[:_NOTES_SHOWN]:
+        first, second = copy.annotators
         notes.append(
-            f"{first} and {second} gave the same label to all {copy['labels']} items that both "
+            f"{first} and {second} gave the same label to all {copy.labels} items that both "
             "labelled; if one file is a copy, their agreement means nothing."
         )
     return notes
 
 
 def _verdict_notes(
-    document: Mapping[str, Any], verdicts: MetricVerdicts, pairs: Sequence[LabelPair]
+    document: CalibrationDocument, verdicts: MetricVerdicts, pairs: Sequence[LabelPair]
 ) -> list[str]:
     notes = []
     for status, cases in sorted(verdicts.unusable.items()):
         reasons = Counter(case.reason or "no reason" for case in cases).most_common(_NOTES_SHOWN)
         causes = "; ".join(f"{count} x {reason[:100]}" for reason, count in reasons)
         notes.append(f"{pluralize(len(cases), 'verdict')} {status} and not counted: {causes}.")
-    if document["left_out"]:
-        causes = ", ".join(f"{count} {why}" for why, count in sorted(document["left_out"].items()))
+    if document.left_out:
+        causes = ", ".join(f"{count} {why}" for why, count in sorted(document.left_out.items()))
         notes.append(f"Labelled cases without a usable verdict are left out: {causes}.")
     judges = {case.judge for case in verdicts.items.values() if case.judge}
     if not verdicts.judge:
@@ -370,14 +379,14 @@ def _verdict_notes(
         notes.append(
             f"{lacking:,} of {scored:,} verdicts without a probability: the value is used."
         )
-    cut = document["threshold"]
+    cut = document.threshold or 0.0
     labelled = [pair for pair in pairs if pair.judged.label is not None]
     if other := sum((pair.score >= cut) != pair.judged.label for pair in labelled):
         notes.append(
             f"At the threshold {cut:.4g} the judge's call differs from its own label in {other:,} of "
             f"{pluralize(len(labelled), 'case')}."
         )
-    if reason := document.get("audit_reason"):
+    if reason := document.audit_reason:
         notes.append(
             f"The run's audit of a judge is not used here: {reason};  misslink judge audit RUN  "
             "makes one that is."

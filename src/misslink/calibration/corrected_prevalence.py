@@ -17,7 +17,13 @@ from misslink.calibration.inter_annotator import (
 )
 from misslink.calibration.judge_accuracy import judge_confusion
 from misslink.calibration.stored_calibration import judge_error_rates, label_count, verdict_scores
-from misslink.documents import CalibrationDocument, calibrations_of, manifest_of
+from misslink.calibration_document import (
+    CalibrationDocument,
+    CorrectedPrevalence,
+    LabelForecastDocument,
+    LabelsNeeded,
+)
+from misslink.documents import calibrations_of, manifest_of
 from misslink.metrics import GOOD_SHARES
 from misslink.stats import mean, paired_difference, proportion
 from misslink.stats.intervals import critical_value, interval_estimate, wilson_interval
@@ -42,7 +48,7 @@ def correct_prevalence(
     seed: int,
     ties: Sequence[LabelPair] = (),
     sample: LabelSample | None = None,
-) -> dict[str, Any]:
+) -> CorrectedPrevalence:
     """Estimate the share of good cases among all verdicts in several ways.
 
     Parameters
@@ -63,11 +69,11 @@ def correct_prevalence(
 
     Returns
     -------
-    dict
+    CorrectedPrevalence
         ``judge_only``, ``labelled_only``, ``rogan_gladen`` by the delta method,
-        ``label_error`` of one annotator; ``rogan_gladen_posterior``, both by the weighted rates if cases were drawn with unequal
-        chances, ``prediction_powered``; ``power`` and ``worth`` of the last; ``verdicts`` and
-        ``ties``, their numbers. Missing with a reason if the labels do not suffice.
+        ``rogan_gladen_posterior``, both by the weighted rates if cases were drawn with unequal
+        chances, ``prediction_powered``; ``power`` and ``worth`` of the last; ``label_error`` of one
+        annotator; ``verdicts`` and ``ties``, their numbers. Missing with a reason if the labels do not suffice.
     """
     labelled = [*pairs, *ties]
     everyone = dict(scores) | {label.case_id: label.score for label in labelled}
@@ -89,20 +95,20 @@ def correct_prevalence(
     judge = judge_confusion(pairs, threshold)
     # Of cases drawn with unequal chances, the rest is no random sample.
     among = label_weights(pairs) is None
-    return {
-        "judge_only": proportion(called, n),
-        "labelled_only": powered.labelled_only,
-        "rogan_gladen": rogan_gladen(called, n, judge, among=among),
-        "rogan_gladen_posterior": rogan_gladen(
+    return CorrectedPrevalence(
+        judge_only=proportion(called, n),
+        labelled_only=powered.labelled_only,
+        rogan_gladen=rogan_gladen(called, n, judge, among=among),
+        rogan_gladen_posterior=rogan_gladen(
             called, n, judge, among=among, interval="posterior", seed=seed
         ),
-        "prediction_powered": powered.estimate,
-        "power": powered.power,
-        "worth": powered.worth,
-        "label_error": label_error(sample),
-        "verdicts": n,
-        "ties": len(ties),
-    }
+        prediction_powered=powered.estimate,
+        power=powered.power,
+        worth=powered.worth,
+        label_error=label_error(sample),
+        verdicts=n,
+        ties=len(ties),
+    )
 
 
 def label_error(sample: LabelSample) -> Estimate:
@@ -121,7 +127,7 @@ def labels_needed(
     verdicts: int,
     corrected: Estimate | None = None,
     worth: float | None = None,
-) -> dict[str, Any]:
+) -> LabelsNeeded:
     """Return with how many labels the interval of the corrected share is narrow in 8 of 10 cases.
 
     A median would do in half of them. So the share is planned at the end nearer to one half, and
@@ -139,13 +145,20 @@ def labels_needed(
 
     Returns
     -------
-    dict
-        ``share`` and ``unexplained`` that it is planned with; ``curve`` of {labels, width,
-        labelled_only}; ``for_width``, the fewest labels by target width, None if not even a label
-        on every verdict suffices. ``reason`` without labels.
+    LabelsNeeded
+        ``share`` and ``unexplained`` that it is planned with; ``curve`` by number of labels;
+        ``for_width``, the fewest labels by target width, None if not even a label on every verdict
+        suffices. ``reason`` without labels.
     """
     if not pairs:
-        return {"reason": "no case is labelled", "curve": [], "for_width": {}}
+        return LabelsNeeded(
+            reason="no case is labelled",
+            share=None,
+            unexplained=None,
+            verdicts=verdicts,
+            curve=(),
+            for_width={},
+        )
     n = len(pairs)
     weights = label_weights(pairs) or [1.0] * n
     good = sum(weight for pair, weight in zip(pairs, weights, strict=True) if pair.good)
@@ -158,15 +171,15 @@ def labels_needed(
     error = math.sqrt(max(share * (1 - share), 0.25 / n) / (worth or n))
     share += math.copysign(min(_EIGHT_OF_TEN * error, abs(0.5 - share)), 0.5 - share)
     sizes = sorted({*(size for size in _CURVE_SIZES if size < verdicts), n, verdicts})
-    curve = [
-        {
-            "labels": size,
-            "width": share_width(size, share, unexplained=unexplained, judged=verdicts),
-            "labelled_only": share_width(size, share),
-        }
+    curve = tuple(
+        LabelForecastDocument(
+            labels=size,
+            width=share_width(size, share, unexplained=unexplained, judged=verdicts),
+            labelled_only=share_width(size, share),
+        )
         for size in sizes
         if size <= verdicts
-    ]
+    )
     for_width: dict[str, int | None] = {}
     for width in _TARGET_WIDTHS:
         needed = labels_for_share(share, width, unexplained=unexplained, judged=verdicts)
@@ -175,14 +188,14 @@ def labels_needed(
         elif needed is not None and verdicts > n:
             needed = max(needed, n + 1)
         for_width[str(width)] = needed and max(needed, min(MIN_LABELS, verdicts))
-    return {
-        "reason": None,
-        "share": share,
-        "unexplained": unexplained,
-        "verdicts": verdicts,
-        "curve": curve,
-        "for_width": for_width,
-    }
+    return LabelsNeeded(
+        reason=None,
+        share=share,
+        unexplained=unexplained,
+        verdicts=verdicts,
+        curve=curve,
+        for_width=for_width,
+    )
 
 
 def _planned_variance(n: int, verdicts: int, worth: float | None) -> float:

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from pathlib import Path
 from typing import Any
 
 from misslink.calibration.verdicts import JudgedCase, MetricVerdicts
+from misslink.calibration_document import (
+    AnnotatorAgreement,
+    AnnotatorSummary,
+    CopiedLabels,
+    DisputedLabel,
+)
 from misslink.errors import InputError
 from misslink.io.labels import ADJUDICATED, Label, Labels, read_labels
 from misslink.io.manifest import display_path
@@ -125,14 +131,14 @@ class AnnotatorConsensus:
     Parameters
     ----------
     gold : mapping of (case, claim) to SettledLabel
-    queue : sequence of mapping
-        Items with disagreement: the label by each annotator, and whether the majority settled it.
+    queue : sequence of DisputedLabel
+        Items with disagreement.
     tied : mapping of (case, claim) to SettledLabel
         Items without a majority; their share is one half.
     """
 
     gold: Mapping[LabelKey, SettledLabel]
-    queue: tuple[Mapping[str, Any], ...]
+    queue: tuple[DisputedLabel, ...]
     tied: Mapping[LabelKey, SettledLabel]
 
 
@@ -170,19 +176,19 @@ def settle_labels(labels: Iterable[Label]) -> AnnotatorConsensus:
         if 0 < good < len(votes) and adjudicated is None:
             values = {name: label.value for name, label in sorted(by_annotator.items())}
             queue.append(
-                {"case_id": item[0], "claim": item[1], "labels": values, "settled": not tie}
+                DisputedLabel(case_id=item[0], claim=item[1], labels=values, settled=not tie)
             )
-    return AnnotatorConsensus(gold, tuple(sorted(queue, key=lambda entry: entry["settled"])), tied)
+    return AnnotatorConsensus(gold, tuple(sorted(queue, key=lambda entry: entry.settled)), tied)
 
 
 def annotator_agreement(
-    labels: Iterable[Label], judge: Mapping[LabelKey, bool], seed: int
-) -> dict[str, Any]:
+    labels: Collection[Label], judge: Mapping[LabelKey, bool], seed: int
+) -> AnnotatorAgreement:
     """Return the agreement of annotators with each other and with the judge, on the same items.
 
     Parameters
     ----------
-    labels : iterable of Label
+    labels : collection of Label
         Of one metric.
     judge : mapping of (case, claim) to bool
         The judge's call of each item.
@@ -190,50 +196,58 @@ def annotator_agreement(
 
     Returns
     -------
-    dict
-        ``annotators``, ``alpha``, ``alpha_ordinal`` (of graded labels), ``percent``, ``kappa`` (of
-        two annotators), ``alpha_with_judge`` (the judge as one more annotator), ``each``: by name
-        how many ``labels``, agreement with ``others`` and with the ``judge``; and ``copies``.
+    AnnotatorAgreement
+        ``alpha_ordinal`` of graded labels, ``kappa`` of two annotators, ``alpha_with_judge`` with
+        the judge as one more annotator.
     """
     items = {
         item: {name: label for name, label in by_annotator.items() if name != ADJUDICATED}
         for item, by_annotator in _labels_by_item(labels).items()
     }
     names = sorted({name for by_annotator in items.values() for name in by_annotator})
-    document: dict[str, Any] = {"annotators": len(names)}
+    ordinal: Estimate | None = None
     shared = {item: by_annotator for item, by_annotator in items.items() if len(by_annotator) > 1}
     if not shared:
         alone = "no item was labelled by two annotators"
         if len(names) == 1:
             alone = "only one annotator labelled"
         missing = Estimate.missing(f"{alone}, so agreement between annotators is not known")
-        document |= dict.fromkeys(("alpha", "percent", "kappa", "alpha_with_judge"), missing)
+        alpha = percent = kappa = with_judge = missing
     else:
         rows = [[row.get(name) for name in names] for row in shared.values()]
         calls = [[None if label is None else float(label.good) for label in row] for row in rows]
-        document["alpha"] = krippendorff_alpha(calls, seed=seed)
+        alpha = krippendorff_alpha(calls, seed=seed)
         if any(0 < label.value < 1 for row in rows for label in row if label):
             steps = _GRADE_STEPS
             grades = [
                 [None if label is None else round(label.value * steps) / steps for label in row]
                 for row in rows
             ]
-            document["alpha_ordinal"] = krippendorff_alpha(grades, metric="ordinal", seed=seed)
-        document["percent"] = percent_agreement(calls, seed=seed)
+            ordinal = krippendorff_alpha(grades, metric="ordinal", seed=seed)
+        percent = percent_agreement(calls, seed=seed)
         if len(names) == 2:
             first, second = zip(*calls, strict=True)
-            document["kappa"] = cohen_kappa(cross_table(first, second)[1], seed=seed)
+            kappa = cohen_kappa(cross_table(first, second)[1], seed=seed)
         else:
-            reason = f"kappa compares two annotators, not {len(names)}"
-            document["kappa"] = Estimate.missing(reason)
+            kappa = Estimate.missing(f"kappa compares two annotators, not {len(names)}")
         joined = [
             [*row, float(judge[item]) if item in judge else None]
             for item, row in zip(shared, calls, strict=True)
         ]
-        document["alpha_with_judge"] = krippendorff_alpha(joined, seed=seed)
-    document["each"] = {name: _annotator_summary(name, items, judge, seed) for name in names}
-    document["copies"] = _copied_annotators(items.values())
-    return document
+        with_judge = krippendorff_alpha(joined, seed=seed)
+    consensus = settle_labels(labels)
+    return AnnotatorAgreement(
+        annotators=len(names),
+        alpha=alpha,
+        alpha_ordinal=ordinal,
+        percent=percent,
+        kappa=kappa,
+        alpha_with_judge=with_judge,
+        each={name: _annotator_summary(name, items, judge, seed) for name in names},
+        copies=_copied_annotators(items.values()),
+        unsettled=len(consensus.tied),
+        queue=consensus.queue,
+    )
 
 
 def _labels_by_item(labels: Iterable[Label]) -> dict[LabelKey, dict[str, Label]]:
@@ -250,7 +264,7 @@ def _annotator_summary(
     items: Mapping[LabelKey, Mapping[str, Label]],
     judge: Mapping[LabelKey, bool],
     seed: int,
-) -> dict[str, Any]:
+) -> AnnotatorSummary:
     """Agreement of one annotator with the others, and with the judge."""
     own = {item: row[name].good for item, row in items.items() if name in row}
     other_agreements = [
@@ -260,36 +274,31 @@ def _annotator_summary(
         if len(items[item]) > 1
     ]
     pairs = [(good, judge[item]) for item, good in own.items() if item in judge]
-    no_verdict = Estimate.missing("the judge has no verdict on these items")
-    summary = {
-        "labels": len(own),
-        "good": sum(own.values()),
-        "others": Estimate.missing("no other annotator labelled these items"),
-        "judge": no_verdict,
-        "judge_kappa": no_verdict,
-    }
+    agreed = kappa = Estimate.missing("the judge has no verdict on these items")
+    others = Estimate.missing("no other annotator labelled these items")
     if other_agreements:
-        summary["others"] = mean(other_agreements, seed=seed)
+        others = mean(other_agreements, seed=seed)
     if pairs:
-        table = cross_table(*zip(*pairs, strict=True))[1]
-        summary["judge"] = mean([float(a == b) for a, b in pairs], seed=seed)
-        summary["judge_kappa"] = cohen_kappa(table, seed=seed)
-    return summary
+        agreed = mean([float(a == b) for a, b in pairs], seed=seed)
+        kappa = cohen_kappa(cross_table(*zip(*pairs, strict=True))[1], seed=seed)
+    return AnnotatorSummary(
+        labels=len(own), good=sum(own.values()), others=others, judge=agreed, judge_kappa=kappa
+    )
 
 
-def _copied_annotators(items: Iterable[Mapping[str, Label]]) -> list[dict[str, Any]]:
+def _copied_annotators(items: Iterable[Mapping[str, Label]]) -> tuple[CopiedLabels, ...]:
     """Pairs of annotators who never differ, although both labels occur."""
     shared: dict[tuple[str, str], list[tuple[float, float]]] = {}
     for row in items:
         for first, second in combinations(sorted(row), 2):
             shared.setdefault((first, second), []).append((row[first].value, row[second].value))
-    return [
-        {"annotators": list(pair), "labels": len(values)}
+    return tuple(
+        CopiedLabels(annotators=pair, labels=len(values))
         for pair, values in sorted(shared.items())
         if len(values) >= _MIN_COPIED_LABELS
         and len({value for both in values for value in both}) > 1
         and all(a == b for a, b in values)
-    ]
+    )
 
 
 _CLAIM_METRIC = "faithfulness"  # an answer is fully faithful exactly when its claims are

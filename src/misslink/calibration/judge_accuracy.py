@@ -5,9 +5,16 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
-from typing import Any, Literal
+from typing import Literal
 
 from misslink.calibration.inter_annotator import LabelPair, judge_calls, label_weights
+from misslink.calibration_document import (
+    FittedThreshold,
+    JudgeErrorTest,
+    Recalibration,
+    Recalibrations,
+    ReliabilityBinDocument,
+)
 from misslink.render.reasons import describe_reason
 from misslink.stats.agreement import kendall_tau, spearman
 from misslink.stats.classification import (
@@ -19,6 +26,8 @@ from misslink.stats.classification import (
 )
 from misslink.stats.exposure import EXPOSURES, permutation_test
 from misslink.stats.probability_calibration import (
+    IsotonicCurve,
+    PlattCurve,
     brier_score,
     calibration_error,
     cross_fitted_probabilities,
@@ -143,7 +152,7 @@ def error_by_exposure(
     clusters: Mapping[str, Hashable],
     *,
     seed: int = 0,
-) -> dict[str, Any]:
+) -> JudgeErrorTest:
     """Return the judge's error rates where none, some and all of what a case needs was in the prompt.
 
     Parameters
@@ -162,7 +171,7 @@ def error_by_exposure(
 
     Returns
     -------
-    dict
+    JudgeErrorTest
         ``sensitivity`` and ``specificity`` at each exposure; ``p`` of the test that the judge errs
         alike at all of them, good and bad answers apart, ``differs`` whether it is below 0.05, and
         ``tested``: false, with a ``reason``, unless two exposures have 5 labels of one kind.
@@ -191,19 +200,22 @@ def error_by_exposure(
             Reason(code="few_to_compare" if cases else "no_exposure_in_labels")
         )
     unknown = reason if not cases else None  # else the rates would say that no label is good
-    return {
-        **{
-            name: {
-                "sensitivity": Estimate.missing(unknown) if unknown else table.sensitivity,
-                "specificity": Estimate.missing(unknown) if unknown else table.specificity,
-            }
-            for name, table in tables.items()
-        },
-        "tested": p is not None,
-        "differs": None if p is None else p < _SIGNIFICANT,
-        "p": p,
-        "reason": reason,
-    }
+    none, some, whole = (
+        {
+            "sensitivity": Estimate.missing(unknown) if unknown else tables[name].sensitivity,
+            "specificity": Estimate.missing(unknown) if unknown else tables[name].specificity,
+        }
+        for name in EXPOSURES
+    )
+    return JudgeErrorTest(
+        tested=p is not None,
+        differs=None if p is None else p < _SIGNIFICANT,
+        p=p,
+        reason=reason,
+        none=none,
+        some=some,
+        all=whole,
+    )
 
 
 _MIN_LABELS = 30  # to fit the uncertain band
@@ -225,39 +237,50 @@ def _probability_errors(
     }
 
 
-def reliability_diagram(pairs: Sequence[LabelPair]) -> list[dict[str, Any]]:
+def reliability_diagram(pairs: Sequence[LabelPair]) -> tuple[ReliabilityBinDocument, ...]:
     """Return the reliability diagram: ten bins, empty ones too; none without probabilities."""
-    return [dict(vars(each)) for each in reliability_bins(*_labelled_probabilities(pairs))]
+    return tuple(
+        ReliabilityBinDocument(
+            low=each.low, high=each.high, n=each.n, predicted=each.predicted, good=each.good
+        )
+        for each in reliability_bins(*_labelled_probabilities(pairs))
+    )
 
 
-def recalibrate(pairs: Sequence[LabelPair], seed: int) -> dict[str, Any]:
+def recalibrate(pairs: Sequence[LabelPair], seed: int) -> Recalibrations:
     """Return Brier score and calibration error after recalibration, cross-fitted, and the curves.
 
     Returns
     -------
-    dict
-        By form 'platt' and 'isotonic': ``brier``, ``ece`` (Estimates) and ``curve``, fitted on all
-        labels. ``reason`` if there is nothing to fit on.
+    Recalibrations
+        By form; ``reason`` if there is nothing to fit on.
     """
     good, chance = _labelled_probabilities(pairs)
     reason = _too_few_reason(good, "the judge gives no probability")
     if reason:
-        return {"reason": reason}
-    platt, steps = fit_platt(good, chance), fit_isotonic(good, chance)
-    curves: dict[Literal["platt", "isotonic"], dict[str, Any]] = {
-        "platt": dict(vars(platt)),
-        "isotonic": dict(vars(steps)),
-    }
-    document: dict[str, Any] = {"reason": None}
-    for form, curve in curves.items():
+        return Recalibrations(reason=reason, platt=None, isotonic=None)
+
+    def fitted(
+        form: Literal["platt", "isotonic"], curve: PlattCurve | IsotonicCurve
+    ) -> Recalibration:
         recalibrated = cross_fitted_probabilities(good, chance, method=form, seed=seed)
-        document[form] = {**_probability_errors(good, recalibrated, seed), "curve": curve}
-    return document
+        errors = _probability_errors(good, recalibrated, seed)
+        numbers = {
+            name: number if isinstance(number, float) else list(number)
+            for name, number in vars(curve).items()
+        }
+        return Recalibration(brier=errors["brier"], ece=errors["ece"], curve=numbers)
+
+    return Recalibrations(
+        reason=None,
+        platt=fitted("platt", fit_platt(good, chance)),
+        isotonic=fitted("isotonic", fit_isotonic(good, chance)),
+    )
 
 
 def nested_thresholds(
     pairs: Sequence[LabelPair], seed: int, target: float = TARGET_RATE
-) -> dict[str, Any]:
+) -> dict[str, FittedThreshold | str | None]:
     """Return thresholds fitted for finding bad cases, with their cross-fitted performance.
 
     Parameters
@@ -276,7 +299,7 @@ def nested_thresholds(
     """
     good, scores = [pair.good for pair in pairs], [pair.score for pair in pairs]
     reason = _too_few_reason(good, "no labelled case has a verdict")
-    document: dict[str, Any] = {"reason": reason}
+    document: dict[str, FittedThreshold | str | None] = {"reason": reason}
     if reason:
         return document
     aims: tuple[tuple[str, ThresholdAim, float | None], ...] = (
@@ -287,17 +310,17 @@ def nested_thresholds(
     for name, aim, rate in aims:
         nested = nested_threshold(good, scores, aim=aim, target=rate, find=False, seed=seed)
         bad = nested.measured.turned
-        document[name] = {
-            "threshold": nested.threshold,
-            "of_folds": list(nested.of_folds),
-            "detection": {"precision": bad.precision, "recall": bad.sensitivity, "f1": bad.f1},
-        }
+        document[name] = FittedThreshold(
+            threshold=nested.threshold,
+            of_folds=tuple(nested.of_folds),
+            detection={"precision": bad.precision, "recall": bad.sensitivity, "f1": bad.f1},
+        )
     return document
 
 
 def uncertain_band(
     pairs: Sequence[LabelPair], certainty: float
-) -> tuple[list[float] | None, str | None]:
+) -> tuple[tuple[float, float] | None, str | None]:
     """Return the probabilities at which either call would be wrong too often.
 
     Parameters
@@ -308,7 +331,7 @@ def uncertain_band(
 
     Returns
     -------
-    band : [low, high] or None
+    band : (low, high) or None
         Where a Platt curve through the labels gives a good case a probability between
         1 - `certainty` and `certainty`.
     reason : str or None
@@ -326,7 +349,7 @@ def uncertain_band(
     high = min((logit - curve.intercept) / curve.slope, 1.0)
     if low >= high:
         return None, f"one of the two calls is {100 * certainty:.0f}% certain at every probability"
-    return [low, high], None
+    return (low, high), None
 
 
 def _labelled_probabilities(pairs: Sequence[LabelPair]) -> tuple[list[bool], list[float]]:

@@ -9,10 +9,9 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any
 
-from pydantic_core import to_jsonable_python
-
 from misslink.calibration.verdicts import hash_verdicts
-from misslink.documents import CalibrationDocument, calibrations_of
+from misslink.calibration_document import CalibrationDocument, ScoreDistribution
+from misslink.documents import CorrectedShare, Drift, calibrations_of
 from misslink.io.numbers import parse_estimate
 from misslink.metrics import GOOD_SHARES
 from misslink.stats import proportion
@@ -96,10 +95,16 @@ class CorrectedRate:
     own: bool
     note: str
 
-    def document(self) -> dict[str, Any]:
-        """Return it as JSON values, as a run's summary has it."""
-        document: dict[str, Any] = to_jsonable_python(self)
-        return {name: value for name, value in document.items() if name not in {"name", "metric"}}
+    def summary_entry(self) -> CorrectedShare:
+        """Return it as a run's summary has it."""
+        return CorrectedShare(
+            raw=self.raw,
+            estimate=self.estimate,
+            by=self.by,
+            labels=self.labels,
+            own=self.own,
+            note=self.note,
+        )
 
 
 def stored_calibrations(run: Run) -> dict[str, Mapping[str, Any]]:
@@ -146,7 +151,7 @@ def merge_calibration(
     documents[metric] = {name: value for name, value in document.items() if name != "others"}
     top = LINKING_METRIC if LINKING_METRIC in documents else next(iter(documents))
     others = {name: documents[name] for name in sorted(documents) if name != top}
-    return {**documents[top], **({"others": others} if others else {})}
+    return {**documents[top], "others": others}
 
 
 def corrected_shares(run: Run, ids: AbstractSet[str] | None = None) -> dict[str, CorrectedRate]:
@@ -171,12 +176,6 @@ def corrected_shares(run: Run, ids: AbstractSet[str] | None = None) -> dict[str,
         for metric, document in calibrations_of(run).items()
     ]
     return {share.name: share for share in shares}
-
-
-def calibration_source(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the origin of a calibration, as the manifest of a run that is linked by it has it."""
-    fields = ("labels_from", "labels", "created", "verdicts_sha256")
-    return {name: document[name] for name in fields if document.get(name) is not None}
 
 
 def _corrected_share(
@@ -264,26 +263,23 @@ class ScoreDrift:
             "the judge have changed, so label some new answers."
         )
 
-    def document(self) -> dict[str, Any]:
-        """Return it as JSON values, as a run's summary has it."""
-        return {
-            "distance": self.distance,
-            "p": self.p,
-            "n_before": self.before[0],
-            "mean_before": self.before[1],
-            "n": self.now[0],
-            "mean": self.now[1],
-            "sentence": self.sentence,
-        }
+    def summary_entry(self) -> Drift:
+        """Return it as a run's summary has it."""
+        return Drift(
+            distance=self.distance,
+            p=self.p,
+            n_before=self.before[0],
+            mean_before=self.before[1],
+            n=self.now[0],
+            mean=self.now[1],
+            sentence=self.sentence,
+        )
 
 
-def score_distribution(scores: Iterable[float]) -> dict[str, Any]:
-    """Count scores, rounded to two digits: ``n``, and ``counts`` by the score as text."""
+def score_distribution(scores: Iterable[float]) -> ScoreDistribution:
+    """Count scores, rounded to two digits."""
     counts = Counter(round(score, _DIGITS) for score in scores)
-    return {
-        "n": counts.total(),
-        "counts": {f"{score:g}": counts[score] for score in sorted(counts)},
-    }
+    return ScoreDistribution(n=counts.total(), counts=dict(sorted(counts.items())))
 
 
 def detect_drift(document: CalibrationDocument, scores: Iterable[float]) -> ScoreDrift | None:
@@ -306,7 +302,7 @@ def detect_drift(document: CalibrationDocument, scores: Iterable[float]) -> Scor
     Smirnov (1948), Table for estimating the goodness of fit of empirical distributions. With ties,
     as of rounded scores, the p-value is too large and never too small.
     """
-    before = Counter(document.scores)
+    before = Counter(document.scores.counts)
     now = Counter(round(score, _DIGITS) for score in scores)
     sizes = before.total(), now.total()
     if min(sizes) < _MIN_SCORES:

@@ -162,8 +162,7 @@ def _link_note(run: Run, document: Mapping[str, Any]) -> Iterator[str]:
         yield f"The run's failure modes and risks are not corrected by this yet; {fix}."
         return
     origin = manifest_of(run).calibrated_by
-    source = f" on {origin.labels_from}" if origin.labels_from else ""
-    source += f" of {origin.created[:10]}" if origin.created else ""
+    source = f" on {origin.labels_from} of {origin.created[:10]}" if origin else ""
     yield f"The run's failure modes and risks use an earlier calibration{source}; {fix}."
 
 

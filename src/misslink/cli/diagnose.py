@@ -66,7 +66,7 @@ def diagnose(
 def _measured_again(run: Run, source: str) -> Run:
     """The run with its misses measured in a corpus; what an embedding measured stays."""
     from misslink.capture import match_labels
-    from misslink.documents import cutoff_of, manifest_of
+    from misslink.documents import cutoff_of, manifest_of, summary_of
     from misslink.event_loops import run_async
     from misslink.io import GoldSet
     from misslink.io.corpus import read_corpus
@@ -101,15 +101,13 @@ def _measured_again(run: Run, source: str) -> Run:
         for link in run.links
     )
     checklist = build_checklist(run.cases, traces, measured, k, corpus=passages, seed=seed)
-    before: Any = run.summary.get("diagnosis") or {}
-    of_embedding = {
-        item["name"]: item
-        for item in before.get("checklist", ())
-        if item["name"] == "embedding_quality"
-    }
-    checklist = [of_embedding.get(item["name"], item) for item in checklist]
-    diagnosis = {**before, "checklist": checklist, "corpus": measured.corpus}
-    summary = {**run.summary, "diagnosis": diagnosis}
+    before = summary_of(run).diagnosis
+    of_embedding = {i.name: i for i in before.checklist if i.name == "embedding_quality"}
+    diagnosis = before.replace(
+        checklist=tuple(of_embedding.get(item.name, item) for item in checklist),
+        corpus=measured.corpus,
+    )
+    summary = {**run.summary, "diagnosis": diagnosis.document()}
     return run.model_copy(update={"traces": tuple(traces), "links": links, "summary": summary})
 
 

@@ -100,13 +100,11 @@ def _selftest_line(run: Run) -> str:
     """Plant a few faults, so that no run of the heuristic judge is without a test of it; "" for others."""
     from misslink.event_loops import run_async
     from misslink.render.selftest_sentences import describe_few
-    from misslink.selftests.document import Selftest
     from misslink.selftests.runner import plant_few
 
     if run.summary["judge"] != "heuristic":
         return ""
-    found = run_async(lambda: plant_few(run))
-    return describe_few(Selftest.model_validate(found) if found else None)
+    return describe_few(run_async(lambda: plant_few(run)))
 
 
 def evaluate_with_progress(options: Mapping[str, Any]) -> Run:

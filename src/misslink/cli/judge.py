@@ -112,7 +112,7 @@ def redteam(
         if result.not_measured:
             hint = "" if session.not_asked else "; try it with  misslink judge ping"
             raise JudgeUnreachableError(result.not_measured + hint)
-        return {**result.document(), "usage": session.usage()}
+        return {**result.document(), "usage": session.usage().document()}
 
     document = _run_with_judge(work, judge, config, cache=cache, concurrency=concurrency)
     output.print_result(document, _print_redteam, as_json=as_json)
@@ -183,15 +183,16 @@ def audit(
     RUN/audit.json.
     """
     from misslink.api.saved_run import SavedRun, config_as_in_run, open_run_judge
+    from misslink.calibration_document import Audit
     from misslink.documents import DEFAULT_K, manifest_of
     from misslink.io import read_complete_run
     from misslink.io.manifest import display_path, flatten_inputs
     from misslink.judge.checks.audit import (
         audit_asks,
         audit_cases,
-        audit_document,
         audit_notes,
         compare_verdicts,
+        correct_changes,
         is_deterministic,
         nothing_compared_reason,
     )
@@ -236,7 +237,7 @@ def audit(
             judging = await forecast_judging((), (), session, [*asks, *preferences])
             output.print_json(asdict(judging)) if as_json else output.print_forecast(judging)
 
-    async def work() -> dict[str, Any]:
+    async def work() -> Audit:
         async with opened as session:
             if against is not None:
                 require_preference_judge(session)  # before anything else is asked and paid for
@@ -259,30 +260,28 @@ def audit(
                 judged = await judge_pairs(pairs, session, concurrency=concurrency, prompts=prompts)
                 preferred = summarize_preferences(judged)
             asked = {v.prompt for case in audited for v in case.base.values() if v.prompt}
-            return {
-                "judge": session.name,
-                "judge_identity": flatten_inputs({"judge_identity": session.identity}),
-                "prompts": {
-                    ref.name: ref.sha256 for ref in sorted(asked, key=lambda ref: ref.name)
-                },
-                "created": dt.datetime.now(dt.UTC).isoformat(timespec="seconds"),
-                "run": display_path(run),
-                "against": display_path(against) if against else None,
-                "seed": seed,
-                "cases": len(audited),
-                "drawn_by": names[0],
-                "good": drawn.good,
-                "bad": drawn.bad,
-                **audit_document(numbers, preferred),
-                "notes": audit_notes(session, audited, drawn, names[0], session.not_asked),
-                "usage": session.usage(),
-            }
+            return Audit(
+                **dict(correct_changes(numbers, preferred)),
+                judge=session.name,
+                judge_identity=flatten_inputs({"judge_identity": session.identity}),
+                prompts={ref.name: ref.sha256 for ref in sorted(asked, key=lambda ref: ref.name)},
+                created=dt.datetime.now(dt.UTC).isoformat(timespec="seconds"),
+                run=display_path(run),
+                against=display_path(against) if against else None,
+                seed=seed,
+                cases=len(audited),
+                drawn_by=names[0],
+                good=drawn.good,
+                bad=drawn.bad,
+                notes=tuple(audit_notes(session, audited, drawn, names[0], session.not_asked)),
+                usage=session.usage(),
+            )
 
     if dry_run:
         run_async(forecast)
         return
     with output.interruptible():
-        document = run_async(work)
+        document = run_async(work).document()
     SavedRun(whole, run).save("audit", document)
     output.print_result(document, _print_audit, as_json=as_json)
 
@@ -424,7 +423,7 @@ def pairwise(
             "judge": session.name,
             "answers": {"a": answers_hash(a), "b": answers_hash(b)},
             **summarize_preferences(outcomes),
-            "usage": session.usage(),
+            "usage": session.usage().document(),
         }
 
     document = _run_with_judge(work, judge, config, cache=cache, concurrency=concurrency)

@@ -84,7 +84,7 @@ def _print_replay(document: Mapping[str, Any]) -> None:
     from misslink.report.association import describe_owners
     from misslink.report.glossary import ARMS
 
-    if owners := describe_owners(Replay.model_validate(document)):
+    if owners := describe_owners(Replay.read(document)):
         output.print_line(owners)
     output.print_line(_summary_sentence(document))
     shares = ("held", "placebo_held")
@@ -134,5 +134,5 @@ def _summary_sentence(document: Mapping[str, Any]) -> str:
     causal, text = document["causal_fraction"], output.format_estimate(document["causal_fraction"])
     if causal["value"] is None:
         return f"Failed answers caused by missed passages: {text}."
-    words = describe_causal_fraction(Replay.model_validate(document))
+    words = describe_causal_fraction(Replay.read(document))
     return f"{text} {words} (n = {causal['n']} replayed)."

@@ -45,8 +45,8 @@ def print_run_summary(run: Run, report: str, *, verbose: bool = False, selftest:
     headline = list(wrap_text(verdict, width))
     steps = list(_step_lines(run, width, verbose=verbose))
     warnings = summary_of(run).warnings
-    about_judge = [note["message"] for note in warnings if note["code"] == "judge"]
-    others = [note["message"] for note in warnings if note["code"] not in {"judge", "inferred"}]
+    about_judge = [note.message for note in warnings if note.code == "judge"]
+    others = [note.message for note in warnings if note.code not in {"judge", "inferred"}]
     judging = describe_judging(run)
     judge = summary_of(run).judge or "not recorded"
     if judging and (not about_judge or judge.startswith("cascade:")):

@@ -102,10 +102,11 @@ def selftest(
     def work(progress: Progress) -> Any:
         return run_async(partial(begin, progress=progress))
 
-    document: Any = output.run_with_progress(work, "the same command resumes")
+    result: Any = output.run_with_progress(work, "the same command resumes")
     if dry_run:
-        output.print_json(asdict(document)) if as_json else output.print_forecast(document)
+        output.print_json(asdict(result)) if as_json else output.print_forecast(result)
         return
+    document = result.document()
     if out is None:
         saved.save("selftest", document)
     else:
@@ -125,7 +126,7 @@ def _print_selftest(document: Mapping[str, Any]) -> None:
     )
     from misslink.selftests.document import Selftest
 
-    tested = Selftest.model_validate(document)
+    tested = Selftest.read(document)
     output.print_line(describe_selftest(tested).line, "bold")
     output.print_line(
         f"{tested.judge}: {tested.mutants:,} planted faults and {tested.harmless:,} harmless changes "

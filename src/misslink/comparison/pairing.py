@@ -190,7 +190,7 @@ def config_differences(
 
 def _judge_parts(manifest: Manifest) -> dict[str, str]:
     """What a judge's verdicts depend on: what it says of itself, and the rules of misslink."""
-    rules = manifest.judge_epoch.rules
+    rules = manifest.judge_epoch.rules if manifest.judge_epoch else ""
     return manifest.judge_identity | ({"rules": rules} if rules else {})
 
 

@@ -129,9 +129,7 @@ def metric_value(run: Run, name: str) -> MetricValue:
     if metric == CONVERSATIONS:
         share = conversation_estimate(run.cases, run.links).get(metric)
         missing = Estimate.missing("no case is a turn of a conversation")
-        return MetricValue(
-            metric, parse_estimate(share) if share else missing, of_case=None, lower_is_better=False
-        )
+        return MetricValue(metric, share or missing, of_case=None, lower_is_better=False)
     if path == "errors":
         failed = {trace.case_id: float(trace.error is not None) for trace in run.traces}
         return _share(run, "errors", failed, "no case has a trace", low=True)
@@ -269,7 +267,8 @@ def link_summary(run: Run) -> dict[str, Any]:
     if whole and run.summary.keys() >= _ASSOCIATIONS:
         return {name: run.summary[name] for name in _ASSOCIATIONS}
     seed = manifest_of(run).seed or 0
-    return summarize_association(run, own=own_calibrations(run), seed=seed)
+    blocks = summarize_association(run, own=own_calibrations(run), seed=seed)
+    return {name: block.document() for name, block in blocks.items()}
 
 
 def _case_metric(
@@ -390,7 +389,9 @@ def _run_documents(run: Run) -> dict[str, Any]:
     }
     if run.calibration is not None:  # it may be newer than the summary
         shares = corrected_shares(run)
-        documents_by_name["corrected"] = {name: share.document() for name, share in shares.items()}
+        documents_by_name["corrected"] = {
+            name: share.summary_entry().document() for name, share in shares.items()
+        }
     return documents_by_name
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import datetime as dt
 import hashlib
 import importlib.metadata
 import json
@@ -18,7 +17,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from misslink.parts import Part
-from misslink.types import RUN_FORMAT, Case, PromptRef, Trace
+from misslink.types import Case, Trace
 
 _JUDGE_PACKAGES = {
     "openai": "openai",
@@ -162,42 +161,16 @@ def display_path(path: str | Path) -> str:
     return "/".join(full.parts[-2:])
 
 
-def build_manifest(
-    about: Mapping[str, Any],
-    inputs: Mapping[str, str],
-    prompts: Sequence[PromptRef],
-    command: str | None,
-) -> dict[str, Any]:
-    """Return the manifest of a run.
-
-    Parameters
-    ----------
-    about : mapping
-        App, traces, gold set, judge and settings.
-    inputs : mapping
-        What was evaluated, as `by_name` writes it.
-    prompts : sequence of PromptRef
-        Of its verdicts.
-    command : str or None
-        The command line that made it.
-    """
+def package_versions(judge: str) -> dict[str, str]:
+    """Return the versions of Python and of the packages that a run with this judge has used."""
     versions = {"python": platform.python_version()}
-    judge_specs = str(about.get("judge") or "").replace("cascade:", "").split(",")
+    judge_specs = judge.replace("cascade:", "").split(",")
     by_judges = {_JUDGE_PACKAGES.get(spec.partition(":")[0]) for spec in judge_specs}
     for package in _LISTED_PACKAGES:
         # Only what this run used; a judge's own package also where the cache spared its import.
         if package in by_judges or package.replace("-", "_") in sys.modules:
             versions[package] = importlib.metadata.version(package)
-    return {
-        "format": RUN_FORMAT,
-        "misslink": importlib.metadata.version("misslink"),
-        "created": dt.datetime.now(dt.UTC).isoformat(timespec="seconds"),
-        **about,
-        "prompts": [prompt.model_dump() for prompt in prompts],
-        "command": command,
-        "versions": versions,
-        "inputs": dict(inputs),
-    }
+    return versions
 
 
 def _json_default(item: Any) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from misslink.documents import JudgeEpoch
 from misslink.io.manifest import hash_content
 from misslink.matching import rules_version
 from misslink.types import PromptRef
@@ -12,9 +13,7 @@ from misslink.types import PromptRef
 _HASH_DIGITS = 16
 
 
-def judge_epoch(
-    name: str, identity: Mapping[str, Any], prompts: Iterable[PromptRef]
-) -> dict[str, Any]:
+def judge_epoch(name: str, identity: Mapping[str, Any], prompts: Iterable[PromptRef]) -> JudgeEpoch:
     """Return the epoch of a judge as the manifest has it.
 
     Parameters
@@ -26,10 +25,10 @@ def judge_epoch(
         Of its verdicts.
     """
     model = {part: value for part, value in identity.items() if part != "rules"}
-    return {
-        "model": f"{name} {hash_content(model)[:_HASH_DIGITS]}",
-        "prompts": {
+    return JudgeEpoch(
+        model=f"{name} {hash_content(model)[:_HASH_DIGITS]}",
+        prompts={
             ref.name: f"version {ref.version}, {ref.sha256[:_HASH_DIGITS]}" for ref in prompts
         },
-        "rules": rules_version(),
-    }
+        rules=rules_version(),
+    )

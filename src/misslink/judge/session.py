@@ -7,10 +7,9 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
-from pydantic_core import to_jsonable_python
-
+from misslink.calibration_document import JudgeUsage
+from misslink.documents import Cascade, CascadeStage, Judging
 from misslink.errors import InputError, JudgeUnreachableError
 from misslink.io.manifest import display_path
 from misslink.judge.backends.custom import check_judge, is_custom_judge, load_custom_judge
@@ -28,6 +27,7 @@ from misslink.judge.prompts import Prompts
 from misslink.judge.protocol import Ask, Judge, Reply, SkippedAskError, judge_info
 from misslink.judge.readings import Readings
 from misslink.registry import judges
+from misslink.types import Estimate
 
 
 @dataclass(frozen=True)
@@ -105,42 +105,53 @@ class JudgeSession:
             self.stopped_by = self.stopped_by or skipped.reason
             raise
 
-    def about(self) -> dict[str, Any]:
-        """Return how the run was judged, as JSON values.
+    def about(self, spec: str | None) -> Judging:
+        """Return how the run was judged; `spec` is where a judge of the user's own is from.
 
         ``abilities`` of the judge where it found any out; the settings that change replies.
         """
         terms = self.terms
-        return {
-            "abilities": judge_info(self.judge).abilities,
-            "repeats": terms.repeats,
-            "prompts": None if terms.prompts is None else display_path(terms.prompts),
-            "price_in": terms.price_in,
-            "price_out": terms.price_out,
-            **({} if self.batches is None else {"batch_price": self.batches.share}),
-        }
+        abilities = judge_info(self.judge).abilities
+        return Judging(
+            abilities=None if abilities is None else dict(abilities),
+            price_in=terms.price_in,
+            price_out=terms.price_out,
+            batch_price=self.batches and self.batches.share,
+            prompts=None if terms.prompts is None else display_path(terms.prompts),
+            repeats=terms.repeats,
+            spec=spec,
+        )
 
-    def cascade(self) -> dict[str, Any]:
-        """Return which judge of a cascade answered what; empty for any other judge.
+    def cascade(self) -> Cascade | None:
+        """Return which judge of a cascade answered what; None for any other judge.
 
         ``stages`` has, by judge, how many questions it was ``sure`` of (the last one: answered), its
         ``agreement`` with the judges after it, and its usage and cost where its replies cost something.
         """
         if not isinstance(self.judge, CascadeJudge):
-            return {}
-        summary = self.judge.summary()
-        stages: dict[str, dict[str, Any]] = {}
+            return None
+        sure: dict[str, tuple[int, Estimate | None]] = {}
         layer: Judge = self.judge
         while isinstance(layer, CascadeJudge):
             of_stage = layer.summary()
-            stages[layer.cheap.name] = {name: of_stage[name] for name in ("sure", "agreement")}
+            sure[layer.cheap.name] = of_stage.sure, of_stage.agreement
             layer = layer.judge
-        stages[layer.name] = {"sure": summary["seen_by"].get(layer.name, 0)}
-        for name, cache in {**self._stages, layer.name: self.cache}.items():
-            used = cache.usage()
-            stages[name] |= {**used, "cost": self._cost(cache.judge, used)}
-        document: dict[str, Any] = to_jsonable_python({**summary, "stages": stages})
-        return document
+        sure[layer.name] = self.judge.summary().seen_by.get(layer.name, 0), None
+        stages = {}
+        caches = {**self._stages, layer.name: self.cache}
+        for name, (decided, agreement) in sure.items():
+            cache = caches.get(name)  # None: its replies cost nothing
+            used = cache.usage() if cache else {}
+            stages[name] = CascadeStage(
+                sure=decided,
+                agreement=agreement,
+                calls=used.get("calls") or 0,
+                from_cache=used.get("from_cache") or 0,
+                prompt_tokens=used.get("prompt_tokens"),
+                completion_tokens=used.get("completion_tokens"),
+                cost=self._cost(cache.judge, used) if cache else None,
+            )
+        return self.judge.summary(stages)
 
     async def check_reachable(self) -> None:
         """Check before an app is run whether the judge can be reached; asks no question.
@@ -169,7 +180,7 @@ class JudgeSession:
         """What tokens cost: as configured, else as the server says."""
         return self.terms.price or judge_info(self.judge).price
 
-    def usage(self) -> dict[str, Any]:
+    def usage(self) -> JudgeUsage:
         """Return calls, tokens, cache hits, and cost where prices are known, of all stages.
 
         Where questions are sent in batches, ``in_batches`` is the number of calls in batches.
@@ -180,11 +191,19 @@ class JudgeSession:
         cost = _total(costs)
         if cost is not None and batches is not None and self.price is not None:
             cost -= batches.saved(self.price)
-        in_batches = {} if batches is None else {"in_batches": batches.questions}
-        totals = {name: _total([used[name] for used in spent]) for name in spent[0]}
-        stopped = {} if self.stopped_by is None else {"stopped_by": self.stopped_by}
-        skipped = {"not_asked": self.not_asked, **stopped}
-        return {**totals, **in_batches, **skipped, "cost": cost}
+        total = {name: _total([used[name] for used in spent]) for name in spent[0]}
+        return JudgeUsage(
+            calls=total["calls"],
+            from_cache=total["from_cache"],
+            not_asked=self.not_asked,
+            stopped_by=self.stopped_by,
+            in_batches=batches and batches.questions,
+            prompt_tokens=total["prompt_tokens"],
+            completion_tokens=total["completion_tokens"],
+            cost=cost,
+            generations=None,
+            generations_kept=None,
+        )
 
     def _cost(self, judge: Judge, used: Mapping[str, int | None]) -> float | None:
         price = self.terms.price or judge_info(judge).price

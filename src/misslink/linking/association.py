@@ -4,10 +4,23 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
-from misslink.documents import CalibrationDocument, JudgeErrorTest, calibrations_of
+from misslink.calibration_document import CalibrationDocument, ErrorTest
+from misslink.documents import (
+    AdjustedRisks,
+    Answers,
+    CountedTable,
+    ExposureTable,
+    LeftOut,
+    Note,
+    RiskAssociation,
+    Risks,
+    Stratum,
+    TestResult,
+    TrendResult,
+    calibrations_of,
+)
 from misslink.failure_modes import FAILURE_MODES
 from misslink.parts import by_case
 from misslink.render.reasons import describe_reason
@@ -91,7 +104,7 @@ def summarize_association(
     *,
     own: Collection[str] = (),
     seed: int = 0,
-) -> dict[str, dict[str, Any]]:
+) -> dict[str, RiskAssociation]:
     """Return the blocks ``link`` and ``link_correctness`` of ``summary.json``.
 
     A case is exposed to none, some or all of what it needs. Cases are left out and counted if they
@@ -122,34 +135,21 @@ def summarize_association(
         own=own,
         seed=seed,
     )
-    failures = Counter(link.failure for link in links)
-    outcomes = {
-        "failed": failed_share(links, linked.clusters, seed=seed).model_dump(),
-        "failures": {failure: failures[failure] for failure in FAILURE_MODES if failures[failure]},
-        "owners": dict(Counter(str(link.owner) for link in links if link.owner)),
-        "retrieval": dict(sorted(Counter(link.retrieval for link in links).items())),
-        "answers": dict(sorted(Counter(link.answer for link in links).items())),
+    return {
+        "link": _associate(linked, "faithfulness"),
+        "link_correctness": _associate(linked, "correctness"),
     }
-    blocks = {
-        name: {**_associate(linked, metric), **outcomes}
-        for name, metric in (("link", "faithfulness"), ("link_correctness", "correctness"))
-    }
-    if inferred := sum(link.basis == "inferred" for link in links):
-        note = _note(Reason(code="inferred", count=inferred))
-        for block in blocks.values():
-            block["warnings"].append(note)
-    return blocks
 
 
-def association_warnings(blocks: Mapping[str, Mapping[str, Any]]) -> list[dict[str, str]]:
+def association_warnings(blocks: Mapping[str, RiskAssociation]) -> list[Note]:
     """Return the warnings of both blocks, with a sentence of its own where it is of both."""
-    notes = [note for block in blocks.values() for note in block["warnings"]]
-    counts = Counter(note["code"] for note in notes)
-    by_code = {note["code"]: note for note in notes}
+    notes = [note for block in blocks.values() for note in block.warnings]
+    counts = Counter(note.code for note in notes)
+    by_code = {note.code: note for note in notes}
     if counts["not_corrected"] == len(blocks):
         by_code["not_corrected"] = _note(Reason(code="not_corrected", metric=None))
     return [
-        {**note, "message": f"{note['message'][:1].upper()}{note['message'][1:]}."}
+        note.replace(message=f"{note.message[:1].upper()}{note.message[1:]}.")
         for note in by_code.values()
     ]
 
@@ -165,7 +165,7 @@ def failed_share(
     return clustered_mean(list(failed.values()), names, seed=seed)
 
 
-def _associate(linked: _LinkedCases, metric: str) -> dict[str, Any]:
+def _associate(linked: _LinkedCases, metric: str) -> RiskAssociation:
     """Bad answers by exposure, bad by a metric."""
     bad = {
         link.case_id: float(is_bad)
@@ -182,21 +182,32 @@ def _associate(linked: _LinkedCases, metric: str) -> dict[str, Any]:
     printed = estimates["attributable_fraction"].value is not None
     if printed and corrected["attributable_fraction"].value is None:
         warnings.append(Reason(code="not_corrected", metric=metric))
-    return {
-        "exposure": linked.by,
-        "table": {
-            **_table(cases),
-            "left_out": len(linked.links) - len(bad),
-            "not_needed": sum(link.retrieval == "not_needed" for link in linked.links),
-        },
-        **_dumped(estimates),
-        "clusters": len(set(cases.clusters)),
-        "corrected": _dumped(corrected),
-        "judge_error_by_exposure": _judge_error(linked, metric),
-        "adjusted": _adjust(linked, bad, estimates["risk_difference"]),
-        "trend": asdict(exposure_trend(cases, seed=linked.seed)),
-        "warnings": list(map(_note, warnings)),
-    }
+    links = linked.links
+    if inferred := sum(link.basis == "inferred" for link in links):
+        warnings.append(Reason(code="inferred", count=inferred))
+    trend = exposure_trend(cases, seed=linked.seed)
+    failures = Counter(link.failure for link in links)
+    return RiskAssociation(
+        **dict(_risks(estimates)),
+        exposure=linked.by,
+        table=CountedTable(
+            **dict(_table(cases)),
+            left_out=len(links) - len(bad),
+            not_needed=sum(link.retrieval == "not_needed" for link in links),
+        ),
+        clusters=len(set(cases.clusters)),
+        corrected=_risks(corrected),
+        judge_error_by_exposure=_judge_error(linked, metric),
+        adjusted=_adjust(linked, bad, estimates["risk_difference"]),
+        trend=TrendResult(p=trend.p, method=trend.method, reason=trend.reason, slope=trend.slope),
+        warnings=tuple(map(_note, warnings)),
+        failed=failed_share(links, linked.clusters, seed=linked.seed),
+        failures={failure: failures[failure] for failure in FAILURE_MODES if failures[failure]},
+        owners=dict(Counter(str(link.owner) for link in links if link.owner)),
+        retrieval=dict(sorted(Counter(link.retrieval for link in links).items())),
+        answers=dict(sorted(Counter(link.answer for link in links).items())),
+        reliability=None,
+    )
 
 
 def _correct(linked: _LinkedCases, metric: str) -> dict[str, Estimate]:
@@ -236,20 +247,18 @@ def _correct(linked: _LinkedCases, metric: str) -> dict[str, Estimate]:
     return rated_exposure_risks(linked.exposed(called), rates, seed=linked.seed)
 
 
-def _judge_error(linked: _LinkedCases, metric: str) -> dict[str, Any]:
+def _judge_error(linked: _LinkedCases, metric: str) -> ErrorTest:
     """Whether the judge errs alike at each exposure, by its calibration."""
     calibration = linked.calibrations.get(metric)
-    test = calibration.by_exposure if calibration else JudgeErrorTest()
-    why = Reason(code="few_to_compare" if calibration else "not_calibrated")
-    return {
-        "tested": test.tested,
-        "differs": test.differs,
-        "p": test.p,
-        "reason": None if test.tested else test.reason or describe_reason(why),
-    }
+    why = describe_reason(Reason(code="few_to_compare" if calibration else "not_calibrated"))
+    if calibration is None:
+        return ErrorTest(tested=False, differs=None, p=None, reason=why)
+    test = calibration.by_exposure
+    reason = None if test.tested else test.reason or why
+    return ErrorTest(tested=test.tested, differs=test.differs, p=test.p, reason=reason)
 
 
-def _adjust(linked: _LinkedCases, bad: Mapping[str, float], crude: Estimate) -> dict[str, Any]:
+def _adjust(linked: _LinkedCases, bad: Mapping[str, float], crude: Estimate) -> AdjustedRisks:
     """Compare none with all within categories only, else within groups of difficulty, and pool."""
     categories = {id_: linked.cases[id_].category for id_ in bad if id_ in linked.cases}
     proxies: list[str] = []
@@ -287,27 +296,29 @@ def _adjust(linked: _LinkedCases, bad: Mapping[str, float], crude: Estimate) -> 
     if crude.value is not None and pooled.risk_difference.value is not None:
         ends = {"crude": crude.model_dump(), "adjusted": pooled.risk_difference.model_dump()}
         change = _note(Reason(code="adjusted_change", by=by, **ends))
-    return {
-        "by": by if strata else None,
-        "proxies": proxies,
-        **_dumped(estimates),
-        "strata": [
-            {
-                "name": name,
-                "table": _table(cases),
-                **_dumped(exposure_risks(cases, seed=linked.seed)),
-            }
+    return AdjustedRisks(
+        by=by if strata else None,
+        proxies=tuple(proxies),
+        risk_difference=estimates["risk_difference"],
+        risk_ratio=estimates["risk_ratio"],
+        attributable_fraction=estimates["attributable_fraction"],
+        strata=tuple(
+            Stratum(
+                name=name,
+                table=_table(cases),
+                **dict(_risks(exposure_risks(cases, seed=linked.seed))),
+            )
             for name, cases in strata.items()
-        ],
-        "left_out": {"strata": len(silent), "cases": sum(silent)},
-        "heterogeneity": {
-            "p": p,
-            "method": CLUSTERED_METHOD if in_clusters else _HETEROGENEITY_METHOD,
-            "reason": describe_reason(Reason(code="few_strata")) if p is None else None,
-        },
-        "warning": warning and _note(warning),
-        "change": change,
-    }
+        ),
+        left_out=LeftOut(strata=len(silent), cases=sum(silent)),
+        heterogeneity=TestResult(
+            p=p,
+            method=CLUSTERED_METHOD if in_clusters else _HETEROGENEITY_METHOD,
+            reason=describe_reason(Reason(code="few_strata")) if p is None else None,
+        ),
+        warning=warning and _note(warning),
+        change=change,
+    )
 
 
 def _compared_tables(
@@ -423,16 +434,21 @@ def _excludes_zero(estimate: Estimate) -> bool:
     return low is not None and high is not None and (low > 0 or high < 0)
 
 
-def _table(cases: ExposedCases) -> dict[str, dict[str, int]]:
-    return {
-        name: {"bad": count, "good": n - count}
-        for name, (count, n) in zip(EXPOSURES, cases.table(), strict=True)
-    }
+def _table(cases: ExposedCases) -> ExposureTable:
+    none, some, whole = (Answers(bad=bad, good=n - bad) for bad, n in cases.table())
+    return ExposureTable(none=none, some=some, all=whole)
 
 
-def _note(reason: Reason) -> dict[str, str]:
-    return {"code": reason.code, "message": describe_reason(reason)}
+def _note(reason: Reason) -> Note:
+    return Note(code=reason.code, message=describe_reason(reason))
 
 
-def _dumped(estimates: Mapping[str, Estimate]) -> dict[str, Any]:
-    return {name: estimate.model_dump() for name, estimate in estimates.items()}
+def _risks(estimates: Mapping[str, Estimate]) -> Risks:
+    return Risks(
+        risk_given_none=estimates["risk_given_none"],
+        risk_given_some=estimates["risk_given_some"],
+        risk_given_all=estimates["risk_given_all"],
+        risk_difference=estimates["risk_difference"],
+        risk_ratio=estimates["risk_ratio"],
+        attributable_fraction=estimates["attributable_fraction"],
+    )

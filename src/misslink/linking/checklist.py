@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from misslink.documents import ChecklistItem
 from misslink.linking.miss_measurement import MissMeasurements
 from misslink.parts import Again, by_case
 from misslink.render.reasons import describe_reason
@@ -44,7 +45,7 @@ def build_checklist(
     *,
     corpus: Sequence[Passage] | None = None,
     seed: int = 0,
-) -> list[dict[str, Any]]:
+) -> tuple[ChecklistItem, ...]:
     """Answer the retrieval checklist for one run.
 
     Parameters
@@ -62,9 +63,8 @@ def build_checklist(
 
     Returns
     -------
-    list of dict
-        Six items with 'name', 'question', 'numbers' (Estimates as dicts, and counts), 'finding' (one
-        sentence) and 'ok' (None where the interval does not decide).
+    tuple of ChecklistItem
+        Six items; ``ok`` is None where the interval does not decide.
     """
     trace_of = by_case(traces)
     pairs = Again(lambda: ((case, trace_of[case.id]) for case in cases if case.id in trace_of))
@@ -78,19 +78,16 @@ def build_checklist(
         "vocabulary": _vocabulary_overlap(measured),
         "boundaries": _chunk_boundaries(measured),
     }
-    return [
-        {
-            "name": name,
-            "question": describe_reason(Reason(code=f"ask_{name}", k=k)),
-            "numbers": {
-                key: value.model_dump() if isinstance(value, Estimate) else value
-                for key, value in numbers.items()
-            },
-            "finding": describe_reason(finding),
-            "ok": ok,
-        }
+    return tuple(
+        ChecklistItem(
+            name=name,
+            question=describe_reason(Reason(code=f"ask_{name}", k=k)),
+            numbers=numbers,
+            finding=describe_reason(finding),
+            ok=ok,
+        )
         for name, (numbers, finding, ok) in answers.items()
-    ]
+    )
 
 
 def _not_measured(why: str | None) -> Reason:

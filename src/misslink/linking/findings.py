@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from misslink.documents import manifest_of, summary_of, whatif_of
+from misslink.documents import ErrorCounts, manifest_of, summary_of, whatif_of
 from misslink.failure_modes import FAILURE_MODES, MISS_MODES
 from misslink.types import (
     Estimate,
@@ -25,7 +25,7 @@ from misslink.types import (
 _DECIDING_METRICS = ("faithfulness", "correctness")
 
 
-def count_errors(traces: Sequence[Trace], verdicts: Sequence[Scored]) -> dict[str, int]:
+def count_errors(traces: Sequence[Trace], verdicts: Sequence[Scored]) -> ErrorCounts:
     """Count the cases that the app failed on, that the judge failed on, and without an answer."""
     app = {trace.case_id for trace in traces if trace.error is not None}
     judge = {
@@ -36,7 +36,7 @@ def count_errors(traces: Sequence[Trace], verdicts: Sequence[Scored]) -> dict[st
     silent = sum(trace.answer is None and trace.error is None for trace in traces)
     if all(trace.answer is None for trace in traces):  # of a retriever no answer is expected
         silent = 0
-    return {"app": len(app), "judge": len(judge - app), "no_answer": silent}
+    return ErrorCounts(app=len(app), judge=len(judge - app), no_answer=silent)
 
 
 RERANK_POOL = 50  # candidates that a reranker gets
@@ -175,18 +175,18 @@ def rank_fixes(run: Run) -> tuple[Fix, ...]:
         basis: Literal["measured_rank", "at_most", "whatif"]
         basis = "measured_rank" if measured else "at_most"
         code = "longer_context_unchecked" if name == "larger_k" else "needs_whatif"
-        avoided, winner = Estimate.missing(Reason(code=code)), None
+        avoided, recall = Estimate.missing(Reason(code=code)), None
         # The first is the best that what-if tried.
         option = next((o for o in tried if o.name.partition("=")[0] in rule.options), None)
         if option is not None and option.newly_retrieved is not None:
             basis, avoided = "whatif", option.failures_avoided
             if option.reached is not None:
                 completed = {i: completed.get(i, 0) for i in option.reached if i in lost}
-            winner = next((m.winner for n, m in option.metrics.items() if "recall" in n), None)
+            recall = next((m for n, m in option.metrics.items() if "recall" in n), None)
         evidence = _evidence(avoided)
-        if winner == "":  # what-if saw no detectable difference in recall
+        if recall and recall.winner is None:  # what-if saw no detectable difference in recall
             evidence = evidence and Reason(code="not_enough_data")
-        if completed and evidence is not None and winner != "today":
+        if completed and evidence is not None and (recall is None or recall.winner != "today"):
             fixes.append(
                 Fix(
                     name,

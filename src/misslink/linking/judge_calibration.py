@@ -12,8 +12,8 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
+from misslink.calibration_document import CalibrationDocument
 from misslink.document_model import parse_document
-from misslink.documents import CalibrationDocument
 from misslink.errors import InputError
 from misslink.types import Estimate, Run
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from misslink.documents import MissingLabelDocument
+from misslink.documents import MetricWithLabels, MissingLabelDocument, MissingLabelsDocument
 from misslink.errors import InputError
 from misslink.parts import by_case, group_by_case, light_items
 from misslink.retrieval import (
@@ -159,7 +159,7 @@ def missing_label_document(
     *,
     scores: Mapping[str, Mapping[str, float | None]] | None = None,
     seed: int = 0,
-) -> dict[str, Any]:
+) -> MissingLabelsDocument:
     """Return the missing labels and the rank metrics without and with them, as ``summary.json`` has them.
 
     Parameters
@@ -177,7 +177,7 @@ def missing_label_document(
 
     Returns
     -------
-    dict
+    MissingLabelsDocument
         ``holes``: each with ``case_id``, ``passage_id``, ``rank``, ``question``, ``text`` (its
         first 300 characters) and ``reason``; ``metrics``: name to ``without`` and ``with``, both
         Estimate; ``reason``: why no hole could be looked for, or None.
@@ -193,15 +193,15 @@ def missing_label_document(
     for name in names:
         before = mean_scores(without[name].values(), seed=seed)
         after = mean_scores({**without[name], **again[name]}.values(), seed=seed)
-        metrics[name] = {"without": before.model_dump(), "with": after.model_dump()}
+        metrics[name] = MetricWithLabels(without_labels=before, with_labels=after)
     looked_for = any(
         v.metric == "context_relevance" and _is_model_verdict(v) for v in light_items(verdicts)
     )
-    return {
-        "holes": [{**hole.model_dump(), "text": hole.text[:_MAX_TEXT]} for hole in holes],
-        "metrics": metrics,
-        "reason": None if looked_for else _NO_JUDGE,
-    }
+    return MissingLabelsDocument(
+        holes=tuple(hole.replace(text=hole.text[:_MAX_TEXT]) for hole in holes),
+        metrics=metrics,
+        reason=None if looked_for else _NO_JUDGE,
+    )
 
 
 def write_labelled_cases(

@@ -52,7 +52,7 @@ def owner_reliability(given: Sequence[str], judge: str) -> OwnerReliability:
     told = {"given": tuple(given), "judge": judge}
     if row is None or not row["named"] or figures["rules"] != linking_rules():
         missing = Estimate.missing(Reason(code="owners_not_measured"))
-        return OwnerReliability(**told, owner_right=missing, named=missing)
+        return OwnerReliability(**told, owner_right=missing, named=missing, source=None)
     return OwnerReliability(
         **told,
         owner_right=proportion(row["right"], row["named"]),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import datetime as dt
+import importlib.metadata
 import logging
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,11 +18,22 @@ from misslink.calibration.stored_calibration import (
     stored_calibrations,
 )
 from misslink.calibration.verdicts import hash_verdicts
-from misslink.documents import manifest_of, summary_of
+from misslink.calibration_document import NO_USAGE, AppliedCalibration
+from misslink.documents import (
+    Diagnosis,
+    Judging,
+    Manifest,
+    Note,
+    PromptFile,
+    Rejudged,
+    Summary,
+    manifest_of,
+    summary_of,
+)
 from misslink.errors import InputError
 from misslink.field_markers import varying_fields
 from misslink.io import read_run
-from misslink.io.manifest import build_manifest, content_hashes, display_path, hash_content
+from misslink.io.manifest import content_hashes, display_path, hash_content, package_versions
 from misslink.io.storage import as_url, redact_url
 from misslink.judge.backends.custom import is_custom_judge
 from misslink.judge.epoch import judge_epoch
@@ -47,15 +60,11 @@ from misslink.pipeline.verdicts import CalibratedRun, measure_error_by_exposure,
 from misslink.registry import late_function
 from misslink.render.reasons import describe_reason
 from misslink.retrieval import mean_scores
-from misslink.types import Reason, Run, Trace
+from misslink.types import RUN_FORMAT, Reason, Run, Trace
 
 _log = logging.getLogger(__name__)
 # What the manifest says of the traces, also where they are judged again.
 _OF_TRACES = ("app", "app_config", "depth", "goldset", "id_key", "input_key", "traces", "work")
-_NO_USAGE = {
-    **dict.fromkeys(("calls", "from_cache", "not_asked", "prompt_tokens", "completion_tokens"), 0),
-    "cost": None,
-}
 
 
 def assemble_run(
@@ -75,76 +84,92 @@ def assemble_run(
     run = measure_error_by_exposure(run, linked.links, context.config.seed)
     run = run.model_copy(update={"links": linked.links, "map": linked.map})
     manifest = _manifest(context, captured, judged)
-    alike = {name: manifest[name] for name in ("judge_epoch", "hashes")}
-    notes = _warnings([*captured.warnings, *linked.warnings], manifest["judge_note"], judged.notes)
-    summary = _summarize(context, run, scores)
-    summary["diagnosis"] = _diagnosis(context, run, captured, scores, linked)
-    given = find_given(run.cases, corpus=bool(summary["diagnosis"].get("corpus")))
-    reliability = owner_reliability(given, manifest["judge"])
-    summary["link"]["reliability"] = reliability.model_dump(mode="json")
-    summary |= {"warnings": [*notes, *summary["warnings"]], **alike}
-    if (before := captured.saved) is not None:
-        summary["rejudged"] = {
-            "run": before.summary.get("run"),
-            "judge": manifest_of(before).judge,
-            "cases": len(run.cases),
-            "of": summary_of(before).cases,
-            "difference": judge_differences(before.scores, run.scores, seed=context.config.seed),
-        }
-        if against := captured.against:
-            summary["rejudged"]["separation"] = separate_change(
-                before.verdicts,
-                run.verdicts,
-                against.run.verdicts,
-                level=against.level,
-                seed=context.config.seed,
-            )
-    run = reuse_results(run.model_copy(update={"manifest": manifest, "summary": summary}), folder)
+    notes = _warnings([*captured.warnings, *linked.warnings], manifest.judge_note, judged.notes)
+    diagnosis = _diagnosis(context, run, captured, scores, linked)
+    summary = _summarize(context, run, scores, manifest, diagnosis)
+    summary = summary.replace(
+        warnings=(*notes, *summary.warnings), rejudged=_rejudged(context, captured, run)
+    )
+    documents = {"manifest": manifest.document(), "summary": summary.document()}
+    run = reuse_results(run.model_copy(update=documents), folder)
     first_step = late_function("first_step", object)(run)
-    told = {"headline": run.headline, "first_step": first_step}
-    return run.model_copy(update={"summary": {**run.summary, **told}})
+    told = summary.replace(headline=run.headline, first_step=first_step)
+    return run.model_copy(update={"summary": told.document()})
+
+
+def _rejudged(context: EvaluationContext, captured: CaptureResult, run: Run) -> Rejudged | None:
+    """What judging again has changed; None: the app was asked."""
+    before, against, seed = captured.saved, captured.against, context.config.seed
+    if before is None:
+        return None
+    separation = against and separate_change(
+        before.verdicts, run.verdicts, against.run.verdicts, level=against.level, seed=seed
+    )
+    return Rejudged(
+        run=summary_of(before).run,
+        judge=manifest_of(before).judge,
+        cases=len(run.cases),
+        of=summary_of(before).cases,
+        difference=judge_differences(before.scores, run.scores, seed=seed),
+        separation=separation,
+    )
 
 
 def _manifest(
     context: EvaluationContext, captured: CaptureResult, judged: CalibratedRun
-) -> dict[str, Any]:
+) -> Manifest:
     """What is needed to repeat the run."""
     config, judge, calibration = context.config, context.judge, judged.calibration
     verdicts = judged.run.scores
     unfinished = sum(verdict.status == "failed" for verdict in verdicts)
     prompts = sorted({v.prompt for v in verdicts if v.prompt}, key=lambda ref: ref.name)
-    about = {
-        "goldset": display_path(context.gold.name),
-        "traces": _path_name(config.traces),
-        "corpus": _path_name(config.corpus),
-        **context.settings,
+    settings = context.settings | {
         "k": context.k,
         "app_config": _path_name(config.app_config),
         "id_key": captured.watcher.id_key if captured.watcher else config.id_key,
-        "judge_note": judge_info(judge).note if judge else None,
-        "judging": {**judge.about(), "spec": _file_judge(config.judge)} if judge else None,
-        "judge_epoch": judge_epoch(judge.name, judge.identity, prompts) if judge else None,
-        "hashes": content_hashes(context.gold.cases, captured.traces),
-        "calibration": calibration and calibration.model_dump(mode="json"),
-        "engine": context.engine.name,
-        "calibrated_by": judged.source,
-        "labels": context.labels and display_path(context.labels.name),
-        "work": context.work,
-        "unfinished": unfinished + (judge.not_asked if judge else 0),
     }
-    if captured.saved is not None:
-        about |= {name: captured.saved.manifest.get(name) for name in _OF_TRACES}
-        about["corpus"] = about["corpus"] or captured.saved.manifest.get("corpus")
-        about["rejudged"] = captured.saved.summary.get("run")
-    return build_manifest(about, context.inputs, prompts, config.command)
+    manifest = Manifest(
+        format=RUN_FORMAT,
+        misslink=importlib.metadata.version("misslink"),
+        created=dt.datetime.now(dt.UTC).isoformat(timespec="seconds"),
+        command=config.command,
+        engine=context.engine.name,
+        goldset=display_path(context.gold.name),
+        traces=_path_name(config.traces),
+        corpus=_path_name(config.corpus),
+        labels=context.labels and display_path(context.labels.name),
+        judge_note=judge_info(judge).note if judge else None,
+        judging=judge.about(_file_judge(config.judge)) if judge else Judging.read({}),
+        judge_epoch=judge_epoch(judge.name, judge.identity, prompts) if judge else None,
+        hashes=content_hashes(context.gold.cases, captured.traces),
+        work=context.work,
+        calibration=calibration and AppliedCalibration(**dict(calibration)),
+        calibrated_by=judged.source,
+        rejudged=None,
+        unfinished=unfinished + (judge.not_asked if judge else 0),
+        inputs=dict(context.inputs),
+        prompts=tuple(PromptFile(**dict(ref)) for ref in prompts),
+        versions=package_versions(context.judge_name),
+        **settings,
+    )
+    if captured.saved is None:
+        return manifest
+    before = manifest_of(captured.saved)
+    return manifest.replace(
+        **{name: getattr(before, name) for name in _OF_TRACES},
+        corpus=manifest.corpus or before.corpus,
+        rejudged=summary_of(captured.saved).run,
+    )
 
 
 def _summarize(
     context: EvaluationContext,
     run: Run,
     scores: RankingResult,
-) -> dict[str, Any]:
-    """Return the numbers of ``summary.json``."""
+    manifest: Manifest,
+    diagnosis: Diagnosis,
+) -> Summary:
+    """Return the numbers of ``summary.json``; what is read off the whole run follows later."""
     cases, links, verdicts = run.cases, run.links, run.scores
     judge, k, seed = context.judge, context.k, context.config.seed
     level_of = {metric.name: metric.level for metric in context.metrics}
@@ -157,26 +182,36 @@ def _summarize(
         own=own_calibrations(run),
         seed=seed,
     )
-    return {
-        "run": redact_url(context.config.out) if context.config.out else None,
-        "cases": len(cases),
-        "judge": context.judge_name,
-        "k": k,
-        **levels,
-        "errors": count_errors(run.traces, verdicts),
-        "judged": {f"judged@{k}": judged_share.model_dump()},
-        "corrected": {name: share.document() for name, share in corrected_shares(run).items()},
-        "corrected_failed": correct_failed(run, seed=seed).model_dump(mode="json"),
-        "drift": score_drift(run),
-        "warnings": association_warnings(association),
-        **association,
-        "lower_is_better": lower_is_better(context.metrics),
-        "coverage": verdict_coverage(verdicts, level_of),
-        "repeats": judge_repeatability(verdicts, level_of, seed=seed),
-        "cascade": judge.cascade() if judge else {},
-        "usage": judge.usage() if judge else _NO_USAGE,
-        "slices": slice_estimates(cases, scores.by_metric, verdicts, k=k, seed=seed),
-    }
+    given = find_given(cases, corpus=bool(diagnosis.corpus))
+    return Summary(
+        run=redact_url(context.config.out) if context.config.out else None,
+        cases=len(cases),
+        judge=context.judge_name,
+        k=k,
+        retrieval=levels["retrieval"],
+        generation=levels["generation"],
+        answer=levels["answer"],
+        errors=count_errors(run.traces, verdicts),
+        judged={f"judged@{k}": judged_share},
+        corrected={name: share.summary_entry() for name, share in corrected_shares(run).items()},
+        corrected_failed=correct_failed(run, seed=seed),
+        drift=score_drift(run),
+        warnings=tuple(association_warnings(association)),
+        link=association["link"].replace(reliability=owner_reliability(given, manifest.judge)),
+        link_correctness=association["link_correctness"],
+        diagnosis=diagnosis,
+        lower_is_better=tuple(lower_is_better(context.metrics)),
+        coverage=verdict_coverage(verdicts, level_of),
+        repeats=judge_repeatability(verdicts, level_of, seed=seed),
+        cascade=judge.cascade() if judge else None,
+        usage=judge.usage() if judge else NO_USAGE,
+        slices=slice_estimates(cases, scores.by_metric, verdicts, k=k, seed=seed),
+        judge_epoch=manifest.judge_epoch,
+        hashes=manifest.hashes,
+        rejudged=None,
+        headline="",
+        first_step=None,
+    )
 
 
 def _diagnosis(
@@ -185,24 +220,24 @@ def _diagnosis(
     captured: CaptureResult,
     scores: RankingResult,
     linked: LinkResult,
-) -> dict[str, Any]:
+) -> Diagnosis:
     """Return the retrieval checklist and the missing labels."""
     k, seed = context.k, context.config.seed
     cases, traces, verdicts, measured = run.cases, run.traces, run.verdicts, linked.measured
     missing = find_missing_labels(cases, traces, verdicts, run.links, k)
     saved = summary_of(captured.saved) if captured.saved else None
     if saved and captured.corpus is None and saved.cases == len(cases):  # no judge is asked for it
-        checklist = [item.model_dump(mode="json") for item in saved.diagnosis.checklist]
+        checklist = saved.diagnosis.checklist
     else:
         checklist = build_checklist(cases, traces, measured, k, corpus=captured.corpus, seed=seed)
-    return {
-        "embedding": measured.embedding,
-        "corpus": measured.corpus,
-        "checklist": checklist,
-        "missing_labels": missing_label_document(
+    return Diagnosis(
+        embedding=measured.embedding,
+        corpus=measured.corpus,
+        checklist=checklist,
+        missing_labels=missing_label_document(
             cases, traces, verdicts, missing, k, scores=scores.by_metric, seed=seed
         ),
-    }
+    )
 
 
 def _file_judge(judge: object) -> str | None:
@@ -212,13 +247,13 @@ def _file_judge(judge: object) -> str | None:
 
 def _warnings(
     captured: Sequence[Reason], judge_note: str | None, label_notes: Sequence[str]
-) -> list[dict[str, str]]:
+) -> list[Note]:
     """What a reader of any output must know, each with a code."""
     sentences = [(reason.code, describe_reason(reason)) for reason in captured]
     messages = [(code, f"{text[:1].upper()}{text[1:]}.") for code, text in sentences]
     messages += [("judge", f"Judge: {judge_note}.")] if judge_note else []
     messages += [("labels", f"Labels: {note}") for note in label_notes]
-    return [{"code": code, "message": message} for code, message in messages]
+    return [Note(code=code, message=message) for code, message in messages]
 
 
 def _path_name(source: object) -> str | None:

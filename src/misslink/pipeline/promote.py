@@ -38,7 +38,8 @@ def promote(run: Run, failure: str | None = None) -> Iterator[dict[str, Any]]:
     """
     traces = by_case(run.traces)
     cases = by_case(run.cases)
-    epoch = manifest_of(run).judge_epoch.model_dump(mode="json")
+    judged = manifest_of(run).judge_epoch
+    epoch = judged and judged.document()
     for link in run.links:
         trace = traces.get(link.case_id)
         if link.failed and trace is not None and failure in (None, link.failure):

@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from misslink.calibration_document import NO_USAGE, JudgeUsage
 from misslink.documents import cutoff_of, manifest_of, summary_of
 from misslink.engines.protocol import Engine
 from misslink.errors import InputError
@@ -127,27 +128,29 @@ async def _separate_from(later: Run | str | Path, given: Mapping[str, Any]) -> R
         saved, options = _select_saved({**given, **part, "overwrite": overwrite or look > 0})
         against = Against(other, 1 - _ALPHA / looks)
         run = await run_pipeline(EvaluationConfig(**options), saved, against)
-        if not manifest_of(run).judge_epoch.is_that_of(manifest_of(other).judge_epoch):
+        now, then = manifest_of(run).judge_epoch, manifest_of(other).judge_epoch
+        if now is None or then is None or not now.is_that_of(then):
             raise InputError(
                 f"{given['judge']} did not judge the run it is set against, or its prompts or "
                 f"rules differ; judge that run again first",
-                path=display_path(summary_of(other).run),
+                path=display_path(summary_of(other).run or ""),
             )
-        summary: dict[str, Any] = run.summary
-        config, is_spent = _rest_of_limits(config, summary["usage"])
-        if is_spent or summary["rejudged"]["separation"]["larger"]:
+        summary = summary_of(run)
+        config, is_spent = _rest_of_limits(config, summary.usage or NO_USAGE)
+        separation = summary.rejudged and summary.rejudged.separation
+        if is_spent or (separation and separation.larger):
             break
     return run
 
 
-def _rest_of_limits(config: JudgeConfig, usage: Mapping[str, Any]) -> tuple[JudgeConfig, bool]:
+def _rest_of_limits(config: JudgeConfig, usage: JudgeUsage) -> tuple[JudgeConfig, bool]:
     """What the next sample may take, and whether nothing is left."""
     rest: dict[str, Any] = {}
     if config.max_calls is not None:
-        rest["max_calls"] = config.max_calls - usage["calls"]
+        rest["max_calls"] = config.max_calls - usage.calls
     if config.max_cost is not None:
-        rest["max_cost"] = config.max_cost - (usage["cost"] or 0.0)
-    is_spent = usage["not_asked"] > 0 or any(left <= 0 for left in rest.values())
+        rest["max_cost"] = config.max_cost - (usage.cost or 0.0)
+    is_spent = usage.not_asked > 0 or any(left <= 0 for left in rest.values())
     return (config if is_spent else replace(config, **rest)), is_spent
 
 

@@ -6,9 +6,18 @@ import math
 import statistics
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from misslink.case_fields import conversation_turns
+from misslink.document_model import Estimates
+from misslink.documents import (
+    ChangeParts,
+    Coverage,
+    Repeatability,
+    SampleMeans,
+    Slice,
+    VerdictRepeatability,
+)
 from misslink.judge.judged_metric import JudgedMetric
 from misslink.metrics import GOOD_SHARES, NAMED_PARTS
 from misslink.retrieval import mean_scores
@@ -28,7 +37,7 @@ def level_estimates(
     unmatched: Reason | None = None,
     *,
     seed: int,
-) -> dict[str, dict[str, Any]]:
+) -> dict[str, Estimates]:
     """Return the estimates of the three levels.
 
     Parameters
@@ -49,16 +58,16 @@ def level_estimates(
         'retrieval', 'generation' and 'answer', each metric name to Estimate. ``fully_faithful`` and
         ``correct`` are the shares of answers whose faithfulness and correctness are good.
     """
-    generation: dict[str, Any] = {}
-    answer: dict[str, Any] = {}
+    generation: Estimates = {}
+    answer: Estimates = {}
     for metric, level in level_of.items():
         of_metric = [verdict for verdict in verdicts if verdict.metric == metric]
         target = generation if level == 2 else answer
         for name, read in metric_readings(metric).items():
-            target[name] = mean_reading(of_metric, read, seed=seed).model_dump()
+            target[name] = mean_reading(of_metric, read, seed=seed)
     return {
         "retrieval": {
-            metric: mean_scores(of_case.values(), unmatched, seed=seed).model_dump()
+            metric: mean_scores(of_case.values(), unmatched, seed=seed)
             for metric, of_case in scores.items()
         },
         "generation": generation,
@@ -68,7 +77,7 @@ def level_estimates(
 
 def slice_estimates(
     cases: Sequence[Case], scores: RankScores, verdicts: Sequence[Scored], *, k: int, seed: int
-) -> dict[str, dict[str, Any]]:
+) -> dict[str, dict[str, Slice]]:
     """Return recall@k, faithful and correctness by category, by tier and by each tag.
 
     A tag that is called as one of the two, where cases have that one, is passed over.
@@ -76,7 +85,7 @@ def slice_estimates(
     Returns
     -------
     dict
-        'category', 'tier' or the tag's name, to the group's name, to ``{"n", "metrics"}``.
+        'category', 'tier' or the tag's name, to the group's name, to its slice.
     """
     taken = {axis for axis in _CASE_AXES if any(getattr(case, axis) is not None for case in cases)}
     groups: dict[str, dict[str, set[str]]] = {}
@@ -86,7 +95,7 @@ def slice_estimates(
         for axis, group in axes.items():
             groups.setdefault(axis, {}).setdefault(group, set()).add(case.id)
     recall = scores.get(f"recall@{k}", {})
-    slices: dict[str, dict[str, Any]] = {}
+    slices: dict[str, dict[str, Slice]] = {}
     for axis in sorted(groups, key=lambda name: (name not in _CASE_AXES, name)):
         for group, ids in sorted(groups[axis].items()):
             of_group = [verdict for verdict in verdicts if verdict.case_id in ids]
@@ -97,14 +106,11 @@ def slice_estimates(
                 "fully_faithful": mean_reading(faithfulness, _verdict_label, seed=seed),
                 "correctness": mean_reading(correctness, _verdict_value, seed=seed),
             }
-            slices.setdefault(axis, {})[group] = {
-                "n": len(ids),
-                "metrics": {name: value.model_dump() for name, value in metrics.items()},
-            }
+            slices.setdefault(axis, {})[group] = Slice(n=len(ids), metrics=metrics)
     return slices
 
 
-def conversation_estimate(cases: Sequence[Case], links: Iterable[Link]) -> dict[str, Any]:
+def conversation_estimate(cases: Sequence[Case], links: Iterable[Link]) -> Estimates:
     """Return ``conversations_passed``, the share whose turns all pass; nothing without any.
 
     A conversation without a failure and with an undecided turn is left out.
@@ -116,16 +122,18 @@ def conversation_estimate(cases: Sequence[Case], links: Iterable[Link]) -> dict[
     passed = sum(of_one == {False} for of_one in turns.values())
     known = passed + sum(True in of_one for of_one in turns.values())
     share = proportion(passed, known) if known else Estimate.missing(Reason(code="not_judged"))
-    return {"conversations_passed": share.model_dump()} if turns else {}
+    return {"conversations_passed": share} if turns else {}
 
 
-def verdict_coverage(
-    verdicts: Sequence[Scored], metrics: Iterable[str]
-) -> dict[str, dict[str, int]]:
+def verdict_coverage(verdicts: Sequence[Scored], metrics: Iterable[str]) -> dict[str, Coverage]:
     """Count the verdicts of each metric that are scored, skipped and failed."""
     counts = Counter((verdict.metric, verdict.status) for verdict in verdicts)
     return {
-        metric: {status: counts[metric, status] for status in ("scored", "skipped", "failed")}
+        metric: Coverage(
+            scored=counts[metric, "scored"],
+            skipped=counts[metric, "skipped"],
+            failed=counts[metric, "failed"],
+        )
         for metric in metrics
     }
 
@@ -190,9 +198,7 @@ _MIN_SAMPLES = 2  # fewer samples cannot differ
 _LARGEST_SD = math.sqrt(0.5)  # of two or more values in [0, 1]: that of 0 and 1
 
 
-def judge_differences(
-    before: Sequence[Scored], now: Sequence[Scored], *, seed: int
-) -> dict[str, Any]:
+def judge_differences(before: Sequence[Scored], now: Sequence[Scored], *, seed: int) -> Estimates:
     """Return by metric how far a judge's mean is from that of another on the same answers."""
     differences = {}
     for metric in dict.fromkeys(verdict.metric for verdict in before):
@@ -203,7 +209,7 @@ def judge_differences(
         for name, read in metric_readings(metric).items():
             pairs = [(read(a), read(b)) for a, b in both]
             test = paired_difference([a for a, _ in pairs], [b for _, b in pairs], seed=seed)
-            differences[name] = test.difference.model_dump()
+            differences[name] = test.difference
     return differences
 
 
@@ -214,7 +220,7 @@ def separate_change(
     *,
     level: float,
     seed: int,
-) -> dict[str, Any]:
+) -> ChangeParts:
     """Return the app's and the judge's part of a change: `again` is `before` by the later judge.
 
     The metric is whether answers are fully faithful; without it, the first that all three have.
@@ -223,7 +229,7 @@ def separate_change(
     shared = [key for key in runs[1] if key in runs[0] and key in runs[2]]
     metric = min((key[0] for key in shared), key=lambda name: name != "faithfulness", default=None)
     if metric is None:
-        return {"metric": None, "larger": None}
+        return ChangeParts(metric=None, judge=None, app=None, gap=None, larger=None)
     name, read = list(metric_readings(metric).items())[-1]
     values = [[read(run[key]) for run in runs] for key in shared if key[0] == metric]
     rows = [(old, new, other) for old, new, other in values if None not in (old, new, other)]
@@ -237,18 +243,14 @@ def separate_change(
     gap = difference(twice, [a + b for a, b in zip(old, other, strict=True)], 2.0)
     is_apart = gap.low is not None and gap.high is not None and not gap.low <= 0 <= gap.high
     larger = "app" if abs(app.value or 0) > abs(judge.value or 0) else "judge"
-    return {
-        "metric": name,
-        "judge": judge.model_dump(),
-        "app": app.model_dump(),
-        "gap": gap.model_dump(),
-        "larger": larger if is_apart else None,
-    }
+    return ChangeParts(
+        metric=name, judge=judge, app=app, gap=gap, larger=larger if is_apart else None
+    )
 
 
 def judge_repeatability(
     verdicts: Sequence[Scored], metrics: Iterable[str], *, seed: int = 0
-) -> dict[str, Any]:
+) -> Repeatability:
     """Return how much verdicts and means move between samples of the same questions.
 
     Parameters
@@ -261,9 +263,8 @@ def judge_repeatability(
 
     Returns
     -------
-    dict
-        Empty if no verdict was sampled more than once. Else ``samples``, the number of samples per
-        question, and by metric:
+    Repeatability
+        Empty, of no ``samples``, if no verdict was sampled more than once. Else by metric:
 
         ``metrics``
             ``n``: verdicts with two or more samples that have a value. ``incomplete``: verdicts
@@ -291,16 +292,15 @@ def judge_repeatability(
             samples = max(samples, len(verdict.repeats.values))
             if verdict.metric in of_metric:
                 of_metric[verdict.metric].append(verdict.repeats)
-    if not samples:
-        return {}
-    return {
-        "samples": samples,
-        "metrics": {name: _verdict_repeatability(r, seed) for name, r in of_metric.items()},
-        "run": {name: _sample_means(repeats) for name, repeats in of_metric.items()},
-    }
+    sampled = of_metric if samples else {}
+    return Repeatability(
+        samples=samples,
+        metrics={name: _verdict_repeatability(r, seed) for name, r in sampled.items()},
+        run={name: _sample_means(repeats) for name, repeats in sampled.items()},
+    )
 
 
-def _verdict_repeatability(repeats: Sequence[Repeats], seed: int) -> dict[str, Any]:
+def _verdict_repeatability(repeats: Sequence[Repeats], seed: int) -> VerdictRepeatability:
     values = [_without_missing(repeat.values) for repeat in repeats]
     labels = [_without_missing(repeat.labels) for repeat in repeats]
     labels = [each for each in labels if len(each) >= _MIN_SAMPLES]
@@ -315,27 +315,31 @@ def _verdict_repeatability(repeats: Sequence[Repeats], seed: int) -> dict[str, A
     if spreads:
         spread = mean(spreads, seed=seed, bounds=(0.0, _LARGEST_SD))
     sizes = [(len(known), len(r.values)) for known, r in zip(values, repeats, strict=True)]
-    return {
-        "n": sum(known >= _MIN_SAMPLES for known, _ in sizes),
-        "incomplete": sum(0 < known < asked for known, asked in sizes),
-        "flip_rate": flip_rate.model_dump(),
-        "disagreement": disagreement.model_dump(),
-        "spread": spread.model_dump(),
-    }
+    return VerdictRepeatability(
+        n=sum(known >= _MIN_SAMPLES for known, _ in sizes),
+        incomplete=sum(0 < known < asked for known, asked in sizes),
+        flip_rate=flip_rate,
+        disagreement=disagreement,
+        spread=spread,
+    )
 
 
-def _sample_means(repeats: Sequence[Repeats]) -> dict[str, Any]:
+def _sample_means(repeats: Sequence[Repeats]) -> SampleMeans:
     """The metric's mean over the cases, sample by sample, over the cases that have them all."""
     samples = max((len(repeat.values) for repeat in repeats), default=0)
     known = [_without_missing(repeat.values) for repeat in repeats]
     whole = [values for values in known if len(values) == samples]
     if not whole:
         reason = "no case has a value in every sample"
-        return {"n": 0, "mean": None, "sd": None, "values": [], "reason": reason}
-    values = list(map(statistics.mean, zip(*whole, strict=True)))
-    sd = statistics.stdev(values)
-    mean_of_all = statistics.mean(values)
-    return {"n": len(whole), "mean": mean_of_all, "sd": sd, "values": values, "reason": None}
+        return SampleMeans(n=0, mean=None, sd=None, values=(), reason=reason)
+    values = tuple(map(statistics.mean, zip(*whole, strict=True)))
+    return SampleMeans(
+        n=len(whole),
+        mean=statistics.mean(values),
+        sd=statistics.stdev(values),
+        values=values,
+        reason=None,
+    )
 
 
 def _without_missing(values: Iterable[T | None]) -> list[T]:

@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 
 from misslink.calibration import calibrate, stored_calibration, verdicts_from_run
 from misslink.calibration.judge_accuracy import error_by_exposure
-from misslink.documents import CalibrationDocument, calibrations_of
+from misslink.calibration_document import CalibrationDocument, CalibrationSource
+from misslink.documents import Drift, calibrations_of
 from misslink.errors import InputError, JudgeUnreachableError
 from misslink.io.labels import Labels
 from misslink.judge.judge_case import judge_case
@@ -32,7 +33,7 @@ class CalibratedRun(NamedTuple):
 
     run: Run
     calibration: Calibration | None
-    source: dict[str, Any] | None
+    source: CalibrationSource | None
     notes: tuple[str, ...]
 
 
@@ -66,7 +67,7 @@ async def judge_cases(context: EvaluationContext, traces: Sequence[Trace]) -> Se
             f"the judge {judge.name} failed on every case; the first time {failed[0].reason}"
         )
     usage = judge.usage()
-    if judge.not_asked and not usage["calls"] and not usage["from_cache"]:
+    if judge.not_asked and not usage.calls and not usage.from_cache:
         raise InputError(f"the judge was asked no question: {judge.stopped_by}")
     return verdicts
 
@@ -96,11 +97,9 @@ def calibrate_run(
         document, calibration = _calibrate_on_labels(context, context.labels, run, notes)
     for note in notes:
         _log.warning("%s", note)
-    source = (
-        None
-        if calibration is None or document is None
-        else stored_calibration.calibration_source(document)
-    )
+    source = None
+    if calibration is not None and document is not None:
+        source = CalibrationDocument.read(document).source
     run = run.model_copy(update={"calibration": document and dict(document)})
     return CalibratedRun(run, calibration, source, tuple(notes))
 
@@ -117,11 +116,11 @@ def _calibrate_on_labels(
         except InputError as problem:  # the judge calls are paid for: a label must not lose them
             notes.append(f"{metric} was not compared with its labels: {problem}.")
             continue
-        document = stored_calibration.merge_calibration(document, calibrated)
-        if others := calibrated["labels_of_other_answers"]:
+        document = stored_calibration.merge_calibration(document, calibrated.document())
+        if others := calibrated.labels_of_other_answers:
             notes.append(f"{pluralize(others, 'label')} of {metric} left out: of other answers.")
-        unverified += calibrated["unverified_labels"]
-        if calibrated["verdict"] == "do not use":
+        unverified += calibrated.unverified_labels
+        if calibrated.verdict == "do not use":
             notes.append(f"The labels of {metric} say not to use this judge.")
     if unverified:
         sentence = describe_reason(Reason(code="unverified_labels", n=unverified))
@@ -153,25 +152,19 @@ def measure_error_by_exposure(run: Run, links: Sequence[Link], seed: int) -> Run
     for metric, stored in calibrations_of(run).items():
         plain = dict(stored_calibration.stored_calibrations(run)[metric])
         if metric in own and stored.threshold is not None:
-            errors = error_by_exposure(
+            plain["by_exposure"] = error_by_exposure(
                 {case_id: share >= 1 / 2 for case_id, share in stored.labelled.items()},
                 stored_calibration.verdict_scores(run, metric),
                 stored.threshold,
                 exposures,
                 cluster_cases(run.cases),
                 seed=seed,
-            )
-            plain["by_exposure"] = {
-                name: {rate: value[rate].model_dump(mode="json") for rate in value}
-                if isinstance(value, Mapping)
-                else value
-                for name, value in errors.items()
-            }
+            ).document()
         document = stored_calibration.merge_calibration(document, plain)
     return run.model_copy(update={"calibration": document}) if document else run
 
 
-def score_drift(run: Run) -> dict[str, dict[str, Any]]:
+def score_drift(run: Run) -> dict[str, Drift]:
     """Return by metric how the judge's scores moved since its calibration; warn of each."""
     drifts = {}
     for metric, document in calibrations_of(run).items():
@@ -181,13 +174,13 @@ def score_drift(run: Run) -> dict[str, dict[str, Any]]:
             )
         ) is not None:
             _log.warning("%s", drift.sentence)
-            drifts[metric] = drift.document()
+            drifts[metric] = drift.summary_entry()
     return drifts
 
 
 def _weakness_of_labels(document: Mapping[str, Any]) -> str | None:
     """Why labels do not show that a judge is better than chance; None where they do."""
-    rates = stored_calibration.judge_error_rates(CalibrationDocument.model_validate(document))
+    rates = stored_calibration.judge_error_rates(CalibrationDocument.read(document))
     if isinstance(rates, str):
         return rates
     accuracy = rates.balanced_accuracy

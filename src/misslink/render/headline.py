@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from misslink.documents import ErrorCounts
 from misslink.render.format import list_first, pluralize
 from misslink.render.reasons import describe_reason
 from misslink.types import Estimate, Reason
@@ -60,7 +61,7 @@ class Findings:
     """
 
     cases: int
-    errors: Mapping[str, int]
+    errors: ErrorCounts
     judged: bool
     failed: Estimate
     exposure: Mapping[str, Estimate]
@@ -152,8 +153,8 @@ def describe_errors(findings: Findings) -> str:
 
 
 def _describe_failed_cases(findings: Findings) -> str:
-    names = ("app", "judge", "no_answer")
-    app, judge, silent = (findings.errors.get(name, 0) for name in names)
+    errors = findings.errors
+    app, judge, silent = errors.app, errors.judge, errors.no_answer
     if app + judge + silent <= _MAX_ERROR_SHARE * findings.cases:
         return ""
     of = f"of {pluralize(findings.cases, 'case')}"

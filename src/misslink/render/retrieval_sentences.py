@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
+from misslink.documents import OptionMetric
 from misslink.render.format import (
     MIN_PERCENT,
     format_difference,
@@ -94,27 +95,26 @@ CHECKLIST_SENTENCES: dict[str, str | Callable[..., str]] = {
 
 def describe_option(
     metric: str,
-    compared: Mapping[str, Any],
+    compared: OptionMetric,
     avoided: Estimate,
     bad: int,
     unknown: str | None,
     retrieved: int | None,
 ) -> str:
     """Return one sentence on an option: the change of its metric, and what it would avoid."""
-    difference, before, after = (
-        Estimate.model_validate(compared[name]) for name in ("difference", "a", "b")
-    )
+    difference, after = compared.difference, compared.b.value
+    before = compared.a.value if compared.a else None
     # Of misses that are all unknown none could be retrieved: no change says nothing.
     blind = unknown and retrieved is None and not difference.value
-    if blind or difference.value is None or before.value is None or after.value is None:
-        return f"{metric} was not measured: {unknown or difference.reason or after.reason}."
+    if blind or difference.value is None or before is None or after is None:
+        return f"{metric} was not measured: {unknown or difference.reason or compared.b.reason}."
     gap = f"{format_difference('share', difference).brief}{_p_value_text(compared)}"
-    if compared["winner"] is None:
+    if compared.winner is None:
         power = _power_text(compared, difference.n)
         finding = f"Not enough data to tell whether {metric} changes: {gap}{power}"
         return f"{finding}; {unknown}." if unknown else f"{finding}."
-    verb = "rises" if compared["winner"] == "option" else "falls"
-    old, new = format_whole_points(before.value), format_whole_points(after.value)
+    verb = "rises" if compared.winner == "option" else "falls"
+    old, new = format_whole_points(before), format_whole_points(after)
     savings = unknown or _savings_text(avoided, bad)
     return f"{metric} {verb} from {old} to {new}%, {gap}; {savings}."
 
@@ -132,9 +132,9 @@ def _savings_text(avoided: Estimate, bad: int) -> str:
     return f"not enough data to tell whether it avoids failures, of {bad} now"
 
 
-def _p_value_text(compared: Mapping[str, Any]) -> str:
+def _p_value_text(compared: OptionMetric) -> str:
     """The p-value alone, and corrected where several options were tested."""
-    p, corrected, tests = compared["p"], compared["p_holm"], compared["tests"]
+    p, corrected, tests = compared.p, compared.p_holm, compared.tests
     if p is None or corrected is None:
         return ""
     if tests == 1:
@@ -143,12 +143,12 @@ def _p_value_text(compared: Mapping[str, Any]) -> str:
     return f" ({format_p_value(p)} alone, {after} after Holm over {tests} options)"
 
 
-def _power_text(compared: Mapping[str, Any], n: int) -> str:
+def _power_text(compared: OptionMetric, n: int) -> str:
     cases = pluralize(n, "case")
-    if compared["detectable"] is None:
+    if compared.detectable is None:
         return f" over {cases}"
-    if compared["detectable"] > 1:
+    if compared.detectable > 1:
         return f"; {cases} are too few to show any difference"
-    corrected = "" if compared["tests"] == 1 else ", corrected"
-    points = format_whole_points(compared["detectable"])
+    corrected = "" if compared.tests == 1 else ", corrected"
+    points = format_whole_points(compared.detectable)
     return f"; {cases} show a difference from {points} points on (80% power{corrected})"

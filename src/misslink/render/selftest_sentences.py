@@ -182,7 +182,7 @@ def selftest_groups(
         rows = [
             (_label(name), kind)
             for name, kind in document.kinds.items()
-            if kind.expected_owner == owner
+            if (kind.expected_owner or "") == owner
         ]
         if rows:
             yield owner, heading, sorted(rows, key=lambda row: _weakness(row[1]))

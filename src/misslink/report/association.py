@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
 from dataclasses import dataclass
 from types import SimpleNamespace
 
 from misslink.documents import (
+    AdjustedRisks,
+    LeftOut,
+    Note,
     Replay,
     ReplayedCase,
     RiskAssociation,
     Risks,
     TestResult,
+    TrendResult,
     calibrations_of,
     replay_of,
     summary_of,
@@ -72,14 +75,14 @@ def adjust_associations(run: Run) -> tuple[SimpleNamespace, ...]:
         if all(stratum.risk_difference.value is None for stratum in adjusted.strata):
             continue
         notes = (
-            _as_sentence(adjusted.change.message),
+            _as_sentence(adjusted.change),
             _heterogeneity_note(adjusted.heterogeneity),
             _left_out_note(adjusted.left_out),
         )
-        warning = _as_sentence(adjusted.warning.message)
+        warning = _as_sentence(adjusted.warning)
         if warning:  # only groups with both none and all count
             tables_of = (stratum.table for stratum in adjusted.strata)
-            sizes = [[sum(row.values()) for row in (table.none, table.all)] for table in tables_of]
+            sizes = [(table.none.total, table.all.total) for table in tables_of]
             used = sum(none + all_ for none, all_ in sizes if none and all_)
             total = pluralize(sum(map(sum, sizes)), "case")
             warning += f" The adjusted numbers rest on {used:,} of {total}."
@@ -115,11 +118,13 @@ def correct_association(run: Run) -> CorrectedAssociation | None:
     return CorrectedAssociation(rows, note)
 
 
-def _as_sentence(text: str) -> str:
-    return f"{text[:1].upper()}{text[1:]}." if text else ""
+def _as_sentence(note: Note | None) -> str:
+    return f"{note.message[:1].upper()}{note.message[1:]}." if note else ""
 
 
-def _before_after(names: dict[str, str], before: Risks, after: Risks) -> tuple[BeforeAfter, ...]:
+def _before_after(
+    names: dict[str, str], before: Risks, after: Risks | AdjustedRisks
+) -> tuple[BeforeAfter, ...]:
     return tuple(
         (
             label,
@@ -148,17 +153,16 @@ def _heterogeneity_note(test: TestResult) -> str:
     )
 
 
-def _left_out_note(left_out: Mapping[str, int]) -> str:
-    groups, cases = left_out.get("strata", 0), left_out.get("cases", 0)
-    if not groups:
+def _left_out_note(left_out: LeftOut) -> str:
+    if not left_out.strata:
         return ""
     return (
         "Groups without both none and all say nothing on the difference: "
-        f"{pluralize(groups, 'group')} ({pluralize(cases, 'case')})."
+        f"{pluralize(left_out.strata, 'group')} ({pluralize(left_out.cases, 'case')})."
     )
 
 
-def _trend_note(test: TestResult, bad: str) -> str:
+def _trend_note(test: TrendResult, bad: str) -> str:
     p, reason = test.p, test.reason
     if p is None:
         return f"A trend was not tested: {reason}." if reason else ""
@@ -220,8 +224,8 @@ def _contingency_table(
         rows=tuple(
             (
                 label.capitalize(),
-                cell(getattr(table, name)["bad"], name, bad),
-                cell(getattr(table, name)["good"], name, good),
+                cell(getattr(table, name).bad, name, bad),
+                cell(getattr(table, name).good, name, good),
                 format_estimate("risk", getattr(association, f"risk_given_{name}")),
             )
             for name, label in _EXPOSURE_LABELS.items()
@@ -236,7 +240,7 @@ def _contingency_table(
                 None,
                 [
                     _trend_note(association.trend, columns[0]),
-                    *(_as_sentence(note.message) for note in association.warnings),
+                    *map(_as_sentence, association.warnings),
                 ],
             )
         ),

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
-from types import SimpleNamespace
 
 from misslink.documents import cutoff_of
 from misslink.failure_modes import FAILURE_MODES, FAILURES
@@ -17,6 +16,8 @@ from misslink.render.need_sentences import ARRIVED, STAGE_OWNERS, describe_need,
 from misslink.report.association import describe_case_replays
 from misslink.report.claims import (
     CaseLocations,
+    ClaimRow,
+    PassageRow,
     TextPiece,
     TextSpan,
     is_sure,
@@ -144,7 +145,78 @@ class VerdictRow:
     stands: str
 
 
-def build_case_entries(run: Run, k: int, most: int | None = None) -> tuple[SimpleNamespace, ...]:
+@dataclass(frozen=True)
+class NeedRow:
+    """A need of a case: the stage where it was lost, what happened there, and how that is known."""
+
+    text: str
+    source: str
+    passage: str
+    stage: str
+    what: str
+    how: str
+
+
+@dataclass(frozen=True)
+class CaseEntry:
+    """One case of the run, by its place in the gold set (``number``, from 1).
+
+    ``failure``, ``retrieval`` and ``answered`` are keys of the glossary, "" where no link speaks of
+    the case; ``also`` has the other failure modes with their evidence. ``summary`` is the verdict
+    of a failed case in two sentences, ``fix`` its label, the number of cases like it and their
+    fragment. ``values`` are those of its scored verdicts by metric, ``bad`` the metrics with a bad
+    label. ``bad_claims`` are those that the prompt does not support, else those that the reference
+    contradicts. ``calls`` are searches: query, tool or retriever, number of passages, what it found.
+    ``history`` are earlier messages, role and text; ``standalone`` the question without them, and
+    who worded it.
+    """
+
+    number: int
+    id: str
+    question: str
+    failure: str
+    unexplained: bool
+    retrieval: str
+    answered: str
+    correct: str
+    needs: tuple[NeedRow, ...]
+    miss_types: tuple[str, ...]
+    best_rank: int | None
+    keyword_rank: int | None
+    category: str
+    tier: str
+    tags: tuple[str, ...]
+    values: Mapping[str, float]
+    bad: tuple[str, ...]
+    people: tuple[str, ...]
+    latency_s: float | None
+    failed_to_run: bool
+    reason: str
+    also: tuple[tuple[str, str], ...]
+    summary: tuple[str, ...]
+    fix: tuple[str, int, str] | None
+    basis: str
+    replays: tuple[str, ...]
+    answer: str
+    pieces: tuple[TextPiece, ...]
+    answer_note: str
+    claims: tuple[ClaimRow, ...]
+    bad_claims: tuple[ClaimRow, ...]
+    retrieved: tuple[PassageRow, ...]
+    missed: tuple[PassageRow, ...]
+    prompt: str
+    calls: tuple[tuple[str, str, int, str], ...]
+    references: tuple[str, ...]
+    history: tuple[tuple[str, str], ...]
+    standalone: tuple[str, str] | None
+    verdicts: tuple[VerdictRow, ...]
+    judges: tuple[str, ...]
+    notes: tuple[str, ...]
+    error: str
+    raws: tuple[tuple[str, str], ...]
+
+
+def build_case_entries(run: Run, k: int, most: int | None = None) -> tuple[CaseEntry, ...]:
     """The cases of `run` at its cutoff `k`, in the order of `misslink.report.cases`.
 
     Parameters
@@ -178,7 +250,7 @@ def build_case_entries(run: Run, k: int, most: int | None = None) -> tuple[Simpl
         if link and link.failed and link.failure:
             owner = FAILURE_MODES[link.failure].owner
             own = fixes.get(number) if owner in _FIXABLE else None
-            entry.fix = own or modes.get(link.failure)
+            entry = replace(entry, fix=own or modes.get(link.failure))
         entries.append(entry)
     return tuple(entries)
 
@@ -192,18 +264,7 @@ def _case_entry(
     replays: tuple[str, ...],
     people: Mapping[str, HumanLabel],
     k: int,
-) -> SimpleNamespace:
-    """Return one case of the run, by its place in the gold set (``number``, from 1).
-
-    ``failure``, ``retrieval`` and ``answered`` are keys of the glossary, "" where no link speaks of
-    the case; ``also`` has the other failure modes with their evidence. ``summary`` is the verdict
-    of a failed case in two sentences, ``fix`` its label, the number of cases like it and their
-    fragment. ``values`` are those of its scored verdicts by metric, ``bad`` the metrics with a bad
-    label. ``bad_claims`` are those that the prompt does not support, else those that the reference
-    contradicts. ``calls`` are searches: query, tool or retriever, number of passages, what it found.
-    ``history`` are earlier messages, role and text; ``standalone`` the question without them, and
-    who worded it.
-    """
+) -> CaseEntry:
     from misslink.retrieval import relevant_ids  # imports numpy
 
     faithfulness = next((v for v in verdicts if v.metric == "faithfulness"), None)
@@ -213,7 +274,7 @@ def _case_entry(
     rows = tuple(spots.claim(index, claim) for index, claim in enumerate(claims))
     relevant = relevant_ids(case, retrieved) if retrieved else set()
     note = _retrieval_note(case, trace, k) if trace else None
-    return SimpleNamespace(
+    return CaseEntry(
         number=number,
         id=case.id,
         question=case.question,
@@ -273,15 +334,13 @@ def _case_entry(
     )
 
 
-def _need_rows(trace: Trace | None, link: Link | None, k: int) -> tuple[SimpleNamespace, ...]:
-    """The needs of a case: ``text``, ``source``, ``stage``, what happened there and how it is known."""
+def _need_rows(trace: Trace | None, link: Link | None, k: int) -> tuple[NeedRow, ...]:
     rows = []
     for need in link.needs if link else ():
         what, how = describe_need(need, trace, k)
         stage = need.lost_at or ARRIVED
-        source = describe_source(need)
-        row = {"text": need.text, "source": source, "passage": need.passage_id or ""}
-        rows.append(SimpleNamespace(**row, stage=stage, what=what, how=how))
+        source, passage = describe_source(need), need.passage_id or ""
+        rows.append(NeedRow(need.text, source, passage, stage, what, how))
     return tuple(rows)
 
 
@@ -346,7 +405,7 @@ def _retrieval_note(case: Case, trace: Trace, k: int) -> str | None:
 
 
 def _mark_answer(
-    trace: Trace | None, claims: Sequence[Claim], rows: Sequence[SimpleNamespace]
+    trace: Trace | None, claims: Sequence[Claim], rows: Sequence[ClaimRow]
 ) -> tuple[TextPiece, ...]:
     text = (trace.answer or "") if trace else ""
     spans = [

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from itertools import pairwise
 from math import inf
-from types import SimpleNamespace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from misslink.linking.miss_types import MISS_LABELS
 from misslink.render.format import format_decimal, format_percent
@@ -121,6 +120,37 @@ class ClaimPointer:
     missed: int = 0
 
 
+@dataclass(frozen=True)
+class ClaimRow:
+    """A claim of the answer as the explorer shows it; ``located`` in the answer's text."""
+
+    number: int
+    text: str
+    support: str
+    probability: str
+    located: bool
+    correct: str
+    wrong: bool
+    note: str
+    quotes: tuple[ClaimPointer, ...]
+    needed: tuple[ClaimPointer, ...]
+
+
+@dataclass(frozen=True)
+class PassageRow:
+    """A retrieved or a missed passage; ``ranks`` of a missed one: its true one, BM25, dense."""
+
+    id: str
+    rank: str
+    score: str
+    relevant: bool
+    flags: tuple[str, ...]
+    text: str
+    pieces: tuple[TextPiece, ...]
+    details: Sequence[Mapping[str, Any]]
+    ranks: tuple[int | None, ...]
+
+
 class CaseLocations:
     """The places of one case that a claim can point to, collected while its claims are read."""
 
@@ -143,11 +173,11 @@ class CaseLocations:
         self._quotes: dict[str, list[TextSpan]] = {}
         self._needed: dict[str, list[TextSpan]] = {}
 
-    def claim(self, index: int, claim: Claim) -> SimpleNamespace:
+    def claim(self, index: int, claim: Claim) -> ClaimRow:
         """Read a claim, and remember the quotes it marks."""
         answer = (self._trace.answer or "") if self._trace else ""
         correct = {True: "agrees with the reference", False: "contradicts the reference", None: ""}
-        return SimpleNamespace(
+        return ClaimRow(
             number=index + 1,
             text=claim.text,
             support=claim.support,
@@ -166,13 +196,13 @@ class CaseLocations:
             needed=tuple(self._need(link) for link in self._links if link.index == index),
         )
 
-    def retrieved(self, passage: Passage, relevant: AbstractSet[str]) -> SimpleNamespace:
+    def retrieved(self, passage: Passage, relevant: AbstractSet[str]) -> PassageRow:
         """A retrieved passage, after all claims were read; the first of ``flags`` is the strongest."""
         is_relevant = passage.id in relevant
         flags = _prompt_flags(passage, self._trace)
         if is_relevant:
             flags.insert(0, "relevant")
-        return SimpleNamespace(
+        return PassageRow(
             id=passage.id,
             rank=f"{passage.rank}",
             score="" if passage.score is None else format_decimal(passage.score, 3),
@@ -186,11 +216,11 @@ class CaseLocations:
             ranks=(),
         )
 
-    def missed(self) -> tuple[SimpleNamespace, ...]:
+    def missed(self) -> tuple[PassageRow, ...]:
         """All missed passages, after all claims were read."""
         return tuple(map(self._missed_row, self._missed))
 
-    def _missed_row(self, name: str) -> SimpleNamespace:
+    def _missed_row(self, name: str) -> PassageRow:
         ones, text = self._missed[name], self._texts[name]
         first = ones[0]
         flags = [
@@ -202,7 +232,7 @@ class CaseLocations:
         flags += sorted(steps)
         spots = [locate_quote(text, None, None, miss.evidence) for miss in ones if miss.evidence]
         spans = [TextSpan(*spot, "evidence") for spot in spots if spot is not None]
-        return SimpleNamespace(
+        return PassageRow(
             id=name,
             rank=self._rank(first),
             score="" if first.score is None else format_decimal(first.score, 3),

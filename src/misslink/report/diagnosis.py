@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from types import SimpleNamespace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from misslink.document_model import NOT_COMPUTED, Estimates
 from misslink.documents import (
     ChecklistItem,
+    MetricWithLabels,
+    MissingLabelDocument,
     OptionCheck,
     OptionMetric,
+    WhatIfOption,
     manifest_of,
     summary_of,
     whatif_of,
 )
 from misslink.linking.miss_types import MISS_LABELS, miss_type_advice
 from misslink.render.format import (
+    FormattedEstimate,
     format_decimal,
     format_difference,
     format_estimate,
@@ -59,7 +63,21 @@ def missed_passages(links: Iterable[Link]) -> tuple[tuple[Link, RetrievalMiss], 
     return tuple(misses.values())
 
 
-def miss_type_rows(run: Run) -> tuple[SimpleNamespace, ...]:
+@dataclass(frozen=True)
+class MissTypeRow:
+    """The missed passages of one type: how many, in how many ``failed`` cases, and an example."""
+
+    label: str
+    count: int
+    share: FormattedEstimate
+    failed: int
+    advice: str
+    example: str
+    example_at: str
+    fragment: str
+
+
+def miss_type_rows(run: Run) -> tuple[MissTypeRow, ...]:
     """Return missed passages by miss type, the most frequent first.
 
     Empty if nothing was missed, or if no miss has a type (older runs, traces without ranks).
@@ -80,7 +98,7 @@ def miss_type_rows(run: Run) -> tuple[SimpleNamespace, ...]:
         link, miss = next((pair for pair in misses if pair[1].reason), misses[0])
         number = numbers.get(link.case_id)
         rows.append(
-            SimpleNamespace(
+            MissTypeRow(
                 label=MISS_LABELS[miss_type] if miss_type else "not known",
                 count=len(misses),
                 share=format_estimate("share", proportion(len(misses), total)),
@@ -143,7 +161,15 @@ def _format_measurement(name: str, value: float) -> str:
     return format_decimal(value) if name.startswith("cosine") else format_number(value)
 
 
-def read_checklist(run: Run) -> SimpleNamespace | None:
+@dataclass(frozen=True)
+class ChecklistView:
+    """The checklist: each item with its state, why it has none, and its numbers in words."""
+
+    facts: str
+    checks: tuple[tuple[ChecklistItem, str, str, tuple[tuple[str, str], ...]], ...]
+
+
+def read_checklist(run: Run) -> ChecklistView | None:
     """Read the checklist of `run`; None if there is none."""
     diagnosis = summary_of(run).diagnosis
     if not diagnosis.checklist:
@@ -162,10 +188,19 @@ def read_checklist(run: Run) -> SimpleNamespace | None:
             for name, value in item.numbers.items()
         )
         checks.append((item, *check_verdict(item), numbers))
-    return SimpleNamespace(facts=f"{similarity}; {passages}.", checks=tuple(checks))
+    return ChecklistView(facts=f"{similarity}; {passages}.", checks=tuple(checks))
 
 
-def read_missing_labels(run: Run) -> SimpleNamespace | None:
+@dataclass(frozen=True)
+class MissingLabelsView:
+    """The first missing labels with the places of their passages, and how many there are."""
+
+    rows: tuple[tuple[MissingLabelDocument, str], ...]
+    metrics: Mapping[str, MetricWithLabels]
+    count: int
+
+
+def read_missing_labels(run: Run) -> MissingLabelsView | None:
     """Read the passages that the gold set may lack; None if there are none."""
     missing = summary_of(run).diagnosis.missing_labels
     rows = missing.holes[:_MAX_MISSING_LABELS]
@@ -180,7 +215,7 @@ def read_missing_labels(run: Run) -> SimpleNamespace | None:
         for position, passage in enumerate(trace.retrieved, 1)
     }
     linked = tuple((row, anchors.get((row.case_id, row.passage_id), "")) for row in rows)
-    return SimpleNamespace(rows=linked, metrics=missing.metrics, count=len(missing.holes))
+    return MissingLabelsView(rows=linked, metrics=missing.metrics, count=len(missing.holes))
 
 
 def check_verdict(item: ChecklistItem) -> tuple[str, str]:
@@ -194,7 +229,7 @@ def check_verdict(item: ChecklistItem) -> tuple[str, str]:
 
     Examples
     --------
-    >>> check_verdict(ChecklistItem(name="recall"))
+    >>> check_verdict(ChecklistItem.read({"name": "recall"}))
     ('not measured', '')
     """
     if item.ok is not None:
@@ -202,7 +237,7 @@ def check_verdict(item: ChecklistItem) -> tuple[str, str]:
     estimates = {name: value for name, value in item.numbers.items() if isinstance(value, Estimate)}
     # Counts are there even if nothing was counted: 0 passages are no measurement.
     if not any(estimate.value is not None for estimate in estimates.values()) and (
-        estimates or not any(isinstance(value, float) for value in item.numbers.values())
+        estimates or not any(type(value) in (int, float) for value in item.numbers.values())
     ):
         return "not measured", ""
     names = _DECISIVE_NUMBERS.get(item.name, ())
@@ -242,7 +277,41 @@ def _format_unitless(name: str, estimate: Estimate) -> str:
 _VERDICTS = {"option": "better", "today": "worse"}
 
 
-def read_whatif(run: Run) -> SimpleNamespace | None:
+@dataclass(frozen=True)
+class OptionEffect:
+    """A metric of the run today and with an option."""
+
+    at: str
+    today: FormattedEstimate
+    option: FormattedEstimate
+    difference: FormattedEstimate
+    verdict: str
+    p: str
+
+
+@dataclass(frozen=True)
+class OptionRow:
+    """An option with its effect on the main metric, on all of them, and the tokens before and after."""
+
+    option: WhatIfOption
+    main: OptionEffect | None
+    changes: tuple[OptionEffect, ...]
+    tokens: tuple[FormattedEstimate, ...]
+
+
+@dataclass(frozen=True)
+class WhatIfView:
+    """What other retrieval would change; ``metric`` is the main one, ``check`` what was run again."""
+
+    facts: str
+    metric: str
+    heading: str
+    options: tuple[OptionRow, ...]
+    check: tuple[tuple[str, str], ...]
+    notes: tuple[str, ...]
+
+
+def read_whatif(run: Run) -> WhatIfView | None:
     """Read what other retrieval options would change; None if this was not evaluated."""
     whatif = whatif_of(run)
     if whatif is None or not whatif.options:
@@ -262,14 +331,14 @@ def read_whatif(run: Run) -> SimpleNamespace | None:
         effects = {name: _option_effect(name, m, today) for name, m in option.metrics.items()}
         tokens = (option.context_tokens.get(name, NOT_COMPUTED) for name in ("today", "b"))
         rows.append(
-            SimpleNamespace(
+            OptionRow(
                 option=option,
                 main=effects.get(metric),
                 changes=tuple(effects.values()),
                 tokens=tuple(format_estimate("context_tokens", count) for count in tokens),
             )
         )
-    return SimpleNamespace(
+    return WhatIfView(
         facts=facts,
         metric=metric,
         heading=f"Recall in the context (today {pluralize(width, 'passage')})"
@@ -281,17 +350,17 @@ def read_whatif(run: Run) -> SimpleNamespace | None:
     )
 
 
-def _option_effect(name: str, compared: OptionMetric, today: Estimates) -> SimpleNamespace:
+def _option_effect(name: str, compared: OptionMetric, today: Estimates) -> OptionEffect:
     untested = "not tested" if compared.p_holm is None else "no detectable difference"
     other = compared.at and name.partition("@")[2] != str(compared.at)
     # Where the option has fewer cases than the run, today's value is that of the same cases.
     paired = compared.a or today.get(name, NOT_COMPUTED)
-    return SimpleNamespace(
+    return OptionEffect(
         at=f"at {compared.at} under the option" if other else "",
         today=format_estimate(name, paired),
         option=format_estimate(name, compared.b),
         difference=format_difference(name, compared.difference),
-        verdict=_VERDICTS.get(compared.winner, untested),
+        verdict=_VERDICTS.get(compared.winner or "", untested),
         p=format_p_value(compared.p_holm),
     )
 
@@ -303,10 +372,8 @@ def _check_rows(check: OptionCheck | None) -> Iterator[tuple[str, str]]:
     yield "Option", check.option
     strata = (check.changed, "that it changes"), (check.unchanged, "that it leaves as they are")
     for counts, which in strata:
-        cases, checked, before, after = (
-            counts.get(name, 0) for name in ("cases", "checked", "failed_before", "failed_after")
-        )
-        text = f"{checked:,} of {pluralize(cases, 'case')} run again: {before:,} failed before, "
-        yield f"Cases {which}", f"{text}{after:,} after"
+        text = f"{counts.checked or 0:,} of {pluralize(counts.cases, 'case')} run again: "
+        text += f"{counts.failed_before or 0:,} failed before, {counts.failed_after or 0:,} after"
+        yield f"Cases {which}", text
     if check.reason:
         yield "Not run again", check.reason

@@ -6,7 +6,8 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from misslink.documents import CalibrationDocument, manifest_of
+from misslink.calibration_document import CalibrationDocument
+from misslink.documents import manifest_of
 from misslink.matching import doubtful_numbers, values_of
 from misslink.report.human_labels import read_human_labels
 from misslink.report.links import case_fragment, number_cases, view_fragment

@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote, unquote
 
@@ -24,11 +23,12 @@ from misslink.render.format import shorten
 from misslink.render.need_sentences import ARRIVED, STAGE_OWNERS
 from misslink.report.cases import (
     ORDER_RULE,
+    CaseEntry,
     build_case_entries,
     cases_per_mode,
     page_size,
 )
-from misslink.report.claims import TextPiece
+from misslink.report.claims import ClaimRow, PassageRow, TextPiece
 from misslink.report.glossary import ANSWERS, PEOPLE, RETRIEVALS
 from misslink.report.human_labels import read_human_labels
 from misslink.report.links import CORRECT_VALUES, CaseCommand, build_case_command, quote_case_id
@@ -102,7 +102,7 @@ class CaseList:
     "".
     """
 
-    entries: tuple[SimpleNamespace, ...]
+    entries: tuple[CaseEntry, ...]
     total: int
     failed: int
     ids: tuple[str, ...]
@@ -155,7 +155,7 @@ def build_case_list(run: Run, *, most: int | None = None, table: str = "") -> Ca
         counts=count_facets(run) if most < total else {},
         table=quote(os.fsencode(table), safe=""),
         lower_is_better=summary_of(run).lower_is_better,
-        command=build_case_command(manifest_of(run), summary_of(run).run),
+        command=build_case_command(manifest_of(run), summary_of(run).run or ""),
     )
 
 
@@ -226,7 +226,7 @@ class _SharedValues:
         Text of a passage to its place.
     """
 
-    def __init__(self, entries: Sequence[SimpleNamespace]) -> None:
+    def __init__(self, entries: Sequence[CaseEntry]) -> None:
         counts = Counter(part for entry in entries for part in _shareable_parts(entry) if part)
         self.parts = tuple(part for part, count in counts.most_common() if count > 1)
         self._places = {part: place for place, part in enumerate(self.parts)}
@@ -238,7 +238,7 @@ class _SharedValues:
         return self._places.get(part, part)
 
 
-def _shareable_parts(entry: SimpleNamespace) -> Iterator[Hashable]:
+def _shareable_parts(entry: CaseEntry) -> Iterator[Hashable]:
     """What other cases may have as well."""
     yield from entry.verdicts
     yield entry.judges
@@ -301,7 +301,7 @@ def _partial_list_data(cases: CaseList) -> dict[str, Any]:
     }
 
 
-def _list_row(entry: SimpleNamespace, metrics: Mapping[str, int]) -> dict[str, Any]:
+def _list_row(entry: CaseEntry, metrics: Mapping[str, int]) -> dict[str, Any]:
     return _without_empty(
         number=entry.number,
         id=entry.id,
@@ -328,13 +328,13 @@ def _list_row(entry: SimpleNamespace, metrics: Mapping[str, int]) -> dict[str, A
     )
 
 
-def _count_claims(claims: Sequence[SimpleNamespace]) -> tuple[int, int, int]:
+def _count_claims(claims: Sequence[ClaimRow]) -> tuple[int, int, int]:
     """How many the prompt does not support, of how many, and how many the reference contradicts."""
     unsupported = sum(claim.support != "supported" for claim in claims)
     return unsupported, len(claims), sum(claim.wrong for claim in claims)
 
 
-def _prompt_data(entry: SimpleNamespace, shared: _SharedValues) -> list[str | int]:
+def _prompt_data(entry: CaseEntry, shared: _SharedValues) -> list[str | int]:
     """The prompt in pieces; the text of a passage is its place among the shared texts."""
     pieces: list[str | int] = [entry.prompt]
     texts = {row.text for row in entry.retrieved if row.text and row.text in entry.prompt}
@@ -349,7 +349,7 @@ def _prompt_data(entry: SimpleNamespace, shared: _SharedValues) -> list[str | in
     return [piece for piece in pieces if piece != ""]
 
 
-def _case_body(entry: SimpleNamespace, shared: _SharedValues, *, raws: bool) -> dict[str, Any]:
+def _case_body(entry: CaseEntry, shared: _SharedValues, *, raws: bool) -> dict[str, Any]:
     shell = quote_case_id(entry.id)
     return _without_empty(
         reason=entry.reason,
@@ -383,7 +383,7 @@ def _case_body(entry: SimpleNamespace, shared: _SharedValues, *, raws: bool) -> 
     )
 
 
-def _claim_data(entry: SimpleNamespace, shared: _SharedValues) -> list[dict[str, Any]]:
+def _claim_data(entry: CaseEntry, shared: _SharedValues) -> list[dict[str, Any]]:
     """Return the claims; a claim that is marked verbatim in the answer has no text."""
     spans: dict[int, tuple[int, int]] = {}
     for piece in entry.pieces:
@@ -395,7 +395,7 @@ def _claim_data(entry: SimpleNamespace, shared: _SharedValues) -> list[dict[str,
 
 
 def _claim_item(
-    claim: SimpleNamespace, answer: str, span: tuple[int, int] | None, shared: _SharedValues
+    claim: ClaimRow, answer: str, span: tuple[int, int] | None, shared: _SharedValues
 ) -> dict[str, Any]:
     is_quoted = span is not None and answer[span[0] : span[1]] == claim.text
     return _without_empty(
@@ -411,7 +411,7 @@ def _claim_item(
     )
 
 
-def _passage_data(row: SimpleNamespace, shared: _SharedValues, place: int = 0) -> dict[str, Any]:
+def _passage_data(row: PassageRow, shared: _SharedValues, place: int = 0) -> dict[str, Any]:
     return _without_empty(
         id=row.id,
         rank="" if row.rank == str(place) else row.rank,
@@ -447,7 +447,7 @@ def _mark_offsets(text: str, pieces: Sequence[TextPiece]) -> list[list[Any]]:
     return marks
 
 
-def _cases_with_raw(entries: Iterable[SimpleNamespace]) -> set[int]:
+def _cases_with_raw(entries: Iterable[CaseEntry]) -> set[int]:
     """The numbers of the cases, the worst first, whose raw replies the page has room for."""
     room, numbers = _MAX_RAW_CHARACTERS, set()
     for entry in entries:

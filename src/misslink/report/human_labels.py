@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from types import SimpleNamespace
 
-from misslink.documents import CalibrationDocument, DisputedLabel, calibrations_of
+from misslink.calibration_document import CalibrationDocument, DisputedLabel
+from misslink.documents import calibrations_of
 from misslink.io.numbers import parse_decimal
 from misslink.render.format import format_decimal, pluralize, shorten
 from misslink.report.links import case_fragment, number_cases
@@ -19,7 +19,29 @@ _QUESTION_LENGTH = 160
 _GOOD_FROM = 0.5  # the least mean label that counts as good
 
 
-def read_disputes(run: Run, calibration: CalibrationDocument) -> SimpleNamespace | None:
+@dataclass(frozen=True)
+class Dispute:
+    """An item that annotators label differently; ``number`` of its case, None where it has none."""
+
+    number: int | None
+    case_id: str
+    question: str
+    fragment: str
+    claim: str
+    labels: tuple[tuple[str, str], ...]
+    tied: bool
+
+
+@dataclass(frozen=True)
+class Disputes:
+    """The first disputes, how many ``more`` there are, and the sentence on all of them."""
+
+    says: str
+    disputes: tuple[Dispute, ...]
+    more: int
+
+
+def read_disputes(run: Run, calibration: CalibrationDocument) -> Disputes | None:
     """Read the disputes of a calibration; None if annotators agree."""
     disputes = sorted(_disputes(run, calibration), key=lambda dispute: not dispute.tied)
     if not disputes:
@@ -35,7 +57,7 @@ def read_disputes(run: Run, calibration: CalibrationDocument) -> SimpleNamespace
     text += "; what is tied counts as neither good nor bad." if tied else "."
     text += f" To settle them: `{ADJUDICATE_COMMAND}`, then `misslink calibrate RUN` again."
     more = max(len(disputes) - _MAX_DISPUTES, 0)
-    return SimpleNamespace(says=text, disputes=tuple(disputes[:_MAX_DISPUTES]), more=more)
+    return Disputes(says=text, disputes=tuple(disputes[:_MAX_DISPUTES]), more=more)
 
 
 def describe_label(value: float) -> str:
@@ -50,7 +72,7 @@ def describe_label(value: float) -> str:
     return word if value in (0.0, 1.0) else f"{word} ({format_decimal(value)})"
 
 
-def _disputes(run: Run, calibration: CalibrationDocument) -> Iterator[SimpleNamespace]:
+def _disputes(run: Run, calibration: CalibrationDocument) -> Iterator[Dispute]:
     numbers = number_cases(run.cases)
     for row in calibration.human.queue:
         number = numbers.get(row.case_id)
@@ -59,7 +81,7 @@ def _disputes(run: Run, calibration: CalibrationDocument) -> Iterator[SimpleName
         if number is not None:
             fragment = case_fragment(number) + ("" if claim is None else f"&claim={claim}")
             question = shorten(run.cases[number - 1].question, _QUESTION_LENGTH)
-        yield SimpleNamespace(
+        yield Dispute(
             number=number,
             case_id=row.case_id,
             question=question,

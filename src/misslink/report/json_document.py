@@ -70,7 +70,7 @@ def build_document(run: Run) -> dict[str, Any]:
         "fixes": fix_records(run),
         "failures": _failure_mode_counts(run),
         "corrected": {
-            name: {"metric": share.metric} | share.document()
+            name: {"metric": share.metric} | share.summary_entry().document()
             for name, share in corrected_shares(run).items()
         },
         "calibrations": stored_calibrations(run),

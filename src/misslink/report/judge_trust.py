@@ -7,12 +7,10 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from types import SimpleNamespace
 
-from misslink.document_model import Document
+from misslink.calibration_document import AuditedChange, CalibrationDocument, JudgeUsage
+from misslink.document_model import NOT_COMPUTED, Document
 from misslink.documents import (
-    AuditedChange,
-    CalibrationDocument,
     Cascade,
-    JudgeUsage,
     audit_of,
     calibration_of,
     calibrations_of,
@@ -75,7 +73,7 @@ _CORRECTED_METRIC = "faithfulness"  # the metric that corrects the risks
 def describe_judge(run: Run) -> tuple[str, str]:
     """Return what the judge is and how often it is right, and on which data that was measured."""
     manifest, calibration = manifest_of(run), calibration_of(run)
-    judge, note = manifest.judge, manifest.judge_note
+    judge, note = manifest.judge, manifest.judge_note or ""
     if judge in ("", "none"):
         return note or (
             "not recorded." if not judge else "not used. Only retrieval was measured."
@@ -98,7 +96,7 @@ def describe_judge(run: Run) -> tuple[str, str]:
         details = f"{more}{next(iter(calibration.reasons), '')}"
         return f"{name}. {right} {advice}".rstrip(), details
     applied = manifest_of(run).calibration
-    rates = applied.agreement if applied else {}
+    rates = applied.calibration.agreement if applied else {}
     shown = [format_estimate(name, rates[name]) for name in sorted(rates)]
     if len(shown) > 1 and all(rate.measured for rate in shown):
         right = (
@@ -141,8 +139,9 @@ def read_judge_trust(run: Run) -> tuple[SimpleNamespace, ...]:
         calibrations = {_CORRECTED_METRIC: calibrations[_CORRECTED_METRIC], **calibrations}
     if calibrations:
         return tuple(_metric_trust(run, calibration) for calibration in calibrations.values())
-    known = calibration_of(run) or manifest_of(run).calibration or CalibrationDocument()
-    return (_metric_trust(run, known),)
+    applied = manifest_of(run).calibration
+    known = calibration_of(run) or (applied and applied.calibration)
+    return (_metric_trust(run, known or CalibrationDocument.read({})),)
 
 
 def _metric_trust(run: Run, calibration: CalibrationDocument) -> SimpleNamespace:
@@ -202,8 +201,10 @@ def _application_note(run: Run, calibration: CalibrationDocument) -> str:
     if calibration.linking_inputs == manifest.calibration.linking_inputs:
         return "The run's failure modes and corrected risks were made with this calibration."
     source = manifest.calibrated_by
-    parts = (shorten(source.labels_from, 80), shorten(source.created.partition("T")[0], 20))
-    made = ", ".join(filter(None, parts))
+    made = ""
+    if source is not None:
+        parts = shorten(source.labels_from, 80), shorten(source.created.partition("T")[0], 20)
+        made = ", ".join(filter(None, parts))
     return (
         "The run's failure modes and corrected risks were made with another calibration than this one"
         f"{f' ({made})' if made else ''}. To make them with this one, evaluate again with "
@@ -244,7 +245,7 @@ def _estimates(document: Document) -> Mapping[str, Estimate]:
     return {
         name: value
         for name, value in document
-        if isinstance(value, Estimate) and name in document.model_fields_set
+        if isinstance(value, Estimate) and value is not NOT_COMPUTED
     }
 
 
@@ -337,7 +338,7 @@ def _judging_notes(run: Run) -> Iterator[str]:
         named = [f"{metric} {rows[metric]}" for metric in _CORE_METRICS if metric in rows]
         which = f"; verdicts that were not unanimous: {'; '.join(named)}" if named else ""
         yield f"The judge answered each question {summary.repeats.samples} times{which}."
-    abilities = manifest_of(run).judging.abilities
+    abilities = manifest_of(run).judging.abilities or {}
     if abilities.get("structure") in ("plain", "json_object"):
         yield "The judge's server supports no answer schema. The schema was in the prompt and cost tokens."
     if abilities.get("gives_logprobs") is False:
@@ -404,10 +405,10 @@ def _cascade_notes(cascade: Cascade) -> Iterator[str]:
     else:
         yield "The random sample of the cheap judge's cases is empty, so the two were not compared."
     for name, stage in cascade.stages.items():
-        same = format_estimate("agreement", stage.agreement)
-        agreed = (
-            f"; the judges after it gave the same label in {same.text}" if same.measured else ""
-        )
+        agreed = ""
+        if stage.agreement is not None and stage.agreement.value is not None:
+            same = format_estimate("agreement", stage.agreement).text
+            agreed = f"; the judges after it gave the same label in {same}"
         cost = "" if stage.cost is None else f", cost {format_cost(stage.cost)}"
         yield (
             f"{shorten(name, _NAME_LENGTH)} decided {pluralize(stage.sure, 'question')}"
@@ -423,7 +424,7 @@ def repeat_rows(run: Run) -> tuple[SimpleNamespace, ...]:
         flips = format_estimate(metric, repeatability.flip_rate)
         spread = format_estimate(metric, repeatability.spread)
         if flips.measured or spread.measured:
-            sd = repeats.run.get(metric, {}).get("sd")
+            sd = repeats.run[metric].sd if metric in repeats.run else None
             rows.append(
                 SimpleNamespace(
                     metric=metric,
@@ -474,7 +475,7 @@ def _flip_directions(row: AuditedChange) -> str:
     parts = [
         f"{format_estimate('share', share).brief} to {word}"
         for word, share in ways
-        if share.value is not None
+        if share is not None and share.value is not None
     ]
     if row.places:
         first, second = row.places.get("first", 0), row.places.get("second", 0)

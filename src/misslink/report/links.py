@@ -122,11 +122,11 @@ def build_case_command(manifest: Manifest, folder: str = "") -> CaseCommand:
     Examples
     --------
     >>> command = "misslink evaluate a.py:app --goldset g.jsonl --out reports/a"
-    >>> build_case_command(Manifest(command=command))
+    >>> build_case_command(Manifest.read({"command": command}))
     CaseCommand(head='misslink evaluate a.py:app --goldset g.jsonl', out='reports/a-case-', reason='', annotate='misslink annotate reports/a')
     """
     try:
-        words = shlex.split(manifest.command)
+        words = shlex.split(manifest.command or "")
     except ValueError:
         words = []
     if tuple(words[:2]) == _EVALUATE:
@@ -185,7 +185,7 @@ def _reusable_words(words: Sequence[str]) -> Iterator[str]:
 
 def _command_from_manifest(manifest: Manifest) -> list[str]:
     """The same from a manifest; nothing where the app or the gold set is no file."""
-    app, traces, goldset = manifest.app, manifest.traces, manifest.goldset
+    app, traces, goldset = manifest.app or "", manifest.traces, manifest.goldset or ""
     if not re.search(r"\.\w+$", goldset) or not (traces or ":" in app):
         return []
     words = [*_EVALUATE, *(["--traces", traces] if traces else [app]), "--goldset", goldset]

@@ -116,7 +116,7 @@ def _log(client: Any, run: Run, experiment: str) -> LoggedRun:
     found = client.get_experiment_by_name(experiment)
     experiment_id = found.experiment_id if found else client.create_experiment(experiment)
     manifest, summary = manifest_of(run), summary_of(run)
-    made = client.create_run(experiment_id, run_name=Path(summary.run).name or None)
+    made = client.create_run(experiment_id, run_name=Path(summary.run or "").name or None)
     run_id = made.info.run_id
     now = made.info.start_time
     metrics = [Metric(name, value, now, 0) for name, value in iter_metrics(run)]

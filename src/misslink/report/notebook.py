@@ -8,8 +8,9 @@ from html import escape
 from pathlib import Path
 
 from misslink.calibration.labelled_failures import apply_labels
+from misslink.calibration_document import CalibrationDocument
 from misslink.document_model import Result
-from misslink.documents import CalibrationDocument, Replay, WhatIf, summary_of
+from misslink.documents import Replay, WhatIf, summary_of
 from misslink.gates.outcome import GateDecision
 from misslink.render.format import format_decimal_estimate, format_estimate, format_p_value
 from misslink.render.headline import describe_association, describe_errors, describe_verdict

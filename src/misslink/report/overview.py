@@ -287,7 +287,11 @@ def read_reliability(run: Run) -> OwnerReliability | None:
         return stored
     given = stored.given if stored else ()
     return OwnerReliability(
-        given=given, judge=tested.judge, owner_right=tested.owner_right, source="selftest"
+        given=given,
+        judge=tested.judge,
+        owner_right=tested.owner_right,
+        named=NOT_COMPUTED,
+        source="selftest",
     )
 
 

@@ -137,9 +137,9 @@ def build_page(run: Run, *, cases: int | None = None, table: str = "") -> Report
     """
     findings, manifest = find(run), manifest_of(run)
     verdict, run = describe_verdict(findings), apply_labels(run)
-    goldset = PurePath(manifest.goldset).name
+    goldset = PurePath(manifest.goldset or "").name
     goldset = "" if goldset == "the gold set" else goldset  # cases that were given in Python
-    title = manifest.app or PurePath(manifest.traces).name
+    title = manifest.app or PurePath(manifest.traces or "").name
     title = title or (f"Answers to {goldset}" if goldset else "A RAG app")
     return ReportPage(
         title=title,
@@ -151,9 +151,9 @@ def build_page(run: Run, *, cases: int | None = None, table: str = "") -> Report
         judged_by=judge_trust.judge_line(run),
         errors=describe_errors(findings),
         warnings=tuple(
-            warning["message"]
+            warning.message
             for warning in summary_of(run).warnings
-            if warning["code"] not in {"judge", "labels", "inferred"}  # these stand elsewhere
+            if warning.code not in {"judge", "labels", "inferred"}  # these stand elsewhere
         ),
         verdict=verdict,
         verdict_parts=re.split(r"(?<![\d,])([\d,]+ of [\d,]+|[<>]?\d+%)", verdict, maxsplit=1),

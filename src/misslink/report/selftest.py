@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from misslink.document_model import NOT_COMPUTED
 from misslink.documents import calibrations_of, manifest_of
 from misslink.render.format import FormattedEstimate, format_estimate, pluralize, shorten
 from misslink.render.selftest_sentences import (
@@ -100,7 +101,7 @@ def _row(label: str, kind: SelftestKind, numbers: dict[str, int]) -> SelftestRow
     return SelftestRow(
         label=label,
         n=kind.n,
-        rate=format_estimate("share", rate) if rate else format_estimate("share", Selftest().found),
+        rate=format_estimate("share", rate or NOT_COMPUTED),
         owner_right=format_estimate("share", kind.owner_right) if kind.owner_right else None,
         distances=", ".join(
             f"{name} {format_estimate('share', share).value}"

@@ -165,7 +165,7 @@ def failure_mode_rows(run: Run) -> tuple[SimpleNamespace, ...]:
 
 def inferred_note(run: Run) -> str:
     """How often what a search found without labels is right; empty without such failures."""
-    notes = (one["message"] for one in summary_of(run).warnings if one["code"] == "inferred")
+    notes = (note.message for note in summary_of(run).warnings if note.code == "inferred")
     return next(notes, "")
 
 

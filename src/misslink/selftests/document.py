@@ -4,45 +4,53 @@ from __future__ import annotations
 
 from functools import partial
 
-from pydantic import Field
-
-from misslink.document_model import NOT_COMPUTED, Document, Result
-from misslink.documents import JudgeUsage, document_of
+from misslink.calibration_document import JudgeUsage
+from misslink.document_model import Document, Result
+from misslink.documents import document_of
 from misslink.types import Estimate
 
 
 class SelftestKind(Document):
-    """Mutants of one kind; ``named``: owners of the found ones; ``cases`` that went wrong."""
+    """Mutants of one kind; ``named``: owners of the found ones; ``cases`` that went wrong.
 
-    n: int = 0
-    found: Estimate | None = None
-    owner_right: Estimate | None = None
-    false_alarm: Estimate | None = None
-    expected_owner: str = ""
-    named: dict[str, int] = Field(default={})
-    near: Estimate | None = None
-    far: Estimate | None = None
-    cases: tuple[str, ...] = ()
+    A fault has an ``expected_owner``, and may be ``found``; a harmless change may be a
+    ``false_alarm``.
+    """
+
+    n: int
+    found: Estimate | None
+    owner_right: Estimate | None
+    false_alarm: Estimate | None
+    expected_owner: str | None
+    named: dict[str, int]
+    near: Estimate | None
+    far: Estimate | None
+    cases: tuple[str, ...]
 
 
-class Selftest(Result):
-    """``selftest.json``: what a judge found of planted faults, by kind."""
+class SelftestFigures(Document):
+    """What a judge found of planted faults, over all and by kind."""
 
-    judge: str = ""
-    judge_identity: dict[str, str] = Field(default={})
-    created: str = ""
-    run: str = ""
-    seed: int | None = None
-    cases: int = 0
-    mutants: int = 0
-    harmless: int = 0
-    not_judged: int = 0
-    found: Estimate = NOT_COMPUTED
-    owner_right: Estimate = NOT_COMPUTED
-    false_alarm: Estimate = NOT_COMPUTED
-    kinds: dict[str, SelftestKind] = Field(default={})
-    left_out: dict[str, int] = Field(default={})
-    usage: JudgeUsage = JudgeUsage()
+    mutants: int
+    harmless: int
+    not_judged: int
+    found: Estimate
+    owner_right: Estimate
+    false_alarm: Estimate
+    kinds: dict[str, SelftestKind]
+    left_out: dict[str, int]
+
+
+class Selftest(SelftestFigures, Result):
+    """``selftest.json``: of a judge, on the good cases of a run."""
+
+    judge: str
+    judge_identity: dict[str, str]
+    created: str
+    run: str | None
+    seed: int | None
+    cases: int
+    usage: JudgeUsage
 
 
 selftest_of = partial(document_of, name="selftest", model=Selftest)

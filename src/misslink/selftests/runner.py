@@ -11,24 +11,21 @@ from typing import Any
 
 from misslink.documents import cutoff_of, summary_of
 from misslink.engines.local import reduced_gc
-from misslink.engines.protocol import Engine
 from misslink.errors import InputError
-from misslink.event_loops import run_async
 from misslink.io import read_complete_run
 from misslink.io.corpus import read_corpus
 from misslink.io.manifest import flatten_inputs
 from misslink.judge.checks.dry_run import JudgingForecast
-from misslink.judge.config import DEFAULT_CACHE, JudgeConfig
-from misslink.judge.protocol import Judge
 from misslink.linking.missed_passages import PassagePool
 from misslink.parts import by_case, group_by_case
-from misslink.pipeline.config import EvaluationConfig, Progress
+from misslink.pipeline.config import EvaluationConfig
 from misslink.pipeline.context import open_context
 from misslink.pipeline.evaluate import forecast_async
 from misslink.pipeline.links import link_cases, open_corpus_context
 from misslink.pipeline.rejudge import draw_cases
 from misslink.pipeline.traces import CaptureResult
 from misslink.pipeline.verdicts import calibrate_run, judge_cases
+from misslink.selftests.document import Selftest, SelftestFigures, SelftestKind
 from misslink.selftests.good_cases import find_good_cases
 from misslink.selftests.mutants import Mutant, MutantSet, plant
 from misslink.stats import proportion
@@ -58,62 +55,6 @@ class _Outcome:
         return self.link.owner == self.mutant.kind.owner
 
 
-def selftest(
-    run: Run | str | Path,
-    *,
-    judge: str | Judge = "heuristic",
-    n: int = DEFAULT_MUTANTS,
-    corpus: str | Path | Sequence[Passage] | None = None,
-    concurrency: int = 8,
-    cache: str | Path | None = DEFAULT_CACHE,
-    judge_config: JudgeConfig | None = None,
-    seed: int = 0,
-    engine: str | Engine = "local",
-    progress: Progress | None = None,
-) -> dict[str, Any]:
-    """Plant known faults into a run's good cases, and return what judge and rules find of them.
-
-    The app does not run. Inside async code use `selftest_async`, with the same parameters.
-
-    Parameters
-    ----------
-    run : Run or path
-        A run, or its folder. Its good cases are those that passed; where a case did not, its
-        reference stands for the answer if the labelled passages are known.
-    judge : str or Judge
-        As of `misslink.evaluate`.
-    n : int
-        Mutants of a kind of fault, at most. Of a kind of harmless changes there are a third as many.
-    corpus : path, sequence of Passage, or None
-        The passages of the app's index.
-    concurrency, cache, judge_config, engine, progress
-        As of `misslink.evaluate`.
-    seed : int
-        Random seed of the mutants and intervals.
-
-    Returns
-    -------
-    dict
-        ``found``, ``owner_right`` (of the found ones) and ``false_alarm`` as estimates with
-        intervals clustered by case, the same by ``kinds``, and ``left_out``: kinds for which no
-        case has a place, with the number of cases tried.
-
-    Raises
-    ------
-    InputError
-        The run has too few good cases, or an argument is wrong. No judge call was made.
-    JudgeUnreachableError
-        Replies are in the cache; the same call resumes.
-
-    Examples
-    --------
-    >>> from misslink.selftests.runner import selftest
-    >>> selftest("reports/today", judge="openai:MODEL")["found"]  # doctest: +SKIP
-    """
-    options = dict(locals())
-    return run_async(lambda: selftest_async(**options))
-
-
 async def selftest_async(
     run: Run | str | Path,
     *,
@@ -121,8 +62,8 @@ async def selftest_async(
     seed: int = 0,
     corpus: str | Path | Sequence[Passage] | None = None,
     **options: Any,
-) -> dict[str, Any]:
-    """Test a judge on planted faults as `selftest` does, inside async code."""
+) -> Selftest:
+    """Test a judge on planted faults, as `misslink.selftest` does."""
     saved, passages = _read(run, corpus)
     cases, planted = plant_in_run(saved, passages, n=n, seed=seed)
     config = _config(saved, planted, passages, seed, options)
@@ -141,19 +82,19 @@ async def selftest_async(
                 verdicts = await judge_cases(context, traces)
                 judged = calibrate_run(context, traces, verdicts)
                 linked = await link_cases(context, judged, measured, index)
-            about = {
-                "judge": context.judge.name,
-                "judge_identity": flatten_inputs({"judge_identity": context.judge.identity}),
-                "created": dt.datetime.now(dt.UTC).isoformat(timespec="seconds"),
-                "run": summary_of(saved).run or None,
-                "seed": seed,
-                "cases": cases,
-            }
-            usage = context.judge.usage()
-    return about | selftest_document(planted, linked.links, verdicts, seed=seed) | {"usage": usage}
+            return Selftest(
+                **dict(selftest_figures(planted, linked.links, verdicts, seed=seed)),
+                judge=context.judge.name,
+                judge_identity=flatten_inputs({"judge_identity": context.judge.identity}),
+                created=dt.datetime.now(dt.UTC).isoformat(timespec="seconds"),
+                run=summary_of(saved).run,
+                seed=seed,
+                cases=cases,
+                usage=context.judge.usage(),
+            )
 
 
-async def plant_few(run: Run) -> dict[str, Any] | None:
+async def plant_few(run: Run) -> Selftest | None:
     """Test the heuristic judge of a run on one mutant of each kind; None with too few good cases."""
     try:
         return await selftest_async(run, judge="heuristic", n=1, cache=None)
@@ -169,7 +110,7 @@ async def forecast_selftest(
     corpus: str | Path | Sequence[Passage] | None = None,
     **options: Any,
 ) -> JudgingForecast:
-    """Forecast the judge's calls of `selftest` with these parameters, and their cost; make none."""
+    """Forecast the judge's calls of `selftest_async` with these parameters, and their cost; make none."""
     saved, passages = _read(run, corpus)
     _, planted = plant_in_run(saved, passages, n=n, seed=seed)
     cases = tuple(mutant.case for mutant in planted.mutants)
@@ -229,9 +170,9 @@ def _config(
     )
 
 
-def selftest_document(
+def selftest_figures(
     planted: MutantSet, links: Sequence[Link], verdicts: Sequence[Verdict], *, seed: int
-) -> dict[str, Any]:
+) -> SelftestFigures:
     """Return the numbers of ``selftest.json``.
 
     A mutant that the judge did not judge is counted as ``not_judged`` and enters no number; one that
@@ -252,18 +193,18 @@ def selftest_document(
     by_kind: dict[str, list[_Outcome]] = {}
     for outcome in outcomes:
         by_kind.setdefault(outcome.mutant.kind.name, []).append(outcome)
-    return {
-        "mutants": len(faults),
-        "harmless": len(harmless),
-        "not_judged": not_judged,
-        "found": _clustered(faults, [o.found for o in faults], _NOT_PLANTED, seed),
-        "owner_right": _clustered(found, [o.owner_right for o in found], _NONE_FOUND, seed),
-        "false_alarm": _clustered(harmless, [o.found for o in harmless], _NOT_PLANTED, seed),
-        "kinds": {name: _kind_document(of_kind) for name, of_kind in by_kind.items()},
-        "left_out": {
+    return SelftestFigures(
+        mutants=len(faults),
+        harmless=len(harmless),
+        not_judged=not_judged,
+        found=_clustered(faults, [o.found for o in faults], _NOT_PLANTED, seed),
+        owner_right=_clustered(found, [o.owner_right for o in found], _NONE_FOUND, seed),
+        false_alarm=_clustered(harmless, [o.found for o in harmless], _NOT_PLANTED, seed),
+        kinds={name: _kind_document(of_kind) for name, of_kind in by_kind.items()},
+        left_out={
             name: tried for name, tried in planted.without_place.items() if name not in by_kind
         },
-    }
+    )
 
 
 def _is_lost(verdicts: Sequence[Verdict]) -> bool:
@@ -273,42 +214,39 @@ def _is_lost(verdicts: Sequence[Verdict]) -> bool:
     )
 
 
-def _kind_document(outcomes: Sequence[_Outcome]) -> dict[str, Any]:
+def _kind_document(outcomes: Sequence[_Outcome]) -> SelftestKind:
     """The numbers of one kind; ``cases`` are those that went wrong. No case is in it twice."""
     kind = outcomes[0].mutant.kind
     hits = [outcome for outcome in outcomes if outcome.found]
-    if kind.owner is None:
-        return {
-            "n": len(outcomes),
-            "false_alarm": _share(len(hits), len(outcomes)),
-            "cases": [outcome.mutant.origin for outcome in hits],
-        }
+    found, is_fault = _share(len(hits), len(outcomes)), kind.owner is not None
+    named = Counter(outcome.link.owner or "unknown" for outcome in hits)
     right = sum(outcome.owner_right for outcome in hits)
-    document: dict[str, Any] = {
-        "n": len(outcomes),
-        "found": _share(len(hits), len(outcomes)),
-        "owner_right": _share(right, len(hits)),
-        "expected_owner": kind.owner,
-        "named": dict(Counter(outcome.link.owner or "unknown" for outcome in hits)),
-        "cases": [outcome.mutant.origin for outcome in outcomes if not outcome.found],
-    }
+    by_distance: dict[str, Estimate] = {}
     for distance in ("near", "far") if kind.graded else ():
         of_distance = [outcome for outcome in outcomes if outcome.mutant.distance == distance]
-        document[distance] = _share(sum(o.found for o in of_distance), len(of_distance))
-    return document
+        by_distance[distance] = _share(sum(o.found for o in of_distance), len(of_distance))
+    return SelftestKind(
+        n=len(outcomes),
+        found=found if is_fault else None,
+        owner_right=_share(right, len(hits)) if is_fault else None,
+        false_alarm=None if is_fault else found,
+        expected_owner=kind.owner,
+        named=dict(named) if is_fault else {},
+        near=by_distance.get("near"),
+        far=by_distance.get("far"),
+        cases=tuple(o.mutant.origin for o in outcomes if o.found is not is_fault),
+    )
 
 
-def _share(hits: int, n: int) -> dict[str, Any]:
-    estimate = proportion(hits, n) if n else Estimate.missing(_NONE_FOUND)
-    return estimate.model_dump(mode="json")
+def _share(hits: int, n: int) -> Estimate:
+    return proportion(hits, n) if n else Estimate.missing(_NONE_FOUND)
 
 
 def _clustered(
     outcomes: Sequence[_Outcome], values: Sequence[bool], reason: str, seed: int
-) -> dict[str, Any]:
+) -> Estimate:
     """The share over mutants; those of one case vary together."""
     if not outcomes:
-        return Estimate.missing(reason).model_dump(mode="json")
+        return Estimate.missing(reason)
     clusters = [outcome.mutant.origin for outcome in outcomes]
-    estimate = clustered_mean([float(value) for value in values], clusters, seed=seed)
-    return estimate.model_dump(mode="json")
+    return clustered_mean([float(value) for value in values], clusters, seed=seed)

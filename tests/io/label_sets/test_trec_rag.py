@@ -56,7 +56,9 @@ def test_what_people_alone_graded_is_kept_and_said_to_have_no_verdict(qrels):
     found = read(*qrels())
     skipped = [one for one in found.verdicts if one.get("status") == "skipped"]
     assert [one["case_id"] for one in skipped] == ["14/doc#3"]
-    document = calibrate(read_verdicts(found.verdicts, "relevance"), read_labels(found.labels))
+    document = calibrate(
+        read_verdicts(found.verdicts, "relevance"), read_labels(found.labels)
+    ).document()
     assert document["n"] == 3
     assert document["left_out"] == {"skipped": 1}
     assert document["unknown_labels"] == 0

@@ -616,7 +616,7 @@ def forecast(server, **limits):
         try:
             planned = await forecast_judging([SUBJECT], list(METRICS.values()), judge)
             await judge_case(SUBJECT, list(METRICS.values()), judge)
-            return planned, judge.usage()
+            return planned, judge.usage().document()
         finally:
             await judge.close()
 
@@ -660,12 +660,12 @@ def test_three_judges_make_a_cascade(judge_server, tmp_path):
     judge = open_judge(spec, cache=tmp_path / "c.sqlite", concurrency=2, terms=config)
     one, two = asking(judge, small_ask(1), small_ask(2))
     assert [one.judge.partition(":")[0], two.judge] == ["systemone", "openai:test-judge"]
-    summary = judge.cascade()
+    summary = judge.cascade().document()
     assert sum(summary["seen_by"].values()) == 2
     heuristic, stage, final = summary["stages"].values()
     assert (heuristic["sure"], final["sure"], final["calls"]) == (0, 1, 1)
     assert (stage["sure"], stage["agreement"]["value"], stage["cost"]) == (1, None, None)
-    last, usage = judge.cache.usage(), judge.usage()
+    last, usage = judge.cache.usage(), judge.usage().document()
     assert (stage["calls"], last["calls"], usage["calls"]) == (2, 1, 3)
     assert usage["prompt_tokens"] == stage["prompt_tokens"] + last["prompt_tokens"]
 
@@ -676,7 +676,7 @@ def test_the_stages_of_a_cascade_share_one_cap(judge_server):
     judge = open_judge(spec, cache=None, concurrency=1, terms=config)
     (reply,) = asking(judge, small_ask(1))  # the check by the second judge is over the cap
     assert reply.judge.startswith("systemone")
-    assert len(judge_server.calls) == judge.usage()["calls"] == 1
+    assert len(judge_server.calls) == judge.usage().calls == 1
 
 
 def test_the_first_of_a_cascade_must_give_probabilities(monkeypatch):

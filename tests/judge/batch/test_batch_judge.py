@@ -169,7 +169,7 @@ def test_what_another_run_has_fetched_and_tidied_away_is_not_submitted_again(ser
         await other.close()
         gone.set()
         try:
-            return await asyncio.gather(*waiting), first.usage()
+            return await asyncio.gather(*waiting), first.usage().document()
         finally:
             await first.close()
 

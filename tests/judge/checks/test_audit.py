@@ -10,13 +10,14 @@ from hypothesis import strategies as st
 
 from fake_judge import answer_to
 from honest_judge import fenced, honest
+from json_values import as_json
 from misslink.errors import JudgeUnreachableError
 from misslink.judge.backends.heuristic import open_heuristic
 from misslink.judge.checks.audit import (
     audit_asks,
     audit_cases,
-    audit_document,
     compare_verdicts,
+    correct_changes,
     draw_audit_sample,
     nothing_compared_reason,
     pad_answer,
@@ -80,7 +81,9 @@ def heard_of(judge, subjects, *names, **options):
 def audited(script=lambda *_: None, count=24, metric="faithfulness", *, again=True, cases=subject):
     """The entries of one metric by change, with their findings."""
     heard = heard_of(HonestJudge(script), [cases(n) for n in range(count)], metric)
-    return audit_document(compare_verdicts(heard, [metric], again=again))["metrics"][metric]
+    return correct_changes(compare_verdicts(heard, [metric], again=again)).document()["metrics"][
+        metric
+    ]
 
 
 CHANGES = ("padding", "passage_order", "passage_shuffle", "again")
@@ -219,7 +222,7 @@ def test_a_judge_without_chance_is_compared_with_itself_and_not_asked_again():
     subjects = [subject(n) for n in range(6)]
     heard = heard_of(judge, subjects)
     assert all("again" not in one.changed for one in heard)
-    entries = compare_verdicts(heard, ["faithfulness"], again=False)["faithfulness"]
+    entries = as_json(compare_verdicts)(heard, ["faithfulness"], again=False)["faithfulness"]
     assert "again" not in entries
     assert entries["padding"]["p"] == 1.0
 
@@ -251,7 +254,7 @@ def test_a_case_that_cannot_be_changed_so_is_left_out_of_that_change_alone():
         0, passages=(f"{FILLERS[0]} By day the sky over town 0 is blue and clear.",)
     )
     (heard,) = heard_of(HonestJudge(), [one_passage])
-    entries = compare_verdicts([heard], ["faithfulness"], again=True)["faithfulness"]
+    entries = as_json(compare_verdicts)([heard], ["faithfulness"], again=True)["faithfulness"]
     assert entries["passage_order"]["left_out"] == {"it has fewer than two passages": 1}
     assert entries["padding"]["n"] == entries["again"]["n"] == 1
 
@@ -276,7 +279,9 @@ def test_several_tests_are_corrected_together_with_the_order_of_answers():
         "left_out": {},
     }  # fmt: skip
     heard = heard_of(HonestJudge(), [subject(n) for n in range(8)])
-    found = audit_document(compare_verdicts(heard, ["faithfulness"], again=True), preferred)
+    found = correct_changes(
+        compare_verdicts(heard, ["faithfulness"], again=True), preferred
+    ).document()
     order = found["preferences"]["answer_order"]
     assert order["p"] == pytest.approx(22 / 1024)
     # Ten tests in all; the smaller one of these two stands first of them.

@@ -90,9 +90,9 @@ def billing_the_schema(factor=1.0):
 async def judged(cases, metrics, judge):
     """Judge, and return what was used."""
     repeats = judge.terms.repeats
-    before = judge.usage()
+    before = judge.usage().document()
     await asyncio.gather(*(judge_case(case, metrics, judge, repeats=repeats) for case in cases))
-    after = judge.usage()
+    after = judge.usage().document()
     return {name: after[name] - (before[name] or 0) for name in before if after[name] is not None}
 
 

@@ -54,7 +54,7 @@ def judge_pairs(server, pairs, tmp_path=None, **terms):
             terms=JudgeConfig(base_url=server.url, **terms),
         )
         try:
-            return await prefer(pairs, judge), judge.usage()
+            return await prefer(pairs, judge), judge.usage().document()
         finally:
             await judge.close()
 

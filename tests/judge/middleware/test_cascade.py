@@ -142,14 +142,14 @@ def test_the_shares_add_up():
     ]
     ask(cascade, *sure, *unsure)
     found = cascade.summary()
-    assert found["asked"] == 40
-    assert found["sure"] == 30
-    assert sum(found["seen_by"].values()) == 40
-    assert found["seen_by"]["dear"] == 10 + found["drawn"] == len(dear.asked)
-    assert found["seen_by"]["heuristic"] == 30 - found["drawn"]
-    assert found["share_dear"].value == found["seen_by"]["dear"] / 40
-    assert found["audited"] == found["drawn"] == found["agreed"] > 0
-    assert found["agreement"].value == 1
+    assert found.asked == 40
+    assert found.sure == 30
+    assert sum(found.seen_by.values()) == 40
+    assert found.seen_by["dear"] == 10 + found.drawn == len(dear.asked)
+    assert found.seen_by["heuristic"] == 30 - found.drawn
+    assert found.share_dear.value == found.seen_by["dear"] / 40
+    assert found.audited == found.drawn == found.agreed > 0
+    assert found.agreement.value == 1
 
 
 def test_disagreement_in_the_audit_is_counted_and_the_second_reply_used():
@@ -157,22 +157,22 @@ def test_disagreement_in_the_audit_is_counted_and_the_second_reply_used():
     cascade = CascadeJudge(judge("cheap", 0.99), dear, band=BAND, audit=1)
     replies = ask(cascade, *map(question, range(5)))
     assert {reply.judge for reply in replies} == {"dear"}
-    assert cascade.summary()["audited"] == 5
-    assert cascade.summary()["agreed"] == 0
+    assert cascade.summary().audited == 5
+    assert cascade.summary().agreed == 0
 
 
 def test_what_the_checks_overrule_goes_to_the_next_judge():
     elsewhere = examine("When?", ("Nothing of the kind.",), "The ferry leaves at seven.")
     cascade = CascadeJudge(judge("cheap", 0.99), judge("dear"), band=BAND, audit=1)
     (reply,) = ask(cascade, elsewhere)
-    assert (reply.judge, cascade.summary()["sure"]) == ("dear", 0)
+    assert (reply.judge, cascade.summary().sure) == ("dear", 0)
 
 
 def test_nothing_asked_has_no_shares():
     found = CascadeJudge(judge("cheap"), judge("dear"), band=BAND).summary()
-    assert found["asked"] == 0
-    assert found["share_dear"].value is None
-    assert found["agreement"].reason
+    assert found.asked == 0
+    assert found.share_dear.value is None
+    assert found.agreement.reason
 
 
 def test_a_question_that_is_not_put_stays_not_put():
@@ -180,7 +180,7 @@ def test_a_question_that_is_not_put_stays_not_put():
     cascade = CascadeJudge(judge("cheap", 0.5), dear, band=BAND, audit=0)
     with pytest.raises(SkippedAskError, match="budget"):
         ask(cascade)
-    assert cascade.summary()["asked"] == 0
+    assert cascade.summary().asked == 0
 
 
 def test_an_audit_that_the_budget_ends_keeps_what_the_cheap_judge_decided():
@@ -188,7 +188,7 @@ def test_an_audit_that_the_budget_ends_keeps_what_the_cheap_judge_decided():
     cascade = CascadeJudge(judge("cheap", 0.99), dear, band=BAND, audit=1)
     (reply,) = ask(cascade)
     assert reply.judge == "cheap"
-    assert (cascade.summary()["drawn"], cascade.summary()["asked"]) == (0, 1)
+    assert (cascade.summary().drawn, cascade.summary().asked) == (0, 1)
 
 
 def test_the_audit_reads_a_short_claim_with_its_question():
@@ -196,7 +196,7 @@ def test_the_audit_reads_a_short_claim_with_its_question():
     asked = examine("How often does the ferry leave?", ("The ferry leaves daily.",), "Daily.")
     cascade = CascadeJudge(judge("cheap", 0.99), short, band=BAND, audit=1)
     ask(cascade, asked)
-    assert (cascade.summary()["audited"], cascade.summary()["agreed"]) == (1, 1)
+    assert (cascade.summary().audited, cascade.summary().agreed) == (1, 1)
 
 
 def test_only_the_dear_judges_replies_are_in_the_cache_and_paid_once(judge_server, tmp_path):

@@ -23,7 +23,7 @@ FOUR = tuple("1234")
 
 def told(found):
     """Owner and cause of each replayed failure."""
-    return {(row["owner"], row["cause"]) for row in found.document["cases"]}
+    return {(row["owner"], row["cause"]) for row in found.replay.document()["cases"]}
 
 
 def flagged(run):
@@ -38,9 +38,9 @@ class TestVerdict:
         assert failures(run) == ["passed"] * 4
         found = replayed(flagged(run), app)
         assert told(found) == {("judge", "judge")}
-        assert found.document["usage"]["generations"] == 0
-        assert found.document["owners"] == {"judge": 4}
-        arm = found.document["arms"][0]
+        assert found.replay.document()["usage"]["generations"] == 0
+        assert found.replay.document()["owners"] == {"judge": 4}
+        arm = found.replay.document()["arms"][0]
         assert (arm["arm"], arm["owner"], arm["held"]["value"]) == ("other_judge", "judge", 1.0)
 
     def test_another_judge_shows_it_too(self, server):
@@ -68,7 +68,7 @@ def test_a_generator_that_even_the_perfect_context_does_not_help(server):
 def test_a_distractor_is_named_where_the_answer_is_good_without_it(server):
     app, run = towns(server, "gullible", rumoured=FOUR)
     found = replayed(run, app)
-    assert {row["cause"] for row in found.document["cases"]} == {"distractor"}
+    assert {row["cause"] for row in found.replay.document()["cases"]} == {"distractor"}
 
 
 def test_a_passage_that_the_prompt_cuts(server):
@@ -109,7 +109,7 @@ def test_a_query_that_lost_what_the_conversation_names(server):
     ]  # fmt: skip
     run = run_of(app, cases, server)
     found = replayed(run, app)
-    named = [row for row in found.document["cases"] if row["confirmed"]]
+    named = [row for row in found.replay.document()["cases"] if row["confirmed"]]
     assert named
     assert {row["cause"] for row in named} == {"query"}
     assert {row["owner"] for row in named} == {"prompt"}
@@ -118,6 +118,6 @@ def test_a_query_that_lost_what_the_conversation_names(server):
 @pytest.mark.parametrize("kind", ["attentive", "stubborn"])
 def test_a_cause_needs_fewer_answers_than_twelve(server, kind):
     app, run = towns(server, kind, missed=FOUR)
-    found = replayed(run, app).document
+    found = replayed(run, app).replay.document()
     assert found["calls_per_failure"] < 8
     assert found["owners"] == {"retriever" if kind == "attentive" else "generator": 4}

@@ -35,7 +35,7 @@ class TestArms:
         app, run = towns(server, missed=EIGHT, found=("9",))
         assert failures(run) == ["retrieval_miss"] * 8 + ["passed"]
         found = replayed(run, app)
-        mode = found.document["failures"]["retrieval_miss"]
+        mode = found.replay.document()["failures"]["retrieval_miss"]
         assert (mode["cases"], mode["replayed"]) == (8, 8)
         values = [mode[name]["value"] for name in ("fixed", "placebo_fixed", "net_fixed")]
         assert values == [1.0, 0.0, 1.0]
@@ -58,9 +58,9 @@ class TestArms:
             "held": {"missed_passage": 1, "placebo": 0},
             "note": None,
         }  # fmt: skip
-        assert found.document["calls_per_failure"] == 3.0
-        assert found.document["owners"] == {"retriever": 8}
-        arms = {row["arm"]: row for row in found.document["arms"]}
+        assert found.replay.document()["calls_per_failure"] == 3.0
+        assert found.replay.document()["owners"] == {"retriever": 8}
+        arms = {row["arm"]: row for row in found.replay.document()["arms"]}
         assert (arms["missed_passage"]["tried"], arms["perfect_context"]["tried"]) == (8, 0)
         assert arms["missed_passage"]["held"]["value"] == 1.0
         assert arms["missed_passage"]["placebo_held"]["value"] == 0.0
@@ -68,15 +68,15 @@ class TestArms:
         assert [link.failure for link in found.links] == failures(run)
         again = replayed(run.model_copy(update={"links": found.links}), app, sample=1)
         assert sorted(link.basis for link in again.links) == ["observed"] * 8 + ["replayed"]
-        (one, *_) = again.document["cases"]  # alone it needs more answers
+        (one, *_) = again.replay.document()["cases"]  # alone it needs more answers
         assert one["tried"] == {"missed_passage": 4, "placebo": 3}
 
     def test_an_app_that_ignores_its_context_is_not_fixed_by_the_passage(self, server):
         app, run = towns(server, "stubborn", missed=TEN)
         found = replayed(run, app)
-        assert found.document["failures"]["retrieval_miss"]["confirmed"]["value"] == 0.0
-        assert found.document["causal_fraction"]["value"] == 0.0
-        assert found.document["owners"] == {"generator": 10}
+        assert found.replay.document()["failures"]["retrieval_miss"]["confirmed"]["value"] == 0.0
+        assert found.replay.document()["causal_fraction"]["value"] == 0.0
+        assert found.replay.document()["owners"] == {"generator": 10}
         assert line(found, "1")["outcomes"]["perfect_context"] == "unfaithful"
         assert {link.basis for link in found.links} == {"observed"}
 
@@ -93,18 +93,18 @@ class TestArms:
 
         run = run_of(moody, [case(town) for town in EIGHT], server)
         found = replayed(run, moody)
-        mode = found.document["failures"]["retrieval_miss"]
+        mode = found.replay.document()["failures"]["retrieval_miss"]
         assert (mode["fixed"]["value"], mode["placebo_fixed"]["value"]) == (1.0, 1.0)
         assert (mode["net_fixed"]["value"], mode["confirmed"]["value"]) == (0.0, 0.0)
-        assert found.document["flaky"]["value"] == 1.0
+        assert found.replay.document()["flaky"]["value"] == 1.0
         assert line(found, "1")["cause"] is None
-        assert found.document["owners"] == {}
+        assert found.replay.document()["owners"] == {}
 
     def test_the_causal_fraction_is_over_all_failed_answers(self, server):
         app, run = towns(server, "hasty", missed=TEN, found=("11", "12"))
         assert failures(run).count("retrieval_miss") == 10
         assert len([mode for mode in failures(run) if mode != "passed"]) == 12
-        document = replayed(run, app).document
+        document = replayed(run, app).replay.document()
         assert document["failed"] == 12
         assert document["causal_fraction"]["value"] == pytest.approx(10 / 12)
         assert document["failures"]["retrieval_miss"]["net_fixed"]["value"] == 1.0
@@ -113,14 +113,14 @@ class TestArms:
         app, run = towns(server, "wavering", echoed=EIGHT)
         assert failures(run) == ["ignored_context"] * 8  # an unlisted passage holds the answer
         found = replayed(run, app)
-        mode = found.document["failures"]["ignored_context"]
-        assert found.document["flaky"]["value"] == 1.0
+        mode = found.replay.document()["failures"]["ignored_context"]
+        assert found.replay.document()["flaky"]["value"] == 1.0
         assert (mode["fixed"]["value"], mode["confirmed"]["value"]) == (1.0, 0.0)
 
     def test_good_answers_that_the_passage_breaks_are_shown_beside(self, server):
         app, run = towns(server, "confused", echoed=tuple("abcde"))
         assert failures(run) == ["passed"] * 5
-        found = replayed(run, app).document
+        found = replayed(run, app).replay.document()
         assert found["broken"]["value"] == 1.0
         assert found["placebo_broken"]["value"] == 0.0
         assert found["net_broken"]["low"] > 0
@@ -136,13 +136,13 @@ class TestArms:
         ]
         run = run_of(app, cases, server)
         assert {link.retrieval for link in run.links} == {"partial"}
-        document = replayed(run, app, settings={"k": K}).document
+        document = replayed(run, app, settings={"k": K}).replay.document()
         assert sum(mode["replayed"] for mode in document["failures"].values()) == 8
 
     def test_what_another_failure_mode_missed_counts_and_its_owner_is_the_retriever(self, server):
         app, run = towns(server, missed=TEN)
         links = [link.model_copy(update={"failure": "fabricated"}) for link in run.links]
-        document = replayed(run.model_copy(update={"links": tuple(links)}), app).document
+        document = replayed(run.model_copy(update={"links": tuple(links)}), app).replay.document()
         mode = document["failures"]["fabricated"]
         assert mode["net_fixed"]["value"] == 1.0
         assert mode["confirmed"]["value"] == 0.0  # the generator, as the run names it
@@ -155,7 +155,10 @@ class TestSampling:
         app, run = towns(server, missed=tuple("123456789"))
 
         def drawn(sample):
-            return {one["case_id"] for one in replayed(run, app, sample=sample).document["cases"]}
+            return {
+                one["case_id"]
+                for one in replayed(run, app, sample=sample).replay.document()["cases"]
+            }
 
         assert drawn(1) < drawn(3) < drawn(5)
 
@@ -163,7 +166,7 @@ class TestSampling:
         app, run = towns(server, missed=tuple("123456789"))
 
         def drawn(seed):
-            cases = replayed(run, app, sample=3, seed=seed).document["cases"]
+            cases = replayed(run, app, sample=3, seed=seed).replay.document()["cases"]
             return sorted(one["case_id"] for one in cases)
 
         assert len(drawn(0)) == 3
@@ -172,7 +175,7 @@ class TestSampling:
 
     def test_a_run_without_causes_has_no_numbers_and_says_why(self, server):
         app, run = towns(server, found=("1",))
-        document = replayed(run, app).document
+        document = replayed(run, app).replay.document()
         assert document["cases"] == []
         assert document["flaky"]["reason"] == "no case was replayed"
         assert document["failures"]["retrieval_miss"]["confirmed"]["value"] is None
@@ -190,7 +193,7 @@ class TestSampling:
 
     def test_cases_under_way_at_once_do_not_mix(self, server):
         app, run = towns(server, missed=tuple("123456789"))
-        mode = replayed(run, app, settings={"concurrency": 9}).document["failures"][
+        mode = replayed(run, app, settings={"concurrency": 9}).replay.document()["failures"][
             "retrieval_miss"
         ]
         assert mode["confirmed"]["value"] == 1.0
@@ -247,7 +250,7 @@ class TestApps:
             return whole.invoke(question)
 
         run = run_of(app, [case("1"), case("2")], server)
-        document = replayed(run, app, seed=1).document
+        document = replayed(run, app, seed=1).replay.document()
         assert [one["case_id"] for one in document["cases"]] == ["case-1"]
         (skipped,) = document["skipped"]
         assert skipped["case_id"] == "case-2"
@@ -268,7 +271,7 @@ class TestApps:
         finder = retriever(corpus(missed=("1", "2")))
         whole = chain(finder | (lambda found: [one for one in found if one.id != "gold-1"]))
         run = run_of(whole, [case("1"), case("2")], server)
-        document = replayed(run, whole).document
+        document = replayed(run, whole).replay.document()
         (skipped,) = document["skipped"]
         assert skipped["reason"] == "'gold-1' was injected and did not reach the prompt"
         assert document["causal_fraction"]["value"] is None
@@ -288,19 +291,19 @@ class TestJudge:
         before = len(server.calls)
         found = replayed(run, app, terms=JudgeConfig(max_calls=4), settings={"concurrency": 1})
         assert len(server.calls) - before == 4
-        usage = found.document["usage"]
+        usage = found.replay.document()["usage"]
         assert usage["calls"] == 4
         assert usage["generations"] <= 6  # the last is the one that found the budget spent
-        assert [one["case_id"] for one in found.document["cases"]] != []
+        assert [one["case_id"] for one in found.replay.document()["cases"]] != []
         assert all("budget" in one["reason"] or "calls" in one["reason"]
-                   for one in found.document["skipped"])  # fmt: skip
+                   for one in found.replay.document()["skipped"])  # fmt: skip
 
     def test_the_forecast_is_what_a_replay_then_costs(self, server):
         app, run = towns(server, missed=("1", "2", "3"), echoed=("4",), found=("5",))
         generations, subjects = forecast_subjects(run, RerunSettings(), sample=2, seed=0)
         asked = {subject.examination.key for subject in subjects}
         calls = len(server.calls)
-        usage = replayed(run, app, sample=2).document["usage"]
+        usage = replayed(run, app, sample=2).replay.document()["usage"]
         assert generations == 12 * 2 + 2  # at most: two failures, and a good answer after a miss
         assert usage["generations"] == 10
         assert len(asked) >= len(server.calls) - calls > 0
@@ -318,13 +321,13 @@ class TestJudge:
         found = replayed(run, app)
         assert set(line(found, "1")["outcomes"].values()) == {"good"}
         assert (line(found, "1")["turned"], line(found, "1")["confirmed"]) == (False, False)
-        causal = found.document["causal_fraction"]
+        causal = found.replay.document()["causal_fraction"]
         assert (causal["value"], causal["n"]) == (0.0, 10)
 
     def test_with_another_judge_there_is_no_causal_fraction(self, server):
         app, run = towns(server, missed=EIGHT)
         server.models = ("test-judge", "other-judge")
-        document = replayed(run, app, judge="openai:other-judge").document
+        document = replayed(run, app, judge="openai:other-judge").replay.document()
         causal = document["causal_fraction"]
         assert causal["value"] is None
         assert f"judged by {JUDGE}, the replay by openai:other-judge" in causal["reason"]
@@ -332,9 +335,9 @@ class TestJudge:
 
     def test_what_the_cache_holds_is_not_paid_twice(self, server, tmp_path):
         app, run = towns(server, missed=("1", "2"))
-        first = replayed(run, app, cache=tmp_path / "cache.sqlite").document
+        first = replayed(run, app, cache=tmp_path / "cache.sqlite").replay.document()
         calls = len(server.calls)
-        again = replayed(run, app, cache=tmp_path / "cache.sqlite").document
+        again = replayed(run, app, cache=tmp_path / "cache.sqlite").replay.document()
         assert len(server.calls) == calls
         usage = first["usage"]
         assert again["usage"]["from_cache"] == usage["calls"] + usage["from_cache"]
@@ -354,7 +357,7 @@ def test_verdicts_in_the_uncertain_band_of_the_runs_calibration_say_nothing(serv
         "specificity": certain,
         "uncertain_band": [0.0, 1.0],
     }
-    told = replayed(run, app).document["cases"]
+    told = replayed(run, app).replay.document()["cases"]
     assert [one["turned"] for one in told] == [True]
     probable = tuple(
         verdict.model_copy(update={"probability": 0.4})

@@ -8,6 +8,8 @@ import pytest
 from pydantic import TypeAdapter
 from statsmodels.stats.power import TTestPower
 
+from json_values import as_json
+from misslink.documents import OptionMetric
 from misslink.embedding import Embedder
 from misslink.errors import InputError
 from misslink.linking.judge_calibration import Calibration
@@ -25,6 +27,9 @@ from misslink.stats import holm, paired_difference
 from misslink.types import Estimate, Passage, Trace, Verdict
 from town import Hashed, case, corpus, link, passage, ranked, run_of
 
+compare_metrics = as_json(compare_metrics)
+context_tokens = as_json(context_tokens)
+
 PLACES = [1, 2, 3, 1, 2, 3, 1, 1, *[None] * 10, 5, 6]
 BAD = {0, *range(8, 16), 18}  # 1 of 8 hits, 9 of 12 misses
 
@@ -37,7 +42,7 @@ def weighed(run=None, options=None, check=None, seed=0, corpus=CORPUS, **tools):
     run = run or run_of(PLACES, bad=BAD)
     found = asyncio.run(
         evaluate_options(run, corpus, tools, options=options, check=check, seed=seed)
-    )
+    ).document()
     json.dumps(found, allow_nan=False)
     return found
 
@@ -85,7 +90,8 @@ def test_what_helps_stands_before_what_does_nothing_and_what_harms_stands_last()
 
 def test_of_options_that_win_alike_only_a_certain_saving_comes_before_the_larger_gain():
     def one(saved, gain, winner="option"):
-        metrics = {"recall@3": {"winner": winner, "difference": {"value": gain}}}
+        difference = Estimate(value=gain, low=gain, high=gain, n=9, method="made")
+        metrics = {"recall@3": OptionMetric.read({"winner": winner, "difference": difference})}
         value, low, high = saved
         estimate = Estimate(value=value, low=low, high=high, n=9, method="made")
         return _EvaluatedOption(None, None, (), 0, metrics, estimate, None)
@@ -322,7 +328,8 @@ def test_a_sample_is_no_larger_than_asked_and_what_fails_is_told():
 
     found = weighed(options=["bm25"], check=ForecastCheck(rerun, 3))
     assert (found["check"]["asked"], found["check"]["reason"]) == (6, "the app is gone")
-    assert found["check"]["changed"] == {"cases": 12}
+    assert found["check"]["changed"]["cases"] == 12
+    assert found["check"]["changed"]["checked"] is None
     assert found["options"][0]["failures_avoided"]["method"] == "association, binomial"
 
 
@@ -391,7 +398,7 @@ def test_a_new_answer_that_the_calibrated_judge_is_not_sure_of_does_not_count():
     calibrated = run.model_copy(update={"manifest": manifest})
     given = {"options": ["bm25"], "check": ForecastCheck(rerun, 5)}
     found = weighed(calibrated, **given)["check"]
-    assert "checked" not in found["changed"]
+    assert found["changed"]["checked"] is None
     assert "not certain" in found["reason"]
     assert weighed(run, **given)["check"]["changed"]["checked"] == 5
 
@@ -411,16 +418,17 @@ def said(
     saved, *, p=1.2e-05, p_holm=9.2e-05, tests=7, difference=(0.2, 0.1, 0.3), winner="option",
     detectable=0.08, unknown=None,
 ):  # fmt: skip
-    compared = {
-        "a": estimate(0.6, 0.5, 0.7).model_dump(),
-        "b": estimate(0.8, 0.7, 0.9).model_dump(),
-        "difference": estimate(*difference).model_dump(),
-        "p": p,
-        "p_holm": p_holm,
-        "tests": tests,
-        "detectable": detectable,
-        "winner": winner,
-    }
+    compared = OptionMetric(
+        at=5,
+        a=estimate(0.6, 0.5, 0.7),
+        b=estimate(0.8, 0.7, 0.9),
+        difference=estimate(*difference),
+        p=p,
+        p_holm=p_holm,
+        tests=tests,
+        detectable=detectable,
+        winner=winner,
+    )
     return describe_option("recall@5", compared, saved, 22, unknown, 0)
 
 

@@ -2,6 +2,7 @@ import asyncio
 
 import pytest
 
+from json_values import as_json
 from misslink.embedding import Embedder
 from misslink.errors import InputError
 from misslink.linking.whatif.option_evaluation import context_tokens
@@ -17,6 +18,8 @@ from misslink.linking.whatif.search import Chunking
 from misslink.retrieval import score_cases
 from misslink.types import Case, Passage
 from town import Hashed, corpus, run_of
+
+context_tokens = as_json(context_tokens)
 
 
 class Backwards:
@@ -90,7 +93,7 @@ def test_a_case_that_was_not_asked_deep_enough_is_not_measured():
 def test_without_a_corpus_only_a_larger_k_is_tried_and_the_rest_says_why():
     made, skipped = make_options(ground(corpus=None))
     assert [option.name for option in made] == ["k=6", "k=9", "k=15"]
-    assert {one["name"]: one["reason"] for one in skipped} == dict.fromkeys(
+    assert {one.name: one.reason for one in skipped} == dict.fromkeys(
         sorted(set(OPTION_KINDS) - {"k"}), "no corpus is given; give --corpus or --app"
     )
 
@@ -98,7 +101,7 @@ def test_without_a_corpus_only_a_larger_k_is_tried_and_the_rest_says_why():
 def test_without_an_embedding_what_needs_one_says_so():
     made, skipped = make_options(ground(embedder=None))
     assert [option.name for option in made] == ["k=6", "k=9", "k=15", "bm25"]
-    reasons = {one["name"]: one["reason"] for one in skipped}
+    reasons = {one.name: one.reason for one in skipped}
     assert set(reasons) == {"dense", "hybrid", "mmr", "rerank", "chunk", "embedding"}
     way = "no embedding is known; name one with --embedding, or the app with --app"
     assert {reasons[name] for name in ("dense", "hybrid", "mmr")} == {way}
@@ -184,7 +187,7 @@ def together():
 
 def test_larger_chunks_of_what_cannot_be_put_together_are_not_tried():
     _, skipped = make_options(ground(chunking=Chunking(5000, 0)))
-    reasons = {one["name"]: one["reason"] for one in skipped}
+    reasons = {one.name: one.reason for one in skipped}
     assert "cannot be put together" in reasons["chunk"]
 
 

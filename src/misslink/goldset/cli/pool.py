@@ -172,7 +172,7 @@ async def _prelabel(
             "judge": judge.name,
             "labelled": len(grades) - failed,
             "failed": failed,
-            "usage": judge.usage(),
+            "usage": judge.usage().document(),
         }
 
 

@@ -241,7 +241,7 @@ async def generate_async(
     async with generation as (session, context):
         await session.check_reachable()
         outcome = await run_rounds(context, n=n, seed=seed, progress=progress)
-        usage = session.usage()
+        usage = session.usage().document()
     rejected = tuple(outcome.rejected)
     if rejects is not None:
         atomic_write(objects_to_jsonl(rejected), Path(rejects))

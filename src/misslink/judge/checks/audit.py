@@ -6,12 +6,11 @@ import asyncio
 import hashlib
 import random
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
-from pydantic_core import to_jsonable_python
-
+from misslink.calibration_document import AuditedChange, AuditFigures
 from misslink.judge.backends.heuristic import HeuristicJudge
 from misslink.judge.judge_case import judge_case
 from misslink.judge.judged_metric import JudgedMetric, Padding, Subject
@@ -310,19 +309,18 @@ def _changed_subjects(
 
 _TOLERATED_FLIP_RATE = 0.05  # share of verdicts that may flip by chance, as in the advice rules
 _ALPHA = 0.05
-_TESTS = ("p", "p_more")
 _CHANGE_LABELS = {
     "padding": "Padding the answer with what adds nothing",
     "passage_order": "Reversing the order of the passages",
     "passage_shuffle": "Shuffling the passages",
 }
-_Entry = MutableMapping[str, Any]
+Changes = dict[str, dict[str, AuditedChange]]  # by metric and change
 _VerdictPair = tuple[AuditedCase, Verdict, Verdict]  # before and after the change
 
 
 def compare_verdicts(
     cases: Sequence[AuditedCase], metrics: Sequence[str], *, again: bool, seed: int = 0
-) -> dict[str, dict[str, dict[str, Any]]]:
+) -> Changes:
     """Compare verdicts on changed and unchanged cases, by metric and change."""
     return {
         metric: {
@@ -345,7 +343,7 @@ def _excess_flip_p_value(flips: int, n: int) -> float | None:
 
 def _change_entry(
     cases: Sequence[AuditedCase], metric: str, change: str, again: bool, seed: int
-) -> dict[str, Any]:
+) -> AuditedChange:
     left_out: Counter[str] = Counter()
     pairs: list[_VerdictPair] = []
     for case in cases:
@@ -369,23 +367,40 @@ def _change_entry(
 
     may_lower = change == "padding" and audited_metrics()[metric].may_lower
     of_claims = (metric, change) == ("faithfulness", "padding")
-    return {
-        "n": n,
-        "good": sum(before.label is True for _, before, _ in pairs),
-        "bad": sum(before.label is False for _, before, _ in pairs),
-        "flipped": share(to_good + to_bad),
-        "to_good": share(to_good),
-        "to_bad": share(to_bad),
-        **_change_tests(pairs, metric, change, again, seed),
-        "claims": _claim_flip_rate(pairs, seed) if of_claims else None,
-        "may_lower": may_lower,
-        "left_out": dict(left_out.most_common()),
-    }
+    tests = _change_tests(pairs, metric, change, again, seed)
+    return AuditedChange(
+        n=n,
+        good=sum(before.label is True for _, before, _ in pairs),
+        bad=sum(before.label is False for _, before, _ in pairs),
+        flipped=share(to_good + to_bad),
+        to_good=share(to_good),
+        to_bad=share(to_bad),
+        shift=tests.shift,
+        gained=tests.gained,
+        lost=tests.lost,
+        p=tests.p,
+        p_more=tests.p_more,
+        p_holm=None,
+        p_more_holm=None,
+        claims=_claim_flip_rate(pairs, seed) if of_claims else None,
+        may_lower=may_lower,
+        left_out=dict(left_out.most_common()),
+        places={},
+        finding=None,
+    )
+
+
+class _ChangeTests(NamedTuple):
+    shift: Estimate
+    gained: int
+    lost: int
+    p: float | None
+    p_more: float | None
 
 
 def _change_tests(
     pairs: Sequence[_VerdictPair], metric: str, change: str, again: bool, seed: int
-) -> dict[str, Any]:
+) -> _ChangeTests:
     """The tests and the shift, compared with the case asked again where that was done."""
     # Compare with the repeated verdict: cases were sampled by their first verdict, and a verdict
     # that is bad by chance tends to be good the next time (regression to the mean).
@@ -417,13 +432,13 @@ def _change_tests(
         if (scores := _scores(case, ref, after, of_claims=of_claims)) is not None
     ]
     before_scores, after_scores = [a for a, _ in scores], [b for _, b in scores]
-    return {
-        "shift": paired_difference(before_scores, after_scores, seed=seed).difference,
-        "gained": gained,
-        "lost": losses,
-        "p": mcnemar_test(gained, losses).p if rows else None,
-        "p_more": p_more,
-    }
+    return _ChangeTests(
+        shift=paired_difference(before_scores, after_scores, seed=seed).difference,
+        gained=gained,
+        lost=losses,
+        p=mcnemar_test(gained, losses).p if rows else None,
+        p_more=p_more,
+    )
 
 
 def _scores(
@@ -474,52 +489,52 @@ def _claim_flip_rate(pairs: Sequence[_VerdictPair], seed: int) -> Estimate:
     return mean(shares, seed=seed)
 
 
-def audit_document(
-    metrics: Mapping[str, Mapping[str, _Entry]], preferences: Mapping[str, Any] | None = None
-) -> dict[str, Any]:
+def correct_changes(metrics: Changes, preferences: Mapping[str, Any] | None = None) -> AuditFigures:
     """Correct all tests for multiple testing, and state what holds.
 
     Parameters
     ----------
-    metrics : mapping of str to mapping of str to mapping
+    metrics : mapping of str to mapping of str to AuditedChange
         As `compare_verdicts` returns it.
     preferences : mapping or None
         As `misslink.judge.checks.pairwise.summarize_preferences` returns it.
 
     Returns
     -------
-    dict
-        ``metrics`` and, where pairs were compared, ``preferences`` with its ``answer_order``: each
-        entry with ``p_holm`` and ``p_more_holm``, by Holm over all tests, and ``finding``: one
-        sentence of what holds at the 5% level after that, or None. As JSON values.
+    AuditFigures
+        With ``answer_order`` where pairs were compared; each change with ``p_holm`` and
+        ``p_more_holm``, by Holm over all tests, and ``finding``: one sentence of what holds at the
+        5% level after that, or None.
     """
-    document: dict[str, Any] = {
-        "metrics": {
-            metric: {change: dict(entry) for change, entry in changes.items()}
-            for metric, changes in metrics.items()
-        }
-    }
-    if preferences is not None:
-        document["preferences"] = {"answer_order": _order_entry(preferences)}
-    entries = list(_entries(document))
-    tests = [(entry, name) for _, _, entry in entries for name in _TESTS]
-    p_values = holm([entry[name] for entry, name in tests])
-    for (entry, name), p in zip(tests, p_values, strict=True):
-        entry[f"{name}_holm"] = p
-    for metric, change, entry in entries:
-        entry["finding"] = _finding(metric, change, entry)
-    plain: dict[str, Any] = to_jsonable_python(document)
-    return plain
+    orders = {} if preferences is None else {"answer_order": _answer_order(preferences)}
+    changes = [*metrics.values(), orders]
+    p_values = iter(
+        holm(
+            [p for of_one in changes for entry in of_one.values() for p in (entry.p, entry.p_more)]
+        )
+    )
+
+    def corrected(metric: str, of_metric: Mapping[str, AuditedChange]) -> dict[str, AuditedChange]:
+        found = {}
+        for change, entry in of_metric.items():
+            tested = entry.replace(p_holm=next(p_values), p_more_holm=next(p_values))
+            found[change] = tested.replace(finding=_finding(metric, change, tested))
+        return found
+
+    return AuditFigures(
+        metrics={metric: corrected(metric, of_metric) for metric, of_metric in metrics.items()},
+        preferences=corrected("preference", orders),
+    )
 
 
-def nothing_compared_reason(metrics: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> str | None:
+def nothing_compared_reason(metrics: Changes) -> str | None:
     """Why nothing could be compared, as part of a sentence; None: something could."""
     entries = [entry for changes in metrics.values() for entry in changes.values()]
-    if any(entry["n"] for entry in entries):
+    if any(entry.n for entry in entries):
         return None
     reasons: Counter[str] = Counter()
     for entry in entries:
-        reasons.update(entry["left_out"])
+        reasons.update(entry.left_out)
     if not reasons:
         return "no case could be asked about"
     ((reason, count),) = reasons.most_common(1)
@@ -575,15 +590,7 @@ def audit_notes(
     return notes
 
 
-def _entries(document: Mapping[str, Any]) -> Iterator[tuple[str, str, _Entry]]:
-    for metric, changes in document["metrics"].items():
-        for change, entry in changes.items():
-            yield metric, change, entry
-    for change, entry in document.get("preferences", {}).items():
-        yield "preference", change, entry
-
-
-def _order_entry(preferences: Mapping[str, Any]) -> dict[str, Any]:
+def _answer_order(preferences: Mapping[str, Any]) -> AuditedChange:
     """How often the order of two answers decides which is better, and which place it favors."""
     flipped = Estimate.model_validate(preferences["position_flips"])
     places = {name: int(preferences["positions"][name]) for name in ("first", "second")}
@@ -591,28 +598,40 @@ def _order_entry(preferences: Mapping[str, Any]) -> dict[str, Any]:
     if flipped.value is not None:
         p = mcnemar_test(places["first"], places["second"]).p
         p_more = _excess_flip_p_value(round(flipped.value * flipped.n), flipped.n)
-    left_out = dict(preferences["left_out"])
-    return {
-        "n": flipped.n,
-        "flipped": flipped,
-        "places": places,
-        "p": p,
-        "p_more": p_more,
-        "left_out": left_out,
-    }
+    return AuditedChange(
+        n=flipped.n,
+        good=None,
+        bad=None,
+        flipped=flipped,
+        to_good=None,
+        to_bad=None,
+        shift=None,
+        gained=None,
+        lost=None,
+        p=p,
+        p_more=p_more,
+        p_holm=None,
+        p_more_holm=None,
+        claims=None,
+        may_lower=False,
+        left_out=dict(preferences["left_out"]),
+        places=places,
+        finding=None,
+    )
 
 
-def _finding(metric: str, change: str, entry: Mapping[str, Any]) -> str | None:
-    one_sided = entry["p_holm"] is not None and entry["p_holm"] < _ALPHA
-    more_flips = entry["p_more_holm"] is not None and entry["p_more_holm"] < _ALPHA
+def _finding(metric: str, change: str, entry: AuditedChange) -> str | None:
+    gained, lost = entry.gained or 0, entry.lost or 0
+    one_sided = entry.p_holm is not None and entry.p_holm < _ALPHA
+    more_flips = entry.p_more_holm is not None and entry.p_more_holm < _ALPHA
     if change != "answer_order":
         # A change that may rightly lower a verdict is no finding where it does.
-        one_sided = one_sided and (entry["gained"] > entry["lost"] or not entry["may_lower"])
+        one_sided = one_sided and (gained > lost or not entry.may_lower)
     if not one_sided and not more_flips:
         return None
-    flipped = entry["flipped"]
+    flipped = entry.flipped
     if change == "answer_order":
-        places = entry["places"]
+        places = entry.places
         favored = "first" if places["first"] > places["second"] else "second"
         direction = f", in favor of the one shown {favored}" if one_sided else ""
         pairs = format_share_of(flipped, "pair") + direction
@@ -621,9 +640,9 @@ def _finding(metric: str, change: str, entry: Mapping[str, Any]) -> str | None:
     if change == "again":
         cases = format_share_of(flipped, "case")
         return f"Asked again, the judge changes its verdict on {label} in {cases}."
-    if entry["may_lower"]:
-        cases = format_share_of(entry["to_good"], "case")
+    if entry.may_lower and entry.to_good is not None:
+        cases = format_share_of(entry.to_good, "case")
         return f"{_CHANGE_LABELS[change]} turns {label} good in {cases}."
-    better = "good" if entry["gained"] > entry["lost"] else "bad"
+    better = "good" if gained > lost else "bad"
     direction = f", more often to {better}" if one_sided else ""
     return f"{_CHANGE_LABELS[change]} turns {format_share_of(flipped, 'verdict')} on {label}{direction}."

@@ -11,6 +11,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
+from misslink.documents import Cascade, CascadeStage
 from misslink.errors import InputError
 from misslink.judge import protocol
 from misslink.judge.backends.custom import is_custom_judge
@@ -153,12 +154,12 @@ class CascadeJudge:
         finally:
             await self.judge.close()
 
-    def summary(self) -> dict[str, Any]:
-        """Return who answered what so far.
+    def summary(self, stages: Mapping[str, CascadeStage] | None = None) -> Cascade:
+        """Return who answered what so far; `stages` are its judges, by name.
 
         Returns
         -------
-        dict
+        Cascade
             ``asked``, the number of questions with a reply; ``seen_by``, how many of them by judge;
             ``share_dear``, an Estimate of the expensive judge's share; ``sure``, how many the cheap
             judge would have decided; ``drawn``, how many of those the expensive one answered too;
@@ -168,16 +169,17 @@ class CascadeJudge:
         seen = {self.cheap.name: 0, **self._seen_by}
         answered = sum(seen.values())
         agreed = sum(self._audited)
-        return {
-            "asked": answered,
-            "seen_by": seen,
-            "share_dear": proportion(answered - seen[self.cheap.name], answered),
-            "sure": self._sure,
-            "drawn": self._drawn,
-            "audited": len(self._audited),
-            "agreed": agreed,
-            "agreement": proportion(agreed, len(self._audited)),
-        }
+        return Cascade(
+            asked=answered,
+            seen_by=seen,
+            share_dear=proportion(answered - seen[self.cheap.name], answered),
+            sure=self._sure,
+            drawn=self._drawn,
+            audited=len(self._audited),
+            agreed=agreed,
+            agreement=proportion(agreed, len(self._audited)),
+            stages=dict(stages or {}),
+        )
 
     async def _ask_cheap(self, ask: protocol.Ask) -> tuple[protocol.Reply | None, bool | None]:
         """The cheap judge's reply, where one came, and whether the answer is surely faithful or not."""

@@ -5,8 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from misslink.documents import (
+    ReplayedArm,
+    ReplayedCase,
+    ReplayedFailure,
+    ReplayFigures,
+    SkippedReplay,
+)
 from misslink.failure_modes import FAILURE_MODES, MISS_MODES
 from misslink.linking.answer_outcome import AnswerOutcome
 from misslink.linking.judge_calibration import Calibration
@@ -289,9 +296,9 @@ def causal_fraction(
     return _drawn_estimate(min(value, 1.0), np.clip(shares * drawn, -1, 1), len(records))
 
 
-def replay_document(
+def replay_figures(
     run: Run, records: Sequence[ReplayRecord], *, seed: int, difference: str | None
-) -> dict[str, Any]:
+) -> ReplayFigures:
     """Return the figures of ``replay.json``.
 
     Parameters
@@ -329,80 +336,85 @@ def replay_document(
                 record.case_id in confirmed and record.owner == owners[record.case_id]
                 for record in group
             ]
-            by_mode[mode] = {
-                "cases": drawn_from[mode],
-                "replayed": len(group),
-                "fixed": _turned_share(pairs, MISSED),
-                "placebo_fixed": _turned_share(pairs, PLACEBO),
-                "net_fixed": net_effect(pairs, seed).model_dump(),
-                "confirmed": share_of(as_named).model_dump(),
-            }
+            by_mode[mode] = ReplayedFailure(
+                cases=drawn_from[mode],
+                replayed=len(group),
+                fixed=_turned_share(pairs, MISSED),
+                placebo_fixed=_turned_share(pairs, PLACEBO),
+                net_fixed=net_effect(pairs, seed),
+                confirmed=share_of(as_named),
+            )
     differing = [record.flaky for record in usable]
     calls = sum(sum(record.tried.values()) for record in failures)
     told = [record for record in failures if record.case_id in confirmed]
-    return {
-        "causal_fraction": causal.model_dump(),
-        "failed": failed,
-        "failures": by_mode,
-        "owners": dict(Counter(record.owner for record in told).most_common()),
-        "arms": _arm_rows(failures),
-        "calls_per_failure": calls / len(failures) if failures else None,
-        "fixed": _turned_share([r for r in failures if r.paired], MISSED),
-        "broken": _turned_share(good, MISSED),
-        "placebo_broken": _turned_share(good, PLACEBO),
-        "net_broken": net_effect(good, seed).model_dump(),
-        "flaky": share_of([differs for differs in differing if differs is not None]).model_dump(),
-        "cases": [
-            {
-                "case_id": record.case_id,
-                "failure": record.group,
-                "turned": record.turned(MISSED),
-                "flaky": record.flaky,
-                "confirmed": record.case_id in confirmed if record.group != GOOD else None,
-                "cause": record.finding.cause
+    return ReplayFigures(
+        causal_fraction=causal,
+        failed=failed,
+        failures=by_mode,
+        owners=dict(Counter(record.owner for record in told if record.owner).most_common()),
+        arms=_arm_rows(failures),
+        calls_per_failure=calls / len(failures) if failures else None,
+        fixed=_turned_share([r for r in failures if r.paired], MISSED),
+        broken=_turned_share(good, MISSED),
+        placebo_broken=_turned_share(good, PLACEBO),
+        net_broken=net_effect(good, seed),
+        flaky=share_of([differs for differs in differing if differs is not None]),
+        cases=tuple(
+            ReplayedCase(
+                case_id=record.case_id,
+                failure=record.group,
+                turned=record.turned(MISSED),
+                flaky=record.flaky,
+                confirmed=record.case_id in confirmed if record.group != GOOD else None,
+                cause=record.finding.cause
                 if record.finding and record.case_id in confirmed
                 else None,
-                "owner": record.owner if record.case_id in confirmed else None,
-                "outcomes": {
+                owner=record.owner if record.case_id in confirmed else None,
+                outcomes={
                     name: outcome.name
                     for name, outcome in (*record.outcomes.items(), (PLACEBO, record.placebo))
                     if outcome is not None
                 },
-                "e": record.finding.e if record.finding and not record.settled else None,
-                "tried": dict(record.tried),
-                "held": {arm: record.held.get(arm, 0) for arm in record.tried},
-                "note": record.note,
-            }
+                e=record.finding.e if record.finding and not record.settled else None,
+                tried=dict(record.tried),
+                held={arm: record.held.get(arm, 0) for arm in record.tried},
+                note=record.note,
+            )
             for record in usable
-        ],
-        "skipped": [
-            {"case_id": record.case_id, "failure": record.group, "reason": record.skipped}
+        ),
+        skipped=tuple(
+            SkippedReplay(case_id=record.case_id, failure=record.group, reason=record.skipped)
             for record in records
             if record.skipped is not None
-        ],
-    }
+        ),
+    )
 
 
-def _arm_rows(failures: Sequence[ReplayRecord]) -> list[dict[str, Any]]:
+def _arm_rows(failures: Sequence[ReplayRecord]) -> tuple[ReplayedArm, ...]:
     """What each arm did to the failed answers on which it was tried, the first time."""
-    wrong = share_of([record.settled for record in failures]).model_dump()
-    none = Estimate.missing("a judge has no placebo").model_dump()
-    first = {"arm": "other_judge", "owner": JUDGE, "tried": len(failures), "held": wrong}
-    rows: list[dict[str, Any]] = [first | {"placebo_held": none}]
+    rows = [
+        ReplayedArm(
+            arm="other_judge",
+            owner=JUDGE,
+            tried=len(failures),
+            held=share_of([record.settled for record in failures]),
+            placebo_held=Estimate.missing("a judge has no placebo"),
+        )
+    ]
     for arm, owner in ARM_OWNERS.items():
         known = [r for r in failures if arm in r.outcomes]
         placebos = [r.placebos[arm] for r in failures if arm in r.placebos]
         rows.append(
-            {
-                "arm": arm,
-                "owner": owner,
-                "tried": len(known),
-                "held": share_of([r.outcomes[arm].bad is False for r in known]).model_dump(),
-                "placebo_held": share_of([not p.bad for p in placebos]).model_dump(),
-            }
+            ReplayedArm(
+                arm=arm,
+                owner=owner,
+                tried=len(known),
+                held=share_of([r.outcomes[arm].bad is False for r in known]),
+                placebo_held=share_of([not p.bad for p in placebos]),
+            )
         )
-    return rows
+    return tuple(rows)
 
 
-def _turned_share(records: Sequence[ReplayRecord], arm: str) -> dict[str, Any]:
-    return share_of([record.turned(arm) for record in records]).model_dump()
+def _turned_share(records: Sequence[ReplayRecord], arm: str) -> Estimate:
+    return share_of([record.turned(arm) for record in records])

@@ -14,7 +14,8 @@ from math import inf
 from pathlib import Path
 from typing import Any
 
-from misslink.documents import DEFAULT_K, manifest_of
+from misslink.calibration_document import NO_USAGE, JudgeUsage
+from misslink.documents import DEFAULT_K, Note, Replay, manifest_of, summary_of
 from misslink.errors import AppUnreachableError, InputError
 from misslink.io.manifest import display_path
 from misslink.judge.judged_metric import Subject
@@ -45,7 +46,7 @@ from misslink.linking.replay.results import (
     ReplayOutcome,
     ReplayRecord,
     confirmed_cases,
-    replay_document,
+    replay_figures,
     replay_outcome,
 )
 from misslink.linking.replay.sequence import MAX_CALLS, PLACEBO, Calls, CauseEvidence
@@ -75,9 +76,9 @@ DEFAULT_TERMS = JudgingTerms()
 
 @dataclass(frozen=True)
 class ReplayResult:
-    """What ``replay.json`` holds, and all links of the run, of confirmed cases as 'replayed'."""
+    """What replay found, and all links of the run, of confirmed cases as 'replayed'."""
 
-    document: dict[str, Any]
+    replay: Replay
     links: tuple[Link, ...]
 
 
@@ -137,33 +138,34 @@ async def replay_run(
         records, cached = await replay_cases(run, again, terms=terms, tick=tick, **counts)
     finally:
         again.close()
-    document = replay_document(run, records, seed=seed, difference=difference)
+    figures = replay_figures(run, records, seed=seed, difference=difference)
     spent = getattr(judge, "usage", None)
-    usage: dict[str, Any] = spent() if spent else {}
+    usage: JudgeUsage = spent() if spent else NO_USAGE
     was, now = manifest_of(run).app, display_path(app) if isinstance(app, str) else None
     warnings = []
     if was and now and was != now:
         message = describe_reason(Reason(code="other_app", was=was, now=now))
-        warnings.append({"code": "other_app", "message": message})
+        warnings.append(Note(code="other_app", message=message))
         _log.warning("%s", message)
-    document |= {
-        "run": run.summary.get("run"),
-        "app": now or was,
-        "warnings": warnings,
-        "judge": judge.name,
-        "sample": sample,
-        "cases_kept": cached,
-        "seed": seed,
-        "usage": {**usage, "generations": again.generated, "generations_kept": again.reused},
-    }
-    confirmed = {case["case_id"]: case["owner"] for case in document["cases"] if case["confirmed"]}
+    replay = Replay(
+        **dict(figures),
+        run=summary_of(run).run,
+        app=now or was,
+        warnings=tuple(warnings),
+        judge=judge.name,
+        sample=sample,
+        cases_kept=cached,
+        seed=seed,
+        usage=usage.replace(generations=again.generated, generations_kept=again.reused),
+    )
+    confirmed = {case.case_id: case.owner for case in replay.cases if case.confirmed}
     links = []
     for link in run.links:
         basis = "inferred" if link.retrieval == "unlabelled" else "observed"
         basis = basis if link.basis == "replayed" else link.basis
         basis = "replayed" if confirmed.get(link.case_id) == link.owner else basis
         links.append(link.model_copy(update={"basis": basis}))
-    return ReplayResult(document, tuple(links))
+    return ReplayResult(replay, tuple(links))
 
 
 async def replay_cases(

@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from misslink.documents import CheckedStratum, OptionCheck, SkippedCase
 from misslink.linking.answer_outcome import AnswerOutcome
 from misslink.linking.judge_calibration import Calibration
 from misslink.linking.whatif.options import OptionResult, RetrievalBaseline
@@ -166,12 +167,13 @@ class ForecastCheck:
 
     async def run(
         self,
+        option: str,
         result: OptionResult,
         changes: Sequence[ExposureChange],
         run: Run,
         texts: Mapping[str, Passage],
         seed: int,
-    ) -> tuple[Estimate, dict[str, Any]]:
+    ) -> tuple[Estimate, OptionCheck]:
         """Return the failures that the option avoids in all judged cases, and what was run again.
 
         The cases that the option changes and the others are two strata; each case takes the share
@@ -188,8 +190,8 @@ class ForecastCheck:
         }
         changed = {change.place for change in changes}
         generator = random.Random(seed)  # noqa: S311 (a sample)
-        strata: dict[str, dict[str, int]] = {}
-        transitions, skipped, reasons = list[Transition](), list[dict[str, str]](), Counter[str]()
+        strata: dict[str, CheckedStratum] = {}
+        transitions, skipped, reasons = list[Transition](), list[SkippedCase](), Counter[str]()
         for name in ("changed", "unchanged"):
             places = [place for place in failed if (place in changed) == (name == "changed")]
             after: dict[int, bool] = {}
@@ -197,26 +199,35 @@ class ForecastCheck:
                 outcome = await self._fails(run, place, result, texts)
                 if isinstance(outcome, str):
                     reasons[outcome] += 1
-                    skipped.append({"case_id": run.cases[place].id, "reason": outcome})
+                    skipped.append(SkippedCase(case_id=run.cases[place].id, reason=outcome))
                 else:
                     after[place] = outcome
             if places and not after:
-                strata[name] = {"cases": len(places)}
+                strata[name] = CheckedStratum(
+                    cases=len(places), checked=None, failed_before=None, failed_after=None
+                )
                 continue
-            strata[name] = {
-                "cases": len(places),
-                "checked": len(after),
-                "failed_before": sum(failed[place] for place in after),
-                "failed_after": sum(after.values()),
-            }
+            strata[name] = CheckedStratum(
+                cases=len(places),
+                checked=len(after),
+                failed_before=sum(failed[place] for place in after),
+                failed_after=sum(after.values()),
+            )
             for before in (True, False):
                 seen = [after[place] for place in after if failed[place] == before]
                 cases = sum(failed[place] == before for place in places)
                 transitions.append(Transition(before, cases, (sum(seen), len(seen))))
-        checked = sum(stratum.get("checked", 0) for stratum in strata.values())
+        checked = sum(stratum.checked or 0 for stratum in strata.values())
         reason = reasons.most_common(1)[0][0] if reasons else None
-        document = {"asked": checked + len(skipped), **strata, "reason": reason, "skipped": skipped}
-        if not failed or any(s["cases"] and not s.get("checked") for s in strata.values()):
+        document = OptionCheck(
+            option=option,
+            asked=checked + len(skipped),
+            changed=strata["changed"],
+            unchanged=strata["unchanged"],
+            reason=reason,
+            skipped=tuple(skipped),
+        )
+        if not failed or any(s.cases and not s.checked for s in strata.values()):
             code = Reason(code="nothing_rerun", why=reason or "no case was judged")
             return Estimate.missing(code, n=checked), document
         return avoided_failures(transitions, checked, "rerun, binomial", seed), document

@@ -5,8 +5,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
+from misslink.document_model import Estimates
+from misslink.documents import (
+    OptionMetric,
+    SkippedOption,
+    WhatIf,
+    WhatIfCorpus,
+    WhatIfOption,
+    summary_of,
+)
 from misslink.errors import InputError
 from misslink.linking.findings import fixable_losses
 from misslink.linking.missed_passages import PassagePool
@@ -48,7 +56,7 @@ _CUTOFF_METRICS = ("hit", "recall", "precision", "ndcg")
 _SIGNIFICANT = 0.05
 
 MetricScores = dict[str, dict[str, float | None]]
-MetricComparisons = dict[str, dict[str, Any]]
+MetricComparisons = dict[str, OptionMetric]
 
 
 @dataclass(frozen=True)
@@ -64,11 +72,11 @@ class _EvaluatedOption:
     def order(self, metric: str) -> tuple[int, float, float]:
         """Best first: by the winner, then what is certainly avoided, then the difference."""
         compared = self.metrics[metric]
-        place = ("option", None, "today").index(compared["winner"])
+        place = ("option", None, "today").index(compared.winner)
         low, high = self.avoided.low, self.avoided.high
         certain = low is not None and high is not None and (low > 0 or high < 0)
         avoided = (self.avoided.value or 0.0) if certain else 0.0
-        return place, -avoided, -(compared["difference"]["value"] or 0.0)
+        return place, -avoided, -(compared.difference.value or 0.0)
 
 
 async def evaluate_options(
@@ -80,7 +88,7 @@ async def evaluate_options(
     check: ForecastCheck | None = None,
     seed: int = 0,
     tick: Callable[[str, int, int], object] = lambda *_: None,
-) -> dict[str, Any]:
+) -> WhatIf:
     """Try other retrievers on a run's questions.
 
     Parameters
@@ -100,8 +108,8 @@ async def evaluate_options(
 
     Returns
     -------
-    dict
-        As in ``whatif.json``: the baseline's metrics, and the options, best first.
+    WhatIf
+        The baseline's metrics, and the options, best first.
 
     Raises
     ------
@@ -140,35 +148,32 @@ async def evaluate_options(
     if check is not None and check.sample > 0 and evaluated:
         best = evaluated[0]
         avoided, checked = await check.run(
-            best.result, best.changes, run, index_texts(run, passages), seed
+            best.option.name, best.result, best.changes, run, index_texts(run, passages), seed
         )
-        checked["option"] = best.option.name
         if avoided.value is not None or best.avoided.value is None:
             evaluated[0] = replace(best, avoided=avoided)
             evaluated.sort(key=lambda evaluated_option: evaluated_option.order(main))
-    return {
-        "run": run.summary.get("run"),
-        "corpus": None if passages is None else {"passages": len(passages)},
-        "embedding": tools.embedder.name if tools.embedder else None,
-        "k": baseline.k,
-        "context_passages": baseline.width,
-        "baseline": {name: estimate.model_dump() for name, estimate in before.items()},
-        "options": [
-            _option_document(baseline, evaluated_option, main, seed)
-            for evaluated_option in evaluated
-        ],
-        "skipped": skipped,
-        "check": checked,
-        "basis": "replayed" if model.replayed else "association",
-        "notes": [*notes, *map(describe_reason, model.notes)],
-        "seed": seed,
-    }
+    return WhatIf(
+        run=summary_of(run).run,
+        app=None,
+        corpus=None if passages is None else WhatIfCorpus(passages=len(passages), source=None),
+        embedding=tools.embedder.name if tools.embedder else None,
+        k=baseline.k,
+        context_passages=baseline.width,
+        baseline=before,
+        options=tuple(_option_document(baseline, each, main, seed) for each in evaluated),
+        skipped=tuple(skipped),
+        check=checked,
+        basis="replayed" if model.replayed else "association",
+        notes=(*notes, *map(describe_reason, model.notes)),
+        seed=seed,
+    )
 
 
 def _lengthens(baseline: RetrievalBaseline, result: OptionResult, seed: int) -> bool:
     """Whether the generator gets more passages, or clearly more text."""
     tokens = context_tokens(baseline, result, seed)
-    before, after = tokens["today"]["value"], tokens["b"]["value"]
+    before, after = tokens["today"].value, tokens["b"].value
     longer = before is not None and after is not None and after > _MAX_LENGTHENING * before
     return longer or result.width > baseline.width
 
@@ -176,7 +181,7 @@ def _lengthens(baseline: RetrievalBaseline, result: OptionResult, seed: int) -> 
 async def _try_options(
     baseline: RetrievalBaseline,
     options: Sequence[RetrieverOption],
-    skipped: list[dict[str, str]],
+    skipped: list[SkippedOption],
     tick: Callable[[str, int, int], object],
 ) -> list[tuple[RetrieverOption, OptionResult]]:
     """Try the options; add one that fails to `skipped`. Raises the first failure if all fail."""
@@ -187,7 +192,7 @@ async def _try_options(
             results.append((option, await option.retrieve(baseline)))
         except InputError as error:
             failures.append(error)
-            skipped.append({"name": option.name, "reason": str(error)})
+            skipped.append(SkippedOption(name=option.name, reason=str(error)))
     tick("options", len(options), len(options))
     if failures and not results:
         raise failures[0]
@@ -199,24 +204,24 @@ def _option_document(
     evaluated_option: _EvaluatedOption,
     main: str,
     seed: int,
-) -> dict[str, Any]:
+) -> WhatIfOption:
     unmeasured = Counter(
         after.unmeasured
         for before, after in zip(baseline.traces, evaluated_option.result.traces, strict=True)
         if after.unmeasured and not unmeasured_reason(before)
     )
     bad = sum(link.failed is True for link in baseline.links)
-    return {
-        "name": evaluated_option.option.name,
-        "what": evaluated_option.option.description,
-        "passages": evaluated_option.result.width,
-        "metrics": evaluated_option.metrics,
-        "context_tokens": context_tokens(baseline, evaluated_option.result, seed),
-        "newly_retrieved": evaluated_option.retrieved,
-        "reached": reached_cases(baseline, evaluated_option.result),
-        "failures_avoided": evaluated_option.avoided.model_dump(),
-        "unmeasured": dict(unmeasured),
-        "finding": describe_option(
+    return WhatIfOption(
+        name=evaluated_option.option.name,
+        what=evaluated_option.option.description,
+        passages=evaluated_option.result.width,
+        metrics=evaluated_option.metrics,
+        context_tokens=context_tokens(baseline, evaluated_option.result, seed),
+        newly_retrieved=evaluated_option.retrieved,
+        reached=reached_cases(baseline, evaluated_option.result),
+        failures_avoided=evaluated_option.avoided,
+        unmeasured=dict(unmeasured),
+        finding=describe_option(
             main,
             evaluated_option.metrics[main],
             evaluated_option.avoided,
@@ -224,7 +229,7 @@ def _option_document(
             evaluated_option.unknown,
             evaluated_option.retrieved,
         ),
-    }
+    )
 
 
 def find_changes(
@@ -251,7 +256,7 @@ def find_changes(
     return tuple(changes), sum(retrieved) if retrieved else None
 
 
-def reached_cases(baseline: RetrievalBaseline, result: OptionResult) -> list[str] | None:
+def reached_cases(baseline: RetrievalBaseline, result: OptionResult) -> tuple[str, ...] | None:
     """Return the failed cases that get all that they lost; None where it is known of no case."""
     lost, known, reached = fixable_losses(baseline.links), False, list[str]()
     for link, now in zip(baseline.links, result.outcomes(), strict=True):
@@ -261,7 +266,7 @@ def reached_cases(baseline: RetrievalBaseline, result: OptionResult) -> list[str
         found = {match.need.evidence or match.need.id for match in now.found}
         if all((miss.evidence or miss.passage_id) in found for miss in lost[link.case_id]):
             reached.append(link.case_id)
-    return reached if known else None
+    return tuple(reached) if known else None
 
 
 def _unknown_misses(baseline: RetrievalBaseline, result: OptionResult) -> str | None:
@@ -316,22 +321,22 @@ def compare_metrics(
             winner = None
             if p_holm is not None and p_holm < _SIGNIFICANT and difference:
                 winner = "option" if difference > 0 else "today"
-            comparison[name] = {
-                "at": baseline.cutoff(result.width) if "@" in name else None,
-                "a": old.model_dump(),
-                "b": new.model_dump(),
-                "difference": paired.difference.model_dump(),
-                "p": paired.p,
-                "p_holm": p_holm,
-                "tests": sum(p is not None for p in corrected[name]),
-                "detectable": detectable_after_holm(paired, corrected[name]),
-                "winner": winner,
-            }
+            comparison[name] = OptionMetric(
+                at=baseline.cutoff(result.width) if "@" in name else None,
+                a=old,
+                b=new,
+                difference=paired.difference,
+                p=paired.p,
+                p_holm=p_holm,
+                tests=sum(p is not None for p in corrected[name]),
+                detectable=detectable_after_holm(paired, corrected[name]),
+                winner=winner,
+            )
         comparisons.append(comparison)
     return comparisons
 
 
-def context_tokens(baseline: RetrievalBaseline, result: OptionResult, seed: int) -> dict[str, Any]:
+def context_tokens(baseline: RetrievalBaseline, result: OptionResult, seed: int) -> Estimates:
     """Tokens of the context (characters by four), of the run and with the option."""
     with_text = [p for trace in baseline.traces for p in trace.retrieved if p.text]
     total = estimate_tokens(with_text)
@@ -350,11 +355,9 @@ def context_tokens(baseline: RetrievalBaseline, result: OptionResult, seed: int)
         if any(passage.text for passage in context) and len(known_lengths) == len(lengths):
             after.append(sum(known_lengths))
     return {
-        key: (
-            mean(values, seed=seed, bounds=None)
-            if values
-            else Estimate.missing("no passage has a text")
-        ).model_dump()
+        key: mean(values, seed=seed, bounds=None)
+        if values
+        else Estimate.missing("no passage has a text")
         for key, values in (("today", before), ("b", after))
     }
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, cast
 
+from misslink.documents import SkippedOption
 from misslink.errors import InputError, known_names
 from misslink.linking.corpus_search import DenseSearch, LexicalSearch, fuse_rankings
 from misslink.linking.miss_measurement import word_questions
@@ -391,7 +392,7 @@ def check_option_names(names: Iterable[str]) -> None:
 
 def make_options(
     context: SearchContext, names: Sequence[str] | None = None
-) -> tuple[list[RetrieverOption], list[dict[str, str]]]:
+) -> tuple[list[RetrieverOption], list[SkippedOption]]:
     """Return the options that can be tried, and those that cannot, each with its name and reason.
 
     Raises
@@ -401,7 +402,7 @@ def make_options(
     """
     check_option_names(names or ())
     options: list[RetrieverOption] = []
-    skipped: list[dict[str, str]] = []
+    skipped: list[SkippedOption] = []
     for name in names or OPTION_KINDS:
         make, needs = OPTION_KINDS[name]
         given = {"corpus": context.corpus, **vars(context.tools)}
@@ -412,5 +413,5 @@ def make_options(
             continue
         if names:
             raise InputError(f"option '{name}' cannot be tried: {made}")
-        skipped.append({"name": name, "reason": made})
+        skipped.append(SkippedOption(name=name, reason=made))
     return options, skipped
