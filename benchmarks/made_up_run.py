@@ -14,6 +14,7 @@ import random
 from typing import Any
 
 from link_speed import made_up  # beside this file: the corpus's language
+from misslink.documents import Summary
 from misslink.linking.association import summarize_association
 from misslink.linking.miss_measurement import measure_misses
 from misslink.linking.owners import link_case
@@ -231,7 +232,7 @@ def _summary(
     cutoffs = [f"{metric}@{K}" for metric in ("hit", "recall", "precision", "ndcg")]
     scores = score_cases(cases, traces, ["mrr", *cutoffs])
     unlinked = Run(manifest={}, cases=cases, traces=traces, verdicts=verdicts, links=(), summary={})
-    return {
+    summary = {
         "run": None,
         "cases": len(cases),
         "judge": JUDGE,
@@ -246,6 +247,7 @@ def _summary(
                   "cost": None},
         "slices": slice_estimates(cases, scores, verdicts, k=K, seed=0),
     }  # fmt: skip
+    return Summary.read(summary).document()
 
 
 def _map(

@@ -43,6 +43,8 @@ MEASURED = {
     "judge_throughput": _JUDGING,
     "judging": _JUDGING,
     "link_speed": ("linking", "matching", "retrieval", "text"),
+    "mutations": (),
+    "planted_apps": (*_LINKING, "pipeline", "render"),
     "pooled_recall_coverage": ("goldset/pooling", "retrieval", "stats"),
     "rank_metrics": ("retrieval",),
     "rank_metrics_stream": ("io/tables.py", "retrieval"),

@@ -166,31 +166,31 @@ _MODE_SHAPES = {
 class MapPoint(Document):
     """A question or a passage on the embedding map."""
 
-    id: str = ""
-    x: float | None = None
-    y: float | None = None
-    text: str = ""
-    failure: str = ""
+    id: str
+    x: float | None
+    y: float | None
+    text: str
+    failure: str
 
 
 class MapLine(Document):
     """From a question to a passage it missed."""
 
-    case_id: str = ""
-    passage_id: str = ""
-    failure: str = ""
+    case_id: str
+    passage_id: str
+    failure: str
 
 
 class EmbeddingMap(Document):
     """``map.json``."""
 
-    method: str = ""
-    embedding: str = ""
-    queries: tuple[MapPoint, ...] = ()
-    passages: tuple[MapPoint, ...] = ()
-    lines: tuple[MapLine, ...] = ()
-    left_out: int = 0
-    queries_left_out: int = 0
+    method: str
+    embedding: str
+    queries: tuple[MapPoint, ...]
+    passages: tuple[MapPoint, ...]
+    lines: tuple[MapLine, ...]
+    left_out: int
+    queries_left_out: int
 
 
 def draw_scatter(run: Run) -> SimpleNamespace | None:

@@ -122,7 +122,7 @@ def build_case_command(manifest: Manifest, folder: str = "") -> CaseCommand:
     Examples
     --------
     >>> command = "misslink evaluate a.py:app --goldset g.jsonl --out reports/a"
-    >>> build_case_command(Manifest(command=command))
+    >>> build_case_command(Manifest.read({"command": command}))
     CaseCommand(head='misslink evaluate a.py:app --goldset g.jsonl', out='reports/a-case-', reason='', annotate='misslink annotate reports/a')
     """
     try:
