@@ -30,7 +30,6 @@ MEASURED = {
     "attribution": _LINKING,
     "attribution_kinds": _LINKING,
     "attribution_kinds_second": _LINKING,
-    "planted_apps": (*_LINKING, "report"),
     "calibration_coverage": ("calibration", "stats"),
     "canary_run_length": ("canary", "stats"),
     "changes_by_newcomers": (),
