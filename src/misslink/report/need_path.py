@@ -17,7 +17,7 @@ _FEWEST_PIXELS = 1.6  # percent of the drawing: one lost fact of 500 is seen, to
 _TOP = 12  # percent above the highest bar, for its count
 _MAX_CASES = 5  # of a stage, in the view of retrieval
 _QUESTION_LENGTH = 110
-_EXAMPLE_LENGTH = 48  # of the example's question, and of how a fact was lost
+_QUESTION_LENGTH, _EXAMPLE_LENGTH = 48, 60  # of the example: its question, and how a fact was lost
 _TEXT_LENGTH = 36  # of its fact, claim and reference
 
 
@@ -177,7 +177,7 @@ def find_example(run: Run, blamed: Collection[str]) -> NeedExample | None:
     _, number, question, owner, stops = example
     return NeedExample(
         case_fragment(number),
-        shorten(question, _EXAMPLE_LENGTH),
+        shorten(question, _QUESTION_LENGTH),
         owner,
         tuple(
             replace(stop, text=shorten(stop.text, _TEXT_LENGTH if stop.quoted else _EXAMPLE_LENGTH))
