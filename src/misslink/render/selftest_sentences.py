@@ -100,7 +100,7 @@ def describe_selftest(document: Selftest) -> SelftestVerdict:
     if found.value < _USELESS or alarms.value > _MANY_ALARMS:
         verdict, start = "do not use", "Do not trust this judge"
     elif _low(found) >= _TRUSTED and _high(alarms) <= _FEW_ALARMS:
-        verdict, start = "trust", "You can trust this judge"
+        verdict, start = "trust", "On planted faults you can trust this judge"
     else:
         verdict, start = "caution", "Use this judge with care"
     weak = "" if verdict == "do not use" else _describe_weak_kinds(document)
@@ -147,7 +147,7 @@ def _describe_owners(document: Selftest, of_judge: str) -> str:
         return f"Of what it finds, {format_estimate('share', right).brief} get the right owner."
     share = f"{format_estimate('share', right).brief} are right"
     if _low(right) >= _TRUSTED_OWNERS:
-        return f"You can trust the owners: {share}."
+        return f"You can trust the named owners there: {share}."
     return f"Check the owners: {share}{_most_confused(document.kinds)}."
 
 
