@@ -27,6 +27,11 @@ Item = TypeVar("Item")
 Model = TypeVar("Model", bound=BaseModel)
 
 
+def _close(file: IO[bytes]) -> None:
+    with contextlib.suppress(OSError):  # a full disk, which was reported where it was written to
+        file.close()
+
+
 class PartStore(Generic[Model]):
     """Items of one model, and the open file that has the text of those that are not held."""
 
@@ -38,7 +43,7 @@ class PartStore(Generic[Model]):
         self.path = Path(file.name) if isinstance(file.name, str) else None
         self.entries: list[Any] = []  # the item where it is held, else its light form
         self.keys: list[str] = []  # case ids
-        weakref.finalize(self, file.close)
+        weakref.finalize(self, _close, file)
 
     def add(self, item: Model, start: int, end: int) -> bool:
         """Add an item, and where its text is; without a text it is held. Return whether it is not."""

@@ -240,7 +240,7 @@ def test_a_disk_that_fills_up_in_the_middle_loses_only_what_is_in_flight(evaluat
     _, told = running.communicate()
     judge_server.script = None
     assert running.returncode == 2, told
-    assert "cache.sqlite: The response cache cannot be written, the disk" in told
+    assert "cannot be written" in told  # the response cache, or the run's verdicts
     assert "Traceback" not in told
     asked = len(judge_server.calls)
     assert 2 < asked < 40

@@ -32,7 +32,6 @@ MIN_LABELS = 10  # benchmarks/calibration_coverage.py looks at no fewer
 _HALF_CASE = 0.5  # of a case with either label, see the notes of prediction_powered
 _ADDED = 2.0  # cases, to the labels of a stratum
 _FREEDOM = 6.0  # most degrees of freedom for a label of the rarer kind
-_MIN_RARER = 10  # labels of the rarer kind, for verdicts to correct the share
 _MOST_DISPUTED = 0.48  # of the pairs; annotators by chance disagree in half of them
 _TINY = 1e-300
 _ROUNDING = 1e-9  # weights of 1 / 0.3 and 10 / 3 are equal
@@ -348,9 +347,8 @@ def prediction_powered(
         With y the labels, f the verdicts, all n + N cases and w the weights, the estimate is
         mean_w(y) + b (mean_all(f) - mean_w(f)), cut to [0, 1], b = cov_w(y, f) / var_all(f). With
         equal weights that is PPI++ at its optimal lambda = b N / (n + N), which is not cut to
-        [0, 1]: verdicts that spread too little earn more than 1. It is 0, and the estimate that of
-        the labels alone, with fewer than 10 labels of the rarer kind, or, with equal weights, where the verdicts
-        would widen the interval. With strata it is that of
+        [0, 1]: verdicts that spread too little earn more than 1. It is 0, with equal weights,
+        where the verdicts would widen the interval. With strata it is that of
         `poststratified_share`. Missing with fewer than 10 labels.
 
     Raises
@@ -432,7 +430,7 @@ def _powered_estimate(
     n, spread = len(y), float(everyone.var())
     mean_y, mean_f = float(w @ y) / n, float(w @ f) / n
     slopes = [0.0]
-    if spread and n * min(mean_y, 1 - mean_y) >= _MIN_RARER - _ROUNDING:
+    if spread:
         slopes.append(float(w @ ((y - mean_y) * (f - mean_f))) / n / spread)
     found = []
     for slope in slopes:

@@ -361,7 +361,7 @@ async def put(url, path, count, concurrency):
     replies = await asyncio.gather(*(judge.ask(ask) for ask in asks))
     await judge.close()
     spent = judge.usage()
-    print(sum(r.parsed is not None for r in replies), spent["calls"], spent["from_cache"])
+    print(sum(r.parsed is not None for r in replies), spent.calls, spent.from_cache)
 
 asyncio.run(put(*sys.argv[2:]))
 """
