@@ -49,8 +49,8 @@ def made_up_files(folder: Path, cases: int) -> None:
     with gold.open("w", encoding="utf-8") as asked, traces.open("w", encoding="utf-8") as seen:
         for number in range(cases):
             case, trace, _ = traced(draw, number, corpus)
-            asked.write(case.model_dump_json() + "\n")
-            seen.write(trace.model_dump_json() + "\n")
+            asked.write(case.model_dump_json(exclude_unset=True) + "\n")
+            seen.write(trace.model_dump_json(exclude_unset=True) + "\n")
 
 
 def one(folder: Path) -> dict[str, Any]:
