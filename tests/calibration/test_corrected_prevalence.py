@@ -458,3 +458,10 @@ def test_numbers_that_are_none_are_refused():
         share_width(10, 0.5, unexplained=0.5)
     with pytest.raises(ValueError, match="width is between"):
         labels_for_share(0.5, 0)
+
+
+def test_a_corrected_share_without_an_interval_is_not_taken_for_a_narrow_one():
+    _, pairs, scores = by_weight(np.random.default_rng(3), 100)
+    alone = Estimate(value=0.5, low=None, high=None, n=100, method="m", reason="too few groups")
+    narrow = labels_needed(pairs, len(scores), alone)["for_width"]["0.1"]
+    assert narrow is None or narrow > len(pairs)

@@ -195,10 +195,10 @@ def test_half_a_character_is_read_each_time(tmp_path, read):
     store.close()
 
 
-def test_two_processes_keep_readings_in_one_file(tmp_path):
+def test_two_processes_store_readings_in_one_file(tmp_path):
     stores = [CacheStore(tmp_path / "cache.sqlite") for _ in range(2)]
     for store in stores:
-        store.keep_readings({"shared": "[1]", f"own {id(store)}": "[2]"}, "rules")
+        store.store_readings({"shared": "[1]", f"own {id(store)}": "[2]"}, "rules")
     assert [store.reading("shared") for store in stores] == ["[1]", "[1]"]
     assert len(rows(tmp_path / "cache.sqlite")) == 3
     for store in stores:
@@ -210,7 +210,7 @@ def test_a_store_that_cannot_be_written_loses_no_verdict():
         def reading(self, key):
             return None
 
-        def keep_readings(self, kept, rules):
+        def store_readings(self, kept, rules):
             raise InputError("the disk is full")
 
     kept = Readings(FullStore())

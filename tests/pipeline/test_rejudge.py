@@ -18,6 +18,8 @@ from misslink.io import read_run
 from misslink.judge import Reply
 from misslink.judge.config import JudgeConfig
 from misslink.pipeline.rejudge import draw_cases
+from misslink.pipeline.summary import separate_change
+from misslink.types import Verdict
 
 COUNT = 12
 
@@ -184,3 +186,19 @@ def test_limits_hold_over_all_samples_together():
     )
     assert len(judge.asked) - asked <= most
     assert again.summary["rejudged"]["separation"]["larger"] is None
+
+
+def _verdicts(values):
+    fields = {"metric": "faithfulness", "status": "scored", "judge": "j"}
+    return [
+        Verdict(case_id=str(n), value=float(good), label=bool(good), **fields)
+        for n, good in enumerate(values)
+    ]
+
+
+def test_parts_that_cancel_are_not_ranked():
+    """The judge takes 30 answers, the app gives 30 others back: none of both is the larger part."""
+    before, again, after = [1] * 40 + [0] * 40, [1] * 10 + [0] * 70, [1] * 10 + [0] * 40 + [1] * 30
+    parts = separate_change(*map(_verdicts, (before, again, after)), level=0.95, seed=0)
+    assert parts.gap.low > 0
+    assert parts.larger is None

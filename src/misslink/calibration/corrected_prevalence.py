@@ -117,8 +117,10 @@ def label_error(sample: LabelSample) -> Estimate:
         return Estimate.missing("fewer than 30 cases have the labels of two annotators")
     told = [share for share in sample.disputed if not math.isnan(share)]
     split = mean(told)
+    if split.value is None or split.low is None or split.high is None:
+        return split
     ends = (split.value, split.low, split.high)
-    error, low, high = ((1 - math.sqrt(max(1 - 2 * (end or 0.0), 0.0))) / 2 for end in ends)
+    error, low, high = ((1 - math.sqrt(max(1 - 2 * end, 0.0))) / 2 for end in ends)
     return interval_estimate(error, low, high, n=len(told), method="two annotators")
 
 
@@ -166,7 +168,8 @@ def labels_needed(
     measured = math.inf
     if corrected is not None and corrected.value is not None:
         share = corrected.value
-        measured = (corrected.high or 0.0) - (corrected.low or 0.0)
+        if corrected.low is not None and corrected.high is not None:
+            measured = corrected.high - corrected.low
     unexplained = _planned_variance(n, verdicts, worth)
     error = math.sqrt(max(share * (1 - share), 0.25 / n) / (worth or n))
     share += math.copysign(min(_EIGHT_OF_TEN * error, abs(0.5 - share)), 0.5 - share)

@@ -47,7 +47,7 @@ class ReadingStore(Protocol):
     def reading(self, key: str) -> str | None:
         """Return a reading that is whole, or None."""
 
-    def keep_readings(self, readings: Mapping[str, str], rules: str) -> None:
+    def store_readings(self, readings: Mapping[str, str], rules: str) -> None:
         """Store readings by key in place of those of other rules."""
 
 
@@ -90,7 +90,7 @@ class Readings:
         pending, self._pending = self._pending, {}
         if self._store is not None and pending:
             with contextlib.suppress(InputError):
-                self._store.keep_readings(pending, reading_rules())
+                self._store.store_readings(pending, reading_rules())
 
     def _read_coverage(self, examination: Examination, answer: str, question: str) -> ClaimCoverage:
         return self._find_or_read(

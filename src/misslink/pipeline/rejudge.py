@@ -81,7 +81,7 @@ def rejudge(
         ``difference`` by metric, the new judge minus the old one over the same answers. With
         `later` also ``separation``: of a ``metric`` the ``judge``'s and the ``app``'s part of its
         change, ``gap``, the app's part minus the judge's, and ``larger``, the part that is larger
-        (``app`` or ``judge``; None where the interval of ``gap`` has 0).
+        (``app`` or ``judge``; None where that is not certain).
 
     Raises
     ------

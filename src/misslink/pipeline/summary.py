@@ -232,20 +232,27 @@ def separate_change(
         return ChangeParts(metric=None, judge=None, app=None, gap=None, larger=None)
     name, read = list(metric_readings(metric).items())[-1]
     values = [[read(run[key]) for run in runs] for key in shared if key[0] == metric]
-    rows = [(old, new, other) for old, new, other in values if None not in (old, new, other)]
+    rows = [[value for value in row if value is not None] for row in values]
+    rows = [row for row in rows if len(row) == len(runs)]
 
     def difference(a: list[float], b: list[float], most: float = 1.0) -> Estimate:
         return paired_difference(a, b, bounds=(0.0, most), level=level, seed=seed).difference
 
-    old, new, other = ([float(row[at] or 0) for row in rows] for at in range(3))
+    old, new, other = ([row[at] for row in rows] for at in range(len(runs)))
     judge, app = difference(old, new), difference(new, other)
     twice = [2 * value for value in new]
     gap = difference(twice, [a + b for a, b in zip(old, other, strict=True)], 2.0)
-    is_apart = gap.low is not None and gap.high is not None and not gap.low <= 0 <= gap.high
-    larger = "app" if abs(app.value or 0) > abs(judge.value or 0) else "judge"
-    return ChangeParts(
-        metric=name, judge=judge, app=app, gap=gap, larger=larger if is_apart else None
-    )
+    # With a sum above 0 the larger part is the one with the larger value; below 0, the other one.
+    signs = _sign(gap) * _sign(difference(old, other))
+    larger = {1: "app", -1: "judge"}.get(signs)
+    return ChangeParts(metric=name, judge=judge, app=app, gap=gap, larger=larger)
+
+
+def _sign(estimate: Estimate) -> int:
+    """The sign of a difference; 0 where its interval has 0, or it has none."""
+    if estimate.low is None or estimate.high is None:
+        return 0
+    return (estimate.low > 0) - (estimate.high < 0)
 
 
 def judge_repeatability(

@@ -56,7 +56,7 @@ def group_disagreements(
         label = labels.get(metric)
         if label is None or label.stands != "disagree" or case_id not in numbers:
             continue
-        is_good = (label.share or 0.0) >= 1 / 2
+        is_good = label.share is not None and label.share >= 1 / 2
         shared = _shared_by(verdicts.get(case_id), traces.get(case_id), run, strict=is_good)
         groups.setdefault((shared, is_good), []).append(numbers[case_id])
     ordered = sorted(groups.items(), key=lambda group: (group[0][0] == "other", -len(group[1])))

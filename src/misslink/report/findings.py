@@ -128,7 +128,8 @@ def _surest_failures(
         if verdict.metric == "faithfulness"
     }
     waiting = [link.case_id for link in failed if link.case_id not in labelled]
-    return tuple(sorted(waiting, key=lambda case_id: chance.get(case_id) or 0.0))
+    known = {case_id: chance.get(case_id) for case_id in waiting}
+    return tuple(sorted(known, key=lambda case_id: (known[case_id] is None, known[case_id])))
 
 
 def loss_code(link: Link) -> str:

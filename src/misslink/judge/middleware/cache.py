@@ -325,7 +325,7 @@ class CacheStore:
         row = self._select("SELECT content, checksum FROM readings WHERE key = ?", key)
         return row[0] if row is not None and _reading_checksum(key, row[0]) == row[1] else None
 
-    def keep_readings(self, readings: Mapping[str, str], rules: str) -> None:
+    def store_readings(self, readings: Mapping[str, str], rules: str) -> None:
         """Store readings by key; those of other rules are removed."""
         rows = [
             (key, rules, content, _reading_checksum(key, content))
