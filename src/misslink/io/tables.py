@@ -11,16 +11,16 @@ import math
 import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from misslink.errors import InputError
 from misslink.io.numbers import parse_decimal, shorten_repr
 from misslink.io.rows import detect_delimiter, iter_batches, iter_csv_records, open_parquet
-from misslink.io.storage import decode_utf8, encoding_error
+from misslink.io.storage import decode_utf8, encoding_error, open_decompressed
 
 if TYPE_CHECKING:
     import numpy as np
@@ -45,7 +45,7 @@ _BEIR_HEADER = "query-id\tcorpus-id\tscore"  # of BEIR's qrels
 _HEADER_BYTES = 1 << 16  # bytes of a file that hold the header
 _QRELS_FIELDS = ("query", "iteration", "document", "grade")
 _RUN_FIELDS = ("query", "iteration", "document", "rank", "score", "tag")
-_BLOCK_BYTES = 1 << 24  # bytes read at a time: a line to be looked at makes no more than these slow
+_BLOCK_BYTES = 1 << 22  # bytes read at a time: a line to be looked at makes no more than these slow
 _NOT_ASCII = 0x80  # the least byte of a character that is not ASCII
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"  # what some programs begin a text in UTF-8 with
 _COMMENT_LINE = re.compile(rb"^[ ]*#[^\n]*\n?", re.MULTILINE)
@@ -490,13 +490,13 @@ def _range_message(kind: str, value: object) -> str:
     return f"the {kind} {text} is too large; {kind}s go up to {MAX_GRADE:.0f}"
 
 
-def read_trec_table(raw: bytes, path: object, purpose: TablePurpose) -> RetrievalTable:
+def read_trec_table(content: bytes | Path, path: object, purpose: TablePurpose) -> RetrievalTable:
     """Qrels or a run in TREC's format; any run of blanks and tabs separates.
 
     Blank lines are passed over, and those that begin with ``#`` unless they have as many columns
     as a line of data: then ``#`` begins the query's id. Text after a run's tag is not
     read, as in trec_eval. A run is ordered by its scores; its ranks are not read, but
-    have to be numbers.
+    have to be numbers. A file is read block by block, and is never in memory as a whole.
 
     Raises
     ------
@@ -505,38 +505,51 @@ def read_trec_table(raw: bytes, path: object, purpose: TablePurpose) -> Retrieva
         few or too many columns, a grade is not a whole number or too large, a rank or score is not
         a finite number; with the line.
     """
-    raw = raw.removeprefix(_BYTE_ORDER_MARK)
-    _reject_other_kind(raw, path, purpose)
+
+    def blocks() -> Iterator[bytes]:
+        opened = (
+            nullcontext(io.BytesIO(content))
+            if isinstance(content, bytes)
+            else open_decompressed(content)
+        )
+        with opened as file:
+            mark = _BYTE_ORDER_MARK
+            while block := file.read(_BLOCK_BYTES):
+                whole = block if block.endswith(b"\n") else block + file.readline()
+                yield whole.removeprefix(mark)
+                mark = b""
+
+    def data_lines() -> Iterator[tuple[int, list[bytes]]]:
+        lines = enumerate(chain.from_iterable(map(io.BytesIO, blocks())), start=1)
+        fields = ((number, line.split()) for number, line in lines)
+        return ((number, each) for number, each in fields if not _is_comment(each, purpose))
 
     def batches() -> Iterator[TableBatch]:
-        start = 0
-        while start < len(raw):
-            end = raw.find(b"\n", start + _BLOCK_BYTES) + 1 or len(raw)
-            part = _read_block_fast(raw[start:end], purpose)
+        for number, block in enumerate(blocks()):
+            part = _read_block_fast(block, purpose)
             if part is None:
-                before = raw.count(b"\n", 0, start)
-                part = _read_block_checked(raw[start:end], path, purpose, before)
+                before = sum(earlier.count(b"\n") for earlier in islice(blocks(), number))
+                part = _read_block_checked(block, path, purpose, before)
             for batch in part.to_batches(max_chunksize=BATCH_ROWS):
                 query, document, value = batch.columns
                 yield query, document, value.to_numpy(zero_copy_only=False)
-            start = end
 
-    def line(row: int) -> int | None:
-        lines = enumerate(io.BytesIO(raw), start=1)
-        content = (number for number, text in lines if not _is_comment(text.split(), purpose))
-        return next(islice(content, row, None), None)
-
-    return RetrievalTable(str(path), "grade" if purpose == "qrels" else "score", batches, line)
-
-
-def _reject_other_kind(raw: bytes, path: object, purpose: TablePurpose) -> None:
-    """Refuse qrels that were given as a run, and a run as qrels, by the first line of content."""
-    lines = enumerate(map(bytes.split, io.BytesIO(raw)), start=1)
-    number, fields = next(
-        ((n, fields) for n, fields in lines if not _is_comment(fields, purpose)), (0, [])
+    _reject_other_kind(next(data_lines(), None), path, purpose)
+    return RetrievalTable(
+        str(path),
+        "grade" if purpose == "qrels" else "score",
+        batches,
+        lambda row: next((number for number, _ in islice(data_lines(), row, None)), None),
     )
-    if not fields:
+
+
+def _reject_other_kind(
+    first: tuple[int, list[bytes]] | None, path: object, purpose: TablePurpose
+) -> None:
+    """Refuse qrels that were given as a run, and a run as qrels, by the first line of content."""
+    if first is None:
         raise InputError("the file is empty", path=path)
+    number, fields = first
     if purpose == "run" and len(fields) == len(_QRELS_FIELDS):
         raise InputError(
             "these are qrels (4 columns), not a run (query Q0 document rank score tag); "
@@ -570,7 +583,9 @@ def _read_block_fast(raw: bytes, purpose: TablePurpose) -> Any | None:
     try:
         read = csv.read_csv(
             pa.py_buffer(_collapse_blanks(raw, purpose)),
-            read_options=csv.ReadOptions(column_names=names, use_threads=False),
+            read_options=csv.ReadOptions(
+                column_names=names, use_threads=False, block_size=_BLOCK_BYTES
+            ),
             parse_options=csv.ParseOptions(delimiter=" ", quote_char=False),
             convert_options=csv.ConvertOptions(
                 column_types=types,

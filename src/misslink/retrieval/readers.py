@@ -185,32 +185,36 @@ def _read_file(
             raise InputError("this is a folder; name the file of the run", path=path)
         path = find_beir_qrels(path)
     with open_decompressed(path) as content:
-        is_parquet = content.peek(len(PARQUET_MAGIC)).startswith(PARQUET_MAGIC)
-        raw = b"" if is_parquet else content.read()
+        head = content.read(_PEEK_BYTES)
+        is_parquet = head.startswith(PARQUET_MAGIC)
+        first = next((line.strip() for line in head.splitlines() if line.strip()), b"")
+        is_json = first.lstrip(codecs.BOM_UTF8)[:1] in {b"{", b"["}
+        names_columns = has_header(first.decode("utf-8-sig", "replace"))
+        # TREC's format is read in blocks later, from what can be opened again.
+        whole = is_json or names_columns or b"\n" not in head or not path.is_file()
+        raw = b"" if is_parquet else head + (content.read() if whole else b"")
     if encoding := next((name for mark, name in _BYTE_ORDER_MARKS if raw.startswith(mark)), None):
         raise InputError(
             f"this is {encoding}; save it as UTF-8, for example with  iconv -f {encoding} -t UTF-8",
             path=path,
         )
-    if b"\r" in raw[:_PEEK_BYTES] and b"\n" not in raw:
-        raw = raw.replace(b"\r", b"\n")  # line ends of classic Mac OS
-    first = next((line.strip() for line in raw[:_PEEK_BYTES].split(b"\n") if line.strip()), b"")
-    is_json = first.lstrip(codecs.BOM_UTF8)[:1] in {b"{", b"["}
     if traces_only and not is_json:
         raise _traces_required_error(path)
     if is_parquet or path.suffix.lower() in {".parquet", ".pq"}:
         return read_parquet_table(path, purpose)
-    if b"\0" in raw[:_PEEK_BYTES]:
+    if b"\0" in head:
         raise InputError(
             "this is a binary file; give TREC, TSV, CSV, JSON Lines or parquet", path=path
         )
     if not first:
         raise InputError("the file is empty", path=path)
+    if whole and b"\r" in head and b"\n" not in raw:
+        raw = raw.replace(b"\r", b"\n")  # line ends of classic Mac OS
     if is_json:
         return _read_json(path, raw, first, purpose, dedupe)
-    if has_header(first.decode("utf-8-sig", "replace")):
+    if names_columns:
         return read_csv_table(raw, path, purpose)
-    return read_trec_table(raw, path, purpose)
+    return read_trec_table(raw if whole else path, path, purpose)
 
 
 def _read_json(
