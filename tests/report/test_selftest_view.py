@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from test_judge_trust import DOCUMENT as LABELLED
 
 from attacks import ATTACKS, PWNED
 from example_run import estimate, example_run, missing
@@ -129,3 +130,12 @@ def test_figures_of_the_own_app_replace_those_of_public_data():
     tested = run.model_copy(update={"selftest": document(judge=run.manifest["judge"])})
     assert "80% [76, 84] of the planted faults" in build_page(tested).judge[0]
     assert "planted" not in build_page(run).judge[0]
+
+
+def test_what_people_say_of_the_judge_comes_before_planted_faults():
+    unlabelled = example_run().model_copy(update={"selftest": document()})
+    labelled = unlabelled.model_copy(update={"calibration": LABELLED})
+    for run, first, second in ((unlabelled, "selftest", "judge"), (labelled, "judge", "selftest")):
+        html = render_page(build_page(run))
+        assert html.index(f'<h2 id="{first}"') < html.index(f'<h2 id="{second}"')
+        assert html.count('<h2 id="selftest"') == 1
