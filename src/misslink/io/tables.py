@@ -31,7 +31,7 @@ TablePurpose = Literal["qrels", "run"]
 TableBatch = tuple[Any, Any, "NDArray[np.float64] | None"]
 _NumberKind = Literal["grade", "score", "rank", "order"]
 
-BATCH_ROWS = 1 << 17
+BATCH_ROWS = 1 << 16
 MAX_GRADE = float((1 << 53) - 1)  # every whole number up to it is a float of its own
 _QUERY_COLUMNS = ("query_id", "qid", "q_id", "topic_id", "case_id", "queryid", "topic", "query")
 _DOCUMENT_COLUMNS = (
