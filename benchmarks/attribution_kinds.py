@@ -1,6 +1,6 @@
 """Owners of failures on kinds that were not in view when the rules were written.
 
-    python benchmarks/attribution_kinds.py [--set first | second] [--runs] [--write | --smoke]
+    python benchmarks/attribution_kinds.py [--set first | second | third] [--runs] [--write | --smoke]
 
 Twelve invented domains (`unseen/worlds.toml`), each an app with its documents; kinds of failure and of
 harmless oddities (`unseen/kinds.py`), one case of each in every app. Whose failure it is follows from
@@ -9,7 +9,8 @@ and not the rules. Judges: one that knows what every sentence states, the same w
 claims, and the heuristic one. A case without a failure is right if no owner is named.
 
 `--set second`: other kinds (`unseen/kinds_second.py`), written without the code of the rules. Its page
-stays as it came out: it is not written again.
+stays as it came out: it is not written again. `--set third`: the same once more
+(`unseen/kinds_third.py`).
 
 `--runs`: small runs of which most failures have one owner; is the first step the fix for it?
 """
@@ -37,12 +38,11 @@ from unseen.cases import Make
 from unseen.judge import TruthJudge
 from unseen.kinds import KINDS
 from unseen.kinds_second import SECOND
+from unseen.kinds_third import THIRD
 from unseen.planted import WORLDS, App, Planted, planted
 from unseen.runs import RUNS, PlantedRun
 
 TARGET = Path(__file__).with_suffix(".md")
-TARGET_SECOND = TARGET.with_stem("attribution_kinds_second")
-SETS = {"first": KINDS, "second": SECOND}
 PRINTED = Path(__file__).parents[1] / "src" / "misslink" / "linking" / "reliability.json"
 JUDGES = ("perfect", "noisy", "heuristic")
 NOISE = 20261128
@@ -89,6 +89,45 @@ and corpus, 78.3%, 69.4% and 70.8%). It has the thing's name now. No owner, stag
 
 {tables}
 """
+
+PAGE_THIRD = """\
+# Owners of failures of a third set of kinds
+
+Made by {made}. {kinds} kinds of failure and of harmless oddities that neither the
+[first set](attribution_kinds.md) nor the [second](attribution_kinds_second.md) has, a case of each in {worlds} apps of the
+same invented domains. They were written by someone who had read the design's section on stages and owners (its table, and
+its prose, which says in short how owners are found) and three rows of the second page's table by kind (all harmless ones),
+and had seen neither the rules' code nor any other figures. Owners, failure modes and stages were written down before the
+first run. Run with the rules of commit `{commit}`, and printed as it came out.
+
+{judges} The noise of the noisy judge is drawn anew for each app and case.
+
+{situations}
+
+{tables}
+"""
+
+
+@dataclass(frozen=True)
+class KindSet:
+    """Kinds, and the text of their page."""
+
+    kinds: Mapping[str, Make]
+    page: str
+    suffix: str = ""
+    kept: bool = True  # the first run is what says how the rules do on other kinds
+    printed: bool = False  # whether the program prints its figures
+
+    @property
+    def target(self) -> Path:
+        return TARGET.with_stem(f"{TARGET.stem}{self.suffix}")
+
+
+SETS = {
+    "first": KindSet(KINDS, PAGE, kept=False),
+    "second": KindSet(SECOND, PAGE_SECOND, "_second", printed=True),
+    "third": KindSet(THIRD, PAGE_THIRD, "_third"),
+}
 
 
 @dataclass(frozen=True)
@@ -316,7 +355,7 @@ def attribution(worlds: Sequence[dict[str, Any]], of: str) -> tuple[str, dict[st
     }
     baseline = []
     for world in worlds:
-        app, cases = plant(world, SETS[of])
+        app, cases = plant(world, SETS[of].kinds)
         # The first set draws by the case alone, so that twelve apps are one draw; figures rest on it.
         noise = NOISE if of == "first" else f"{NOISE}-{app.world['name']}"
         baseline += [two_lines(app, case) == case.owner for case in cases]
@@ -359,21 +398,20 @@ def first_steps(runs: Sequence[PlantedRun]) -> str:
 
 
 def write_page(of: str, made: str, text: str, printed: dict[str, Any]) -> None:
-    """Write the page of a set; the second one's figures, not chosen by, are what the program prints."""
+    """Write the page of a set, and the figures that the program prints, which are not chosen by."""
     git = ["git", "rev-parse", "--short", "HEAD"]
     commit = subprocess.run(  # noqa: S603
         git, cwd=TARGET.parent, capture_output=True, text=True, check=True
     )
-    page = (PAGE if of == "first" else PAGE_SECOND).format(
-        made=made, kinds=len(SETS[of]), worlds=len(WORLDS), tables=text, judges=JUDGES_TEXT,
+    kind_set = SETS[of]
+    page = kind_set.page.format(
+        made=made, kinds=len(kind_set.kinds), worlds=len(WORLDS), tables=text, judges=JUDGES_TEXT,
         situations=SITUATIONS_TEXT, commit=commit.stdout.strip(),
     )  # fmt: skip
-    if of == "first":
-        TARGET.write_text(page, encoding="utf-8")
-        return
-    PRINTED.write_text(f"{json.dumps(printed, indent=2)}\n", encoding="utf-8")
-    if not TARGET_SECOND.exists():  # the first run is what says how the rules do on other kinds
-        TARGET_SECOND.write_text(page, encoding="utf-8")
+    if kind_set.printed:
+        PRINTED.write_text(f"{json.dumps(printed, indent=2)}\n", encoding="utf-8")
+    if not (kind_set.kept and kind_set.target.exists()):
+        kind_set.target.write_text(page, encoding="utf-8")
 
 
 def main() -> int:
@@ -384,7 +422,7 @@ def main() -> int:
     parser.add_argument("--write", action="store_true")
     parser.add_argument("--smoke", action="store_true", help="one app, to see that it runs")
     options = parser.parse_args()
-    if options.runs and options.set == "second":
+    if options.runs and options.set != "first":
         parser.error("--runs is made of kinds of the first set")
     began = time.process_time()
     if options.smoke:
@@ -398,7 +436,7 @@ def main() -> int:
             f"{first_steps(RUNS)}"
         )
     if options.write:
-        flags = " --set second" * (options.set == "second") + " --runs" * options.runs
+        flags = f" --set {options.set}" * (options.set != "first") + " --runs" * options.runs
         made = f"`python benchmarks/attribution_kinds.py{flags} --write`"
         write_page(options.set, made, text, printed)
     print(text)

@@ -30,6 +30,7 @@ MEASURED = {
     "attribution": _LINKING,
     "attribution_kinds": _LINKING,
     "attribution_kinds_second": _LINKING,
+    "attribution_kinds_third": _LINKING,
     "calibration_coverage": ("calibration", "stats"),
     "canary_run_length": ("canary", "stats"),
     "changes_by_newcomers": (),

@@ -10,6 +10,7 @@ from .planted import ATTRIBUTES, TOWNS, App, Planted, Say, Thing
 Make = Callable[[App], Planted]
 KINDS: dict[str, Make] = {}
 SECOND: dict[str, Make] = {}
+THIRD: dict[str, Make] = {}
 MISS = ("retrieval_miss",)
 DROPPED = ("dropped_from_prompt",)
 LOST = ("lost_context", "not_searched")
@@ -42,6 +43,12 @@ def kind(make: Make) -> Make:
 def second_kind(make: Make) -> Make:
     """List a kind of the second set."""
     SECOND[make.__name__] = make
+    return make
+
+
+def third_kind(make: Make) -> Make:
+    """List a kind of the third set."""
+    THIRD[make.__name__] = make
     return make
 
 
