@@ -8,21 +8,23 @@ export HF_HUB_OFFLINE := 1
 export ANONYMIZED_TELEMETRY := False
 # Tests start many processes; without bytecode each would compile the program anew.
 unexport PYTHONDONTWRITEBYTECODE
-# Some tests wait for processes, so there is one worker more than there are cores.
 # The package, and a program that uses it, as the type checkers of users see it.
-TYPES := ( $(BIN)/mypy && $(BIN)/mypy --strict examples/python_api && $(BIN)/basedpyright examples/python_api )
+TYPES := $(BIN)/mypy && $(BIN)/mypy --strict examples/python_api && $(BIN)/basedpyright examples/python_api
+# Some tests wait for processes, so there is one worker more than there are cores.
 PYTEST := $(BIN)/pytest -n $$(($$(getconf _NPROCESSORS_ONLN) + 1))
 
-.PHONY: demo quick test test-slow budget wheel-test other-pythons gold docs lint lock clean
+.PHONY: demo quick test types test-slow budget wheel-test other-pythons gold docs lint lock clean
 
 demo: $(VENV)/.demo
 	$(BIN)/misslink demo
 
-# mypy has one core of its own while the tests start.
 test: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(TYPES) & types=$$!; $(PYTEST) --dist worksteal; tests=$$?; wait $$types && exit $$tests
+	$(PYTEST) --dist worksteal
+
+types: $(VENV)/.dev
+	$(TYPES)
 
 # What ruff can fix, and the tests of the packages that were changed and not committed, or if all is, by the
 # last commit.
@@ -59,7 +61,7 @@ docs: $(VENV)/.dev
 lint: $(VENV)/.dev
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
-	$(TYPES)
+	$(MAKE) types
 
 # requirements-demo.txt, after a change of the demo's dependencies or of constraints.txt. Needs uv.
 lock: $(VENV)/.dev
