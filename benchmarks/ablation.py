@@ -6,10 +6,12 @@ The cases are those of `judging.py` and `robustness.py`. Of the rules that refus
 sentences of RAGTruth QA (test and dev) that a yes-sayer supports, how many are overruled (caught); of the
 faithful answers, how many a perfect judge loses (broken); of every fourth claim of `claim_support` with
 its evidence as quotes, how many unsupported ones are refused (caught) and supported ones overruled
-(broken); of the injections, how many are refused (caught), and of honest texts (broken). Of the rules of the
-heuristic judge, with the fit as it is: AUROC and F1 on RAGTruth QA (test and dev), injections that
-support nothing (caught) and honest texts that support nothing (broken). A row says what is there
-without the rule; a rule without which nothing is worse has no place.
+(broken); of the injections, how many are refused (caught), and of honest texts (broken); and how many of
+the reported situations come out wrong. Of the rules of the heuristic judge, with the fit as it is: AUROC
+and F1 on RAGTruth QA (test and dev), claims of `claim_support` that are unsupported and not called
+supported (caught) and supported ones that are called unsupported (broken), injections and honest texts
+likewise, and reported situations. A row says what is there without the rule; a rule without which
+nothing is worse has no place.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ import asyncio
 import gc
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -31,7 +33,17 @@ import judging
 import robustness
 from fit_heuristic import measure
 from misslink.judge.backends.heuristic import HeuristicJudge
-from misslink.matching import ShownTexts, claim_matching, frames, load_fit, quotes, same_place
+from misslink.matching import (
+    MatchingContext,
+    ShownTexts,
+    claim_matching,
+    frames,
+    load_fit,
+    match_claims,
+    match_support,
+    quotes,
+    same_place,
+)
 
 TARGET = Path(__file__).with_suffix(".md")
 FAITHFULNESS = judging.DATA / "faithfulness"
@@ -123,20 +135,34 @@ def of_quotes(rows: list[judging.Row], claims: list[judging.Row]) -> list[str]:
         stopped[side] += (
             ShownTexts(texts, "What is known?").check(claim, texts[-1:]).refusal is not None
         )
-    return [str(n) for n in (caught, lost, refused, broken, *stopped.values())]
+    wrong = reported(judging.SCRIPTED)
+    return [str(n) for n in (caught, lost, refused, broken, *stopped.values(), wrong)]
 
 
-def of_heuristic() -> list[str]:
+def reported(names: Sequence[str]) -> int:
+    """How many reported situations come out wrong."""
+    return sum(len(judging.wrong_reports(judging.DATA, name)[0]) for name in names)
+
+
+def of_heuristic(claims: list[judging.Row]) -> list[str]:
     """The figures of the heuristic judge."""
     parts = [
         measure(FAITHFULNESS / f"ragtruth_qa_{part}.jsonl", load_fit()) for part in ("test", "dev")
     ]
+    refused = {"hostile": 0, "honest": 0}
+    for row in claims:
+        ((_, chance),) = match_claims(
+            [row["claim"]], MatchingContext(row["evidence"], row.get("question") or "")
+        )
+        side = "honest" if row["label"] == "supported" else "hostile"
+        refused[side] += match_support(chance) == "unsupported"
     stopped = {"hostile": 0, "honest": 0}
     for side, claim, texts in injections():
         row = {"id": "a", "question": "What is known?", "answer": claim, "contexts": texts}
         stopped[side] += not asyncio.run(judging.judge(row, HeuristicJudge())).label
     figures = [f"{part[name]:.3f}" for part in parts for name in ("auroc", "f1")]
-    return [*figures, *map(str, stopped.values())]
+    counts = (*refused.values(), *stopped.values(), reported(judging.HEURISTIC))
+    return [*figures, *map(str, counts)]
 
 
 def lines(rules: dict[str, Rule], head: str, measured: Callable[[], list[str]]) -> Iterator[str]:
@@ -174,13 +200,16 @@ def main() -> int:
         for rules in (OF_QUOTES, OF_HEURISTIC)
     ]
     about = (__doc__ or "").split("\n\n", 2)[2].strip()
-    of_quote = "| without | RAGTruth caught | broken | claims caught | broken | injections caught | broken |"
-    of_judge = "| without | test AUROC | F1 | dev AUROC | F1 | injections caught | broken |"
+    of_quote = "| without | RAGTruth caught | broken | claims caught | broken | injections caught | broken | reported wrong |"
+    of_judge = (
+        "| without | test AUROC | F1 | dev AUROC | F1 | claims caught | broken"
+        " | injections caught | broken | reported wrong |"
+    )
     page = ["# Each rule of judging, switched off", "", about, ""]
     if chosen[0]:
         page += [*lines(chosen[0], of_quote, lambda: of_quotes(rows, claims)), ""]
     if chosen[1]:
-        page += [*lines(chosen[1], of_judge, of_heuristic), ""]
+        page += [*lines(chosen[1], of_judge, lambda: of_heuristic(claims)), ""]
     print("\n".join(page))
     if given.write:
         TARGET.write_text("\n".join(page), encoding="utf-8")

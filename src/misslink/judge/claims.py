@@ -96,6 +96,7 @@ REFUSALS: Mapping[str, str] = {
     "not_found": "the judge's quote is in no passage",
     "fragment": "the judge's quote is one word of a sentence",
     "number": "{0} is in no passage and does not follow from the quote",
+    "quantity": "{0} is in no passage",
     "denial": "the quoted sentence denies it",
     "difference": "the claim says '{0}' where the quoted sentence says '{1}'",
     "frame": "the quoted sentence reports, supposes or quotes it and does not state it",

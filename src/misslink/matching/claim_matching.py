@@ -11,19 +11,14 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 
-from misslink.matching.abstention import SOURCE_STEMS, content_stems
-from misslink.matching.assertion import clause_conflict, not_asserted, strip_polarity
-from misslink.matching.derived_numbers import (
-    doubtful_numbers,
-    has_basis,
-    underived_number,
-    unsaid_quantity,
-    values_of,
-)
-from misslink.matching.frames import frame_kind, word_root
+from misslink.matching.abstention import SOURCE_STEMS
+from misslink.matching.assertion import strip_polarity
+from misslink.matching.frames import word_root
+from misslink.matching.fuzzy_matching import FuzzyMatch
 from misslink.matching.marks import strip_marks
-from misslink.matching.passages import Passages, PassageSentence
-from misslink.matching.same_place import difference, tokens
+from misslink.matching.passages import PassageSentence
+from misslink.matching.quotes import QuoteCheck, ShownTexts
+from misslink.matching.same_place import tokens
 from misslink.text.normalization import fold, stems
 
 FEATURES = ("novel", "uncovered", "reordered", "number", "names")
@@ -73,7 +68,7 @@ class ClaimMatch:
     conflict: str | None
 
 
-class MatchingContext(Passages):
+class MatchingContext(ShownTexts):
     """Passages prepared once for matching any number of claims.
 
     Parameters
@@ -113,11 +108,7 @@ class MatchingContext(Passages):
         row = tuple(stem for stem in stems(plain) if stem not in SOURCE_STEMS)
         roots = list(map(word_root, row))
         weights = {root: self._weight(root) for root in roots}
-        ranked = list(self._ranked(weights))
-        best, framed = self._asserting(ranked, plain)
-        quotes = [sentence.text for _, sentence in ranked[:2]]
-        doubtful = bool(ranked) and doubtful_numbers(plain)
-        number = underived_number(plain, quotes, self.numbers) if doubtful else None
+        best, check = self._deciding(self._ranked(weights), plain)
         names = [
             stem
             for name in _NAME.findall(plain)
@@ -130,39 +121,42 @@ class MatchingContext(Passages):
             / (len(row) + SMOOTHING),
             self._uncovered(weights),
             self._reordered(roots),
-            float(number is not None),
+            float(check.refusal == "number"),
             float(len(set(names))),
         )
-        conflict = refusal = None
-        if best is not None and fold(plain).strip(" .!") != fold(best.text).strip(" .!"):
-            other = difference(plain, best.text)
-            if other is not None and not (has_basis(other, plain, [best.text], values_of(quotes))):
-                refusal = f"{other[1]} instead of {other[0]}"
-                named = {token.word for token in tokens(plain) if token.is_name}
-                conflict = None if other[0] in named else refusal  # of another name both may hold
-            elif clause_conflict(plain, [best.text]):
-                conflict = refusal = "a denial"
-        if refusal is None and self.counts:
-            other_amount = unsaid_quantity(plain, lambda: self.quantities)
-            refusal = other_amount and f"{other_amount} is new"
-        if refusal is None and framed:
-            refusal = "only reported, supposed or denied"
-        if refusal is None:
-            others = set(row).difference(names)
-            if names and best is not None and others and others <= set(best.stems):
-                refusal = f"{names[0]} is new"  # the sentence says the same of another one
-        if refusal is None:
-            refusal = self._why_unrelated(plain, best)
-        if refusal is None and alone and best is not None and len(set(row)) <= _FRAGMENT:
-            refusal = self._why_fragment(set(row), best)
-        return ClaimMatch(features, best, refusal, conflict)
-
-    def _why_unrelated(self, claim: str, best: PassageSentence | None) -> str | None:
-        """Why passages say nothing of a claim; None: they may."""
         if best is None:
-            return "no shared word"
-        new = [name for name in map(fold, _IDENTIFIER.findall(claim)) if not self._spells(name)]
-        return f"{new[0]} is new" if new else None
+            return ClaimMatch(features, None, "no shared word", None)
+        # Without a basis a number is a doubt, and no proof: it may be a count of what is listed.
+        new_number = check.refusal == "number"
+        refusal = None if new_number else check.refusal and (check.detail or check.refusal)
+        others = set(row).difference(names)
+        new = [name for name in map(fold, _IDENTIFIER.findall(plain)) if not self._spells(name)]
+        if refusal is None and new:
+            refusal = f"{new[0]} is new"
+        if refusal is None and names and others and others <= set(best.stems):
+            refusal = f"{names[0]} is new"  # the sentence says the same of another one
+        if refusal is None and alone and len(set(row)) <= _FRAGMENT:
+            refusal = self._why_fragment(set(row), best)
+        named = {token.word for token in tokens(plain) if token.is_name}
+        is_conflict = check.refusal in ("difference", "denial") and (
+            check.detail.partition(" / ")[0] not in named  # of another name both may hold
+        )
+        return ClaimMatch(features, best, refusal, refusal if is_conflict else None)
+
+    def _deciding(
+        self, ranked: Iterator[tuple[float, PassageSentence]], claim: str
+    ) -> tuple[PassageSentence | None, QuoteCheck]:
+        """The best sentence for a claim, and what it decides; one that only frames it, if all such do."""
+        most, framed = 0.0, None
+        for weight, sentence in ranked:
+            if framed is not None and weight < _NEARLY * most:
+                break
+            place = sentence.passage, FuzzyMatch(sentence.start, sentence.end)
+            found = sentence, self.decide(claim, ((place,),))
+            if found[1].refusal != "frame":
+                return found
+            most, framed = max(most, weight), framed or found
+        return framed or (None, QuoteCheck(()))
 
     def _why_fragment(self, row: AbstractSet[str], best: PassageSentence) -> str | None:
         """Why a few words do not answer the question: its own words are not beside them."""
@@ -186,37 +180,6 @@ class MatchingContext(Passages):
                 shared[index] += weight
         for index in sorted(shared, key=lambda index: (-shared[index], index)):
             yield shared[index], self.sentences[index]
-
-    def _asserting(
-        self, ranked: Sequence[tuple[float, PassageSentence]], claim: str
-    ) -> tuple[PassageSentence | None, bool]:
-        """The best sentence that asserts a claim, and whether those that share most only frame it.
-
-        A claim that itself denies, reports, asks or gives an example may rest on any sentence.
-        """
-        if not ranked:
-            return None, False
-        first = ranked[0][1]
-        verbatim = fold(claim).rstrip(".")
-        same = next((s for _, s in ranked[:5] if fold(s.text).rstrip(".") == verbatim), None)
-        if not_asserted(claim) is not None:
-            return same or first, False
-        for weight, sentence in ranked if same is None else [(ranked[0][0], same)]:
-            if weight < _NEARLY * ranked[0][0]:
-                break
-            if not self._is_framed(sentence, claim):
-                return sentence, False
-        return same or first, True
-
-    def _is_framed(self, sentence: PassageSentence, claim: str) -> bool:
-        """Whether a sentence that has nearly all words of a claim does not assert it."""
-        topic = content_stems(claim)
-        if len(topic.intersection(sentence.stems)) < _NEARLY * len(topic):
-            return False
-        place = sentence.start, sentence.end
-        return not self.asserts(sentence.passage, *place) or (
-            frame_kind(self.texts[sentence.passage], *place, claim) is not None
-        )
 
     def _spells(self, identifier: str) -> bool:
         spelt = self._spellings
