@@ -566,7 +566,6 @@ def test_a_quote_in_another_language_may_share_no_more_than_a_number():
     [
         "Is it right that the ferry leaves at nine?",
         "I heard that the ferry leaves at nine.",
-        "Suppose the ferry leaves at nine.",
         "The report says that the ferry leaves at nine. None of this is true.",
         "Five popular misconceptions:\n- The ferry leaves at nine.",
     ],

@@ -147,15 +147,17 @@ class MatchingContext(ShownTexts):
         self, ranked: Iterator[tuple[float, PassageSentence]], claim: str
     ) -> tuple[PassageSentence | None, QuoteCheck]:
         """The best sentence for a claim, and what it decides; one that only frames it, if all such do."""
-        most, framed = 0.0, None
-        for weight, sentence in ranked:
-            if framed is not None and weight < _NEARLY * most:
-                break
+        rows = list(ranked)
+        said = fold(claim).strip(" .!")
+        near = [sentence for weight, sentence in rows if weight >= _NEARLY * rows[0][0]]
+        near.sort(key=lambda sentence: fold(sentence.text).strip(" .!") != said)  # verbatim first
+        framed = None
+        for sentence in near:
             place = sentence.passage, FuzzyMatch(sentence.start, sentence.end)
             found = sentence, self.decide(claim, ((place,),))
             if found[1].refusal != "frame":
                 return found
-            most, framed = max(most, weight), framed or found
+            framed = framed or found
         return framed or (None, QuoteCheck(()))
 
     def _why_fragment(self, row: AbstractSet[str], best: PassageSentence) -> str | None:

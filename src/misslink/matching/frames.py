@@ -6,7 +6,7 @@ import re
 from functools import lru_cache
 
 from misslink.matching.abstention import content_stems
-from misslink.matching.assertion import AFFIRMED, NotAsserted, not_asserted
+from misslink.matching.assertion import AFFIRMED, DENYING, NotAsserted, not_asserted
 from misslink.text.normalization import (
     STEM_WORD,
     Spans,
@@ -23,10 +23,7 @@ _OTHER_WORD = 0.5  # what a word of another statement takes from the score of a 
 ROOT_LETTERS = 5  # letters by which the other forms of a word are known: "loyal" and "loyalty"
 
 # All patterns read folded text: lower case, no accents, plain quote marks.
-_NEGATED = re.compile(
-    r"\b(?:not|no|never|nobody|none|nothing|cannot|hardly|little|refrain|stop|avoid|rul(?:e[sd]?|ing)\s+out"
-    r"|nicht|nie|niemals|niemand|nichts|kein\w*|keineswegs|kaum)\b|n't\b"
-)
+_WITHHELD = re.compile(r"\b(?:little|refrain|stop|avoid)\b")
 _FALSE = (
     r"false\w*|untrue|incorrect\w*|wrong\w*|mistak\w+|mistook|errors?|erroneous\w*|errat\w+|mis(?:print|conception|under)\w*"
     r"|myths?|lie[sd]?|lying|hoax\w*|nonsense|fake[sd]?|fabricat\w+|fictitious|invent(?:ion|ed\s+the)|made-up|baseless|unfounded"
@@ -244,7 +241,9 @@ def frame_kind(text: str, start: int, end: int, claim: str) -> NotAsserted | Non
         return _unreal_kind(clause) if introduced else None
     predicate = _PREDICATE.search(after)
     frame = f"{clause} {AFFIRMED.sub(' ', predicate[0]) if predicate else ''}"
-    kind = _unreal_kind(frame) or ("denied" if _NEGATED.search(frame) else None)
+    kind = _unreal_kind(frame) or (
+        "denied" if (DENYING.search(frame) or _WITHHELD.search(frame)) else None
+    )
     if kind is None and (
         _INVERTED.search(clause)
         or (is_quoted and content_stems(before + after) and not _REPORTED.search(before + after))
