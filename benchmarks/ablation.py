@@ -34,13 +34,10 @@ import robustness
 from fit_heuristic import measure
 from misslink.judge.backends.heuristic import HeuristicJudge
 from misslink.matching import (
-    MatchingContext,
-    ShownTexts,
+    Passages,
     claim_matching,
     frames,
     load_fit,
-    match_claims,
-    match_support,
     quotes,
     same_place,
 )
@@ -65,10 +62,10 @@ Rule = tuple[Any, str, Any]  # where it is, its name, and what stands in its pla
 OF_QUOTES: dict[str, Rule] = {
     "number without a basis": (quotes, "underived_number", nothing),
     "quantity that nothing says": (quotes, "unsaid_quantity", nothing),
-    "one of two parts quoted": (ShownTexts, "_alike", lambda *_: []),
-    "rival sentence": (ShownTexts, "_rival", nothing),
-    "one word of a sentence": (ShownTexts, "_is_fragment", never),
-    "order to a judge": (ShownTexts, "_is_order", never),
+    "one of two parts quoted": (Passages, "_alike", lambda *_: []),
+    "rival sentence": (Passages, "_rival", nothing),
+    "one word of a sentence": (Passages, "_is_fragment", never),
+    "order to a judge": (Passages, "_is_order", never),
     "denial cut off": (quotes, "loses_denial", never),
     "clause that denies": (quotes, "clause_conflict", never),
     "another word in the same place": (quotes, "difference", nothing),
@@ -76,9 +73,9 @@ OF_QUOTES: dict[str, Rule] = {
     "all and some": (same_place, "_WEAKER", ()),
     "happy and unhappy": (same_place, "_PREFIXES", ("\0",)),
     "number with a basis": (quotes, "has_basis", never),
-    "said elsewhere": (ShownTexts, "_is_said_elsewhere", never),
+    "said elsewhere": (Passages, "_is_said_elsewhere", never),
     "frame of a statement": (quotes, "frame_kind", nothing),
-    "sentence that asserts nothing": (ShownTexts, "_is_framed", never),
+    "sentence that asserts nothing": (Passages, "_is_framed", never),
     "heading that denies": (frames, "_is_headed", never),
     "retracted behind it": (frames, "_BACKWARD", NO_PATTERN),
     "opening of a tale": (frames, "_OPENING", NO_PATTERN),
@@ -88,7 +85,7 @@ OF_QUOTES: dict[str, Rule] = {
     "perhaps before it": (frames, "_ADVERB", NO_PATTERN),
     "words of introduction": (frames, "_INTRODUCING", NO_PATTERN),
 }
-_CONTEXT = claim_matching.MatchingContext
+_CONTEXT = claim_matching.Passages
 OF_HEURISTIC: dict[str, Rule] = {
     "another word in the same place (heuristic)": (claim_matching, "difference", nothing),
     "clause that denies (heuristic)": (claim_matching, "clause_conflict", never),
@@ -123,7 +120,7 @@ def of_quotes(rows: list[judging.Row], claims: list[judging.Row]) -> list[str]:
     lost = int(judging.detection(judging.oracle(rows))["false"])
     broken = sum(note is not None for _, note in judging.overruled_evidence(claims))
     refused = sum(
-        ShownTexts(row["evidence"], row.get("question") or "")
+        Passages(row["evidence"], row.get("question") or "")
         .check(row["claim"], row["evidence"][:2])
         .refusal
         is not None
@@ -133,7 +130,7 @@ def of_quotes(rows: list[judging.Row], claims: list[judging.Row]) -> list[str]:
     stopped = {"hostile": 0, "honest": 0}
     for side, claim, texts in injections():
         stopped[side] += (
-            ShownTexts(texts, "What is known?").check(claim, texts[-1:]).refusal is not None
+            Passages(texts, "What is known?").check(claim, texts[-1:]).refusal is not None
         )
     wrong = reported(judging.SCRIPTED)
     return [str(n) for n in (caught, lost, refused, broken, *stopped.values(), wrong)]
@@ -151,11 +148,9 @@ def of_heuristic(claims: list[judging.Row]) -> list[str]:
     ]
     refused = {"hostile": 0, "honest": 0}
     for row in claims:
-        ((_, chance),) = match_claims(
-            [row["claim"]], MatchingContext(row["evidence"], row.get("question") or "")
-        )
+        match = Passages(row["evidence"], row.get("question") or "").match(row["claim"])
         side = "honest" if row["label"] == "supported" else "hostile"
-        refused[side] += match_support(chance) == "unsupported"
+        refused[side] += match.support == "unsupported"
     stopped = {"hostile": 0, "honest": 0}
     for side, claim, texts in injections():
         row = {"id": "a", "question": "What is known?", "answer": claim, "contexts": texts}

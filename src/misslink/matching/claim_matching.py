@@ -8,8 +8,9 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import pairwise
+from typing import Literal
 
 from misslink.matching.abstention import SOURCE_STEMS
 from misslink.matching.assertion import strip_polarity
@@ -17,9 +18,11 @@ from misslink.matching.frames import word_root
 from misslink.matching.fuzzy_matching import FuzzyMatch
 from misslink.matching.marks import strip_marks
 from misslink.matching.passages import PassageSentence
-from misslink.matching.quotes import QuoteCheck, ShownTexts
+from misslink.matching.quotes import QuoteCheck, QuotedPassages
 from misslink.matching.same_place import tokens
+from misslink.matching.support import load_fit
 from misslink.text.normalization import fold, stems
+from misslink.types import Support
 
 FEATURES = ("novel", "uncovered", "reordered", "number", "names")
 NEAR_WORDS = (
@@ -67,8 +70,34 @@ class ClaimMatch:
     refusal: str | None
     conflict: str | None
 
+    @property
+    def probability(self) -> float:
+        """P(the passages support the claim), by the committed fit."""
+        return load_fit().probability(self.features, refused=self.refusal is not None)
 
-class MatchingContext(ShownTexts):
+    @property
+    def support(self) -> Support:
+        """Whether the probability reaches the cut."""
+        return "supported" if self.probability >= load_fit().cut else "unsupported"
+
+    @property
+    def quote(self) -> str | None:
+        """The sentence that supports the claim, verbatim; None: none does."""
+        return self.best.text if self.best and self.support == "supported" else None
+
+    @property
+    def relation(
+        self,
+    ) -> tuple[Literal["would_support", "would_contradict", "unrelated"], str | None, float]:
+        """What the passages would say about the claim, the deciding sentence, and the probability."""
+        if self.quote is not None:
+            return "would_support", self.quote, self.probability
+        if self.best is not None and self.conflict is not None:
+            return "would_contradict", self.best.text, self.probability
+        return "unrelated", None, self.probability
+
+
+class Passages(QuotedPassages):
     """Passages prepared once for matching any number of claims.
 
     Parameters
@@ -88,6 +117,16 @@ class MatchingContext(ShownTexts):
         self._of: list[int] = [0] * GAP
         self._places: defaultdict[str, list[int]] = defaultdict(list)
         self._holding: dict[str, tuple[int, ...]] = {}
+        self._asked = stems(question)
+        self._asked_roots = frozenset(map(word_root, self._asked))
+
+    @classmethod
+    @lru_cache(maxsize=32)
+    def of(cls, texts: tuple[str, ...], question: str = "") -> Passages:
+        """Return passages that are read once for the judge, its claims and their checks."""
+        return cls(texts, question)
+
+    def _index(self) -> None:
         for number, sentence in enumerate(self.sentences):
             self._stems.update(sentence.stems)
             roots = list(map(word_root, sentence.stems))
@@ -95,8 +134,6 @@ class MatchingContext(ShownTexts):
                 self._places[root].append(place)
             self._row += (*roots, *_SENTENCE_GAP)
             self._of += [number] * (len(roots) + GAP)
-        self._asked = stems(question)
-        self._asked_roots = frozenset(map(word_root, self._asked))
 
     @cached_property
     def _spellings(self) -> frozenset[str]:
@@ -104,6 +141,8 @@ class MatchingContext(ShownTexts):
 
     def match(self, claim: str, *, alone: bool = False) -> ClaimMatch:
         """Compare `claim`, which may be `alone` in its answer, with the passages; see `ClaimMatch`."""
+        if self.sentences and not self._stems:
+            self._index()
         plain = strip_polarity(strip_marks(claim).text)
         row = tuple(stem for stem in stems(plain) if stem not in SOURCE_STEMS)
         roots = list(map(word_root, row))

@@ -32,7 +32,7 @@ from misslink.matching.fuzzy_matching import (
 )
 from misslink.matching.languages import FEW_WORDS, is_known_language, short_words
 from misslink.matching.marks import strip_marks
-from misslink.matching.passages import Passages
+from misslink.matching.passages import PassageTexts
 from misslink.matching.same_place import difference
 from misslink.text.normalization import fold, has_content, overlapping, sentence_spans, stems
 
@@ -89,7 +89,7 @@ class QuoteCheck(NamedTuple):
     weak: bool = False
 
 
-class ShownTexts(Passages):
+class QuotedPassages(PassageTexts):
     """The texts that a judge was shown, to look its quotes up."""
 
     def check(self, claim: str, quotes: Sequence[str], *, supports: bool = True) -> QuoteCheck:
@@ -281,7 +281,7 @@ def verify_quote(
     quote: str, text: str, claim: str, question: str = "", *, supports: bool = True
 ) -> FuzzyMatch | None:
     """Return the place of a quote in a text if it may decide a claim, else None."""
-    check = ShownTexts((text,), question).check(claim, (quote,), supports=supports)
+    check = QuotedPassages((text,), question).check(claim, (quote,), supports=supports)
     return check.places[0][1] if check.places and check.refusal is None else None
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from misslink.matching.assertion import leading_polarity, strip_polarity
-from misslink.matching.claim_matching import MatchingContext
+from misslink.matching.claim_matching import Passages
 from misslink.matching.quantities import Quantity, other_amount
 from misslink.matching.readings import Part, Reader, Reading, sentences
 from misslink.text.normalization import UNSPACED_RUN
@@ -25,7 +25,6 @@ def compare(
     claim: str,
     texts: Sequence[str],
     question: str,
-    judged: Callable[[str, MatchingContext], Support],
     *,
     of_reference: bool,
 ) -> Support:
@@ -41,8 +40,6 @@ def compare(
         The references; if `of_reference`, only the answer.
     question : str
         Both may leave out what it says, so each text is read with the question before it.
-    judged : callable
-        Judges whether passages support a longer claim.
     of_reference : bool
         Whether `claim` is from a reference; the answer must then have its amounts and names.
     """
@@ -57,7 +54,7 @@ def compare(
         return "supported"
     if None in relations:
         asked = question.strip().rstrip("?!.: ")
-        return judged(claim, MatchingContext([f"{asked} {text}" for text in texts], question))
+        return Passages([f"{asked} {text}" for text in texts], question).match(claim).support
     return "contradicted" if "contradicted" in relations else "unsupported"
 
 
