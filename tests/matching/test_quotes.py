@@ -555,6 +555,27 @@ def test_what_is_said_in_other_words_is_no_order(claim, quote):
     assert Passages((text,)).check(claim, (quote,)).refusal is None
 
 
+UNRELATED = "Most families there live from sheep farming."
+
+
+@pytest.mark.parametrize(
+    ("claim", "said", "refusal"),
+    [
+        (
+            "The ferry takes three hours.",
+            "The ferry takes forty minutes and is blue.",
+            "difference",
+        ),
+        ("Dogs may travel without a lead.", "Dogs may not travel without a lead.", "denial"),
+        ("The ferry takes three hours.", "The ferry is blue.", None),
+        ("The ferry takes three hours.", "Myths:\n- The ferry takes forty minutes.", None),
+        ("The ferry takes two hours.", "The ferry takes 120 minutes.", None),
+    ],
+)
+def test_a_quote_about_something_else_does_not_outweigh_what_says_otherwise(claim, said, refusal):
+    assert Passages((f"{said} {UNRELATED}",)).check(claim, (UNRELATED,)).refusal == refusal
+
+
 def test_a_quote_in_another_language_may_share_no_more_than_a_number():
     texts = "A ticket to the museum costs 9 crowns.", "塔の入場料は50クラウンです。"
     check = Passages(texts).check("A ticket to the tower costs 50 crowns.", (texts[1],))

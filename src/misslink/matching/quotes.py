@@ -56,9 +56,11 @@ _JUDGING_STEMS = frozenset(
     )
 )
 _JUDGING_SHARE = 0.2  # of the words of an order, at least
+_UNRELATED = 1  # words of a claim that a quote shares which is about something else, at most
 _MOSTLY = (
     0.5  # of a sentence's words, that a claim has where the sentence says nothing but the claim
 )
+_AND = re.compile(r",|;|\b(?:and|und)\b")
 _PARTS = 2  # sentences that a sum is made of, and words that they share with it
 _LONGEST_WORD = 40  # characters: what is longer is encoded
 
@@ -97,8 +99,8 @@ class QuotedPassages(PassageTexts):
 
         Refused is a quote that is in no text; one word of a longer sentence; and for a claim that it
         is to support, a number without a basis (`underived_number`), a denial of it, a sentence
-        that says the same but for a number, unit, date, opposite or name, and one that only reports,
-        asks or retracts it.
+        that says the same but for a number, unit, date, opposite or name (also where the quotes are about
+        something else, and another sentence says so), and one that only reports, asks or retracts it.
         """
         claim = strip_marks(claim).text
         quotes = [quote for quote in quotes if has_content(quote)]
@@ -126,12 +128,15 @@ class QuotedPassages(PassageTexts):
         if all(self._is_order(place, claim) for place in whole):
             return QuoteCheck(whole, "frame")
         # What stands around a quote helps to derive, too: "In 1990" is before most figures.
-        basis = list(map(self._sentences, whole))
+        basis = quoted = list(map(self._sentences, whole))
         reads_numbers = self.counts and (
             is_known_language(claim) or len(short_words(claim)) < FEW_WORDS
         )
         if reads_numbers and doubtful_numbers(claim):
-            basis += self._alike(claim, basis)
+            basis = [*quoted, *self._alike(claim, quoted)]
+        rival = self._rival(claim, " ".join(quoted))
+        if rival is not None:
+            return QuoteCheck(whole, *rival)
         values = values_of(basis)
         troubles = {place: self._trouble(place, claim, values) for place in whole}
         for of_quote in found:  # each quote must agree, at one of the places that have its words
@@ -236,17 +241,45 @@ class QuotedPassages(PassageTexts):
                 return "frame", ""
         return None
 
+    def _statements(self, topic: frozenset[str], held: int) -> list[tuple[int, str]]:
+        """The sentences that assert something and share at least `held` words with a topic, with how many."""
+        return [
+            (shared, each.text)
+            for each in self.sentences
+            if (shared := len(topic.intersection(each.stems))) >= held
+            and self.asserts(each.passage, each.start, each.end)
+        ]
+
     def _alike(self, claim: str, quoted: Sequence[str]) -> list[str]:
         """The sentences that hold as much of a claim as its quotes: a judge may quote one of two parts."""
         topic = content_stems(claim)
-        held = max(_PARTS, *(len(topic & content_stems(sentence)) for sentence in quoted))
-        rows = [
-            each.text
-            for each in self.sentences
-            if len(topic.intersection(each.stems)) >= held
-            and self.asserts(each.passage, each.start, each.end)
-        ]
-        return rows if len(rows) <= _PARTS else []
+        held = max(len(topic & content_stems(sentence)) for sentence in quoted)
+        rows = self._statements(topic, max(held, _PARTS))
+        return [row for _, row in rows] if len(rows) <= _PARTS else []
+
+    def _rival(self, claim: str, quoted: str) -> tuple[Refusal, str] | None:
+        """What the sentence nearest to a claim says instead, if the quotes are about something else.
+
+        An order to a judge, or any sentence that shares nothing with a claim, does not outweigh it.
+        """
+        topic = content_stems(claim)
+        held = len(topic & content_stems(quoted))
+        if held > _UNRELATED:
+            return None
+        _, nearest = max(
+            self._statements(topic, held + 1), key=lambda row: row[0], default=(0, None)
+        )
+        if nearest is None:
+            return None
+        if clause_conflict(claim, [nearest]):
+            return "denial", ""
+        differences = (difference(claim, piece) for piece in (nearest, *_AND.split(nearest)))
+        other = next(filter(None, differences), None)
+        if other is None or has_basis(other, claim, [nearest], ()):
+            return None
+        if other[0] in fold(quoted) and not is_known_language(quoted):
+            return None  # in another language it may share no more than the number
+        return "difference", " / ".join(other)
 
     def _is_framed(self, place: tuple[int, FuzzyMatch], claim: str) -> bool:
         """Whether the sentences around a quote assert nothing, and the claim does."""
