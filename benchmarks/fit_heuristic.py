@@ -33,7 +33,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
-from misslink.matching import MatchingContext, claim_spans, declines, rules_version
+from misslink.matching import Passages, claim_spans, declines, rules_version
 from misslink.matching.claim_matching import FEATURES, ClaimMatch
 from misslink.matching.support import LogisticFit
 
@@ -70,7 +70,10 @@ class Item:
 
     def faithful(self, fit: LogisticFit) -> float:
         """P(faithful); 1 where the answer claims nothing."""
-        return min(map(fit.probability, self.matches), default=1.0)
+        return min(
+            (fit.probability(m.features, refused=m.refusal is not None) for m in self.matches),
+            default=1.0,
+        )
 
 
 def read(path: Path) -> list[Item]:
@@ -84,7 +87,7 @@ def _item(row: dict[str, Any]) -> Item:
     answer = row.get("answer") or row["claim"]
     group = row.get("source_id") or row.get("meta", {}).get("group") or row["id"]
     question = row.get("question") or row.get("previous_turn") or ""
-    context = MatchingContext(row.get("contexts") or row["evidence"], question)
+    context = Passages(row.get("contexts") or row["evidence"], question)
     if "human_hallucinated" in row:
         bad = row["human_hallucinated"]
     elif "human_label" in row:

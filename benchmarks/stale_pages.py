@@ -26,6 +26,7 @@ _JUDGING = ("judge", "matching", "metrics", "text")
 _LINKING = (*_JUDGING, "linking")
 # The parts that a page's figures depend on; a page without figures has none.
 MEASURED = {
+    "ablation": _JUDGING,
     "association_coverage": ("linking/association.py", "stats"),
     "attribution": _LINKING,
     "attribution_kinds": _LINKING,

@@ -27,7 +27,7 @@ from misslink.linking.claim_support import (
     render_claim_needs,
     shared_stem_share,
 )
-from misslink.matching import MatchingContext, claim_relations, claim_spans, declines
+from misslink.matching import Passages, claim_spans, declines
 from misslink.types import Claim, RetrievalMiss
 from scripted_judge import ScriptedJudge
 
@@ -465,7 +465,7 @@ def test_one_missed_passage_keeps_all_that_was_measured_of_it():
 def test_what_the_heuristic_judge_is_not_asked_it_would_call_unrelated(claim, text):
     """`relations` is its own word of one pair."""
     (link,) = hold([claim], [lost("p", text)])
-    ((kind, quote, probability),) = claim_relations([claim], MatchingContext((text,)))
+    kind, quote, probability = Passages((text,)).match(claim).relation
     assert (link.relation, link.quote) == (kind, quote)
     assert link.probability in {None, probability}
     assert link.probability is not None or kind == "unrelated"
@@ -544,7 +544,7 @@ def test_what_shares_too_little_is_unrelated_to_the_heuristic_judge_too(source):
     related = [
         claim
         for claim, passage in apart
-        if claim_relations([claim], MatchingContext((passage,)))[0][0] != "unrelated"
+        if Passages((passage,)).match(claim).relation[0] != "unrelated"
     ]
     assert len(related) <= 1  # "It's published", which shares a root with "publicly"
 

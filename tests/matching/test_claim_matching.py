@@ -4,12 +4,12 @@ import pytest
 
 from heuristic_examination import TOWER
 from misslink.matching.assertion import leading_polarity, strip_polarity
-from misslink.matching.claim_matching import MatchingContext
+from misslink.matching.claim_matching import Passages
 from misslink.text.normalization import extract_numbers, number_words_to_digits
 
 
 def test_features_of_a_verbatim_copy_are_all_zero():
-    match = MatchingContext([TOWER]).match("The Eiffel Tower is 330 metres tall.")
+    match = Passages([TOWER]).match("The Eiffel Tower is 330 metres tall.")
     assert match.features == (0.0, 0.0, 0.0, 0.0, 0.0)
 
 
@@ -18,13 +18,13 @@ def test_features_of_a_verbatim_copy_are_all_zero():
     ["She became Chief Officer.News at ten.", "They run in East, Middle and West.The end is near."],
 )
 def test_words_that_a_page_has_run_together_are_no_new_names(sentence):
-    match = MatchingContext([sentence]).match(sentence)
+    match = Passages([sentence]).match(sentence)
     assert match.features[-1] == 0.0
 
 
 def test_features_worked_out_by_hand():
     # Content words: eiffel, tower, opened, 250, lyon; opened, 250 and lyon are new.
-    match = MatchingContext([TOWER]).match("The Eiffel Tower opened 250 in Lyon.")
+    match = Passages([TOWER]).match("The Eiffel Tower opened 250 in Lyon.")
     novel, uncovered, reordered, number, names = match.features
     assert novel == 3 / (5 + 4)
     assert 0.5 < uncovered < 0.9
@@ -40,18 +40,18 @@ def test_features_worked_out_by_hand():
     ],
 )
 def test_other_forms_of_a_word_are_not_new(passage, claim):
-    assert MatchingContext([passage]).match(claim).features[0] == 0
+    assert Passages([passage]).match(claim).features[0] == 0
 
 
 def test_a_name_is_not_known_by_its_first_letters():
-    match = MatchingContext(["The song was recorded in Australia."]).match(
+    match = Passages(["The song was recorded in Australia."]).match(
         "The song was recorded in Austria."
     )
     assert match.features == (0.0, 0.0, 0.0, 0.0, 1.0)
 
 
 def test_numbers_and_what_code_spells_are_compared_whole():
-    held = MatchingContext(["Read sys.platform once, in 2015 or at 10:00, for 123456 users."])
+    held = Passages(["Read sys.platform once, in 2015 or at 10:00, for 123456 users."])
     assert held.match("Read sys.platform.").features[0] == 0
     assert held.match("Read sys.platlib.").features[0] == 1 / (2 + 4)
     assert held.match("Read for 123457 users.").features[0] == 1 / (3 + 4)
@@ -117,7 +117,7 @@ def test_the_numbers_of_a_text_have_no_thousands_commas():
     ],
 )
 def test_a_quantity_in_other_units_is_not_new(passage, claim):
-    match = MatchingContext([passage]).match(claim)
+    match = Passages([passage]).match(claim)
     assert (match.refusal, match.conflict, match.features[3]) == (None, None, 0.0)
 
 
@@ -135,18 +135,18 @@ def test_a_quantity_in_other_units_is_not_new(passage, claim):
     ],
 )
 def test_the_same_sentence_with_another_number_or_unit_conflicts(passage, claim):
-    match = MatchingContext([passage]).match(claim)
+    match = Passages([passage]).match(claim)
     assert match.conflict is not None
     assert match.refusal == match.conflict
 
 
 def test_a_rounder_number_in_the_same_place_is_no_conflict():
-    context = MatchingContext(["The tower is 324 m tall."])
+    context = Passages(["The tower is 324 m tall."])
     assert context.match("The tower is 320 m tall.").conflict is None
 
 
 def test_a_number_without_a_basis_is_a_feature():
-    context = MatchingContext(["The museum has 50 rooms and 20 halls."])
+    context = Passages(["The museum has 50 rooms and 20 halls."])
     assert context.match("The museum has 70 rooms and halls.").features[3] == 0.0  # their sum
     assert context.match("The museum has 64 guards.").features[3] == 1.0
     assert context.match("The museum has 4 guards.").features[3] == 0.0  # small ones count and list

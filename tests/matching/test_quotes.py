@@ -15,10 +15,10 @@ from misslink.judge.protocol import (
     ExaminedClaimWithReference,
     Reply,
 )
+from misslink.matching import Passages
 from misslink.matching.fuzzy_matching import CHARACTERS_PER_EDIT, MOST_EDITS, fuzzy_match
 from misslink.matching.languages import is_other_language
 from misslink.matching.quotes import (
-    ShownTexts,
     find_quote,
     verify_quote,
 )
@@ -218,7 +218,7 @@ def test_what_does_not_decide_a_claim_is_a_weak_quote(claim, quote, question, we
         "The ferry leaves at seven. It is blue. Does the ferry go at 5?"
         " Some people say that parcels cost nothing, but for those of more than two kilos."
     )
-    check = ShownTexts((passage,), question).check(claim, (quote,))
+    check = Passages((passage,), question).check(claim, (quote,))
     if claim == "Parcels cost nothing.":  # it holds the whole claim, and only reports it
         assert check.refusal == "frame"
     else:
@@ -236,7 +236,7 @@ def test_another_language_shares_no_words_but_an_order_inside_of_a_text_is_none(
         is None
     )
     # A foreign passage among others is no reason either.
-    shown = ShownTexts((passage, order))
+    shown = Passages((passage, order))
     assert shown.check("It was painted red in the war.", (order,)).refusal == "frame"
     assert not is_other_language("1904", (passage,))
     assert is_other_language("\u706f\u5854\u662f\u7ea2\u8272\u7684", (passage,))
@@ -502,7 +502,6 @@ def test_a_long_quote_of_a_passage_that_repeats_itself_takes_seconds_at_most(pas
         ("The prize was won by Lind.", "The prize was won by Berg."),
         ("A ticket costs 9 euros.", "A ticket costs 9 crowns."),
         ("The fee is $20 a night.", "The fee is \u20ac20 a night."),
-        ("All rooms have a bath.", "Some rooms have a bath."),
         ("The shop has been open since 1990.", "The shop was open until 1990."),
         ("The road is open in winter.", "The road is closed in winter."),
         ("The festival is in May.", "The festival is in June."),
@@ -539,7 +538,7 @@ def test_what_only_words_it_otherwise_is_evidence(claim, passage):
 )
 def test_an_order_to_the_judge_is_no_quote(order):
     text = f"The ferry to the island is blue and has two decks. {order}"
-    check = ShownTexts((text,)).check("The ferry leaves at nine.", (order,))
+    check = Passages((text,)).check("The ferry leaves at nine.", (order,))
     assert check.refusal == "frame"
 
 
@@ -553,7 +552,7 @@ def test_an_order_to_the_judge_is_no_quote(order):
 )
 def test_what_is_said_in_other_words_is_no_order(claim, quote):
     text = f"The office is open from nine to five on all days of the week. {quote}"
-    assert ShownTexts((text,)).check(claim, (quote,)).refusal is None
+    assert Passages((text,)).check(claim, (quote,)).refusal is None
 
 
 UNRELATED = "Most families there live from sheep farming."
@@ -574,12 +573,12 @@ UNRELATED = "Most families there live from sheep farming."
     ],
 )
 def test_a_quote_about_something_else_does_not_outweigh_what_says_otherwise(claim, said, refusal):
-    assert ShownTexts((f"{said} {UNRELATED}",)).check(claim, (UNRELATED,)).refusal == refusal
+    assert Passages((f"{said} {UNRELATED}",)).check(claim, (UNRELATED,)).refusal == refusal
 
 
 def test_a_quote_in_another_language_may_share_no_more_than_a_number():
     texts = "A ticket to the museum costs 9 crowns.", "塔の入場料は50クラウンです。"
-    check = ShownTexts(texts).check("A ticket to the tower costs 50 crowns.", (texts[1],))
+    check = Passages(texts).check("A ticket to the tower costs 50 crowns.", (texts[1],))
     assert check.refusal is None
 
 
@@ -588,7 +587,6 @@ def test_a_quote_in_another_language_may_share_no_more_than_a_number():
     [
         "Is it right that the ferry leaves at nine?",
         "I heard that the ferry leaves at nine.",
-        "Suppose the ferry leaves at nine.",
         "The report says that the ferry leaves at nine. None of this is true.",
         "Five popular misconceptions:\n- The ferry leaves at nine.",
     ],
@@ -605,8 +603,8 @@ def test_a_longer_sentence_may_ask_or_report_something_else_and_support_a_claim(
 
 def test_a_sum_has_its_basis_where_one_of_its_two_parts_is_quoted():
     parts = "The north wing has 42 rooms.", "The south wing has 30 rooms."
-    shown = ShownTexts((*parts, "Breakfast is at 9:15."))
-    for rooms, refusal in ((72, None), (82, "number")):
+    shown = Passages((*parts, "Breakfast is at 9:15."))
+    for rooms, refusal in ((72, None), (82, "difference")):
         claim = f"Both wings have {rooms} rooms."
         assert [shown.check(claim, (part,)).refusal for part in parts] == [refusal] * 2
 
@@ -614,15 +612,15 @@ def test_a_sum_has_its_basis_where_one_of_its_two_parts_is_quoted():
 @pytest.mark.parametrize(
     ("claim", "shown", "refusal"),
     [
-        ("It ended on 9 April 1977.", "The strike ended on 19 April 1977.", "number"),
+        ("It ended on 9 April 1977.", "The strike ended on 19 April 1977.", "difference"),
         ("It ended on 19 April.", "The strike ended on 1977-04-19.", None),
-        ("Doors open at 8:00.", "The hall opens its doors at 7:00.", "number"),
+        ("Doors open at 8:00.", "The hall opens its doors at 7:00.", "difference"),
         ("Doors open at 7 am.", "The hall opens its doors at 7:00.", None),
-        ("Copies are kept for 36 days.", "Backups are kept for 36 hours.", "number"),
+        ("Copies are kept for 36 days.", "Backups are kept for 36 hours.", "quantity"),
         ("Copies are kept for two weeks.", "Backups are kept for 14 days.", None),
-        ("Waste is collected on Tuesday.", "Paper is collected each Thursday.", "number"),
+        ("Waste is collected on Tuesday.", "Paper is collected each Thursday.", "quantity"),
         ("Ha terminado el 9 de abril.", "La huelga terminó el 19 de abril.", None),
     ],
 )
 def test_dates_times_and_units_need_a_basis_in_languages_that_are_read(claim, shown, refusal):
-    assert ShownTexts((shown,)).check(claim, (shown,)).refusal == refusal
+    assert Passages((shown,)).check(claim, (shown,)).refusal == refusal

@@ -12,8 +12,8 @@ from pydantic import TypeAdapter
 from misslink.judge.protocol import MAX_QUOTES, Examination, ExaminedClaim, Reply
 from misslink.matching import (
     ClaimCoverage,
+    Passages,
     QuoteCheck,
-    ShownTexts,
     claim_spans,
     content_spans,
     cover_answer,
@@ -96,6 +96,7 @@ REFUSALS: Mapping[str, str] = {
     "not_found": "the judge's quote is in no passage",
     "fragment": "the judge's quote is one word of a sentence",
     "number": "{0} is in no passage and does not follow from the quote",
+    "quantity": "{0} is in no passage",
     "denial": "the quoted sentence denies it",
     "difference": "the claim says '{0}' where the quoted sentence says '{1}'",
     "frame": "the quoted sentence reports, supposes or quotes it and does not state it",
@@ -138,8 +139,8 @@ def read_claims(
     examination = reply.parsed
     if not isinstance(examination, Examination):
         return ()
-    shown = ShownTexts([passage.text for passage in passages], question)
-    messages = ShownTexts(history, question)
+    shown = Passages.of(tuple(passage.text for passage in passages), question)
+    messages = Passages.of(tuple(history), question)
     said = {answer[start:end] for start, end in claim_spans(answer)}
     claims: list[_ClaimFields] = []
     for index, place in examined_coverage(examination, answer, question).places.items():

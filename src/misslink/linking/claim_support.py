@@ -20,8 +20,7 @@ from misslink.matching import (
     MIN_LANGUAGE_WORDS,
     SOURCE_STEMS,
     UNSPACED,
-    MatchingContext,
-    claim_relations,
+    Passages,
     content_stems,
     find_quote,
     verify_quote,
@@ -356,16 +355,15 @@ def _heuristic_relations(
     for text in passages:
         unsaid = (claim for claim in claims if (claim, text) not in said)
         near = [claim for claim in unsaid if shared_stem_share(claim, text) >= _MIN_TIED]
-        found = claim_relations(near, _passage_context(text)) if near else ()
-        for claim, relation in zip(near, found, strict=True):
-            relations[claim, text] = PairRelation(*relation)
+        for claim in near:
+            relations[claim, text] = PairRelation(*_passage_context(text).match(claim).relation)
     return relations
 
 
 @lru_cache(maxsize=512)
-def _passage_context(text: str) -> MatchingContext:
+def _passage_context(text: str) -> Passages:
     """A passage, read; many cases of a run miss the same ones."""
-    return MatchingContext((text,))
+    return Passages((text,))
 
 
 def _strongest_link(

@@ -19,13 +19,10 @@ from misslink.linking.claim_support import PairRelations
 from misslink.linking.miss_measurement import ASKED_SHARE, asked_share
 from misslink.linking.missed_passages import as_need
 from misslink.matching import (
-    MatchingContext,
     claim_spans,
     compare,
     content_stems,
     declines,
-    match_claims,
-    match_support,
     strip_polarity,
 )
 from misslink.retrieval import RetrievalOutcome
@@ -427,9 +424,7 @@ def compare_claim(claim: str, passages: Sequence[str], question: str) -> Support
 
     Passages state facts: they do not answer with the yes or no that the reference begins with.
     """
-    return compare(
-        strip_polarity(claim) or claim, passages, question, _judge_claim, of_reference=True
-    )
+    return compare(strip_polarity(claim) or claim, passages, question, of_reference=True)
 
 
 def _may_state(passage: str, claim: str, question: str) -> bool:
@@ -454,8 +449,3 @@ def _subject(claim: str, question: str) -> tuple[frozenset[str], ...]:
     asked, said = content_stems(question), content_stems(claim)
     names = content_stems(" ".join(_NAME.findall(question)))
     return asked & said or asked, names & said, said - asked
-
-
-def _judge_claim(claim: str, context: MatchingContext) -> Support:
-    ((_, probability),) = match_claims([claim], context)
-    return match_support(probability)

@@ -102,21 +102,6 @@ _HEARSAY = KeywordPattern(
         "behaupte glaub mein angeblich vermeintlich gerucht heisst erzahlt gemunkelt"
     ),
 )
-_EXAMPLE = KeywordPattern(
-    r"(?:^|[,:] )(?:imagine|suppose|supposing|assume|pretend)\b|\b(?:let's\s+say|hypothetical\w*|if\s+(?:some(?:body|one)"
-    r"|you\s+wrote|an?\s+\w+\s+(?:said|wrote))|angenommen|stellen\s+sie\s+sich\s+vor|gesetzt\s+den\s+fall)\b"
-    r"|\b(?:example|sample|instance|beispiel\w*|muster)\s+(?:\w+\s+){0,2}?(?:of|for|fur|eine[rs]?|sentence"
-    r"|claim|statement|answer|satz|aussage|antwort)\b[^.]{0,60}[:\"']"
-    r"|\b(?:example|exercise|beispiel|ubung)(?:\s+\w+){0,3}\s*:|\b(?:expected|model|wrong)\s+answer\s*:"
-    r"|\b(?:e\.g\.|for\s+example|for\s+instance|such\s+as|zum\s+beispiel|z\.\s?b\.|etwa)[^.]{0,30}"
-    r"\b(?:claim|statement|sentence|answer|satz|aussage|antwort)\b"
-    r"|\b(?:a|the|this|ein)\s+(?:sentence|statement|claim|answer|satz)\s+(?:such\s+as|like|wie)\b",
-    keywords=(
-        "imagine suppos assume pretend let's hypothetical somebod someone wrote said example "
-        "sample instance exercise sentence statement claim answer angenommen stellen gesetzt "
-        "beispiel muster ubung satz aussage antwort"
-    ),
-)
 _NO_NEGATION = re.compile(
     r"\b(?:not\s+(?:only|just|merely|to\s+mention)|no\s+(?:longer\s+than|more\s+than|later\s+than"
     r"|less\s+than|fewer\s+than|matter|doubt)|nicht\s+nur|kein\s+zweifel)\b"
@@ -158,8 +143,6 @@ def not_asserted(sentence: str) -> NotAsserted | None:
         return "question"
     if _DENIED.search(folded):
         return "denied"
-    if _EXAMPLE.search(folded):
-        return "example"
     return "hearsay" if _HEARSAY.search(folded) else None
 
 
@@ -167,8 +150,8 @@ def is_negated(text: str) -> bool:
     """Whether a text has a negation, or denies what it says by a phrase."""
     folded = fold(text)
     return (
-        _DENYING.search(folded) is not None
-        and _DENYING.search(_NO_NEGATION.sub(" ", folded)) is not None
+        DENYING.search(folded) is not None
+        and DENYING.search(_NO_NEGATION.sub(" ", folded)) is not None
     ) or not_asserted(text) == "denied"
 
 
@@ -192,7 +175,7 @@ def loses_denial(text: str, start: int, end: int) -> bool:
         return True
     before = _NO_NEGATION.sub(" ", fold(text[left:start].rpartition("\n")[2]))
     clause = _CLAUSE_START.split(before)[-1]
-    return _DENYING.search(clause) is not None
+    return DENYING.search(clause) is not None
 
 
 def enclosing_sentences(text: str, start: int, end: int) -> tuple[int, int]:
@@ -205,8 +188,10 @@ _SCOPE = re.compile(
     r"\b(?:except(?:\s+for)?|with\s+the\s+exception\s+of|excluding|apart\s+from|save\s+for|mit\s+ausnahme\s+(?:von|der|des)|rather\s+than|instead\s+of|apart\s+from|other\s+than|statt|au(?:ss|\u00df)er|anstelle)\b"
 )
 _DASH = re.compile("\\s*\u2014\\s*")
-_DENYING = re.compile(
-    r"\b(?:no\s+longer|nicht\s+mehr|(?:ne|neither|weder)\b[^,;.]{1,40}?\b(?:pas|jamais|plus|rien|nor|noch)|not|no|non|never|cannot|without|neither|nor|hardly|nobody|none|nothing|nicht|nichts|kein\w*|keineswegs|nie|niemals|ohne|weder|nao|niet|geen"
+# Whatever denies, in any language.
+DENYING = re.compile(
+    r"\b(?:no\s+longer|nicht\s+mehr|(?:ne|neither|weder)\b[^,;.]{1,40}?\b(?:pas|jamais|plus|rien|nor|noch)|not|no|non|never|cannot|without|neither|nor|hardly|barely|nobody|none|nothing|nowhere|nicht|nichts|kein\w*|keineswegs|nie|niemals|niemand|kaum|ohne|weder|nao|niet|geen"
+    rf"|pas|jamais|sans|aucun\w*|nunca|ningun\w*|senza|ikke|inte|ingen|nem|nincs|yok|tidak|bukan|{fold('не|нет|není|değil|δεν|لا|ليس|नहीं|לא|không')}"
     r"|prohibit\w*|forbid\w*|bann(?:ed|s)|lack(?:s|ed|ing)?|den(?:y|ies|ied)|verboten|untersagt"
     r"|(?:fail(?:s|ed)?|refus(?:e|es|ed)|declin(?:e|es|ed)|unable)(?:\s+to|$)|rul(?:ed?|es|ing)\s+out)\b|n't\b"
 )
@@ -253,7 +238,7 @@ def clause_conflict(claim: str, sentences: Sequence[str]) -> bool:
 @lru_cache(maxsize=8_192)
 def _may_deny(text: str) -> bool:
     folded = fold(text)
-    return _DENYING.search(folded) is not None or _SCOPE.search(folded) is not None
+    return DENYING.search(folded) is not None or _SCOPE.search(folded) is not None
 
 
 class _Clause(NamedTuple):
@@ -268,12 +253,12 @@ def _read_clauses(sentence: str) -> tuple[_Clause, ...]:
     text = _NO_NEGATION.sub(" ", AFFIRMED.sub(" ", fold(_DASH.sub(" - ", sentence))))
     pieces, clauses = _SCOPE.split(text), []
     for clause in _CLAUSE_START.split(pieces[0]):
-        denials = list(_DENYING.finditer(clause))
+        denials = list(DENYING.finditer(clause))
         denied = set[str]()
         for denial in denials:
             after = stems(clause[denial.end() :])
             denied.update(after[:1] or stems(clause[: denial.start()])[-1:])
-        if words := content_stems(_DENYING.sub(" ", clause)):
+        if words := content_stems(DENYING.sub(" ", clause)):
             needed = ceil(_SAME_BACK * len(words))
             clauses.append(_Clause(words, len(denials) % 2 == 1, needed, frozenset(denied)))
     for piece in pieces[1:]:  # "the train rather than the bus" says of the bus that it was not

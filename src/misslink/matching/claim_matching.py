@@ -8,23 +8,21 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import pairwise
+from typing import Literal
 
-from misslink.matching.abstention import SOURCE_STEMS, content_stems
-from misslink.matching.assertion import clause_conflict, not_asserted, strip_polarity
-from misslink.matching.derived_numbers import (
-    doubtful_numbers,
-    has_basis,
-    underived_number,
-    unsaid_quantity,
-    values_of,
-)
-from misslink.matching.frames import frame_kind, word_root
+from misslink.matching.abstention import SOURCE_STEMS
+from misslink.matching.assertion import strip_polarity
+from misslink.matching.frames import word_root
+from misslink.matching.fuzzy_matching import FuzzyMatch
 from misslink.matching.marks import strip_marks
-from misslink.matching.passages import Passages, PassageSentence
-from misslink.matching.same_place import difference, tokens
+from misslink.matching.passages import PassageSentence
+from misslink.matching.quotes import QuoteCheck, QuotedPassages
+from misslink.matching.same_place import tokens
+from misslink.matching.support import load_fit
 from misslink.text.normalization import fold, stems
+from misslink.types import Support
 
 FEATURES = ("novel", "uncovered", "reordered", "number", "names")
 NEAR_WORDS = (
@@ -72,8 +70,34 @@ class ClaimMatch:
     refusal: str | None
     conflict: str | None
 
+    @property
+    def probability(self) -> float:
+        """P(the passages support the claim), by the committed fit."""
+        return load_fit().probability(self.features, refused=self.refusal is not None)
 
-class MatchingContext(Passages):
+    @property
+    def support(self) -> Support:
+        """Whether the probability reaches the cut."""
+        return "supported" if self.probability >= load_fit().cut else "unsupported"
+
+    @property
+    def quote(self) -> str | None:
+        """The sentence that supports the claim, verbatim; None: none does."""
+        return self.best.text if self.best and self.support == "supported" else None
+
+    @property
+    def relation(
+        self,
+    ) -> tuple[Literal["would_support", "would_contradict", "unrelated"], str | None, float]:
+        """What the passages would say about the claim, the deciding sentence, and the probability."""
+        if self.quote is not None:
+            return "would_support", self.quote, self.probability
+        if self.best is not None and self.conflict is not None:
+            return "would_contradict", self.best.text, self.probability
+        return "unrelated", None, self.probability
+
+
+class Passages(QuotedPassages):
     """Passages prepared once for matching any number of claims.
 
     Parameters
@@ -93,6 +117,16 @@ class MatchingContext(Passages):
         self._of: list[int] = [0] * GAP
         self._places: defaultdict[str, list[int]] = defaultdict(list)
         self._holding: dict[str, tuple[int, ...]] = {}
+        self._asked = stems(question)
+        self._asked_roots = frozenset(map(word_root, self._asked))
+
+    @classmethod
+    @lru_cache(maxsize=32)
+    def of(cls, texts: tuple[str, ...], question: str = "") -> Passages:
+        """Return passages that are read once for the judge, its claims and their checks."""
+        return cls(texts, question)
+
+    def _index(self) -> None:
         for number, sentence in enumerate(self.sentences):
             self._stems.update(sentence.stems)
             roots = list(map(word_root, sentence.stems))
@@ -100,8 +134,6 @@ class MatchingContext(Passages):
                 self._places[root].append(place)
             self._row += (*roots, *_SENTENCE_GAP)
             self._of += [number] * (len(roots) + GAP)
-        self._asked = stems(question)
-        self._asked_roots = frozenset(map(word_root, self._asked))
 
     @cached_property
     def _spellings(self) -> frozenset[str]:
@@ -109,15 +141,13 @@ class MatchingContext(Passages):
 
     def match(self, claim: str, *, alone: bool = False) -> ClaimMatch:
         """Compare `claim`, which may be `alone` in its answer, with the passages; see `ClaimMatch`."""
+        if self.sentences and not self._stems:
+            self._index()
         plain = strip_polarity(strip_marks(claim).text)
         row = tuple(stem for stem in stems(plain) if stem not in SOURCE_STEMS)
         roots = list(map(word_root, row))
         weights = {root: self._weight(root) for root in roots}
-        ranked = list(self._ranked(weights))
-        best, framed = self._asserting(ranked, plain)
-        quotes = [sentence.text for _, sentence in ranked[:2]]
-        doubtful = bool(ranked) and doubtful_numbers(plain)
-        number = underived_number(plain, quotes, self.numbers) if doubtful else None
+        best, check = self._deciding(self._ranked(weights), plain)
         names = [
             stem
             for name in _NAME.findall(plain)
@@ -130,39 +160,44 @@ class MatchingContext(Passages):
             / (len(row) + SMOOTHING),
             self._uncovered(weights),
             self._reordered(roots),
-            float(number is not None),
+            float(check.refusal == "number"),
             float(len(set(names))),
         )
-        conflict = refusal = None
-        if best is not None and fold(plain).strip(" .!") != fold(best.text).strip(" .!"):
-            other = difference(plain, best.text)
-            if other is not None and not (has_basis(other, plain, [best.text], values_of(quotes))):
-                refusal = f"{other[1]} instead of {other[0]}"
-                named = {token.word for token in tokens(plain) if token.is_name}
-                conflict = None if other[0] in named else refusal  # of another name both may hold
-            elif clause_conflict(plain, [best.text]):
-                conflict = refusal = "a denial"
-        if refusal is None and self.counts:
-            other_amount = unsaid_quantity(plain, lambda: self.quantities)
-            refusal = other_amount and f"{other_amount} is new"
-        if refusal is None and framed:
-            refusal = "only reported, supposed or denied"
-        if refusal is None:
-            others = set(row).difference(names)
-            if names and best is not None and others and others <= set(best.stems):
-                refusal = f"{names[0]} is new"  # the sentence says the same of another one
-        if refusal is None:
-            refusal = self._why_unrelated(plain, best)
-        if refusal is None and alone and best is not None and len(set(row)) <= _FRAGMENT:
-            refusal = self._why_fragment(set(row), best)
-        return ClaimMatch(features, best, refusal, conflict)
-
-    def _why_unrelated(self, claim: str, best: PassageSentence | None) -> str | None:
-        """Why passages say nothing of a claim; None: they may."""
         if best is None:
-            return "no shared word"
-        new = [name for name in map(fold, _IDENTIFIER.findall(claim)) if not self._spells(name)]
-        return f"{new[0]} is new" if new else None
+            return ClaimMatch(features, None, "no shared word", None)
+        # Without a basis a number is a doubt, and no proof: it may be a count of what is listed.
+        new_number = check.refusal == "number"
+        refusal = None if new_number else check.refusal and (check.detail or check.refusal)
+        others = set(row).difference(names)
+        new = [name for name in map(fold, _IDENTIFIER.findall(plain)) if not self._spells(name)]
+        if refusal is None and new:
+            refusal = f"{new[0]} is new"
+        if refusal is None and names and others and others <= set(best.stems):
+            refusal = f"{names[0]} is new"  # the sentence says the same of another one
+        if refusal is None and alone and len(set(row)) <= _FRAGMENT:
+            refusal = self._why_fragment(set(row), best)
+        named = {token.word for token in tokens(plain) if token.is_name}
+        is_conflict = check.refusal in ("difference", "denial") and (
+            check.detail.partition(" / ")[0] not in named  # of another name both may hold
+        )
+        return ClaimMatch(features, best, refusal, refusal if is_conflict else None)
+
+    def _deciding(
+        self, ranked: Iterator[tuple[float, PassageSentence]], claim: str
+    ) -> tuple[PassageSentence | None, QuoteCheck]:
+        """The best sentence for a claim, and what it decides; one that only frames it, if all such do."""
+        rows = list(ranked)
+        said = fold(claim).strip(" .!")
+        near = [sentence for weight, sentence in rows if weight >= _NEARLY * rows[0][0]]
+        near.sort(key=lambda sentence: fold(sentence.text).strip(" .!") != said)  # verbatim first
+        framed = None
+        for sentence in near:
+            place = sentence.passage, FuzzyMatch(sentence.start, sentence.end)
+            found = sentence, self.decide(claim, ((place,),))
+            if found[1].refusal != "frame":
+                return found
+            framed = framed or found
+        return framed or (None, QuoteCheck(()))
 
     def _why_fragment(self, row: AbstractSet[str], best: PassageSentence) -> str | None:
         """Why a few words do not answer the question: its own words are not beside them."""
@@ -186,37 +221,6 @@ class MatchingContext(Passages):
                 shared[index] += weight
         for index in sorted(shared, key=lambda index: (-shared[index], index)):
             yield shared[index], self.sentences[index]
-
-    def _asserting(
-        self, ranked: Sequence[tuple[float, PassageSentence]], claim: str
-    ) -> tuple[PassageSentence | None, bool]:
-        """The best sentence that asserts a claim, and whether those that share most only frame it.
-
-        A claim that itself denies, reports, asks or gives an example may rest on any sentence.
-        """
-        if not ranked:
-            return None, False
-        first = ranked[0][1]
-        verbatim = fold(claim).rstrip(".")
-        same = next((s for _, s in ranked[:5] if fold(s.text).rstrip(".") == verbatim), None)
-        if not_asserted(claim) is not None:
-            return same or first, False
-        for weight, sentence in ranked if same is None else [(ranked[0][0], same)]:
-            if weight < _NEARLY * ranked[0][0]:
-                break
-            if not self._is_framed(sentence, claim):
-                return sentence, False
-        return same or first, True
-
-    def _is_framed(self, sentence: PassageSentence, claim: str) -> bool:
-        """Whether a sentence that has nearly all words of a claim does not assert it."""
-        topic = content_stems(claim)
-        if len(topic.intersection(sentence.stems)) < _NEARLY * len(topic):
-            return False
-        place = sentence.start, sentence.end
-        return not self.asserts(sentence.passage, *place) or (
-            frame_kind(self.texts[sentence.passage], *place, claim) is not None
-        )
 
     def _spells(self, identifier: str) -> bool:
         spelt = self._spellings

@@ -6,7 +6,7 @@ import re
 from functools import lru_cache
 
 from misslink.matching.abstention import content_stems
-from misslink.matching.assertion import AFFIRMED, NotAsserted, not_asserted
+from misslink.matching.assertion import AFFIRMED, DENYING, NotAsserted, not_asserted
 from misslink.text.normalization import (
     STEM_WORD,
     Spans,
@@ -19,15 +19,11 @@ from misslink.text.normalization import (
 
 _REACH = 120  # characters of a frame on each side of a statement
 _QUOTED_WORDS = 2  # words in small letters behind the first that make a quotation a sentence
-_OPENINGS = 2  # sentences at the beginning that say what a text is
 _OTHER_WORD = 0.5  # what a word of another statement takes from the score of a place
 ROOT_LETTERS = 5  # letters by which the other forms of a word are known: "loyal" and "loyalty"
 
 # All patterns read folded text: lower case, no accents, plain quote marks.
-_NEGATED = re.compile(
-    r"\b(?:not|no|never|nobody|none|nothing|cannot|hardly|little|refrain|stop|avoid|rul(?:e[sd]?|ing)\s+out"
-    r"|nicht|nie|niemals|niemand|nichts|kein\w*|keineswegs|kaum)\b|n't\b"
-)
+_WITHHELD = re.compile(r"\b(?:little|refrain|stop|avoid)\b")
 _FALSE = (
     r"false\w*|untrue|incorrect\w*|wrong\w*|mistak\w+|mistook|errors?|erroneous\w*|errat\w+|mis(?:print|conception|under)\w*"
     r"|myths?|lie[sd]?|lying|hoax\w*|nonsense|fake[sd]?|fabricat\w+|fictitious|invent(?:ion|ed\s+the)|made-up|baseless|unfounded"
@@ -133,9 +129,6 @@ _BACKWARD = re.compile(
     rf"|^\W*none\s+of\s+(?:this|that|these|it)\b.{{0,20}}\btrue\W*$"
     rf"|^\W*(?:correction|errat\w+)\b.{{0,40}}(?:{_FALSE})\W*$|^\W*(?:(?:just|only|war\s+nur)\s+)?(?:{_JOKED})\W*$"
 )
-_OPENING = re.compile(
-    rf"\bonce\s+upon\s+a\s+time\b|\b(?:this|following|dies|das)\b.{{0,40}}\b(?:is|ist)\b.{{0,30}}\b(?:{_FICTION}|{_JOKED}|{_SAMPLE})\b"
-)
 _HEADING = re.compile(
     r"\b(?:false\w*|untrue|incorrect|wrong|not\s+true|myths?|misconceptions?|legends?|lies|falsch\w*|irr(?:tum\w*|glauben?)|mythen)\b"
 )
@@ -154,8 +147,8 @@ def kinds_around(text: str, start: int, end: int) -> list[NotAsserted | None]:
 def sentence_kind(text: str, number: int) -> NotAsserted | None:
     """Return why a sentence of a text, by its number from 0, asserts nothing; None: it asserts.
 
-    By the sentence itself, by the heading or lead-in of its list or paragraph ("Myths:"), by the sentence
-    behind it ("This is wrong.") and by how the text begins ("Once upon a time").
+    By the sentence itself, by the heading or lead-in of its list or paragraph ("Myths:"), and by the
+    sentence behind it ("This is wrong.").
 
     Examples
     --------
@@ -168,12 +161,7 @@ def sentence_kind(text: str, number: int) -> NotAsserted | None:
         for start, end in spans[number : number + 2]
     ):
         return "denied"
-    kind = not_asserted(text[slice(*spans[number])])
-    if kind is None and any(
-        _OPENING.search(fold(text[start:end])) for start, end in spans[: min(number, _OPENINGS)]
-    ):
-        return "example"
-    return kind
+    return not_asserted(text[slice(*spans[number])])
 
 
 def _is_headed(text: str, spans: Spans, number: int) -> bool:
@@ -253,7 +241,9 @@ def frame_kind(text: str, start: int, end: int, claim: str) -> NotAsserted | Non
         return _unreal_kind(clause) if introduced else None
     predicate = _PREDICATE.search(after)
     frame = f"{clause} {AFFIRMED.sub(' ', predicate[0]) if predicate else ''}"
-    kind = _unreal_kind(frame) or ("denied" if _NEGATED.search(frame) else None)
+    kind = _unreal_kind(frame) or (
+        "denied" if (DENYING.search(frame) or _WITHHELD.search(frame)) else None
+    )
     if kind is None and (
         _INVERTED.search(clause)
         or (is_quoted and content_stems(before + after) and not _REPORTED.search(before + after))

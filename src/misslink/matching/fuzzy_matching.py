@@ -8,6 +8,7 @@ from functools import lru_cache
 from itertools import islice
 from typing import NamedTuple
 
+from misslink.matching.assertion import DENYING
 from misslink.text.normalization import (
     fold,
     fold_with_offsets,
@@ -30,11 +31,6 @@ _NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
 # What is neither a letter, a digit nor plain punctuation means something; so does a minus.
 _SIGN = re.compile(r"[^\w\s.,;:!?'\"()\[\]{}*`|\\-]|-(?=\d)|!(?==)|(?<==)!")
 _ARTICLES = frozenset({"a", "an", "the"})
-_NEGATION = re.compile(
-    r"\b(?:not|no|nor|never|none|neither|nobody|nothing|nowhere|without|cannot|hardly|barely"
-    r"|nicht|nichts|nie|niemals|kein\w*|ohne|weder|ne|pas|jamais|sans|aucun\w*|sin|nunca|ningun\w*"
-    r"|non|mai|senza|nao|sem)\b|n't\b"
-)
 # British and American spelling differ in these; no two English words of other meaning do.
 _BRITISH_SPELLINGS = (
     (re.compile(r"(?<=\w{3})our"), "or"),  # harbour
@@ -223,7 +219,7 @@ def _has_same_meaning(
 def invariant_tokens(folded: str) -> tuple[list[str], list[str], list[str]]:
     """The numbers, signs and negations of a folded text, in order: what no slip may touch."""
     numbers = _NUMBER.findall(number_words_to_digits(folded))
-    return numbers, _SIGN.findall(folded), _NEGATION.findall(folded)
+    return numbers, _SIGN.findall(folded), DENYING.findall(folded)
 
 
 def _differing_words(one: list[str], other: list[str]) -> Iterator[tuple[str, str]]:

@@ -25,7 +25,7 @@ class PassageSentence:
     stems: tuple[str, ...]
 
 
-class Passages:
+class PassageTexts:
     """Passages with what they say.
 
     Parameters

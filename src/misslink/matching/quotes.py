@@ -32,7 +32,7 @@ from misslink.matching.fuzzy_matching import (
 )
 from misslink.matching.languages import FEW_WORDS, is_known_language, short_words
 from misslink.matching.marks import strip_marks
-from misslink.matching.passages import Passages
+from misslink.matching.passages import PassageTexts
 from misslink.matching.same_place import difference
 from misslink.text.normalization import fold, has_content, overlapping, sentence_spans, stems
 
@@ -64,7 +64,9 @@ _AND = re.compile(r",|;|\b(?:and|und)\b")
 _PARTS = 2  # sentences that a sum is made of, and words that they share with it
 _LONGEST_WORD = 40  # characters: what is longer is encoded
 
-Refusal = Literal["no_quote", "not_found", "fragment", "number", "denial", "difference", "frame"]
+Refusal = Literal[
+    "no_quote", "not_found", "fragment", "number", "quantity", "denial", "difference", "frame"
+]
 
 
 class QuoteCheck(NamedTuple):
@@ -89,7 +91,7 @@ class QuoteCheck(NamedTuple):
     weak: bool = False
 
 
-class ShownTexts(Passages):
+class QuotedPassages(PassageTexts):
     """The texts that a judge was shown, to look its quotes up."""
 
     def check(self, claim: str, quotes: Sequence[str], *, supports: bool = True) -> QuoteCheck:
@@ -111,15 +113,12 @@ class ShownTexts(Passages):
         whole = tuple(place for place in places if not self._is_fragment(*place))
         if not whole:
             return QuoteCheck(places, "fragment")
-        return self._decide(claim, found, whole) if supports else QuoteCheck(whole)
+        return self.decide(claim, found) if supports else QuoteCheck(whole)
 
-    def _decide(
-        self,
-        claim: str,
-        found: Sequence[Sequence[tuple[int, FuzzyMatch]]],
-        whole: tuple[tuple[int, FuzzyMatch], ...],
-    ) -> QuoteCheck:
-        """Tell whether quotes that were found support a claim."""
+    def decide(self, claim: str, found: Sequence[Sequence[tuple[int, FuzzyMatch]]]) -> QuoteCheck:
+        """Tell whether quotes support a claim, each by the places where it was found."""
+        places = dict.fromkeys(place for of_quote in found for place in of_quote)
+        whole = tuple(place for place in places if not self._is_fragment(*place))
         said = fold(claim).strip(" .!")
         if len(found) == 1 and any(
             said == fold(self._sentences(p)).strip(" .!") and not self._is_framed(p, claim)
@@ -129,15 +128,12 @@ class ShownTexts(Passages):
         if all(self._is_order(place, claim) for place in whole):
             return QuoteCheck(whole, "frame")
         # What stands around a quote helps to derive, too: "In 1990" is before most figures.
-        quoted = list(map(self._sentences, whole))
-        basis = quoted
-        if self.counts and (is_known_language(claim) or len(short_words(claim)) < FEW_WORDS):
-            number = unsaid_quantity(claim, lambda: self.quantities)
-            if number is None and doubtful_numbers(claim):
-                basis = [*quoted, *self._alike(claim, quoted)]
-                number = underived_number(claim, basis, self.numbers)
-            if number is not None:
-                return QuoteCheck(whole, "number", number)
+        basis = quoted = list(map(self._sentences, whole))
+        reads_numbers = self.counts and (
+            is_known_language(claim) or len(short_words(claim)) < FEW_WORDS
+        )
+        if reads_numbers and doubtful_numbers(claim):
+            basis = [*quoted, *self._alike(claim, quoted)]
         rival = self._rival(claim, " ".join(quoted))
         if rival is not None:
             return QuoteCheck(whole, *rival)
@@ -147,6 +143,11 @@ class ShownTexts(Passages):
             rows = [troubles[place] for place in of_quote if place in troubles]
             if rows and None not in rows:
                 return QuoteCheck(whole, *(rows[0] or ()))
+        if reads_numbers:
+            if amount := unsaid_quantity(claim, lambda: self.quantities):
+                return QuoteCheck(whole, "quantity", amount)
+            if number := underived_number(claim, basis, self.numbers):
+                return QuoteCheck(whole, "number", number)
         return QuoteCheck(whole, weak=all(self._is_weak(place, claim) for place in whole))
 
     def _find(self, quote: str, claim: str) -> list[tuple[int, FuzzyMatch]]:
@@ -287,6 +288,7 @@ class ShownTexts(Passages):
 
     def _is_said_elsewhere(self, word: str, topic: frozenset[str], sentence: str) -> bool:
         """Whether another sentence that was shown has a word of a claim, and as many of the others."""
+        topic = topic - content_stems(word)
         held = len(topic & content_stems(sentence))
         pattern = re.compile(rf"(?<!\w){re.escape(word)}(?!\w)")
         if pattern.search(fold(sentence)):  # in another place of it
@@ -312,7 +314,7 @@ def verify_quote(
     quote: str, text: str, claim: str, question: str = "", *, supports: bool = True
 ) -> FuzzyMatch | None:
     """Return the place of a quote in a text if it may decide a claim, else None."""
-    check = ShownTexts((text,), question).check(claim, (quote,), supports=supports)
+    check = QuotedPassages((text,), question).check(claim, (quote,), supports=supports)
     return check.places[0][1] if check.places and check.refusal is None else None
 
 

@@ -20,11 +20,7 @@ _CONTRACTION = re.compile(r"n't\b|'(?:s|re|ve|ll|d|m)\b")
 _CHOICE = re.compile(r"\b(\w+),? (?:or|oder|ou|o) (?:\w+ )??(\w+)")
 # Behind and between the words of scripts without blanks.
 _PARTICLES = re.compile(r"[的是在了和与由于为被不没吗呢]|[\u3040-\u309f]+")
-_NEGATION = re.compile(
-    rf"\b(?:{fold('pas|jamais|aucune?|não|не|нет|ei|eivät|ikke|inte|ingen|niet|geen|nem|nincs')}"
-    rf"|{fold('není|değil|yok|δεν|لا|ليس|नहीं|לא|không|tidak|bukan')})\b"
-    rf"|{fold('不|没|ません|않|없|ไม่')}"
-)
+_NEGATION = re.compile(fold("不|没|ません|않|없|ไม่"))
 _SHORTEST_STEM = 3
 _ENGLISH = "the what who when where which how why is are does did it of were"
 _NEIGHBORS = "la los las les des du della het een och det der die das und ist est"

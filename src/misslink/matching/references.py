@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from misslink.matching.assertion import leading_polarity, strip_polarity
-from misslink.matching.claim_matching import MatchingContext
+from misslink.matching.claim_matching import Passages
 from misslink.matching.quantities import Quantity, other_amount
 from misslink.matching.readings import Part, Reader, Reading, sentences
-from misslink.text.normalization import UNSPACED_RUN, fold
+from misslink.text.normalization import UNSPACED_RUN
 from misslink.types import Support
 
 SHORT = 3  # words and quantities; a text this short must be met in full
@@ -25,7 +25,6 @@ def compare(
     claim: str,
     texts: Sequence[str],
     question: str,
-    judged: Callable[[str, MatchingContext], Support],
     *,
     of_reference: bool,
 ) -> Support:
@@ -41,13 +40,9 @@ def compare(
         The references; if `of_reference`, only the answer.
     question : str
         Both may leave out what it says, so each text is read with the question before it.
-    judged : callable
-        Judges whether passages support a longer claim.
     of_reference : bool
         Whether `claim` is from a reference; the answer must then have its amounts and names.
     """
-    if any(_has_sentence(text, claim) for text in texts):
-        return "supported"
     reader = Reader(question, (claim, *texts))
     relations = [_relation(reader, claim, text) for text in texts]
     if "supported" in relations:
@@ -59,14 +54,8 @@ def compare(
         return "supported"
     if None in relations:
         asked = question.strip().rstrip("?!.: ")
-        return judged(claim, MatchingContext([f"{asked} {text}" for text in texts], question))
+        return Passages([f"{asked} {text}" for text in texts], question).match(claim).support
     return "contradicted" if "contradicted" in relations else "unsupported"
-
-
-def _has_sentence(text: str, sentence: str) -> bool:
-    """Whether a sentence of `text` is `sentence` word for word, its yes or no included."""
-    words = fold(sentence).strip(" .!")
-    return any(fold(each).strip(" .!") == words for each in sentences(text))
 
 
 def _repeats(reader: Reader, text: str, claim: str) -> bool:

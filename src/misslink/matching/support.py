@@ -9,10 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from typing import Any, Literal
-
-from misslink.matching.claim_matching import ClaimMatch, MatchingContext
-from misslink.types import Support
+from typing import Any
 
 _FILES = files("misslink.matching")
 REFUSED_SHARE = 0.5  # of the cut: what a claim's probability is scaled to where the rules refuse it
@@ -42,19 +39,18 @@ class LogisticFit:
         content = json.dumps([self.intercept, dict(self.weights), self.cut, self.cap])
         return hashlib.sha256(content.encode()).hexdigest()[:12]
 
-    def probability(self, match: ClaimMatch) -> float:
+    def probability(self, features: Sequence[float], *, refused: bool) -> float:
         """Return P(supported), in [0, 1], rounded to 6 digits.
 
-        At most `cap`; and below the cut, whatever the features, where the match is refused.
+        At most `cap`; and below the cut, whatever the features, where the claim is refused.
         """
         terms = (
-            weight * value
-            for weight, value in zip(self.weights.values(), match.features, strict=True)
+            weight * value for weight, value in zip(self.weights.values(), features, strict=True)
         )
         # Bounded, so that no input overflows.
         doubt = min(max(sum(terms, -self.intercept), -30.0), 30.0)
         probability = self.cap / (1 + math.exp(doubt))
-        if match.refusal is not None:
+        if refused:
             probability *= REFUSED_SHARE * self.cut
         return round(probability, 6)
 
@@ -105,44 +101,3 @@ def rules_version() -> str:
         if file.name.endswith(".py")
     ]
     return hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()[:16]
-
-
-ScoredMatch = tuple[ClaimMatch, float]  # a claim's match and its P(supported)
-
-
-def match_claims(
-    claims: Sequence[str], context: MatchingContext, *, alone: bool = False
-) -> list[ScoredMatch]:
-    """Match claims; return each match and P(supported)."""
-    matches = [context.match(claim, alone=alone and len(claims) == 1) for claim in claims]
-    return [(match, load_fit().probability(match)) for match in matches]
-
-
-def match_support(probability: float) -> Support:
-    """Return what P(supported) says of a claim."""
-    return "supported" if probability >= load_fit().cut else "unsupported"
-
-
-def claim_relations(
-    claims: Sequence[str], context: MatchingContext
-) -> list[tuple[Literal["would_support", "would_contradict", "unrelated"], str | None, float]]:
-    """Return what passages would say about claims, by the lexical judge; a heuristic.
-
-    Returns
-    -------
-    list of (relation, quote, probability)
-        For each claim 'would_support', 'would_contradict' or 'unrelated'; the deciding sentence,
-        verbatim, None where they are unrelated; and P(the passages support the claim).
-    """
-    relations: list[
-        tuple[Literal["would_support", "would_contradict", "unrelated"], str | None, float]
-    ] = []
-    for match, probability in match_claims(claims, context):
-        support = match_support(probability)
-        if match.best is not None and support == "supported":
-            relations.append(("would_support", match.best.text, probability))
-        elif match.best is not None and match.conflict is not None:
-            relations.append(("would_contradict", match.best.text, probability))
-        else:
-            relations.append(("unrelated", None, probability))
-    return relations

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from misslink.judge import judged_metric
 from misslink.judge.protocol import LabelAlone, Reply
-from misslink.matching import MatchingContext, claim_spans, declines, match_claims, match_support
+from misslink.matching import Passages, claim_spans, declines
 from misslink.registry import judged_metrics
 from misslink.types import Claim, Evidence
 
@@ -52,12 +52,12 @@ def _quoted_claims(subject: judged_metric.Subject) -> tuple[Claim, ...]:
     """The answer's sentences with their quotes; empty where one of them has none."""
     answer = subject.answer
     spans = claim_spans(answer)
-    context = MatchingContext([passage.text for passage in subject.context], subject.question)
-    matches = match_claims([answer[start:end] for start, end in spans], context)
+    passages = Passages.of(tuple(p.text for p in subject.context), subject.question)
     claims = []
-    for (start, end), (match, probability) in zip(spans, matches, strict=True):
+    for start, end in spans:
+        match = passages.match(answer[start:end])
         best = match.best
-        if best is None or match_support(probability) != "supported":
+        if best is None or match.quote is None:
             return ()
         quote = Evidence(
             passage_id=subject.context[best.passage].id,

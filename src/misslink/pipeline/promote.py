@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from misslink.documents import manifest_of
-from misslink.matching import MatchingContext, claim_relations
+from misslink.matching import Passages
 from misslink.parts import by_case
 from misslink.types import Case, Link, Run, Trace
 
@@ -75,8 +75,5 @@ def _needed(case: Case, link: Link, passage_id: str, text: str) -> str:
     """The sentence of a passage that the case needs, else all of it."""
     needs = [need.text for need in link.needs if need.passage_id == passage_id]
     claims = [need for need in needs or case.references if need != case.question]
-    context = MatchingContext([text], case.question)
-    for relation, quote, _ in claim_relations(claims, context):
-        if relation == "would_support" and quote:
-            return quote
-    return text
+    passage = Passages([text], case.question)
+    return next((quote for claim in claims if (quote := passage.match(claim).quote)), text)

@@ -9,15 +9,13 @@ from typing import Any, Literal
 from misslink.errors import InputError
 from misslink.judge import protocol
 from misslink.matching import (
-    MatchingContext,
+    Passages,
     claim_spans,
     compare,
     content_stems,
     declines,
     fit_note,
     load_fit,
-    match_claims,
-    match_support,
     rules_version,
     states_absence,
 )
@@ -112,12 +110,10 @@ class HeuristicJudge:
         citations = []
         for number, statement in enumerate(ask.inputs["statements"], start=1):
             for passage in statement["passages"]:
-                context = MatchingContext((ask.inputs["cited"][passage],), ask.inputs["question"])
-                ((match, probability),) = match_claims([statement["text"]], context)
-                supported = match_support(probability) == "supported"
-                quote = match.best.text if match.best and supported else None
+                cited = Passages.of((ask.inputs["cited"][passage],), ask.inputs["question"])
+                quote = cited.match(statement["text"]).quote
                 pair = {"statement": number, "passage": passage, "quote": quote}
-                citations.append({**pair, "supported": "yes" if supported else "no"})
+                citations.append({**pair, "supported": "yes" if quote else "no"})
         return protocol.Reply(ask.schema.model_validate({"citations": citations}), raw="")
 
     def _examine(
@@ -132,23 +128,21 @@ class HeuristicJudge:
         question = " ".join((*asked[-1:], question))
         spans = [] if declines(answer) else claim_spans(answer)
         texts = [answer[start:end] for start, end in spans]
-        matches = match_claims(texts, MatchingContext(passages, question), alone=True)
+        shown = Passages.of(tuple(passages), question)
+        matches = [shown.match(text, alone=len(texts) == 1) for text in texts]
         if history:  # weaker evidence: only where the passages decide nothing
-            messages = MatchingContext([message["content"] for message in history], question)
-            earlier = match_claims(texts, messages)
+            messages = Passages.of(tuple(message["content"] for message in history), question)
+            earlier = [messages.match(text) for text in texts]
             matches = [
-                after
-                if match_support(match[1]) == "unsupported"
-                and match_support(after[1]) == "supported"
-                else match
+                after if match.quote is None and after.quote else match
                 for match, after in zip(matches, earlier, strict=True)
             ]
-        claims = []
-        for text, match in zip(texts, matches, strict=True):
-            support = match_support(match[1])
-            best = match[0].best if support != "unsupported" else None
-            quotes = (best.text,) if best else ()
-            claims.append(protocol.ExaminedClaim(span=text, support=support, quotes=quotes))
+        claims = [
+            protocol.ExaminedClaim(
+                span=text, support=match.support, quotes=(match.quote,) if match.quote else ()
+            )
+            for text, match in zip(texts, matches, strict=True)
+        ]
         relevance = [estimate_relevance(question, passage) for passage in passages]
         evidence = [q for claim in claims if claim.support == "supported" for q in claim.quotes]
         response, response_probability = classify_response(question, answer, evidence)
@@ -170,7 +164,7 @@ class HeuristicJudge:
             probabilities={
                 **{
                     f"claims.{i}.support": {"supported": p, "unsupported": 1 - p}
-                    for i, (_, p) in enumerate(matches)
+                    for i, p in enumerate(match.probability for match in matches)
                 },
                 **{
                     f"passages.{i}.relevant": {"true": p, "false": 1 - p}
@@ -204,13 +198,11 @@ class HeuristicJudge:
             # A reference of one word, "None." say, is an answer all the same.
             spans = claim_spans(reference) or sentence_spans(reference)
             texts = [reference[start:end] for start, end in spans]
-            found = [
-                compare(text, (answer,), question, _judged, of_reference=True) for text in texts
-            ]
+            found = [compare(text, (answer,), question, of_reference=True) for text in texts]
             stated = stated or (bool(found) and set(found) == {"supported"})
             reference_claims += zip([number] * len(texts), texts, found, strict=True)
         by_references = [
-            compare(claim.text, references, question, _judged, of_reference=False)
+            compare(claim.text, references, question, of_reference=False)
             for claim in examination.claims
         ]
         if stated:
@@ -227,11 +219,6 @@ class HeuristicJudge:
                 for number, text, each in reference_claims
             ),
         )
-
-
-def _judged(claim: str, context: MatchingContext) -> Support:
-    (match,) = match_claims([claim], context)
-    return match_support(match[1])
 
 
 @judges.register("heuristic")
