@@ -77,7 +77,7 @@ class ComparedCase:
     sides: tuple[RunAnswer, ...]
 
     @property
-    def data(self) -> dict[str, Any]:
+    def data(self) -> dict[str, str | list[str]]:
         """What the page's filters choose by."""
         return {
             "change": self.change,

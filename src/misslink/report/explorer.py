@@ -250,7 +250,7 @@ def _shareable_parts(entry: CaseEntry) -> Iterator[Hashable]:
         yield row.flags
 
 
-def _list_data(cases: CaseList) -> dict[str, Any]:
+def _list_data(cases: CaseList) -> dict[str, object]:
     entries = cases.entries
     names = dict.fromkeys(name for entry in entries for name in (*entry.values, *entry.bad))
     metrics = {name: place for place, name in enumerate(names)}
@@ -276,7 +276,7 @@ def _list_data(cases: CaseList) -> dict[str, Any]:
     }
 
 
-def _partial_list_data(cases: CaseList) -> dict[str, Any]:
+def _partial_list_data(cases: CaseList) -> dict[str, object]:
     """Of how many cases these are the worst, where all are, and how many each filter has of all.
 
     Values in pairs, for a category may be called as any part of an object is; of a tag with as many
@@ -301,7 +301,7 @@ def _partial_list_data(cases: CaseList) -> dict[str, Any]:
     }
 
 
-def _list_row(entry: CaseEntry, metrics: Mapping[str, int]) -> dict[str, Any]:
+def _list_row(entry: CaseEntry, metrics: Mapping[str, int]) -> dict[str, object]:
     """The names of `CaseRow`; a metric is named by its place."""
     values = [_round_value(entry.values.get(name)) for name in metrics] if entry.values else None
     bad, latency = [metrics[name] for name in entry.bad], _round_value(entry.latency_s)
@@ -309,7 +309,7 @@ def _list_row(entry: CaseEntry, metrics: Mapping[str, int]) -> dict[str, Any]:
     return _without_empty(**{**_named(CaseRow, entry), **own})
 
 
-def _named(view: type[CaseRow | CaseBody], entry: CaseEntry) -> dict[str, Any]:
+def _named(view: type[CaseRow | CaseBody], entry: CaseEntry) -> dict[str, object]:
     """A part of an entry, by the names of its fields."""
     return {field.name: getattr(entry, field.name) for field in fields(view)}
 
@@ -329,7 +329,7 @@ def _prompt_data(entry: CaseEntry, shared: _SharedValues) -> list[str | int]:
     return [piece for piece in pieces if piece != ""]
 
 
-def _case_body(entry: CaseEntry, shared: _SharedValues, *, raws: bool) -> dict[str, Any]:
+def _case_body(entry: CaseEntry, shared: _SharedValues, *, raws: bool) -> dict[str, object]:
     """The names of `CaseBody`, and what is shared by its place."""
     shell = quote_case_id(entry.id)
     own = {
@@ -365,7 +365,7 @@ def _claim_data(entry: CaseEntry, shared: _SharedValues) -> list[dict[str, Any]]
     return claims
 
 
-def _passage_data(row: PassageRow, shared: _SharedValues, place: int = 0) -> dict[str, Any]:
+def _passage_data(row: PassageRow, shared: _SharedValues, place: int = 0) -> dict[str, object]:
     own = {
         "rank": "" if row.rank == str(place) else row.rank,
         "flags": shared.part(row.flags),
@@ -410,7 +410,7 @@ def _round_value(value: float | None) -> float | None:
     return None if value is None else round(value, 4)
 
 
-def _without_empty(**parts: Any) -> dict[str, Any]:
+def _without_empty(**parts: Any) -> dict[str, object]:
     """Without what is empty; 0 is not."""
     return {name: part for name, part in parts.items() if part or (part == 0 and part is not False)}
 
