@@ -45,7 +45,7 @@ BUDGETS = {
     "metrics": 749,
     "pipeline": 1782,
     "render": 1621,
-    "report": 5135,
+    "report": 5330,
     "retrieval": 1955,
     "selftests": 1110,
     "stats": 2706,

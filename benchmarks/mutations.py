@@ -1,14 +1,17 @@
-"""Is a renamed key of a document caught, where it is written and where it is read?
+"""Is a renamed name caught: a key of a document, a field of a view, a name in the page's JSON?
 
     python benchmarks/mutations.py [--write]
 
-Each mutation renames one field at one place in a copy of the source, and mypy reads the copy once:
-a mutation is caught if an error of mypy has the new name. What mypy does not see is left to tests.
+Each mutation renames one name at one place in a copy of the source. mypy reads a copy with all of
+them: a mutation is caught if an error of mypy has the new name. What mypy does not see, a template or
+a script, is renamed alone, and `tests/report/test_page_names.py` and two that render pages run on that copy:
+it is caught if a failure has the name.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import re
 import shutil
 import subprocess
@@ -79,7 +82,32 @@ MUTATIONS = (
     Mutation("report/association.py", "table.(left_out),"),
     Mutation("report/diagnosis.py", "counts.(failed_before) or"),
     Mutation("linking/findings.py", "option.(failures_avoided)"),
+    # Fields of views, where they are built and where Python reads them.
+    Mutation("report/summary.py", "(inferred)=inferred[key]"),
+    Mutation("report/charts.py", "(k_x)=_x_position"),
+    Mutation("report/overview.py", "(low_is_good)=name in"),
+    Mutation("report/association.py", "(causal_words)=describe"),
+    Mutation("report/cases.py", "(best_rank)=best"),
+    Mutation("report/cases.py", "(answer_note)=_answer"),
+    Mutation("report/claims.py", "(unlocated)=not"),
+    Mutation("report/notebook.py", "row.(owner), f"),
 )
+# What no type checker reads: templates and scripts.
+TESTED = (
+    Mutation("report/templates/summary.jinja", "group.(cases)|thousands"),
+    Mutation("report/templates/numbers.jinja", "metric.(truth) and not merged"),
+    Mutation("report/templates/labels.jinja", "audited.(turned) }}"),
+    Mutation("render/templates/parts.jinja", "mark.(shape) }}"),
+    Mutation("report/templates/data.js", "row.(unsupported),"),
+    Mutation("report/templates/list.js", "row.(claim) ??"),
+    Mutation("report/templates/case.js", "call.(found)]"),
+    Mutation("report/templates/case.js", "need.(how)}"),
+    Mutation("report/templates/answer.js", "mark.(kind) ?"),
+    Mutation("report/templates/filters.js", "data.(lower).includes"),
+    Mutation("report/explorer.py", '"(stage_owners)": STAGE'),
+    Mutation("report/explorer.py", '"(raws_left_out)": bool'),
+)
+TESTS = ("test_page_names.py", "test_judge_notes.py", "test_sample_page.py")
 
 
 def caught_by_mypy(mutations: tuple[Mutation, ...]) -> dict[Mutation, str]:
@@ -104,23 +132,42 @@ def caught_by_mypy(mutations: tuple[Mutation, ...]) -> dict[Mutation, str]:
     return found
 
 
+def caught_by_tests(mutation: Mutation) -> str:
+    """The first line of a failed test that has the new name; "" where all pass."""
+    with tempfile.TemporaryDirectory() as temporary:
+        copy = Path(temporary)
+        shutil.copytree(ROOT / "src", copy / "src")
+        mutation.apply(copy / "src" / "misslink")
+        tests = [str(ROOT / "tests" / "report" / name) for name in TESTS]
+        command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *tests]
+        environment = {**os.environ, "PYTHONPATH": str(copy / "src")}
+        ran = subprocess.run(  # noqa: S603 (its own)
+            command, cwd=ROOT, capture_output=True, text=True, check=False, env=environment
+        )
+    errors = [line[1:].strip() for line in ran.stdout.splitlines() if line.startswith("E ")]
+    return next((line for line in errors if f"{mutation.name}{SUFFIX}" in line), "")
+
+
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--write", action="store_true", help="write the page, too")
     given = parser.parse_args()
     found = caught_by_mypy(MUTATIONS)
+    by_mypy = len(found)
+    found |= {mutation: told for mutation in TESTED if (told := caught_by_tests(mutation))}
+    mutations = (*MUTATIONS, *TESTED)
     rows = [
         f"| `{mutation.file}` | `{mutation.name}` | {found.get(mutation, 'nothing')} |"
-        for mutation in MUTATIONS
+        for mutation in mutations
     ]
-    table = "\n".join(["| file | renamed | what mypy says |", "|---|---|---|", *rows])
-    caught = f"{len(found)} of {len(MUTATIONS)} mutations are caught by mypy."
+    table = "\n".join(["| file | renamed | what mypy or a test says |", "|---|---|---|", *rows])
+    caught = f"{by_mypy} of {len(MUTATIONS)} are caught by mypy, {len(found) - by_mypy} of {len(TESTED)} by a test."
     print(f"{table}\n\n{caught}")
     if given.write:
         PAGE.write_text(
-            "# Renamed keys\n\nMade by `python benchmarks/mutations.py --write`: 30 renames of a field, each "
-            f"at one place where it is written or read.\n\n{table}\n\n{caught}\n",
+            f"# Renamed keys\n\nMade by `python benchmarks/mutations.py --write`: {len(mutations)} renames of a name, "
+            f"each at one place where it is written or read.\n\n{table}\n\n{caught}\n",
             encoding="utf-8",
         )
 

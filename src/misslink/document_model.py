@@ -72,7 +72,7 @@ class Document(BaseModel):
 
 
 @cache
-def _absent_values(model: type[Document]) -> dict[str, Any]:
+def _absent_values(model: type[Document]) -> dict[str, object]:
     """What a reader takes for each field that a document lacks, by its key."""
     values: dict[str, Any] = {}
     for name, field in model.model_fields.items():

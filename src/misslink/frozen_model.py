@@ -42,5 +42,5 @@ class Reason(BaseModel):
     code: str
 
     @property
-    def parameters(self) -> dict[str, Any]:
+    def parameters(self) -> dict[str, object]:
         return dict(self.model_extra or {})

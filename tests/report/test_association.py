@@ -4,6 +4,7 @@ import pytest
 
 from example_run import HOSTILE, estimate, missing
 from misslink.report.association import (
+    LinkedCount,
     adjust_associations,
     contingency_tables,
     correct_association,
@@ -135,13 +136,10 @@ def test_a_count_leads_to_its_cases():
     (cross,) = contingency_tables(run_of(MISS, MISS, PART, *[GOOD] * 10, HIT, NONE))
     none, some, all_ = cross.rows
 
-    assert none[:3] == (
-        "None of them",
-        (2, "ids=1,2"),
-        (0, ""),
-    )
-    assert some[1] == (1, "ids=3")
-    assert all_[1] == (1, "ids=14")
+    assert none.label == "None of them"
+    assert (none.bad, none.good) == (LinkedCount(2, "ids=1,2"), LinkedCount(0, ""))
+    assert some.bad == LinkedCount(1, "ids=3")
+    assert all_.bad == LinkedCount(1, "ids=14")
     assert cross.left_out == 1
 
 
@@ -151,8 +149,8 @@ def test_a_count_that_the_links_do_not_bear_out_leads_nowhere():
     summary = {"link": {**run.summary["link"], "table": table}}
 
     (cross,) = contingency_tables(run.model_copy(update={"summary": summary}))
-    assert cross.rows[0][1] == (5, "")
-    assert cross.rows[2][2][1].startswith("ids=2,3")
+    assert cross.rows[0].bad == LinkedCount(5, "")
+    assert cross.rows[2].good.fragment.startswith("ids=2,3")
 
 
 def test_wrong_answers_lead_to_what_is_wrong_by_the_reference():
@@ -166,7 +164,7 @@ def test_wrong_answers_lead_to_what_is_wrong_by_the_reference():
 
     (wrong,) = contingency_tables(run)
     assert (wrong.bad, wrong.good) == ("Wrong", "Right")
-    assert wrong.rows[0][1] == (1, "ids=1")
+    assert wrong.rows[0].bad == LinkedCount(1, "ids=1")
 
 
 def test_a_run_without_a_table_has_none():

@@ -10,6 +10,7 @@ from misslink.failure_modes import FAILURE_MODES
 from misslink.report.cases import (
     MAX_FULL_PAGE,
     PARTIAL_PAGE_CASES,
+    NamedText,
     build_case_entries,
     page_size,
     rank_cases,
@@ -47,7 +48,7 @@ def _entry(k=5, **parts):
 
 def _texts(row, kind=None):
     """The marked texts of a passage."""
-    return [row.text[p.start : p.end] for p in row.pieces if kind in (None, p.kind) and p.kind]
+    return [row.text[p.start : p.end] for p in row.marks if kind in (None, p.kind) and p.kind]
 
 
 def test_cases_come_worst_first_by_cause_then_faithfulness(entries):
@@ -65,7 +66,7 @@ def test_a_claim_points_at_its_quote_and_the_quote_is_marked_in_its_passage(entr
 
     assert (pointer.where, pointer.missed, pointer.quote) == ("rank 1", 0, "")
     assert _texts(passage) == ["nothing happens"]
-    assert [piece.numbers for piece in passage.pieces if piece.kind] == [(2,)]
+    assert [piece.claims for piece in passage.marks if piece.kind] == [(2,)]
 
 
 def test_an_unfaithful_claim_points_at_the_missed_passage_and_its_true_rank(entries):
@@ -76,13 +77,13 @@ def test_an_unfaithful_claim_points_at_the_missed_passage_and_its_true_rank(entr
     assert first.where == "rank 17 of 100 searched"
     assert first.words.startswith("contradicts")
     assert _texts(missed, "needed") == ["its type, value and traceback are passed to it"]
-    assert [piece.numbers for piece in missed.pieces if piece.kind == "needed"] == [(1,)]
+    assert [piece.claims for piece in missed.marks if piece.kind == "needed"] == [(1,)]
     assert case.claims[3].needed[0].where == "not within the first 100"
 
 
 def test_the_answer_is_marked_by_its_claims(entries):
     case = _case(entries, "with-exit")
-    marked = [(case.answer[p.start : p.end], p.kind, p.numbers) for p in case.pieces if p.kind]
+    marked = [(case.answer[p.start : p.end], p.kind, p.claims) for p in case.marks if p.kind]
 
     assert marked == [
         ("The with statement swallows every exception", "contradicted", (1,)),
@@ -111,7 +112,7 @@ def test_what_the_list_narrows_and_sorts_by_is_told_of_every_case(entries):
 def test_a_claim_that_is_not_in_the_answer_is_listed_all_the_same(entries):
     case = _case(entries, "with-exit")
 
-    assert [claim.located for claim in case.claims] == [True, True, True, False]
+    assert [claim.unlocated for claim in case.claims] == [False, False, False, True]
     assert case.claims[3].note == "The judge's quote is in no passage."
 
 
@@ -165,7 +166,7 @@ def _cut_row(shown, *claims):
 
 def test_one_raw_reply_that_serves_several_metrics_is_shown_once(entries):
     assert _case(entries, "with-exit").raws == (
-        ("faithfulness, answer_relevance", '{"claims": ["…"]}'),
+        NamedText("faithfulness, answer_relevance", '{"claims": ["…"]}'),
     )
 
 

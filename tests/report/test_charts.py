@@ -141,7 +141,7 @@ def test_lines_lead_from_the_question_to_the_passage_and_stand_in_the_table(foun
     assert re.fullmatch(r"case=\d+", found.segments[0].href)
     segment = found.segments[0]
     assert any((mark.x, mark.y) == (segment.x1, segment.y1) for mark in found.marks)
-    assert any(dot[:3] == (segment.x2, segment.y2, True) for dot in found.dots)
+    assert any((dot.x, dot.y, dot.needed) == (segment.x2, segment.y2, True) for dot in found.dots)
 
 
 def test_a_cause_that_is_none_never_becomes_a_name_on_the_page(found):
@@ -154,7 +154,7 @@ def test_a_cause_that_is_none_never_becomes_a_name_on_the_page(found):
 
 def test_the_worst_lie_on_top(found):
     assert found.marks[-1].kind == "retrieval_miss"
-    assert found.dots[-1][2]
+    assert found.dots[-1].needed
 
 
 def test_what_is_left_out_is_counted(found):

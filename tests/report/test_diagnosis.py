@@ -213,7 +213,7 @@ def test_the_primary_cause_comes_first_in_whatever_order_the_file_has_them(run):
         for link in run.links
     )
     case = _case(run.model_copy(update={"links": links}), "with-exit")
-    assert [label for label, _ in case.also] == ["Fabricated"]
+    assert [mode.name for mode in case.also] == ["Fabricated"]
 
 
 def _with(run, **parts):

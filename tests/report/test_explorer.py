@@ -34,15 +34,15 @@ def test_the_list_holds_every_case_worst_first_without_empty_fields():
     assert rows[0] == {
         "number": 14, "id": "with-exit", "failure": "retrieval_miss", "retrieval": "miss",
         "question": "What does a with statement do when its suite raises?",
-        "answer": "unfaithful", "correct": "no", "miss_types": ["ranked_low"], "rank": 17,
+        "answered": "unfaithful", "correct": "no", "miss_types": ["ranked_low"], "best_rank": 17,
         "lost_at": ["rank", "unknown"],
-        "claim": "The with statement swallows every exception", "claims": [3, 4, 1],
+        "claim": "The with statement swallows every exception", "claimed": 4, "unsupported": 3, "wrong": 1,
         "category": "procedural", "tags": ["topic:context managers"],
         "values": [0.25 if name == "faithfulness" else {"answer_relevance": 0.8,
                    "correctness": 0.33}.get(name) for name in found["metrics"]],
-        "bad": [found["metrics"].index("faithfulness")], "latency": 2.34,
+        "bad": [found["metrics"].index("faithfulness")], "latency_s": 2.34,
     }  # fmt: skip
-    assert "latency" not in next(row for row in rows if row["id"] == "long")
+    assert "latency_s" not in next(row for row in rows if row["id"] == "long")
 
 
 def test_bodies_stand_in_the_gold_set_s_order_in_chunks(monkeypatch):
@@ -80,7 +80,8 @@ def test_marks_count_in_the_units_of_javascript():
 
     marks = _read(run)["case-bodies-0"][0]["marks"]
     units = answer.encode("utf-16-le")
-    assert marks == [[5], [11, "supported", [1], [1]], [18]]
+    claimed = {"end": 11, "kind": "supported", "claims": [1], "ends": [1]}
+    assert marks == [{"end": 5}, claimed, {"end": 18}]
     assert units[2 * 5 : 2 * 11].decode("utf-16-le") == "snake."
 
 
@@ -117,7 +118,9 @@ def test_raw_replies_beyond_what_a_page_carries_are_left_out_and_told(monkeypatc
     )  # fmt: skip
 
     good, bad = _read(_run(*traces, verdicts=verdicts))["case-bodies-0"]
-    assert bad["raws"] == [["faithfulness", "b" * 15]]  # the worse case keeps its own
+    assert bad["raws"] == [
+        {"name": "faithfulness", "text": "b" * 15}
+    ]  # the worse case keeps its own
     assert "raws" not in good
     assert good["raws_left_out"]
 

@@ -67,7 +67,7 @@ def test_one_number_stands_for_one_fix_in_every_view():
     assert page.first.fixes[0] == counted
     assert len(next_steps(run)[0].cases) == first_step(run)["cases"] == 4
     entry = build_case_entries(run, 5)[0]
-    assert entry.fix[:2] == ("Retrieve 7 passages, not 5", 4)
+    assert (entry.fix.label, entry.fix.cases) == ("Retrieve 7 passages, not 5", 4)
     assert next_steps(run)[0].reach == ("Measured: it reaches 4 failed cases.")
 
 

@@ -157,7 +157,7 @@ def _of(document):
 def test_what_was_found_comes_first_in_the_unit_that_people_read():
     rows = _of(audit()).rows
 
-    assert [(metric, change) for metric, change, _, _ in rows] == [
+    assert [(row.metric, row.change) for row in rows] == [
         ("faithfulness", "answer padded with its passages"),
         ("preference", "two answers swapped"),
         (HOSTILE[3], HOSTILE[0]),
@@ -167,12 +167,12 @@ def test_what_was_found_comes_first_in_the_unit_that_people_read():
         ("faithfulness", "nothing: asked again"),
     ]
     padded, swapped, _, lowered, *_ = rows
-    assert padded[-1] == (
+    assert padded.turned == (
         "20% [10, 32] to good; 2% [0, 14] to bad; "
         "of the answer's own claims 8% [4, 14] get another verdict"
     )
-    assert swapped[-1] == "10 for the one shown first, 2 for the second"
-    assert lowered[-1].endswith("here a good verdict may turn bad and still be right")
+    assert swapped.turned == "10 for the one shown first, 2 for the second"
+    assert lowered.turned.endswith("here a good verdict may turn bad and still be right")
 
     html = render_page(build_page(example_run().model_copy(update={"audit": audit()})))
     shown = html.partition("Score moved by</th>")[2].partition("</table>")[0].split("<tr>")[1:]

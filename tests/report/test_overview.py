@@ -189,7 +189,6 @@ def _shares(value=0.8):
 def test_labels_of_the_runs_own_verdicts_are_used_with_all_of_them():
     found = corrected_shares(_labelled(estimate(0.61, 0.52, 0.7, 10, "ppi")))["fully_faithful"]
 
-    assert found.judged.value == "80%"
     assert found.corrected.brief == "61% [52, 70]"
     assert (found.labels, found.of) == (120, "faithful answers")
     assert found.how == "By prediction-powered inference from 120 labels of this run's verdicts."

@@ -48,7 +48,7 @@ def test_the_heuristic_judge_without_labels_shows_its_figures_of_public_data():
 
 
 def counts(cross):
-    return [(bad[0], good[0]) for _, bad, good, _ in cross.rows]
+    return [(row.bad.cases, row.good.cases) for row in cross.rows]
 
 
 def test_the_table_of_wrong_answers_stands_beside_that_of_unfaithful_ones(page):
@@ -123,11 +123,11 @@ def test_a_calibrated_judge_is_described_by_people_s_labels(verdict, advice):
 def test_groups_come_worst_first_and_small_ones_last_and_marked(page):
     category = page.slices[0]
 
-    assert [(name, small) for name, _, small, *_ in category.groups] == [
+    assert [(group.name, group.small) for group in category.groups] == [
         ("negative", False), ("comparative", False), ("simple_factual", False), (HOSTILE[3], True),
     ]  # fmt: skip
-    assert category.groups[1][-1] == "category=comparative"
-    assert page.slices[1].groups[0][-1] == "tag=topic%3Afunctions"
+    assert category.groups[1].fragment == "category=comparative"
+    assert page.slices[1].groups[0].fragment == "tag=topic%3Afunctions"
 
 
 def test_a_group_s_cases_are_found_by_its_field_or_where_no_case_has_that_by_its_tag():
@@ -136,7 +136,7 @@ def test_a_group_s_cases_are_found_by_its_field_or_where_no_case_has_that_by_its
 
     def fragment(**fields):
         cases = (Case(id="c", question="?", **fields), Case(id="d", question="?"))
-        return build_page(_run(cases=cases, summary=summary)).slices[0].groups[0][-1]
+        return build_page(_run(cases=cases, summary=summary)).slices[0].groups[0].fragment
 
     assert fragment(tier="A") == "tier=A"
     assert fragment(tags={"tier": "A"}) == "tag=tier%3AA"

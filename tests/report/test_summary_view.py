@@ -1,6 +1,7 @@
 """The first screen, and what the report advises."""
 
 import re
+from dataclasses import astuple
 
 import pytest
 
@@ -23,12 +24,12 @@ def first_screen(run):
 
 def test_failures_stand_by_owner_before_what_passed():
     owners = first_screen(example_run()).owners
-    assert owners == (
+    assert [astuple(group) for group in owners] == [
         ("retriever", "retriever", 2, "owner=retriever"),
         ("generator", "generator", 5, "owner=generator"),
         ("passed", "passed", 5, "state=passed"),
         ("inconclusive", "inconclusive", 2, "state=inconclusive"),
-    )
+    ]
     bar = re.findall(r'<rect class="part \w+" x="[\d.]+" width="([\d.]+)"', html(example_run()))
     assert round(sum(map(float, bar))) == 1000
 
@@ -60,7 +61,7 @@ def test_a_run_of_nothing_and_one_without_a_judge_state_nothing_about_answers():
     unjudged = example_run().model_copy(update={"links": links, "verdicts": ()})
     screen = first_screen(unjudged)
     assert (screen.exposure, screen.example) == ((), None)
-    assert [label for _, label, *_ in screen.owners] == [
+    assert [group.label for group in screen.owners] == [
         f"with {level} of their relevant passages" for level in ("none", "some", "all")
     ]
 
@@ -69,7 +70,7 @@ def test_every_part_of_the_bar_opens_exactly_its_cases():
     links = [*_links(gold_suspect=1, retrieval_miss=9, fabricated=7, passed=3, missing_label=1,
                      inconclusive=1),
              _link("99", "inconclusive").model_copy(update={"unexplained": True})]  # fmt: skip
-    assert {label: (count, fragment) for _, label, count, fragment in first_screen(_run(links)).owners} == {
+    assert {group.label: (group.cases, group.fragment) for group in first_screen(_run(links)).owners} == {
         "retriever": (9, "owner=retriever"),
         "generator": (7, "owner=generator"),
         "gold set": (1, "owner=gold_set"),

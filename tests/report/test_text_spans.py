@@ -20,7 +20,7 @@ def test_where_claims_overlap_the_graver_one_gives_the_colour_and_both_keep_thei
     first, both, last = split_text("abcdefgh", spans)
 
     assert (first.kind, both.kind, last.kind) == ("supported", "contradicted", "contradicted")
-    assert (first.numbers, both.numbers, last.numbers) == ((1,), (2, 1), (2,))
+    assert (first.claims, both.claims, last.claims) == ((1,), (2, 1), (2,))
     assert (first.ends, both.ends, last.ends) == ((), (1,), (2,))
 
 
@@ -55,7 +55,7 @@ def test_the_pieces_cover_the_text_and_every_fitting_span_in_full(text, spans):
         return
     assert "".join(text[piece.start : piece.end] for piece in found) == text
     for span in fitting:
-        covered = [p for p in found if span.number in p.numbers]
+        covered = [p for p in found if span.number in p.claims]
         assert {at for p in covered for at in range(p.start, p.end)} >= set(
             range(span.start, span.end)
         )

@@ -10,7 +10,7 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Literal, Self
+from typing import Literal, Self
 
 from misslink.annotation.label_writer import (
     LabelWriter,
@@ -221,11 +221,11 @@ class LabelSession(ABC):
     def label(
         self, annotator: str, at: int, metric: str, claim: int | None, label: int | None,
         comment: str,
-    ) -> dict[str, Any]:  # fmt: skip
+    ) -> dict[str, object]:  # fmt: skip
         """Save one label, and return the item with the annotator's progress."""
 
     @abstractmethod
-    def reveal(self, annotator: str, at: int) -> dict[str, Any]:
+    def reveal(self, annotator: str, at: int) -> dict[str, object]:
         """Show the judge's opinion before the case is labelled, and record that it was shown."""
 
     @abstractmethod
@@ -233,12 +233,12 @@ class LabelSession(ABC):
         """All labels as csv or jsonl."""
 
     @abstractmethod
-    def _item(self, state: AnnotatorState, at: int) -> dict[str, Any]:
+    def _item(self, state: AnnotatorState, at: int) -> dict[str, object]:
         """What an annotator sees of one task."""
 
     @staticmethod
     @abstractmethod
-    def entry_document(entry: JournalEntry) -> dict[str, Any]:
+    def entry_document(entry: JournalEntry) -> dict[str, object]:
         """A label for the page."""
 
     def __enter__(self) -> Self:
@@ -271,7 +271,7 @@ class LabelSession(ABC):
             raise InputError(f"there is no case at {index}; there are {len(self.tasks)}, from 0 on")
         return self.tasks[index]
 
-    def session(self, annotator: str) -> dict[str, Any]:
+    def session(self, annotator: str) -> dict[str, object]:
         """Names and progress; no progress without a name."""
         state = self.open(annotator) if annotator or self.adjudicate else None
         names = [name for name, path in journal_files(self.folder).items() if path.stat().st_size]
@@ -286,16 +286,16 @@ class LabelSession(ABC):
             "notes": [*self.notes, *(state.writer.notes if state else ())],
         }
 
-    def progress(self, state: AnnotatorState) -> dict[str, Any]:
+    def progress(self, state: AnnotatorState) -> dict[str, object]:
         """The number of finished cases of an annotator, of all cases, and the time of a case."""
         done, seconds = state.done, state.seconds_per_case
         return {"done": done, "total": len(self.tasks), "seconds_per_case": seconds}
 
-    def item(self, annotator: str, at: int) -> dict[str, Any]:
+    def item(self, annotator: str, at: int) -> dict[str, object]:
         """One case; with the judge's opinion once it cannot influence the label."""
         return self._item(self.open(annotator), at)
 
-    def undo(self, annotator: str) -> dict[str, Any]:
+    def undo(self, annotator: str) -> dict[str, object]:
         """Undo an annotator's last label, also one of an earlier session; return its index too.
 
         Raises
@@ -400,7 +400,7 @@ class AnnotationSession(LabelSession):
 
     entry_document = staticmethod(label_document)
 
-    def session(self, annotator: str) -> dict[str, Any]:
+    def session(self, annotator: str) -> dict[str, object]:
         """What to label, and the progress of an annotator; none without a name."""
         return {
             "run": str(self.path),
@@ -418,7 +418,7 @@ class AnnotationSession(LabelSession):
         claim: int | None,
         label: int | None,
         comment: str,
-    ) -> dict[str, Any]:
+    ) -> dict[str, object]:
         """Save one label, and return the case with the annotator's progress.
 
         Parameters
@@ -464,7 +464,7 @@ class AnnotationSession(LabelSession):
             state.save(entry, *(self._looks(state, task, "shown") if is_complete else ()))
         return self._item(state, at) | self.progress(state)
 
-    def reveal(self, annotator: str, at: int) -> dict[str, Any]:
+    def reveal(self, annotator: str, at: int) -> dict[str, object]:
         """Show the judge's opinion before the case is labelled, and record that it was shown."""
         state, task = self.open(annotator), self.task(at)
         self._unchanged.check()
@@ -478,7 +478,7 @@ class AnnotationSession(LabelSession):
         """All labels as csv or jsonl."""
         return labels_text(self.folder, form, self._seen)
 
-    def _item(self, state: AnnotatorState, at: int, *, visible: bool = False) -> dict[str, Any]:
+    def _item(self, state: AnnotatorState, at: int, *, visible: bool = False) -> dict[str, object]:
         task = self.task(at)
         labels, revealed = state.labels(task.case.id), state.revealed(task.case.id)
         opinions = {

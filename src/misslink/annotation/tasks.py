@@ -464,7 +464,7 @@ def disputed_tasks(
     return tasks, metrics
 
 
-def task_content(task: LabelTask, seen: ShownContent) -> dict[str, Any]:
+def task_content(task: LabelTask, seen: ShownContent) -> dict[str, object]:
     """What the page shows of a case, without labels and opinions."""
     return {
         "case_id": task.case.id,
@@ -485,7 +485,7 @@ def task_content(task: LabelTask, seen: ShownContent) -> dict[str, Any]:
     }
 
 
-def judge_opinion(verdict: Verdict) -> dict[str, Any]:
+def judge_opinion(verdict: Verdict) -> dict[str, object]:
     """The judge's verdict on one metric, for the page."""
     return {
         "value": verdict.value,
@@ -501,7 +501,7 @@ def is_finished(task: LabelTask, labels: Mapping[ItemKey, JournalEntry]) -> bool
     return all(item in labels for item in task.asked)
 
 
-def label_document(entry: JournalEntry) -> dict[str, Any]:
+def label_document(entry: JournalEntry) -> dict[str, object]:
     """A label for the page."""
     label = entry.label
     return {

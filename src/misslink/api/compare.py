@@ -78,7 +78,7 @@ class Comparison(PairComparison, Result):
     _printed: Mapping[str, Any] = PrivateAttr(default_factory=dict)
     _runs: Mapping[str, SavedRun] = PrivateAttr(default_factory=dict)  # by name
 
-    def document(self) -> dict[str, Any]:
+    def document(self) -> dict[str, object]:
         """Return it as ``--json`` prints it."""
         return dict(self._printed)
 

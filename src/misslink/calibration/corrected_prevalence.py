@@ -8,7 +8,6 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from typing import Any
 
 from misslink.calibration.inter_annotator import (
     LabelPair,
@@ -235,7 +234,7 @@ class CorrectedDifference:
     difference: Estimate
     labels: int
 
-    def document(self) -> dict[str, Any]:
+    def document(self) -> dict[str, object]:
         """Return it as JSON values."""
         sides = {name: getattr(self, name).model_dump() for name in ("a", "b", "difference")}
         return {**sides, "labels": self.labels}

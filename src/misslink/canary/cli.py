@@ -417,7 +417,7 @@ async def _observe(
 
 def _record_and_notify(
     finished: FinishedRun, path: Path, target: WebhookTarget | None, html: Path | None
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Record the run, notify its webhook and write the page; return the run's document."""
     from misslink.canary.history import CanaryHistory
     from misslink.canary.results import save_pending_run

@@ -295,7 +295,7 @@ class CanaryHistory:
             return self._file.execute(statement, values).fetchall()
 
 
-def _record_run(file: sqlite3.Connection, finished: FinishedRun) -> dict[str, Any]:
+def _record_run(file: sqlite3.Connection, finished: FinishedRun) -> dict[str, object]:
     name = finished.name
     recorded = file.execute("SELECT document FROM runs WHERE uid = ?", (finished.uid,)).fetchone()
     if recorded is not None:  # kept beside the history by a process that was then killed

@@ -66,7 +66,7 @@ def load_app(spec: str, folder: Path | None = None) -> Any:
     return app
 
 
-def read_app_config(source: str | Path | Mapping[str, Any] | None) -> dict[str, Any]:
+def read_app_config(source: str | Path | Mapping[str, Any] | None) -> dict[str, object]:
     """Read an app's call-time settings: YAML, JSON or TOML, or an object given in Python.
 
     Raises
@@ -93,7 +93,9 @@ def framework_caller(app: Any) -> Callable[..., Any] | None:
     if hasattr(app, "achat"):
         from llama_index.core.llms import ChatMessage
 
-        async def chat(question: str, history: Sequence[Mapping[str, str]] = ()) -> dict[str, Any]:
+        async def chat(
+            question: str, history: Sequence[Mapping[str, str]] = ()
+        ) -> dict[str, object]:
             app.reset()  # of other cases; an empty history alone does not replace what it remembers
             earlier = [ChatMessage(**message) for message in history]
             return _answer_and_sources(await app.achat(question, chat_history=earlier))
@@ -101,7 +103,7 @@ def framework_caller(app: Any) -> Callable[..., Any] | None:
         return chat
     if hasattr(app, "aquery"):
 
-        async def query(question: str) -> dict[str, Any]:
+        async def query(question: str) -> dict[str, object]:
             return _answer_and_sources(await app.aquery(question))
 
         return query
@@ -111,7 +113,7 @@ def framework_caller(app: Any) -> Callable[..., Any] | None:
     return None
 
 
-def _answer_and_sources(response: Any) -> dict[str, Any]:
+def _answer_and_sources(response: Any) -> dict[str, object]:
     return {"answer": str(response), "source_nodes": getattr(response, "source_nodes", None)}
 
 
@@ -417,7 +419,7 @@ def input_builder(app: Any, input_key: str | None = None) -> Callable[..., Any]:
     histories = _history_fields(app, fields, key)
     texts = _prompt_variables(app, as_text=True)
 
-    def shaped(question: str, history: History = ()) -> dict[str, Any]:
+    def shaped(question: str, history: History = ()) -> dict[str, object]:
         inputs: dict[str, Any] = {}
         for name in histories if history or input_key is None else ():
             messages = () if _SCRATCHPAD in name else history

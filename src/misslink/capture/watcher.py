@@ -317,7 +317,7 @@ class Watcher:
                 passages.setdefault(passage.id, ranked)
         return tuple(passages.values()) if len(passages) <= limit else None
 
-    async def vectors(self, limit: int) -> dict[str, Any]:
+    async def vectors(self, limit: int) -> dict[str, Sequence[float]]:
         """The vectors that the stores the app has searched keep, by the text they are of.
 
         Chroma and LangChain's InMemoryVectorStore give them out: what a store searches by need not
@@ -456,7 +456,7 @@ class Watcher:
         returned: AppOutput,
         retrieved: Sequence[Passage],
         chunks: Sequence[Passage],
-    ) -> dict[str, Any]:
+    ) -> dict[str, object]:
         """What the answer's model was shown: as the app says, else as its prompt, else as returned."""
         if returned.prompted is not None:
             return {"prompted": returned.prompted}

@@ -107,7 +107,7 @@ def _mentions_misslink(path: Path) -> bool:
         return False
 
 
-def _checked(data: Any, file: str) -> dict[str, Any]:
+def _checked(data: Any, file: str) -> dict[str, object]:
     try:
         settings = Settings.model_validate(data)
         judge_settings = settings.model_dump(include=set(_JUDGE_FIELDS), exclude_none=True)
@@ -127,7 +127,7 @@ def _checked(data: Any, file: str) -> dict[str, Any]:
     return settings.model_dump(exclude_none=True)
 
 
-def read_defaults(command: Any) -> dict[str, Any]:
+def read_defaults(command: Any) -> dict[str, object]:
     """Return the settings of the current folder as the default map of a click command.
 
     Raises
@@ -139,7 +139,7 @@ def read_defaults(command: Any) -> dict[str, Any]:
     return {} if file is None else _defaults(command, _checked(file[1], file[0]))
 
 
-def _defaults(command: Any, settings: Mapping[str, Any]) -> dict[str, Any]:
+def _defaults(command: Any, settings: Mapping[str, Any]) -> dict[str, object]:
     if hasattr(command, "commands"):
         children = command.commands.items()
         return {name: _defaults(child, settings) for name, child in children}

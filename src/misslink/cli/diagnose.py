@@ -111,7 +111,7 @@ def _measured_again(run: Run, source: str) -> Run:
     return run.model_copy(update={"traces": tuple(traces), "links": links, "summary": summary})
 
 
-def diagnosis_document(run: Run, folder: Path) -> dict[str, Any]:
+def diagnosis_document(run: Run, folder: Path) -> dict[str, object]:
     """Return what a run says of its misses, as ``--json`` prints it.
 
     Parameters

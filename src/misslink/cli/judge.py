@@ -107,7 +107,7 @@ def redteam(
     prompts = Prompts.from_spec(config.prompts)
     metrics = {name: judged_metrics.get(name) for case in suite.cases for name in case.metrics}
 
-    async def work(session: JudgeSession, tick: Callable[[int, int], None]) -> dict[str, Any]:
+    async def work(session: JudgeSession, tick: Callable[[int, int], None]) -> dict[str, object]:
         result = await run_redteam(session, metrics, suite=suite, prompts=prompts, tick=tick)
         if result.not_measured:
             hint = "" if session.not_asked else "; try it with  misslink judge ping"
@@ -413,7 +413,7 @@ def pairwise(
     a, b = read_complete_run(run_a), read_complete_run(run_b)
     pairs, prompts = pair_answers(a, b, names=names), Prompts.from_spec(config.prompts)
 
-    async def work(session: JudgeSession, tick: Callable[[int, int], None]) -> dict[str, Any]:
+    async def work(session: JudgeSession, tick: Callable[[int, int], None]) -> dict[str, object]:
         outcomes = await judge_pairs(
             pairs, session, concurrency=concurrency, prompts=prompts, done=tick
         )
@@ -432,11 +432,11 @@ def pairwise(
 
 def _run_with_judge(
     work: _Work, judge: str, config: JudgeConfig, *, cache: Path | None, concurrency: int
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Open a judge, and run `work` with it and a progress bar."""
     from misslink.judge.session import open_reachable_judge
 
-    async def run() -> dict[str, Any]:
+    async def run() -> dict[str, object]:
         opened = open_reachable_judge(judge, cache=cache, concurrency=concurrency, terms=config)
         async with opened as session:
             with output.progress_bars() as progress:

@@ -66,7 +66,7 @@ def build_server(*, allow_runs: bool = False) -> MCPServer:
     return server
 
 
-async def summary(run: str) -> dict[str, Any]:
+async def summary(run: str) -> dict[str, object]:
     """Return a run's headline, its numbers with intervals, failures by owner, and what to do next.
 
     `run` is the folder that `misslink evaluate --out` wrote.
@@ -88,7 +88,7 @@ async def summary(run: str) -> dict[str, Any]:
 
 async def list_failures(
     run: str, failure: str | None = None, owner: str | None = None, limit: int = 20
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """List failed cases, worst first; of one failure mode or owner if named."""
     from misslink.failure_modes import FAILURES
     from misslink.report.json_document import case_records
@@ -120,7 +120,7 @@ async def list_failures(
     }
 
 
-async def read_case(run: str, case_id: str) -> dict[str, Any]:
+async def read_case(run: str, case_id: str) -> dict[str, object]:
     """Return all that is known of one case: verdicts, claims, missed passages, texts."""
     read = _read(run)
     case = by_case(read.cases).get(case_id)
@@ -144,7 +144,7 @@ async def read_case(run: str, case_id: str) -> dict[str, Any]:
     }
 
 
-async def compare(a: str, b: str, metrics: list[str] | None = None) -> dict[str, Any]:
+async def compare(a: str, b: str, metrics: list[str] | None = None) -> dict[str, object]:
     """Compare two runs of the same cases, with paired tests; b minus a."""
     chosen = [f"--metrics={','.join(metrics)}"] if metrics else []
     return await _command("compare", *chosen, "--", a, b)
@@ -157,7 +157,7 @@ async def evaluate(
     goldset: str | None = None,
     judge: str | None = None,
     corpus: str | None = None,
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Evaluate an app (FILE.py:NAME, which runs its code) or recorded traces into the folder `out`."""
     if (app is None) == (traces is None):
         raise InputError("Name an app or traces, not both.")
@@ -165,20 +165,20 @@ async def evaluate(
     return await _command("evaluate", *_options(given), *(["--", app] if app else []))
 
 
-async def rejudge(run: str, judge: str, out: str) -> dict[str, Any]:
+async def rejudge(run: str, judge: str, out: str) -> dict[str, object]:
     """Judge the saved answers of a run again with another judge."""
     return await _command("rejudge", *_options({"judge": judge, "out": out}), "--", run)
 
 
 async def whatif(
     run: str, options: list[str] | None = None, corpus: str | None = None
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Forecast what other retrieval settings (k, bm25, hybrid, rerank) would save."""
     given = {"options": ",".join(options) if options else None, "corpus": corpus}
     return await _command("whatif", *_options(given), "--", run)
 
 
-async def replay(run: str, app: str | None = None, sample: int = 40) -> dict[str, Any]:
+async def replay(run: str, app: str | None = None, sample: int = 40) -> dict[str, object]:
     """Run failed cases again with what was missing, to test what caused them."""
     return await _command("replay", *_options({"app": app, "sample": str(sample)}), "--", run)
 
@@ -194,7 +194,7 @@ def _options(given: dict[str, str | None]) -> list[str]:
     return [f"--{name}={value}" for name, value in given.items() if value is not None]
 
 
-async def _command(name: str, *arguments: str) -> dict[str, Any]:
+async def _command(name: str, *arguments: str) -> dict[str, object]:
     """Run a command in a process of its own, whose stdout is not the protocol's."""
     pipe = asyncio.subprocess.PIPE
     process = await asyncio.create_subprocess_exec(
@@ -223,7 +223,7 @@ def _refusing(tool: _Tool) -> _Tool:
     from mcp.server.mcpserver.exceptions import ToolError
 
     @wraps(tool)
-    async def guarded(*args: Any, **kwargs: Any) -> dict[str, Any]:
+    async def guarded(*args: Any, **kwargs: Any) -> dict[str, object]:
         try:
             return await tool(*args, **kwargs)
         except InputError as refused:

@@ -241,14 +241,14 @@ def _run_document(
     cluster: QueryGroups | None,
     *,
     per_query: bool,
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Metrics, counts and warnings of one run, and bounds, slices and queries.
 
     `scores` also has the metrics that `judged_metric_names` adds.
     """
     clusters = cluster.clusters(scores.queries) if cluster else None
 
-    def means(names: Sequence[str], values: Any = None, inside: Any = None) -> dict[str, Any]:
+    def means(names: Sequence[str], values: Any = None, inside: Any = None) -> dict[str, object]:
         values = scores.values if values is None else values
         return {name: _mean(scores, name, values, clusters, inside).model_dump() for name in names}
 
@@ -318,7 +318,7 @@ def judged_metric_names(metrics: Sequence[str]) -> list[str]:
 
 def _comparison_document(
     runs: Mapping[str, RankScores], metrics: Sequence[str], cluster: QueryGroups | None, seed: int
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Compare every further run with the first, in the form of `misslink compare --json`.
 
     Metrics about judgements alone (judged@k) are not tested.

@@ -108,7 +108,7 @@ def whatif(
         ) from None
 
 
-def _write_triplets(run: Run, path: Path) -> dict[str, Any]:
+def _write_triplets(run: Run, path: Path) -> dict[str, object]:
     from misslink.io.manifest import display_path
     from misslink.linking.whatif import make_triplets, write_triplets
 

@@ -39,7 +39,7 @@ def compare_runs(
     metrics: Sequence[str] | None = None,
     cases: CaseSelection = None,
     preferences: Sequence[StoredPreferences] = (),
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Compare every further run with the first.
 
     Parameters
@@ -185,7 +185,7 @@ def flipped_ids(
     }
 
 
-def failure_transitions(a: Run, b: Run, ids: Sequence[str]) -> dict[str, Any]:
+def failure_transitions(a: Run, b: Run, ids: Sequence[str]) -> dict[str, object]:
     """Count the failure modes of both runs, and the changes of each case."""
     before, after = (
         {link.case_id: link.failure or "inconclusive" for link in run.links} for run in (a, b)
@@ -256,7 +256,7 @@ def _default_metrics(runs: Sequence[Run]) -> list[str]:
 
 def _metric_comparison(
     a: _RunValue, b: _RunValue, ids: Sequence[str], tested: dict[str, Any], *, same_judge: bool
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """One metric: its tests, its level, and the cases without a value."""
     name, difference = a[1].name, tested["difference"]
     level = _metric_level((a[0], b[0]), name)

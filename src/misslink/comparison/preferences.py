@@ -6,7 +6,7 @@ import json
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -103,7 +103,7 @@ class StoredPreferences:
         turned = tuple(map(_swap_sides, self.outcomes))
         return StoredPreferences(self.path, self.b, self.a, (a, b), self.judge, turned)
 
-    def document(self, run: Run, ids: Collection[str]) -> dict[str, Any]:
+    def document(self, run: Run, ids: Collection[str]) -> dict[str, object]:
         """Return who wins how often among the cases compared, in both orders and in each.
 
         Raises

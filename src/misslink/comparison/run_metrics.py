@@ -381,7 +381,7 @@ def _trust_estimate(run: Run, name: str) -> Estimate:
     return rates.get(name) or Estimate.missing(Reason(code="not_in_calibration", name=name))
 
 
-def _run_documents(run: Run) -> dict[str, Any]:
+def _run_documents(run: Run) -> dict[str, object]:
     documents = {name: getattr(run, name) for name in _DOCUMENT_COMMANDS}
     documents_by_name = {
         **run.summary,

@@ -92,7 +92,7 @@ def model_secrets(model: Any) -> list[str]:
     return [str(reveal()) for reveal in reveals if callable(reveal)]
 
 
-def _describe(model: Any, depth: int) -> dict[str, Any]:
+def _describe(model: Any, depth: int) -> dict[str, object]:
     kind = type(model)
     state = {
         name: plain
@@ -106,7 +106,7 @@ def _describe(model: Any, depth: int) -> dict[str, Any]:
     return {"class": kind.__qualname__, "file": source, **state}
 
 
-def _attributes(model: Any) -> dict[str, Any]:
+def _attributes(model: Any) -> dict[str, object]:
     """What the class and the object say, the object last; no property is run for it."""
     state: dict[str, Any] = {}
     for kind in reversed(type(model).__mro__):

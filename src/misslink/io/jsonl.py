@@ -382,7 +382,7 @@ class DuplicateKeyError(ValueError):
     """An object of a JSON text has a key twice."""
 
 
-def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, object]:
     """Make an object of its keys and values; DuplicateKeyError where a key is there twice."""
     item = dict(pairs)
     if len(item) < len(pairs):

@@ -235,7 +235,7 @@ def read_rows(source: object, name: str) -> Iterator[SourceItem]:
         raise InputError(f"{name} given in Python is empty")
 
 
-def _named_values(fields: Iterable[tuple[Any, Any]]) -> dict[str, Any]:
+def _named_values(fields: Iterable[tuple[Any, Any]]) -> dict[str, object]:
     """The fields that have a name and a value."""
     values = ((str(name), json_value(value)) for name, value in fields)
     return {

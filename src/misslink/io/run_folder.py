@@ -224,7 +224,7 @@ def _check_run_format(manifest: Mapping[str, Any], folder: Path) -> None:
     )
 
 
-def read_json_object(path: Path) -> dict[str, Any]:
+def read_json_object(path: Path) -> dict[str, object]:
     """Read a JSON document of a run folder, an object."""
     command = _WRITER_COMMANDS.get(path.stem, "evaluate")
     try:

@@ -27,7 +27,7 @@ def suite_trace(item: SourceItem) -> SourceItem:
     return item._replace(data=_without(item.data, _OF_THE_RUN))
 
 
-def _without(row: Mapping[str, Any], names: set[str]) -> dict[str, Any]:
+def _without(row: Mapping[str, Any], names: set[str]) -> dict[str, object]:
     kept = {name: value for name, value in row.items() if name not in {*names, *EXPECTED}}
     expected = {name: row[name] for name in EXPECTED if row.get(name)}
     return {**kept, "tags": {**(kept.get("tags") or {}), **expected}}

@@ -44,7 +44,7 @@ def json_value(value: Any) -> Any:
     return value if convert is None else convert(value)
 
 
-def _document_value(document: Any) -> dict[str, Any]:
+def _document_value(document: Any) -> dict[str, object]:
     """A document, or one with its score, as an object."""
     name, text, metadata, score = document_fields(document)
     fields = {"id": name, "text": text, "score": json_value(score)}

@@ -55,7 +55,7 @@ def schema_json(model: type[BaseModel]) -> str:
     return json.dumps(strict_schema(model), separators=(",", ":"), ensure_ascii=False)
 
 
-def _compact_nullable(node: dict[str, Any]) -> dict[str, Any]:
+def _compact_nullable(node: dict[str, Any]) -> dict[str, object]:
     """Say "this or null" with fewer tokens than ``anyOf``; where it has labels, ask for one of them."""
     options = node.get("anyOf", [])
     if options and all(set(option) == {"type"} for option in options):
@@ -173,7 +173,7 @@ class Ask:
         )
 
     @property
-    def json_schema(self) -> dict[str, Any]:
+    def json_schema(self) -> dict[str, object]:
         """The answer schema as strict JSON schema: closed objects, every field required."""
         return strict_schema(self.schema)
 

@@ -88,7 +88,7 @@ class ReportOptions:
 
 def live_report(
     log: str | Path, experiment: str | None = None, options: ReportOptions = ReportOptions()
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Report on one experiment of a live log; raise InputError for a wrong log or option."""
     live = read_live(log, experiment)
     names = [variant.name for variant in live.variants]
@@ -233,7 +233,7 @@ def _variant(
     sorted_units: SortedUnits,
     runs: Mapping[str, OfflineRun],
     level: float,
-) -> dict[str, Any]:
+) -> dict[str, object]:
     plan = next(variant for variant in live.variants if variant.name == name)
     units = [unit for unit in sorted_units.units if unit.variant == name]
     requests = [request for unit in units for request in unit.requests]
@@ -355,7 +355,7 @@ _DEFAULT_EFFECT = 0.05  # of control's value: the effect that is looked for unle
 
 def compare_variants(
     measured: MeasuredUnits, variant: str, options: ReportOptions, *, tests: int = 1
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Compare one metric of a variant with control, adjusted by the past where that is known.
 
     `adjust_with_holm` adds ``p_holm`` and ``winner``.
@@ -412,7 +412,7 @@ def _sequential_test(
 
 def _variant_means(
     measured: MeasuredUnits, control: NDArray[Any], treated: NDArray[Any], options: ReportOptions
-) -> dict[str, Any]:
+) -> dict[str, object]:
     metric = measured.metric
     means = {
         name: experiments.unit_mean(
@@ -437,7 +437,7 @@ def adjust_with_holm(comparisons: Sequence[dict[str, Any]], alpha: float) -> Non
 
 def check_guardrail(
     measured: MeasuredUnits, variant: str, options: ReportOptions, guard: Guardrail | None
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Test non-inferiority of a guardrail's metric with its margin; valid at any time."""
     if guard is not None and measured.metric.better != "low":
         raise InputError(
@@ -560,7 +560,7 @@ def _compare_pairs(
     level: float,
     bounds: tuple[float, float] | None = None,
     difference_bounds: tuple[float, float] | None = None,
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """The mean of shadows, of the requests that were served, and of their differences."""
 
     def difference(pair: _Pair) -> float | None:
@@ -579,7 +579,7 @@ def _mean_by_unit(
     value_of: Callable[[_Pair], float | None],
     level: float,
     bounds: tuple[float, float] | None = None,
-) -> dict[str, Any]:
+) -> dict[str, object]:
     values: dict[str, list[float]] = defaultdict(list)
     for pair in pairs:
         if (value := value_of(pair)) is not None:

@@ -128,7 +128,7 @@ def interleaving_results(live: LiveData, *, alpha: float = 0.05) -> dict[str, An
 
 def _count_preferences(
     groups: Sequence[Sequence[Preference]], names: Sequence[str], alpha: float
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Which variant the majority of each group prefers."""
     wins = dict.fromkeys(names, 0)
     for group in groups:

@@ -28,7 +28,7 @@ class OfflineRun:
     questions: Mapping[str, str]  # by case id; empty if only a summary is available
     values: Mapping[str, Mapping[str, float | None]]
 
-    def document(self) -> dict[str, Any]:
+    def document(self) -> dict[str, object]:
         """Return it as JSON values."""
         metrics = {name: estimate.model_dump() for name, estimate in self.metrics.items()}
         return {"run": self.folder, "judge": self.judge, "metrics": metrics}

@@ -273,7 +273,7 @@ def page_parts(page: Mapping[str, Any]) -> Iterator[Part]:
         yield "note", note
 
 
-def build_live_page(document: Mapping[str, Any]) -> dict[str, Any]:
+def build_live_page(document: Mapping[str, Any]) -> dict[str, object]:
     """Turn what ``misslink live report --json`` prints into what people read, not escaped."""
     facts = {"Control": document["control"], "Decided by": document["primary"] or "no feedback yet"}
     for name, end in (("From", document["from"]), ("To", document["to"])):
@@ -302,7 +302,9 @@ def render_live_page(page: Mapping[str, Any]) -> str:
     return render_template(_TEMPLATES / "live.jinja", page, style=style)
 
 
-def _variant_section(comparison: Mapping[str, Any], document: Mapping[str, Any]) -> dict[str, Any]:
+def _variant_section(
+    comparison: Mapping[str, Any], document: Mapping[str, Any]
+) -> dict[str, object]:
     """The comparison of one variant with control, as JSON values and as tables."""
     primary = document["primary"] or ""
     unit = comparison["metrics"][primary]["unit"] if primary in comparison["metrics"] else "number"

@@ -444,7 +444,7 @@ class Traffic:
     def _hashed(self, unit: str) -> str:
         return unit_hash(unit, self.experiment.name, self._options.salt)
 
-    def _row(self, request: Request, outcome: str, output: Any) -> dict[str, Any]:
+    def _row(self, request: Request, outcome: str, output: Any) -> dict[str, object]:
         usage = Usage.total(stats.usage for stats in request.tallies)  # of all variants that ran
         question, keep_texts = request.question, self._options.keep_texts
         errors = []

@@ -299,7 +299,7 @@ class Router(Runnable[Any, Any]):
     # --- what is known of it ----------------------------------------------------------------
 
     @property
-    def health(self) -> dict[str, Any]:
+    def health(self) -> dict[str, object]:
         """Return counts of background problems.
 
         Returns

@@ -74,7 +74,7 @@ def verdict(
     is_broken: bool,
     ratio_words: str,
     other_evidence: str | None,
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Decide, by the primary metric, the guardrails and the sample ratio.
 
     Parameters
@@ -122,7 +122,7 @@ def verdict(
 
 def _variant_verdict(
     comparison: Mapping[str, Any], control: str, primary: str | None
-) -> dict[str, Any]:
+) -> dict[str, object]:
     variant, keep, no_winner = comparison["variant"], f"Keep {control}.", "No winner yet."
     broken = next(
         (guard for guard in comparison["guardrails"] if guard["status"] == "broken"), None
@@ -176,7 +176,9 @@ def _about(count: int) -> str:
     return f"{int(float(f'{count:.1e}')):,}"
 
 
-def _verdict(decision: str, variant: str | None, headline: str, detail: str = "") -> dict[str, Any]:
+def _verdict(
+    decision: str, variant: str | None, headline: str, detail: str = ""
+) -> dict[str, object]:
     return {
         "decision": decision,
         "variant": variant,

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from types import SimpleNamespace
 
 from misslink.documents import (
     AdjustedRisks,
     LeftOut,
     Note,
     Replay,
+    ReplayedArm,
     ReplayedCase,
+    ReplayedFailure,
     RiskAssociation,
     Risks,
+    Stratum,
     TestResult,
     TrendResult,
     calibrations_of,
@@ -30,7 +32,7 @@ from misslink.render.format import (
     pluralize,
 )
 from misslink.report.glossary import ARMS, CAUSES
-from misslink.report.links import CORRECT_VALUES, number_cases, view_fragment
+from misslink.report.links import CORRECT_VALUES, mode_label, number_cases, view_fragment
 from misslink.retrieval import case_exposures
 from misslink.types import Estimate, Run
 
@@ -67,7 +69,64 @@ class CorrectedAssociation:
         return f"Corrected for the judge's errors, the attributable fraction is {fraction.brief}."
 
 
-def adjust_associations(run: Run) -> tuple[SimpleNamespace, ...]:
+@dataclass(frozen=True)
+class AdjustedTable:
+    """The association within groups."""
+
+    bad: str
+    by: str
+    strata: tuple[Stratum, ...]
+    pooled: tuple[BeforeAfter, ...]
+    notes: tuple[str, ...]
+    warning: str
+
+
+@dataclass(frozen=True)
+class LinkedCount:
+    """A number of cases and their fragment, "" where the summary is of other links."""
+
+    cases: int
+    fragment: str
+
+
+@dataclass(frozen=True)
+class CrossRow:
+    """The bad and the good answers at an exposure, and the risk of a bad one."""
+
+    label: str
+    bad: LinkedCount
+    good: LinkedCount
+    risk: FormattedEstimate
+
+
+@dataclass(frozen=True)
+class CrossTable:
+    """Answers by exposure; ``bad`` and ``good`` are the heads of its columns."""
+
+    bad: str
+    good: str
+    rows: tuple[CrossRow, ...]
+    left_out: int
+    numbers: tuple[tuple[str, FormattedEstimate], ...]
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class ReplayView:
+    """What replay found; ``arms`` and ``failures`` have their labels."""
+
+    facts: str
+    causal: FormattedEstimate
+    causal_words: str
+    owners: str
+    arms: tuple[tuple[str, ReplayedArm], ...]
+    sentences: tuple[str, ...]
+    failures: tuple[tuple[str, ReplayedFailure], ...]
+    shares: tuple[tuple[str, str], ...]
+    skipped: tuple[str, ...]
+
+
+def adjust_associations(run: Run) -> tuple[AdjustedTable, ...]:
     """Read the association within categories, for unfaithful and for wrong answers."""
     tables, summary = [], summary_of(run)
     for association, bad in ((summary.link, "unfaithful"), (summary.link_correctness, "wrong")):
@@ -87,7 +146,7 @@ def adjust_associations(run: Run) -> tuple[SimpleNamespace, ...]:
             total = pluralize(sum(map(sum, sizes)), "case")
             warning += f" The adjusted numbers rest on {used:,} of {total}."
         tables.append(
-            SimpleNamespace(
+            AdjustedTable(
                 bad=bad,
                 by=adjusted.by or "group",
                 strata=adjusted.strata,
@@ -183,7 +242,7 @@ def _test_name(p: float, test: TestResult) -> str:
     return f"{format_p_value(p)}, {method}" if method else format_p_value(p)
 
 
-def contingency_tables(run: Run) -> tuple[SimpleNamespace, ...]:
+def contingency_tables(run: Run) -> tuple[CrossTable, ...]:
     """Return the table of unfaithful answers, and that of wrong ones if there is one."""
     summary = summary_of(run)
     link, correctness = summary.link, summary.link_correctness
@@ -196,7 +255,7 @@ def contingency_tables(run: Run) -> tuple[SimpleNamespace, ...]:
 
 def _contingency_table(
     run: Run, association: RiskAssociation, key: str, columns: tuple[str, str], values: str
-) -> SimpleNamespace | None:
+) -> CrossTable | None:
     """A table of the document; `values` are those of the filter `key` for bad and for good."""
     table = association.table
     numbers = number_cases(run.cases)
@@ -209,20 +268,19 @@ def _contingency_table(
             at = exposures[link.case_id], said
             numbers_at.setdefault(at, []).append(numbers[link.case_id])
 
-    def cell(count: int, row: str, value: str) -> tuple[int, str]:
-        """A cell with the view of its cases; without one where the summary is of other links."""
+    def cell(count: int, row: str, value: str) -> LinkedCount:
         ids = numbers_at.get((row, value), [])
         known = count and len(ids) == count
-        return count, view_fragment(ids=sorted(ids)) if known else ""
+        return LinkedCount(count, view_fragment(ids=sorted(ids)) if known else "")
 
     if not table.total:
         return None
     bad, good = values.split()
-    return SimpleNamespace(
+    return CrossTable(
         bad=columns[0].capitalize(),
         good=columns[1].capitalize(),
         rows=tuple(
-            (
+            CrossRow(
                 label.capitalize(),
                 cell(getattr(table, name).bad, name, bad),
                 cell(getattr(table, name).good, name, good),
@@ -250,25 +308,25 @@ def _contingency_table(
 _GOOD = "passed"
 
 
-def read_replay(run: Run) -> SimpleNamespace | None:
+def read_replay(run: Run) -> ReplayView | None:
     """Read the results of replay; None if the run was not replayed."""
     replay = replay_of(run)
     if replay is None:
         return None
     reasons = Counter(case.reason for case in replay.skipped)
-    return SimpleNamespace(
+    return ReplayView(
         facts=_replay_facts(replay),
         causal=format_estimate("causal_fraction", replay.causal_fraction),
         causal_words=describe_causal_fraction(replay),
         owners=describe_owners(replay),
         arms=tuple((ARMS.get(row.arm, row.arm), row) for row in replay.arms if row.tried),
         sentences=tuple(
-            _net_sentence(_mode_label(mode), failure.net_fixed, failure.confirmed)
+            _net_sentence(mode_label(mode), failure.net_fixed, failure.confirmed)
             for mode, failure in replay.failures.items()
             if failure.net_fixed.value is not None
         ),
         failures=tuple(
-            (_mode_label(mode), failure)
+            (mode_label(mode), failure)
             for mode, failure in replay.failures.items()
             if failure.replayed
         ),
@@ -336,10 +394,6 @@ def _replay_facts(replay: Replay) -> str:
     facts = ", ".join(part for part in parts if part)
     sentences = [facts, *(note.message for note in replay.warnings)]
     return " ".join(f"{text[:1].upper()}{text[1:]}." for text in sentences if text)
-
-
-def _mode_label(mode: str) -> str:
-    return FAILURE_MODES[mode].label if mode in FAILURE_MODES else mode
 
 
 def _net_sentence(label: str, net: Estimate, confirmed: Estimate) -> str:

@@ -68,7 +68,7 @@ def case_rows(run: Run) -> Iterator[dict[str, Any]]:
     return map(_flatten_record, iter_case_records(run))
 
 
-def _flatten_record(record: Mapping[str, Any]) -> dict[str, Any]:
+def _flatten_record(record: Mapping[str, Any]) -> dict[str, object]:
     """A record of `misslink.report.json_document.case_records` as one row."""
     claims = record["claims"] or {}
     return {

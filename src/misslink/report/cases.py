@@ -11,7 +11,7 @@ from misslink.documents import cutoff_of
 from misslink.failure_modes import FAILURE_MODES, FAILURES
 from misslink.linking.findings import can_search_fix
 from misslink.parts import by_case, case_ids, group_by_case, last_of_each
-from misslink.render.format import format_decimal, format_percent, pluralize
+from misslink.render.format import format_decimal, format_percent, pluralize, shorten
 from misslink.render.need_sentences import ARRIVED, STAGE_OWNERS, describe_need, describe_source
 from misslink.report.association import describe_case_replays
 from misslink.report.claims import (
@@ -41,6 +41,7 @@ ORDER_RULE = (
 _MODE_PART = 50  # the part of the room that each failure mode has for itself: with ten failure modes a fifth at most
 _FIXABLE = ("retriever", "index", "prompt")  # owners whose failures a fix of retrieval addresses
 _BASIS = {"replayed": "Confirmed by replay.", "inferred": "Inferred without labels."}
+_EXCERPT = 140  # characters of the first unsupported claim in the table
 _NO_VALUE = 2.0  # above every value in [0, 1]: without a value after all that have one
 
 
@@ -158,17 +159,41 @@ class NeedRow:
 
 
 @dataclass(frozen=True)
-class CaseEntry:
-    """One case of the run, by its place in the gold set (``number``, from 1).
+class CaseFix:
+    """What to try: its label, for how many cases, and their fragment."""
 
-    ``failure``, ``retrieval`` and ``answered`` are keys of the glossary, "" where no link speaks of
-    the case; ``also`` has the other failure modes with their evidence. ``summary`` is the verdict
-    of a failed case in two sentences, ``fix`` its label, the number of cases like it and their
-    fragment. ``values`` are those of its scored verdicts by metric, ``bad`` the metrics with a bad
-    label. ``bad_claims`` are those that the prompt does not support, else those that the reference
-    contradicts. ``calls`` are searches: query, tool or retriever, number of passages, what it found.
-    ``history`` are earlier messages, role and text; ``standalone`` the question without them, and
-    who worded it.
+    label: str
+    cases: int
+    fragment: str
+
+
+@dataclass(frozen=True)
+class SearchRow:
+    """A search of the app: by what, how many passages it gave, and what it found of those missing."""
+
+    query: str
+    tool: str
+    passages: int
+    found: str
+
+
+@dataclass(frozen=True)
+class NamedText:
+    """A text and what it is: of whom, by whom, or of what mode."""
+
+    name: str
+    text: str
+
+
+@dataclass(frozen=True)
+class CaseRow:
+    """A case in the list; the page's scripts read these names, and nothing that is empty.
+
+    ``number`` is its place in the gold set, from 1. ``failure``, ``retrieval`` and ``answered`` are
+    keys of the glossary, "" where no link speaks of the case. ``values`` are those of its scored
+    verdicts by metric, ``bad`` the metrics with a bad label. Of its claims it has how many there are
+    (``claimed``), how many the prompt does not support, how many the reference contradicts
+    (``wrong``), and the first that is to be read. A rank by keywords stands for one that is not known.
     """
 
     number: int
@@ -179,7 +204,7 @@ class CaseEntry:
     retrieval: str
     answered: str
     correct: str
-    needs: tuple[NeedRow, ...]
+    lost_at: tuple[str, ...]
     miss_types: tuple[str, ...]
     best_rank: int | None
     keyword_rank: int | None
@@ -189,31 +214,52 @@ class CaseEntry:
     values: Mapping[str, float]
     bad: tuple[str, ...]
     people: tuple[str, ...]
+    claimed: int | None
+    unsupported: int | None
+    wrong: int | None
+    claim: str
     latency_s: float | None
     failed_to_run: bool
+
+
+@dataclass(frozen=True)
+class CaseBody:
+    """An open case; the page's scripts read these names, and nothing that is empty.
+
+    ``summary`` is the verdict of a failed case in two sentences, ``also`` has its other failure modes
+    with their evidence, ``history`` earlier messages by role, ``standalone`` the question without
+    them by who worded it, ``raws`` the judge's replies by the metrics that they serve. ``marks`` are
+    the parts of the answer.
+    """
+
     reason: str
-    also: tuple[tuple[str, str], ...]
+    also: tuple[NamedText, ...]
     summary: tuple[str, ...]
-    fix: tuple[str, int, str] | None
+    needs: tuple[NeedRow, ...]
+    fix: CaseFix | None
     basis: str
     replays: tuple[str, ...]
     answer: str
-    pieces: tuple[TextPiece, ...]
+    marks: tuple[TextPiece, ...]
     answer_note: str
     claims: tuple[ClaimRow, ...]
-    bad_claims: tuple[ClaimRow, ...]
     retrieved: tuple[PassageRow, ...]
     missed: tuple[PassageRow, ...]
     prompt: str
-    calls: tuple[tuple[str, str, int, str], ...]
+    calls: tuple[SearchRow, ...]
     references: tuple[str, ...]
-    history: tuple[tuple[str, str], ...]
-    standalone: tuple[str, str] | None
+    history: tuple[NamedText, ...]
+    standalone: NamedText | None
     verdicts: tuple[VerdictRow, ...]
     judges: tuple[str, ...]
     notes: tuple[str, ...]
     error: str
-    raws: tuple[tuple[str, str], ...]
+    raws: tuple[NamedText, ...]
+
+
+@dataclass(frozen=True)
+class CaseEntry(CaseRow, CaseBody):
+    """One case of the run: its row in the list, and what it shows when it is open."""
 
 
 def build_case_entries(run: Run, k: int, most: int | None = None) -> tuple[CaseEntry, ...]:
@@ -230,13 +276,15 @@ def build_case_entries(run: Run, k: int, most: int | None = None) -> tuple[CaseE
     traces, links = by_case(run.traces), by_case(run.links)
     verdicts = group_by_case(run.verdicts)
     replays, labels = describe_case_replays(run), read_human_labels(run)
-    fixes: dict[int, tuple[str, int, str]] = {}
+    fixes: dict[int, CaseFix] = {}
     for fix in count_fixes(run):  # the best first
-        advice = fix.label, len(fix.cases), fix.fragment
+        advice = CaseFix(fix.label, len(fix.cases), fix.fragment)
         fixes = dict.fromkeys(fix.cases, advice) | fixes
     counts = Counter(link.failure for link in run.links)
     modes = {
-        mode: (FAILURE_MODES[mode].action.rstrip("."), counts[mode], view_fragment(failure=mode))
+        mode: CaseFix(
+            FAILURE_MODES[mode].action.rstrip("."), counts[mode], view_fragment(failure=mode)
+        )
         for mode in FAILURES
     }
     entries = []
@@ -274,6 +322,12 @@ def _case_entry(
     rows = tuple(spots.claim(index, claim) for index, claim in enumerate(claims))
     relevant = relevant_ids(case, retrieved) if retrieved else set()
     note = _retrieval_note(case, trace, k) if trace else None
+    needs = _need_rows(trace, link, k)
+    unsupported = [row for row in rows if row.support != "supported"]
+    wrong = [row for row in rows if row.wrong]
+    first = next(iter(unsupported or wrong), None)
+    best = min((miss.true_rank for miss in missed if miss.true_rank), default=None)
+    by_keywords = min((miss.bm25_rank for miss in missed if miss.bm25_rank), default=None)
     return CaseEntry(
         number=number,
         id=case.id,
@@ -283,16 +337,21 @@ def _case_entry(
         retrieval=link.retrieval if link else "",
         answered=link.answer if link else "",
         correct=CORRECT_VALUES[link.correct if link else None],
-        needs=_need_rows(trace, link, k),
+        needs=needs,
+        lost_at=tuple(dict.fromkeys(need.stage for need in needs)),
         miss_types=tuple(dict.fromkeys(miss.kind for miss in missed if miss.kind)),
-        best_rank=min((miss.true_rank for miss in missed if miss.true_rank), default=None),
-        keyword_rank=min((miss.bm25_rank for miss in missed if miss.bm25_rank), default=None),
+        best_rank=best,
+        keyword_rank=None if best else by_keywords,
         category=case.category or "",
         tier=case.tier or "",
         tags=tuple(f"{name}:{tag}" for name, tag in case.tags.items()),
         values={v.metric: v.value for v in verdicts if v.value is not None},
         bad=tuple(dict.fromkeys(v.metric for v in verdicts if v.label is False)),
         people=tuple(dict.fromkeys(label.stands for label in people.values() if label.stands)),
+        claimed=len(rows) or None,
+        unsupported=len(unsupported) if rows else None,
+        wrong=len(wrong) or None,
+        claim=shorten(first.text, _EXCERPT) if first else "",
         latency_s=trace.latency_s if trace else None,
         failed_to_run=trace is None
         or trace.answer is None
@@ -301,7 +360,7 @@ def _case_entry(
         if link
         else "There is no link for this case: the run has no judge.",
         also=tuple(
-            (FAILURE_MODES[mode].label, link.reasons.get(mode, ""))
+            NamedText(FAILURE_MODES[mode].label, link.reasons.get(mode, ""))
             for mode in dict.fromkeys((*link.also, *link.notes, *link.reasons))
             if mode != link.failure
         )
@@ -314,17 +373,15 @@ def _case_entry(
         basis=_BASIS.get(link.basis, "") if link else "",
         replays=replays,
         answer=(trace.answer or "") if trace else "",
-        pieces=_mark_answer(trace, claims, rows),
+        marks=_mark_answer(trace, claims, rows),
         answer_note=_answer_note(trace),
         claims=rows,
-        bad_claims=tuple(row for row in rows if row.support != "supported")
-        or tuple(row for row in rows if row.wrong),
         retrieved=tuple(spots.retrieved(passage, relevant) for passage in retrieved),
         missed=spots.missed(),
         prompt=(trace.prompt or "") if trace else "",
         calls=_searches(case, trace, link) if trace else (),
         references=case.references,
-        history=tuple((message.role, message.content) for message in case.history),
+        history=tuple(NamedText(message.role, message.content) for message in case.history),
         standalone=_standalone_question(case, verdicts),
         verdicts=tuple(_verdict_row(v, claims, people.get(v.metric)) for v in verdicts),
         judges=tuple(dict.fromkeys(verdict.judge for verdict in verdicts)),
@@ -375,14 +432,14 @@ def _summarize_case(
     return where, text
 
 
-def _standalone_question(case: Case, verdicts: Sequence[Verdict]) -> tuple[str, str] | None:
+def _standalone_question(case: Case, verdicts: Sequence[Verdict]) -> NamedText | None:
     if case.standalone_question:
-        return case.standalone_question, "gold set"
-    by_judge = ((v.standalone_question, f"judge {v.judge}") for v in verdicts)
-    return next(((text, by) for text, by in by_judge if text), None)
+        return NamedText("gold set", case.standalone_question)
+    by_judge = ((f"judge {v.judge}", v.standalone_question) for v in verdicts)
+    return next((NamedText(by, text) for by, text in by_judge if text), None)
 
 
-def _searches(case: Case, trace: Trace, link: Link | None) -> tuple[tuple[str, str, int, str], ...]:
+def _searches(case: Case, trace: Trace, link: Link | None) -> tuple[SearchRow, ...]:
     """The searches of an app that made several, or one with another query than the question."""
     if [call.query for call in trace.calls] in ([], [case.question]):
         return ()
@@ -393,7 +450,8 @@ def _searches(case: Case, trace: Trace, link: Link | None) -> tuple[tuple[str, s
         if search is not None and search.missing:
             of = pluralize(search.missing, "missing relevant passage")
             result = f"{len(search.found):,} of {of}"
-        rows.append((call.query, call.tool or call.retriever, len(call.passages), result))
+        tool = call.tool or call.retriever
+        rows.append(SearchRow(call.query, tool, len(call.passages), result))
     return tuple(rows)
 
 
@@ -411,7 +469,7 @@ def _mark_answer(
     spans = [
         TextSpan(claim.start, claim.end, claim.support, row.number)
         for claim, row in zip(claims, rows, strict=True)
-        if row.located and claim.start is not None and claim.end is not None
+        if not row.unlocated and claim.start is not None and claim.end is not None
     ]
     return split_text(text, spans)
 
@@ -463,10 +521,10 @@ def _describe_samples(repeats: Repeats | None) -> Iterator[str]:
     yield f"{len(repeats.values)} samples: {values}{spread}{flipped}"
 
 
-def _raw_replies(verdicts: Sequence[Verdict]) -> tuple[tuple[str, str], ...]:
+def _raw_replies(verdicts: Sequence[Verdict]) -> tuple[NamedText, ...]:
     """Raw replies, each once: one reply often serves several metrics."""
     names: dict[str, list[str]] = {}
     for verdict in verdicts:
         if verdict.raw:
             names.setdefault(verdict.raw, []).append(verdict.metric)
-    return tuple((", ".join(metrics), raw) for raw, metrics in names.items())
+    return tuple(NamedText(", ".join(metrics), raw) for raw, metrics in names.items())

@@ -6,14 +6,12 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
-from types import SimpleNamespace
 from typing import Any
 
 from misslink.documents import cutoff_of
-from misslink.failure_modes import FAILURE_MODES
 from misslink.parts import by_case
 from misslink.report.glossary import RETRIEVALS
-from misslink.report.links import case_fragment, number_cases
+from misslink.report.links import case_fragment, mode_label, number_cases
 from misslink.text.normalization import fold
 from misslink.types import Case, Claim, Passage, Run
 
@@ -22,6 +20,27 @@ _MAX_WORDS = 400  # of an answer that is compared word by word
 _MIN_ALIKE = 0.3  # share of words that two answers have in common, below which none is marked
 
 Piece = tuple[str, bool]  # a part of an answer, and whether the other answer lacks it
+
+
+@dataclass(frozen=True)
+class PassageMove:
+    """A passage with its rank in the first run and in this one; None where it is not in the prompt."""
+
+    id: str
+    before: int | None
+    after: int | None
+    relevant: bool
+    text: str
+
+
+@dataclass(frozen=True)
+class ClaimChange:
+    """A claim whose label changed, and why."""
+
+    text: str
+    before: str
+    after: str
+    why: str
 
 
 @dataclass(frozen=True)
@@ -40,9 +59,9 @@ class RunAnswer:
     href: str
     change: str
     same_answer: bool
-    passages: tuple[SimpleNamespace, ...] | None
+    passages: tuple[PassageMove, ...] | None
     same_passages: int
-    claims: tuple[SimpleNamespace, ...]
+    claims: tuple[ClaimChange, ...]
     better: tuple[str, ...]
     worse: tuple[str, ...]
 
@@ -58,7 +77,7 @@ class ComparedCase:
     sides: tuple[RunAnswer, ...]
 
     @property
-    def data(self) -> dict[str, Any]:
+    def data(self) -> dict[str, str | list[str]]:
         """What the page's filters choose by."""
         return {
             "change": self.change,
@@ -234,7 +253,7 @@ def mark_difference(before: str, after: str) -> tuple[Piece, ...]:
 
 def _passage_changes(
     case_id: str, first: _RunIndex, side: _RunIndex
-) -> tuple[tuple[SimpleNamespace, ...] | None, int]:
+) -> tuple[tuple[PassageMove, ...] | None, int]:
     """The passages that came in, went out or moved, and how many stayed; None where unknown."""
     from misslink.retrieval import relevant_ids  # imports numpy
 
@@ -248,13 +267,7 @@ def _passage_changes(
     passages = {passage.id: passage for passage in (*contexts[1], *contexts[0])}
     relevant = relevant_ids(side.cases[case_id], tuple(passages.values()))
     changes = [
-        SimpleNamespace(
-            id=name,
-            before=before.get(name),
-            after=after.get(name),
-            relevant=name in relevant,
-            text=passage.text or "",
-        )
+        PassageMove(name, before.get(name), after.get(name), name in relevant, passage.text or "")
         for name, passage in passages.items()
         if before.get(name) != after.get(name)
     ]
@@ -262,7 +275,7 @@ def _passage_changes(
     return tuple(changes), len(passages) - len(changes)
 
 
-def _claim_changes(case_id: str, first: _RunIndex, side: _RunIndex) -> tuple[SimpleNamespace, ...]:
+def _claim_changes(case_id: str, first: _RunIndex, side: _RunIndex) -> tuple[ClaimChange, ...]:
     """The claims of both answers whose label changed, and why."""
     before = {fold(claim.text): claim for claim in first.claims(case_id)}
     pairs = [
@@ -275,11 +288,8 @@ def _claim_changes(case_id: str, first: _RunIndex, side: _RunIndex) -> tuple[Sim
     prompts = [[passage.id for passage in run.context(case_id) or ()] for run in (first, side)]
     names = first.name, side.name
     return tuple(
-        SimpleNamespace(
-            text=claim.text,
-            before=was.support,
-            after=claim.support,
-            why=_claim_reason(was, claim, prompts, names),
+        ClaimChange(
+            claim.text, was.support, claim.support, _claim_reason(was, claim, prompts, names)
         )
         for was, claim in pairs
     )
@@ -300,11 +310,6 @@ def _claim_reason(
     if prompts[0] == prompts[1]:
         return "the same passages were in both prompts; the judge's label differs"
     return "no passage that decides it is in one prompt only; the judge's label differs"
-
-
-def mode_label(failure: str) -> str:
-    """The glossary's name of a failure mode."""
-    return FAILURE_MODES[failure].label if failure in FAILURE_MODES else failure
 
 
 def mode_changes(transitions: Mapping[str, Any]) -> list[tuple[str, str, int]]:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
-from types import SimpleNamespace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from misslink.document_model import Document, parse_document
 from misslink.failure_modes import FAILURE_MODES, FAILURES
 from misslink.parts import by_case
 from misslink.render.format import (
+    FormattedEstimate,
     format_estimate,
     format_percent,
     pluralize,
@@ -44,7 +44,45 @@ _OUTCOME_LABELS = (
 )
 
 
-def draw_sankey(links: Sequence[Link]) -> SimpleNamespace | None:
+@dataclass(frozen=True)
+class FlowNode:
+    """All cases of one outcome, in the column of its kind."""
+
+    column: int
+    key: str
+    label: str
+    count: int
+    y: float
+    height: float
+    fragment: str
+
+
+@dataclass(frozen=True)
+class FlowRibbon:
+    """The cases with the same three outcomes."""
+
+    retrieval: str
+    answer: str
+    failure: str
+    count: int
+    tone: str
+    path: str
+    fragment: str
+
+
+@dataclass(frozen=True)
+class Flow:
+    """The flow; ``columns`` are where its columns begin, ``bar`` the width of a node."""
+
+    width: float
+    height: float
+    columns: tuple[float, ...]
+    bar: float
+    nodes: tuple[FlowNode, ...]
+    ribbons: tuple[FlowRibbon, ...]
+
+
+def draw_sankey(links: Sequence[Link]) -> Flow | None:
     """Lay out the flow of `links`, with the most severe outcome on top; None without links."""
     counts: Counter[_OutcomeTriple] = Counter(
         (link.retrieval, link.answer, link.failure or "inconclusive") for link in links
@@ -59,7 +97,7 @@ def draw_sankey(links: Sequence[Link]) -> SimpleNamespace | None:
     )
     bands = _ribbon_edges(order, counts, tops, unit)
     ribbons = tuple(
-        SimpleNamespace(
+        FlowRibbon(
             retrieval=RETRIEVALS[triple[0]],
             answer=ANSWERS[triple[1]],
             failure=FAILURE_MODES[triple[2]].label,
@@ -72,16 +110,10 @@ def draw_sankey(links: Sequence[Link]) -> SimpleNamespace | None:
     )
     everything = tuple(node for column in nodes for node in column)
     height = max(node.y + node.height for node in everything) + 8
-    return SimpleNamespace(
-        width=_FLOW_WIDTH,
-        height=round(height, 1),
-        columns=_COLUMN_POSITIONS,
-        nodes=everything,
-        ribbons=ribbons,
-    )
+    return Flow(_FLOW_WIDTH, round(height, 1), _COLUMN_POSITIONS, _BAR_WIDTH, everything, ribbons)
 
 
-def _node_column(index: int, counts: Counter[_OutcomeTriple], unit: float) -> list[SimpleNamespace]:
+def _node_column(index: int, counts: Counter[_OutcomeTriple], unit: float) -> list[FlowNode]:
     sums: Counter[str] = Counter()
     for triple, count in counts.items():
         sums[triple[index]] += count
@@ -92,14 +124,12 @@ def _node_column(index: int, counts: Counter[_OutcomeTriple], unit: float) -> li
             tall = sums[key] * unit
             label = _OUTCOME_LABELS[index][key]
             nodes.append(
-                SimpleNamespace(
+                FlowNode(
                     column=index,
                     key=key,
                     label=label,
                     count=sums[key],
-                    x=_COLUMN_POSITIONS[index],
                     y=round(y, 1),
-                    width=_BAR_WIDTH,
                     height=round(max(tall, 1), 1),
                     fragment=view_fragment(**{_FILTERS[index]: key}),
                 )
@@ -193,7 +223,80 @@ class EmbeddingMap(Document):
     queries_left_out: int
 
 
-def draw_scatter(run: Run) -> SimpleNamespace | None:
+@dataclass(frozen=True)
+class MapDot:
+    """A passage on the map; ``needed`` where a question missed it."""
+
+    x: float
+    y: float
+    needed: bool
+    title: str
+
+
+@dataclass(frozen=True)
+class _OfMode:
+    """What is drawn in the color and shape of a failure mode."""
+
+    kind: str
+
+    @property
+    def owner(self) -> str:
+        return FAILURE_MODES[self.kind].owner if self.kind in FAILURE_MODES else "unknown"
+
+    @property
+    def shape(self) -> str:
+        return _MODE_SHAPES[self.kind]
+
+    @property
+    def label(self) -> str:
+        return FAILURE_MODES[self.kind].label if self.kind in FAILURE_MODES else "Not linked"
+
+
+@dataclass(frozen=True)
+class MapMark(_OfMode):
+    """A question on the map."""
+
+    x: float
+    y: float
+    text: str
+    href: str
+
+
+@dataclass(frozen=True)
+class MapSegment(_OfMode):
+    """A line from a question to a passage that it missed."""
+
+    x1: float
+    y1: float
+    x2: float
+    y2: float
+    question: str
+    href: str
+    passage_id: str
+    passage: str
+
+
+@dataclass(frozen=True)
+class MapKey(_OfMode):
+    """How many questions have a mark."""
+
+    count: int
+
+
+@dataclass(frozen=True)
+class Scatter:
+    """The drawn map."""
+
+    width: float
+    height: float
+    facts: str
+    dots: tuple[MapDot, ...]
+    segments: tuple[MapSegment, ...]
+    marks: tuple[MapMark, ...]
+    keys: tuple[MapKey, ...]
+
+
+def draw_scatter(run: Run) -> Scatter | None:
     """Lay out the run's map; None if it has none."""
     if not run.map:
         return None
@@ -215,50 +318,25 @@ def draw_scatter(run: Run) -> SimpleNamespace | None:
         x1, y1, question, _ = questions[case_id]
         x2, y2, passage, _ = passages[passage_id]
         href = fragments.get(case_id, "")
-        segments.append(
-            SimpleNamespace(
-                x1=x1,
-                y1=y1,
-                x2=x2,
-                y2=y2,
-                kind=kind,
-                owner=_mode_owner(kind),
-                question=question,
-                href=href,
-                failure=_mode_label(kind),
-                passage_id=passage_id,
-                passage=passage,
-            )
-        )
-    dots = [(x, y, name in needed, f"{name}: {text}") for name, (x, y, text, _) in passages.items()]
+        segments.append(MapSegment(kind, x1, y1, x2, y2, question, href, passage_id, passage))
+    dots = [
+        MapDot(x, y, name in needed, f"{name}: {text}")
+        for name, (x, y, text, _) in passages.items()
+    ]
     order = list(_MODE_SHAPES)
     marks = sorted(questions.items(), key=lambda point: -order.index(point[1][3]))
     counts = Counter(kind for *_, kind in questions.values())
-    return SimpleNamespace(
+    return Scatter(
         width=_MAP_SIZE,
         height=_MAP_SIZE,
         facts=_map_facts(document),
-        dots=tuple(sorted(dots, key=lambda dot: dot[2])),  # needed ones last, to be on top
+        dots=tuple(sorted(dots, key=lambda dot: dot.needed)),  # needed ones last, to be on top
         segments=tuple(segments),
         marks=tuple(  # the worst last
-            SimpleNamespace(
-                x=x,
-                y=y,
-                kind=kind,
-                owner=_mode_owner(kind),
-                shape=_MODE_SHAPES[kind],
-                title=f"{_mode_label(kind)}: {text}",
-                href=fragments.get(case_id, ""),
-            )
+            MapMark(kind, x, y, text, fragments.get(case_id, ""))
             for case_id, (x, y, text, kind) in marks
         ),
-        keys=tuple(
-            SimpleNamespace(
-                owner=_mode_owner(kind), shape=shape, label=_mode_label(kind), count=counts[kind]
-            )
-            for kind, shape in _MODE_SHAPES.items()
-            if counts[kind]
-        ),
+        keys=tuple(MapKey(kind, counts[kind]) for kind in _MODE_SHAPES if counts[kind]),
     )
 
 
@@ -283,14 +361,6 @@ def _map_coordinate(share: float) -> float:
 def _known_mode(failure: str) -> str:
     """A known failure mode or 'other': no text of a document becomes a name on the page."""
     return failure if failure in FAILURE_MODES else _UNLINKED
-
-
-def _mode_owner(kind: str) -> str:
-    return FAILURE_MODES[kind].owner if kind in FAILURE_MODES else "unknown"
-
-
-def _mode_label(kind: str) -> str:
-    return FAILURE_MODES[kind].label if kind in FAILURE_MODES else "Not linked"
 
 
 def _map_facts(document: EmbeddingMap) -> str:
@@ -318,7 +388,42 @@ _MIN_LINE_GAP = 18.0  # between two names on the axis
 _MEASURES = ("recall", "precision")
 
 
-def draw_cutoff_curves(run: Run, k: int) -> tuple[SimpleNamespace, ...]:
+@dataclass(frozen=True)
+class AxisTick:
+    """A name on an axis."""
+
+    at: float
+    label: str
+
+
+@dataclass(frozen=True)
+class CurveLine:
+    """The line of a metric with its band; ``last`` is its value at the deepest cutoff."""
+
+    name: str
+    path: str
+    band: str
+    label_y: float
+    last: str
+
+
+@dataclass(frozen=True)
+class CutoffCurve:
+    """Recall and precision by cutoff for a window; ``rows`` are a cutoff and both metrics."""
+
+    width: float
+    height: float
+    frame: tuple[float, float, float, float]
+    xs: tuple[AxisTick, ...]
+    ys: tuple[AxisTick, ...]
+    lines: tuple[CurveLine, ...]
+    k: int
+    k_x: float | None
+    rows: tuple[tuple[int, FormattedEstimate, FormattedEstimate], ...]
+    facts: tuple[str, ...]
+
+
+def draw_cutoff_curves(run: Run, k: int) -> tuple[CutoffCurve, ...]:
     """Draw recall and precision at every cutoff up to the depth that is known of all cases.
 
     Returns the drawing for a wide and for a narrow window; nothing where no case has relevant
@@ -354,14 +459,12 @@ def draw_cutoff_curves(run: Run, k: int) -> tuple[SimpleNamespace, ...]:
         right = width - _LABELS
         places = [_x_position(j, depth, right) for j in cutoffs]
         curves.append(
-            SimpleNamespace(
+            CutoffCurve(
                 width=width,
                 height=_HEIGHT,
                 frame=(_LEFT, _TOP, right, _BOTTOM),
                 xs=_axis_ticks(depth, k, right),
-                ys=tuple(
-                    SimpleNamespace(at=_y_position(y), label=format_percent(y)) for y in (0, 0.5, 1)
-                ),
+                ys=tuple(AxisTick(_y_position(y), format_percent(y)) for y in (0, 0.5, 1)),
                 lines=_curve_lines(means, places),
                 k=k,
                 k_x=_x_position(k, depth, right) if k <= depth else None,
@@ -449,7 +552,7 @@ def _cutoff_values(hits: Hits, name: str, cutoffs: Sequence[int]) -> list[list[f
 
 def _curve_lines(
     means: dict[str, list[Estimate]], places: Sequence[float]
-) -> tuple[SimpleNamespace, ...]:
+) -> tuple[CurveLine, ...]:
     drawn = {
         name: _line_points(places, [estimate.value for estimate in estimates])
         for name, estimates in means.items()
@@ -461,7 +564,7 @@ def _curve_lines(
         ends[upper] -= (_LABEL_GAP - gap) / 2
         ends[lower] += (_LABEL_GAP - gap) / 2
     return tuple(
-        SimpleNamespace(
+        CurveLine(
             name=name,
             path=_svg_path(drawn[name]),
             band=_svg_path(
@@ -476,13 +579,13 @@ def _curve_lines(
     )
 
 
-def _axis_ticks(depth: int, k: int, right: float) -> tuple[SimpleNamespace, ...]:
+def _axis_ticks(depth: int, k: int, right: float) -> tuple[AxisTick, ...]:
     """Names on the axis: k first, then as many others as do not run into one that is there."""
-    ticks: list[SimpleNamespace] = []
+    ticks: list[AxisTick] = []
     for j in dict.fromkeys((k, 1, depth, *_LABELLED_CUTOFFS)):
         x = _x_position(j, depth, right)
         if j <= depth and all(abs(tick.at - x) >= _MIN_LINE_GAP for tick in ticks):
-            ticks.append(SimpleNamespace(at=x, label=f"{j:,}"))
+            ticks.append(AxisTick(x, f"{j:,}"))
     return tuple(sorted(ticks, key=lambda tick: tick.at))
 
 

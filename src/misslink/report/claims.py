@@ -48,14 +48,14 @@ class TextSpan(NamedTuple):
 class TextPiece(NamedTuple):
     """Characters from ``start`` to ``end`` under the same spans; ``kind`` is "" where none are.
 
-    ``numbers`` are the claims of those spans, that of the gravest first; ``ends`` the numbers of
+    ``claims`` are the numbers of those spans, that of the gravest first; ``ends`` the numbers of
     spans that end here.
     """
 
     start: int
     end: int
     kind: str = ""
-    numbers: tuple[int, ...] = ()
+    claims: tuple[int, ...] = ()
     ends: tuple[int, ...] = ()
 
 
@@ -100,7 +100,7 @@ def _merged_piece(start: int, end: int, over: list[TextSpan]) -> TextPiece:
         start,
         end,
         kind=over[0].kind,
-        numbers=tuple(dict.fromkeys(span.number for span in over if span.number)),
+        claims=tuple(dict.fromkeys(span.number for span in over if span.number)),
         ends=tuple(span.number for span in over if span.end == end and span.number),
     )
 
@@ -122,13 +122,13 @@ class ClaimPointer:
 
 @dataclass(frozen=True)
 class ClaimRow:
-    """A claim of the answer as the explorer shows it; ``located`` in the answer's text."""
+    """A claim of the answer as the explorer shows it; ``unlocated`` where the answer lacks it."""
 
     number: int
     text: str
     support: str
     probability: str
-    located: bool
+    unlocated: bool
     correct: str
     wrong: bool
     note: str
@@ -138,7 +138,7 @@ class ClaimRow:
 
 @dataclass(frozen=True)
 class PassageRow:
-    """A retrieved or a missed passage; ``ranks`` of a missed one: its true one, BM25, dense."""
+    """A retrieved or a missed passage; ``ranks`` of a missed one, by search, where it is known."""
 
     id: str
     rank: str
@@ -146,9 +146,9 @@ class PassageRow:
     relevant: bool
     flags: tuple[str, ...]
     text: str
-    pieces: tuple[TextPiece, ...]
+    marks: tuple[TextPiece, ...]
     details: Sequence[Mapping[str, Any]]
-    ranks: tuple[int | None, ...]
+    ranks: Mapping[str, int | None]
 
 
 class CaseLocations:
@@ -182,7 +182,7 @@ class CaseLocations:
             text=claim.text,
             support=claim.support,
             probability="" if claim.probability is None else format_decimal(claim.probability),
-            located=_has_valid_offsets(claim, answer),
+            unlocated=not _has_valid_offsets(claim, answer),
             correct=correct[claim.correct],
             wrong=claim.correct is False,
             note=claim.note or "",
@@ -209,11 +209,11 @@ class CaseLocations:
             relevant=is_relevant,
             flags=tuple(flags),
             text=passage.text,
-            pieces=split_text(
+            marks=split_text(
                 passage.text, self._quotes.get(passage.id, []) + self._unseen(passage.id)
             ),
             details=(),
-            ranks=(),
+            ranks={},
         )
 
     def missed(self) -> tuple[PassageRow, ...]:
@@ -239,13 +239,13 @@ class CaseLocations:
             relevant=True,
             flags=tuple(flags),
             text=text,
-            pieces=split_text(text, spans + self._needed.get(name, []) + self._unseen(name)),
+            marks=split_text(text, spans + self._needed.get(name, []) + self._unseen(name)),
             details=miss_details(ones),
-            ranks=(
-                first.true_rank,
-                first.bm25_rank or _as_rank(first.measured.get("bm25_rank")),
-                _as_rank(first.measured.get("dense_rank")),
-            ),
+            ranks={
+                "your search": first.true_rank,
+                "keywords": first.bm25_rank or _as_rank(first.measured.get("bm25_rank")),
+                "meaning": _as_rank(first.measured.get("dense_rank")),
+            },
         )
 
     def _unseen(self, name: str) -> list[TextSpan]:

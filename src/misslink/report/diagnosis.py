@@ -143,10 +143,10 @@ def miss_details(misses: Iterable[RetrievalMiss]) -> list[dict[str, Any]]:
             "reason": miss.reason,
             "also": [MISS_LABELS[other] for other in miss.also],
             "distance": describe_distance(miss.distance),
-            "measured": [
-                (MEASURED.get(name, name), _format_measurement(name, value))
+            "measured": {
+                MEASURED.get(name, name): _format_measurement(name, value)
                 for name, value in miss.measured.items()
-            ],
+            },
             "above": [{key: part for key, part in rival.items() if part} for rival in above],
         }
         known = {key: part for key, part in detail.items() if part}

@@ -9,7 +9,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote, unquote
@@ -19,16 +19,17 @@ from misslink.documents import cutoff_of, manifest_of, summary_of
 from misslink.failure_modes import FAILURE_MODES, FAILURES, OWNERS
 from misslink.linking.miss_types import MISS_LABELS
 from misslink.parts import case_ids, select_items
-from misslink.render.format import shorten
 from misslink.render.need_sentences import ARRIVED, STAGE_OWNERS
 from misslink.report.cases import (
     ORDER_RULE,
+    CaseBody,
     CaseEntry,
+    CaseRow,
     build_case_entries,
     cases_per_mode,
     page_size,
 )
-from misslink.report.claims import ClaimRow, PassageRow, TextPiece
+from misslink.report.claims import PassageRow, TextPiece
 from misslink.report.glossary import ANSWERS, PEOPLE, RETRIEVALS
 from misslink.report.human_labels import read_human_labels
 from misslink.report.links import CORRECT_VALUES, CaseCommand, build_case_command, quote_case_id
@@ -172,7 +173,6 @@ _BODIES_PER_BLOCK = (
 _TEXTS_PER_BLOCK = 400
 _MIN_COMPRESSED = 100_000  # characters; smaller blocks can be read in the file
 _VALUES_PER_BLOCK = 300  # of one filter that no case here has; as many as filters.js offers
-_EXCERPT = 140  # characters of the first unsupported claim in the table
 _MAX_RAW_CHARACTERS = (
     6_000_000  # characters of raw replies in one page; the run folder holds them all
 )
@@ -250,7 +250,7 @@ def _shareable_parts(entry: CaseEntry) -> Iterator[Hashable]:
         yield row.flags
 
 
-def _list_data(cases: CaseList) -> dict[str, Any]:
+def _list_data(cases: CaseList) -> dict[str, object]:
     entries = cases.entries
     names = dict.fromkeys(name for entry in entries for name in (*entry.values, *entry.bad))
     metrics = {name: place for place, name in enumerate(names)}
@@ -276,7 +276,7 @@ def _list_data(cases: CaseList) -> dict[str, Any]:
     }
 
 
-def _partial_list_data(cases: CaseList) -> dict[str, Any]:
+def _partial_list_data(cases: CaseList) -> dict[str, object]:
     """Of how many cases these are the worst, where all are, and how many each filter has of all.
 
     Values in pairs, for a category may be called as any part of an object is; of a tag with as many
@@ -301,37 +301,17 @@ def _partial_list_data(cases: CaseList) -> dict[str, Any]:
     }
 
 
-def _list_row(entry: CaseEntry, metrics: Mapping[str, int]) -> dict[str, Any]:
-    return _without_empty(
-        number=entry.number,
-        id=entry.id,
-        question=entry.question,
-        failure=entry.failure,
-        unexplained=entry.unexplained,
-        retrieval=entry.retrieval,
-        answer=entry.answered,
-        correct=entry.correct,
-        lost_at=tuple(dict.fromkeys(need.stage for need in entry.needs)),
-        miss_types=entry.miss_types,
-        category=entry.category,
-        tier=entry.tier,
-        tags=entry.tags,
-        values=[_round_value(entry.values.get(name)) for name in metrics] if entry.values else None,
-        bad=[metrics[name] for name in entry.bad],
-        people=entry.people,
-        claims=_count_claims(entry.claims) if entry.claims else None,
-        claim=shorten(entry.bad_claims[0].text, _EXCERPT) if entry.bad_claims else "",
-        rank=entry.best_rank,
-        keyword_rank=None if entry.best_rank else entry.keyword_rank,
-        error=entry.failed_to_run,
-        latency=_round_value(entry.latency_s),
-    )
+def _list_row(entry: CaseEntry, metrics: Mapping[str, int]) -> dict[str, object]:
+    """The names of `CaseRow`; a metric is named by its place."""
+    values = [_round_value(entry.values.get(name)) for name in metrics] if entry.values else None
+    bad, latency = [metrics[name] for name in entry.bad], _round_value(entry.latency_s)
+    own = {"values": values, "bad": bad, "latency_s": latency}
+    return _without_empty(**{**_named(CaseRow, entry), **own})
 
 
-def _count_claims(claims: Sequence[ClaimRow]) -> tuple[int, int, int]:
-    """How many the prompt does not support, of how many, and how many the reference contradicts."""
-    unsupported = sum(claim.support != "supported" for claim in claims)
-    return unsupported, len(claims), sum(claim.wrong for claim in claims)
+def _named(view: type[CaseRow | CaseBody], entry: CaseEntry) -> dict[str, object]:
+    """A part of an entry, by the names of its fields."""
+    return {field.name: getattr(entry, field.name) for field in fields(view)}
 
 
 def _prompt_data(entry: CaseEntry, shared: _SharedValues) -> list[str | int]:
@@ -349,109 +329,71 @@ def _prompt_data(entry: CaseEntry, shared: _SharedValues) -> list[str | int]:
     return [piece for piece in pieces if piece != ""]
 
 
-def _case_body(entry: CaseEntry, shared: _SharedValues, *, raws: bool) -> dict[str, Any]:
+def _case_body(entry: CaseEntry, shared: _SharedValues, *, raws: bool) -> dict[str, object]:
+    """The names of `CaseBody`, and what is shared by its place."""
     shell = quote_case_id(entry.id)
-    return _without_empty(
-        reason=entry.reason,
-        also=entry.also,
-        summary=entry.summary,
-        needs=entry.needs,
-        fix=shared.part(entry.fix) if entry.fix else None,
-        basis=entry.basis,
-        replays=entry.replays,
-        answer=entry.answer,
-        marks=_mark_offsets(entry.answer, entry.pieces),
-        answer_note=entry.answer_note,
-        claims=_claim_data(entry, shared),
-        retrieved=[
-            _passage_data(row, shared, place) for place, row in enumerate(entry.retrieved, 1)
-        ],
-        missed=[_passage_data(row, shared) for row in entry.missed],
-        prompt=_prompt_data(entry, shared),
-        calls=entry.calls,
-        references=entry.references,
-        history=entry.history,
-        standalone=entry.standalone,
-        verdicts=[shared.part(part) for part in entry.verdicts],
-        judges=shared.part(entry.judges),
-        notes=entry.notes,
-        error=entry.error,
-        raws=entry.raws if raws else None,
-        raws_left_out=bool(entry.raws) and not raws,
-        shell="" if shell == entry.id else shell,
-        unsafe=shell is None,
-    )
+    own = {
+        "fix": shared.part(entry.fix) if entry.fix else None,
+        "marks": _mark_offsets(entry.answer, entry.marks),
+        "claims": _claim_data(entry, shared),
+        "retrieved": [_passage_data(row, shared, n) for n, row in enumerate(entry.retrieved, 1)],
+        "missed": [_passage_data(row, shared) for row in entry.missed],
+        "prompt": _prompt_data(entry, shared),
+        "verdicts": [shared.part(part) for part in entry.verdicts],
+        "judges": shared.part(entry.judges),
+        "raws": entry.raws if raws else None,
+        "raws_left_out": bool(entry.raws) and not raws,
+        "shell": "" if shell == entry.id else shell,
+        "unsafe": shell is None,
+    }
+    return _without_empty(**{**_named(CaseBody, entry), **own})
 
 
 def _claim_data(entry: CaseEntry, shared: _SharedValues) -> list[dict[str, Any]]:
     """Return the claims; a claim that is marked verbatim in the answer has no text."""
     spans: dict[int, tuple[int, int]] = {}
-    for piece in entry.pieces:
-        for number in piece.numbers:
+    for piece in entry.marks:
+        for number in piece.claims:
             spans[number] = spans.get(number, (piece.start, 0))[0], piece.end
-    return [
-        _claim_item(claim, entry.answer, spans.get(claim.number), shared) for claim in entry.claims
-    ]
+    claims = []
+    for claim in entry.claims:
+        span = spans.get(claim.number)
+        is_quoted = span is not None and entry.answer[span[0] : span[1]] == claim.text
+        own = {"number": None, "text": "" if is_quoted else claim.text}
+        own |= {"quotes": shared.part(claim.quotes), "needed": shared.part(claim.needed)}
+        claims.append(_without_empty(**{**vars(claim), **own}))
+    return claims
 
 
-def _claim_item(
-    claim: ClaimRow, answer: str, span: tuple[int, int] | None, shared: _SharedValues
-) -> dict[str, Any]:
-    is_quoted = span is not None and answer[span[0] : span[1]] == claim.text
-    return _without_empty(
-        text="" if is_quoted else claim.text,
-        support=claim.support,
-        probability=claim.probability,
-        unlocated=not claim.located,
-        correct=claim.correct,
-        wrong=claim.wrong,
-        note=claim.note,
-        quotes=shared.part(claim.quotes),
-        needed=shared.part(claim.needed),
-    )
+def _passage_data(row: PassageRow, shared: _SharedValues, place: int = 0) -> dict[str, object]:
+    own = {
+        "rank": "" if row.rank == str(place) else row.rank,
+        "flags": shared.part(row.flags),
+        "text": shared.texts[row.text] if row.text else None,
+        "marks": _mark_offsets(row.text, row.marks),
+        "ranks": {search: rank for search, rank in row.ranks.items() if rank},
+    }
+    return _without_empty(**{**vars(row), **own})
 
 
-def _passage_data(row: PassageRow, shared: _SharedValues, place: int = 0) -> dict[str, Any]:
-    return _without_empty(
-        id=row.id,
-        rank="" if row.rank == str(place) else row.rank,
-        score=row.score,
-        relevant=row.relevant,
-        flags=shared.part(row.flags),
-        text=shared.texts[row.text] if row.text else None,
-        marks=_mark_offsets(row.text, row.pieces),
-        details=row.details,
-        ranks=row.ranks if any(row.ranks) else None,
-    )
-
-
-def _mark_offsets(text: str, pieces: Sequence[TextPiece]) -> list[list[Any]]:
-    """Pieces as [end, kind, claims, claims that end here], in the units that JavaScript counts.
-
-    Each begins where the one before it ends; what is empty at the end of a list is left out.
-    """
+def _mark_offsets(text: str, pieces: Sequence[TextPiece]) -> list[dict[str, Any]]:
+    """Where each piece ends, in the units that JavaScript counts; it begins where the last one ends."""
     wide = bool(pieces) and not text.isascii() and max(text) > "\uffff"
 
     def units(end: int) -> int:
         return len(text[:end].encode("utf-16-le", "surrogatepass")) // 2 if wide else end
 
-    marks: list[list[Any]] = []
-    for piece in pieces:
-        end = units(piece.end)
-        if piece.ends:
-            marks.append([end, piece.kind, piece.numbers, piece.ends])
-        elif piece.numbers:
-            marks.append([end, piece.kind, piece.numbers])
-        else:
-            marks.append([end, piece.kind] if piece.kind else [end])
-    return marks
+    return [
+        _without_empty(end=units(piece.end), kind=piece.kind, claims=piece.claims, ends=piece.ends)
+        for piece in pieces
+    ]
 
 
 def _cases_with_raw(entries: Iterable[CaseEntry]) -> set[int]:
     """The numbers of the cases, the worst first, whose raw replies the page has room for."""
     room, numbers = _MAX_RAW_CHARACTERS, set()
     for entry in entries:
-        room -= sum(len(raw) for _, raw in entry.raws)
+        room -= sum(len(raw.text) for raw in entry.raws)
         if room < 0:
             break
         numbers.add(entry.number)
@@ -468,7 +410,7 @@ def _round_value(value: float | None) -> float | None:
     return None if value is None else round(value, 4)
 
 
-def _without_empty(**parts: Any) -> dict[str, Any]:
+def _without_empty(**parts: Any) -> dict[str, object]:
     """Without what is empty; 0 is not."""
     return {name: part for name, part in parts.items() if part or (part == 0 and part is not False)}
 

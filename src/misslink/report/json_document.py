@@ -46,7 +46,7 @@ def write_json(run: Run, path: Path) -> Path:
     return atomic_write(f"{text}\n".encode("utf-8", "replace").decode(), path)
 
 
-def build_document(run: Run) -> dict[str, Any]:
+def build_document(run: Run) -> dict[str, object]:
     """Return the JSON document of `run`; see `case_records` for its cases.
 
     Raises
@@ -81,7 +81,7 @@ def build_document(run: Run) -> dict[str, Any]:
     }
 
 
-def current_summary(run: Run) -> dict[str, Any]:
+def current_summary(run: Run) -> dict[str, object]:
     """Return the summary of a run with what a later selftest says of its owners."""
     reliability = read_reliability(run)
     summary: dict[str, Any] = run.summary

@@ -5,9 +5,9 @@ from __future__ import annotations
 import datetime as dt
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from types import SimpleNamespace
+from dataclasses import dataclass
 
-from misslink.calibration_document import AuditedChange, CalibrationDocument, JudgeUsage
+from misslink.calibration_document import AuditedChange, Bias, CalibrationDocument, JudgeUsage
 from misslink.document_model import NOT_COMPUTED, Document
 from misslink.documents import (
     Cascade,
@@ -30,8 +30,8 @@ from misslink.render.format import (
     shorten,
 )
 from misslink.render.selftest_sentences import describe_selftest
-from misslink.report.disagreements import group_disagreements
-from misslink.report.human_labels import forecast_labels, read_disputes
+from misslink.report.disagreements import DisagreementGroup, group_disagreements
+from misslink.report.human_labels import Disputes, forecast_labels, read_disputes
 from misslink.report.overview import describe_reliability
 from misslink.selftests.document import selftest_of
 from misslink.types import Estimate, Run, Usage
@@ -67,7 +67,60 @@ _METHOD_NAMES = {
     "rogan_gladen": "Judge corrected (Rogan and Gladen)",
     "prediction_powered": "Judge and labels (prediction-powered)",
 }
+EstimateRow = tuple[str, FormattedEstimate]
 _CORRECTED_METRIC = "faithfulness"  # the metric that corrects the risks
+
+
+@dataclass(frozen=True)
+class JudgeTrust:
+    """What human labels say about the judge of one metric; rows are a label and what was measured."""
+
+    document: CalibrationDocument
+    measured: bool
+    metric: str
+    applied: str
+    verdict: str
+    facts: str
+    agreement: tuple[EstimateRow, ...]
+    detection: tuple[EstimateRow, ...]
+    human: tuple[EstimateRow, ...]
+    settling: Disputes | None
+    disagreements: tuple[DisagreementGroup, ...]
+    probability: tuple[tuple[str, str], ...]
+    baselines: tuple[tuple[str, str], ...]
+    corrected: tuple[EstimateRow, ...]
+    labels_needed: tuple[str, list[tuple[str, str, str]]]
+    biases: tuple[tuple[str, Bias], ...]
+    advice: str
+
+
+@dataclass(frozen=True)
+class RepeatRow:
+    """How far a metric moved between samples."""
+
+    metric: str
+    flips: FormattedEstimate
+    spread: FormattedEstimate
+    moved: str
+
+
+@dataclass(frozen=True)
+class AuditRow:
+    """What the judge did when only what must not matter was changed; ``turned`` says which way."""
+
+    metric: str
+    change: str
+    row: AuditedChange
+    turned: str
+
+
+@dataclass(frozen=True)
+class AuditView:
+    """The audit of a judge."""
+
+    facts: str
+    rows: tuple[AuditRow, ...]
+    notes: tuple[str, ...]
 
 
 def describe_judge(run: Run) -> tuple[str, str]:
@@ -127,7 +180,7 @@ def judge_line(run: Run) -> str:
     return f"{judge.partition('. ')[0].rstrip('.')}. {reliability.brief}"
 
 
-def read_judge_trust(run: Run) -> tuple[SimpleNamespace, ...]:
+def read_judge_trust(run: Run) -> tuple[JudgeTrust, ...]:
     """Read what human labels say about the judge of `run`, by metric, faithfulness first.
 
     Without labels there is one entry that says how to get some; without a judge there is none.
@@ -144,12 +197,12 @@ def read_judge_trust(run: Run) -> tuple[SimpleNamespace, ...]:
     return (_metric_trust(run, known or CalibrationDocument.read({})),)
 
 
-def _metric_trust(run: Run, calibration: CalibrationDocument) -> SimpleNamespace:
+def _metric_trust(run: Run, calibration: CalibrationDocument) -> JudgeTrust:
     corrected, agreement = _estimates(calibration.corrected), _estimate_rows(calibration.agreement)
     error = {name: one for name, one in corrected.items() if name == "label_error"}
     human = _estimate_rows({**_estimates(calibration.human), **error})
     facts = (_calibration_facts(calibration), *_age_notes(run, calibration))
-    return SimpleNamespace(
+    return JudgeTrust(
         document=calibration,
         measured=bool(agreement or calibration.confusion),
         metric=shorten(calibration.metric, 60),
@@ -174,9 +227,11 @@ def _metric_trust(run: Run, calibration: CalibrationDocument) -> SimpleNamespace
             if name in corrected
         ),
         labels_needed=forecast_labels(calibration),
-        biases=sorted(
-            calibration.bias.items(),
-            key=lambda row: not (row[1].finding or (row[1].matched and row[1].matched.finding)),
+        biases=tuple(
+            sorted(
+                calibration.bias.items(),
+                key=lambda row: not (row[1].finding or (row[1].matched and row[1].matched.finding)),
+            )
         ),
         advice=_labeling_advice(run, calibration),
     )
@@ -251,7 +306,7 @@ def _estimates(document: Document) -> Mapping[str, Estimate]:
 
 def _estimate_rows(
     estimates: Mapping[str, Estimate],
-) -> tuple[tuple[str, FormattedEstimate], ...]:
+) -> tuple[EstimateRow, ...]:
     units = (format_decimal_estimate, _DECIMAL_NAMES), (format_estimate, _SHARE_NAMES)
     return tuple(
         (label, write(name, estimates[name]))
@@ -416,7 +471,7 @@ def _cascade_notes(cascade: Cascade) -> Iterator[str]:
         )
 
 
-def repeat_rows(run: Run) -> tuple[SimpleNamespace, ...]:
+def repeat_rows(run: Run) -> tuple[RepeatRow, ...]:
     """Return how far each metric moved between samples; empty if each question was put once."""
     repeats = summary_of(run).repeats
     rows = []
@@ -425,18 +480,11 @@ def repeat_rows(run: Run) -> tuple[SimpleNamespace, ...]:
         spread = format_estimate(metric, repeatability.spread)
         if flips.measured or spread.measured:
             sd = repeats.run[metric].sd if metric in repeats.run else None
-            rows.append(
-                SimpleNamespace(
-                    metric=metric,
-                    flips=flips,
-                    spread=spread,
-                    moved="" if sd is None else f"{sd:.3f}",
-                )
-            )
+            rows.append(RepeatRow(metric, flips, spread, "" if sd is None else f"{sd:.3f}"))
     return tuple(rows)
 
 
-def read_audit(run: Run) -> SimpleNamespace | None:
+def read_audit(run: Run) -> AuditView | None:
     """Read the audit of a run's judge, rows with a finding first; None if there is none."""
     audit = audit_of(run)
     if audit is None:
@@ -449,7 +497,7 @@ def read_audit(run: Run) -> SimpleNamespace | None:
     order = {change: position for position, change in enumerate(_CHANGE_NAMES)}
     tables.sort(key=lambda table: (not table[2].finding, order.get(table[1], len(order))))
     rows = tuple(
-        (
+        AuditRow(
             shorten(metric, _NAME_LENGTH),
             _CHANGE_NAMES.get(change, shorten(change.replace("_", " "), _NAME_LENGTH)),
             row,
@@ -466,7 +514,7 @@ def read_audit(run: Run) -> SimpleNamespace | None:
     facts += " again, with changes that must not matter."
     if judge and judge != manifest_of(run).judge:
         facts += " It is not the judge of this run."
-    return SimpleNamespace(facts=facts, rows=rows, notes=audit.notes)
+    return AuditView(facts, rows, audit.notes)
 
 
 def _flip_directions(row: AuditedChange) -> str:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, fields
 from urllib.parse import quote
 
 from misslink.documents import Manifest
+from misslink.failure_modes import FAILURE_MODES
 from misslink.parts import case_ids
 from misslink.pipeline.config import EvaluationConfig
 from misslink.types import Case
@@ -35,6 +36,11 @@ FILTERS = (
 )
 # What the filter "correct" holds for what a link says; "" where it says nothing.
 CORRECT_VALUES = {True: "yes", False: "no", None: ""}
+
+
+def mode_label(failure: str) -> str:
+    """The glossary's name of a failure mode."""
+    return FAILURE_MODES[failure].label if failure in FAILURE_MODES else failure
 
 
 def case_fragment(number: int) -> str:

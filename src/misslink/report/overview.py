@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from types import SimpleNamespace
 
 from misslink.document_model import NOT_COMPUTED
-from misslink.documents import OwnerReliability, Summary, manifest_of, summary_of
+from misslink.documents import Coverage, OwnerReliability, Summary, manifest_of, summary_of
 from misslink.metrics import SOURCE_METRICS
 from misslink.render.format import (
     FormattedEstimate,
@@ -29,7 +28,70 @@ _TAIL_SHARE, _TAIL_MIN_TIMES = 0.95, 20  # with fewer times, one in twenty is le
 _TOKENS = (("prompt_tokens", "Prompt tokens"), ("completion_tokens", "Written tokens"))
 
 
-def read_usage(run: Run) -> SimpleNamespace | None:
+@dataclass(frozen=True)
+class UsageView:
+    """What judge and app cost, as facts, and the slowest cases: number, question, time."""
+
+    judge: tuple[tuple[str, str], ...]
+    app: tuple[tuple[str, str], ...]
+    slowest: tuple[tuple[int, str, str], ...]
+
+
+@dataclass(frozen=True)
+class CorrectedShareView:
+    """A share of good cases as the judge has it and as people's labels correct it."""
+
+    name: str
+    metric: str
+    of: str
+    corrected: FormattedEstimate
+    labels: int
+    how: str
+    hint: str
+
+
+@dataclass(frozen=True)
+class MetricView:
+    """A metric of a level; ``why`` says what was not scored, ``truth`` what labels make of it."""
+
+    shown: FormattedEstimate
+    coverage: Coverage | None
+    why: tuple[str, ...]
+    low_is_good: bool
+    truth: CorrectedShareView | None
+
+
+@dataclass(frozen=True)
+class MetricLevel:
+    """One of the three levels, with every metric of the summary."""
+
+    title: str
+    question: str
+    metrics: tuple[MetricView, ...]
+    warning: str
+
+
+@dataclass(frozen=True)
+class GroupRow:
+    """A group of cases; ``small`` where it has few."""
+
+    name: str
+    n: int
+    small: bool
+    metrics: tuple[FormattedEstimate, ...]
+    fragment: str
+
+
+@dataclass(frozen=True)
+class GroupTable:
+    """The groups of one dimension, by the metrics that they have."""
+
+    dimension: str
+    metrics: tuple[str, ...]
+    groups: tuple[GroupRow, ...]
+
+
+def read_usage(run: Run) -> UsageView | None:
     """Read the usage of a run; None if nothing is known of it."""
     judge = tuple(_judge_rows(run))
     latencies = {t.case_id: t.latency_s for t in run.traces if t.latency_s is not None}
@@ -42,7 +104,7 @@ def read_usage(run: Run) -> SimpleNamespace | None:
         ((latency, case_id) for case_id, latency in latencies.items() if case_id in numbers),
         key=lambda slow: -slow[0],
     )
-    return SimpleNamespace(
+    return UsageView(
         judge=judge,
         app=app,
         slowest=tuple(
@@ -137,7 +199,7 @@ _LEVEL_TITLES = {
 }
 
 
-def corrected_shares(run: Run) -> dict[str, SimpleNamespace]:
+def corrected_shares(run: Run) -> dict[str, CorrectedShareView]:
     """Return every share that human labels correct, by its name.
 
     Labels of the run's own verdicts are used together with all of these; a calibration from another
@@ -146,11 +208,10 @@ def corrected_shares(run: Run) -> dict[str, SimpleNamespace]:
     from misslink.calibration import stored_calibration  # imports numpy
 
     return {
-        name: SimpleNamespace(
+        name: CorrectedShareView(
             name=name,
             metric=share.metric,
             of=_SHARE_NOUNS.get(name, f"cases that are good by {share.metric}"),
-            judged=format_estimate("share", share.raw),
             corrected=format_estimate("share", share.estimate),
             labels=share.labels,
             how=share.note,
@@ -171,7 +232,7 @@ def _impossible_share_hint(judged: Estimate, corrected: Estimate) -> str:
     return ""
 
 
-def metric_levels(run: Run) -> tuple[SimpleNamespace, ...]:
+def metric_levels(run: Run) -> tuple[MetricLevel, ...]:
     """Return the three levels with every metric of the summary."""
     summary, shares = summary_of(run), corrected_shares(run)
     estimates = {
@@ -187,7 +248,7 @@ def metric_levels(run: Run) -> tuple[SimpleNamespace, ...]:
     levels = []
     for key, (title, question) in _LEVEL_TITLES.items():
         metrics = tuple(
-            SimpleNamespace(
+            MetricView(
                 shown=_shown_estimate(name, estimate, shares),
                 coverage=summary.coverage.get(SOURCE_METRICS.get(name, name)),
                 why=tuple(
@@ -200,9 +261,7 @@ def metric_levels(run: Run) -> tuple[SimpleNamespace, ...]:
             for name, estimate in estimates[key].items()
         )
         warning = coverage_warning(run) if key == "retrieval" else ""
-        levels.append(
-            SimpleNamespace(title=title, question=question, metrics=metrics, warning=warning)
-        )
+        levels.append(MetricLevel(title, question, metrics, warning))
     return tuple(levels)
 
 
@@ -270,14 +329,13 @@ def level_lines(run: Run) -> tuple[LevelLine, ...]:
 
 
 def _shown_estimate(
-    name: str, estimate: Estimate, shares: Mapping[str, SimpleNamespace]
+    name: str, estimate: Estimate, shares: Mapping[str, CorrectedShareView]
 ) -> FormattedEstimate:
     """The share as annotators' labels correct it, where they do: one number stands for one fact."""
     truth = shares.get(name)
     if truth is None or not truth.corrected.measured:
         return format_estimate(name, estimate)
-    corrected: FormattedEstimate = replace(truth.corrected, name=name)
-    return corrected
+    return replace(truth.corrected, name=name)
 
 
 def read_reliability(run: Run) -> OwnerReliability | None:
@@ -343,7 +401,7 @@ def coverage_warning(run: Run) -> str:
     return ""
 
 
-def group_tables(run: Run) -> tuple[SimpleNamespace, ...]:
+def group_tables(run: Run) -> tuple[GroupTable, ...]:
     """Return groups by category, tier and each tag, the lowest numbers first, small groups last."""
     tables = []
     for dimension, groups in summary_of(run).slices.items():
@@ -356,20 +414,17 @@ def group_tables(run: Run) -> tuple[SimpleNamespace, ...]:
                 format_estimate(metric, group.metrics.get(metric, NOT_COMPUTED)) for metric in names
             )
             small, fragment = group.n < _SMALL_GROUP, _group_fragment(run.cases, dimension, name)
-            rows.append(((small, mean, name), (name, group.n, small, metrics, fragment)))
+            row = GroupRow(name, group.n, small, metrics, fragment)
+            rows.append(((small, mean, name), row))
         if rows:
             rows.sort(key=lambda row: row[0])
-            tables.append(
-                SimpleNamespace(
-                    dimension=dimension, metrics=names, groups=tuple(row for _, row in rows)
-                )
-            )
+            tables.append(GroupTable(dimension, names, tuple(row for _, row in rows)))
     return tuple(tables)
 
 
 def _corrected_share(
-    summary: Summary, name: str, shares: Mapping[str, SimpleNamespace]
-) -> SimpleNamespace | None:
+    summary: Summary, name: str, shares: Mapping[str, CorrectedShareView]
+) -> CorrectedShareView | None:
     """The corrected share of the number `name`, else of the metric as a whole."""
     if name in shares:
         return shares[name]

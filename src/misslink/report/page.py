@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path, PurePath
-from types import SimpleNamespace
+from typing import TypeVar
 
 from misslink.calibration.labelled_failures import apply_labels
 from misslink.documents import cutoff_of, manifest_of, summary_of
@@ -17,12 +20,13 @@ from misslink.render.headline import describe_association, describe_errors, desc
 from misslink.render.html import read_assets, render_markdown_template, render_template
 from misslink.report import association, charts, diagnosis, judge_trust, overview
 from misslink.report.cases import page_size
-from misslink.report.explorer import build_blocks, build_case_list
+from misslink.report.explorer import CaseList, build_blocks, build_case_list
 from misslink.report.findings import find
 from misslink.report.glossary import ANSWERS, RETRIEVALS, metric_words, term_words
 from misslink.report.need_path import read_need_path
 from misslink.report.selftest import read_selftest
 from misslink.report.summary import (
+    FirstScreen,
     failure_mode_rows,
     inferred_note,
     next_steps,
@@ -118,80 +122,6 @@ def render_page(page: ReportPage) -> str:
 _NOT_RECORDED = "not recorded"
 
 
-class ReportPage(SimpleNamespace):
-    """All of the report; a part that was not measured is empty or None. Texts are not escaped."""
-
-
-def build_page(run: Run, *, cases: int | None = None, table: str = "") -> ReportPage:
-    """Collect everything the report shows about `run`, without model calls.
-
-    Parameters
-    ----------
-    run : Run
-        Any run, also one without cases, verdicts or links.
-    cases : int or None
-        Number of worst cases to show in full, 0 or more. None: the default of
-        `misslink.report.cases`. All other parts of the report cover every case.
-    table : str
-        Name of the file with all cases beside the page; "" without one.
-    """
-    findings, manifest = find(run), manifest_of(run)
-    verdict, run = describe_verdict(findings), apply_labels(run)
-    goldset = PurePath(manifest.goldset or "").name
-    goldset = "" if goldset == "the gold set" else goldset  # cases that were given in Python
-    title = manifest.app or PurePath(manifest.traces or "").name
-    title = title or (f"Answers to {goldset}" if goldset else "A RAG app")
-    return ReportPage(
-        title=title,
-        facts=(
-            *((("Gold set", goldset),) if goldset not in title else ()),
-            ("Date", manifest.created.partition("T")[0] or _NOT_RECORDED),
-        ),
-        judge=judge_trust.describe_judge(run),
-        judged_by=judge_trust.judge_line(run),
-        errors=describe_errors(findings),
-        warnings=tuple(
-            warning.message
-            for warning in summary_of(run).warnings
-            if warning.code not in {"judge", "labels", "inferred"}  # these stand elsewhere
-        ),
-        verdict=verdict,
-        verdict_parts=re.split(r"(?<![\d,])([\d,]+ of [\d,]+|[<>]?\d+%)", verdict, maxsplit=1),
-        good=findings.judged and findings.does_well,
-        evidence=describe_association(findings),
-        first=read_first_screen(run, findings),
-        steps=next_steps(run),
-        no_steps=no_steps_reason(run),
-        failures=failure_mode_rows(run),
-        inferred=inferred_note(run),
-        cases=build_case_list(run, most=cases, table=table),
-        misses=diagnosis.miss_type_rows(run),
-        curves=charts.draw_cutoff_curves(run, cutoff_of(run)),
-        whatif=diagnosis.read_whatif(run),
-        checks=diagnosis.read_checklist(run),
-        missing_labels=diagnosis.read_missing_labels(run),
-        map=charts.draw_scatter(run),
-        trusts=judge_trust.read_judge_trust(run),
-        selftest=read_selftest(run),
-        audits=judge_trust.read_audit(run),
-        judging=judge_trust.describe_judging(run),
-        repeats=judge_trust.repeat_rows(run),
-        adjusted=association.adjust_associations(run),
-        corrected=association.correct_association(run),
-        replay=association.read_replay(run),
-        levels=overview.metric_levels(run),
-        lines=overview.level_lines(run),
-        reliability=overview.describe_reliability(run),
-        path=read_need_path(run),
-        slices=overview.group_tables(run),
-        crosses=association.contingency_tables(run),
-        flow=charts.draw_sankey(run.links),
-        used=overview.read_usage(run),
-        manifest=_manifest_rows(run),
-        command=manifest.command,
-    )
-
-
 def _manifest_rows(run: Run) -> tuple[tuple[str, str], ...]:
     """What is needed to repeat the run, as rows of a label and a text."""
     manifest = manifest_of(run)
@@ -214,6 +144,105 @@ def _manifest_rows(run: Run) -> tuple[tuple[str, str], ...]:
         f"{name} {version or _NOT_RECORDED}" for name, version in manifest.versions.items()
     )
     return tuple((label, str(text)) for label, text in rows.items() if text not in (None, ""))
+
+
+_T = TypeVar("_T")
+
+
+def _section(read: Callable[[Run], _T]) -> cached_property[_T]:
+    """A part of the page that is read from the run alone, when a template first asks for it."""
+    return cached_property(lambda page: read(page.run))
+
+
+@dataclass(frozen=True)
+class ReportPage:
+    """All of the report; a part that was not measured is empty or None. Texts are not escaped."""
+
+    run: Run
+    title: str
+    facts: tuple[tuple[str, str], ...]
+    errors: str
+    verdict: str
+    good: bool
+    evidence: str
+    first: FirstScreen
+    cases: CaseList
+
+    judge = _section(judge_trust.describe_judge)
+    judged_by = _section(judge_trust.judge_line)
+    steps = _section(next_steps)
+    no_steps = _section(no_steps_reason)
+    failures = _section(failure_mode_rows)
+    inferred = _section(inferred_note)
+    misses = _section(diagnosis.miss_type_rows)
+    whatif = _section(diagnosis.read_whatif)
+    checks = _section(diagnosis.read_checklist)
+    missing_labels = _section(diagnosis.read_missing_labels)
+    curves = _section(lambda run: charts.draw_cutoff_curves(run, cutoff_of(run)))
+    map = _section(charts.draw_scatter)
+    flow = _section(lambda run: charts.draw_sankey(run.links))
+    trusts = _section(judge_trust.read_judge_trust)
+    selftest = _section(read_selftest)
+    audits = _section(judge_trust.read_audit)
+    judging = _section(judge_trust.describe_judging)
+    repeats = _section(judge_trust.repeat_rows)
+    adjusted = _section(association.adjust_associations)
+    corrected = _section(association.correct_association)
+    crosses = _section(association.contingency_tables)
+    replay = _section(association.read_replay)
+    levels = _section(overview.metric_levels)
+    lines = _section(overview.level_lines)
+    reliability = _section(overview.describe_reliability)
+    slices = _section(overview.group_tables)
+    used = _section(overview.read_usage)
+    path = _section(read_need_path)
+    manifest = _section(_manifest_rows)
+    command = _section(lambda run: manifest_of(run).command)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """The warnings that stand nowhere else."""
+        known = {"judge", "labels", "inferred"}
+        warnings = summary_of(self.run).warnings
+        return tuple(warning.message for warning in warnings if warning.code not in known)
+
+    @property
+    def verdict_parts(self) -> list[str]:
+        """The verdict, cut around its first count or share."""
+        return re.split(r"(?<![\d,])([\d,]+ of [\d,]+|[<>]?\d+%)", self.verdict, maxsplit=1)
+
+
+def build_page(run: Run, *, cases: int | None = None, table: str = "") -> ReportPage:
+    """Collect everything the report shows about `run`, without model calls.
+
+    Parameters
+    ----------
+    run : Run
+        Any run, also one without cases, verdicts or links.
+    cases : int or None
+        Number of worst cases to show in full, 0 or more. None: the default of
+        `misslink.report.cases`. All other parts of the report cover every case.
+    table : str
+        Name of the file with all cases beside the page; "" without one.
+    """
+    findings, manifest = find(run), manifest_of(run)
+    verdict, run = describe_verdict(findings), apply_labels(run)
+    goldset = PurePath(manifest.goldset or "").name
+    goldset = "" if goldset == "the gold set" else goldset  # cases that were given in Python
+    title = manifest.app or PurePath(manifest.traces or "").name
+    title = title or (f"Answers to {goldset}" if goldset else "A RAG app")
+    date = ("Date", manifest.created.partition("T")[0] or _NOT_RECORDED)
+    return ReportPage(
+        run=run,
+        title=title,
+        facts=(*((("Gold set", goldset),) if goldset not in title else ()), date),
+        errors=describe_errors(findings),
+        verdict=verdict,
+        good=findings.judged and findings.does_well,
+        evidence=describe_association(findings),
+        first=read_first_screen(run, findings),
+        cases=build_case_list(run, most=cases, table=table),
+    )
 
 
 _TEMPLATE = Path(__file__).resolve().parent / "templates" / "report.md.jinja"

@@ -230,11 +230,11 @@ def _require_ids(scores: Sequence[Score], to: str) -> None:
                 )
 
 
-def _without_missing(fields: Mapping[str, Any]) -> dict[str, Any]:
+def _without_missing(fields: Mapping[str, Any]) -> dict[str, object]:
     return {name: value for name, value in fields.items() if value is not None}
 
 
-def _otel(scores: Sequence[Score], time: str) -> dict[str, Any]:
+def _otel(scores: Sequence[Score], time: str) -> dict[str, object]:
     at = dt.datetime.fromisoformat(time) if time else dt.datetime.now(dt.UTC)
     nanoseconds = str(int(at.timestamp()) * 1_000_000_000)
     records = []
@@ -284,7 +284,7 @@ def _langfuse(scores: Sequence[Score], time: str) -> list[dict[str, Any]]:
     ]
 
 
-def _langsmith(scores: Sequence[Score], _: str) -> dict[str, Any]:
+def _langsmith(scores: Sequence[Score], _: str) -> dict[str, object]:
     (score,) = scores
     return _without_missing(
         {
@@ -300,7 +300,7 @@ def _langsmith(scores: Sequence[Score], _: str) -> dict[str, Any]:
     )
 
 
-def _phoenix(scores: Sequence[Score], _: str) -> dict[str, Any]:
+def _phoenix(scores: Sequence[Score], _: str) -> dict[str, object]:
     return {
         "data": [
             {

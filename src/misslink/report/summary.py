@@ -6,22 +6,20 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from types import SimpleNamespace
-from typing import TypeAlias
 
 from misslink.comparison.run_metrics import LINK_STATES
 from misslink.documents import calibrations_of, manifest_of, summary_of
 from misslink.failure_modes import FAILURE_MODES, FAILURES, OWNERS, FailureModeInfo
 from misslink.linking.findings import leading_owners, weak_modes
 from misslink.linking.miss_types import miss_type_advice
-from misslink.render.format import format_estimate, pluralize
+from misslink.render.format import FormattedEstimate, format_estimate, pluralize
 from misslink.render.headline import Findings
 from misslink.report.findings import loss_code
-from misslink.report.fixes import count_fixes
+from misslink.report.fixes import CountedFix, count_fixes
 from misslink.report.links import number_cases, view_fragment
-from misslink.report.need_path import find_example
+from misslink.report.need_path import NeedExample, find_example
 from misslink.retrieval.outcomes import EXPOSURE_BY_LABELS
-from misslink.types import Run
+from misslink.types import Estimate, Run
 
 _MAX_FIXES = 3  # the view of retrieval has all
 _EXPOSURE_TITLES = {
@@ -42,16 +40,49 @@ _UNEXPLAINED = FailureModeInfo(
     shape="",
 )
 
-OwnerGroup: TypeAlias = tuple[str, str, int, str]  # the color, label, number of cases, fragment
+
+@dataclass(frozen=True)
+class OwnerGroup:
+    """Cases of one owner or outcome; ``tint`` names its color."""
+
+    tint: str
+    label: str
+    cases: int
+    fragment: str
 
 
-def read_first_screen(run: Run, findings: Findings) -> SimpleNamespace:
+@dataclass(frozen=True)
+class FirstScreen:
+    """The drawings of the first screen; ``exposure`` has levels, their filters and shares that fail."""
+
+    owners: tuple[OwnerGroup, ...]
+    exposure_title: str
+    exposure: tuple[tuple[str, str, Estimate], ...]
+    fixes: tuple[CountedFix, ...]
+    example: NeedExample | None
+
+
+@dataclass(frozen=True)
+class FailureRow:
+    """A failure mode or another outcome, with its share of all cases."""
+
+    key: str
+    mode: FailureModeInfo
+    owner: str
+    count: int
+    inferred: int
+    share: FormattedEstimate
+    fragment: str
+    advice: str
+
+
+def read_first_screen(run: Run, findings: Findings) -> FirstScreen:
     """Collect the first screen of a run."""
     why = findings.by_exposure.code if findings.by_exposure else ""
     exposure = (
         (level, outcome, findings.exposure[level]) for outcome, level in EXPOSURE_BY_LABELS.items()
     )
-    return SimpleNamespace(
+    return FirstScreen(
         owners=tuple(_owner_groups(run) if findings.judged else _retrieval_groups(run)),
         exposure_title=_EXPOSURE_TITLES.get(why, "Too few answers to tell whether passages help"),
         exposure=tuple(row for row in exposure if findings.judged and row[2].value is not None),
@@ -68,11 +99,12 @@ def _owner_groups(run: Run) -> Iterator[OwnerGroup]:
     for owner in OWNERS:
         if owners[owner]:
             label = "unexplained" if owner == "unknown" else owner.replace("_", " ")
-            yield owner, label, owners[owner], _FRAGMENTS.get(label) or view_fragment(owner=owner)
+            fragment = _FRAGMENTS.get(label) or view_fragment(owner=owner)
+            yield OwnerGroup(owner, label, owners[owner], fragment)
     states = Counter(LINK_STATES[link.failed] for link in links if link.owner != "judge")
     for state in ("passed", "inconclusive"):
         if states[state]:
-            yield state, state, states[state], view_fragment(state=state)
+            yield OwnerGroup(state, state, states[state], view_fragment(state=state))
 
 
 def _retrieval_groups(run: Run) -> Iterator[OwnerGroup]:
@@ -81,7 +113,7 @@ def _retrieval_groups(run: Run) -> Iterator[OwnerGroup]:
     for outcome, level in EXPOSURE_BY_LABELS.items():
         if counts[outcome]:
             label = f"with {level} of their relevant passages"
-            yield outcome, label, counts[outcome], view_fragment(retrieval=outcome)
+            yield OwnerGroup(outcome, label, counts[outcome], view_fragment(retrieval=outcome))
 
 
 _MAX_STEPS = 3
@@ -134,7 +166,7 @@ def mode_advice(run: Run, mode: str) -> str:
     return action
 
 
-def failure_mode_rows(run: Run) -> tuple[SimpleNamespace, ...]:
+def failure_mode_rows(run: Run) -> tuple[FailureRow, ...]:
     """Return every outcome that occurs, failures first, the most frequent first, with its share."""
     from misslink.stats import proportion  # may import scipy
 
@@ -146,7 +178,7 @@ def failure_mode_rows(run: Run) -> tuple[SimpleNamespace, ...]:
     )
     modes = {**FAILURE_MODES, "unexplained": _UNEXPLAINED}
     return tuple(
-        SimpleNamespace(
+        FailureRow(
             key=key,
             mode=mode,
             owner=mode.owner.replace("_", " ") if mode.failed or key == "false_alarm" else "",

@@ -268,7 +268,7 @@ def _is_pairs(value: Any) -> bool:
 
 def _merge_repeated(
     pairs: list[tuple[str, Any]], query: str, purpose: TablePurpose, path: Path, dedupe: runs.Dedupe
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """The documents of a query, each with its highest score; an error without `dedupe`."""
     names = [name for name, _ in pairs]
     if purpose == "qrels":

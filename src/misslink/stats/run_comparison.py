@@ -105,7 +105,7 @@ def _test_metric(
     ]
     differences = [y - x for x, y, _ in both]
 
-    def run_mean(values: list[float]) -> dict[str, Any]:
+    def run_mean(values: list[float]) -> dict[str, object]:
         if not values:
             estimate = Estimate.missing("no case has a value in both")
         elif clusters is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from misslink.text.normalization import fold, valid_text
 from misslink.text.shown_text import Piece, find_shown
@@ -44,7 +44,7 @@ class PromptMatch:
     graded: tuple[str, ...] = ()
     text: str | None = None
 
-    def trace_fields(self, retrieved: Sequence[Passage]) -> dict[str, Any]:
+    def trace_fields(self, retrieved: Sequence[Passage]) -> dict[str, object]:
         """What a trace says of it: ``prompted``, ``shown``, ``prompt`` and ``graded``."""
         shown = self.shown
         cut = {

@@ -275,7 +275,7 @@ _SET_FILES = {
 
 def write_label_set(
     imported: ImportedLabelSet, name: str, out: Path, *, overwrite: bool = False
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Write a set as gold sets, traces, verdicts, labels and a README.md, all or nothing.
 
     Parameters
@@ -326,7 +326,9 @@ def write_label_set(
     return document
 
 
-def _write_files(folder: Path, imported: ImportedLabelSet, name: str, out: Path) -> dict[str, Any]:
+def _write_files(
+    folder: Path, imported: ImportedLabelSet, name: str, out: Path
+) -> dict[str, object]:
     for file, items in (*imported.goldsets.items(), *imported.traces.items()):
         write_jsonl(folder / file, items)
     # A set that compares two answers to a question has two of a case.

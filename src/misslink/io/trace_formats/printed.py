@@ -100,7 +100,7 @@ def _value(node: ast.expr, *, in_object: bool = False) -> Any:
         return ast.unparse(node)  # nan, or the time of a document
 
 
-def _fields(printed: dict[str, Any]) -> dict[str, Any]:
+def _fields(printed: dict[str, Any]) -> dict[str, object]:
     """The fields of an object; those of a node of LlamaIndex under the names of passages."""
     if isinstance(node := printed.get("node"), dict):
         return {**node, "score": printed.get("score")}

@@ -233,7 +233,7 @@ def _span_error(row: Mapping[str, Any], events: Sequence[Mapping[str, Any]]) -> 
     return str(message or next(filter(None, raised), None) or "The span's status is an error.")
 
 
-def _flatten_attributes(value: Any) -> dict[str, Any]:
+def _flatten_attributes(value: Any) -> dict[str, object]:
     """Attributes by dotted name, from OTLP's list of keys and values or from objects."""
     flat: dict[str, Any] = {}
     if isinstance(value, list):
@@ -494,7 +494,7 @@ def _span_text(
     return None
 
 
-def _normalize_message(message: Mapping[str, Any]) -> dict[str, Any]:
+def _normalize_message(message: Mapping[str, Any]) -> dict[str, object]:
     """A message without the prefix ``message.`` of its keys, and with its parts joined."""
     plain = {name.removeprefix("message."): value for name, value in message.items()}
     if "content" not in plain and (parts := list(_indexed_objects(plain, "contents."))):

@@ -310,7 +310,7 @@ _SUPPORT = {
 
 def _support(
     task: DecisionTask, number: int, text: str, history: Sequence[object] = ()
-) -> dict[str, Any]:
+) -> dict[str, object]:
     earlier = " If they do not mention it, judge by the history." if history else ""
     return {
         "support": Question(
@@ -367,7 +367,7 @@ def _field_questions() -> dict[str, Question]:
     return questions
 
 
-def _examination(task: DecisionTask, inputs: Mapping[str, Any]) -> dict[str, Any]:
+def _examination(task: DecisionTask, inputs: Mapping[str, Any]) -> dict[str, object]:
     answer, references = inputs["answer"], inputs.get("references") or ()
     history = inputs.get("history") or ()
     _show_case(task, inputs)
@@ -442,7 +442,7 @@ def _show_case(task: DecisionTask, inputs: Mapping[str, Any]) -> None:
         task.show_sentences(f"history_{number}_{message['role']}", message["content"])
 
 
-def _examination_part(task: DecisionTask, inputs: Mapping[str, Any]) -> dict[str, Any]:
+def _examination_part(task: DecisionTask, inputs: Mapping[str, Any]) -> dict[str, object]:
     _show_case(task, inputs)
     _show_claims(task, inputs["claims"])
     return {
@@ -455,7 +455,7 @@ def _examination_part(task: DecisionTask, inputs: Mapping[str, Any]) -> dict[str
     }
 
 
-def _citations(task: DecisionTask, inputs: Mapping[str, Any]) -> dict[str, Any]:
+def _citations(task: DecisionTask, inputs: Mapping[str, Any]) -> dict[str, object]:
     task.show("question", inputs["question"])
     for number, text in inputs["cited"].items():
         task.show_sentences(f"passage_{number}", text)
@@ -475,7 +475,7 @@ def _citations(task: DecisionTask, inputs: Mapping[str, Any]) -> dict[str, Any]:
     return {"citations": pairs}
 
 
-def _grade(task: DecisionTask, inputs: Mapping[str, Any]) -> dict[str, Any]:
+def _grade(task: DecisionTask, inputs: Mapping[str, Any]) -> dict[str, object]:
     task.show("question", inputs["question"])
     task.show("passage", inputs["passage"])
     grades = {
@@ -486,7 +486,7 @@ def _grade(task: DecisionTask, inputs: Mapping[str, Any]) -> dict[str, Any]:
     return {"grade": Question("How relevant is the passage to the question?", grades)}
 
 
-def _comparison(task: DecisionTask, inputs: Mapping[str, Any]) -> dict[str, Any]:
+def _comparison(task: DecisionTask, inputs: Mapping[str, Any]) -> dict[str, object]:
     task.show("question", inputs["question"])
     task.show("reference", inputs["reference"])
     task.show_each("answer", inputs["answers"])
@@ -499,7 +499,7 @@ def _comparison(task: DecisionTask, inputs: Mapping[str, Any]) -> dict[str, Any]
     }
 
 
-def _preference(task: DecisionTask, inputs: Mapping[str, Any]) -> dict[str, Any]:
+def _preference(task: DecisionTask, inputs: Mapping[str, Any]) -> dict[str, object]:
     _show_case(task, inputs)
     for label in ("first", "second"):
         task.show(label, inputs[label])
@@ -511,7 +511,7 @@ def _preference(task: DecisionTask, inputs: Mapping[str, Any]) -> dict[str, Any]
     return {"better": Question(ask, dict.fromkeys(("first", "second", "tie")))}
 
 
-def _claim_needs(task: DecisionTask, inputs: Mapping[str, Any]) -> dict[str, Any]:
+def _claim_needs(task: DecisionTask, inputs: Mapping[str, Any]) -> dict[str, object]:
     _show_case(task, inputs)
     _show_claims(task, inputs["claims"])
     relation = {
@@ -542,7 +542,7 @@ def _claim_needs(task: DecisionTask, inputs: Mapping[str, Any]) -> dict[str, Any
     return {"claims": claims}
 
 
-def _passage_answers(task: DecisionTask, inputs: Mapping[str, Any]) -> dict[str, Any]:
+def _passage_answers(task: DecisionTask, inputs: Mapping[str, Any]) -> dict[str, object]:
     _show_case(task, inputs)
     task.show_each("reference", inputs["references"])
     grades = {"yes": "all of it", "partly": "a part", "no": "nothing"}

@@ -209,7 +209,7 @@ class LlamaCppJudge:
     async def _in_thread(self, function: Any, *arguments: Any) -> Any:
         return await asyncio.get_running_loop().run_in_executor(self._thread, function, *arguments)
 
-    def _request(self, ask: Ask) -> dict[str, Any]:
+    def _request(self, ask: Ask) -> dict[str, object]:
         request = RequestFormat(limit="max_tokens").request(
             ask,
             model=self._path.name,

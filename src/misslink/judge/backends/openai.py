@@ -202,7 +202,7 @@ class OpenAIJudge:
         )
 
     @property
-    def abilities(self) -> dict[str, Any]:
+    def abilities(self) -> dict[str, object]:
         """What was found out of the server, as JSON values; empty before the first reply."""
         if not self._probe.settled:
             return {}
@@ -260,7 +260,7 @@ class OpenAIJudge:
                     return Reply.nothing(REFUSAL_MESSAGE.format(complaint))
                 tried.append(other)
 
-    def request(self, ask: Ask) -> dict[str, Any]:
+    def request(self, ask: Ask) -> dict[str, object]:
         """Return the body of the request by which `ask` would be put now."""
         return self._request_body(ask, self._probe.request_format)
 
@@ -298,7 +298,7 @@ class OpenAIJudge:
         """Close the connections."""
         await self.connection.close()
 
-    def _request_body(self, ask: Ask, request_format: RequestFormat) -> dict[str, Any]:
+    def _request_body(self, ask: Ask, request_format: RequestFormat) -> dict[str, object]:
         settings = {**self._settings, "max_tokens": self._longest_reply(ask)}
         return self._interface.request(request_format, ask, model=self._model, **settings)
 
@@ -340,7 +340,7 @@ def open_responses(
 
 def _responses_request(
     request_format: RequestFormat, ask: Ask, *, model: str, temperature: float, max_tokens: int
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """The body of the request that puts `ask`."""
     body: dict[str, Any] = {"model": model, "input": request_format.messages(ask)}
     answer_format = request_format.format(ask)

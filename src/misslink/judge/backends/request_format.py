@@ -59,7 +59,7 @@ class RequestFormat:
 
     def request(
         self, ask: Ask, *, model: str, temperature: float, seed: int | None, max_tokens: int
-    ) -> dict[str, Any]:
+    ) -> dict[str, object]:
         """Return the body of the chat request that puts `ask`."""
         body: dict[str, Any] = {"model": model, "messages": self.messages(ask)}
         answer_format = self.format(ask)
@@ -95,7 +95,7 @@ class RequestFormat:
         name = re.sub(r"[^A-Za-z0-9_-]", "_", ask.name)[:64] or "answer"
         return {"type": "json_schema", "name": name, "schema": ask.json_schema, "strict": True}
 
-    def parameters(self, temperature: float, max_tokens: int) -> dict[str, Any]:
+    def parameters(self, temperature: float, max_tokens: int) -> dict[str, object]:
         """The parameters that every interface has."""
         sent: dict[str, Any] = {self.limit: max_tokens} if self.limit else {}
         return sent | ({"temperature": temperature} if self.temperature else {})
@@ -249,7 +249,7 @@ class CapabilityProbe:
             self.request_format = RequestFormat(**values)
             self.settled = self._hearsay = True
 
-    def abilities(self) -> dict[str, Any]:
+    def abilities(self) -> dict[str, object]:
         """What was found out, without what is inferred, as JSON values; empty before it is settled."""
         if not self.settled:
             return {}

@@ -266,7 +266,7 @@ class BatchService:
             raise ValueError(f"the server sent no batch: {document!r}"[:EXCERPT_LENGTH])
         return state
 
-    def _read(self, answer: Any) -> dict[str, Any]:
+    def _read(self, answer: Any) -> dict[str, object]:
         self._latest = answer.http_response
         document = parse_json_body(self.connection.text(answer))
         if isinstance(document, str):

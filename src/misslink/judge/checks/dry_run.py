@@ -314,7 +314,7 @@ def _token_ratio(pairs: Sequence[tuple[float, int]]) -> float:
     return sum(tokens for _, tokens in plausible) / length
 
 
-def _fenced_inputs(message: str) -> dict[str, Any]:
+def _fenced_inputs(message: str) -> dict[str, object]:
     """The fenced texts of a message, as an examination takes them; none of other questions."""
     inputs: dict[str, Any] = {"passages": (), "references": (), "history": ()}
     for label, _, text in _FENCED.findall(message):

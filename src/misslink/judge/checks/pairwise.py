@@ -6,7 +6,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
@@ -229,7 +229,7 @@ def _pair_winner(reply: Reply, meaning: Mapping[str, PairWinner]) -> PairWinner 
     return meaning[reply.parsed.better] if isinstance(reply.parsed, Preference) else None
 
 
-def summarize_preferences(outcomes: Sequence[PairOutcome]) -> dict[str, Any]:
+def summarize_preferences(outcomes: Sequence[PairOutcome]) -> dict[str, object]:
     """Return how often each side wins, the uncertainty, and how often the order decides.
 
     Returns

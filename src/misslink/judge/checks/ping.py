@@ -28,7 +28,7 @@ _MAX_CALLS = 3  # requests that a ping may cost, refused ones included
 _JSON_MODE_TIMEOUT_S = 60.0  # for a few tokens
 
 
-async def ping_judge(judge: Judge) -> dict[str, Any]:
+async def ping_judge(judge: Judge) -> dict[str, object]:
     """Send the judge one small question, bypassing the cache, and report what it supports.
 
     Returns
@@ -80,7 +80,7 @@ async def ping_judge(judge: Judge) -> dict[str, Any]:
     }
 
 
-async def ping_judge_spec(spec: str, config: JudgeConfig | None = None) -> dict[str, Any]:
+async def ping_judge_spec(spec: str, config: JudgeConfig | None = None) -> dict[str, object]:
     """Open the judge `spec`, ping it, and close it; return what `ping_judge` does.
 
     Raises

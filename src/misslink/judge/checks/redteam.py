@@ -204,7 +204,7 @@ class RedteamResult:
             f" {len(reasons)} because {reason}"
         )
 
-    def document(self) -> dict[str, Any]:
+    def document(self) -> dict[str, object]:
         """Return everything as JSON values: rates with 95% Wilson intervals, and what flipped."""
         unread = (
             trial.reason or "no reason given" for trial in self.trials if trial.flipped is None
@@ -376,7 +376,7 @@ def _favorable_statements(metric: str, examination: Examination) -> set[str]:
     return agreed | {fold(claim.text) for claim in references if claim.answer == "states"}
 
 
-def _rates(trials: Iterable[AttackTrial]) -> dict[str, Any]:
+def _rates(trials: Iterable[AttackTrial]) -> dict[str, object]:
     read = [trial for trial in trials if trial.flipped is not None]
     if not read:
         missing = Estimate.missing("no verdict to flip", method="wilson").model_dump()
@@ -387,7 +387,9 @@ def _rates(trials: Iterable[AttackTrial]) -> dict[str, Any]:
     }
 
 
-def _rates_by(trials: Iterable[AttackTrial], key: Callable[[AttackTrial], str]) -> dict[str, Any]:
+def _rates_by(
+    trials: Iterable[AttackTrial], key: Callable[[AttackTrial], str]
+) -> dict[str, object]:
     groups: dict[str, list[AttackTrial]] = {}
     for trial in trials:
         groups.setdefault(key(trial), []).append(trial)

@@ -4,11 +4,12 @@
 const markedPieces = (text, marks, draw, from = 0, to = text.length) => {
   const pieces = [];
   let start = 0;
-  for (const [end, kind, claims, ends] of marks ?? [[text.length]]) {
-    const [first, last] = [Math.max(start, from), Math.min(end, to)];
-    if (first < last) pieces.push(kind ? draw(text.slice(first, last), kind, claims ?? []) : text.slice(first, last));
-    if (end > from && end <= to) pieces.push(...(ends ?? []).map((claim) => ({ ends: claim })));
-    start = end;
+  for (const mark of marks ?? [{ end: text.length }]) {
+    const [first, last] = [Math.max(start, from), Math.min(mark.end, to)];
+    const part = text.slice(first, last);
+    if (first < last) pieces.push(mark.kind ? draw(part, mark.kind, mark.claims ?? []) : part);
+    if (mark.end > from && mark.end <= to) pieces.push(...(mark.ends ?? []).map((claim) => ({ ends: claim })));
+    start = mark.end;
   }
   return pieces;
 };

@@ -4,7 +4,6 @@ const SIGNS = { supported: "\u2713", unsupported: "?", contradicted: "\u2717" };
 const LOUD = ["relevant", "highly relevant", "missed"];
 const TITLED = ["missed", "in the prompt", "not in the prompt", "prompt not seen"]; // the title of the list says it
 const PREVIEW = 110; // characters, about one line
-const SEARCHES = ["your search", "keywords", "meaning"];
 
 const caseAddress = (number, claim) =>
   `#${writeView({ ...emptyView(), case: number, claim: claim ?? 0 })}`;
@@ -17,7 +16,7 @@ const folded = (label, ...content) => el("details", {}, el("summary", {}, label)
 
 const outcomeOf = (row) => {
   if (!row.retrieval) return "";
-  const words = [labelOf(data.retrievals, row.retrieval), labelOf(data.answers, row.answer)];
+  const words = [labelOf(data.retrievals, row.retrieval), labelOf(data.answers, row.answered)];
   if (row.correct) words.push(row.correct === "yes" ? "correct" : "wrong");
   return words.join(", ").toLowerCase();
 };
@@ -42,10 +41,10 @@ const answerOf = (row, body) => {
 };
 
 // `quoteIn` returns the text that a passage marks for the claim.
-const pointerOf = (one, label, quoteIn) => {
-  const [kind, place] = one.missed ? ["missed", one.missed] : ["passage", one.passage];
-  const quote = one.quote || (place && quoteIn(kind, place));
-  return el("p", {}, `${label} `, userText("span", "", one.where), `: ${one.words}`, quote && [" ", userText("q", "", quote)],
+const pointerOf = (pointer, label, quoteIn) => {
+  const [kind, place] = pointer.missed ? ["missed", pointer.missed] : ["passage", pointer.passage];
+  const quote = pointer.quote || (place && quoteIn(kind, place));
+  return el("p", {}, `${label} `, userText("span", "", pointer.where), `: ${pointer.words}`, quote && [" ", userText("q", "", quote)],
     place > 0 && [" ", el("button", { type: "button", class: "plain", [`data-show-${kind}`]: place }, "Show")]);
 };
 
@@ -55,8 +54,8 @@ const findingOf = (claim, quoteIn) => [
     el("span", { class: `support ${claim.support}` }, `${SIGNS[claim.support]} ${claim.support}`), " by the prompt",
     claim.probability && `, P(supported) ${claim.probability}`, claim.correct && `; ${claim.correct}`, "."),
   claim.unlocated && userText("p", "", claim.text),
-  claim.needed.map((one) => pointerOf(one, "Missed passage,", quoteIn)),
-  claim.quotes.map((one) => pointerOf(one, "Passage,", quoteIn)),
+  claim.needed.map((pointer) => pointerOf(pointer, "Missed passage,", quoteIn)),
+  claim.quotes.map((pointer) => pointerOf(pointer, "Passage,", quoteIn)),
   !claim.quotes.length && !claim.needed.length && el("p", {}, "No passage in the prompt supports it."),
   claim.note && userText("p", "", claim.note),
 ];
@@ -70,43 +69,42 @@ const claimsOf = (row, body) => body.claims.length > 0 && folded(
 
 const verdictsOf = (body) => {
   if (!body.verdicts.length) return el("p", { class: "none" }, "No verdicts: this case was not judged.");
-  const people = (one) => one.people && el("p", { class: "people" }, "Annotators: ",
-    el("b", { class: one.stands === "disagree" ? "bad" : "" }, one.people),
-    one.stands === "disagree" && ", the judge disagrees");
-  const line = (one) => el("tr", {},
-    el("th", { scope: "row" }, el("code", { dir: "auto" }, visible(one.metric))),
-    el("td", { class: one.scored ? "right" : "right none" }, one.value,
-      one.label && [" ", el("span", { class: one.label === "good" ? "good" : "bad" }, one.label)]),
-    el("td", { class: "right" }, one.probability),
-    userText("td", "", people(one), one.reason, (one.details ?? []).map((text) => userText("p", "small", text))));
+  const people = (verdict) => verdict.people && el("p", { class: "people" }, "Annotators: ",
+    el("b", { class: verdict.stands === "disagree" ? "bad" : "" }, verdict.people),
+    verdict.stands === "disagree" && ", the judge disagrees");
+  const line = (verdict) => el("tr", {},
+    el("th", { scope: "row" }, el("code", { dir: "auto" }, visible(verdict.metric))),
+    el("td", { class: verdict.scored ? "right" : "right none" }, verdict.value,
+      verdict.label && [" ", el("span", { class: verdict.label === "good" ? "good" : "bad" }, verdict.label)]),
+    el("td", { class: "right" }, verdict.probability),
+    userText("td", "", people(verdict), verdict.reason, (verdict.details ?? []).map((text) => userText("p", "small", text))));
   const count = (test) => body.verdicts.filter(test).length;
-  const counts = [["bad", count((one) => one.label === "bad")], ["good", count((one) => one.label === "good")],
-    ["not scored", count((one) => !one.scored)]].filter(([, n]) => n).map(([word, n]) => `${n} ${word}`);
+  const counts = [["bad", count((verdict) => verdict.label === "bad")], ["good", count((verdict) => verdict.label === "good")],
+    ["not scored", count((verdict) => !verdict.scored)]].filter(([, n]) => n).map(([word, n]) => `${n} ${word}`);
   const heads = ["Metric", "Value", "P(good)", "Reason"].map((head) => el("th", { scope: "col" }, head));
   return folded(`All verdicts: ${counts.join(", ") || body.verdicts.length}`,
     el("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Verdicts" },
       el("table", { class: "verdicts" }, el("thead", {}, el("tr", {}, heads)), el("tbody", {}, body.verdicts.map(line)))),
     userText("p", "small", `Judged by ${body.judges.join(", ")}`),
-    (body.raws ?? []).map(([metrics, raw]) => folded(visible(`Raw reply of the judge (${metrics})`),
-      el("pre", { tabindex: 0, dir: "auto" }, visible(raw)))),
+    (body.raws ?? []).map((raw) => folded(visible(`Raw reply of the judge (${raw.name})`),
+      el("pre", { tabindex: 0, dir: "auto" }, visible(raw.text)))),
     body.raws_left_out && el("p", { class: "small" },
       "The judge's raw reply is left out of this page for its size; verdicts.jsonl in the run folder has it."));
 };
 
 // Ranks by three searches, on a logarithmic axis, against the number of passages in the prompt.
 const ranksOf = (ranks) => {
-  const most = Math.max(data.k * 4, ...ranks.map((rank) => rank ?? 0));
+  const most = Math.max(data.k * 4, ...Object.values(ranks));
   const at = (rank) => `${(4 + (92 * Math.log(rank)) / Math.log(most)).toFixed(1)}%`;
-  const line = (rank, place) => {
-    if (!rank) return [];
+  const line = ([search, rank]) => {
     const drawing = svg("svg", { width: "100%", height: 18, "aria-hidden": "true" });
     const cut = at(data.k + 0.5);
     drawing.append(svg("line", { class: "axis", x1: 0, x2: "100%", y1: 9, y2: 9 }),
       svg("line", { class: "cut", x1: cut, x2: cut, y1: 0, y2: 18 }),
       svg("circle", { class: rank > data.k ? "dot out" : "dot", cx: at(rank), cy: 9, r: 5 }));
-    return [el("dt", {}, SEARCHES[place]), el("dd", {}, drawing), el("dd", { class: "right" }, grouped(rank))];
+    return [el("dt", {}, search), el("dd", {}, drawing), el("dd", { class: "right" }, grouped(rank))];
   };
-  const lines = ranks.flatMap(line);
+  const lines = Object.entries(ranks).flatMap(line);
   return lines.length > 0 && [el("dl", { class: "ranks" }, lines),
     el("p", { class: "small" }, `Rank by each search; the dashed line is the cutoff, ${data.k}.`)];
 };
@@ -118,7 +116,7 @@ const measurementsOf = (detail) => {
   return [
     detail.reason && userText("p", "reason", `${detail.reason}.`),
     detail.also && el("p", {}, `Also fits: ${detail.also.join("; ")}.`),
-    detail.measured && el("dl", { class: "small-facts" }, detail.measured.map(([label, value]) =>
+    detail.measured && el("dl", { class: "small-facts" }, Object.entries(detail.measured).map(([label, value]) =>
       el("div", {}, userText("dt", "", label), userText("dd", "", value)))),
     detail.above && [el("p", {}, "Ranked above it:"), el("ol", {}, detail.above.map(rival))],
   ];
@@ -148,7 +146,7 @@ const passageOf = (row, passage, missed) => {
     passage.score && el("span", { class: "flag" }, `score ${passage.score}`),
     userText("span", "preview", line.length > PREVIEW ? `${line.slice(0, PREVIEW - 1)}\u2026` : line)),
   passage.text ? userText("div", "passage-text", parts) : el("p", { class: "none" }, "Its text is not known."),
-  missed && ranksOf(passage.ranks ?? []),
+  missed && ranksOf(passage.ranks ?? {}),
   passage.details && folded("All measurements", passage.details.map(measurementsOf)));
 };
 
@@ -169,19 +167,21 @@ const passagesOf = (row, body) => {
     outside.length > 0 && folded(`Retrieved, not in the prompt: ${plural(outside.length, "passage")}`,
       outside.map((passage) => passageOf(row, passage, false))),
     body.prompt && folded("The prompt itself", el("pre", { tabindex: 0, dir: "auto" }, visible(body.prompt))),
-    body.calls && folded(`Searches: ${body.calls.length}`, el("ol", {}, body.calls.map(([query, tool, count, result]) =>
-      userText("li", "", query, " ", el("span", { class: "small" }, [tool, plural(count, "passage"), result].filter(Boolean).join(", ")))))),
+    body.calls && folded(`Searches: ${body.calls.length}`, el("ol", {}, body.calls.map((call) =>
+      userText("li", "", call.query ?? "", " ", el("span", { class: "small" }, [call.tool, plural(call.passages, "passage"), call.found].filter(Boolean).join(", ")))))),
   ];
 };
+
+const fixOf = (fix) => el("p", {}, el("b", { class: "good" }, `Try: ${fix.label}.`), " ",
+  el("a", { href: `#${fix.fragment}` }, `${plural(fix.cases, "case")} like this`));
 
 const verdictOf = (row, body) => el("div", { class: `case-verdict ${stateOf(row)}` },
   userText("p", "", el("b", { class: chipClass(row).includes("failure") && "bad" }, `${failureLabel(row)}.`), " ",
     body.basis && [el("span", { class: "confirmed" }, body.basis), " "],
     capitalized(body.summary ? body.summary[0] : body.reason)),
   body.summary && body.summary[1] && el("p", {}, body.summary[1]),
-  body.fix && el("p", {}, el("b", { class: "good" }, `Try: ${body.fix[0]}.`), " ",
-    el("a", { href: `#${body.fix[2]}` }, `${plural(body.fix[1], "case")} like this`)),
-  body.also && userText("p", "small", "Also true: ", body.also.map(([label, words]) => `${label}${words && ` (${words})`}`).join("; ")),
+  body.fix && fixOf(body.fix),
+  body.also && userText("p", "small", "Also true: ", body.also.map((mode) => `${mode.name}${mode.text ? ` (${mode.text})` : ""}`).join("; ")),
   body.error && userText("p", "", el("b", {}, "The app failed:"), ` ${body.error}`));
 
 // Where each needed fact was lost: a row of stages, the lost one with a cross and the owner's color.
@@ -205,16 +205,16 @@ const needsOf = (body) => body.needs && el("section", { class: "needs", "aria-la
 
 const metaOf = (row) => {
   const parts = [row.category, row.tier && `tier ${row.tier}`, ...(row.tags ?? []), outcomeOf(row),
-    row.latency && `${row.latency < 0.1 ? "under 0.1" : row.latency.toFixed(1)} s`].filter(Boolean);
+    row.latency_s && `${row.latency_s < 0.1 ? "under 0.1" : row.latency_s.toFixed(1)} s`].filter(Boolean);
   return userText("p", "small meta", `Case ${grouped(row.number)} \u00b7 `, userText("code", "", row.id),
     parts.map((part) => [" \u00b7 ", userText("span", "", part)]));
 };
 
 // The messages before the question, and the question as it is understood without them.
 const dialogueOf = (body) => [
-  body.history && el("ol", { class: "dialogue", "aria-label": "Earlier messages" }, body.history.map(([role, text], i) =>
-    el("li", { class: role, id: `message-${i + 1}` }, el("b", {}, role), " ", userText("span", "", text)))),
-  body.standalone && userText("p", "small", `Standalone question (${body.standalone[1]}): `, userText("q", "", body.standalone[0]))];
+  body.history && el("ol", { class: "dialogue", "aria-label": "Earlier messages" }, body.history.map((message, i) =>
+    el("li", { class: message.name, id: `message-${i + 1}` }, el("b", {}, message.name), " ", userText("span", "", message.text ?? "")))),
+  body.standalone && userText("p", "small", `Standalone question (${body.standalone.name}): `, userText("q", "", body.standalone.text))];
 
 const drawCase = (row, body) => {
   const bad = body.claims.filter((claim) => claim.support !== "supported").length;

@@ -36,9 +36,9 @@ const placeOf = new Map(
 const spansOf = (marks) => {
   const spans = new Map();
   let start = 0;
-  for (const [end, , claims] of marks ?? []) {
-    for (const claim of claims ?? []) spans.set(claim, [spans.get(claim)?.[0] ?? start, end]);
-    start = end;
+  for (const mark of marks ?? []) {
+    for (const claim of mark.claims ?? []) spans.set(claim, [spans.get(claim)?.[0] ?? start, mark.end]);
+    start = mark.end;
   }
   return spans;
 };
@@ -50,19 +50,19 @@ const bodyOf = async (number) => {
   const parts = await chunkOf("case-parts");
   const partOf = (part) => (Number.isInteger(part) ? parts[part] : part);
   const spans = spansOf(stored.marks);
-  const claim = (one, i) => ({
-    ...one, number: i + 1, text: one.text ?? (stored.answer ?? "").slice(...spans.get(i + 1) ?? [0, 0]),
-    quotes: partOf(one.quotes) ?? [], needed: partOf(one.needed) ?? [],
+  const claimAt = (claim, i) => ({
+    ...claim, number: i + 1, text: claim.text ?? (stored.answer ?? "").slice(...spans.get(i + 1) ?? [0, 0]),
+    quotes: partOf(claim.quotes) ?? [], needed: partOf(claim.needed) ?? [],
   });
   const textOf = async (text) => (text === undefined ? ""
     : (await chunkOf(`case-texts-${Math.floor(text / data.texts)}`))[text % data.texts]);
-  const passages = (rows) => Promise.all((rows ?? []).map(async (one, i) => ({
-    ...one, place: i + 1, rank: one.rank ?? String(i + 1), flags: partOf(one.flags), text: await textOf(one.text),
+  const passages = (rows) => Promise.all((rows ?? []).map(async (passage, i) => ({
+    ...passage, place: i + 1, rank: passage.rank ?? String(i + 1), flags: partOf(passage.flags), text: await textOf(passage.text),
   })));
   const prompt = await Promise.all((stored.prompt ?? []).map((part) => (Number.isInteger(part) ? textOf(part) : part)));
   return {
     ...stored, prompt: prompt.join(""), verdicts: (stored.verdicts ?? []).map(partOf), judges: partOf(stored.judges), fix: partOf(stored.fix),
-    claims: (stored.claims ?? []).map(claim),
+    claims: (stored.claims ?? []).map(claimAt),
     retrieved: await passages(stored.retrieved), missed: await passages(stored.missed),
   };
 };
@@ -76,8 +76,8 @@ const ownerOf = (row) => (stateOf(row) === "failed" ? data.owners[row.failure] :
 
 // What a row offers to each choice.
 const OFFERED = {
-  state: (row) => [stateOf(row), row.error && "error"], owner: (row) => [ownerOf(row)],
-  failure: (row) => [row.failure], retrieval: (row) => [row.retrieval], answer: (row) => [row.answer],
+  state: (row) => [stateOf(row), row.failed_to_run && "error"], owner: (row) => [ownerOf(row)],
+  failure: (row) => [row.failure], retrieval: (row) => [row.retrieval], answer: (row) => [row.answered],
   correct: (row) => [row.correct], lost_at: (row) => row.lost_at ?? [], miss_type: (row) => row.miss_types ?? [],
   category: (row) => [row.category], tier: (row) => [row.tier], tag: (row) => row.tags ?? [],
   people: (row) => row.people ?? [],
@@ -93,11 +93,11 @@ const modeOrder = Object.keys(data?.failure_modes ?? {});
 const COLUMNS = {
   mode: (row) => (row.failure ? modeOrder.indexOf(row.failure) : null),
   question: (row) => row.question.toLowerCase(),
-  claims: (row) => row.claims?.[0],
-  rank: (row) => row.rank ?? row.keyword_rank,
+  claims: (row) => row.unsupported,
+  rank: (row) => row.best_rank ?? row.keyword_rank,
   missed: (row) => row.miss_types && data.miss_types[row.miss_types[0]],
   gold: (row) => row.number,
-  latency: (row) => row.latency,
+  latency: (row) => row.latency_s,
 };
 const HIGHEST_FIRST = ["claims", "latency", ...(data?.lower ?? [])];
 

@@ -8,8 +8,8 @@ const csvCell = (value) => {
 
 const saveCsv = (rows) => {
   const heads = ["number", "id", "question", "failure", "owner", "unsupported", "claims", "missed_rank", "keyword_rank", "why_missed"];
-  const lines = rows.map((row) => [row.number, row.id, row.question, row.failure, ownerOf(row), row.claims?.[0],
-    row.claims?.[1], row.rank, row.keyword_rank, row.miss_types?.[0]]);
+  const lines = rows.map((row) => [row.number, row.id, row.question, row.failure, ownerOf(row), row.unsupported,
+    row.claimed, row.best_rank, row.keyword_rank, row.miss_types?.[0]]);
   const text = [heads, ...lines].map((line) => line.map(csvCell).join(",")).join("\r\n");
   const href = URL.createObjectURL(new Blob([`\ufeff${text}\r\n`], { type: "text/csv" }));
   el("a", { href, download: "cases.csv" }).click();

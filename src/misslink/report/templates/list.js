@@ -14,9 +14,8 @@ const highlighted = (text, terms) => {
 
 // How many claims are unsupported; where none is, how many the reference contradicts.
 const claimsWords = (row) => {
-  const [unsupported, count, wrong] = row.claims ?? [];
-  if (!unsupported && wrong) return `${wrong} of ${count} wrong`;
-  return row.claims ? `${unsupported} of ${count}` : stateOf(row) === "failed" && row.answer === "declined" ? "declined" : "";
+  if (!row.unsupported && row.wrong) return `${row.wrong} of ${row.claimed} wrong`;
+  return row.claimed ? `${row.unsupported} of ${row.claimed}` : stateOf(row) === "failed" && row.answered === "declined" ? "declined" : "";
 };
 
 // A row that is filled again and again: to make one takes longer than a frame has time for all.
@@ -44,9 +43,9 @@ const makeRow = () => {
       write(claim, visible(row.claim ?? ""));
     }
     write(claims, claimsWords(row));
-    claims.dataset.unit = row.claims?.[0] ? " unsupported" : "";
-    claims.classList.toggle("quiet", Boolean(row.claims && !row.claims[0] && !row.claims[2]));
-    write(rank, row.rank ? grouped(row.rank) : row.keyword_rank ? `keywords ${grouped(row.keyword_rank)}` : "");
+    claims.dataset.unit = row.unsupported ? " unsupported" : "";
+    claims.classList.toggle("quiet", Boolean(row.claimed && !row.unsupported && !row.wrong));
+    write(rank, row.best_rank ? grouped(row.best_rank) : row.keyword_rank ? `keywords ${grouped(row.keyword_rank)}` : "");
     write(missed, row.miss_types ? data.miss_types[row.miss_types[0]] : "");
   };
   return { element, fill };
