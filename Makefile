@@ -13,7 +13,7 @@ unexport PYTHONDONTWRITEBYTECODE
 TYPES := ( $(BIN)/mypy && $(BIN)/mypy --strict examples/python_api && $(BIN)/basedpyright examples/python_api )
 PYTEST := $(BIN)/pytest -n $$(($$(getconf _NPROCESSORS_ONLN) + 1))
 
-.PHONY: demo quick test test-slow budget wheel-test other-pythons gold docs lint lock clean
+.PHONY: demo quick test test-slow budget wheel-test other-pythons gold pictures docs lint lock clean
 
 demo: $(VENV)/.demo
 	$(BIN)/misslink demo
@@ -51,6 +51,10 @@ other-pythons: $(VENV)/.dev
 gold: $(VENV)/.dev
 	$(BIN)/python docs/make_metrics.py
 	MISSLINK_ACCEPT=1 $(BIN)/pytest tests/report tests/cli/test_help.py tests/browser/test_layout_gold.py
+
+# The pictures of the site, from the bundled example. Then look at them.
+pictures: $(VENV)/.dev
+	$(BIN)/python docs/make_pictures.py
 
 # The documentation site, in build/site.
 docs: $(VENV)/.dev

@@ -137,8 +137,12 @@ def test_contradictory_labels_are_asked_about_once(page, served, run):
     open_case(page, served, "with-exit")
     for key in ("1", "1", "2"):
         page.keyboard.press(key)
-    page.locator("#offer", has_text="All claims are supported, but the answer is labelled").wait_for()
-    assert page.locator(".question[aria-current] .small").first.inner_text() == "Answer, faithfulness"
+    page.locator(
+        "#offer", has_text="All claims are supported, but the answer is labelled"
+    ).wait_for()
+    assert (
+        page.locator(".question[aria-current] .small").first.inner_text() == "Answer, faithfulness"
+    )
     page.get_by_role("button", name="Keep both").wait_for()
     page.keyboard.press("Enter")
     page.locator("#ask", has_text="reference").wait_for()
@@ -155,7 +159,9 @@ def test_a_contradiction_by_a_claim_is_mended_by_the_answers_other_label(page, s
     open_case(page, served, "with-exit")
     for key in ("j", "j", "1", "k", "k", "2"):
         page.keyboard.press(key)
-    page.locator("#offer", has_text="A claim is not supported, but the answer is labelled").wait_for()
+    page.locator(
+        "#offer", has_text="A claim is not supported, but the answer is labelled"
+    ).wait_for()
     page.keyboard.press("2")
     saved(page, "changed from faithful to unfaithful")
 
