@@ -29,13 +29,13 @@ FLAGS += " disable-component-update disable-sync"
 SCREEN = {"width": 1440, "height": 900}
 QUALITY = 60
 LEARNING, BROKEN = 12, 3  # runs of the canaries
-TOKEN = "picture"  # of a server that lives as long as its picture takes
+TOKEN = "picture"  # noqa: S105 - of a server that lives as long as its picture takes
 
 
 def run(*arguments: str, fails: bool = False) -> None:
     """Run a command of misslink in the current folder."""
     command = [sys.executable, "-m", "misslink", *arguments]
-    subprocess.run(command, check=not fails, capture_output=True)
+    subprocess.run(command, check=not fails, capture_output=True)  # noqa: S603
 
 
 def make_runs() -> None:
@@ -83,7 +83,7 @@ def photograph(page: Page, picture: Path) -> None:
     options = {"format": "webp", "quality": QUALITY}
     shot: dict[str, Any] = session.send("Page.captureScreenshot", options)
     picture.write_bytes(b64decode(shot["data"]))
-    print(f"{picture.name}: {picture.stat().st_size:,} bytes")
+    print(f"{picture.name}: {picture.stat().st_size:,} bytes")  # noqa: T201
 
 
 def main(folder: Path) -> None:
