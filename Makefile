@@ -13,7 +13,7 @@ TYPES := $(BIN)/mypy && $(BIN)/mypy --strict examples/python_api && $(BIN)/based
 # Some tests wait for processes, so there is one worker more than there are cores.
 PYTEST := $(BIN)/pytest -n $$(($$(getconf _NPROCESSORS_ONLN) + 1))
 
-.PHONY: demo quick test types test-slow budget wheel-test other-pythons gold docs lint lock clean
+.PHONY: demo quick test types test-slow budget wheel-test other-pythons gold pictures docs lint lock clean
 
 demo: $(VENV)/.demo
 	$(BIN)/misslink demo
@@ -53,6 +53,10 @@ other-pythons: $(VENV)/.dev
 gold: $(VENV)/.dev
 	$(BIN)/python docs/make_metrics.py
 	MISSLINK_ACCEPT=1 $(BIN)/pytest tests/report tests/cli/test_help.py tests/browser/test_layout_gold.py
+
+# The pictures of the site, from the bundled example. Then look at them.
+pictures: $(VENV)/.dev
+	$(BIN)/python docs/make_pictures.py
 
 # The documentation site, in build/site.
 docs: $(VENV)/.dev

@@ -35,7 +35,7 @@ def faults(axe, page):
 def labelled(page, served):
     """Label the case with claims, the judge's opinion beside."""
     open_case(page, served, "with-exit")
-    for key in "1223":
+    for key in "1221":
         page.keyboard.press(key)
     page.keyboard.press("o")  # at once: it waits for the labels on their way
     page.locator("#done", has_text="1 of 3").wait_for()

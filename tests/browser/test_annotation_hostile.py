@@ -74,7 +74,7 @@ class Tour:
         self.page.locator("#comment").fill(self.comment)
         self.page.keyboard.press("Enter")
         for _ in range(self.page.locator(".question").count()):
-            self.page.keyboard.press("b")
+            self.page.keyboard.press("2")
         self.page.locator("#done", has_text=f"{place} of ").wait_for()
         self.page.keyboard.press("o")
         self.page.keyboard.press("e")

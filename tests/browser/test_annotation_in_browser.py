@@ -15,7 +15,7 @@ CLAIM, ANSWER = ("with-exit", "faithfulness", 0), ("with-exit", "faithfulness", 
 
 
 def test_a_whole_run_is_labelled_by_the_keyboard_alone(page, served, run):
-    keys = {"with-exit": ["1", "2", "Enter", "3"], "context": ["2"], "unjudged": ["s"]}
+    keys = {"with-exit": ["1", "2", "Enter", "1"], "context": ["2"], "unjudged": ["s"]}
     page.goto(served.address)
     page.locator("#name").wait_for()
     page.keyboard.type("anna")
@@ -93,7 +93,7 @@ def test_a_long_passage_is_folded_and_a_key_opens_it(page, served):
 def test_the_label_that_follows_is_offered_and_not_set(page, served, run):
     open_case(page, served, "with-exit")
     page.keyboard.press("1")
-    assert not page.locator("#follows").is_visible()
+    assert not page.locator("#enter").is_visible()
     page.keyboard.press("1")
     page.get_by_role("button", name="Take faithful").wait_for()
     saved(page, "Saved: claim 2 supported")
@@ -102,7 +102,71 @@ def test_the_label_that_follows_is_offered_and_not_set(page, served, run):
     saved(page, "Saved: answer faithful")
 
     assert said_of(run, "anna")[ANSWER] == 1
-    assert not page.locator("#follows").is_visible()
+    assert not page.locator("#enter").is_visible()
+    assert page.inner_text("#place") == "Question 4 of 4, 1 open"
+
+
+def test_after_the_last_label_the_case_says_so_and_enter_goes_on(page, served):
+    open_case(page, served, "with-exit")
+    for key in ("1", "1", "Enter", "1"):
+        page.keyboard.press(key)
+    page.locator("#offer", has_text="This case is labelled.").wait_for()
+    assert page.inner_text("#place") == "Question 4 of 4, none open"
+    at = served.cases.index("with-exit")
+    page.get_by_role("button", name="Next case" if at < 2 else "Finish").wait_for()
+    page.keyboard.press("Enter")
+    page.locator("#done", has_text="1 of 3 done").wait_for()
+    page.locator(".meta code", has_text="with-exit").wait_for(state="detached")
+
+
+def test_a_key_labels_the_question_that_is_shown_and_no_other(page, served, run):
+    open_case(page, served, "with-exit")
+    for key in ("2", "2", "2"):
+        page.keyboard.press(key)
+    page.locator("#ask", has_text="reference").wait_for()
+    page.keyboard.press("1")
+    saved(page, "Saved: answer correct")
+    for key in ("3", "4", "g", "b"):
+        page.keyboard.press(key)
+
+    assert states(page) == ["not supported", "not supported", "unfaithful", "correct"]
+    assert [line["label"] for line in lines_of(run, "anna") if "label" in line] == [0, 0, 0, 1]
+
+
+def test_contradictory_labels_are_asked_about_once(page, served, run):
+    open_case(page, served, "with-exit")
+    for key in ("1", "1", "2"):
+        page.keyboard.press(key)
+    page.locator(
+        "#offer", has_text="All claims are supported, but the answer is labelled"
+    ).wait_for()
+    assert (
+        page.locator(".question[aria-current] .small").first.inner_text() == "Answer, faithfulness"
+    )
+    page.get_by_role("button", name="Keep both").wait_for()
+    page.keyboard.press("Enter")
+    page.locator("#ask", has_text="reference").wait_for()
+    page.keyboard.press("k")
+    page.keyboard.press("2")
+    page.locator("#ask", has_text="reference").wait_for()
+    page.keyboard.press("1")
+    saved(page, "Saved: answer correct")
+
+    assert said_of(run, "anna")[ANSWER] == 0
+
+
+def test_a_contradiction_by_a_claim_is_mended_by_the_answers_other_label(page, served, run):
+    open_case(page, served, "with-exit")
+    for key in ("j", "j", "1", "k", "k", "2"):
+        page.keyboard.press(key)
+    page.locator(
+        "#offer", has_text="A claim is not supported, but the answer is labelled"
+    ).wait_for()
+    page.keyboard.press("2")
+    saved(page, "changed from faithful to unfaithful")
+
+    assert said_of(run, "anna")[ANSWER] == 0
+    assert not page.locator("#enter").is_visible()
 
 
 def test_nothing_follows_from_a_claim_that_was_skipped(page, served):
@@ -113,7 +177,7 @@ def test_nothing_follows_from_a_claim_that_was_skipped(page, served):
     saved(page, "Saved: claim 2 skipped")
     page.keyboard.press("Enter")
 
-    assert not page.locator("#follows").is_visible()
+    assert not page.locator("#enter").is_visible()
     assert states(page) == ["supported", "skipped", "open", "open"]
 
 
@@ -160,7 +224,7 @@ def test_a_page_opened_again_goes_on_where_its_annotator_stopped(page, served):
     page.locator(".meta", has_text="Case 1 of 3").wait_for()
     while page.locator("#done").inner_text() == "0 of 3 done":
         for _ in range(page.locator(".question").count()):
-            page.keyboard.press("b")
+            page.keyboard.press("2")
         page.locator("#done", has_text="1 of 3 done").wait_for()
     page.goto("about:blank")
     page.goto(f"{served.address}#annotator=anna")

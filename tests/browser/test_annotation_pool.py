@@ -28,7 +28,7 @@ def test_keys_grade_undo_and_go_on_and_no_other_key_labels(page, pool, folder):
         page.locator(".meta", has_text="Passage 1 of").wait_for()
         told = page.inner_text(".question")
         assert "highly relevant: it answers the question by itself" in told
-        for key in ("g", "b", "3", "o"):
+        for key in ("g", "b", "3", "5", "o"):
             page.keyboard.press(key)
         page.keyboard.press("2")
         saved(page, "Saved: passage highly relevant")

@@ -96,19 +96,19 @@ def test_what_is_not_saved_is_not_told_in_green_and_in_the_words_of_the_page(pag
     served.start()
 
 
-def test_a_label_that_a_key_changes_out_of_focus_is_told_and_taken_back(page, served, run):
+def test_a_label_that_is_changed_is_told_and_taken_back(page, served, run):
     open_case(page, served, "with-exit")
     for key in ("2", "2", "2"):
         page.keyboard.press(key)
     page.locator("#ask", has_text="reference").wait_for()
     saved(page, "Saved: answer unfaithful")
     assert not page.locator("#changed").is_visible()
+    page.keyboard.press("k")
     page.keyboard.press("1")
     saved(page, "Saved: faithfulness changed from unfaithful to faithful, u undoes it")
     assert page.inner_text("#changed") == (
         "Faithfulness changed from unfaithful to faithful; u undoes it."
     )
-    assert "reference" in page.inner_text("#ask")
     page.keyboard.press("u")
     saved(page, "Undone")
 

@@ -19,7 +19,7 @@ def test_labels_made_while_the_server_is_away_are_kept_and_saved_on_a_click(page
     page.keyboard.press("2")
     page.locator("#banner").wait_for()
     page.keyboard.press("2")
-    page.keyboard.press("4")
+    page.keyboard.press("2")
     page.locator("#unsaved li").nth(2).wait_for()
     assert page.locator("#unsaved li").count() == 3
     assert f"--port {served.port}" in page.inner_text("#trouble")

@@ -595,6 +595,25 @@ def test_on_paper_the_list_is_plain_and_the_open_case_is_whole(at, browser, tmp_
     many.close()
 
 
+def test_paper_shows_what_cautions_and_the_first_failed_cases_with_their_claims(at):
+    page = at("")
+    page.emulate_media(media="print")
+    page.wait_for_function(
+        """() => {
+          dispatchEvent(new Event("beforeprint"));
+          const failed = document.querySelectorAll("#printed li .chip.failure").length;
+          return failed > 0 && document.querySelectorAll(".paper-case").length === Math.min(failed, 10);
+        }"""
+    )
+
+    assert page.locator(".paper-case .support").count() > 0
+    assert page.locator(".paper-case q").count() > 0
+    assert page.locator(".judge-line details:not([open])").count() == 0
+    page.evaluate("dispatchEvent(new Event('afterprint'))")
+    assert page.locator(".judge-line details[open]").count() == 0
+    assert page.locator(".paper-case").count() == 0
+
+
 def test_of_many_cases_only_those_in_view_stand_in_the_document(browser, tmp_path):
     page = listening(browser.new_page(viewport={"width": 1200, "height": 800}))
     page.goto(f"{write_html(_many(3000), tmp_path / 'r.html').as_uri()}#sort=gold")

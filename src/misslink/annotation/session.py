@@ -404,9 +404,7 @@ class AnnotationSession(LabelSession):
         """What to label, and the progress of an annotator; none without a name."""
         return {
             "run": str(self.path),
-            "metrics": [
-                vars(question_for(metric, place)) for place, metric in enumerate(self.metrics)
-            ],
+            "metrics": [vars(question_for(metric)) for metric in self.metrics],
             **super().session(annotator),
         }
 

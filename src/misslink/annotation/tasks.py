@@ -32,35 +32,31 @@ from misslink.types import Case, Run, Trace, Verdict
 
 CLAIM_METRIC = "faithfulness"  # labelled per claim, too
 DEFAULT_METRICS = (CLAIM_METRIC, "answer_relevance", "correctness")
-_MAX_METRICS = 5  # metrics at once, two digits each
 
 
 @dataclass(frozen=True)
 class LabelQuestion:
-    """The question of one metric, its two labels, and the keys that give them."""
+    """The question of one metric, and its two labels."""
 
     name: str
     ask: str
     good: str
     bad: str
-    key_good: str
-    key_bad: str
     per_claim: bool
 
 
-def question_for(metric: str, place: int) -> LabelQuestion:
-    """Return the question of a metric, which is the `place`-th of at most five."""
+def question_for(metric: str) -> LabelQuestion:
+    """Return the question of a metric."""
     asked = metric in judged_metrics and judged_metrics.get(metric).label_question
     name = metric.replace("_", " ")
     ask, good, bad = asked or (f"Is the answer good by the metric {name}?", "good", "bad")
-    keys = str(2 * place + 1), str((2 * place + 2) % 10)
-    return LabelQuestion(metric, ask, good, bad, *keys, metric == CLAIM_METRIC)
+    return LabelQuestion(metric, ask, good, bad, metric == CLAIM_METRIC)
 
 
 def metrics_to_label(run: Run, requested: Sequence[str], name: str) -> tuple[str, ...]:
     """Return the metrics to label: those wanted, else the judged ones of the default metrics.
 
-    Raises InputError for an unknown metric, more than five, or if no answer can be labelled;
+    Raises InputError for an unknown metric, or if no answer can be labelled;
     `name` is the run folder in messages.
     """
     judged = {verdict.metric for verdict in run.scores}
@@ -74,8 +70,6 @@ def metrics_to_label(run: Run, requested: Sequence[str], name: str) -> tuple[str
     metrics = tuple(dict.fromkeys(requested)) or tuple(
         m for m in DEFAULT_METRICS if m in judged or not judged
     )
-    if len(metrics) > _MAX_METRICS:
-        raise InputError(f"at most {_MAX_METRICS} metrics fit on the keys; give fewer --metric")
     if not metrics:
         raise InputError(
             f"the run has verdicts of {', '.join(sorted(judged))}; name the metrics to label with --metric",

@@ -2,14 +2,14 @@
 
 import { putAddress, readAddress } from "./address.js";
 import { attempt, retry, seek } from "./away.js";
-import { answerOf, choose, draftKey, draw, firstOf, isDone, isPool, lay, nextOpen, tell, view, waiting } from "./desk.js";
+import { answerOf, choose, doubtOf, draftKey, draw, enterStep, firstOf, isPool, lay, nextOpen, tell, view, waiting } from "./desk.js";
 import { drawComment, drawKeys } from "./dock.js";
 import { at, capital, plain } from "./dom.js";
 import { freshen, freshenOnReturn } from "./fresh.js";
 import { listen } from "./keys.js";
 import { outboxOf } from "./outbox.js";
 import { drawEnd, drawNothing, drawWho } from "./pages.js";
-import { choicesOf, following, questionsOf, word } from "./questions.js";
+import { choicesOf, questionsOf, word } from "./questions.js";
 import * as server from "./server.js";
 
 const ADJUDICATED = "adjudicated";
@@ -56,7 +56,7 @@ const step = (by) => {
   else if (by < 0 && view.session?.total) open(view.session.total - 1);
 };
 
-// Said when a label takes another's place: a key may be of a question that is not in focus.
+// Said when a label takes another's place.
 const changeOf = (question, from, to) =>
   `${question.claim === null ? plain(question.metric) : `claim ${question.number}`} changed from ${word(question, from)} to ${word(question, to)}`;
 
@@ -68,25 +68,30 @@ const send = (question, label, comment) => {
   view.outbox.add({ at: place, case_id, answer, metric: question.metric, claim: question.claim, label, comment, was });
 };
 
-// Say a label: it goes to the server at once, and the next open question comes into focus.
-const say = (label, place = view.focus) => {
-  const question = view.questions[place];
+const moveOn = () => {
+  const next = nextOpen(view.focus);
+  choose(next >= 0 ? next : view.focus);
+};
+
+// Say a label of the question that is shown: it goes to the server at once, and the next open question comes into focus.
+const say = (label) => {
+  const question = view.item && view.questions[view.focus];
   if (!question) return;
-  const focused = place === view.focus;
-  const comment = focused ? at("comment").value.trim() : answerOf(question)?.comment ?? "";
+  const comment = at("comment").value.trim();
   const before = answerOf(question);
   if (!before || before.label !== label || (before.comment ?? "") !== comment) send(question, label, comment);
   else view.changed = "";
-  const next = nextOpen(place);
-  choose(next >= 0 ? next : place);
+  const doubted = doubtOf(question.metric);
+  if (doubted >= 0) choose(doubted, { doubt: true });
+  else moveOn();
 };
 
 const onward = () => {
-  const question = view.questions[view.focus];
-  if (!view.item || !question) return;
-  const follows = following(question, view.questions, answerOf);
-  if (follows !== null && !answerOf(question)) say(follows);
-  else if (isDone()) step(1);
+  if (!view.item || !view.questions.length) return;
+  const offered = enterStep();
+  if (offered?.act === "keep") moveOn();
+  else if (offered?.act === "take") say(offered.label);
+  else if (offered) step(1);
 };
 
 const undo = async () => {
@@ -242,22 +247,15 @@ const acts = {
   c: write, o: opinion, e: foldAll, Enter: onward, "?": () => at("keys").showModal(),
 };
 
-// A label's key: of the question in focus, else of the answer for the metric that has this key.
+// A label's key is of the question that is shown.
 const labelKey = (key) => {
-  const mine = view.item && view.questions[view.focus];
-  if (!mine) return null;
-  if (mine.grades) {
-    const chosen = choicesOf(mine).find((one) => one.key === key);
-    return chosen ? () => say(chosen.label) : null;
-  }
-  if ([mine.good_key, "g"].includes(key)) return () => say(1);
-  if ([mine.bad_key, "b"].includes(key)) return () => say(0);
-  const other = view.questions.findIndex((one) => one.claim === null && [one.good_key, one.bad_key].includes(key));
-  return other < 0 ? null : () => say(key === view.questions[other].good_key ? 1 : 0, other);
+  const shown = view.item && view.questions[view.focus];
+  const chosen = shown && choicesOf(shown).find((one) => one.key === key);
+  return chosen ? () => say(chosen.label) : null;
 };
 
 const pressed = {
-  good: () => say(1), bad: () => say(0), high: () => say(2), skip: () => say(null), follows: onward,
+  good: () => say(1), bad: () => say(0), high: () => say(2), skip: () => say(null), enter: onward,
   previous: () => step(-1), next: () => step(1), undo, write, opinion, help: () => at("keys").showModal(),
   retry, drop: () => view.outbox.drop(), change: () => who(),
   reveal, "keep-hidden": () => at("warned").close(), "hide-keys": () => at("keys").close(),

@@ -2,15 +2,16 @@
 
 import { drawAnswer, drawCase, drawPassage, markerOf } from "./case.js";
 import { drawComment, drawDock, drawOpinion } from "./dock.js";
-import { at, capital, el } from "./dom.js";
+import { at, capital, el, plural } from "./dom.js";
 import { colourOf, drawJudge, drawQuestions } from "./labels.js";
-import { byQuestion, following } from "./questions.js";
+import { byQuestion, contradicted, following, word } from "./questions.js";
 import { drawTrouble } from "./trouble.js";
 
 export const view = {
   session: null, annotator: "", outbox: null, // who labels what
   item: null, questions: [], focus: 0, opinion: false, writing: false, // the case that is open
   drafts: new Map(), // comments of questions without a label
+  doubt: false, doubted: new Set(), // labels that contradict each other: asked about now, and asked about before
   turn: 0, // of opening a case: only the last one counts
   changed: "", // what the last label changed that had been said otherwise
   blocked: null, problem: null, missed: null, // labels that wait, a step that failed, and that step
@@ -135,13 +136,53 @@ export const draw = () => {
   drawAnswers();
   if (held) drawn.rows[focus]?.made.focus({ preventScroll: true });
   drawJudged();
-  drawDock(question, question ? answerOf(question) : null, question ? following(question, questions, answerOf) : null);
+  drawDock(question, answerOf(question), placeOf(), enterStep());
   return drawOpinion(item, view.opinion);
 };
 
+const openOnes = () => view.questions.filter((question) => !answerOf(question)).length;
+
+const placeOf = () => {
+  const { length } = view.questions;
+  return length === 1 ? "" : `Question ${view.focus + 1} of ${length}, ${openOnes() || "none"} open`;
+};
+
+const claimsSay = (label) => (label ? "All claims are supported" : "A claim is not supported");
+
+// What Enter does now: its act, the words of its button, and why it is offered; or null.
+export const enterStep = () => {
+  const question = view.questions[view.focus];
+  const answer = answerOf(question);
+  if (view.doubt && answer) {
+    const why = `${claimsSay(!answer.label)}, but the answer is labelled ${word(question, answer.label)}. Change a label, or keep both.`;
+    return { act: "keep", text: "Keep both", why };
+  }
+  const follows = answer ? null : following(question, view.questions, answerOf);
+  if (follows !== null) {
+    const taken = word(question, follows);
+    return { act: "take", label: follows, text: `Take ${taken}`, why: `${claimsSay(follows)}, so ${taken} follows.` };
+  }
+  if (!isDone()) return null;
+  const unit = isPool() ? "passage" : "case";
+  const left = openOnes();
+  const why = `This ${unit} is labelled${left ? `; ${plural(left, "optional question")} open` : ""}.`;
+  const last = view.item.at + 1 >= view.session.total;
+  return { act: "next", text: last ? "Finish" : `Next ${unit}`, why };
+};
+
+// Labels of a metric that contradict each other are asked about once a case. Returns the place of its answer, or -1.
+export const doubtOf = (metric) => {
+  const key = JSON.stringify([view.item.case_id, metric]);
+  const answer = contradicted(metric, view.questions, answerOf);
+  if (!answer || view.doubted.has(key)) return -1;
+  view.doubted.add(key);
+  return view.questions.indexOf(answer);
+};
+
 // Take a question into focus: its words are marked, its comment is at hand.
-export const choose = (place) => {
+export const choose = (place, { doubt = false } = {}) => {
   if (!view.questions.length) return;
+  view.doubt = doubt;
   view.focus = Math.min(Math.max(place, 0), view.questions.length - 1);
   const question = view.questions[view.focus];
   view.writing = false;

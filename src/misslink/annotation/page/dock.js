@@ -1,7 +1,7 @@
 // The bar at the foot: the question in focus, its buttons with their keys, its comment.
 
 import { at, capital, el, plain } from "./dom.js";
-import { choicesOf, word } from "./questions.js";
+import { CLAIM, choicesOf } from "./questions.js";
 
 // A touch screen and a screen reader get the words, the keyboard its keys.
 const put = (id, label, key) => {
@@ -19,20 +19,19 @@ const titleOf = (question) => {
   return `Claim ${question.number}: is it supported by the passages?`;
 };
 
-// `follows` is the label that the claims of an answer leave it with, or null.
-export const drawDock = (question, answer, follows) => {
+// `place` says which question of the case it is; `step` is what Enter does, or null.
+export const drawDock = (question, answer, place, step) => {
   at("dock").hidden = !question;
   if (!question) return;
   at("ask").textContent = titleOf(question);
   at("claim").textContent = question.claim === null ? "" : question.text;
   at("claim").hidden = question.claim === null;
-  const offered = follows !== null && !answer;
-  at("offer").hidden = !offered;
-  at("offer").textContent = offered
-    ? `${follows ? "All of its claims are supported" : "A claim is not supported"}, so ${word(question, follows)} follows.`
-    : "";
-  at("follows").hidden = !offered;
-  if (offered) put("follows", `Take ${word(question, follows)}`);
+  at("place").textContent = place;
+  at("place").hidden = !place;
+  at("offer").hidden = step === null;
+  if (at("offer").textContent !== (step?.why ?? "")) at("offer").textContent = step?.why ?? ""; // else it is read aloud again
+  at("enter").hidden = step === null;
+  if (step) put("enter", step.text);
   const choices = choicesOf(question);
   const pressed = [["skip", null]];
   for (const id of ["bad", "good", "high"]) at(id).hidden = true;
@@ -66,9 +65,9 @@ export const drawKeys = (metrics) => at("metric-keys").replaceChildren(...(metri
 const gradeKeys = (metrics) => metrics.flatMap((metric) => metric.grades.map((grade) => el("div", {},
   el("dt", {}, el("kbd", {}, grade.key)), el("dd", {}, `${grade.word}: ${grade.means}`))));
 
-const labelKeys = (metrics) => [...metrics.map((metric) => el("div", {},
-  el("dt", {}, el("kbd", {}, metric.key_good ?? "g"), " ", el("kbd", {}, metric.key_bad ?? "b")),
-  el("dd", {}, `${plain(metric.name)}: ${metric.good}, ${metric.bad}${metric.per_claim ? "; of a claim supported, not supported" : ""}`))),
-el("div", {},
-  el("dt", {}, el("kbd", {}, "g"), " ", el("kbd", {}, "b")),
-  el("dd", {}, "good, bad: the left or the right label of the question in focus, whatever it is"))];
+const labelKeys = (metrics) => [
+  ...(metrics.some((metric) => metric.per_claim) ? [["claim", CLAIM.good, CLAIM.bad]] : []),
+  ...metrics.map((metric) => [plain(metric.name), metric.good, metric.bad]),
+].map(([name, good, bad]) => el("div", {},
+  el("dt", {}, el("kbd", {}, "1"), " ", el("kbd", {}, "2")),
+  el("dd", {}, `${name}: ${good}, ${bad}`)));

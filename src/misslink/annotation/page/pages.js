@@ -45,8 +45,8 @@ const whyOf = (session, left) => {
       : "Put the grades into the gold set, and see how much each retriever finds:";
   }
   return left > 0
-    ? "A part is worth much already: the order is drawn so that whatever is labelled stands for all cases. Hold the judge against it with"
-    : "Hold the judge against these labels:";
+    ? "The cases labelled so far are a random sample of the run. Compare the judge with them:"
+    : "Compare the judge with these labels:";
 };
 
 // The end: all is labelled, or what is still open.
@@ -65,12 +65,12 @@ export const drawEnd = (session, annotator, { open, again }) => {
     el("h3", {}, "What comes next"),
     el("p", {}, whyOf(session, left)),
     commandOf(session),
-    el("p", { class: "small" }, "A second person under another name makes the labels worth more: ",
-      session.kind === "pool" ? "how far people agree says how clear the grades are."
-        : "how far people agree is the measure of what a judge can reach."),
+    el("p", { class: "small" }, "Have a second person label under another name. ",
+      session.kind === "pool" ? "Their agreement shows how clear the grades are."
+        : "Their agreement is the most that a judge can reach."),
     el("p", {}, "Export: ",
       el("a", { href: exportAddress("csv"), download: true }, "CSV"), " or ",
-      el("a", { href: exportAddress("jsonl"), download: true }, "JSON Lines"), ", everybody's labels in one file."));
+      el("a", { href: exportAddress("jsonl"), download: true }, "JSON Lines"), ", all labels in one file."));
 };
 
 export const drawNothing = (session) => el("section", { class: "start", "aria-labelledby": "start-title" },

@@ -246,3 +246,18 @@ const drawCase = (row, body) => {
         (body.notes ?? []).map((note) => userText("p", "", note)),
         problem && userText("p", "", `No command repeats this case: ${problem}.`))));
 };
+
+// What a passage marks for a claim.
+const markedQuote = (body, number) => (kind, place) => {
+  const passage = (kind === "missed" ? body.missed : body.retrieved)[place - 1];
+  const mark = (text, _, claims) => (claims.includes(number) ? { quote: text } : text);
+  return passage && markedPieces(passage.text, passage.marks, mark).map((part) => part.quote ?? "").join("");
+};
+
+// A failed case on paper: its verdict, its answer, and what decides each claim.
+const paperCase = (row, body) => el("article", { class: "paper-case" },
+  metaOf(row),
+  userText("h3", "", row.question),
+  verdictOf(row, body),
+  userText("p", "answer-text", body.answer_note ?? visible(body.answer ?? "")),
+  el("ul", {}, body.claims.map((claim) => el("li", {}, findingOf({ ...claim, unlocated: true }, markedQuote(body, claim.number))))));

@@ -1,6 +1,7 @@
 // The explorer: the address, the fields, the table and the case follow one view.
 
 const PRINTED = 300; // rows of the list on paper
+const WHOLE = 10; // failed cases on paper with their claims
 
 const explore = () => {
   const at = (id) => document.getElementById(id);
@@ -242,14 +243,27 @@ const explore = () => {
   });
   addEventListener("popstate", follow);
 
-  // On paper the list is plain rows; the pane prints as it stands.
+  // Paper does not wait for a body to be decompressed, so the first ones are read beforehand.
+  const bodies = new Map();
+  const failedFirst = () => matches.filter((row) => stateOf(row) === "failed").slice(0, WHOLE);
+  const readAhead = async () => {
+    for (const row of failedFirst()) if (!bodies.has(row.number)) bodies.set(row.number, await bodyOf(row.number));
+  };
+  setTimeout(readAhead, 0);
+
+  // On paper the list is plain rows, then the first failed cases; the pane prints as it stands.
   const toPaper = () => {
     const left = matches.length - PRINTED;
     const line = (row) => el("li", { value: row.number }, el("span", { class: chipClass(row) }, failureLabel(row)), " ",
       userText("span", "question", row.question), " ", el("span", { class: "small" }, outcomeOf(row)));
     at("printed").replaceChildren(
       el("ol", {}, matches.slice(0, PRINTED).map(line)),
-      ...(left > 0 ? [el("p", { class: "small" }, `${plural(left, "more case")} left out on paper.`)] : []));
+      ...(left > 0 ? [el("p", { class: "small" }, `${plural(left, "more case")} left out on paper.`)] : []),
+      ...(open ? [] : failedFirst().filter((row) => bodies.has(row.number)).map((row) => paperCase(row, bodies.get(row.number)))));
+    for (const one of document.querySelectorAll(".judge-line details:not([open])")) {
+      one.open = true;
+      addEventListener("afterprint", () => { one.open = false; }, { once: true });
+    }
   };
   addEventListener("beforeprint", toPaper);
   addEventListener("afterprint", () => at("printed").replaceChildren());
