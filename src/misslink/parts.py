@@ -345,15 +345,22 @@ def light_items(items: Sequence[Item]) -> Sequence[Any]:
 
 def group_by_case(items: Sequence[Item]) -> Mapping[str, Sequence[Item]]:
     """All items of each case, by its id."""
+    return LazyMapping(places_by_case(items), lambda places: items_of(items, places))
+
+
+def places_by_case(items: Sequence[Item]) -> dict[str, list[int]]:
+    """The places of all items of each case, by its id."""
+    places: dict[str, list[int]] = {}
+    for place, name in enumerate(case_ids(items)):
+        places.setdefault(name, []).append(place)
+    return places
+
+
+def items_of(items: Sequence[Item], places: Iterable[int]) -> Sequence[Item]:
+    """Only the items at these places."""
     if isinstance(items, Part):
-        indexes: dict[str, list[int]] = {}
-        for index, key in enumerate(items.case_ids):
-            indexes.setdefault(key, []).append(index)
-        return LazyMapping(indexes, items.at)
-    groups: dict[str, list[Item]] = {}
-    for item in items:
-        groups.setdefault(case_id(item), []).append(item)
-    return groups
+        return items.at(places)
+    return [items[place] for place in places]
 
 
 def last_of_each(items: Sequence[Item]) -> Sequence[Item]:

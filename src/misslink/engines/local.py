@@ -10,12 +10,11 @@ from typing import Any
 
 from misslink.capture import Watcher
 from misslink.engines.protocol import AppSpec, Stage, capture_case
-from misslink.engines.shard import RunFacts, Shard, Turns, evaluate_shard
+from misslink.engines.shard import RunFacts, Shard, Turns, evaluate_here
 from misslink.errors import InputError
 from misslink.judge.protocol import Judge
 from misslink.judge.session import JudgeSession, JudgeSpec, with_limits
 from misslink.registry import engines
-from misslink.timeouts import stream_concurrently
 from misslink.types import Case, Trace
 
 _gc_lock = threading.Lock()
@@ -87,12 +86,8 @@ class LocalEngine:
         turns: Turns,
         keep: Callable[[Shard, list[Any]], object],
     ) -> None:
-        """Evaluate shards here: the next one begins when the places of the one before come free."""
-
-        async def work(shard: Shard) -> tuple[Shard, list[Any]]:
-            return shard, await evaluate_shard(shard, facts, judge, turns)
-
-        await stream_concurrently(shards, work, turns.shards, lambda made: keep(*made))
+        """Evaluate shards in this process."""
+        await evaluate_here(shards, facts, judge, turns, keep)
 
     async def close(self) -> None:
         """Nothing is held."""

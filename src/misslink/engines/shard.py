@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Awaitable, Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from functools import partial
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from misslink.judge.judge_case import judge_case
 from misslink.judge.judged_metric import JudgedMetric, Subject
@@ -18,6 +18,7 @@ from misslink.linking.judge_calibration import Calibration
 from misslink.linking.miss_measurement import MissMeasurements
 from misslink.linking.owners import link_case
 from misslink.parts import group_by_case, lines_of
+from misslink.timeouts import stream_concurrently
 from misslink.types import Case, Link, Trace, Verdict
 
 ResultT = TypeVar("ResultT")
@@ -34,11 +35,14 @@ class Shard:
         One trace for each case.
     verdicts : sequence of Verdict
         Empty until they are made.
+    key : str
+        A hash of all that its result depends on.
     """
 
     cases: Sequence[Case]
     traces: Sequence[Trace]
     verdicts: Sequence[Verdict] = ()
+    key: str = ""
 
 
 @dataclass(frozen=True)
@@ -63,7 +67,7 @@ class RunFacts:
     calibration: Calibration | None = None
     measured: MissMeasurements | None = None
 
-    def key(self, shard: Shard, run: str) -> str:
+    def key_of(self, shard: Shard, run: str) -> str:
         """A hash of all that a shard is made of; `run` is that of the judge and the settings."""
         digest = hashlib.sha256(run.encode())
         parts = [shard.cases, shard.traces, shard.verdicts]
@@ -76,13 +80,6 @@ class RunFacts:
                 digest.update(line + b"\n")
             digest.update(b"\n")
         return digest.hexdigest()
-
-    def of_shard(self, shard: Shard) -> RunFacts:
-        """What of it one shard needs, to be sent with it."""
-        if self.measured is None:
-            return self
-        ids = [case.id for case in shard.cases]
-        return replace(self, measured=self.measured.of_cases(ids))
 
 
 @dataclass
@@ -100,6 +97,21 @@ class Turns:
     def shards(self) -> int:
         """How many shards are under way, so that each place is taken."""
         return 1 + -(-self.at_once // SHARD_CASES)
+
+
+async def evaluate_here(
+    shards: Iterable[Shard],
+    facts: RunFacts,
+    judge: Judge | None,
+    turns: Turns,
+    keep: Callable[[Shard, list[Any]], object],
+) -> None:
+    """Evaluate shards: the next one begins when the places of the one before come free."""
+
+    async def work(shard: Shard) -> tuple[Shard, list[Any]]:
+        return shard, await evaluate_shard(shard, facts, judge, turns)
+
+    await stream_concurrently(shards, work, turns.shards, lambda made: keep(*made))
 
 
 async def evaluate_shard(

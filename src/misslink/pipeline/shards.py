@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import importlib.metadata
-import itertools
 import logging
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import chain, count
 from typing import Any
 
 from misslink.engines.shard import SHARD_CASES, RunFacts, Shard, Turns
 from misslink.io.manifest import hash_content
 from misslink.judge.readings import reading_rules
-from misslink.parts import Part, group_by_case
+from misslink.parts import Part, items_of, places_by_case
 from misslink.pipeline.context import EvaluationContext
 from misslink.types import Trace, Verdict
 
@@ -30,8 +31,8 @@ async def evaluate_shards(
     """
     part, stage = ("links", "link") if facts.measured else ("verdicts", "judge")
     cases, judge, writer = context.gold.cases, context.judge, context.open_part(part)
-    of_case, run = group_by_case(verdicts), _hash_run(context, facts)
-    finished, kept = itertools.count(1), 0
+    places, run = places_by_case(verdicts), _hash_run(context, facts)
+    finished, kept = count(1), 0
 
     def tick() -> None:
         context.tick(stage, next(finished), len(cases))
@@ -40,9 +41,10 @@ async def evaluate_shards(
         nonlocal kept
         for start in range(0, len(cases), SHARD_CASES):
             those = cases[start : start + SHARD_CASES]
-            judged = [each for case in those for each in of_case.get(case.id, ())]
+            judged = items_of(verdicts, chain.from_iterable(places.get(c.id, ()) for c in those))
             shard = Shard(those, traces[start : start + SHARD_CASES], judged)
-            if not writer.has_shard(facts.key(shard, run)):
+            shard = replace(shard, key=facts.key_of(shard, run))
+            if not writer.has_shard(shard.key):
                 yield shard
                 continue
             kept += len(those)
@@ -52,7 +54,7 @@ async def evaluate_shards(
     def keep(shard: Shard, made: list[Any]) -> None:
         failed = any(getattr(each, "status", None) == "failed" for each in made)
         whole = not failed and not (judge and judge.not_asked)
-        writer.add_shard(facts.key(shard, run), made, whole=whole)
+        writer.add_shard(shard.key, made, whole=whole)
 
     at_once = context.engine.at_once(stage, context.config.concurrency)
     await context.engine.evaluate(shards(), facts, judge, Turns(at_once, tick), keep)
