@@ -7,6 +7,7 @@ light form of a verdict, which its model gives as ``light()``.
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import tempfile
 import threading
 import weakref
@@ -81,6 +82,28 @@ class PartStore(Generic[Model]):
                 self._recent[place] = found
             return found
 
+    def line(self, place: int) -> bytes:
+        """The text of an item."""
+        start, end = self._bounds[2 * place : 2 * place + 2]
+        if start < 0:
+            return dump_line(self.entries[place])
+        with self._lock:
+            self._file.seek(start)
+            return self._file.read(end - start).rstrip(b"\n")
+
+
+def dump_line(item: BaseModel) -> bytes:
+    """An item as a line of a file, without its end; a lone surrogate is replaced."""
+    try:
+        return item.model_dump_json().encode()
+    except PydanticSerializationError:
+        return repr(item).encode("utf-8", "surrogatepass")
+
+
+def lines_of(items: Sequence[Any]) -> Iterable[bytes]:
+    """Of each item its text."""
+    return items.lines() if isinstance(items, Part) else map(dump_line, items)
+
 
 class Part(Sequence[Model]):
     """Items of a store, by their places in it."""
@@ -98,6 +121,10 @@ class Part(Sequence[Model]):
     def light(self) -> list[Any]:
         """Of each item what is held of it: all of it, or its light form."""
         return self._each(self._store.entries)
+
+    def lines(self) -> Iterator[bytes]:
+        """Of each item its text, without the line's end."""
+        return map(self._store.line, self._places)
 
     def is_file(self, path: Path) -> bool:
         """Whether it is all of this file."""
@@ -145,13 +172,25 @@ class PartWriter(Generic[Model]):
     model : type
     path : Path or None
         None: a file without a name, which goes when its items do.
+    record : Path or None
+        Where each whole shard has a line: its key, the hash of its text, and where it ends. Those that
+        an interrupted run wrote are taken as they are.
     """
 
-    def __init__(self, model: type[Model], path: Path | None = None) -> None:
-        self._named, self._end = path is not None, 0
+    def __init__(
+        self, model: type[Model], path: Path | None = None, record: Path | None = None
+    ) -> None:
+        self._model, self._named, self._record, self._end = model, path is not None, record, 0
+        self._lines: list[str] = []  # of the record
+        self._before: list[str] = []  # of an interrupted run, not yet looked at
+        self.is_whole = record is not None  # every shard so far
         with self._errors():
+            if path and record and path.is_file() and record.is_file():
+                self._before = record.read_text(encoding="utf-8", errors="replace").split("\n")
+            elif path:
+                path.write_bytes(b"")
             # Open for as long as its items are.
-            self._file: IO[bytes] = path.open("w+b") if path else tempfile.TemporaryFile()  # noqa: SIM115
+            self._file: IO[bytes] = path.open("r+b") if path else tempfile.TemporaryFile()  # noqa: SIM115
         self._store = PartStore(model, self._file)
 
     def add(self, item: Model) -> None:
@@ -170,7 +209,10 @@ class PartWriter(Generic[Model]):
             text = b""
         with self._errors():
             self._file.write(text)
-        start, self._end = self._end, self._end + len(text)
+        self._place(item, len(text))
+
+    def _place(self, item: Model, length: int) -> None:
+        start, self._end = self._end, self._end + length
         self._store.add(item, start, self._end)
 
     def add_all(self, items: Iterable[Model]) -> None:
@@ -178,10 +220,59 @@ class PartWriter(Generic[Model]):
         for item in items:
             self.add(item)
 
+    def has_shard(self, key: str) -> bool:
+        """Whether the next shard is there already, whole and with this key; then it is taken.
+
+        Where one is not, what follows it is removed.
+        """
+        start, line = self._end, self._before.pop(0) if self._before else ""
+        known, _, end = line.rpartition(" ")
+        with self._errors():
+            if line.startswith(f"{key} ") and end.isdigit():
+                text = self._file.read(max(0, int(end) - start))
+                if known == _record_of(key, text):
+                    for item in text.splitlines(keepends=True):
+                        self._place(self._model.model_validate_json(item), len(item))
+                    self._lines.append(line)
+                    return True
+            self._before = []
+            self._file.seek(start)
+            self._file.truncate()
+            if self._record:
+                text = "".join(f"{line}\n" for line in self._lines).encode()
+                self._record.write_bytes(text)
+        return False
+
+    def add_shard(self, key: str, items: Iterable[Model], *, whole: bool) -> None:
+        """Write a shard; where it is not `whole`, it and those after it are made again the next time.
+
+        Raises
+        ------
+        InputError
+            The disk is full.
+        """
+        start = self._end
+        self.add_all(items)
+        self.is_whole = self.is_whole and whole
+        if self._record is None or not self.is_whole:
+            return
+        with self._errors():
+            self._file.flush()
+            self._file.seek(start)
+            self._lines.append(f"{_record_of(key, self._file.read())} {self._end}")
+            with self._record.open("a", encoding="utf-8") as record:
+                record.write(f"{self._lines[-1]}\n")
+
+    @property
+    def content(self) -> str:
+        """A hash of all whole shards."""
+        return hashlib.sha256("\n".join(self._lines).encode()).hexdigest()
+
     def part(self) -> Part[Model]:
         """Return what was written."""
         with self._errors():
             self._file.flush()
+            self._file.truncate(self._end)
         return Part(self._store)
 
     @contextlib.contextmanager
@@ -193,6 +284,10 @@ class PartWriter(Generic[Model]):
                 f"the run cannot be written ({error.strerror or error}); make room, or choose "
                 "another --out, and run the same command again"
             ) from None
+
+
+def _record_of(key: str, text: bytes) -> str:
+    return f"{key} {hashlib.sha256(text).hexdigest()}"
 
 
 class LazyMapping(Mapping[str, Item]):
@@ -250,15 +345,22 @@ def light_items(items: Sequence[Item]) -> Sequence[Any]:
 
 def group_by_case(items: Sequence[Item]) -> Mapping[str, Sequence[Item]]:
     """All items of each case, by its id."""
+    return LazyMapping(places_by_case(items), lambda places: items_of(items, places))
+
+
+def places_by_case(items: Sequence[Item]) -> dict[str, list[int]]:
+    """The places of all items of each case, by its id."""
+    places: dict[str, list[int]] = {}
+    for place, name in enumerate(case_ids(items)):
+        places.setdefault(name, []).append(place)
+    return places
+
+
+def items_of(items: Sequence[Item], places: Iterable[int]) -> Sequence[Item]:
+    """Only the items at these places."""
     if isinstance(items, Part):
-        indexes: dict[str, list[int]] = {}
-        for index, key in enumerate(items.case_ids):
-            indexes.setdefault(key, []).append(index)
-        return LazyMapping(indexes, items.at)
-    groups: dict[str, list[Item]] = {}
-    for item in items:
-        groups.setdefault(case_id(item), []).append(item)
-    return groups
+        return items.at(places)
+    return [items[place] for place in places]
 
 
 def last_of_each(items: Sequence[Item]) -> Sequence[Item]:

@@ -446,9 +446,37 @@ async def map_concurrently(
     *,
     total: int | None = None,
 ) -> list[ResultT]:
-    """Work on all items and return the results in the items' order; see `stream_concurrently`."""
+    """Work on all items and return the results in the items' order.
+
+    Parameters
+    ----------
+    items, work, concurrency
+        As of `stream_concurrently`.
+    done : callable
+        Called with how many are done, and how many there are.
+    total : int or None
+        How many items there are; needed where `items` has no length.
+
+    Raises
+    ------
+    TypeError
+        `items` has no length, and `total` is not given.
+    """
+    if total is None:
+        if not isinstance(items, Sized):
+            raise TypeError("items without a length need a total")
+        total = len(items)
     results: list[ResultT] = []
-    await stream_concurrently(items, work, concurrency, done, results.append, total=total)
+    finished = 0
+
+    async def counted(item: ItemT) -> ResultT:
+        nonlocal finished
+        result = await work(item)
+        finished += 1
+        done(finished, total)
+        return result
+
+    await stream_concurrently(items, counted, min(concurrency, max(total, 1)), results.append)
     return results
 
 
@@ -456,10 +484,7 @@ async def stream_concurrently(
     items: Iterable[ItemT],
     work: Callable[[ItemT], Awaitable[ResultT]],
     concurrency: int,
-    done: Callable[[int, int], object],
     keep: Callable[[ResultT], object],
-    *,
-    total: int | None = None,
 ) -> None:
     """Work on all items, and hand on the results in the items' order.
 
@@ -474,38 +499,23 @@ async def stream_concurrently(
         Called once with each item. The first exception ends the rest and is raised.
     concurrency : int
         How many are under way at once, at least 1.
-    done : callable
-        Called with how many are done, and how many there are.
     keep : callable
         Called with each result as soon as those before it are there.
-    total : int or None
-        How many items there are; needed where `items` has no length.
-
-    Raises
-    ------
-    TypeError
-        `items` has no length, and `total` is not given.
     """
-    if total is None:
-        if not isinstance(items, Sized):
-            raise TypeError("items without a length need a total")
-        total = len(items)
     waiting = iter(items)
     ready: dict[int, ResultT] = {}
-    begun = finished = kept = 0
+    begun = kept = 0
 
     async def worker() -> None:
-        nonlocal begun, finished, kept
+        nonlocal begun, kept
         for item in waiting:
             place, begun = begun, begun + 1
             ready[place] = await work(item)
             while kept in ready:
                 keep(ready.pop(kept))
                 kept += 1
-            finished += 1
-            done(finished, total)
 
-    workers = [asyncio.create_task(worker()) for _ in range(min(concurrency, max(total, 1)))]
+    workers = [asyncio.create_task(worker()) for _ in range(concurrency)]
     try:
         await asyncio.gather(*workers)
     finally:

@@ -5,13 +5,15 @@ from __future__ import annotations
 import contextlib
 import gc
 import threading
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from typing import Any
 
 from misslink.capture import Watcher
 from misslink.engines.protocol import AppSpec, Stage, capture_case
+from misslink.engines.shard import RunFacts, Shard, Turns, evaluate_here
 from misslink.errors import InputError
 from misslink.judge.protocol import Judge
-from misslink.judge.session import JudgeSpec, with_limits
+from misslink.judge.session import JudgeSession, JudgeSpec, with_limits
 from misslink.registry import engines
 from misslink.types import Case, Trace
 
@@ -75,6 +77,17 @@ class LocalEngine:
     def observe(self, watcher: Watcher, app: AppSpec) -> Callable[[Case], Awaitable[Trace]]:
         """Watch the app where it is."""
         return lambda case: capture_case(watcher, case, app.k)
+
+    async def evaluate(
+        self,
+        shards: Iterable[Shard],
+        facts: RunFacts,
+        judge: JudgeSession | None,
+        turns: Turns,
+        keep: Callable[[Shard, list[Any]], object],
+    ) -> None:
+        """Evaluate shards in this process."""
+        await evaluate_here(shards, facts, judge, turns, keep)
 
     async def close(self) -> None:
         """Nothing is held."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from misslink.capture import Watcher
+from misslink.engines.shard import RunFacts, Shard, Turns
 from misslink.judge.protocol import Judge
-from misslink.judge.session import JudgeSpec
+from misslink.judge.session import JudgeSession, JudgeSpec
 from misslink.retrieval import match_unmet_needs
 from misslink.types import Case, Trace
 
@@ -79,6 +80,29 @@ class Engine(Protocol):
         ------
         InputError
             The app cannot be taken to where the engine works.
+        """
+        ...
+
+    async def evaluate(
+        self,
+        shards: Iterable[Shard],
+        facts: RunFacts,
+        judge: JudgeSession | None,
+        turns: Turns,
+        keep: Callable[[Shard, list[Any]], object],
+    ) -> None:
+        """Evaluate shards by `misslink.engines.shard.evaluate_shard`, and hand them on in their order.
+
+        Parameters
+        ----------
+        shards : iterable of Shard
+            Each is made when its turn comes.
+        facts : RunFacts
+        judge : JudgeSession or None
+        turns : Turns
+            How many cases are under way at once, and what is told of each that is done.
+        keep : callable
+            Called with each shard and what was made of it.
         """
         ...
 

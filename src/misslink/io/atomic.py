@@ -166,3 +166,15 @@ def lock_file(path: Path, problem: str, *, shown_path: object = None) -> FileLoc
     except Timeout:
         raise InputError(problem, path=shown_path or path) from None
     return lock
+
+
+def check_disk_space(path: Path, needed: int) -> None:
+    """Allocate the bytes that will be needed and free them, so that a full disk shows at once."""
+    try:
+        with path.open("wb") as file:
+            file.write(b"\0")
+            file.flush()
+            if needed and hasattr(os, "posix_fallocate"):  # not on Windows
+                os.posix_fallocate(file.fileno(), 0, needed)
+    finally:
+        path.unlink(missing_ok=True)

@@ -308,7 +308,7 @@ class RunStaging:
                 if self._remote is not None:
                     documents = {f"{name}.json" for name in RUN_DOCUMENTS if name != "map"}
                     self._remote.download_newer(self.folder / "download", documents)
-                _check_disk_space(self.folder / "space", cases)
+                atomic.check_disk_space(self.folder / "space", cases * _CASE_BYTES)
                 self.traces = self._interrupted_traces(work)
                 if not self.traces and not overwrite and is_run_folder(self.out):
                     # Those of a run whose judging was not finished.
@@ -317,8 +317,7 @@ class RunStaging:
                         items = read_objects(self.out / "traces.jsonl")
                         traces = [item.parse(Trace) for item in items]
                         self.traces = {t.case_id: t for t in traces if t.error is None}
-                shutil.rmtree(self._fresh, ignore_errors=True)
-                self._fresh.mkdir()
+                self._keep_only_parts()
             except BaseException:
                 self.__exit__()
                 raise
@@ -329,18 +328,32 @@ class RunStaging:
             file.write(trace.model_dump_json() + "\n")
 
     def open_part(self, name: str) -> PartWriter[Any]:
-        """Open the file of a part, whose items are written as they are made."""
-        return PartWriter(RUN_PARTS[name], self._fresh / f"{name}.jsonl")
+        """Open the file of a part, whose items are written as they are made.
+
+        Whole shards of it that an interrupted run wrote are taken over.
+        """
+        record = self.folder / f"{name}.shards"
+        return PartWriter(RUN_PARTS[name], self._fresh / f"{name}.jsonl", record)
+
+    def _keep_only_parts(self) -> None:
+        """Remove what an interrupted run wrote beside the shards of its parts."""
+        self._fresh.mkdir(exist_ok=True)
+        parts = {f"{record.stem}.jsonl" for record in self.folder.glob("*.shards")}
+        for file in self._fresh.iterdir():
+            if file.name not in parts:
+                file.unlink()
 
     def __enter__(self) -> Self:
         """Return itself."""
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Release the folder, and remove it if it has no traces."""
-        shutil.rmtree(self._fresh, ignore_errors=True)
-        if not (self.folder / "kept.jsonl").exists():
-            shutil.rmtree(self.folder, ignore_errors=True)
+        """Release the folder, and remove it if it has no traces and no whole shards."""
+        records = list(self.folder.glob("*.shards"))
+        if not any(record.stat().st_size for record in records):
+            shutil.rmtree(self._fresh, ignore_errors=True)
+            if not (self.folder / "kept.jsonl").exists():
+                shutil.rmtree(self.folder, ignore_errors=True)
         self._lock.release()
 
     def publish(self, run: Run, write_report: Callable[[Path], object]) -> Path:
@@ -414,18 +427,6 @@ def _check_replaceable(folder: Path, inputs: Mapping[str, str] | None, shown_pat
     # One that is not writable could be renamed for a new run, but not emptied.
     if not os.access(folder, os.W_OK | os.X_OK):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
-
-
-def _check_disk_space(path: Path, cases: int) -> None:
-    """Allocate the space that a run will need and free it, so that a full disk shows at once."""
-    try:
-        with path.open("wb") as file:
-            file.write(b"\0")
-            file.flush()
-            if cases and hasattr(os, "posix_fallocate"):  # not on Windows
-                os.posix_fallocate(file.fileno(), 0, cases * _CASE_BYTES)
-    finally:
-        path.unlink(missing_ok=True)
 
 
 def _reject_other_inputs(

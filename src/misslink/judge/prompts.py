@@ -8,7 +8,7 @@ import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache, cached_property, lru_cache
+from functools import cache, cached_property, lru_cache, partial
 from itertools import chain
 from pathlib import Path
 from typing import Any, overload
@@ -122,6 +122,7 @@ class PromptTemplate:
 
     def __init__(self, source: str, path: str, first_line: int, *, sandboxed: bool = True) -> None:
         self._path, self._first = path, first_line
+        self._made_from = source, path, first_line, sandboxed
         kind = jinja2.sandbox.ImmutableSandboxedEnvironment if sandboxed else jinja2.Environment
         environment = kind(undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True)
         try:
@@ -138,6 +139,11 @@ class PromptTemplate:
             raise self._error(mistake, line)
         self.variables = frozenset(meta.find_undeclared_variables(tree)) - {_FENCE}
         self._labels = FENCE_LABELS.union(*map(_fence_label, tree.find_all(nodes.Call)))
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Another process compiles it again: the code of a template cannot be sent."""
+        made_from, sandboxed = self._made_from[:-1], self._made_from[-1]
+        return partial(PromptTemplate, sandboxed=sandboxed), made_from
 
     def render(self, texts: Mapping[str, Any]) -> tuple[str, str]:
         """Return the blocks system and user, with `texts` in them.

@@ -134,6 +134,15 @@ class MissMeasurements:
     deepen: DeepSearch | None = None
     searches: bool = False
 
+    def of_cases(self, ids: Sequence[str]) -> MissMeasurements:
+        """What it has of these cases; what it has of the run stays."""
+        return replace(
+            self,
+            missed={name: self.missed[name] for name in ids},
+            outcomes={name: self.outcomes[name] for name in ids},
+            prompted_before={name: self.prompted_before.get(name, {}) for name in ids},
+        )
+
     @property
     def lacks_words(self) -> Callable[[str, str], bool] | None:
         """Says whether no passage of the index has the words of a need; None without a full list."""

@@ -65,6 +65,10 @@ class PassagePool:
         self._traces = traces
         self._scores: dict[str, NDArray[np.float32]] = {}
 
+    def __getstate__(self) -> object:
+        """Another process links with it; what is asked of the traces was asked before."""
+        return {**vars(self), "_traces": None, "_scores": {}}
+
     @cached_property
     def knows_ids(self) -> bool:
         """Whether the corpus holds every retrieved id; if not, it is another corpus."""

@@ -6,12 +6,12 @@ import logging
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any, NamedTuple
 
 from misslink.capture import Watcher
 from misslink.documents import summary_of
 from misslink.embedding import Embedder, open_embedder
+from misslink.engines.shard import RunFacts
 from misslink.errors import InputError
 from misslink.linking.answer_outcome import AnswerOutcome
 from misslink.linking.corpus_search import DenseSearch
@@ -23,13 +23,13 @@ from misslink.linking.miss_measurement import (
     word_questions,
 )
 from misslink.linking.needs import list_needs
-from misslink.linking.owners import link_case, search_queries
+from misslink.linking.owners import search_queries
 from misslink.parts import by_case, group_by_case
 from misslink.pipeline.config import EvaluationConfig
 from misslink.pipeline.context import EvaluationContext
+from misslink.pipeline.shards import evaluate_shards
 from misslink.pipeline.traces import MAX_LISTED, CaptureResult
 from misslink.pipeline.verdicts import CalibratedRun
-from misslink.timeouts import stream_concurrently
 from misslink.types import Case, Link, Passage, Reason, Run, Trace, Verdict
 
 _log = logging.getLogger(__name__)
@@ -222,23 +222,13 @@ async def link_cases(
             Reason(code="searched_by_words", queries=len(queries), passages=measured.corpus)
         ]
 
-    writer = context.open_part("links")
-    await stream_concurrently(
-        context.gold.cases,
-        lambda case: link_case(
-            case,
-            traces[case.id],
-            verdicts_of(case),
-            context.k,
-            measured=searchable,
-            judge=context.judge,
-            prompts=context.prompts,
-            calibration=judged.calibration,
-        ),
-        context.engine.at_once("link", context.config.concurrency),
-        partial(context.tick, "link"),
-        writer.add,
+    facts = RunFacts(
+        context.k,
+        context.metrics,
+        context.prompts,
+        calibration=judged.calibration,
+        measured=searchable,
     )
-    links = writer.part()
+    links = await evaluate_shards(context, facts, judged.run.traces, judged.run.verdicts)
     embedding_map = await corpus.map(cases, judged.run.traces, links, context.config)
     return LinkResult(links, measured, embedding_map, warnings)

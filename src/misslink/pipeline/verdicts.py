@@ -4,22 +4,21 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import Any, NamedTuple
 
 from misslink.calibration import calibrate, stored_calibration, verdicts_from_run
 from misslink.calibration.judge_accuracy import error_by_exposure
 from misslink.calibration_document import CalibrationDocument, CalibrationSource
 from misslink.documents import Drift, calibrations_of
+from misslink.engines.shard import RunFacts
 from misslink.errors import InputError, JudgeUnreachableError
 from misslink.io.labels import Labels
-from misslink.judge.judge_case import judge_case
 from misslink.linking.judge_calibration import Calibration
 from misslink.pipeline.context import EvaluationContext
+from misslink.pipeline.shards import evaluate_shards
 from misslink.render.format import pluralize
 from misslink.render.reasons import describe_reason
 from misslink.retrieval import case_exposures, cluster_cases
-from misslink.timeouts import stream_concurrently
 from misslink.types import Link, Reason, Run, Trace, Verdict
 
 _log = logging.getLogger(__name__)
@@ -51,16 +50,8 @@ async def judge_cases(context: EvaluationContext, traces: Sequence[Trace]) -> Se
     if judge is None:
         return ()
 
-    writer = context.open_part("verdicts")
-    await stream_concurrently(
-        context.subjects(traces),
-        lambda subject: judge_case(subject, context.metrics, judge, repeats=repeats),
-        context.engine.at_once("judge", context.config.concurrency),
-        partial(context.tick, "judge"),
-        writer.add_all,
-        total=len(context.gold.cases),
-    )
-    verdicts = writer.part()
+    facts = RunFacts(context.k, context.metrics, context.prompts, repeats)
+    verdicts = await evaluate_shards(context, facts, traces)
     failed = [score for score in verdicts.light if score.status == "failed"]
     if failed and not judge.not_asked and all(v.status != "scored" for v in verdicts.light):
         raise JudgeUnreachableError(

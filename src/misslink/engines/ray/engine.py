@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from misslink.engines.protocol import AppSpec, Stage
 from misslink.engines.ray.cluster import RayCluster, connect_cluster, import_ray
 from misslink.engines.ray.code_bundle import CodeSource, pack_code
 from misslink.engines.ray.pool import WorkerDiedError, WorkerHandle, WorkerPool
+from misslink.engines.ray.shards import evaluate_on_cluster, is_free
 from misslink.engines.ray.worker import (
     SERVER_FACTS,
     WorkerReply,
@@ -21,12 +22,14 @@ from misslink.engines.ray.worker import (
     restore_reply,
     serializable_ask,
 )
+from misslink.engines.shard import RunFacts, Shard, Turns, evaluate_here
 from misslink.errors import InputError
 from misslink.judge.backends.custom import is_custom_judge
+from misslink.judge.backends.heuristic import HeuristicJudge
 from misslink.judge.middleware.cache import identity_json
 from misslink.judge.middleware.throttle import ask_with_timeout
 from misslink.judge.protocol import Ask, Judge, JudgeInfo, Reply, RetryableError, judge_info
-from misslink.judge.session import JudgeSpec, with_limits
+from misslink.judge.session import JudgeSession, JudgeSpec, with_limits
 from misslink.registry import engines
 from misslink.types import Case, Trace
 
@@ -97,6 +100,8 @@ class RayEngine:
         InputError
             It was given as an object that cannot be sent, or its code is too large.
         """
+        if isinstance(spec.judge, HeuristicJudge):  # each shard has it where it is evaluated
+            return with_limits(spec)
         key = self._key("judge")
         own = spec.spec is not None and is_custom_judge(spec.spec)
         sought = self._sought(spec.spec, spec.judge, "judge", packable=own)
@@ -132,6 +137,25 @@ class RayEngine:
             )
 
         return observed
+
+    async def evaluate(
+        self,
+        shards: Iterable[Shard],
+        facts: RunFacts,
+        judge: JudgeSession | None,
+        turns: Turns,
+        keep: Callable[[Shard, list[Any]], object],
+    ) -> None:
+        """Evaluate shards as tasks of the cluster.
+
+        Where the judge has limits, or linking asks the app's retrievers deeper, they are evaluated in
+        this process, and the judge's calls are made on workers.
+        """
+        if is_free(judge) and not (facts.measured and facts.measured.deepen):
+            cluster, workers = self._cluster, self.pool.count
+            await evaluate_on_cluster(cluster, workers, shards, facts, judge, turns, keep)
+        else:
+            await evaluate_here(shards, facts, judge, turns, keep)
 
     async def close(self) -> None:
         """End the workers, and leave the cluster; one of this machine alone ends."""
