@@ -128,10 +128,9 @@ def check_command(
         )
         findings = check_goldset(gold, inputs)
     document = _check_document(gold, inputs, findings, left_out)
-    fixable = fix is not None and inputs.corpus is not None
-    document["fix"] = (
-        _write_fixed(gold, findings, inputs.corpus, fix, fix_above) if fixable else None
-    )
+    document["fix"] = None
+    if fix is not None and inputs.corpus is not None:
+        document["fix"] = _write_fixed(gold, findings, inputs.corpus, fix, fix_above)
     if markdown is not None:
         atomic_write(_findings_as_markdown(document), markdown)
     output.print_result(document, _print_findings, as_json=as_json)
