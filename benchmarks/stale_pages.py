@@ -50,6 +50,7 @@ MEASURED = {
     "rank_metrics": ("retrieval",),
     "rank_metrics_stream": ("io/tables.py", "retrieval"),
     "ray_workers": ("engines", "judge"),
+    "rechunking": ("goldset", "retrieval/matching.py", "text"),
     "replay": ("linking/replay", "stats"),
     "report": ("render", "report"),
     "robustness": ("io", "judge", "matching", "pipeline", "report"),

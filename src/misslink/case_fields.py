@@ -8,8 +8,9 @@ from collections.abc import Iterable, Mapping
 from itertools import pairwise
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, field_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
+from misslink.frozen_model import Grade
 from misslink.text.normalization import drop_invisible
 
 
@@ -27,6 +28,58 @@ class Message(BaseModel):
         if is_blank(value):
             raise ValueError("the message is blank; write its text or remove it")
         return value
+
+
+class LabelSpan(BaseModel):
+    """A labelled stretch of a document: its place, and its text, which re-chunking does not change."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    id: str = Field(min_length=1)  # of the document
+    start: int = Field(ge=0)
+    end: int
+    quote: str
+    grade: Grade = 1
+    alternative: int = 0  # spans of one number are needed together; each number is sufficient
+
+    @model_validator(mode="after")
+    def _quote_fits(self) -> LabelSpan:
+        if is_blank(self.quote):
+            raise ValueError("the quote is blank; quote the document's text")
+        if len(self.quote) != self.end - self.start:
+            raise ValueError(
+                f"the quote has {len(self.quote)} characters, and {self.start} to {self.end} of "
+                f"'{self.id}' are {self.end - self.start}; correct start, end or the quote"
+            )
+        return self
+
+
+def read_spans(data: Any) -> Any:
+    """Read evidence that is spans as spans, and their quotes as evidence."""
+    evidence = data.get("evidence") if isinstance(data, Mapping) else None
+    evidence = [evidence] if isinstance(evidence, Mapping) and "quote" in evidence else evidence
+    if not isinstance(evidence, list | tuple) or not any(isinstance(e, Mapping) for e in evidence):
+        return data
+    if not all(isinstance(span, Mapping) for span in evidence):
+        raise ValueError("evidence is texts or spans, not both; run goldset anchor")
+    quotes: dict[Any, Any] = {}
+    for span in evidence:
+        quote, grade = span.get("quote"), span.get("grade", 1)
+        if isinstance(quote, str) and isinstance(grade, int):  # else the span's own error says so
+            quotes[quote] = max(grade, quotes.get(quote, 0))
+    return {**data, "evidence": quotes, "spans": tuple(evidence)}
+
+
+def check_spans(spans: tuple[LabelSpan, ...]) -> tuple[LabelSpan, ...]:
+    """Refuse labels of one alternative that overlap: the shared text would count twice."""
+    ordered = sorted(spans, key=lambda span: (span.alternative, span.id, span.start))
+    for one, other in pairwise(ordered):
+        if (one.alternative, one.id) == (other.alternative, other.id) and other.start < one.end:
+            raise ValueError(
+                f"the spans {one.start} to {one.end} and {other.start} to {other.end} of "
+                f"'{one.id}' overlap; make them one"
+            )
+    return spans
 
 
 def check_history(messages: tuple[Message, ...]) -> tuple[Message, ...]:

@@ -19,13 +19,15 @@ from pydantic import (
     AliasChoices,
     Field,
     JsonValue,
+    SerializerFunctionWrapHandler,
     WrapValidator,
     field_validator,
+    model_serializer,
     model_validator,
 )
 
 from misslink import case_fields
-from misslink.case_fields import Message
+from misslink.case_fields import LabelSpan, Message
 from misslink.field_markers import Varying
 from misslink.frozen_model import FrozenModel, Grade, Reason, Share
 from misslink.link_types import (
@@ -103,7 +105,10 @@ class Case(FrozenModel):
         Alternative sets of passage ids. Each set is sufficient.
     evidence : mapping of str to int
         Verbatim text to grade. A list of texts or a single text means grade 1. If given, relevance
-        is decided by the evidence, not by the ids.
+        is decided by the evidence, not by the ids. A list of spans of documents, each with ``id``,
+        ``start``, ``end`` and ``quote``, gives its quotes, and ``spans``.
+    spans : sequence of LabelSpan
+        The evidence as spans of documents, written and read as ``evidence``.
     references : sequence of str
         Acceptable answers. Alias: ``reference``, with one text or several.
     answerable : bool or None
@@ -123,6 +128,7 @@ class Case(FrozenModel):
     relevant: dict[str, Grade] = Field(default_factory=dict)
     relevant_any: tuple[tuple[str, ...], ...] = ()
     evidence: dict[str, Grade] = Field(default_factory=dict)
+    spans: tuple[LabelSpan, ...] = Field(default=(), exclude=True, repr=False)
     references: tuple[str, ...] = Field(
         default=(), validation_alias=AliasChoices("references", "reference")
     )
@@ -136,14 +142,23 @@ class Case(FrozenModel):
     standalone_question: str | None = None
 
     _id_from_content = model_validator(mode="before")(case_fields.fill_missing_id)
+    _spans_as_evidence = model_validator(mode="before")(case_fields.read_spans)
     _number_as_id = field_validator("id", "group", mode="before")(case_fields.read_number_as_id)
     _question_has_text = field_validator("question")(case_fields.check_question_text)
     _graded = field_validator("relevant", "evidence", mode="before")(case_fields.read_grades)
     _evidence_has_text = field_validator("evidence")(case_fields.check_evidence_text)
     _one_or_many = field_validator("references", mode="before")(case_fields.read_one_or_many)
+    _spans_apart = field_validator("spans")(case_fields.check_spans)
     _sets_of_ids = field_validator("relevant_any", mode="before")(case_fields.read_id_sets)
     _history_alternates = field_validator("history")(case_fields.check_history)
     _tags_as_text = field_validator("tags", mode="before")(case_fields.read_tags)
+
+    @model_serializer(mode="wrap")
+    def _spans_in_place_of_quotes(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        fields: dict[str, Any] = handler(self)
+        if self.spans and "evidence" in fields:
+            fields["evidence"] = [span.model_dump(exclude_defaults=True) for span in self.spans]
+        return fields
 
     @property
     def judged_question(self) -> str:

@@ -256,7 +256,7 @@ def test_evidence_that_was_found_split_over_two_passages_is_noted():
         return _entry(k, cases=(case,), traces=(trace,)).notes
 
     assert notes(2) == (
-        "seen", "found split over two passages: evidence-1 over 'one' and 'two'",
+        "seen", "found split over passages: evidence-1 over 'one' and 'two'",
     )  # fmt: skip
     assert notes(1) == ("seen",)
 

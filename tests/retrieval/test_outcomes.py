@@ -88,7 +88,7 @@ def test_evidence_found_over_two_passages_says_so():
     retrieved = [passage("p1", 1, "here is " + CUT[:15]), passage("p2", 2, CUT[15:] + " in two")]
     found = retrieval_outcome(case(evidence=[CUT]), Trace(case_id="c", retrieved=retrieved), 2)
     assert found.retrieval == "hit"
-    assert found.note == "found split over two passages: evidence-1 over 'p1' and 'p2'"
+    assert found.note == "found split over passages: evidence-1 over 'p1' and 'p2'"
 
 
 def test_the_half_that_did_not_reach_the_context_is_what_was_missed():

@@ -110,6 +110,9 @@ EXAMPLES = {
         f"misslink goldset generate --corpus docs/ {_JUDGE} -n 50 --out gold.jsonl --dry-run",
     ),
     "goldset check": ("misslink goldset check gold.jsonl --corpus corpus.jsonl",),
+    "goldset anchor": (
+        "misslink goldset anchor gold.jsonl --corpus chunks.jsonl --documents docs --out spans.jsonl",
+    ),
     "goldset split": ("misslink goldset split gold.jsonl --out parts",),
     "goldset merge": ("misslink goldset merge old.jsonl new.jsonl --out gold.jsonl",),
     "goldset diff": ("misslink goldset diff old.jsonl new.jsonl --markdown review.md",),

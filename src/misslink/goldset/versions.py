@@ -16,7 +16,9 @@ from misslink.text.normalization import fold
 from misslink.types import Case
 
 MergePreference = Literal["first", "last", "grades-max"]
-_FIELDS = tuple(name for name in Case.model_fields if name != "id")
+_FIELDS = tuple(
+    name for name, field in Case.model_fields.items() if name != "id" and not field.exclude
+)
 _GRADED = {"relevant", "evidence"}
 
 
@@ -63,7 +65,8 @@ def diff_cases(before: Iterable[Case], after: Iterable[Case]) -> dict[str, Any]:
         "grades": [
             {"id": change["id"], "unit": unit, "before": grades[0], "after": grades[1]}
             for change in changed
-            if change["field"] in _GRADED
+            if all(isinstance(change[time], dict) for time in ("before", "after"))
+            and change["field"] in _GRADED
             for unit in dict.fromkeys([*change["before"], *change["after"]])
             if (grades := [change[time].get(unit) for time in ("before", "after")])
             and grades[0] != grades[1]
@@ -116,7 +119,7 @@ def merge_goldsets(
                 repeated += 1
                 continue
             settled[case.id] = None
-            only_grades = set(changed) <= _GRADED
+            only_grades = set(changed) <= _GRADED and not (first.spans or case.spans)
             resolved = {"first": first, "last": case}.get(prefer or "")
             if prefer == "grades-max" and only_grades:
                 resolved = first.model_copy(
@@ -366,6 +369,8 @@ def _case_sources(case: Case) -> Iterable[tuple[str, str]]:
     relevant = [name for name, grade in case.relevant.items() if grade > 0]
     for passage in (*relevant, *(name for names in case.relevant_any for name in names)):
         yield "document", passage.rpartition(_CHUNK_MARK)[0] or passage
+    for span in case.spans:
+        yield "document", span.id
     for text, grade in case.evidence.items():
         if grade > 0:
             yield "evidence", fold(text)

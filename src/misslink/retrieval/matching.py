@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from misslink.text.normalization import fold
 from misslink.types import Case, Passage
@@ -101,11 +102,14 @@ class LabelledNeed:
         1 relevant, 2 highly relevant, and so on.
     evidence : str or None
         The verbatim text to look for. None: the id decides.
+    document : str or None
+        The document of which the text is a span. Its chunks are joined wherever they are cut.
     """
 
     id: str
     grade: int
     evidence: str | None = None
+    document: str | None = None
 
 
 @dataclass(frozen=True)
@@ -116,9 +120,9 @@ class NeedMatch:
     ----------
     need : LabelledNeed
     rank : int
-        Position in the list, from 1; of evidence split over two passages the worse of the two.
+        Position in the list, from 1; of evidence split over several passages the worst of them.
     passages : sequence of Passage
-        The passage, or the two that carry the evidence together, its start first.
+        The passage, or those that carry the evidence together, its start first.
     """
 
     need: LabelledNeed
@@ -127,7 +131,7 @@ class NeedMatch:
 
     @property
     def split(self) -> bool:
-        """Whether it took two passages."""
+        """Whether it took several passages."""
         return len(self.passages) > 1
 
 
@@ -136,7 +140,7 @@ def case_needs(case: Case, passages: Sequence[Passage]) -> tuple[tuple[LabelledN
 
     Evidence counts before ids, because it survives re-chunking: where the case gives evidence
     graded above 0, its texts are the needs, of those that fold to the same text the first with the
-    best of their grades. Otherwise each set of ``relevant_any`` is an
+    best of their grades; spans of each ``alternative`` are an alternative. Otherwise each set of ``relevant_any`` is an
     alternative (an id without a grade above 0 in ``relevant`` has grade 1), and otherwise the ids
     graded above 0 are.
 
@@ -152,10 +156,10 @@ def case_needs(case: Case, passages: Sequence[Passage]) -> tuple[tuple[LabelledN
     tuple of tuples of LabelledNeed
         Empty where the case needs nothing that could be looked for; no alternative is empty.
     """
-    evidence = _evidence_needs(case)
+    evidence = _span_needs(case) or _evidence_needs(case)
     textless = bool(passages) and not any(passage.text for passage in passages)
     if evidence and not textless:
-        return (evidence,)
+        return evidence
     alternatives = tuple(
         tuple(LabelledNeed(id_, case.relevant.get(id_) or 1) for id_ in dict.fromkeys(any_of))
         for any_of in case.relevant_any
@@ -171,34 +175,77 @@ def satisfies(need: LabelledNeed, passage: Passage) -> bool:
     """Whether the passage alone satisfies the need.
 
     Evidence is looked for in the passage's text, both folded as ``misslink.text.normalization.fold`` does, and
-    neither of its ends may lie within a word or a number: 'ten' is not in 'often'.
+    neither of its ends may lie within a word or a number: 'ten' is not in 'often'. A span under 40
+    folded characters is not looked for in a passage that names another document.
     """
     if need.evidence is None:
         return passage.id == need.id
-    return _contains(fold(passage.text), fold(need.evidence))
+    return _contains(fold(passage.text), fold(need.evidence)) and not (
+        is_short(need) and is_of_document(passage, need.document) is False
+    )
 
 
-def find_split(need: LabelledNeed, passages: Sequence[Passage]) -> tuple[Passage, Passage] | None:
-    """The two passages that carry the evidence together, where a chunk boundary cuts it.
+def is_short(need: LabelledNeed) -> bool:
+    """Return whether texts of other documents may have the same words by chance."""
+    return len(fold(need.evidence or "")) < _MIN_SPLIT_CHARACTERS
 
-    The first ends with the start of the evidence, the second begins with all the rest; they may
-    overlap. Each part has 20 folded characters or a quarter of the evidence, so that no chance
-    ending counts, and an evidence under 40 is not looked for in parts. Two passages whose ids or
-    metadata tell that they do not adjoin in one document are no pair.
+
+def passage_need(passage: Passage) -> LabelledNeed:
+    """Return the need for the text of a passage, wherever its document has it."""
+    return LabelledNeed(passage.id, 1, passage.text, document_of(passage))
+
+
+def document_of(passage: Passage) -> str | None:
+    """Return the document that a passage names in its metadata or its id."""
+    named = next(
+        (passage.metadata[key] for key in _DOCUMENT_FIELDS if key in passage.metadata), None
+    )
+    parts = _split_id(passage.id)
+    return named if isinstance(named, str) else parts and parts[0]
+
+
+def is_of_document(passage: Passage, document: str | None) -> bool | None:
+    """Return whether a passage names this document as its own; None if it names none.
+
+    >>> is_of_document(Passage(id="c1", rank=1, metadata={"source": "docs/a.md"}), "a.md")
+    True
+    """
+    if document is None:
+        return None
+    named = next(
+        (passage.metadata[key] for key in _DOCUMENT_FIELDS if key in passage.metadata), None
+    )
+    if isinstance(named, str):
+        return f"/{named}".endswith(f"/{document}") or f"/{document}".endswith(f"/{named}")
+    return True if document in (passage.id, document_of(passage)) else None
+
+
+def find_split(
+    need: LabelledNeed, passages: Sequence[Passage], *, ordered: bool = False
+) -> tuple[Passage, ...] | None:
+    """The passages that carry the evidence together, where chunk boundaries cut it.
+
+    The first ends with the start of the evidence, the last begins with its end, and those between
+    are parts of it; they may overlap. Each part has 20 folded characters or a quarter of the
+    evidence, so that no chance ending counts, and an evidence under 40 is not looked for in parts;
+    in passages that name the document of a span, a part of any length counts. Passages whose ids
+    or metadata tell that they do not adjoin in one document are no neighbors.
 
     Parameters
     ----------
     need : LabelledNeed
     passages : sequence of Passage
-        In any order; the pair whose worse position is best is returned, its start first.
+        Best first: those whose worst position is best are returned, the start first.
+    ordered : bool
+        Whether they are in an index's order: then those nearest to each other are returned.
 
     Returns
     -------
-    pair of Passage or None
-        None where no two do, and for a need by id.
+    tuple of Passage or None
+        None where none do, and for a need by id.
     """
-    pair = _find_pair(need, passages)
-    return (passages[pair[0] - 1], passages[pair[1] - 1]) if pair else None
+    chain = _find_chain(need, passages, _distance if ordered else _worst_first)
+    return tuple(passages[rank - 1] for rank in chain) if chain else None
 
 
 def has_evidence_part(need: LabelledNeed, passage: Passage) -> bool:
@@ -209,8 +256,9 @@ def has_evidence_part(need: LabelledNeed, passage: Passage) -> bool:
     if need.evidence is None:
         return False
     evidence, text = fold(need.evidence), fold(passage.text)
+    least = _min_part_length(evidence)
     return len(evidence) >= _MIN_SPLIT_CHARACTERS and bool(
-        _start_length(evidence, text) or _end_length(evidence, text)
+        _start_length(evidence, text, least) or _end_length(evidence, text, least)
     )
 
 
@@ -236,17 +284,17 @@ def match_needs(
         by_id.setdefault(passage.id, rank)
     matches = []
     for need in needs:
-        pair = None
+        chain = None
         if need.evidence is None:
             place = by_id.get(need.id)
         else:
             ranked = enumerate(passages, start=1)
             place = next((rank for rank, passage in ranked if satisfies(need, passage)), None)
-            # Two halves further up make the evidence readable before the passage that has it whole.
-            pair = _find_pair(need, passages if place is None else passages[: place - 1])
-        if pair:
-            halves = passages[pair[0] - 1], passages[pair[1] - 1]
-            matches.append(NeedMatch(need, max(pair), halves))
+            # Parts further up make the evidence readable before the passage that has it whole.
+            chain = _find_chain(need, passages if place is None else passages[: place - 1])
+        if chain:
+            parts = tuple(passages[rank - 1] for rank in chain)
+            matches.append(NeedMatch(need, max(chain), parts))
         elif place is not None:
             matches.append(NeedMatch(need, place, (passages[place - 1],)))
     return tuple(matches)
@@ -255,8 +303,8 @@ def match_needs(
 def relevant_ids(case: Case, passages: Sequence[Passage]) -> set[str]:
     """Ids of those of the passages that satisfy a need of any alternative.
 
-    Every passage that carries an evidence counts, and both of two that carry it together where
-    none carries it whole.
+    Every passage that carries an evidence counts, and all that carry it together where none
+    carries it whole.
     """
     ids: set[str] = set()
     given = {passage.id for passage in passages}
@@ -269,7 +317,17 @@ def relevant_ids(case: Case, passages: Sequence[Passage]) -> set[str]:
     return ids
 
 
-def _evidence_needs(case: Case) -> tuple[LabelledNeed, ...]:
+def _span_needs(case: Case) -> tuple[tuple[LabelledNeed, ...], ...]:
+    """One alternative for each number of ``alternative``."""
+    sets: dict[int, list[LabelledNeed]] = {}
+    for number, span in enumerate(case.spans, start=1):
+        if span.grade > 0 and fold(span.quote):
+            need = LabelledNeed(f"evidence-{number}", span.grade, span.quote, span.id)
+            sets.setdefault(span.alternative, []).append(need)
+    return tuple(map(tuple, sets.values()))
+
+
+def _evidence_needs(case: Case) -> tuple[tuple[LabelledNeed, ...], ...]:
     needs: dict[str, LabelledNeed] = {}
     for number, (text, grade) in enumerate(case.evidence.items(), start=1):
         folded = fold(text)
@@ -278,7 +336,7 @@ def _evidence_needs(case: Case) -> tuple[LabelledNeed, ...]:
         first = needs.setdefault(folded, LabelledNeed(f"evidence-{number}", grade, text))
         if grade > first.grade:
             needs[folded] = LabelledNeed(first.id, grade, first.evidence)
-    return tuple(needs.values())
+    return (tuple(needs.values()),) if needs else ()
 
 
 def _contains(text: str, part: str) -> bool:
@@ -300,35 +358,67 @@ def _splits_word(text: str, index: int) -> bool:
     return any(_DECIMAL_NUMBER.fullmatch(number) for number in around)
 
 
-def _find_pair(need: LabelledNeed, passages: Sequence[Passage]) -> tuple[int, int] | None:
-    """Positions, from 1, of the passage with the start of the evidence and of that with the end."""
+def _find_chain(
+    need: LabelledNeed,
+    passages: Sequence[Passage],
+    cost: Callable[[tuple[int, ...]], tuple[int, tuple[int, ...]]] | None = None,
+) -> tuple[int, ...] | None:
+    """Positions, from 1, of the passages whose parts make up the evidence, in its order."""
     if need.evidence is None:
         return None
+    cost = cost or _worst_first
     evidence = fold(need.evidence)
-    if len(evidence) < _MIN_SPLIT_CHARACTERS:
-        return None
-    texts = [(rank, fold(passage.text)) for rank, passage in enumerate(passages, 1)]
-    # A passage that has it whole is no half.
-    texts = [(rank, text) for rank, text in texts if not _contains(text, evidence)]
-    heads = [(rank, length) for rank, text in texts if (length := _start_length(evidence, text))]
-    if not heads:
-        return None
-    tails = [(rank, length) for rank, text in texts if (length := _end_length(evidence, text))]
-    pairs = [
-        (first, second)
-        for first, head in heads
-        for second, tail in tails
-        # Folding trims a blank at the cut away; every other character must be there.
-        if first != second
-        and head + tail + (evidence[head : head + 1] == " ") >= len(evidence)
-        and can_be_adjacent(passages[first - 1], passages[second - 1])
-    ]
-    return min(pairs, key=lambda pair: (max(pair), pair), default=None)
+    parts = sorted(
+        (start, end, rank)
+        for rank, passage in enumerate(passages, start=1)
+        for start, end in _evidence_parts(need, evidence, passage)
+    )
+    ways: list[tuple[int, ...] | None] = []
+    for number, (start, _, rank) in enumerate(parts):
+        before = [
+            (*way, rank)
+            for (_, end, other), way in zip(parts[:number], ways, strict=True)
+            if way is not None
+            and rank not in way
+            # Folding trims a blank at the cut away; every other character must be there.
+            and start <= end + (evidence[end : end + 1] == " ")
+            and can_be_adjacent(passages[other - 1], passages[rank - 1])
+        ]
+        ways.append(min(before, key=cost, default=None) if start else (rank,))
+    ends = (way for (_, end, _), way in zip(parts, ways, strict=True) if end == len(evidence))
+    return min((way for way in ends if way is not None), key=cost, default=None)
 
 
-def _start_length(evidence: str, text: str) -> int:
-    """Length of the longest telling start of `wanted` that `text` ends with; 0 for none."""
-    least = _min_part_length(evidence)
+def _worst_first(ranks: tuple[int, ...]) -> tuple[int, tuple[int, ...]]:
+    return max(ranks), ranks
+
+
+def _distance(ranks: tuple[int, ...]) -> tuple[int, tuple[int, ...]]:
+    return sum(abs(after - before) for before, after in pairwise(ranks)), ranks
+
+
+def _evidence_parts(
+    need: LabelledNeed, evidence: str, passage: Passage
+) -> Iterator[tuple[int, int]]:
+    """The stretches of the evidence that a passage without all of it has at an end, or is."""
+    own = is_of_document(passage, need.document)
+    if (len(evidence) < _MIN_SPLIT_CHARACTERS and not own) or _contains(
+        text := fold(passage.text), evidence
+    ):
+        return
+    least = 1 if own else _min_part_length(evidence)
+    if head := _start_length(evidence, text, least):
+        yield 0, head
+    if tail := _end_length(evidence, text, least):
+        yield len(evidence) - tail, len(evidence)
+    start = evidence.find(text, 1) if len(text) >= least else -1
+    while 0 < start < len(evidence) - len(text):
+        yield start, start + len(text)
+        start = evidence.find(text, start + 1)
+
+
+def _start_length(evidence: str, text: str, least: int) -> int:
+    """Length of the longest start of the evidence, of `least` or more, that `text` ends with."""
     index = text.find(evidence[:least], max(0, len(text) - len(evidence)))
     while index >= 0:
         if evidence.startswith(text[index:]) and not _splits_word(text, index):
@@ -341,9 +431,9 @@ def _min_part_length(evidence: str) -> int:
     return min(_MIN_PART_CHARACTERS, -(-len(evidence) // 4))
 
 
-def _end_length(evidence: str, text: str) -> int:
-    """Length of the longest telling end of `wanted` that `text` begins with; 0 for none."""
-    lengths = range(min(len(evidence), len(text)), _min_part_length(evidence) - 1, -1)
+def _end_length(evidence: str, text: str, least: int) -> int:
+    """Length of the longest end of the evidence, of `least` or more, that `text` begins with."""
+    lengths = range(min(len(evidence), len(text)), least - 1, -1)
     return next(
         (n for n in lengths if evidence.endswith(text[:n]) and not _splits_word(text, n)), 0
     )

@@ -32,7 +32,7 @@ class RetrievalOutcome:
     missed : sequence of RetrievalMiss
         Those that did not, in the order of the gold set.
     note : str or None
-        What people should know about it: evidence found over two passages, or why the case was
+        What people should know about it: evidence found over several passages, or why the case was
         not really measured.
     """
 
@@ -106,11 +106,11 @@ def retrieval_outcome(case: Case, trace: Trace, k: int) -> RetrievalOutcome:
     is_partial = matches or any(miss.passage_id in cut for miss in missed)
     retrieval: Literal["hit", "partial", "miss"] = "partial" if is_partial else "miss"
     split = [
-        f"{hit.need.id} over '{hit.passages[0].id}' and '{hit.passages[1].id}'"
+        f"{hit.need.id} over " + " and ".join(f"'{part.id}'" for part in hit.passages)
         for hit in matches
         if hit.split
     ]
-    split_note = f"found split over two passages: {'; '.join(split)}" if split else None
+    split_note = f"found split over passages: {'; '.join(split)}" if split else None
     return RetrievalOutcome("hit" if not missed else retrieval, matches, missed, split_note)
 
 

@@ -25,6 +25,7 @@ from misslink.goldset.wording import QuestionIndex, measure_copying
 from misslink.io.goldset import GoldSet
 from misslink.io.trace_formats.requests import RequestLog
 from misslink.render.format import pluralize
+from misslink.retrieval.matching import LabelledNeed
 from misslink.retrieval.metric_advice import describe_ndcg_use
 from misslink.stats import holm, mean, proportion
 from misslink.text.normalization import fold, stems
@@ -221,7 +222,7 @@ def _relevant_texts(case: Case, inputs: CheckInputs) -> list[str]:
         passages[name].text for name in labelled_ids(case, relevant_only=True) if name in passages
     ]
     for text in evidence:
-        passage = next(iter(inputs.corpus.holders(text)), None)
+        passage = next(iter(inputs.corpus.holders(LabelledNeed("evidence", 1, text))), None)
         texts.append(text if passage is None else passage.text)
     return [text for text in dict.fromkeys(texts) if text.strip()]
 

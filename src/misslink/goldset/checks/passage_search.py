@@ -9,7 +9,13 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from misslink.matching import UNSPACED, invariant_tokens
-from misslink.retrieval.matching import LabelledNeed, find_split, satisfies
+from misslink.retrieval.matching import (
+    LabelledNeed,
+    find_split,
+    is_of_document,
+    is_short,
+    satisfies,
+)
 from misslink.text.normalization import fold, fold_with_offsets, overlapping, sentence_spans
 from misslink.types import Passage
 
@@ -41,31 +47,47 @@ class PassageSearch:
         self.passages = tuple(passages)
         self.by_id: Mapping[str, Passage] = {passage.id: passage for passage in passages}
         self._folded = [fold(passage.text) for passage in passages]
+        self._documents: dict[str, list[int]] = {}
 
-    def contains(self, evidence: str) -> bool:
-        """Return whether a passage contains it whole; see `misslink.retrieval.matching`."""
-        return next(iter(self.holders(evidence)), None) is not None
-
-    def holders(self, evidence: str) -> Iterable[Passage]:
-        """Yield the passages that contain it whole, in the corpus's order."""
-        folded, need = fold(evidence), LabelledNeed("evidence", 1, evidence)
+    def holders(self, need: LabelledNeed) -> Iterable[Passage]:
+        """Yield the passages that contain a text whole; see `misslink.retrieval.matching`."""
+        folded = fold(need.evidence or "")
         for index in self._candidates(folded):
             if folded in self._folded[index] and satisfies(need, self.passages[index]):
                 yield self.passages[index]
 
-    def split(self, evidence: str) -> tuple[Passage, Passage] | None:
-        """Return the two passages that contain it together, if a chunk boundary divides it."""
-        folded = fold(evidence)
-        begins, ends = self._edges
-        # The first passage ends within the evidence, and the second begins within it.
+    def label_sets(self, need: LabelledNeed) -> tuple[tuple[str, ...], ...]:
+        """Return the ids of the passages with a text: each alone, else its parts together.
+
+        Passages of its own document count first. A short text may stand in others by chance, and
+        counts there only if one passage has it.
+        """
+        whole = list(self.holders(need))
+        own = [passage for passage in whole if is_of_document(passage, need.document)]
+        if own or (need.document is not None and len(whole) > 1 and is_short(need)):
+            whole = own
+        if whole:
+            return tuple((passage.id,) for passage in whole)
+        parts = self.split(need)
+        return (tuple(part.id for part in parts),) if parts else ()
+
+    def split(self, need: LabelledNeed) -> tuple[Passage, ...] | None:
+        """Return the passages that contain a text together, if chunk boundaries divide it."""
+        folded = fold(need.evidence or "")
+        # The first passage ends within the text, and the others begin within it.
         parts = {folded[i : i + _EDGE_LENGTH] for i in range(len(folded) - _EDGE_LENGTH + 1)}
-        first, second = (
-            {index for part in parts for index in edge.get(part, ())} for edge in (ends, begins)
-        )
-        if not first or not second:
-            return None
-        candidates = [self.passages[index] for index in sorted(first | second)]
-        return find_split(LabelledNeed("evidence", 1, evidence), candidates)
+        near = {i for part in parts for edge in self._edges for i in edge.get(part, ())}
+        if need.document is not None:
+            near.update(self._of_document(need.document))
+        near_passages = [self.passages[index] for index in sorted(near)]
+        return find_split(need, near_passages, ordered=True)
+
+    def _of_document(self, document: str) -> Sequence[int]:
+        if document not in self._documents:
+            self._documents[document] = [
+                index for index, p in enumerate(self.passages) if is_of_document(p, document)
+            ]
+        return self._documents[document]
 
     def nearest(self, text: str, *, whole: bool = False) -> NearestText | None:
         """Return the most similar stretch, or whole passage; None if they share no words."""

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice, product
 from typing import TYPE_CHECKING, Any, Literal
 
 from misslink.goldset.checks.passage_search import PassageSearch
 from misslink.io.goldset import GoldSet
 from misslink.io.trace_formats.requests import RequestLog
+from misslink.retrieval.matching import case_needs
 from misslink.types import Case, Passage
 
 if TYPE_CHECKING:
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
 Severity = Literal["error", "warning", "note"]
 SEVERITIES: tuple[Severity, ...] = ("error", "warning", "note")
 REMATCHED_TAG = "rematched"
+_MAX_COMBINATIONS = 64  # of the passages with the labelled texts, of one alternative
 
 
 @dataclass(frozen=True)
@@ -111,6 +114,8 @@ class LabelProposal:
         An evidence text, or a passage id.
     passage : str
         Id of the passage that contains it now.
+    sets : tuple of tuples of str
+        Of an id, the alternatives of passages that have its text now, each sufficient.
     score : float
         Similarity of the two texts, folded (rapidfuzz's ratio), in [0, 1].
     meaning : str or None
@@ -124,6 +129,7 @@ class LabelProposal:
     passage: str
     score: float
     meaning: str | None = None
+    sets: tuple[tuple[str, ...], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -203,19 +209,52 @@ def _apply_to_case(case: Case, proposals: Sequence[LabelProposal]) -> Case:
     if not proposals:
         return case
     texts = {p.before: p.after for p in proposals if p.field == "evidence"}
-    ids = {p.before: p.after for p in proposals if p.field == "relevant"}
+    sets = {p.before: p.sets or ((p.after,),) for p in proposals if p.field == "relevant"}
     marks = [*filter(None, [case.tags.get(REMATCHED_TAG)]), *sorted({p.field for p in proposals})]
-    return case.model_copy(
+    return relabel_case(case, sets).model_copy(
         update={
             "evidence": _rename_units(case.evidence, texts),
-            "relevant": _rename_units(case.relevant, ids),
-            "relevant_any": tuple(
-                tuple(dict.fromkeys(ids.get(name, name) for name in names))
-                for names in case.relevant_any
-            ),
             "tags": {**case.tags, REMATCHED_TAG: " and ".join(dict.fromkeys(marks))},
         }
     )
+
+
+def relabel_case(case: Case, sets: Mapping[str, tuple[tuple[str, ...], ...]]) -> Case:
+    """Return a case with each id replaced by the alternatives of passages that have its text.
+
+    If a label has more than one, the combinations are the alternatives of the case.
+    """
+    graded: dict[str, int] = {}
+    for name, grade in case.relevant.items():
+        for new in (new for ids in sets.get(name, ((name,),)) for new in ids):
+            graded[new] = max(grade, graded.get(new, 0))
+    alternatives = case.relevant_any
+    if not alternatives and any(len(sets.get(name, ())) > 1 for name in case.relevant):
+        alternatives = (tuple(labelled_ids(case, relevant_only=True)),)
+    combined = (
+        tuple(dict.fromkeys(name for ids in chosen for name in ids))
+        for names in alternatives
+        for chosen in islice(
+            product(*(sets.get(name, ((name,),)) for name in names)), _MAX_COMBINATIONS
+        )
+    )
+    return case.model_copy(
+        update={"relevant": graded, "relevant_any": tuple(dict.fromkeys(combined))}
+    )
+
+
+def derive_ids(case: Case, corpus: PassageSearch) -> Case:
+    """Return a case whose ids are those of the passages that have its spans."""
+    needs = case_needs(case, ())
+    sets = {need.id: corpus.label_sets(need) for alternative in needs for need in alternative}
+    if not all(sets.values()):
+        return case
+    grades = {need.id: need.grade for alternative in needs for need in alternative}
+    irrelevant = {name: grade for name, grade in case.relevant.items() if grade == 0}
+    several = tuple(tuple(need.id for need in needed) for needed in needs) if needs[1:] else ()
+    labelled = case.model_copy(update={"relevant": grades, "relevant_any": several})
+    derived = relabel_case(labelled, sets)
+    return derived.model_copy(update={"relevant": {**irrelevant, **derived.relevant}})
 
 
 def _rename_units(grades: dict[str, int], names: dict[str, str]) -> dict[str, int]:

@@ -18,6 +18,7 @@ from misslink.goldset.checks.protocol import (
 )
 from misslink.io.goldset import GoldSet
 from misslink.render.format import list_first
+from misslink.retrieval.matching import LabelledNeed, case_needs, is_short, passage_need
 from misslink.text.normalization import fold
 from misslink.types import Case
 
@@ -43,41 +44,41 @@ def check_evidence(gold: GoldSet, inputs: CheckInputs) -> Sequence[GoldSetFindin
         return []
     findings = []
     for case in gold.cases:
-        for text in evidence_texts(case):
-            if inputs.corpus.contains(text):
-                continue
-            pair = inputs.corpus.split(text)
-            if pair is None:
-                findings.append(_missing_evidence_finding(case, text, inputs.corpus, inputs))
-                continue
-            first, second = (passage.id for passage in pair)
-            findings.append(
-                GoldSetFinding(
-                    "evidence",
-                    "note",
-                    f"no passage contains {_quoted(text)} whole: it is split over '{first}' and "
-                    f"'{second}'",
-                    "make passages longer or overlapping, or the retriever has to return both",
-                    (case.id,),
-                    {"evidence": text, "passages": [first, second]},
+        for need in (need for needs in case_needs(case, ()) for need in needs if need.evidence):
+            text, corpus = need.evidence or "", inputs.corpus
+            sets = corpus.label_sets(need)
+            if not sets:
+                findings.append(_missing_evidence_finding(case, need, corpus, inputs))
+            elif len(sets[0]) > 1:
+                findings.append(
+                    GoldSetFinding(
+                        "evidence",
+                        "note",
+                        f"no passage contains {_quoted(text)} whole: it is split over "
+                        + " and ".join(f"'{name}'" for name in sets[0]),
+                        "make passages longer or overlapping, or the retriever has to return all",
+                        (case.id,),
+                        {"evidence": text, "passages": list(sets[0])},
+                    )
                 )
-            )
     return findings
 
 
 def _missing_evidence_finding(
-    case: Case, text: str, corpus: PassageSearch, inputs: CheckInputs
+    case: Case, need: LabelledNeed, corpus: PassageSearch, inputs: CheckInputs
 ) -> GoldSetFinding:
-    since = ""
-    if inputs.before and (inputs.before.contains(text) or inputs.before.split(text)):
+    since, text = "", need.evidence or ""
+    if inputs.before and inputs.before.label_sets(need):
         since = "the earlier corpus had"
     elif inputs.baseline is not None:
         earlier = next((c.evidence for c in inputs.baseline.cases if c.id == case.id), {})
         if fold(text) in map(fold, earlier):
             since = "the earlier gold set had"
     message = f"no passage contains {_quoted(text)}" + (f", which {since}" if since else "")
-    proposal = _propose(case, "evidence", text, text, corpus)
-    if proposal is None:
+    proposal = None if case.spans else _propose(case, "evidence", text, need, corpus)
+    if case.spans:
+        fix = "run goldset anchor with the documents as they are now"
+    elif proposal is None:
         fix = "copy the text as it is in the corpus, or remove the case"
     else:
         message += f"; '{proposal.passage}' is {proposal.score:.0%} similar"
@@ -95,9 +96,17 @@ def _missing_evidence_finding(
 
 
 def _propose(
-    case: Case, field: Literal["evidence", "relevant"], label: str, text: str, corpus: PassageSearch
+    case: Case,
+    field: Literal["evidence", "relevant"],
+    label: str,
+    need: LabelledNeed,
+    corpus: PassageSearch,
 ) -> LabelProposal | None:
-    """The most similar text of the corpus, or the passage that has it."""
+    """The passages that have the text now; where it has changed, the most similar one."""
+    text = need.evidence or ""
+    sets = corpus.label_sets(need) if field == "relevant" else ()
+    if len(sets) == 1 or (sets and (need.document is not None or not is_short(need))):
+        return LabelProposal(case.id, field, label, sets[0][0], sets[0][0], 1.0, sets=sets)
     near = corpus.nearest(text, whole=field == "relevant")
     if near is None or near.score < _MIN_SIMILARITY:
         return None
@@ -163,7 +172,7 @@ def _missing_ids_finding(
 ) -> GoldSetFinding:
     before = inputs.before.by_id if inputs.before else {}
     candidates = (
-        _propose(case, "relevant", name, before[name].text, corpus)
+        _propose(case, "relevant", name, passage_need(before[name]), corpus)
         for name in ids
         if name in before and before[name].text.strip()
     )
@@ -173,7 +182,8 @@ def _missing_ids_finding(
     message += ", which the earlier one had" if stale else ""
     if proposals:
         first = proposals[0]
-        fix = f"use '{first.after}' for '{first.before}' ({first.score:.0%} similar)"
+        names = " and ".join(f"'{name}'" for name in (first.sets or ((first.after,),))[0])
+        fix = f"use {names} for '{first.before}' ({first.score:.0%} similar)"
         fix += f" only if it answers the question: {first.meaning}" if first.meaning else ""
         fix += f", and see {len(proposals) - 1} more with --json" if proposals[1:] else ""
     else:
@@ -205,7 +215,10 @@ def _suggest_id(ids: Sequence[str], corpus: PassageSearch) -> str:
 
 
 def check_changed_passages(gold: GoldSet, inputs: CheckInputs) -> Sequence[GoldSetFinding]:
-    """Find cases whose relevant passage kept its id but not its text; needs the earlier corpus."""
+    """Find cases whose relevant passage kept its id but not its text; needs the earlier corpus.
+
+    If other passages have the text now, the id was given to another passage: they are proposed.
+    """
     from rapidfuzz import fuzz
 
     if inputs.corpus is None or inputs.before is None:
@@ -218,6 +231,22 @@ def check_changed_passages(gold: GoldSet, inputs: CheckInputs) -> Sequence[GoldS
             if old is None or new is None or fold(old.text) == fold(new.text):
                 continue
             score = fuzz.ratio(fold(old.text), fold(new.text)) / 100
+            need = passage_need(old)
+            sets = inputs.corpus.label_sets(need)
+            if sets and (name,) not in sets:
+                proposal = _propose(case, "relevant", name, need, inputs.corpus)
+                findings.append(
+                    GoldSetFinding(
+                        "stale",
+                        "error",
+                        f"the id '{name}' has another text now",
+                        f"use {' and '.join(sets[0])}, which has the labelled text",
+                        (case.id,),
+                        {"id": name, "alike": score},
+                        () if proposal is None else (proposal,),
+                    )
+                )
+                continue
             findings.append(
                 GoldSetFinding(
                     "changed",

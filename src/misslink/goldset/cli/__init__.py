@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import typer
 
+from misslink.goldset.cli.anchor import anchor_command
 from misslink.goldset.cli.check import check_command
 from misslink.goldset.cli.create import (
     export_command,
@@ -27,6 +28,7 @@ def group() -> None:
 
 app.command("generate")(generate_command)
 app.command("check")(check_command)
+app.command("anchor")(anchor_command)
 app.command("split")(split_command)
 app.command("merge")(merge_command)
 app.command("diff")(diff_command)

@@ -128,7 +128,9 @@ def check_command(
         )
         findings = check_goldset(gold, inputs)
     document = _check_document(gold, inputs, findings, left_out)
-    document["fix"] = None if fix is None else _write_fixed(gold, findings, fix, fix_above)
+    document["fix"] = None
+    if fix is not None and inputs.corpus is not None:
+        document["fix"] = _write_fixed(gold, findings, inputs.corpus, fix, fix_above)
     if markdown is not None:
         atomic_write(_findings_as_markdown(document), markdown)
     output.print_result(document, _print_findings, as_json=as_json)
@@ -259,10 +261,14 @@ def _replaced_labels_path(fix: Path) -> Path:
 
 
 def _write_fixed(
-    gold: GoldSet, findings: Sequence[GoldSetFinding], fix: Path, above: float
+    gold: GoldSet,
+    findings: Sequence[GoldSetFinding],
+    corpus: PassageSearch,
+    fix: Path,
+    above: float,
 ) -> dict[str, Any]:
     """Write the gold set with its accepted proposals, and the labels that they replace."""
-    from misslink.goldset.checks.protocol import accepted_proposals, apply_proposals
+    from misslink.goldset.checks.protocol import accepted_proposals, apply_proposals, derive_ids
     from misslink.goldset.writer import objects_to_jsonl, write_goldset
     from misslink.io.atomic import atomic_write
 
@@ -272,7 +278,11 @@ def _write_fixed(
         atomic_write(objects_to_jsonl(map(asdict, accepted)), replaced)
     else:
         replaced.unlink(missing_ok=True)  # of an earlier fix
-    write_goldset(apply_proposals(gold.cases, accepted), fix, overwrite=True)
+    fixed = (
+        derive_ids(case, corpus) if case.spans else case
+        for case in apply_proposals(gold.cases, accepted)
+    )
+    write_goldset(fixed, fix, overwrite=True)
     return {
         "goldset": str(fix),
         "above": above,
