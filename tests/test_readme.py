@@ -203,6 +203,18 @@ def test_the_figures_of_the_heuristic_judge_are_those_that_were_measured():
     assert f"it finds {measured['recall']:.0%}" in text
     assert f"{measured['answers']} answers of RAGTruth QA were kept apart" in text
     assert f"AUROC {measured['auroc']:.2f}, F1 {measured['f1']:.2f}" in text
+    guide = (ROOT / "docs/how-to/choose-a-judge.md").read_text(encoding="utf-8")
+    assert f"AUROC {measured['auroc']:.2f}, kappa {measured['kappa']:.2f}" in guide
+    assert f"{measured['answers']} RAGTruth answers" in guide
+
+
+def test_the_worked_price_of_100_cases_is_its_formula():
+    guide = (ROOT / "docs/how-to/choose-a-judge.md").read_text(encoding="utf-8")
+    given, written = map(int, re.search(r"\| (\d+) in, (\d+) out \|", guide).groups())
+    price_in, price_out = map(int, re.search(r"at (\d) USD in and (\d) USD out", guide).groups())
+    cost = 100 * (given * price_in + written * price_out) / 1e6
+    worked = f"100 x ({given} x {price_in} + {written} x {price_out}) / 1,000,000 = {cost:.2f} USD"
+    assert worked in guide
 
 
 def test_the_figures_of_the_attacks_and_of_the_cascade_are_those_that_were_measured():
