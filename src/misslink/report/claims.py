@@ -9,9 +9,9 @@ from itertools import pairwise
 from math import inf
 from typing import Any, NamedTuple
 
-from misslink.linking.miss_types import MISS_LABELS
 from misslink.matching import load_fit
 from misslink.render.format import format_decimal, format_percent
+from misslink.render.miss_sentences import MISS_LABELS
 from misslink.render.reasons import LOSS_STEPS
 from misslink.report.diagnosis import describe_distance, miss_details
 from misslink.report.glossary import RELATIONS
