@@ -13,8 +13,8 @@ from misslink.calibration_document import CalibrationDocument, CalibrationSource
 from misslink.documents import Drift, calibrations_of
 from misslink.errors import InputError, JudgeUnreachableError
 from misslink.io.labels import Labels
+from misslink.judge.calibration import Calibration
 from misslink.judge.judge_case import judge_case
-from misslink.linking.judge_calibration import Calibration
 from misslink.pipeline.context import EvaluationContext
 from misslink.render.format import pluralize
 from misslink.render.reasons import describe_reason
