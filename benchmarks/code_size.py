@@ -37,7 +37,7 @@ BUDGETS = {
     "judge/batch": 999,
     "judge/checks": 1213,
     "judge/middleware": 2052,
-    "linking": 3121,
+    "linking": 3106,
     "linking/replay": 1208,
     "linking/whatif": 1029,
     "live": 3083,
