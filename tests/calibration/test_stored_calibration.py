@@ -21,7 +21,7 @@ from misslink.calibration.verdicts import hash_verdicts
 from misslink.calibration_document import CalibrationDocument
 from misslink.documents import calibration_of, manifest_of
 from misslink.errors import InputError
-from misslink.linking.judge_calibration import Calibration
+from misslink.judge.calibration import Calibration
 from misslink.stats.classification import ConfusionMatrix
 from misslink.stats.prevalence import prediction_powered, rogan_gladen
 from misslink.types import Usage

@@ -5,8 +5,8 @@ import asyncio
 import pytest
 
 import misslink
+from misslink.judge.calibration import Calibration
 from misslink.linking.answer_outcome import AnswerOutcome
-from misslink.linking.judge_calibration import Calibration
 from misslink.linking.owners import link_case
 from misslink.types import Case, Claim, Estimate, Evidence, Passage, Trace, Verdict
 

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from sklearn.metrics import roc_auc_score
 from json_values import as_json
 from misslink.linking.checklist import build_checklist
 from misslink.linking.miss_measurement import MissMeasurements, SimilaritySamples, measure_misses
+from misslink.retrieval import retrieval_outcome
 from misslink.types import Case, Estimate, Passage, Trace
 
 build_checklist = as_json(build_checklist)
@@ -20,9 +22,10 @@ K = 2
 
 
 def items(cases=(), traces=(), measured=None, **more):
-    found = build_checklist(
-        list(cases), list(traces), measured or MissMeasurements(missed={}), K, **more
-    )
+    pairs = zip(cases, traces, strict=True)
+    outcomes = {case.id: retrieval_outcome(case, trace, K) for case, trace in pairs}
+    measured = replace(measured or MissMeasurements(missed={}), outcomes=outcomes)
+    found = build_checklist(list(cases), list(traces), measured, K, **more)
     assert [item["name"] for item in found] == NAMES
     json.dumps(found, allow_nan=False)
     return {item["name"]: item for item in found}

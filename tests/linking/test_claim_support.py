@@ -23,7 +23,7 @@ from misslink.linking.claim_support import (
     ClaimNeeds,
     judge_claim_needs,
     link_claims,
-    may_be_related,
+    related_share,
     render_claim_needs,
     shared_stem_share,
 )
@@ -237,7 +237,7 @@ def test_three_claims_and_two_passages_cost_at_most_1250_tokens(prompts):
     ],
 )
 def test_what_may_be_related_shares_a_word_with_the_claim(claim, passage, question, related):
-    assert may_be_related(claim, passage, question) is related
+    assert (related_share(claim, passage, question) is not None) is related
 
 
 SEVEN = "The ferry to Holm leaves at seven."
@@ -518,14 +518,14 @@ def test_at_most_2_percent_of_related_pairs_are_lost_and_most_others_are_spared(
     pairs = list(source())
     assert len(pairs) == count
     related = [
-        any(may_be_related(claim, passage, question) for passage in passages)
+        any(related_share(claim, passage, question) is not None for passage in passages)
         for claim, passages, question in pairs
     ]
     assert related.count(False) / count <= MOST_LOST
     draw = random.Random(0)
     others = [draw.choice(pairs) for _ in pairs]
     foreign = [
-        may_be_related(claim, other[1][0], question)
+        related_share(claim, other[1][0], question) is not None
         for (claim, _, question), other in zip(pairs, others, strict=True)
         if other[2] != question
     ]
@@ -552,7 +552,10 @@ def test_what_shares_too_little_is_unrelated_to_the_heuristic_judge_too(source):
 @needs_data
 def test_no_sentence_that_people_marked_as_contradicted_is_lost():
     found = [
-        any(may_be_related(claim, passage, row["question"]) for passage in row["contexts"])
+        any(
+            related_share(claim, passage, row["question"]) is not None
+            for passage in row["contexts"]
+        )
         for row in rows("ragtruth_qa_dev.jsonl")
         for start, end in claim_spans(row["answer"])
         for claim in [row["answer"][start:end]]

@@ -8,6 +8,7 @@ import pytest
 from langchain_core.embeddings import DeterministicFakeEmbedding
 
 from misslink.embedding import Embedder
+from misslink.embedding.projection import project_pca, scale_to_unit_square
 from misslink.linking import embedding_map as drawing
 from misslink.linking.embedding_map import build_embedding_map
 from misslink.types import Case, Link, Passage, RetrievalMiss, Trace
@@ -78,7 +79,7 @@ def test_places_are_the_first_two_components_as_scikit_learn_has_them():
     decomposition = pytest.importorskip("sklearn.decomposition")
     for rows, columns in ((40, 12), (12, 40), (5, 1)):
         vectors = np.random.default_rng(1).normal(size=(rows, columns)).astype(np.float32)
-        ours = drawing._project_pca(vectors, 0)
+        ours = project_pca(vectors, 0)
         parts = min(2, columns)
         theirs = decomposition.PCA(parts, svd_solver="full").fit_transform(
             vectors.astype(np.float64)
@@ -88,7 +89,7 @@ def test_places_are_the_first_two_components_as_scikit_learn_has_them():
 
 
 def test_places_fill_the_unit_square_at_one_scale():
-    spots = drawing._scale_to_unit_square(np.array([[0.0, 10.0], [4.0, 10.0], [2.0, 12.0]]))
+    spots = scale_to_unit_square(np.array([[0.0, 10.0], [4.0, 10.0], [2.0, 12.0]]))
     assert spots.tolist() == [[0.0, 0.25], [1.0, 0.25], [0.5, 0.75]]
     found = drawn()
     values = [point[axis] for point in found["queries"] + found["passages"] for axis in "xy"]

@@ -444,7 +444,7 @@ def test_many_passages_at_once_are_as_each_alone_to_the_last_digit(meaning):
 
 
 def test_a_cosine_is_the_product_of_its_two_vectors(meaning):
-    product = meaning._question_vectors.astype(float) @ meaning._passage_vectors.astype(float).T
+    product = meaning.question_vectors.astype(float) @ meaning.passage_vectors.astype(float).T
     for q, p in ((0, 0), (19, 29), (7, 3)):
         assert meaning.cosine(f"q{q}", f"p{p}") == pytest.approx(product[q, p], abs=1e-6)
 

@@ -7,13 +7,12 @@ from scipy.stats import binom
 
 from misslink.linking.miss_types import (
     MIN_PAIRS,
-    MISS_LABELS,
     MISS_STATUSES,
     MISS_TYPES,
     MissEvidence,
     classify_miss,
-    miss_type_advice,
 )
+from misslink.render.miss_sentences import MISS_LABELS, miss_type_advice
 from misslink.types import CompetingPassage, MissStatus, MissType, RetrievalMiss
 
 ABOVE = (CompetingPassage(passage_id="r", rank=1, score=0.2, cosine=0.8),)

@@ -4,6 +4,7 @@ import pytest
 from langchain_core.embeddings import DeterministicFakeEmbedding
 
 import misslink
+from misslink.embedding import projection
 from misslink.errors import InputError
 from misslink.linking import embedding_map
 
@@ -26,7 +27,7 @@ TRACES = [
 def test_umap_has_a_switch(tmp_path, monkeypatch, written, options, method):
     monkeypatch.setattr(embedding_map, "_UMAP_MIN_POINTS", 3)
     monkeypatch.setattr(embedding_map, "find_spec", lambda name: name == "umap")
-    monkeypatch.setattr(embedding_map, "_project_umap", embedding_map._project_pca)
+    monkeypatch.setattr(projection, "project_umap", projection.project_pca)
     run = misslink.evaluate(
         traces=TRACES,
         goldset=CASES,

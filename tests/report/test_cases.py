@@ -7,6 +7,7 @@ import pytest
 from example_run import example_run
 from misslink.documents import cutoff_of
 from misslink.failure_modes import FAILURE_MODES
+from misslink.matching import load_fit
 from misslink.report.cases import (
     MAX_FULL_PAGE,
     PARTIAL_PAGE_CASES,
@@ -386,8 +387,9 @@ def test_the_cutoff_is_what_the_run_tells(summary, manifest, expected):
 @pytest.mark.parametrize(
     ("by", "probability", "sure"),
     [
-        ("heuristic", 0.95, True),
-        ("heuristic", 0.94, False),
+        ("heuristic", load_fit().cap, True),
+        ("heuristic", 0.96 * load_fit().cap, True),
+        ("heuristic", 0.94 * load_fit().cap, False),
         ("heuristic", None, False),
         ("openai:m", 0.6, True),
         ("openai:m", None, True),

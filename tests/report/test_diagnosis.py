@@ -9,7 +9,7 @@ from example_run import HOSTILE, estimate, example_run, missing
 from misslink.documents import ChecklistItem
 from misslink.linking.checklist import build_checklist as answered
 from misslink.linking.miss_measurement import measure_misses
-from misslink.linking.miss_types import MISS_LABELS
+from misslink.render.miss_sentences import MISS_LABELS
 from misslink.report.diagnosis import (
     check_verdict,
     describe_distance,

@@ -129,7 +129,7 @@ def diagnosis_document(run: Run, folder: Path) -> dict[str, object]:
     from misslink.errors import InputError
     from misslink.io.manifest import display_path
     from misslink.io.storage import redact_url
-    from misslink.linking.miss_types import miss_type_advice
+    from misslink.render.miss_sentences import miss_type_advice
     from misslink.report.diagnosis import missed_passages
     from misslink.report.fixes import fix_records
     from misslink.stats import proportion

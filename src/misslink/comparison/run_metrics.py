@@ -14,8 +14,8 @@ from misslink.errors import InputError, did_you_mean
 from misslink.failure_modes import OWNERS
 from misslink.field_markers import LowerIsBetter, marked_names
 from misslink.io.numbers import as_finite, parse_estimate
+from misslink.judge.calibration import Calibration
 from misslink.linking.association import summarize_association
-from misslink.linking.judge_calibration import Calibration
 from misslink.parts import case_ids, select_items
 from misslink.pipeline.summary import (
     Reading,

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from misslink.linking.judge_calibration import Calibration
+from misslink.judge.calibration import Calibration
 from misslink.matching import declines
 from misslink.retrieval import RetrievalOutcome, relevant_ids, retrieval_outcome
 from misslink.text.normalization import fold, sentence_spans

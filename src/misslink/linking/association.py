@@ -444,11 +444,4 @@ def _note(reason: Reason) -> Note:
 
 
 def _risks(estimates: Mapping[str, Estimate]) -> Risks:
-    return Risks(
-        risk_given_none=estimates["risk_given_none"],
-        risk_given_some=estimates["risk_given_some"],
-        risk_given_all=estimates["risk_given_all"],
-        risk_difference=estimates["risk_difference"],
-        risk_ratio=estimates["risk_ratio"],
-        attributable_fraction=estimates["attributable_fraction"],
-    )
+    return Risks(**{name: estimates[name] for name in Risks.model_fields})

@@ -10,7 +10,7 @@ from misslink.documents import ChecklistItem
 from misslink.linking.miss_measurement import MissMeasurements
 from misslink.parts import Again, by_case
 from misslink.render.reasons import describe_reason
-from misslink.retrieval import relevant_ids, retrieval_outcome, unmeasured_reason
+from misslink.retrieval import relevant_ids, unmeasured_reason
 from misslink.stats import mean, proportion
 from misslink.stats.intervals import median, quartiles
 from misslink.stats.roc import CaseScore, auroc
@@ -73,7 +73,7 @@ def build_checklist(
             Again(lambda: (trace for _, trace in pairs)), corpus, k, seed
         ),
         "embedding_quality": _embedding_quality(measured),
-        "recall": _context_recall(pairs, measured, k, seed),
+        "recall": _context_recall(pairs, measured, seed),
         "precision": _score_separation(pairs, measured),
         "vocabulary": _vocabulary_overlap(measured),
         "boundaries": _chunk_boundaries(measured),
@@ -179,12 +179,12 @@ def _embedding_quality(measured: MissMeasurements) -> _Answer:
 
 
 def _context_recall(
-    pairs: Iterable[tuple[Case, Trace]], measured: MissMeasurements, k: int, seed: int
+    pairs: Iterable[tuple[Case, Trace]], measured: MissMeasurements, seed: int
 ) -> _Answer:
     first: list[float] = []
     deep: list[float] = []
     for case, trace in pairs:
-        outcome = measured.outcomes.get(case.id) or retrieval_outcome(case, trace, k)
+        outcome = measured.outcomes[case.id]
         needed = len(outcome.found) + len(outcome.missed)
         if not needed:
             continue

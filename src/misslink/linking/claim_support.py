@@ -95,8 +95,8 @@ class PairRelation:
 PairRelations = dict[tuple[str, str], PairRelation]
 
 
-def may_be_related(claim: str, passage: str, question: str = "") -> bool:
-    """Return whether a passage may say anything about a claim, judged by shared words.
+def related_share(claim: str, passage: str, question: str = "") -> float | None:
+    """The share of a claim's content stems that a passage has; None where it can say nothing of it.
 
     It holds at least 15% of the claim's different content stems, numbers among them. A claim of three
     or fewer ("At seven.") may share one with the question instead. Two texts that share hardly any short
@@ -104,16 +104,11 @@ def may_be_related(claim: str, passage: str, question: str = "") -> bool:
 
     Examples
     --------
-    >>> may_be_related("The ferry leaves at nine.", "The ferry sails at seven.")
+    >>> related_share("The ferry leaves at nine.", "The ferry sails at seven.") is not None
     True
-    >>> may_be_related("The ferry leaves at nine.", "Gulls nest under the roof.")
+    >>> related_share("The ferry leaves at nine.", "Gulls nest under the roof.") is not None
     False
     """
-    return _related_share(claim, passage, question) is not None
-
-
-def _related_share(claim: str, passage: str, question: str) -> float | None:
-    """The share of the claim's stems that the passage holds; None where they are not related."""
     if not passage.strip():
         return None
     share = shared_stem_share(claim, passage)
@@ -126,12 +121,8 @@ def _related_share(claim: str, passage: str, question: str) -> float | None:
 
 def shared_stem_share(claim: str, passage: str) -> float:
     """Share of the claim's different content stems that a passage holds; 0 where it has none."""
-    claim_stems = content_stems(claim)
-    return (
-        len(claim_stems & _passage_content_stems(passage)) / len(claim_stems)
-        if claim_stems
-        else 0.0
-    )
+    asked = content_stems(claim)
+    return len(asked & _passage_content_stems(passage)) / len(asked) if asked else 0.0
 
 
 def _differ_in_language(claim: str, passage: str) -> bool:
@@ -208,7 +199,7 @@ def _related_pairs(claims: Texts, passages: Texts, question: str) -> list[tuple[
         (share, claim, text)
         for claim in claims
         for text in passages
-        if (share := _related_share(claim, text, question)) is not None
+        if (share := related_share(claim, text, question)) is not None
     )
     return [(claim, text) for _, claim, text in sorted(shares, key=lambda pair: -pair[0])]
 

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-from misslink.embedding import import_without_notebook_warning
 from misslink.parts import by_case
 from misslink.retrieval.matching import relevant_ids
 from misslink.types import Case, Link, Passage, RetrievalMiss, Trace
 
 if TYPE_CHECKING:
     import numpy as np
-    from numpy.typing import NDArray
 
     from misslink.embedding import Embedder
 
@@ -23,11 +20,7 @@ if TYPE_CHECKING:
 # Of each kind: more overlap on a screen, and the page grows by 0.2 MB a thousand.
 MAX_POINTS = 2_000
 _MAX_TEXT = 300  # characters of a text that a reader sees
-_DIGITS = 4  # a screen has fewer points
-_MIN_SPREAD = 1e-6  # a spread that single precision makes of equal vectors
 _MIN_POINTS = 3  # two points lie on a line whatever they are
-# UMAP's own default; among fewer points every one is everybody's neighbour.
-_NEIGHBOURS = 15
 # To import and compile UMAP takes some 12 s of CPU; of fewer points two components show as much.
 _UMAP_MIN_POINTS = 100
 
@@ -74,6 +67,8 @@ async def build_embedding_map(
         return None
     import numpy as np
 
+    from misslink.embedding.projection import project_pca, project_umap, scale_to_unit_square
+
     generator = np.random.default_rng(seed)
     texts, ranks = _passage_texts(cases, traces, links)
     passages = _sample_points(texts, ranks, generator)
@@ -90,8 +85,8 @@ async def build_embedding_map(
     ]
     vectors = np.concatenate([part for part in embedded if len(part)])
     use_umap = umap and len(vectors) >= _UMAP_MIN_POINTS and find_spec("umap") is not None
-    spots = _scale_to_unit_square(
-        await asyncio.to_thread(_project_umap if use_umap else _project_pca, vectors, seed)
+    spots = scale_to_unit_square(
+        await asyncio.to_thread(project_umap if use_umap else project_pca, vectors, seed)
     ).tolist()
     failure = {link.case_id: link.failure for link in links}
     lines = dict.fromkeys(
@@ -174,49 +169,3 @@ def _as_points(texts: Mapping[str, str], spots: Sequence[Sequence[float]]) -> li
 def _excerpt(text: str) -> str:
     plain = " ".join(text.split())
     return plain if len(plain) <= _MAX_TEXT else plain[: _MAX_TEXT - 1].rstrip() + "\u2026"
-
-
-def _project_umap(vectors: NDArray[np.float32], seed: int) -> NDArray[np.float64]:
-    import numpy as np
-
-    import_without_notebook_warning()
-    umap: Any = import_module("umap")  # it has no types
-    # Rows have length 1, so that the Euclidean distance orders as the cosine does; it takes the
-    # vector 0 of a blank text too. Seeded, UMAP works in one thread whatever it is told.
-    layout = umap.UMAP(
-        n_components=2, n_neighbors=_NEIGHBOURS, metric="euclidean", random_state=seed, n_jobs=1
-    )
-    return np.asarray(layout.fit_transform(vectors), dtype=np.float64)
-
-
-def _project_pca(vectors: NDArray[np.float32], _seed: int) -> NDArray[np.float64]:
-    """The first two principal components; the sign of each is that of its largest loading.
-
-    From the covariance: the whole decomposition of 4,000 long vectors takes minutes, these two axes
-    seconds.
-    """
-    import numpy as np
-    from scipy.linalg import eigh
-
-    centred = vectors.astype(np.float64)
-    centred -= centred.mean(axis=0)
-    last = centred.shape[1] - 1
-    _, ascending = eigh(centred.T @ centred, subset_by_index=[max(last - 1, 0), last])
-    axes = ascending[:, ::-1]
-    largest = np.abs(axes).argmax(axis=0)
-    axes = axes * np.where(axes[largest, np.arange(axes.shape[1])] < 0, -1.0, 1.0)
-    places = centred @ axes
-    return np.hstack([places, np.zeros((len(places), 2 - places.shape[1]))])
-
-
-def _scale_to_unit_square(places: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Into the unit square, both axes by the same factor, the shorter one in the middle."""
-    import numpy as np
-
-    low = places.min(axis=0)
-    spans = places.max(axis=0) - low
-    widest = float(spans.max())
-    if widest <= _MIN_SPREAD:
-        return np.full_like(places, 0.5)
-    scaled: NDArray[np.float64] = (places - low) / widest + (1 - spans / widest) / 2
-    return scaled.round(_DIGITS).clip(0.0, 1.0)

@@ -531,6 +531,7 @@ def _similarity_samples(
     return SimilaritySamples(**{name: tuple(scores) for name, scores in samples.items()})
 
 
+@dataclass(frozen=True)
 class EmbeddingSimilarity:
     """Cosines of questions and passages, both embedded once.
 
@@ -542,15 +543,10 @@ class EmbeddingSimilarity:
     passage_vectors : array of float32, shape (passages, d), rows of length 1
     """
 
-    def __init__(
-        self,
-        questions: Mapping[str, int],
-        passages: Mapping[str, int],
-        question_vectors: NDArray[np.float32],
-        passage_vectors: NDArray[np.float32],
-    ) -> None:
-        self._questions, self._passages = questions, passages
-        self._question_vectors, self._passage_vectors = question_vectors, passage_vectors
+    questions: Mapping[str, int]
+    passages: Mapping[str, int]
+    question_vectors: NDArray[np.float32]
+    passage_vectors: NDArray[np.float32]
 
     @classmethod
     async def embed(
@@ -570,20 +566,20 @@ class EmbeddingSimilarity:
 
     def knows(self, question: str, passage: str) -> bool:
         """Whether both were embedded."""
-        return question in self._questions and passage in self._passages
+        return question in self.questions and passage in self.passages
 
     def cosines(self, question: str, passages: Sequence[str]) -> list[float | None]:
         """As `cosine`, to the last digit, of one question and many passages, in their order."""
         import numpy as np
 
-        row = self._questions.get(question)
-        columns = [self._passages.get(passage) for passage in passages]
+        row = self.questions.get(question)
+        columns = [self.passages.get(passage) for passage in passages]
         embedded = [column for column in columns if column is not None]
         if row is None or not embedded:
             return [None] * len(passages)
         # Not a matrix product, whose rounding depends on the number of rows.
-        vectors = self._passage_vectors[embedded]
-        products = iter(np.einsum("ij,j->i", vectors, self._question_vectors[row]).tolist())
+        vectors = self.passage_vectors[embedded]
+        products = iter(np.einsum("ij,j->i", vectors, self.question_vectors[row]).tolist())
         return [
             None if column is None else min(max(next(products), -1.0), 1.0) for column in columns
         ]
@@ -605,13 +601,13 @@ class EmbeddingSimilarity:
         embedded = [pair for pair in pairs if self.knows(*pair)]
         if not embedded:
             return {}
-        pool_vectors = self._passage_vectors[[self._passages[id_] for id_ in pool]]
+        pool_vectors = self.passage_vectors[[self.passages[id_] for id_ in pool]]
         block = max(1, _BLOCK_SIZE // max(1, len(pool)))
         ranks: dict[tuple[str, str], int] = {}
         for start in range(0, len(embedded), block):
             part = embedded[start : start + block]
-            queries = self._question_vectors[[self._questions[question] for question, _ in part]]
-            passages = self._passage_vectors[[self._passages[passage] for _, passage in part]]
+            queries = self.question_vectors[[self.questions[question] for question, _ in part]]
+            passages = self.passage_vectors[[self.passages[passage] for _, passage in part]]
             own = np.einsum("ij,ij->i", queries, passages)
             above = (queries @ pool_vectors.T > own[:, None] + _TOLERANCE).sum(axis=1)
             ranks |= {pair: int(count) + 1 for pair, count in zip(part, above, strict=True)}

@@ -1,4 +1,4 @@
-"""Why a relevant passage was missed: one rule per miss type, and the advice for each."""
+"""Why a relevant passage was missed: one rule per miss type."""
 
 from __future__ import annotations
 
@@ -93,11 +93,11 @@ def classify_miss(evidence: MissEvidence) -> RetrievalMiss:
     passage that is not in the index or was dropped before the prompt.
     """
     status, fitting = "not_retrieved", dict[str | None, Reason]()
-    for name, info in MISS_STATUSES.items():
-        if not fitting and (reason := info.rule(evidence)):
+    for name, rule in MISS_STATUSES.items():
+        if not fitting and (reason := rule(evidence)):
             status, fitting = name, {None: reason}
     if not fitting:
-        found = ((name, info.rule(evidence)) for name, info in MISS_TYPES.items())
+        found = ((name, rule(evidence)) for name, rule in MISS_TYPES.items())
         fitting = {name: reason for name, reason in found if reason}
     miss_type, reason = next(iter(fitting.items()), (None, _unexplained(evidence)))
     reasons = [reason]
@@ -224,107 +224,22 @@ def _unexplained(evidence: MissEvidence) -> Reason:
     return Reason(code="miss_unexplained", **known, cosine=evidence.number("cosine"))
 
 
-@dataclass(frozen=True)
-class MissTypeInfo:
-    """A miss type or status: its label, its rule, and what to do about it.
-
-    ``rule`` returns the evidence, None if it does not fit.
-    """
-
-    label: str
-    rule: Callable[[MissEvidence], Reason | None]
-    advice: str
-
+Rule = Callable[[MissEvidence], Reason | None]  # the evidence; None if it does not fit
 
 # Where a passage was lost, if not in the retriever; the failure mode says it, not the miss type.
-MISS_STATUSES: dict[MissStatus, MissTypeInfo] = {
-    "not_indexed": MissTypeInfo(
-        "not in the index",
-        not_indexed,
-        "Index the document: the corpus does not hold the passage, so no retriever can find it.",
-    ),
-    "dropped_from_prompt": MissTypeInfo(
-        "retrieved, but dropped before the prompt",
-        dropped_from_prompt,
-        "Check the steps between retriever and prompt (a compressor, a reranker, a token limit, "
-        "the template): they dropped the passage.",
-    ),
+MISS_STATUSES: dict[MissStatus, Rule] = {
+    "not_indexed": not_indexed,
+    "dropped_from_prompt": dropped_from_prompt,
 }
 # The first rule that fits gives the miss type, so the cheapest fix that retrieves the passage
 # comes before those that may.
-MISS_TYPES: dict[MissType, MissTypeInfo] = {
-    "split_evidence": MissTypeInfo(
-        "its evidence is split over two chunks",
-        split_evidence,
-        "Cut larger chunks or let them overlap, so that one chunk holds the whole evidence; "
-        "`misslink whatif RUN --chunk 1000/200` forecasts what it would save.",
-    ),
-    "filtered_out": MissTypeInfo(
-        "filtered out of the search",
-        filtered_out,
-        "Check the retriever's filter (metadata, a score threshold, access rights): the store ranks "
-        "the passage within the cutoff, and the retriever does not return it.",
-    ),
-    "duplicate_crowding": MissTypeInfo(
-        "crowded out by near-duplicates",
-        duplicate_crowding,
-        "Remove near-duplicates from the index, or retrieve by maximal marginal relevance: "
-        "copies took the places that the passage needed.",
-    ),
-    "below_cutoff": MissTypeInfo(
-        "just below the cutoff",
-        below_cutoff,
-        "Retrieve more passages (a larger k), or rerank a longer list: the passage is just below the "
-        "cutoff.",
-    ),
-    "keyword_match": MissTypeInfo(
-        "found by keywords",
-        keyword_match,
-        "Search by words and by meaning together (BM25 and dense, fused by rank): BM25 alone "
-        "finds the passage within the cutoff.",
-    ),
-    "vocabulary_mismatch": MissTypeInfo(
-        "worded differently from the question",
-        vocabulary_mismatch,
-        "Expand queries with synonyms, or let a model rewrite them: questions and documents use "
-        "different words.",
-    ),
-    "domain_mismatch": MissTypeInfo(
-        "from a domain the embeddings do not know",
-        domain_mismatch,
-        "Fine-tune the embedding on your own questions (`misslink whatif RUN --triplets "
-        "triplets.jsonl` writes the training data), or take one made for your domain.",
-    ),
-    "ranked_low": MissTypeInfo(
-        "ranked too low",
-        ranked_low,
-        "Add a reranker over the first 50 or so: the retriever finds the passage below the cutoff.",
-    ),
+MISS_TYPES: dict[MissType, Rule] = {
+    "split_evidence": split_evidence,
+    "filtered_out": filtered_out,
+    "duplicate_crowding": duplicate_crowding,
+    "below_cutoff": below_cutoff,
+    "keyword_match": keyword_match,
+    "vocabulary_mismatch": vocabulary_mismatch,
+    "domain_mismatch": domain_mismatch,
+    "ranked_low": ranked_low,
 }
-_INFO = dict[str, MissTypeInfo]((*MISS_STATUSES.items(), *MISS_TYPES.items()))
-MISS_LABELS = {name: info.label for name, info in _INFO.items()}
-
-
-def miss_type_advice(kind: str | None, *, recorded: bool = False) -> str:
-    """Return what to do about misses of a type or status, in one sentence.
-
-    Parameters
-    ----------
-    kind : str or None
-        As of `RetrievalMiss.kind`.
-    recorded : bool
-        Whether the run is of recorded traces, whose retriever cannot be asked for more.
-
-    Examples
-    --------
-    >>> miss_type_advice("below_cutoff").partition(",")[0]
-    'Retrieve more passages (a larger k)'
-    """
-    if kind is not None:
-        return _INFO[kind].advice
-    if recorded:
-        return "Give the corpus (`--corpus FILE`) to measure more of these passages."
-    return (
-        "Ask for more passages (`misslink evaluate --depth 1000`) or give the corpus (`--corpus FILE`) "
-        "to measure more of these passages."
-    )

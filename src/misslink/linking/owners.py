@@ -14,11 +14,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from misslink.failure_modes import FAILURE_MODES, FAILURES, MISS_MODES
+from misslink.judge.calibration import Calibration
 from misslink.judge.prompts import BUILT_IN, Prompts
 from misslink.judge.protocol import Judge
 from misslink.linking.answer_outcome import AnswerOutcome
 from misslink.linking.claim_support import PairRelations, judge_claim_needs, link_claims
-from misslink.linking.judge_calibration import Calibration
 from misslink.linking.miss_measurement import (
     ASKED_SHARE,
     MissMeasurements,

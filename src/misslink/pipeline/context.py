@@ -25,11 +25,11 @@ from misslink.io.labels import Labels
 from misslink.io.manifest import display_path, flatten_inputs, hash_app_code, hash_content
 from misslink.io.run_folder import RUN_PARTS
 from misslink.io.trace_formats import read_recording
+from misslink.judge.calibration import Calibration, check_judge, read_calibration_document
 from misslink.judge.judged_metric import JudgedMetric, Subject
 from misslink.judge.prompts import Prompts
 from misslink.judge.readings import ALWAYS_READ
 from misslink.judge.session import JudgeSession, open_judge
-from misslink.linking.judge_calibration import Calibration, check_judge, read_calibration_document
 from misslink.parts import PartWriter
 from misslink.pipeline.config import EvaluationConfig
 from misslink.registry import engines, judged_metrics

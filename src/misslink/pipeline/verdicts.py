@@ -13,7 +13,7 @@ from misslink.documents import Drift, calibrations_of
 from misslink.engines.shard import RunFacts
 from misslink.errors import InputError, JudgeUnreachableError
 from misslink.io.labels import Labels
-from misslink.linking.judge_calibration import Calibration
+from misslink.judge.calibration import Calibration
 from misslink.pipeline.context import EvaluationContext
 from misslink.pipeline.shards import evaluate_shards
 from misslink.render.format import pluralize

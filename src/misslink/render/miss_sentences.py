@@ -156,3 +156,98 @@ MISS_SENTENCES: dict[str, str | Callable[..., str]] = {
     "from_memory": "the answer is correct, and no relevant passage reached the prompt",
     "unknown_sufficiency": "it is not known whether the passages in the prompt hold the answer",
 }
+
+
+# The label of each miss type or status, and what to do about it.
+_MISS_WORDS: dict[str, tuple[str, str]] = {
+    "not_indexed": (
+        "not in the index",
+        "Index the document: the corpus does not hold the passage, so no retriever can find it.",
+    ),
+    "dropped_from_prompt": (
+        "retrieved, but dropped before the prompt",
+        (
+            "Check the steps between retriever and prompt (a compressor, a reranker, a token limit, "
+            "the template): they dropped the passage."
+        ),
+    ),
+    "split_evidence": (
+        "its evidence is split over two chunks",
+        (
+            "Cut larger chunks or let them overlap, so that one chunk holds the whole evidence; "
+            "`misslink whatif RUN --chunk 1000/200` forecasts what it would save."
+        ),
+    ),
+    "filtered_out": (
+        "filtered out of the search",
+        (
+            "Check the retriever's filter (metadata, a score threshold, access rights): the store ranks "
+            "the passage within the cutoff, and the retriever does not return it."
+        ),
+    ),
+    "duplicate_crowding": (
+        "crowded out by near-duplicates",
+        (
+            "Remove near-duplicates from the index, or retrieve by maximal marginal relevance: "
+            "copies took the places that the passage needed."
+        ),
+    ),
+    "below_cutoff": (
+        "just below the cutoff",
+        (
+            "Retrieve more passages (a larger k), or rerank a longer list: the passage is just below the "
+            "cutoff."
+        ),
+    ),
+    "keyword_match": (
+        "found by keywords",
+        (
+            "Search by words and by meaning together (BM25 and dense, fused by rank): BM25 alone "
+            "finds the passage within the cutoff."
+        ),
+    ),
+    "vocabulary_mismatch": (
+        "worded differently from the question",
+        (
+            "Expand queries with synonyms, or let a model rewrite them: questions and documents use "
+            "different words."
+        ),
+    ),
+    "domain_mismatch": (
+        "from a domain the embeddings do not know",
+        (
+            "Fine-tune the embedding on your own questions (`misslink whatif RUN --triplets "
+            "triplets.jsonl` writes the training data), or take one made for your domain."
+        ),
+    ),
+    "ranked_low": (
+        "ranked too low",
+        "Add a reranker over the first 50 or so: the retriever finds the passage below the cutoff.",
+    ),
+}
+MISS_LABELS = {name: label for name, (label, _) in _MISS_WORDS.items()}
+
+
+def miss_type_advice(kind: str | None, *, recorded: bool = False) -> str:
+    """Return what to do about misses of a type or status, in one sentence.
+
+    Parameters
+    ----------
+    kind : str or None
+        As of `RetrievalMiss.kind`.
+    recorded : bool
+        Whether the run is of recorded traces, whose retriever cannot be asked for more.
+
+    Examples
+    --------
+    >>> miss_type_advice("below_cutoff").partition(",")[0]
+    'Retrieve more passages (a larger k)'
+    """
+    if kind is not None:
+        return _MISS_WORDS[kind][1]
+    if recorded:
+        return "Give the corpus (`--corpus FILE`) to measure more of these passages."
+    return (
+        "Ask for more passages (`misslink evaluate --depth 1000`) or give the corpus (`--corpus FILE`) "
+        "to measure more of these passages."
+    )

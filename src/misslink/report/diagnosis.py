@@ -18,7 +18,6 @@ from misslink.documents import (
     summary_of,
     whatif_of,
 )
-from misslink.linking.miss_types import MISS_LABELS, miss_type_advice
 from misslink.render.format import (
     FormattedEstimate,
     format_decimal,
@@ -29,6 +28,7 @@ from misslink.render.format import (
     format_percent,
     pluralize,
 )
+from misslink.render.miss_sentences import MISS_LABELS, miss_type_advice
 from misslink.report.glossary import CHECKED, MEASURED
 from misslink.report.links import case_fragment, number_cases, view_fragment
 from misslink.types import Estimate, Link, RetrievalMiss, Run

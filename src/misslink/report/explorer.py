@@ -17,8 +17,8 @@ from urllib.parse import quote, unquote
 from misslink.comparison.run_metrics import LINK_STATES
 from misslink.documents import cutoff_of, manifest_of, summary_of
 from misslink.failure_modes import FAILURE_MODES, FAILURES, OWNERS
-from misslink.linking.miss_types import MISS_LABELS
 from misslink.parts import case_ids, select_items
+from misslink.render.miss_sentences import MISS_LABELS
 from misslink.render.need_sentences import ARRIVED, STAGE_OWNERS
 from misslink.report.cases import (
     ORDER_RULE,

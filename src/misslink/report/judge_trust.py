@@ -273,7 +273,7 @@ def _age_notes(run: Run, calibration: CalibrationDocument) -> Iterator[str]:
         detect_drift,
         verdict_scores,  # imports numpy
     )
-    from misslink.linking.judge_calibration import STALE_AFTER_DAYS, age_in_days, identity_changes
+    from misslink.judge.calibration import STALE_AFTER_DAYS, age_in_days, identity_changes
 
     manifest = manifest_of(run)
     try:

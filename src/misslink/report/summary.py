@@ -11,9 +11,9 @@ from misslink.comparison.run_metrics import LINK_STATES
 from misslink.documents import calibrations_of, manifest_of, summary_of
 from misslink.failure_modes import FAILURE_MODES, FAILURES, OWNERS, FailureModeInfo
 from misslink.linking.findings import leading_owners, weak_modes
-from misslink.linking.miss_types import miss_type_advice
 from misslink.render.format import FormattedEstimate, format_estimate, pluralize
 from misslink.render.headline import Findings
+from misslink.render.miss_sentences import miss_type_advice
 from misslink.report.findings import loss_code
 from misslink.report.fixes import CountedFix, count_fixes
 from misslink.report.links import number_cases, view_fragment

@@ -157,8 +157,7 @@ def case_needs(case: Case, passages: Sequence[Passage]) -> tuple[tuple[LabelledN
         Empty where the case needs nothing that could be looked for; no alternative is empty.
     """
     evidence = _span_needs(case) or _evidence_needs(case)
-    textless = bool(passages) and not any(passage.text for passage in passages)
-    if evidence and not textless:
+    if evidence and (not passages or any(passage.text for passage in passages)):
         return evidence
     alternatives = tuple(
         tuple(LabelledNeed(id_, case.relevant.get(id_) or 1) for id_ in dict.fromkeys(any_of))

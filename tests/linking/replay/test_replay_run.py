@@ -6,8 +6,8 @@ import threading
 import pytest
 
 from misslink.errors import AppUnreachableError, InputError
+from misslink.judge.calibration import Calibration
 from misslink.judge.config import JudgeConfig
-from misslink.linking.judge_calibration import Calibration
 from misslink.linking.replay import RerunSettings, forecast_subjects
 from misslink.linking.replay.results import replay_outcome
 from replayed_app import (

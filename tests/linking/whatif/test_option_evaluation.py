@@ -12,7 +12,7 @@ from json_values import as_json
 from misslink.documents import OptionMetric
 from misslink.embedding import Embedder
 from misslink.errors import InputError
-from misslink.linking.judge_calibration import Calibration
+from misslink.judge.calibration import Calibration
 from misslink.linking.whatif import Chunking, ForecastCheck, SearchTools, evaluate_options
 from misslink.linking.whatif.option_evaluation import (
     _EvaluatedOption,

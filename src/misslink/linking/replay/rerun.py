@@ -19,11 +19,11 @@ from misslink.documents import DEFAULT_K, cutoff_of, manifest_of
 from misslink.errors import InputError
 from misslink.io.atomic import lock_open_file
 from misslink.io.manifest import flatten_inputs, hash_app_code, hash_content
+from misslink.judge.calibration import Calibration
 from misslink.judge.judge_case import judge_case
 from misslink.judge.judged_metric import JudgedMetric, Subject
 from misslink.judge.prompts import BUILT_IN, Prompts
 from misslink.judge.protocol import Judge
-from misslink.linking.judge_calibration import Calibration
 from misslink.registry import judged_metrics
 from misslink.types import Case, Passage, Run, Trace, Verdict
 

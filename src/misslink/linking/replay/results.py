@@ -15,8 +15,8 @@ from misslink.documents import (
     SkippedReplay,
 )
 from misslink.failure_modes import FAILURE_MODES, MISS_MODES
+from misslink.judge.calibration import Calibration
 from misslink.linking.answer_outcome import AnswerOutcome
-from misslink.linking.judge_calibration import Calibration
 from misslink.linking.replay.plan import GOOD, replay_group
 from misslink.linking.replay.sequence import ARMS, PLACEBO, CauseEvidence, confirm
 from misslink.parts import by_case

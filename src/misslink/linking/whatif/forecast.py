@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from misslink.documents import CheckedStratum, OptionCheck, SkippedCase
+from misslink.judge.calibration import Calibration
 from misslink.linking.answer_outcome import AnswerOutcome
-from misslink.linking.judge_calibration import Calibration
 from misslink.linking.whatif.options import OptionResult, RetrievalBaseline
 from misslink.retrieval.outcomes import EXPOSURE_BY_LABELS
 from misslink.stats.association import risk_difference

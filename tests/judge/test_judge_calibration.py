@@ -6,7 +6,7 @@ import json
 import pytest
 
 from misslink.errors import InputError
-from misslink.linking.judge_calibration import Calibration, check_judge, read_calibration_document
+from misslink.judge.calibration import Calibration, check_judge, read_calibration_document
 from misslink.stats import proportion
 
 DOCUMENT = {
