@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
+from collections.abc import Set as AbstractSet
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -119,6 +120,11 @@ class PassagePool:
                 self._scores.pop(next(iter(self._scores)))
             self._scores[query] = self.index.scores(stems(query))
         return self._scores[query]
+
+    def weight(self, words: AbstractSet[str], passage_id: str) -> float:
+        """How well words find a passage, as BM25 weighs them."""
+        place = self.position.get(passage_id)
+        return 0.0 if place is None else float(self.index.scores(sorted(words))[place])
 
     def lacks_words(self, need: str, question: str) -> bool:
         """Whether no passage on the subject has half of the words of a need that are its own."""

@@ -43,8 +43,9 @@ from misslink.matching import content_stems
 from misslink.render.reasons import describe_loss, describe_reason
 from misslink.retrieval import RetrievalOutcome
 from misslink.text.near_duplicates import passage_stems
-from misslink.text.normalization import STOPWORDS, fold
+from misslink.text.normalization import STOPWORDS, fold, stems
 from misslink.types import (
+    VECTOR_QUERY,
     Case,
     Claim,
     ClaimLink,
@@ -286,8 +287,7 @@ class SearchTrail:
         if miss.status == "dropped_from_prompt":
             is_cut = miss.passage_id in self.trace.shown
             return "prompt", {"reason_code": "passage_cut"} if is_cut else {}
-        clue = self.measured.find_in_conversation(self.case, self.trace, miss.passage_id, self.k)
-        if clue:
+        if clue := self._lost_words(miss.passage_id):
             return "search", {**clue, "mode": "lost_context"}
         if self.is_absent:
             return "search", {"reason_code": "no_search", "mode": "not_searched"}
@@ -295,6 +295,22 @@ class SearchTrail:
             code = "wrong_first_hop"
             return "search", {"reason_code": code, "query": query, "mode": "not_searched"}
         return "filter" if miss.miss_type == "filtered_out" else "rank", {}
+
+    def _lost_words(self, passage_id: str) -> dict[str, Any] | None:
+        """What shows that most of what finds a passage, of all that was asked, is in no query."""
+        case, pool = self.case, self.measured.pool
+        queries = [call.query for call in self.trace.calls if not call.nested]
+        if pool is None or not queries or not {"", VECTOR_QUERY}.isdisjoint(queries):
+            return None
+        said = (turn.content for turn in case.history if turn.role == "user")
+        asked = stems(" ".join((case.question, case.standalone_question or "", *said)))
+        kept = set(stems(" ".join(queries)))
+        if pool.weight({*asked} - kept, passage_id) <= pool.weight(kept, passage_id):
+            return None
+        if turn := self.measured.prompted_before.get(case.id, {}).get(passage_id):
+            return {"query": queries[-1], "reason_code": "prompted_before", "turn": turn}
+        code = f"{'standalone' if case.history else 'question'}_finds_it"
+        return {"query": queries[-1], "reason_code": code}
 
     def _wrong_hop(self, miss: RetrievalMiss) -> str | None:
         """The later query that has a name from an earlier result, where the passage has another.
