@@ -134,9 +134,9 @@ class MissMeasurements:
     searches: bool = False
 
     @property
-    def lacks_words(self) -> Callable[[str, str], bool] | None:
-        """Says whether no passage of the index has the words of a need; None without a full list."""
-        return self.pool.lacks_words if self.pool is not None and self.pool.listed else None
+    def lacks_fact(self) -> Callable[[str, str], bool] | None:
+        """As `PassagePool.lacks_fact`; None without a full list of the index."""
+        return self.pool.lacks_fact if self.pool is not None and self.pool.listed else None
 
     def place_question(self, question: str, trace: Trace, k: int) -> Passage | None:
         """The passage of the index that is clearly most about the question; None where none is.

@@ -17,7 +17,7 @@ from typing import Any
 from misslink.linking.answer_outcome import AnswerOutcome, Sufficiency
 from misslink.linking.claim_support import PairRelations
 from misslink.linking.miss_measurement import ASKED_SHARE, asked_share
-from misslink.linking.missed_passages import as_need
+from misslink.linking.missed_passages import as_need, subject_names
 from misslink.matching import (
     MatchingContext,
     claim_spans,
@@ -241,7 +241,18 @@ class NeedLocator:
         )
         if candidate := next(held, None):
             return self._lost(need, candidate, "matcher")
+        if self.level != "hit" and self._is_absent(need):
+            return self._unlocated(need)
         return self._by_label(need, taken)
+
+    def _is_absent(self, need: Need) -> bool:
+        """Whether the index is known not to hold a need, and no labelled passage is on its subject."""
+        question = self.known.case.judged_question
+        on_subject = any(
+            c.labelled and (not c.text or subject_names(question) <= set(passage_stems(c.text)))
+            for c in self.candidates
+        )
+        return not on_subject and self.lacks is not None and self.lacks(need.text, question)
 
     def _by_label(self, need: Need, taken: AbstractSet[str] = frozenset()) -> LocatedNeed:
         """Where the labels say that a need is, which no text shows."""
@@ -302,12 +313,10 @@ class NeedLocator:
             update |= {"lost_at": "search", "by": "matcher"}
         elif not self.known.context and trace.unmeasured is None:  # no text can hold it
             update |= {"lost_at": "prompt" if trace.retrieved else "unknown", "by": "matcher"}
+        elif need.source == "reference" and self._is_absent(need):
+            update |= {"lost_at": "index", "by": "matcher"}
         elif self.denied:
             update["by"] = "judge"
-            question = self.known.case.judged_question
-            judged = any(text == need.text for text, _ in self.said)
-            if judged and self.lacks and self.lacks(need.text, question):
-                update["lost_at"] = "index"
         elif need.source == "reference" and not self.lacks and self.level not in LABELLED:
             asked, words = content_stems(self.known.case.judged_question), content_stems(need.text)
             held = [frozenset(passage_stems(passage.text)) for passage in self._shown]
@@ -381,8 +390,6 @@ def drop_repeats(
     )
 
 
-# A capital within a sentence, a number.
-_NAME = re.compile(r"(?<!^)\b(?:[A-Z][\w-]*|[\w-]*\d[\w-]*)")
 # Of the words that a claim has beyond its question: in the passage that states it, and in several
 # together, each with some that the others lack.
 _MIN_OWN, _MIN_JOINED, _SEVERAL = 0.5, 0.75, 2
@@ -452,7 +459,7 @@ def _may_state(passage: str, claim: str, question: str) -> bool:
 def _subject(claim: str, question: str) -> tuple[frozenset[str], ...]:
     """The words that a claim shares with its question, the names among them, and its own words."""
     asked, said = content_stems(question), content_stems(claim)
-    names = content_stems(" ".join(_NAME.findall(question)))
+    names = subject_names(question)
     return asked & said or asked, names & said, said - asked
 
 

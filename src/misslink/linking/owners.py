@@ -159,7 +159,7 @@ async def link_case(
         said,
         failed=failed,
         asked=measured.place_question(case.judged_question, trace, k) if asked else None,
-        lacks=measured.lacks_words,
+        lacks=measured.lacks_fact,
         unsearched=search.is_absent,
     )
     table = locator.table(needs) if failed else locator.passed_table(needs)
