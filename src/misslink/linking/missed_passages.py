@@ -133,7 +133,7 @@ class PassagePool:
     def lacks_fact(self, need: str, question: str) -> bool:
         """Whether no passage that names what the question names has what a need says beyond it.
 
-        Several values that stand together in another passage may be a hop away. Of a question about
+        Nor where no passage has any of its words. Several values that stand together in another passage may be a hop away. Of a question about
         things that no passage names together nothing is known.
         """
         import numpy as np
@@ -142,7 +142,7 @@ class PassagePool:
             return [self.index.scores([word]) > 0 for word in sorted(words)]
 
         everywhere = np.ones(len(self.passages), bool)
-        values, own = _values(need, question), content_stems(need) - content_stems(question)
+        values, own = own_values(need, question), content_stems(need) - content_stems(question)
         named = [one for one in holding(subject_names(question)) if one.any()]
         named = named or holding(content_stems(need) & content_stems(question))
         subject = np.logical_and.reduce([everywhere, *named])
@@ -150,7 +150,9 @@ class PassagePool:
         if not values:
             stated = 2 * np.sum([~everywhere, *holding(own)], axis=0) >= max(len(own), 1)
         near = everywhere if len(values) > 1 else subject
-        return bool(own and subject.any()) and not (near & stated).any()
+        words = own - values
+        is_read = not words or any(one.any() for one in holding(words))  # as of another language
+        return bool(own and subject.any()) and is_read and not (near & stated).any()
 
     @cached_property
     def _folded(self) -> list[str]:
@@ -186,13 +188,14 @@ def subject_names(question: str) -> frozenset[str]:
     return content_stems(" ".join(NAME.findall(question)))
 
 
-def _values(text: str, question: str) -> frozenset[str]:
+def own_values(text: str, question: str) -> frozenset[str]:
+    """The names and numbers of a text that its question lacks."""
     return subject_names(text) - content_stems(question)
 
 
 def says_beyond(held: AbstractSet[str], claim: str, question: str) -> bool:
     """Whether stems hold what a claim says beyond the question: its names and numbers, or half its words."""
-    if values := _values(claim, question):
+    if values := own_values(claim, question):
         return values <= held
     own = content_stems(claim) - content_stems(question)
     return bool(own) and 2 * len(own & held) >= len(own)

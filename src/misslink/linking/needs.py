@@ -234,25 +234,25 @@ class NeedLocator:
         by_words = (is_silent and not agreed) or (self.level == "hit" and not self._stale)
         if by_words and (holder := self.find_shown(need)) is not None:
             return self._in_prompt(need, "matcher", holder)
-        held = (
-            c
-            for c in self.candidates
-            if (not c.labelled or self.level != "hit") and self.holds(c.text, need)
-        )
-        if candidate := next(held, None):
-            return self._lost(need, candidate, "matcher")
-        if self.level != "hit" and self._is_absent(need):
-            return self._unlocated(need)
-        return self._by_label(need, taken)
+        outside = [c for c in self.candidates if not c.labelled or self.level != "hit"]
+        held = next((c for c in outside if self.holds(c.text, need)), None)
+        absent = self._is_absent(need)
+        if held and (held.labelled or self._is_on_subject(held) or not absent):
+            return self._lost(need, held, "matcher")
+        absent = absent and self.level != "hit"
+        return self._unlocated(need) if absent else self._by_label(need, taken)
+
+    def _is_on_subject(self, candidate: Candidate) -> bool:
+        names = subject_names(self.known.case.judged_question)
+        return not candidate.text or names <= set(passage_stems(candidate.text))
 
     def _is_absent(self, need: Need) -> bool:
         """Whether the index is known not to hold a need, and no labelled passage is on its subject."""
-        question = self.known.case.judged_question
-        on_subject = any(
-            c.labelled and (not c.text or subject_names(question) <= set(passage_stems(c.text)))
-            for c in self.candidates
-        )
-        return not on_subject and self.lacks is not None and self.lacks(need.text, question)
+        if self.lacks is None or any(
+            c.labelled and self._is_on_subject(c) for c in self.candidates
+        ):
+            return False
+        return self.lacks(need.text, self.known.case.judged_question)
 
     def _by_label(self, need: Need, taken: AbstractSet[str] = frozenset()) -> LocatedNeed:
         """Where the labels say that a need is, which no text shows."""
