@@ -17,7 +17,7 @@ from typing import Any
 from misslink.linking.answer_outcome import AnswerOutcome, Sufficiency
 from misslink.linking.claim_support import PairRelations
 from misslink.linking.miss_measurement import ASKED_SHARE, asked_share
-from misslink.linking.missed_passages import as_need, subject_names
+from misslink.linking.missed_passages import as_need, own_values, subject_names
 from misslink.matching import (
     MatchingContext,
     claim_spans,
@@ -248,11 +248,15 @@ class NeedLocator:
 
     def _is_absent(self, need: Need) -> bool:
         """Whether the index is known not to hold a need, and no labelled passage is on its subject."""
-        if self.lacks is None or any(
-            c.labelled and self._is_on_subject(c) for c in self.candidates
-        ):
-            return False
-        return self.lacks(need.text, self.known.case.judged_question)
+        question = self.known.case.judged_question
+        own = content_stems(need.text) - content_stems(question)
+        for c in self.candidates:
+            holds_most = 2 * len(own.intersection(passage_stems(c.text))) > len(own)
+            if c.labelled and (holds_most or self._is_on_subject(c)):
+                return False
+        is_told = own_values(need.text, question)  # words alone prove nothing
+        is_told = is_told or (self.denied and not self.known.by_heuristic)
+        return bool(is_told) and self.lacks is not None and self.lacks(need.text, question)
 
     def _by_label(self, need: Need, taken: AbstractSet[str] = frozenset()) -> LocatedNeed:
         """Where the labels say that a need is, which no text shows."""
